@@ -1,0 +1,110 @@
+//! The configuration: one TOML file on the node, checked as a whole before anything starts.
+//!
+//! Scripts are defined here and nowhere else; nothing that arrives over the network can add or change one.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::domain::backoff::Backoff;
+use crate::domain::lease::Timing;
+use crate::domain::name::{JobName, NodeName, UserName};
+
+/// A checked configuration.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file it came from; `None` when there was none and the defaults rule.
+    pub file: Option<PathBuf>,
+    /// Store URL; relative SQLite paths are already resolved against the file's directory.
+    pub store: String,
+    /// Key prefix in Redis (`soloist:`).
+    pub prefix: String,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The origin browsers use, without a trailing slash.
+    pub public_url: String,
+    /// This node's name.
+    pub node: NodeName,
+    /// Default lease.
+    pub timing: Timing,
+    /// Caps of live connections.
+    pub live: LiveLimits,
+    /// Jobs, in the order of the file.
+    pub jobs: Vec<JobConfig>,
+}
+
+/// Caps of `/live` (contract section 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct LiveLimits {
+    pub sockets_per_node: usize,
+    pub sockets_per_user: usize,
+    pub sockets_per_address: usize,
+}
+
+/// A job's title in each language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Title {
+    pub en: String,
+    pub zh: String,
+}
+
+/// What follows exit 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// Again after this long.
+    After(Duration),
+    /// Done until switched on again.
+    Never,
+}
+
+/// One `[[job]]`.
+#[derive(Debug, Clone)]
+pub struct JobConfig {
+    /// Its name.
+    pub name: JobName,
+    /// Its title.
+    pub title: Title,
+    /// The command and its arguments; never a shell string.
+    pub command: Vec<String>,
+    /// Absolute working directory.
+    pub dir: PathBuf,
+    /// Added to the small environment a script gets.
+    pub env: BTreeMap<String, String>,
+    /// Lease times.
+    pub timing: Timing,
+    /// Between TERM and KILL.
+    pub stop_grace: Duration,
+    /// After exit 0.
+    pub repeat: Repeat,
+    /// After a crash; holds `min_uptime` too.
+    pub backoff: Backoff,
+    /// Which nodes may run it; `*` any.
+    pub nodes: Vec<String>,
+    /// Which operators may switch it; `*` any.
+    pub operators: Vec<String>,
+}
+
+impl JobConfig {
+    /// Whether `node` may run it.
+    #[must_use]
+    pub fn runs_on(&self, node: &NodeName) -> bool {
+        self.nodes.iter().any(|n| n == "*" || n == node.as_str())
+    }
+
+    /// Whether `user` is among its operators (the role is checked elsewhere).
+    #[must_use]
+    pub fn operated_by(&self, user: &UserName) -> bool {
+        self.operators.iter().any(|o| o == "*" || o == user.as_str())
+    }
+}
+
+impl Config {
+    /// The job of that name.
+    #[must_use]
+    pub fn job(&self, name: &str) -> Option<&JobConfig> {
+        self.jobs.iter().find(|job| job.name.as_str() == name)
+    }
+}

@@ -1,0 +1,56 @@
+//! What happened to a job, in the words of contract section 6.
+//!
+//! An event is a hint that saves time: it carries the job's new version, and whoever hears it reads the
+//! state. Losing one costs milliseconds, never a wrong picture.
+
+use serde::{Deserialize, Serialize};
+
+use super::name::JobName;
+
+/// The kinds of change that are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each word is defined in contract section 6")]
+pub enum EventKind {
+    ParticipationChanged,
+    LeaseAcquired,
+    LeaseReleased,
+    LeaseLost,
+    RunStarted,
+    RunEnded,
+    RunProgressed,
+    Held,
+    Resumed,
+    /// A move was asked for (not in the contract's list; other readers ignore it).
+    MoveRequested,
+}
+
+impl EventKind {
+    /// The word on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ParticipationChanged => "participation_changed",
+            Self::LeaseAcquired => "lease_acquired",
+            Self::LeaseReleased => "lease_released",
+            Self::LeaseLost => "lease_lost",
+            Self::RunStarted => "run_started",
+            Self::RunEnded => "run_ended",
+            Self::RunProgressed => "run_progressed",
+            Self::Held => "held",
+            Self::Resumed => "resumed",
+            Self::MoveRequested => "move_requested",
+        }
+    }
+}
+
+/// One published change: `{"job","version","event",...}`; further members are ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobEvent {
+    /// The job that changed.
+    pub job: JobName,
+    /// Its version after the change.
+    pub version: u64,
+    /// What happened.
+    pub event: EventKind,
+}

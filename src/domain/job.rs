@@ -1,0 +1,425 @@
+//! What the store knows of a job, and the one word that says what it is doing.
+//!
+//! The state is computed from *wanted x lease x run x freshness* (contract section 1) and never stored.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::lease::Token;
+use super::name::{JobName, NodeName, Owner, RunId, UserName};
+use super::time::StoreTime;
+
+/// One user's switch.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Participant {
+    /// Who wants the job on.
+    pub user: UserName,
+    /// Since when.
+    pub since: StoreTime,
+}
+
+/// An operator forbids the job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Hold {
+    pub by: UserName,
+    pub reason: String,
+    pub since: StoreTime,
+}
+
+/// The store's record that one node may run the job. It exists if and only if somebody may be running it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LeaseRecord {
+    /// The holder.
+    pub node: NodeName,
+    /// Random per acquisition.
+    pub owner: Owner,
+    /// The fencing token.
+    pub token: Token,
+    /// When it was granted.
+    pub since: StoreTime,
+    /// Time left, by the store's clock, at the moment of the snapshot.
+    pub expires_in: Duration,
+    /// Its full length, from the record and not from anybody's configuration.
+    pub ttl: Duration,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum RunPhase {
+    /// The script runs.
+    Running,
+    /// TERM was sent; KILL follows at `kill_at`.
+    Stopping {
+        /// When KILL goes to the whole tree.
+        kill_at: StoreTime,
+    },
+}
+
+/// How far a run says it is (`::progress 120/830 shipping order 10248`).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Progress {
+    pub done: u64,
+    pub total: u64,
+    pub note: String,
+}
+
+/// The present execution of the job's command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Its id.
+    pub id: RunId,
+    /// Under which token.
+    pub token: Token,
+    /// Where.
+    pub node: NodeName,
+    /// Of the script's first process.
+    pub pid: u32,
+    /// When it was spawned.
+    pub started: StoreTime,
+    /// Running or stopping.
+    pub phase: RunPhase,
+    /// Newest progress line.
+    pub progress: Option<Progress>,
+    /// Newest output.
+    pub last_output: Option<StoreTime>,
+}
+
+/// How a process ended: an exit code or the signal that killed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Exit {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+}
+
+impl Exit {
+    /// Exit code 0.
+    #[must_use]
+    pub fn is_success(self) -> bool {
+        self.code == Some(0)
+    }
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnd {
+    /// By itself, with exit code 0.
+    Exited,
+    /// By itself, any other way; or it could not be started.
+    Crashed,
+    /// Because nobody wanted it, it was held, moved or drained, or the node shut down.
+    Stopped,
+    /// Its node died or went silent.
+    Lost,
+    /// Its lease was lost or could not be renewed in time, and the guard killed it.
+    Fenced,
+}
+
+impl RunEnd {
+    /// The word in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exited => "exited",
+            Self::Crashed => "crashed",
+            Self::Stopped => "stopped",
+            Self::Lost => "lost",
+            Self::Fenced => "fenced",
+        }
+    }
+}
+
+/// How the newest run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct LastExit {
+    pub exit: Exit,
+    pub end: RunEnd,
+    pub node: NodeName,
+    pub at: StoreTime,
+}
+
+/// What happens next without anybody acting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NextWhat {
+    /// Exit 0, and the job repeats.
+    Repeat,
+    /// A crash, and the backoff ends.
+    Retry,
+}
+
+/// The earliest instant of the next run, by the store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Next {
+    pub what: NextWhat,
+    pub at: StoreTime,
+}
+
+/// The newest switching of a participation, kept so that "off" can say who and why.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct LastSwitch {
+    pub user: UserName,
+    pub on: bool,
+    pub at: StoreTime,
+    pub reason: Option<String>,
+}
+
+/// An operator asked for a hand-over. It ends when another node holds the job, or at `until`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Move {
+    /// The holder when it was asked for; that node must not take the job again until `until`.
+    pub from: Option<NodeName>,
+    /// The wanted node; any other when absent.
+    pub to: Option<NodeName>,
+    /// Who asked.
+    pub by: UserName,
+    /// When the wish lapses.
+    pub until: StoreTime,
+}
+
+/// Everything the store knows of one job at one version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct JobRecord {
+    /// Which job.
+    pub name: JobName,
+    /// Grows with every change; 0 for a job that nobody ever touched.
+    pub version: u64,
+    /// Who wants it, oldest first.
+    pub participants: Vec<Participant>,
+    /// Forbidden?
+    pub hold: Option<Hold>,
+    /// Who may be running it.
+    pub lease: Option<LeaseRecord>,
+    /// The present run; may outlive the lease until the next holder closes it as lost.
+    pub run: Option<RunRecord>,
+    /// How the newest run ended.
+    pub last_exit: Option<LastExit>,
+    /// Who switched last.
+    pub last_switch: Option<LastSwitch>,
+    /// Crashes in a row.
+    pub crashes: u32,
+    /// Earliest next run.
+    pub next: Option<Next>,
+    /// The attempts are used up; switching on again or `resume` clears it.
+    pub given_up: bool,
+    /// A hand-over in progress.
+    pub moving: Option<Move>,
+    /// Highest token ever granted.
+    pub token: Token,
+    /// Newest line of output, for the dashboard.
+    pub last_line: Option<String>,
+    /// Sequence number of the newest line of output; 0 when there is none.
+    pub log_seq: u64,
+}
+
+impl JobRecord {
+    /// A job nobody ever touched.
+    #[must_use]
+    pub fn untouched(name: JobName) -> Self {
+        Self {
+            name,
+            version: 0,
+            participants: Vec::new(),
+            hold: None,
+            lease: None,
+            run: None,
+            last_exit: None,
+            last_switch: None,
+            crashes: 0,
+            next: None,
+            given_up: false,
+            moving: None,
+            token: Token(0),
+            last_line: None,
+            log_seq: 0,
+        }
+    }
+
+    /// At least one user participates and nobody holds it.
+    #[must_use]
+    pub fn wanted(&self) -> bool {
+        !self.participants.is_empty() && self.hold.is_none()
+    }
+
+    /// Whether `user` participates.
+    #[must_use]
+    pub fn participates(&self, user: &UserName) -> bool {
+        self.participants.iter().any(|p| &p.user == user)
+    }
+}
+
+/// What a job is doing, in one word (contract section 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each word is defined in contract section 1")]
+pub enum State {
+    Off,
+    Waiting,
+    Starting,
+    Running,
+    BackingOff,
+    GivenUp,
+    Stopping,
+    FailingOver,
+    Held,
+    Unknown,
+}
+
+impl State {
+    /// All of them, for metrics and tests.
+    pub const ALL: [State; 10] = [
+        Self::Off,
+        Self::Waiting,
+        Self::Starting,
+        Self::Running,
+        Self::BackingOff,
+        Self::GivenUp,
+        Self::Stopping,
+        Self::FailingOver,
+        Self::Held,
+        Self::Unknown,
+    ];
+
+    /// The word in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Waiting => "waiting",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::BackingOff => "backing_off",
+            Self::GivenUp => "given_up",
+            Self::Stopping => "stopping",
+            Self::FailingOver => "failing_over",
+            Self::Held => "held",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// From where a record is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Viewpoint {
+    /// The store's clock now, as well as this node knows it.
+    pub now: StoreTime,
+    /// How long ago the record was last confirmed by the store.
+    pub age: Duration,
+    /// Older than this, nothing is known: lease + 500 ms.
+    pub stale_after: Duration,
+    /// `min_uptime` of the job.
+    pub min_uptime: Duration,
+    /// A lease that was not renewed for this long has a silent holder.
+    pub silent_after: Duration,
+}
+
+/// The word for `record` as seen from `view`.
+///
+/// A lease always outranks everything but ignorance: while it exists somebody may be running, so the word is
+/// never `off`, `held` or `waiting`.
+#[must_use]
+pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
+    if view.age > view.stale_after {
+        return State::Unknown;
+    }
+    if let Some(lease) = &record.lease {
+        let left = lease.expires_in.saturating_sub(view.age);
+        if left + view.silent_after < lease.ttl {
+            return State::FailingOver;
+        }
+        let run = record.run.as_ref().filter(|run| run.token == lease.token);
+        return match run {
+            _ if !record.wanted() => State::Stopping,
+            Some(RunRecord { phase: RunPhase::Stopping { .. }, .. }) => State::Stopping,
+            Some(run) if view.now.since(run.started) >= view.min_uptime => State::Running,
+            _ => State::Starting,
+        };
+    }
+    if record.hold.is_some() {
+        return State::Held;
+    }
+    if record.participants.is_empty() {
+        return State::Off;
+    }
+    if record.given_up {
+        return State::GivenUp;
+    }
+    match record.next {
+        Some(Next { what: NextWhat::Retry, .. }) => State::BackingOff,
+        _ => State::Waiting,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(5);
+
+    fn view(now: i64, age_ms: u64) -> Viewpoint {
+        Viewpoint {
+            now: StoreTime(now),
+            age: Duration::from_millis(age_ms),
+            stale_after: TTL + Duration::from_millis(500),
+            min_uptime: TTL,
+            silent_after: Duration::from_secs(2),
+        }
+    }
+
+    fn user(name: &str) -> UserName {
+        UserName::new(name).expect("a valid name")
+    }
+
+    fn leased(wanted: bool) -> JobRecord {
+        let node = NodeName::new("node-a").expect("a valid name");
+        let mut record = JobRecord::untouched(JobName::new("outbound").expect("a valid name"));
+        if wanted {
+            record.participants.push(Participant { user: user("li"), since: StoreTime(0) });
+        }
+        record.lease = Some(LeaseRecord {
+            node: node.clone(),
+            owner: Owner("o".into()),
+            token: Token(7),
+            since: StoreTime(0),
+            expires_in: TTL,
+            ttl: TTL,
+        });
+        record.run = Some(RunRecord {
+            id: RunId("r".into()),
+            token: Token(7),
+            node,
+            pid: 1,
+            started: StoreTime(0),
+            phase: RunPhase::Running,
+            progress: None,
+            last_output: None,
+        });
+        record
+    }
+
+    #[test]
+    fn off_is_never_said_while_a_lease_exists() {
+        assert_eq!(state(&leased(false), &view(100, 0)), State::Stopping);
+        let mut held = leased(true);
+        held.hold = Some(Hold { by: user("li"), reason: "x".into(), since: StoreTime(0) });
+        assert_eq!(state(&held, &view(100, 0)), State::Stopping);
+        held.lease = None;
+        assert_eq!(state(&held, &view(100, 0)), State::Held);
+    }
+
+    #[test]
+    fn an_old_picture_is_unknown_and_a_silent_holder_is_failing_over() {
+        assert_eq!(state(&leased(true), &view(100, 0)), State::Starting);
+        assert_eq!(state(&leased(true), &view(6_000, 0)), State::Running);
+        assert_eq!(state(&leased(true), &view(6_000, 2_100)), State::FailingOver);
+        assert_eq!(state(&leased(true), &view(6_000, 5_501)), State::Unknown);
+    }
+}

@@ -1,0 +1,14 @@
+//! Pure decisions: what a job's state is, who may run it, when to stop and when to try again.
+//!
+//! Nothing here reads a clock, does IO, spawns a task or draws a random number; time arrives as a
+//! value. That is what lets a test walk through every interleaving. Everything else in the crate may
+//! import this room; it imports only `std`, `serde` and `thiserror`.
+
+pub mod backoff;
+pub mod event;
+pub mod job;
+pub mod lease;
+pub mod name;
+pub mod placement;
+pub mod supervise;
+pub mod time;

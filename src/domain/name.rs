@@ -1,0 +1,144 @@
+//! Names and ids: validated once at the edge, then passed around as types that cannot be mixed up.
+//!
+//! Contract, opening paragraph: `[a-z0-9][a-z0-9._-]{0,63}`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a text is not a name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{given:?} is not a valid name: use 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit"
+)]
+pub struct InvalidName {
+    /// The text as it was given.
+    pub given: String,
+}
+
+fn check(text: &str) -> Result<(), InvalidName> {
+    let first = text.bytes().next();
+    let head = first.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    let body = text
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-'));
+    if head && body && text.len() <= 64 {
+        Ok(())
+    } else {
+        Err(InvalidName { given: text.chars().take(80).collect() })
+    }
+}
+
+macro_rules! names {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks and wraps a name.
+            ///
+            /// # Errors
+            /// [`InvalidName`] when the text does not follow the contract's pattern.
+            pub fn new(text: &str) -> Result<Self, InvalidName> {
+                check(text)?;
+                Ok(Self(Arc::from(text)))
+            }
+
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = InvalidName;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidName;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                Self::new(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0.to_string()
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+    )*};
+}
+
+names! {
+    /// A job: a script that runs exactly once in the cluster.
+    JobName;
+    /// A node: one `soloist serve` process.
+    NodeName;
+    /// An account.
+    UserName;
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(pub String);
+
+        impl $name {
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// Random per acquisition, never a host or a process: asking again with the same owner is harmless
+    /// (architecture, decision 4).
+    Owner;
+    /// One execution of a job's command; a ULID, so runs sort by their beginning.
+    RunId;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_follows_the_contract_pattern() {
+        for good in ["a", "9", "node-a", "x.y_z-1", &"a".repeat(64)] {
+            assert!(JobName::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-a", ".a", "A", "a b", "ä", "a/b", &"a".repeat(65)] {
+            assert!(JobName::new(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Who tries first for a free lease.

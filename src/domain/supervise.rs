@@ -1,0 +1,1 @@
+//! One job on one node: what to do next.

@@ -1,0 +1,61 @@
+//! Two kinds of instant that must never be mixed.
+//!
+//! [`Boot`] is this machine's CLOCK_BOOTTIME: it cannot be set and runs on in suspend; every deadline a
+//! script depends on is one. [`StoreTime`] is the store's wall clock: the only clock that is written
+//! down, compared between nodes and shown to people. Reading either is the business of other rooms.
+
+use std::ops::{Add, Sub};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// An instant on this machine's CLOCK_BOOTTIME, in nanoseconds since boot.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default,
+)]
+#[serde(transparent)]
+pub struct Boot(pub u64);
+
+impl Boot {
+    /// How long after `earlier` this is; zero when it is not.
+    #[must_use]
+    pub fn since(self, earlier: Boot) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Boot {
+    type Output = Boot;
+    fn add(self, by: Duration) -> Boot {
+        Boot(self.0.saturating_add(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Sub<Duration> for Boot {
+    type Output = Boot;
+    fn sub(self, by: Duration) -> Boot {
+        Boot(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+    }
+}
+
+/// An instant on the store's wall clock, in milliseconds since 1970-01-01 UTC.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default,
+)]
+#[serde(transparent)]
+pub struct StoreTime(pub i64);
+
+impl StoreTime {
+    /// How long after `earlier` this is; zero when it is not.
+    #[must_use]
+    pub fn since(self, earlier: StoreTime) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+impl Add<Duration> for StoreTime {
+    type Output = StoreTime;
+    fn add(self, by: Duration) -> StoreTime {
+        StoreTime(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}

@@ -1,0 +1,122 @@
+//! Credentials: sessions, API tokens, one-time links and the login throttle. Only hashes are kept.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Result;
+use crate::domain::name::UserName;
+use crate::domain::time::StoreTime;
+
+/// A browser that signed in. The key is the SHA-256 (hex) of the cookie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Session {
+    pub user: UserName,
+    /// Secret that forms and `X-CSRF-Token` must repeat.
+    pub csrf: String,
+    /// Set by the store.
+    pub created: StoreTime,
+    /// Absolute end; set by the store from the `lifetime` it is given.
+    pub expires: StoreTime,
+}
+
+/// An API token. The secret is `sol_` + random; the key is its SHA-256 (hex).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ApiToken {
+    /// Short public id, for listing and revoking.
+    pub id: String,
+    pub user: UserName,
+    pub name: String,
+    /// Set by the store.
+    pub created: StoreTime,
+    /// `None`: does not expire. Set by the store from the `lifetime` it is given.
+    pub expires: Option<StoreTime>,
+}
+
+/// A one-time sign-in link. The key is the SHA-256 (hex) of its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// For whom; `None`: creates the first admin.
+    pub user: Option<UserName>,
+}
+
+/// Transitions and readings of credentials. Expired ones are never returned.
+#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+pub trait Credentials {
+    /// Opens a session that ends `lifetime` from now at the latest.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`] (as for every call of this trait).
+    async fn open_session(&self, hash: &str, session: &Session, lifetime: Duration) -> Result<()>;
+
+    /// Reads a session and notes its use; one unused for `idle` is gone.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn session(&self, hash: &str, idle: Duration) -> Result<Option<Session>>;
+
+    /// Ends one session, or all of `user` when `hash` is `None`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn close_sessions(&self, user: &UserName, hash: Option<&str>) -> Result<()>;
+
+    /// Stores an API token.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn add_token(
+        &self,
+        hash: &str,
+        token: &ApiToken,
+        lifetime: Option<Duration>,
+    ) -> Result<()>;
+
+    /// Reads an API token by the hash of its secret.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn token(&self, hash: &str) -> Result<Option<ApiToken>>;
+
+    /// All living API tokens, oldest first.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn tokens(&self) -> Result<Vec<ApiToken>>;
+
+    /// Revokes an API token by its public id.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    async fn revoke_token(&self, id: &str) -> Result<()>;
+
+    /// Stores a one-time link.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn add_link(&self, hash: &str, link: &Link, lifetime: Duration) -> Result<()>;
+
+    /// Reads a link; with `take` it is used up in the same step: of two takers one gets it.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn link(&self, hash: &str, take: bool) -> Result<Option<Link>>;
+
+    /// Counts one failure for `key` within a sliding `window`, or none with `add` false; returns the count.
+    /// `clear` forgets instead.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn failures(&self, key: &str, step: Count, window: Duration) -> Result<u32>;
+}
+
+/// What [`Credentials::failures`] does before it returns the count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Count {
+    Look,
+    Add,
+    Clear,
+}

@@ -1,0 +1,60 @@
+//! Jobs: participations, holds, moves, and the snapshot everything else is computed from.
+
+use super::Result;
+use crate::domain::job::JobRecord;
+use crate::domain::name::{JobName, NodeName, UserName};
+use crate::domain::time::StoreTime;
+
+/// The state of some jobs at one instant of the store.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// Changes when the store was emptied or replaced: versions of different epochs do not compare.
+    pub epoch: String,
+    /// The store's clock when it was taken.
+    pub at: StoreTime,
+    /// The records, in the order they were asked for; untouched jobs have version 0.
+    pub jobs: Vec<JobRecord>,
+}
+
+/// Transitions of what people want. Every one is atomic, grows the version and publishes its event.
+#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+pub trait Jobs {
+    /// Reads the records of `jobs`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn snapshot(&self, jobs: &[JobName]) -> Result<Snapshot>;
+
+    /// Switches `user`'s participation. Switching on (even when already on) clears `given_up`, `crashes` and
+    /// `next`. Returns whether the participation changed. Publishes `participation_changed` when anything did.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn participate(
+        &self,
+        job: &JobName,
+        user: &UserName,
+        on: bool,
+        reason: Option<&str>,
+    ) -> Result<bool>;
+
+    /// Forbids the job whatever the switches say. Publishes `held`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn hold(&self, job: &JobName, by: &UserName, reason: &str) -> Result<()>;
+
+    /// Allows it again; also clears `given_up`, `crashes` and `next`. Publishes `resumed`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn resume(&self, job: &JobName) -> Result<()>;
+
+    /// Asks for a hand-over, valid for 30 s by the store's clock: the present holder (if any) becomes
+    /// `moving.from`. Publishes `move_requested`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn request_move(&self, job: &JobName, to: Option<&NodeName>, by: &UserName)
+    -> Result<()>;
+}

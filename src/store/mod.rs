@@ -1,0 +1,229 @@
+//! The one door to shared state.
+//!
+//! Small traits by noun, implemented by two backends and forwarded by the closed [`Store`]; one conformance
+//! suite (`tests/it/conformance`) holds both to the same law. Lease and data live in one backend, because a
+//! token is worth something only where the write that carries it is refused in the same atomic step.
+//! This room decides nothing about processes and never retries on behalf of a caller.
+
+pub mod accounts;
+pub mod credentials;
+pub mod events;
+pub mod jobs;
+pub mod journal;
+pub mod leases;
+pub mod nodes;
+pub mod redis;
+pub mod sqlite;
+
+use crate::domain::lease::Token;
+
+/// Why a call to the store did not do what was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// Out of reach, too slow, loading, read-only or full: the outcome is *unknown*; retry until the deadline.
+    #[error("the store is not reachable: {0}")]
+    Unavailable(String),
+    /// A newer token exists, or the lease is another's: the caller must kill its script.
+    #[error("token {sent} is stale: the newest is {current}")]
+    Stale {
+        /// The caller's.
+        sent: Token,
+        /// The store's.
+        current: Token,
+    },
+    /// No such user, token, session, link or node.
+    #[error("{0} does not exist")]
+    NotFound(String),
+    /// The name is taken.
+    #[error("{0} exists already")]
+    Exists(String),
+    /// Written by a newer Soloist.
+    #[error(
+        "the store has schema {found}, this program knows {known}: start the newer Soloist, or restore the backup from before the upgrade"
+    )]
+    NewerSchema {
+        /// In the store.
+        found: u32,
+        /// Of this program.
+        known: u32,
+    },
+    /// The store is of a kind or set up in a way that cannot keep the promise; says what to change.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Something in the store cannot be read; names the key.
+    #[error("the store holds something unreadable: {0}")]
+    Corrupt(String),
+}
+
+/// Shorthand for this room.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// How to connect.
+#[derive(Clone)]
+pub struct Options {
+    /// Longest time for one call; past it the call is [`StoreError::Unavailable`].
+    pub timeout: std::time::Duration,
+    /// Key prefix (Redis only), `soloist:` by default.
+    pub prefix: String,
+    /// Told the name and duration of every call; the composition root makes a metric of it.
+    pub observe: fn(&'static str, std::time::Duration),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            timeout: std::time::Duration::from_secs(1),
+            prefix: "soloist:".to_owned(),
+            observe: |_, _| {},
+        }
+    }
+}
+
+/// What `readyz`, `doctor` and the start-up line say of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// `SQLite 3.50.1 at data/soloist.db`, `Redis 7.0.15 at 127.0.0.1:6379/0`; never a password.
+    pub what: String,
+    /// Whether nodes on other machines can share it.
+    pub shared: bool,
+    /// Set-ups that are allowed but deserve a warning (no persistence, for instance); each says the remedy.
+    pub warnings: Vec<String>,
+}
+
+/// A connection to shared state; cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    backend: Backend,
+    observe: fn(&'static str, std::time::Duration),
+}
+
+#[derive(Clone)]
+enum Backend {
+    Sqlite(sqlite::SqliteStore),
+    Redis(redis::RedisStore),
+}
+
+impl Store {
+    /// Opens the store at `url`, makes or migrates its schema and checks that it can keep the promise.
+    ///
+    /// `sqlite:PATH`, `redis://`, `rediss://`. Sentinel and Cluster URLs are refused until they work.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] for another scheme or an unsafe set-up, [`StoreError::NewerSchema`],
+    /// [`StoreError::Unavailable`].
+    pub async fn connect(url: &str, options: &Options) -> Result<Self> {
+        let backend = match url.split_once(':').map(|(scheme, _)| scheme) {
+            Some("sqlite") => Backend::Sqlite(sqlite::SqliteStore::connect(url, options).await?),
+            Some("redis" | "rediss") => {
+                Backend::Redis(redis::RedisStore::connect(url, options).await?)
+            }
+            Some(scheme @ ("redis+sentinel" | "redis+cluster")) => {
+                return Err(StoreError::Unsupported(format!(
+                    "{scheme}:// does not work yet: use redis:// or rediss:// with the address of one master"
+                )));
+            }
+            _ => {
+                return Err(StoreError::Unsupported(
+                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB or rediss://HOST:PORT/DB"
+                        .to_owned(),
+                ));
+            }
+        };
+        Ok(Self { backend, observe: options.observe })
+    }
+
+    /// What it is.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn describe(&self) -> Result<Description> {
+        match &self.backend {
+            Backend::Sqlite(store) => store.describe().await,
+            Backend::Redis(store) => store.describe().await,
+        }
+    }
+}
+
+macro_rules! forward {
+    ($($trait:path { $(fn $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)* })*) => {$(
+        impl $trait for Store {
+            $(async fn $method(&self, $($arg: $type),*) -> Result<$out> {
+                let begun = std::time::Instant::now();
+                let result = match &self.backend {
+                    Backend::Sqlite(store) => <sqlite::SqliteStore as $trait>::$method(store, $($arg),*).await,
+                    Backend::Redis(store) => <redis::RedisStore as $trait>::$method(store, $($arg),*).await,
+                };
+                (self.observe)(stringify!($method), begun.elapsed());
+                result
+            })*
+        }
+    )*};
+}
+
+use std::time::Duration;
+
+use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+
+forward! {
+    leases::Leases {
+        fn acquire(ask: &leases::Acquire) -> leases::Acquired;
+        fn renew(renewals: &[leases::Renewal]) -> Vec<leases::Renewed>;
+        fn release(job: &JobName, owner: &Owner, token: Token) -> ();
+        fn observe(jobs: &[JobName]) -> Vec<leases::Observed>;
+    }
+    jobs::Jobs {
+        fn snapshot(jobs: &[JobName]) -> jobs::Snapshot;
+        fn participate(job: &JobName, user: &UserName, on: bool, reason: Option<&str>) -> bool;
+        fn hold(job: &JobName, by: &UserName, reason: &str) -> ();
+        fn resume(job: &JobName) -> ();
+        fn request_move(job: &JobName, to: Option<&NodeName>, by: &UserName) -> ();
+    }
+    journal::Journal {
+        fn record_started(started: &journal::Started) -> ();
+        fn record_stopping(job: &JobName, token: Token, grace: Duration) -> ();
+        fn record_output(output: &journal::Output) -> ();
+        fn record_ended(ended: &journal::Ended) -> ();
+        fn runs(job: &JobName, before: Option<&RunId>, limit: usize) -> Vec<journal::RunEntry>;
+        fn log(job: &JobName, after: Option<u64>, limit: usize) -> Vec<journal::LogLine>;
+        fn audit(entry: &journal::AuditEntry) -> ();
+        fn audits(target: Option<&str>, before: Option<u64>, limit: usize) -> Vec<journal::AuditEntry>;
+    }
+    nodes::Nodes {
+        fn beat(beat: &nodes::Beat) -> nodes::Heard;
+        fn nodes() -> Vec<nodes::NodeRecord>;
+        fn drain(node: &NodeName, on: bool) -> ();
+        fn leave(node: &NodeName, boot: &str) -> ();
+    }
+    accounts::Accounts {
+        fn add_user(user: &accounts::User, only_if_first: bool) -> ();
+        fn update_user(user: &accounts::User) -> ();
+        fn remove_user(name: &UserName) -> ();
+        fn user(name: &UserName) -> Option<accounts::User>;
+        fn users() -> Vec<accounts::User>;
+    }
+    credentials::Credentials {
+        fn open_session(hash: &str, session: &credentials::Session, lifetime: Duration) -> ();
+        fn session(hash: &str, idle: Duration) -> Option<credentials::Session>;
+        fn close_sessions(user: &UserName, hash: Option<&str>) -> ();
+        fn add_token(hash: &str, token: &credentials::ApiToken, lifetime: Option<Duration>) -> ();
+        fn token(hash: &str) -> Option<credentials::ApiToken>;
+        fn tokens() -> Vec<credentials::ApiToken>;
+        fn revoke_token(id: &str) -> ();
+        fn add_link(hash: &str, link: &credentials::Link, lifetime: Duration) -> ();
+        fn link(hash: &str, take: bool) -> Option<credentials::Link>;
+        fn failures(key: &str, step: credentials::Count, window: Duration) -> u32;
+    }
+    events::Events {
+        fn subscribe() -> tokio::sync::mpsc::Receiver<events::StoreEvent>;
+    }
+}
+
+#[cfg(test)]
+mod shape {
+    /// Handlers and tasks need it.
+    #[test]
+    fn the_store_is_send_and_sync() {
+        fn check<T: Send + Sync + Clone + 'static>() {}
+        check::<super::Store>();
+    }
+}
