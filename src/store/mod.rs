@@ -148,12 +148,12 @@ macro_rules! forward {
     ($($trait:path { $(fn $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)* })*) => {$(
         impl $trait for Store {
             $(async fn $method(&self, $($arg: $type),*) -> Result<$out> {
-                let begun = std::time::Instant::now();
+                let begun = crate::clock::boot();
                 let result = match &self.backend {
                     Backend::Sqlite(store) => <sqlite::SqliteStore as $trait>::$method(store, $($arg),*).await,
                     Backend::Redis(store) => <redis::RedisStore as $trait>::$method(store, $($arg),*).await,
                 };
-                (self.observe)(stringify!($method), begun.elapsed());
+                (self.observe)(stringify!($method), crate::clock::boot().since(begun));
                 result
             })*
         }

@@ -1,0 +1,1 @@
+//! What tests start and stop: real servers on free ports, real nodes.
