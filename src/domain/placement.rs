@@ -60,10 +60,8 @@ mod tests {
     use super::*;
 
     fn nodes(holds: &[usize]) -> Vec<Candidate> {
-        let named = |(i, &holds)| Candidate {
-            node: NodeName::new(&format!("node-{i}")).unwrap(),
-            holds,
-        };
+        let named =
+            |(i, &holds)| Candidate { node: NodeName::new(&format!("node-{i}")).unwrap(), holds };
         holds.iter().enumerate().map(named).collect()
     }
 
