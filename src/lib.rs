@@ -4,4 +4,7 @@ pub mod clock;
 pub mod config;
 pub mod domain;
 pub mod feed;
+pub mod guard;
+pub mod runner;
 pub mod store;
+pub mod telemetry;
