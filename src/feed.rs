@@ -99,7 +99,7 @@ struct Shared {
 #[derive(Default)]
 struct Pictures {
     jobs: HashMap<JobName, Seen>,
-    nodes: Vec<NodeRecord>,
+    nodes: Arc<Vec<NodeRecord>>,
     epoch: String,
     trouble: Option<String>,
 }
@@ -113,8 +113,8 @@ impl Feed {
 
     /// Nodes as last read.
     #[must_use]
-    pub fn nodes(&self) -> Vec<NodeRecord> {
-        self.read(|p| p.nodes.clone())
+    pub fn nodes(&self) -> Arc<Vec<NodeRecord>> {
+        self.read(|p| Arc::clone(&p.nodes))
     }
 
     /// The epoch that versions belong to.
@@ -367,7 +367,7 @@ impl Follower {
                 a.beat == b.beat && a.draining == b.draining && alive(a) == alive(b)
             };
             let changed = p.nodes.len() != nodes.len() || !p.nodes.iter().zip(&nodes).all(same);
-            p.nodes = nodes;
+            p.nodes = Arc::new(nodes);
             changed
         });
         if changed || tell {

@@ -166,6 +166,8 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
                 slot.doing = Doing::Idle { pause_until: now + ASK_AGAIN, free_since: None };
             }
         }
+        // An answer that overtook its own release: give back what nobody will use.
+        (Doing::Idle { .. }, Input::Granted { .. }) => effects.push(Effect::Release(slot.attempt)),
         (Doing::Acquiring, Input::Refused { wait }) => {
             let pause_until = now + wait.min(LOOK_AGAIN).max(Duration::from_millis(5));
             slot.doing = Doing::Idle { pause_until, free_since: None };
@@ -291,6 +293,16 @@ mod tests {
         let effects = step(&mut slot, granted, now + TTL);
         assert_eq!(effects[0], Effect::Release(Attempt(1)));
         assert!(!effects.contains(&Effect::Start(Attempt(1))));
+    }
+
+    #[test]
+    fn a_grant_that_arrives_after_it_was_given_up_is_given_back() {
+        let (mut slot, now) = (Slot::default(), Boot(1));
+        step(&mut slot, Input::Facts(wanted()), now);
+        step(&mut slot, Input::Facts(Facts::default()), now);
+        assert_eq!(step(&mut slot, Input::Tick, now), [Effect::Release(slot.attempt)]);
+        let granted = Input::Granted { token: Token(1), trusted_until: now + TTL };
+        assert_eq!(step(&mut slot, granted, now), [Effect::Release(slot.attempt)]);
     }
 
     #[test]
