@@ -26,7 +26,6 @@ use crate::feed::{Change, Feed, Seen};
 use crate::picture::{JobView, NodeView};
 use crate::store::Store;
 use crate::store::journal::Journal;
-use crate::store::nodes::NodeRecord;
 use crate::telemetry::Metrics;
 use crate::words::Language;
 
@@ -153,7 +152,6 @@ pub struct Hub {
     seats: Vec<Mutex<HashMap<u64, Arc<Seat>>>>,
     next_id: AtomicU64,
     census: Mutex<Census>,
-    nodes: Mutex<Arc<Vec<NodeRecord>>>,
     /// Grows with every change of any job, to know whether a summary is still right.
     generation: AtomicU64,
     summaries: Mutex<[Option<(u64, String)>; 2]>,
@@ -174,7 +172,6 @@ impl Hub {
             index: names.enumerate().map(|(nth, name)| (name, nth)).collect(),
             slots: config.jobs.iter().map(|_| Slot::default()).collect(),
             seats: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            nodes: Mutex::new(Arc::new(feed.nodes())),
             next_id: AtomicU64::new(0),
             census: Mutex::default(),
             generation: AtomicU64::new(0),
@@ -224,9 +221,6 @@ impl Hub {
     }
 
     fn apply(self: &Arc<Self>, batch: Batch) {
-        if batch.nodes || batch.resync {
-            *lock(&self.nodes) = Arc::new(self.feed.nodes());
-        }
         let jobs: Vec<usize> = if batch.resync {
             (0..self.slots.len()).collect()
         } else {
@@ -328,8 +322,7 @@ impl Hub {
     }
 
     fn make(&self, job: usize, changed: Option<Boot>) -> Arc<JobFrames> {
-        let nodes = Arc::clone(&lock(&self.nodes));
-        Arc::new(JobFrames::new(self.seen(job), nodes, changed))
+        Arc::new(JobFrames::new(self.seen(job), self.feed.nodes(), changed))
     }
 
     /// The frames of a job, not older than [`SENTENCES_LAST`]. Made under the lock, so that no older picture ever
@@ -483,8 +476,8 @@ impl Hub {
             if pending.nodes {
                 pending.nodes = false;
                 drop(pending);
-                let nodes = Arc::clone(&lock(&self.nodes));
-                let views: Vec<NodeView> = nodes.iter().cloned().map(NodeView::from).collect();
+                let views: Vec<NodeView> =
+                    self.feed.nodes().iter().cloned().map(NodeView::from).collect();
                 return frame(frames::nodes_frame(&views));
             }
             let Some(job) = pending.logs.pop_first() else {
