@@ -16,7 +16,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
-use tokio::io::unix::AsyncFd;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -165,7 +166,8 @@ impl Child {
                 }),
             ];
         let line = Line {
-            socket: AsyncFd::register(ours)?,
+            // A stream by type only: it is read and written message by message, through recv and send.
+            socket: UnixStream::from_std(std::os::unix::net::UnixStream::from(ours))?,
             run: spec.run,
             term_before,
             sent: 0,
@@ -236,7 +238,7 @@ pub fn become_subreaper() {
 
 /// The socket to one guard.
 struct Line {
-    socket: AsyncFd<OwnedFd>,
+    socket: UnixStream,
     run: RunId,
     term_before: Duration,
     sent: u64,
@@ -257,14 +259,16 @@ impl Line {
     async fn hear(&self) -> Option<FromGuard> {
         let mut buffer = vec![0; 4_096];
         loop {
-            let mut ready = self.socket.readable().await.ok()?;
-            let read = ready.try_io(|fd| {
-                recv(fd.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).map_err(io::Error::from)
+            self.socket.readable().await.ok()?;
+            let fd = self.socket.as_raw_fd();
+            let read = self.socket.try_io(Interest::READABLE, || {
+                recv(fd, &mut buffer, MsgFlags::MSG_DONTWAIT).map_err(io::Error::from)
             });
             match read {
-                Ok(Ok(0) | Err(_)) => return None,
-                Ok(Ok(length)) => return serde_json::from_slice(&buffer[..length]).ok(),
-                Err(_would_block) => {}
+                Ok(0) => return None,
+                Ok(length) => return serde_json::from_slice(&buffer[..length]).ok(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
             }
         }
     }
