@@ -4,4 +4,6 @@ pub mod clock;
 pub mod config;
 pub mod domain;
 pub mod feed;
+pub mod secrets;
 pub mod store;
+pub mod telemetry;
