@@ -1,0 +1,2 @@
+//! The runner (stub until the lead's is merged).
+pub mod once;
