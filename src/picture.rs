@@ -127,6 +127,8 @@ pub struct NextView {
 pub struct Shown {
     /// The state in the reader's language.
     pub word: String,
+    /// Backing off after several crashes in a row.
+    pub looping: bool,
     /// A row's sentence: evidence, then what happens next.
     pub evidence: Vec<Clause>,
     /// The job page's longer one.
@@ -259,6 +261,7 @@ impl Scene<'_> {
             why: plain(&why),
             shown: Shown {
                 word: self.word(),
+                looping: self.looping(),
                 evidence: self.evidence(),
                 details: self.details(),
                 why,
@@ -270,12 +273,14 @@ impl Scene<'_> {
         }
     }
 
-    /// Crash-looping is a word for several crashes in a row, not for the first.
+    /// A word for several crashes in a row, not for the first.
+    fn looping(&self) -> bool {
+        self.state == State::BackingOff && self.record.crashes > 2
+    }
+
     fn word(&self) -> String {
         match self.state {
-            State::BackingOff if self.record.crashes > 2 => {
-                say(self.lang, "state-crash-looping", &[])
-            }
+            State::BackingOff if self.looping() => say(self.lang, "state-crash-looping", &[]),
             state => state_word(self.lang, state),
         }
     }

@@ -96,18 +96,23 @@ impl Scene<'_> {
         let (Some(lease), false) = (&self.record.lease, self.state == State::Unknown) else {
             return self.evidence();
         };
-        let mut clauses = self.evidence();
-        clauses.retain(|clause| !clause.pieces.iter().any(|p| matches!(p, Piece::Code(_))));
-        clauses.push(self.clause("token", &[("token", Piece::code(lease.token))]));
+        let mut facts = vec![self.clause("token", &[("token", Piece::code(lease.token))])];
         if self.state != State::FailingOver {
-            let tenth = |length: Duration| Piece::text(format!("{:.1}", length.as_secs_f64()));
-            let left = tenth(lease.expires_in.saturating_sub(self.age));
-            let whole = tenth(lease.ttl);
-            clauses.push(self.clause("lease-left", &[("left", left), ("whole", whole)]));
+            let left = lease.expires_in.saturating_sub(self.age).as_secs_f64();
+            let left = Piece::text(format!("{left:.1}"));
+            facts.push(self.clause("lease-left", &[("left", left)]));
         }
         if let Some(run) = self.run() {
-            clauses.push(self.clause("process", &[("pid", Piece::code(run.pid))]));
+            facts.push(self.clause("process", &[("pid", Piece::code(run.pid))]));
         }
+        let mut clauses = self.evidence();
+        // The row's short token makes room for the whole one.
+        clauses.retain(|clause| !clause.pieces.iter().any(|p| matches!(p, Piece::Code(_))));
+        if self.state == State::Running {
+            // The output itself stands below.
+            clauses.truncate(1);
+        }
+        clauses.splice(1..1, facts);
         clauses
     }
 

@@ -15,7 +15,7 @@ use crate::domain::name::{Owner, RunId, UserName};
 use crate::store::nodes::Beat;
 
 /// 2026-05-04, a morning.
-pub(crate) const NOW: StoreTime = StoreTime(1_777_855_267_000);
+pub(crate) const NOW: StoreTime = StoreTime(1_777_891_267_000);
 const SECOND: Duration = Duration::from_secs(1);
 /// When the feed last confirmed the record; the pictures are made `age` later.
 const CONFIRMED: Boot = Boot(1_000_000_000_000);

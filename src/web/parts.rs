@@ -166,9 +166,10 @@ impl Summary {
     /// Counts `jobs` by state, and the living nodes that their pictures know.
     #[must_use]
     pub fn new(jobs: &[JobView], lang: Language) -> Self {
-        const ORDER: [(State, &str); 10] = [
+        const ORDER: [(State, &str); 11] = [
             (State::Running, "count-running"),
             (State::Starting, "count-starting"),
+            (State::BackingOff, LOOPING),
             (State::BackingOff, "count-backing-off"),
             (State::GivenUp, "count-given-up"),
             (State::FailingOver, "count-failing-over"),
@@ -178,9 +179,14 @@ impl Summary {
             (State::Unknown, "count-unknown"),
             (State::Off, "count-off"),
         ];
+        const LOOPING: &str = "count-crash-looping";
         let mut counters = Vec::new();
         for (state, id) in ORDER {
-            let n = jobs.iter().filter(|job| job.state == state).count();
+            let counts = |job: &&JobView| {
+                job.state == state
+                    && (state != State::BackingOff || job.shown.looping == (id == LOOPING))
+            };
+            let n = jobs.iter().filter(counts).count();
             if n > 0 {
                 let pieces = phrase(lang, id, &[("n", Piece::strong(n))]);
                 counters.push(Counter { state: state.as_str(), pieces });
