@@ -1,23 +1,36 @@
 //! The feed: follows the store's events, keeps the newest picture of every job, and fans changes out inside the
 //! process.
 //!
-//! Events are hints; the feed reads the state itself, drops what is not newer, and takes a whole snapshot after
-//! every interruption, on a new epoch and when a comparison every few seconds finds a difference. One subscription
-//! per process. It decides nothing.
+//! Events are hints; the feed reads the state itself, drops what is older, and takes a whole snapshot after every
+//! interruption and on a new epoch. Leases in use are observed several times a lease, everything else every second
+//! or two, so that a lost hint or a silent holder is noticed. One subscription per process. It decides nothing.
 
-use std::collections::HashMap;
-use std::sync::{Arc, RwLock};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
-use crate::domain::job::{JobRecord, Viewpoint};
+use crate::domain::job::{JobRecord, State, Viewpoint, state};
 use crate::domain::lease::Timing;
 use crate::domain::name::JobName;
 use crate::domain::time::{Boot, StoreTime};
-use crate::store::Store;
-use crate::store::nodes::NodeRecord;
+use crate::store::events::{Events, StoreEvent};
+use crate::store::jobs::{Jobs, Snapshot};
+use crate::store::leases::{Leases, Observed};
+use crate::store::nodes::{NodeRecord, Nodes};
+use crate::store::{Result, Store};
+
+/// How often leases that are in use are observed (at most; shorter leases are observed more often).
+const OBSERVE_HELD: Duration = Duration::from_millis(500);
+/// How often everything is compared, even if all is quiet.
+const COMPARE_ALL: Duration = Duration::from_millis(1_500);
+/// How long to wait before trying the store again.
+const TRY_AGAIN: Duration = Duration::from_millis(100);
+/// How many changes a listener may fall behind before it reads everything again.
+const BACKLOG: usize = 4_096;
 
 /// A job as last read.
 #[derive(Debug, Clone)]
@@ -50,10 +63,19 @@ impl Seen {
     }
 }
 
+/// A job to follow.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "as in the job's configuration")]
+pub struct Followed {
+    pub job: JobName,
+    pub timing: Timing,
+    pub min_uptime: Duration,
+}
+
 /// What listeners are told; all of it can be read again from [`Feed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A job has a newer picture (or its lease was seen to be silent, renewed again, or gone).
+    /// A job has a newer picture, or the same version now means another state (its holder fell silent).
     Job(JobName),
     /// Nodes came, went or changed.
     Nodes,
@@ -70,42 +92,335 @@ pub struct Feed {
 }
 
 struct Shared {
-    jobs: RwLock<HashMap<JobName, Seen>>,
-    nodes: RwLock<Vec<NodeRecord>>,
-    epoch: RwLock<String>,
-    trouble: RwLock<Option<String>>,
+    pictures: RwLock<Pictures>,
     changes: broadcast::Sender<Change>,
+}
+
+#[derive(Default)]
+struct Pictures {
+    jobs: HashMap<JobName, Seen>,
+    nodes: Arc<Vec<NodeRecord>>,
+    epoch: String,
+    trouble: Option<String>,
 }
 
 impl Feed {
     /// The newest picture of one job; `None` until the first snapshot.
     #[must_use]
     pub fn job(&self, name: &JobName) -> Option<Seen> {
-        unimplemented!("{name:?}")
+        self.read(|p| p.jobs.get(name).cloned())
     }
+
     /// Nodes as last read.
     #[must_use]
-    pub fn nodes(&self) -> Vec<NodeRecord> {
-        unimplemented!()
+    pub fn nodes(&self) -> Arc<Vec<NodeRecord>> {
+        self.read(|p| Arc::clone(&p.nodes))
     }
+
     /// The epoch that versions belong to.
     #[must_use]
     pub fn epoch(&self) -> String {
-        unimplemented!()
+        self.read(|p| p.epoch.clone())
     }
+
     /// `None` while the store is reachable, else what is wrong (at once, not after the lease).
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        unimplemented!()
+        self.read(|p| p.trouble.clone())
     }
+
     /// Changes from now on. A listener that lags reads everything again.
     #[must_use]
     pub fn subscribe(&self) -> broadcast::Receiver<Change> {
         self.shared.changes.subscribe()
     }
-    /// Follows `jobs` until the process ends; returns after the first snapshot, or at once if the store is away.
-    pub async fn start(_store: Store, _jobs: Vec<(JobName, Timing)>) -> Feed {
-        let _now = clock::boot();
-        unimplemented!()
+
+    /// Follows `jobs` until the runtime ends; returns after the first snapshot, or at the first sign that the store
+    /// is away (then it goes on trying).
+    pub async fn start(store: Store, jobs: Vec<Followed>) -> Feed {
+        let (changes, _) = broadcast::channel(BACKLOG);
+        let shared = Arc::new(Shared { pictures: RwLock::default(), changes });
+        let feed = Feed { shared };
+        let mut follower = Follower {
+            names: jobs.iter().map(|f| f.job.clone()).collect(),
+            jobs: jobs.into_iter().map(|f| (f.job.clone(), f)).collect(),
+            feed: feed.clone(),
+            store,
+            said: HashMap::new(),
+        };
+        let events = follower.subscribe().await;
+        tokio::spawn(async move { follower.follow(events).await });
+        feed
     }
+
+    fn read<T>(&self, look: impl FnOnce(&Pictures) -> T) -> T {
+        look(&self.shared.pictures.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut Pictures) -> T) -> T {
+        change(&mut self.shared.pictures.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn tell(&self, change: Change) {
+        // No listener is no error: everything can be read again.
+        drop(self.shared.changes.send(change));
+    }
+}
+
+struct Follower {
+    store: Store,
+    feed: Feed,
+    names: Vec<JobName>,
+    jobs: HashMap<JobName, Followed>,
+    /// The state last announced, to notice when time alone changes it.
+    said: HashMap<JobName, State>,
+}
+
+impl Follower {
+    /// Subscribes and takes the first snapshot; `None` when the store is away.
+    async fn subscribe(&mut self) -> Option<mpsc::Receiver<StoreEvent>> {
+        match self.store.subscribe().await {
+            Ok(mut events) => {
+                // The first event confirms the subscription: only a snapshot taken after it has no gap.
+                if events.recv().await == Some(StoreEvent::Subscribed) {
+                    self.resync().await;
+                    return Some(events);
+                }
+                self.trouble(Some("the store closed the subscription".to_owned()));
+                None
+            }
+            Err(error) => {
+                self.trouble(Some(error.to_string()));
+                None
+            }
+        }
+    }
+
+    async fn follow(&mut self, mut events: Option<mpsc::Receiver<StoreEvent>>) {
+        let mut held_at = Instant::now();
+        let mut all_at = Instant::now();
+        let held_every = self
+            .jobs
+            .values()
+            .map(|f| f.timing.ttl / 10)
+            .min()
+            .map_or(OBSERVE_HELD, |every| every.min(OBSERVE_HELD));
+        loop {
+            let Some(receiver) = events.as_mut() else {
+                sleep_until(Instant::now() + TRY_AGAIN).await;
+                self.announce_by_time();
+                events = self.subscribe().await;
+                continue;
+            };
+            tokio::select! {
+                biased;
+                event = receiver.recv() => match event {
+                    Some(first) => {
+                        let mut batch = vec![first];
+                        while let Ok(more) = receiver.try_recv() {
+                            batch.push(more);
+                        }
+                        self.hear(batch).await;
+                    }
+                    None => events = None,
+                },
+                () = sleep_until(all_at) => {
+                    self.observe(false).await;
+                    self.read_nodes(false).await;
+                    all_at = Instant::now() + COMPARE_ALL;
+                    held_at = Instant::now() + held_every;
+                }
+                () = sleep_until(held_at) => {
+                    self.observe(true).await;
+                    held_at = Instant::now() + held_every;
+                }
+            }
+        }
+    }
+
+    async fn hear(&mut self, batch: Vec<StoreEvent>) {
+        let mut dirty = HashSet::new();
+        let mut nodes = false;
+        let mut resync = false;
+        for event in batch {
+            match event {
+                StoreEvent::Job(event) => {
+                    let known = self.feed.job(&event.job).map(|seen| seen.record.version);
+                    if known.is_none_or(|known| event.version != known)
+                        && self.jobs.contains_key(&event.job)
+                    {
+                        dirty.insert(event.job);
+                    }
+                }
+                StoreEvent::Nodes => nodes = true,
+                StoreEvent::Subscribed => resync = true,
+                StoreEvent::Interrupted => {
+                    self.trouble(Some("the store's event connection was interrupted".to_owned()));
+                }
+            }
+        }
+        if resync {
+            self.resync().await;
+        } else if !dirty.is_empty() {
+            self.fetch(dirty.into_iter().collect()).await;
+        }
+        if nodes || resync {
+            self.read_nodes(true).await;
+        }
+    }
+
+    /// Reads everything again; on failure the comparison goes on trying.
+    async fn resync(&mut self) {
+        if self.fetch(self.names.clone()).await {
+            self.read_nodes(true).await;
+            self.feed.tell(Change::Resynced);
+        }
+    }
+
+    async fn fetch(&mut self, names: Vec<JobName>) -> bool {
+        let asked = clock::boot();
+        let answer = self.store.snapshot(&names).await;
+        let Some(snapshot) = self.note(answer) else { return false };
+        self.apply(snapshot, asked);
+        true
+    }
+
+    fn apply(&mut self, snapshot: Snapshot, asked: Boot) {
+        let Snapshot { epoch, at, jobs } = snapshot;
+        let mut told = Vec::new();
+        self.feed.write(|pictures| {
+            let same_epoch = pictures.epoch == epoch;
+            pictures.epoch = epoch;
+            for record in jobs {
+                let name = record.name.clone();
+                let known = pictures.jobs.get(&name);
+                let older = known.is_some_and(|k| same_epoch && k.record.version > record.version);
+                if !older {
+                    let seen = Seen { record: Arc::new(record), at, confirmed: asked };
+                    pictures.jobs.insert(name.clone(), seen);
+                    told.push(name);
+                }
+            }
+        });
+        for name in told {
+            self.remember_state(&name);
+            self.feed.tell(Change::Job(name));
+        }
+    }
+
+    /// Compares versions and leases; `held_only` looks at leases in use alone.
+    async fn observe(&mut self, held_only: bool) {
+        let names: Vec<JobName> = if held_only {
+            self.feed.read(|p| {
+                let held = p.jobs.values().filter(|seen| seen.record.lease.is_some());
+                held.map(|seen| seen.record.name.clone()).collect()
+            })
+        } else {
+            self.names.clone()
+        };
+        if !names.is_empty() {
+            let asked = clock::boot();
+            let answer = self.store.observe(&names).await;
+            if let Some(observed) = self.note(answer) {
+                let changed = self.confirm(&names, &observed, asked);
+                if !changed.is_empty() {
+                    self.fetch(changed).await;
+                }
+            }
+        }
+        self.announce_by_time();
+    }
+
+    /// Renews the confirmation of what is unchanged; returns what must be read again.
+    fn confirm(&self, names: &[JobName], observed: &[Observed], asked: Boot) -> Vec<JobName> {
+        let mut changed = Vec::new();
+        self.feed.write(|pictures| {
+            for (name, observed) in names.iter().zip(observed) {
+                let Some(seen) = pictures.jobs.get_mut(name) else {
+                    changed.push(name.clone());
+                    continue;
+                };
+                let leased = seen.record.lease.is_some();
+                if observed.version != seen.record.version
+                    || observed.lease_left.is_some() != leased
+                {
+                    changed.push(name.clone());
+                    continue;
+                }
+                seen.at = seen.store_now(asked);
+                seen.confirmed = asked;
+                if let Some(left) = observed.lease_left
+                    && let Some(lease) = &mut Arc::make_mut(&mut seen.record).lease
+                {
+                    lease.expires_in = left;
+                }
+            }
+        });
+        changed
+    }
+
+    async fn read_nodes(&mut self, tell: bool) {
+        let answer = self.store.nodes().await;
+        let Some(nodes) = self.note(answer) else { return };
+        let changed = self.feed.write(|p| {
+            let same = |(a, b): (&NodeRecord, &NodeRecord)| {
+                a.beat == b.beat && a.draining == b.draining && alive(a) == alive(b)
+            };
+            let changed = p.nodes.len() != nodes.len() || !p.nodes.iter().zip(&nodes).all(same);
+            p.nodes = Arc::new(nodes);
+            changed
+        });
+        if changed || tell {
+            self.feed.tell(Change::Nodes);
+        }
+    }
+
+    /// Says which pictures mean something else only because time went by.
+    fn announce_by_time(&mut self) {
+        for name in &self.names.clone() {
+            let before = self.said.get(name).copied();
+            if self.remember_state(name) != before && before.is_some() {
+                self.feed.tell(Change::Job(name.clone()));
+            }
+        }
+    }
+
+    fn remember_state(&mut self, name: &JobName) -> Option<State> {
+        let seen = self.feed.job(name)?;
+        let followed = self.jobs.get(name)?;
+        let view = seen.viewpoint(clock::boot(), &followed.timing, followed.min_uptime);
+        let word = state(&seen.record, &view);
+        self.said.insert(name.clone(), word);
+        Some(word)
+    }
+
+    /// Notes whether the store answered; hands the answer on.
+    fn note<T>(&mut self, answer: Result<T>) -> Option<T> {
+        match answer {
+            Ok(value) => {
+                self.trouble(None);
+                Some(value)
+            }
+            Err(error) => {
+                self.trouble(Some(error.to_string()));
+                None
+            }
+        }
+    }
+
+    fn trouble(&self, trouble: Option<String>) {
+        let reachable = trouble.is_none();
+        let was = self.feed.write(|p| std::mem::replace(&mut p.trouble, trouble.clone()));
+        if was.is_none() != reachable {
+            match trouble {
+                Some(what) => tracing::warn!(%what, "the store is out of reach; trying again"),
+                None => tracing::info!("the store is reachable again"),
+            }
+            self.feed.tell(Change::Reachable(reachable));
+        }
+    }
+}
+
+fn alive(node: &NodeRecord) -> bool {
+    Duration::from_millis(node.age_ms) < crate::store::nodes::ALIVE_FOR
 }

@@ -15,7 +15,10 @@ pub mod nodes;
 pub mod redis;
 pub mod sqlite;
 
+use std::time::Duration;
+
 use crate::domain::lease::Token;
+use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 
 /// Why a call to the store did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -62,20 +65,16 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 #[derive(Clone)]
 pub struct Options {
     /// Longest time for one call; past it the call is [`StoreError::Unavailable`].
-    pub timeout: std::time::Duration,
+    pub timeout: Duration,
     /// Key prefix (Redis only), `soloist:` by default.
     pub prefix: String,
     /// Told the name and duration of every call; the composition root makes a metric of it.
-    pub observe: fn(&'static str, std::time::Duration),
+    pub observe: fn(&'static str, Duration),
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            timeout: std::time::Duration::from_secs(1),
-            prefix: "soloist:".to_owned(),
-            observe: |_, _| {},
-        }
+        Self { timeout: Duration::from_secs(1), prefix: "soloist:".to_owned(), observe: |_, _| {} }
     }
 }
 
@@ -94,7 +93,7 @@ pub struct Description {
 #[derive(Clone)]
 pub struct Store {
     backend: Backend,
-    observe: fn(&'static str, std::time::Duration),
+    observe: fn(&'static str, Duration),
 }
 
 #[derive(Clone)]
@@ -159,10 +158,6 @@ macro_rules! forward {
         }
     )*};
 }
-
-use std::time::Duration;
-
-use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 
 forward! {
     leases::Leases {

@@ -1,0 +1,200 @@
+//! The subscription: a connection of its own, kept alive for as long as somebody listens.
+//!
+//! Redis publishes at most once, so a subscription is never more than a hint. What must not happen is silence
+//! that looks like peace: the link is pinged every few seconds, and after every interruption, and whenever the
+//! reader was too slow, [`StoreEvent::Subscribed`] tells it to read everything again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::redis::aio::{PubSubSink, PubSubStream};
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::link::in_words;
+use super::{RedisStore, Shared};
+use crate::domain::event::JobEvent;
+use crate::store::events::{Events, StoreEvent};
+use crate::store::{Result, StoreError};
+
+/// Events that wait for a slow reader before it is told to read everything again.
+const WAITING: usize = 1_024;
+/// A link that is silent for this long is pinged.
+const PING_EVERY: Duration = Duration::from_secs(2);
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+impl Events for RedisStore {
+    async fn subscribe(&self) -> Result<mpsc::Receiver<StoreEvent>> {
+        let subscription = subscribe(&self.shared).await?;
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let mut outlet = Outlet { sender, owed: None };
+        outlet.deliver(StoreEvent::Subscribed);
+        tokio::spawn(keep(Arc::clone(&self.shared), subscription, outlet));
+        Ok(receiver)
+    }
+}
+
+/// A confirmed subscription.
+struct Subscription {
+    sink: PubSubSink,
+    stream: PubSubStream,
+}
+
+/// Subscribes and waits for every acknowledgement.
+async fn subscribe(shared: &Shared) -> Result<Subscription> {
+    let attempt = async {
+        let (mut sink, stream) = shared.client.get_async_pubsub().await?.split();
+        sink.psubscribe(shared.keys.events_pattern()).await?;
+        sink.subscribe(shared.keys.nodes_events()).await?;
+        Ok(Subscription { sink, stream })
+    };
+    match tokio::time::timeout(shared.timeout, attempt).await {
+        Ok(result) => result.map_err(|error| in_words(&error, &shared.address)),
+        Err(_) => Err(StoreError::Unavailable(format!(
+            "Redis at {} did not confirm the subscription within {:?}",
+            shared.address, shared.timeout
+        ))),
+    }
+}
+
+/// Follows one subscription after the other until nobody listens any more.
+async fn keep(shared: Arc<Shared>, mut subscription: Subscription, mut outlet: Outlet) {
+    loop {
+        let why = follow(&shared, &mut subscription, &mut outlet).await;
+        if outlet.sender.is_closed() {
+            return;
+        }
+        tracing::warn!(address = %shared.address, why, "the subscription is interrupted");
+        outlet.deliver(StoreEvent::Interrupted);
+        let mut wait = Duration::ZERO;
+        subscription = loop {
+            let pause = tokio::time::sleep(wait);
+            tokio::pin!(pause);
+            loop {
+                tokio::select! {
+                    listened = outlet.settle() => if !listened { return },
+                    () = &mut pause => break,
+                }
+            }
+            match subscribe(&shared).await {
+                Ok(subscription) => break subscription,
+                Err(error) => tracing::debug!(%error, "not subscribed yet"),
+            }
+            wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
+        };
+        tracing::info!(address = %shared.address, "subscribed again");
+        outlet.deliver(StoreEvent::Subscribed);
+    }
+}
+
+/// Passes events on until the link is lost (says why) or nobody listens.
+async fn follow(
+    shared: &Shared,
+    subscription: &mut Subscription,
+    outlet: &mut Outlet,
+) -> &'static str {
+    let nodes = shared.keys.nodes_events();
+    let mut ping = tokio::time::interval(PING_EVERY);
+    ping.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            message = subscription.stream.next() => {
+                let Some(message) = message else { return "the connection was closed" };
+                if message.get_channel_name() == nodes {
+                    outlet.deliver(StoreEvent::Nodes);
+                    continue;
+                }
+                match serde_json::from_slice::<JobEvent>(message.get_payload_bytes()) {
+                    Ok(event) => outlet.deliver(StoreEvent::Job(event)),
+                    // A newer Soloist may publish words that this one does not know.
+                    Err(error) => tracing::debug!(%error, "an event that is not understood"),
+                }
+            }
+            _ = ping.tick() => {
+                let pong = subscription.sink.ping::<::redis::Value>();
+                match tokio::time::timeout(shared.timeout, pong).await {
+                    Ok(Ok(_)) => {}
+                    Ok(Err(_)) => return "the connection is broken",
+                    Err(_) => return "the server does not answer",
+                }
+            }
+            listened = outlet.settle() => if !listened { return "nobody listens" },
+        }
+    }
+}
+
+/// The bounded way to the reader.
+struct Outlet {
+    sender: mpsc::Sender<StoreEvent>,
+    /// What a slow reader must be told before anything else; hints are dropped meanwhile.
+    owed: Option<StoreEvent>,
+}
+
+impl Outlet {
+    fn deliver(&mut self, event: StoreEvent) {
+        let turn = matches!(event, StoreEvent::Subscribed | StoreEvent::Interrupted);
+        if self.owed.is_some() {
+            if turn {
+                self.owed = Some(event);
+            }
+            return;
+        }
+        if let Err(TrySendError::Full(event)) = self.sender.try_send(event) {
+            self.owed = Some(match event {
+                StoreEvent::Interrupted => StoreEvent::Interrupted,
+                _ => StoreEvent::Subscribed,
+            });
+        }
+    }
+
+    /// Waits for room and tells what is owed, or for the end of the reader; returns whether it lives.
+    async fn settle(&mut self) -> bool {
+        if self.owed.is_none() {
+            self.sender.closed().await;
+            return false;
+        }
+        match self.sender.reserve().await {
+            Ok(permit) => {
+                if let Some(event) = self.owed.take() {
+                    permit.send(event);
+                }
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reader_that_was_too_slow_is_told_to_read_everything_again() {
+        let (sender, mut receiver) = mpsc::channel(2);
+        let mut outlet = Outlet { sender, owed: None };
+        for _ in 0..10 {
+            outlet.deliver(StoreEvent::Nodes);
+        }
+        assert_eq!(receiver.recv().await, Some(StoreEvent::Nodes));
+        assert_eq!(receiver.recv().await, Some(StoreEvent::Nodes));
+        assert!(outlet.settle().await);
+        assert_eq!(receiver.recv().await, Some(StoreEvent::Subscribed));
+        outlet.deliver(StoreEvent::Nodes);
+        assert_eq!(receiver.recv().await, Some(StoreEvent::Nodes));
+    }
+
+    #[tokio::test]
+    async fn an_interruption_is_not_hidden_by_a_full_channel() {
+        let (sender, mut receiver) = mpsc::channel(1);
+        let mut outlet = Outlet { sender, owed: None };
+        outlet.deliver(StoreEvent::Nodes);
+        outlet.deliver(StoreEvent::Nodes);
+        outlet.deliver(StoreEvent::Interrupted);
+        assert_eq!(receiver.recv().await, Some(StoreEvent::Nodes));
+        assert!(outlet.settle().await);
+        assert_eq!(receiver.recv().await, Some(StoreEvent::Interrupted));
+    }
+}

@@ -1,0 +1,53 @@
+-- guard_store: fragment before every script that grants, renews or reads leases: may this store be believed?
+-- KEYS[1] epoch      hash id, run_id, since, until, longest, before, turned
+-- ARGV[1] known      epoch id that this client remembers; '' before its first call
+-- ARGV[2] fresh      id for a new epoch, should one be needed
+-- ARGV[3] remembered longest ttl that this client remembers, milliseconds
+-- ARGV[4] ttl        longest ttl asked for now, milliseconds; 0 when none
+-- ARGV[5] suspect    1 when this client saw the store's clock jump, else 0
+-- Returns nothing by itself; leaves `now`, `quarantine` (milliseconds left) and `guard` (the reply's first
+-- element: id, now, quarantine, longest ttl) for the script that follows.
+-- Why: FLUSHALL, a restart without persistence, a promoted replica and a clock jump each make a plain lock
+-- grant twice. When the record is gone or another's, the server's run id changed, or a client saw the clock
+-- jump, nothing is granted for the longest ttl that may be out there, while living holders re-assert theirs.
+-- `longest` and `before` are two buckets that turn slower than any lease lasts, so one long lease of last
+-- week does not lengthen the quarantine of today.
+local now, quarantine, guard
+do
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+  local known, fresh, remembered = ARGV[1], ARGV[2], tonumber(ARGV[3])
+  local ttl, suspect = tonumber(ARGV[4]), ARGV[5] == '1'
+  local server = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
+  local held = redis.call('HMGET', KEYS[1],
+    'id', 'run_id', 'since', 'until', 'longest', 'before', 'turned')
+  local id, since, till = held[1], tonumber(held[3]) or 0, tonumber(held[4]) or 0
+  local longest, before = tonumber(held[5]) or 0, tonumber(held[6]) or 0
+  local turned, dirty = tonumber(held[7]) or now, not id
+  if not id or (known ~= '' and known ~= id) then
+    longest = math.max(longest, remembered)
+  end
+  if ttl > 0 and now >= turned + 60000 + 2 * math.max(longest, before) then
+    before, longest, turned, dirty = longest, ttl, now, true
+  elseif ttl > longest then
+    longest, dirty = ttl, true
+  end
+  local reach = math.max(longest, before)
+  if known ~= '' and known ~= id then
+    -- Emptied. Whoever notices first begins the quarantine; later ones only make sure it is long enough.
+    if since == 0 then since = now end
+    if till < since + reach then till, dirty = since + reach, true end
+  end
+  if (held[2] and held[2] ~= server) or suspect then
+    since, till, dirty = now, now + reach, true
+  end
+  id = id or fresh
+  till = math.min(till, now + reach)
+  if dirty then
+    redis.call('HSET', KEYS[1], 'id', id, 'run_id', server, 'since', string.format('%.0f', since),
+      'until', string.format('%.0f', till), 'longest', longest, 'before', before,
+      'turned', string.format('%.0f', turned))
+  end
+  quarantine = math.max(0, till - now)
+  guard = { id, now, quarantine, reach }
+end

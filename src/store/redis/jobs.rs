@@ -1,0 +1,112 @@
+//! What people want of jobs, in Redis, and the snapshot of everything known.
+
+use ::redis::ScriptInvocation;
+use futures_util::future::try_join_all;
+
+use super::link::Repeat;
+use super::record::job_record;
+use super::{BATCH, RedisStore, scripts};
+use crate::domain::name::{JobName, NodeName, UserName};
+use crate::store::jobs::{Jobs, Snapshot};
+use crate::store::{Result, StoreError};
+
+/// How long a wish to move lasts, in milliseconds.
+const MOVE_LASTS_MS: u64 = 30_000;
+
+impl Jobs for RedisStore {
+    async fn snapshot(&self, jobs: &[JobName]) -> Result<Snapshot> {
+        // Without any job, the epoch and the clock are still read.
+        let batches = if jobs.is_empty() { vec![jobs] } else { jobs.chunks(BATCH).collect() };
+        let parts =
+            try_join_all(batches.into_iter().map(|batch| self.snapshot_batch(batch))).await?;
+        let mut whole: Option<Snapshot> = None;
+        for part in parts {
+            match &mut whole {
+                None => whole = Some(part),
+                Some(whole) if whole.epoch == part.epoch => whole.jobs.extend(part.jobs),
+                Some(_) => {
+                    return Err(StoreError::Unavailable(
+                        "the store was emptied while it was read: read it again".to_owned(),
+                    ));
+                }
+            }
+        }
+        whole.ok_or_else(|| StoreError::Corrupt("snapshot_jobs: no answer".to_owned()))
+    }
+
+    async fn participate(
+        &self,
+        job: &JobName,
+        user: &UserName,
+        on: bool,
+        reason: Option<&str>,
+    ) -> Result<bool> {
+        let keys = self.keys();
+        let mut call = scripts::SWITCH_PARTICIPATION.prepare_invoke();
+        call.key(keys.state(job)).key(keys.participants(job)).key(keys.events(job));
+        call.arg(job.as_str()).arg(user.as_str()).arg(u8::from(on)).arg(reason.unwrap_or_default());
+        let changed: u8 = self.shared.rest.script(&call, Repeat::Never).await?;
+        Ok(changed > 0)
+    }
+
+    async fn hold(&self, job: &JobName, by: &UserName, reason: &str) -> Result<()> {
+        let mut call = scripts::HOLD_JOB.prepare_invoke();
+        call.key(self.keys().state(job)).key(self.keys().events(job));
+        call.arg(job.as_str()).arg(by.as_str()).arg(reason);
+        self.change_job(&call).await
+    }
+
+    async fn resume(&self, job: &JobName) -> Result<()> {
+        let mut call = scripts::RESUME_JOB.prepare_invoke();
+        call.key(self.keys().state(job)).key(self.keys().events(job));
+        call.arg(job.as_str());
+        self.change_job(&call).await
+    }
+
+    async fn request_move(
+        &self,
+        job: &JobName,
+        to: Option<&NodeName>,
+        by: &UserName,
+    ) -> Result<()> {
+        let keys = self.keys();
+        let mut call = scripts::REQUEST_MOVE.prepare_invoke();
+        call.key(keys.state(job)).key(keys.lease(job)).key(keys.events(job));
+        call.arg(job.as_str())
+            .arg(to.map(NodeName::as_str).unwrap_or_default())
+            .arg(by.as_str())
+            .arg(MOVE_LASTS_MS);
+        self.change_job(&call).await
+    }
+}
+
+impl RedisStore {
+    /// Twice does what once does; only the version grows once more.
+    async fn change_job(&self, call: &ScriptInvocation<'_>) -> Result<()> {
+        let _done: u8 = self.shared.rest.script(call, Repeat::Harmless).await?;
+        Ok(())
+    }
+
+    async fn snapshot_batch(&self, batch: &[JobName]) -> Result<Snapshot> {
+        let names = self.keys();
+        let keys: Vec<String> = batch
+            .iter()
+            .flat_map(|job| {
+                [names.state(job), names.lease(job), names.participants(job), names.token(job)]
+            })
+            .collect();
+        let link = &self.shared.rest;
+        let answer = self
+            .guarded(link, &scripts::SNAPSHOT_JOBS, &keys, std::time::Duration::ZERO, &[])
+            .await?;
+        if answer.values.len() != batch.len() {
+            return Err(StoreError::Corrupt("snapshot_jobs: an answer is missing".to_owned()));
+        }
+        let jobs = batch
+            .iter()
+            .zip(answer.values)
+            .map(|(job, read)| job_record(names, job, read, answer.now))
+            .collect::<Result<_>>()?;
+        Ok(Snapshot { epoch: answer.epoch, at: answer.now, jobs })
+    }
+}

@@ -1,0 +1,82 @@
+//! The names of keys and channels (the table is in the page of [`super`]); nothing else writes one down.
+//!
+//! Everything of one job carries the hash tag `{job}`, so that a cluster could keep it on one server.
+
+use crate::domain::name::JobName;
+
+/// Makes names under one prefix.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// A key that belongs to no job: `soloist:users`.
+    pub(super) fn global(&self, noun: &str) -> String {
+        format!("{}{noun}", self.prefix)
+    }
+
+    /// The record by which [`super`] believes or disbelieves the store.
+    pub(super) fn epoch(&self) -> String {
+        self.global("epoch")
+    }
+
+    /// Failed logins of one account or address.
+    pub(super) fn failures(&self, of: &str) -> String {
+        format!("{}failures:{of}", self.prefix)
+    }
+
+    fn job(&self, job: &JobName, part: &str) -> String {
+        format!("{}{{{job}}}:{part}", self.prefix)
+    }
+
+    pub(super) fn lease(&self, job: &JobName) -> String {
+        self.job(job, "lease")
+    }
+
+    pub(super) fn participants(&self, job: &JobName) -> String {
+        self.job(job, "participants")
+    }
+
+    pub(super) fn token(&self, job: &JobName) -> String {
+        self.job(job, "token")
+    }
+
+    pub(super) fn state(&self, job: &JobName) -> String {
+        self.job(job, "state")
+    }
+
+    pub(super) fn log(&self, job: &JobName) -> String {
+        self.job(job, "log")
+    }
+
+    pub(super) fn runs(&self, job: &JobName) -> String {
+        self.job(job, "runs")
+    }
+
+    /// Channel of one job's changes.
+    pub(super) fn events(&self, job: &JobName) -> String {
+        self.job(job, "events")
+    }
+
+    /// Channel of changes about nodes.
+    pub(super) fn nodes_events(&self) -> String {
+        self.global("nodes:events")
+    }
+
+    /// Glob that matches the channel of every job and nothing else.
+    pub(super) fn events_pattern(&self) -> String {
+        let mut pattern = String::new();
+        for c in self.prefix.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '\\' | '^') {
+                pattern.push('\\');
+            }
+            pattern.push(c);
+        }
+        pattern + "{*}:events"
+    }
+}

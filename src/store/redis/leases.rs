@@ -1,0 +1,168 @@
+//! Leases in Redis: batches of a hundred, several at once, on a connection of their own.
+
+use std::time::Duration;
+
+use ::redis::{Value, from_redis_value};
+use futures_util::future::try_join_all;
+
+use super::link::Repeat;
+use super::record::parsed;
+use super::{BATCH, RedisStore, millis, scripts};
+use crate::domain::lease::Token;
+use crate::domain::name::{JobName, Owner};
+use crate::domain::time::StoreTime;
+use crate::store::journal::RUNS_KEPT;
+use crate::store::leases::{Acquire, Acquired, Condition, Leases, Observed, Renewal, Renewed};
+use crate::store::{Result, StoreError};
+
+impl Leases for RedisStore {
+    async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
+        let keys = self.keys();
+        let lease = keys.lease(&ask.job);
+        let answer = self
+            .guarded(
+                &self.shared.leases,
+                &scripts::ACQUIRE_LEASE,
+                &[
+                    lease.clone(),
+                    keys.state(&ask.job),
+                    keys.participants(&ask.job),
+                    keys.token(&ask.job),
+                    keys.runs(&ask.job),
+                    keys.events(&ask.job),
+                ],
+                ask.ttl,
+                &[
+                    ask.job.to_string(),
+                    ask.owner.to_string(),
+                    ask.node.to_string(),
+                    millis(ask.ttl).to_string(),
+                    match ask.condition {
+                        Condition::Wanted => "wanted",
+                        Condition::None => "none",
+                    }
+                    .to_owned(),
+                    ask.seen.to_string(),
+                    RUNS_KEPT.to_string(),
+                ],
+            )
+            .await?;
+        let acquired = acquired(&lease, answer.values)?;
+        if let (true, Acquired::Granted { token, .. }) = (answer.jumped, &acquired) {
+            // The lease before this one may have ended by the jump alone. Nothing runs under ours yet.
+            self.release(&ask.job, &ask.owner, *token).await?;
+            let begun = self.observe_batch(&[]).await?.1;
+            return Ok(Acquired::Quarantined { wait: begun.max(ask.ttl) });
+        }
+        Ok(acquired)
+    }
+
+    async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
+        let batches = renewals.chunks(BATCH).map(|batch| self.renew_batch(batch));
+        Ok(try_join_all(batches).await?.concat())
+    }
+
+    async fn release(&self, job: &JobName, owner: &Owner, token: Token) -> Result<()> {
+        let keys = self.keys();
+        let mut call = scripts::RELEASE_LEASE.prepare_invoke();
+        call.key(keys.lease(job)).key(keys.state(job)).key(keys.events(job));
+        call.arg(job.as_str()).arg(owner.as_str()).arg(token.0);
+        let _given_back: u8 = self.shared.leases.script(&call, Repeat::Harmless).await?;
+        Ok(())
+    }
+
+    async fn observe(&self, jobs: &[JobName]) -> Result<Vec<Observed>> {
+        let batches = jobs.chunks(BATCH).map(|batch| self.observe_batch(batch));
+        let answers = try_join_all(batches).await?;
+        Ok(answers.into_iter().flat_map(|(observed, _)| observed).collect())
+    }
+}
+
+impl RedisStore {
+    async fn renew_batch(&self, batch: &[Renewal]) -> Result<Vec<Renewed>> {
+        let names = self.keys();
+        let mut keys = Vec::with_capacity(batch.len() * 3);
+        let mut arguments = Vec::with_capacity(batch.len() * 4);
+        for renewal in batch {
+            keys.extend([
+                names.lease(&renewal.job),
+                names.token(&renewal.job),
+                names.state(&renewal.job),
+            ]);
+            arguments.extend([
+                renewal.owner.to_string(),
+                renewal.node.to_string(),
+                renewal.token.to_string(),
+                millis(renewal.ttl).to_string(),
+            ]);
+        }
+        let ttl = batch.iter().map(|renewal| renewal.ttl).max().unwrap_or_default();
+        let link = &self.shared.leases;
+        let answer = self.guarded(link, &scripts::RENEW_LEASES, &keys, ttl, &arguments).await?;
+        if answer.values.len() != batch.len() {
+            return Err(StoreError::Corrupt("renew_leases: an answer is missing".to_owned()));
+        }
+        answer
+            .values
+            .into_iter()
+            .map(|left| {
+                let left: i64 = parsed("renew_leases", left)?;
+                Ok(u64::try_from(left).map_or(Renewed::Lost, |left| Renewed::Kept {
+                    margin: Duration::from_millis(left),
+                }))
+            })
+            .collect()
+    }
+
+    /// The answers, and how long the store is in quarantine.
+    async fn observe_batch(&self, batch: &[JobName]) -> Result<(Vec<Observed>, Duration)> {
+        let keys: Vec<String> =
+            batch.iter().flat_map(|job| [self.keys().state(job), self.keys().lease(job)]).collect();
+        let link = &self.shared.leases;
+        let answer =
+            self.guarded(link, &scripts::OBSERVE_LEASES, &keys, Duration::ZERO, &[]).await?;
+        let numbers: Vec<i64> = parsed("observe_leases", Value::Array(answer.values))?;
+        if numbers.len() != keys.len() {
+            return Err(StoreError::Corrupt("observe_leases: an answer is missing".to_owned()));
+        }
+        let observed = numbers
+            .chunks_exact(2)
+            .map(|pair| Observed {
+                version: u64::try_from(pair[0]).unwrap_or(0),
+                lease_left: u64::try_from(pair[1]).ok().map(Duration::from_millis),
+            })
+            .collect();
+        Ok((observed, answer.quarantine))
+    }
+}
+
+/// Words of `acquire_lease.lua`.
+fn acquired(key: &str, values: Vec<Value>) -> Result<Acquired> {
+    let corrupt = |what: &dyn std::fmt::Display| StoreError::Corrupt(format!("{key}: {what}"));
+    let mut texts = Vec::with_capacity(3);
+    for value in values {
+        texts.push(from_redis_value::<String>(value).map_err(|error| corrupt(&error))?);
+    }
+    let number = |i: usize| -> Result<u64> {
+        texts.get(i).and_then(|text| text.parse().ok()).ok_or_else(|| corrupt(&texts.join(" ")))
+    };
+    let wait = |i: usize| number(i).map(Duration::from_millis);
+    match texts.first().map(String::as_str) {
+        Some("granted") => Ok(Acquired::Granted {
+            token: Token(number(1)?),
+            since: StoreTime(i64::try_from(number(2)?).unwrap_or(i64::MAX)),
+        }),
+        Some("busy") => Ok(Acquired::Busy {
+            node: texts
+                .get(1)
+                .and_then(|node| node.parse().ok())
+                .ok_or_else(|| corrupt(&"the holder has no name"))?,
+            remaining: wait(2)?,
+        }),
+        Some("not_wanted") => Ok(Acquired::NotWanted),
+        Some("not_yet") => Ok(Acquired::NotYet { wait: wait(1)? }),
+        Some("reserved") => Ok(Acquired::Reserved { wait: wait(1)? }),
+        Some("quarantined") => Ok(Acquired::Quarantined { wait: wait(1)? }),
+        _ => Err(corrupt(&texts.join(" "))),
+    }
+}

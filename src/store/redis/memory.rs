@@ -1,0 +1,101 @@
+//! What this process remembers of the store, so that it notices when the store forgets (architecture, decision 15).
+//!
+//! Kept: the epoch it last saw, the longest lease that may be out there, and the store's clock set against this
+//! machine's CLOCK_BOOTTIME. The store cannot see its own clock jump; every reply lets the client check that it
+//! went on as it should have. Decides only *whether* something is wrong; `guard_store.lua` acts on it.
+
+use std::time::Duration;
+
+use crate::domain::time::{Boot, StoreTime};
+
+/// Two readings of the clocks may differ by this much before it is called a jump, plus 1 % of what lies between.
+const SLACK_MS: i64 = 250;
+
+/// One process's memory.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// Epoch of the last reply; empty before the first.
+    pub(super) epoch: String,
+    /// Longest lease that may be out there, in milliseconds.
+    pub(super) longest_ms: u64,
+    /// The clock jumped, and the store has not been told yet.
+    pub(super) suspect: bool,
+    last: Option<Reading>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    store: StoreTime,
+    sent: Boot,
+    received: Boot,
+}
+
+impl Memory {
+    /// Notes that a call sent at `sent` and answered at `received` read `store`; returns whether the store's
+    /// clock jumped since the reading before.
+    pub(super) fn read_clock(&mut self, store: StoreTime, sent: Boot, received: Boot) -> bool {
+        let now = Reading { store, sent, received };
+        let jumped = self.last.is_some_and(|last| jumped(&last, &now));
+        self.suspect |= jumped;
+        self.last = Some(now);
+        jumped
+    }
+}
+
+/// The store executed each call somewhere between `sent` and `received`, which bounds what may lie between two.
+fn jumped(last: &Reading, now: &Reading) -> bool {
+    let passed = now.store.0.saturating_sub(last.store.0);
+    let least = signed_ms(last.received, now.sent);
+    let most = signed_ms(last.sent, now.received);
+    let slack = SLACK_MS + most.abs() / 100;
+    passed < least - slack || passed > most + slack
+}
+
+fn signed_ms(from: Boot, to: Boot) -> i64 {
+    let ms = |d: Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
+    ms(to.since(from)) - ms(from.since(to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boot(ms: u64) -> Boot {
+        Boot(ms * 1_000_000)
+    }
+
+    #[test]
+    fn a_clock_that_goes_on_is_believed_however_slow_the_answers() {
+        let mut memory = Memory::default();
+        assert!(!memory.read_clock(StoreTime(1_000_000), boot(5_000), boot(5_001)));
+        assert!(!memory.read_clock(StoreTime(1_001_000), boot(6_000), boot(6_001)));
+        // Answered after 900 ms, executed at once.
+        assert!(!memory.read_clock(StoreTime(1_002_000), boot(7_000), boot(7_900)));
+        // Executed at the very end.
+        assert!(!memory.read_clock(StoreTime(1_003_900), boot(8_000), boot(8_900)));
+        // An hour of silence, the clocks 0.5 % apart.
+        assert!(!memory.read_clock(
+            StoreTime(1_003_900 + 3_618_000),
+            boot(8_900 + 3_600_000),
+            boot(8_901 + 3_600_000)
+        ));
+        assert!(!memory.suspect);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_either_way_is_suspect() {
+        for jump in [30_000, 400, -400, -3_600_000] {
+            let mut memory = Memory::default();
+            assert!(!memory.read_clock(StoreTime(9_000_000), boot(5_000), boot(5_001)));
+            assert!(
+                memory.read_clock(StoreTime(9_001_000 + jump), boot(6_000), boot(6_001)),
+                "{jump}"
+            );
+            assert!(memory.suspect);
+            assert!(
+                !memory.read_clock(StoreTime(9_002_000 + jump), boot(7_000), boot(7_001)),
+                "{jump}"
+            );
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The Lua scripts, each with the fragments it begins with; loaded into the server when it does not know them.
+//!
+//! One file per transition. A file's header says its keys, arguments and answer.
+
+use std::sync::LazyLock;
+
+use ::redis::Script;
+
+macro_rules! scripts {
+    ($($name:ident = $($file:literal)+;)*) => {
+        $(pub(super) static $name: LazyLock<Script> =
+            LazyLock::new(|| Script::new(concat!($(include_str!($file)),+)));)*
+
+        /// Every script, for the server to compile in a test.
+        #[cfg(test)]
+        static ALL: &[(&str, &LazyLock<Script>)] = &[$((stringify!($name), &$name)),*];
+    };
+}
+
+scripts! {
+    OPEN_STORE = "guard_store.lua" "open_store.lua";
+    ACQUIRE_LEASE = "guard_store.lua" "publish_change.lua" "close_run.lua" "acquire_lease.lua";
+    RENEW_LEASES = "guard_store.lua" "renew_leases.lua";
+    RELEASE_LEASE = "publish_change.lua" "release_lease.lua";
+    OBSERVE_LEASES = "guard_store.lua" "observe_leases.lua";
+    SNAPSHOT_JOBS = "guard_store.lua" "snapshot_jobs.lua";
+    SWITCH_PARTICIPATION = "publish_change.lua" "switch_participation.lua";
+    HOLD_JOB = "publish_change.lua" "hold_job.lua";
+    RESUME_JOB = "publish_change.lua" "resume_job.lua";
+    REQUEST_MOVE = "publish_change.lua" "request_move.lua";
+    RECORD_STARTED = "publish_change.lua" "check_token.lua" "record_started.lua";
+    RECORD_STOPPING = "publish_change.lua" "check_token.lua" "record_stopping.lua";
+    RECORD_OUTPUT = "publish_change.lua" "check_token.lua" "record_output.lua";
+    RECORD_ENDED = "publish_change.lua" "check_token.lua" "close_run.lua" "record_ended.lua";
+    READ_RUNS = "read_runs.lua";
+    READ_LOG = "publish_change.lua" "read_log.lua";
+    APPEND_AUDIT = "publish_change.lua" "append_audit.lua";
+    READ_AUDIT = "publish_change.lua" "read_audit.lua";
+    BEAT_NODE = "publish_change.lua" "beat_node.lua";
+    READ_NODES = "publish_change.lua" "read_nodes.lua";
+    DRAIN_NODE = "drain_node.lua";
+    LEAVE_NODE = "leave_node.lua";
+    ADD_USER = "publish_change.lua" "add_user.lua";
+    UPDATE_USER = "publish_change.lua" "update_user.lua";
+    REMOVE_USER = "remove_user.lua";
+    OPEN_SESSION = "publish_change.lua" "open_session.lua";
+    USE_SESSION = "publish_change.lua" "use_session.lua";
+    CLOSE_SESSIONS = "close_sessions.lua";
+    ADD_TOKEN = "publish_change.lua" "add_token.lua";
+    READ_TOKENS = "publish_change.lua" "read_tokens.lua";
+    REVOKE_TOKEN = "revoke_token.lua";
+    ADD_LINK = "publish_change.lua" "add_link.lua";
+    READ_LINK = "publish_change.lua" "read_link.lua";
+    COUNT_FAILURES = "publish_change.lua" "count_failures.lua";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn every_lua_file_says_its_keys_arguments_and_answer_and_is_part_of_a_script() {
+        let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store/redis");
+        let table = std::fs::read_to_string(room.join("scripts.rs")).expect("this file");
+        let mut files = 0;
+        for entry in std::fs::read_dir(&room).expect("the room") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_none_or(|extension| extension != "lua") {
+                continue;
+            }
+            files += 1;
+            let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            let text = std::fs::read_to_string(&path).expect("readable");
+            let header: Vec<&str> = text.lines().take_while(|l| l.starts_with("-- ")).collect();
+            assert!(
+                header.first().is_some_and(|l| l.starts_with(&format!("-- {stem}: "))),
+                "{stem}: first line"
+            );
+            for word in ["-- KEYS", "-- ARGV", "-- Returns", "-- Why: "] {
+                assert!(header.iter().any(|l| l.starts_with(word)), "{stem} lacks {word}");
+            }
+            assert!(stem.contains('_'), "{stem} is no verb_noun");
+            assert!(table.contains(&format!("\"{stem}.lua\"")), "{stem} is in no script");
+        }
+        assert!(files >= super::ALL.len());
+    }
+
+    #[test]
+    fn every_script_is_another() {
+        let mut hashes: Vec<_> = super::ALL.iter().map(|(_, s)| s.get_hash().to_owned()).collect();
+        hashes.sort();
+        hashes.dedup();
+        assert_eq!(hashes.len(), super::ALL.len());
+    }
+}

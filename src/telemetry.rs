@@ -1,0 +1,247 @@
+//! What operators watch: the log and the Prometheus metrics of contract section 9.
+//!
+//! Knows names and buckets and nothing of who measures; the composition root hands a [`Metrics`] to every room.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use prometheus::{
+    Encoder, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    Opts, Registry, TextEncoder,
+};
+
+use crate::domain::job::State;
+use crate::domain::name::JobName;
+
+/// Begins to log to standard error: one line a record, JSON if asked for.
+///
+/// `filter` is in the syntax of `RUST_LOG` (`info,soloist=debug`); a wrong one is `info`. A second call does nothing.
+pub fn log_to_stderr(filter: Option<&str>, json: bool) {
+    use tracing_subscriber::EnvFilter;
+    let filter = filter
+        .and_then(|text| EnvFilter::try_new(text).ok())
+        .unwrap_or_else(|| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(true);
+    let begun = if json { lines.json().try_init() } else { lines.try_init() };
+    if begun.is_err() {
+        tracing::debug!("the log has begun already");
+    }
+}
+
+/// Every metric of this process.
+pub struct Metrics {
+    registry: Registry,
+    job_state: GaugeVec,
+    wanted_not_running: GaugeVec,
+    lease_margin: Histogram,
+    takeover: Histogram,
+    lease_lost: IntCounter,
+    run_crashes: IntCounterVec,
+    live_connections: Gauge,
+    live_push: Histogram,
+    live_resyncs: IntCounter,
+    store_call: HistogramVec,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+const MILLISECONDS: [f64; 14] =
+    [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const SECONDS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 30.0, 60.0];
+
+impl Metrics {
+    /// A registry of its own with every metric in it.
+    ///
+    /// # Panics
+    /// Never: names and labels are constants, and a test makes one.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "constant names and labels; a test makes a registry")]
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        let gauges = |name: &str, help: &str, labels: &[&str]| {
+            let made = GaugeVec::new(Opts::new(name, help), labels).expect("a valid metric");
+            registry.register(Box::new(made.clone())).expect("registered once");
+            made
+        };
+        let counter = |name: &str, help: &str| {
+            let made = IntCounter::new(name, help).expect("a valid metric");
+            registry.register(Box::new(made.clone())).expect("registered once");
+            made
+        };
+        let histogram = |name: &str, help: &str, buckets: &[f64]| {
+            let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+            let made = Histogram::with_opts(options).expect("a valid metric");
+            registry.register(Box::new(made.clone())).expect("registered once");
+            made
+        };
+        let run_crashes = IntCounterVec::new(
+            Opts::new("soloist_run_crashes_total", "Runs that ended in a crash."),
+            &["job"],
+        )
+        .expect("a valid metric");
+        registry.register(Box::new(run_crashes.clone())).expect("registered once");
+        let live_connections =
+            Gauge::new("soloist_live_connections", "Open live sockets.").expect("a valid metric");
+        registry.register(Box::new(live_connections.clone())).expect("registered once");
+        let calls = HistogramOpts::new("soloist_store_call_seconds", "Duration of store calls.")
+            .buckets(MILLISECONDS.to_vec());
+        let store_call = HistogramVec::new(calls, &["call"]).expect("a valid metric");
+        registry.register(Box::new(store_call.clone())).expect("registered once");
+        Self {
+            job_state: gauges(
+                "soloist_job_state",
+                "1 for the state a job is in as seen from this node, 0 for the others.",
+                &["job", "state"],
+            ),
+            wanted_not_running: gauges(
+                "soloist_job_wanted_not_running_seconds",
+                "For how long a job has been wanted without running.",
+                &["job"],
+            ),
+            lease_margin: histogram(
+                "soloist_lease_margin_seconds",
+                "Time left of a lease at each renewal.",
+                &SECONDS,
+            ),
+            takeover: histogram(
+                "soloist_takeover_seconds",
+                "From the end of a lost holder's lease to the start of the next run.",
+                &MILLISECONDS,
+            ),
+            lease_lost: counter("soloist_lease_lost_total", "Leases this node lost."),
+            live_push: histogram(
+                "soloist_live_push_seconds",
+                "From a store event to the write to a live socket.",
+                &MILLISECONDS,
+            ),
+            live_resyncs: counter(
+                "soloist_live_resyncs_total",
+                "Times that live sockets were sent a whole snapshot again.",
+            ),
+            run_crashes,
+            live_connections,
+            store_call,
+            registry,
+        }
+    }
+
+    /// The metrics of this process, made at the first call.
+    #[must_use]
+    pub fn global() -> Arc<Self> {
+        static GLOBAL: OnceLock<Arc<Metrics>> = OnceLock::new();
+        Arc::clone(GLOBAL.get_or_init(|| Arc::new(Metrics::new())))
+    }
+
+    /// A renewal found this much of the lease left.
+    pub fn observe_margin(&self, left: Duration) {
+        self.lease_margin.observe(left.as_secs_f64());
+    }
+
+    /// A job was taken over from a lost holder in this time.
+    pub fn takeover(&self, took: Duration) {
+        self.takeover.observe(took.as_secs_f64());
+    }
+
+    /// A lease was lost.
+    pub fn lease_lost(&self) {
+        self.lease_lost.inc();
+    }
+
+    /// A run crashed.
+    pub fn run_crashed(&self, job: &JobName) {
+        self.run_crashes.with_label_values(&[job.as_str()]).inc();
+    }
+
+    /// A store call took this long.
+    pub fn store_call(&self, call: &'static str, took: Duration) {
+        self.store_call.with_label_values(&[call]).observe(took.as_secs_f64());
+    }
+
+    /// A job is in `state` now.
+    pub fn job_state(&self, job: &JobName, state: State) {
+        for each in State::ALL {
+            let value = if each == state { 1.0 } else { 0.0 };
+            self.job_state.with_label_values(&[job.as_str(), each.as_str()]).set(value);
+        }
+    }
+
+    /// A job has been wanted without running for this long; zero when it runs or is not wanted.
+    pub fn wanted_not_running(&self, job: &JobName, since: Duration) {
+        self.wanted_not_running.with_label_values(&[job.as_str()]).set(since.as_secs_f64());
+    }
+
+    /// A live socket opened.
+    pub fn live_opened(&self) {
+        self.live_connections.inc();
+    }
+
+    /// A live socket closed.
+    pub fn live_closed(&self) {
+        self.live_connections.dec();
+    }
+
+    /// A change reached a socket this long after the store told it.
+    pub fn live_pushed(&self, took: Duration) {
+        self.live_push.observe(took.as_secs_f64());
+    }
+
+    /// Live sockets are sent a whole snapshot again.
+    pub fn live_resynced(&self) {
+        self.live_resyncs.inc();
+    }
+
+    /// Everything in the Prometheus text format, version 0.0.4.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = Vec::new();
+        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut out) {
+            tracing::error!(%error, "metrics could not be written");
+        }
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+/// Fits the store's `Options::observe`: adds a call to the metrics of this process.
+pub fn observe_store_call(call: &'static str, took: Duration) {
+    static GLOBAL: OnceLock<Arc<Metrics>> = OnceLock::new();
+    GLOBAL.get_or_init(Metrics::global).store_call(call, took);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_metric_of_the_contract_is_written() {
+        let metrics = Metrics::new();
+        let job = JobName::new("outbound").unwrap();
+        metrics.job_state(&job, State::Running);
+        metrics.wanted_not_running(&job, Duration::ZERO);
+        metrics.run_crashed(&job);
+        metrics.store_call("renew", Duration::from_millis(3));
+        metrics.observe_margin(Duration::from_secs(4));
+        let text = metrics.render();
+        for name in [
+            "soloist_job_state{job=\"outbound\",state=\"running\"} 1",
+            "soloist_job_state{job=\"outbound\",state=\"off\"} 0",
+            "soloist_job_wanted_not_running_seconds{job=\"outbound\"} 0",
+            "soloist_lease_margin_seconds_bucket",
+            "soloist_takeover_seconds_count 0",
+            "soloist_lease_lost_total 0",
+            "soloist_run_crashes_total{job=\"outbound\"} 1",
+            "soloist_live_connections 0",
+            "soloist_live_push_seconds_count 0",
+            "soloist_live_resyncs_total 0",
+            "soloist_store_call_seconds_count{call=\"renew\"} 1",
+        ] {
+            assert!(text.contains(name), "{name} is missing in:\n{text}");
+        }
+    }
+}
