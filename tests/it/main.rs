@@ -2,4 +2,5 @@
 #![expect(missing_docs, reason = "tests explain themselves by their names")]
 mod cli;
 mod config;
+mod conformance;
 mod support;
