@@ -16,8 +16,10 @@ use soloist::{app, telemetry};
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    // FIRST STATEMENT, merged with the guard: `if let Some(code) = soloist::guard::entry() { return exit_code(code); }`
-    // A guard must exist before any thread, runtime or open file of ours does.
+    // First of all, before any thread or runtime exists: this process may be a guard.
+    if let Some(code) = soloist::guard::entry() {
+        std::process::exit(code);
+    }
     match run(Cli::parse()) {
         Ok(code) => code,
         Err(failure) => {

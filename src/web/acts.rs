@@ -1,0 +1,165 @@
+//! What people may do, once: pages, API and live sockets all come through here.
+//!
+//! Checks the role and the job's operators, writes to the store, and adds to the audit. It answers nothing and
+//! knows no HTTP; what follows from an act is everybody else's business.
+
+use super::Web;
+use super::auth::Caller;
+use super::error::WebError;
+use crate::config::JobConfig;
+use crate::domain::name::{NodeName, UserName};
+use crate::store::accounts::{Accounts, Role};
+use crate::store::jobs::Jobs;
+use crate::store::nodes::Nodes;
+
+/// Longest reason that is kept, in characters.
+pub const REASON_MAX: usize = 500;
+
+fn check_job<'a>(web: &'a Web, caller: &Caller, job: &str) -> Result<&'a JobConfig, WebError> {
+    let job = web.job(job)?;
+    if caller.may_switch(job) {
+        return Ok(job);
+    }
+    let who = if caller.is_operator() {
+        format!("{} is not among the operators of {}", caller.user, job.name)
+    } else {
+        format!("{} is a {} and may only look", caller.user, caller.role.as_str())
+    };
+    Err(WebError::forbidden(format!("{who}: ask an admin")))
+}
+
+/// Trims a reason; an empty one is none.
+///
+/// # Errors
+/// [`WebError::BadRequest`] when it is too long.
+pub fn check_reason(reason: Option<&str>) -> Result<Option<String>, WebError> {
+    let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+    if reason.is_some_and(|reason| reason.chars().count() > REASON_MAX) {
+        return Err(WebError::bad(format!(
+            "field reason is too long: use at most {REASON_MAX} characters"
+        )));
+    }
+    // One line, nothing invisible: it is shown to others and written to logs.
+    Ok(reason.map(|reason| reason.replace(|c: char| c.is_control(), " ")))
+}
+
+/// Switches a participation: the caller's, or for an admin that of `user`.
+///
+/// # Errors
+/// [`WebError::NotFound`], [`WebError::Forbidden`], [`WebError::BadRequest`], [`WebError::Unavailable`].
+pub async fn participate(
+    web: &Web,
+    caller: &Caller,
+    job: &str,
+    user: Option<&str>,
+    on: bool,
+    reason: Option<&str>,
+) -> Result<(), WebError> {
+    let job = check_job(web, caller, job)?;
+    let reason = check_reason(reason)?;
+    let user = match user {
+        Some(name) if name != caller.user.as_str() => named_user(web, caller, name).await?,
+        _ => caller.user.clone(),
+    };
+    web.store.participate(&job.name, &user, on, reason.as_deref()).await?;
+    let act = if on { "participation.on" } else { "participation.off" };
+    let said = if user == caller.user {
+        reason
+    } else {
+        Some(match reason {
+            Some(reason) => format!("for {user}: {reason}"),
+            None => format!("for {user}"),
+        })
+    };
+    web.audit(caller, act, job.name.as_str(), said.as_deref()).await
+}
+
+async fn named_user(web: &Web, caller: &Caller, name: &str) -> Result<UserName, WebError> {
+    if !caller.is_admin() {
+        return Err(WebError::forbidden(format!(
+            "only an admin may switch for another user: leave out user, or ask {name}"
+        )));
+    }
+    let name = UserName::new(name)?;
+    match web.store.user(&name).await? {
+        Some(user) if user.role != Role::Collector => Ok(name),
+        Some(_) => {
+            Err(WebError::bad(format!("field user: {name} is a collector and takes no part")))
+        }
+        None => Err(WebError::bad(format!("field user: there is no account {name}"))),
+    }
+}
+
+/// Forbids a job, saying why.
+///
+/// # Errors
+/// As [`participate`].
+pub async fn hold(web: &Web, caller: &Caller, job: &str, reason: &str) -> Result<(), WebError> {
+    let job = check_job(web, caller, job)?;
+    let reason = check_reason(Some(reason))?.ok_or_else(|| {
+        WebError::bad("field reason is empty: say why the job is held, others will read it")
+    })?;
+    web.store.hold(&job.name, &caller.user, &reason).await?;
+    web.audit(caller, "job.hold", job.name.as_str(), Some(&reason)).await
+}
+
+/// Allows a job again.
+///
+/// # Errors
+/// As [`participate`].
+pub async fn resume(web: &Web, caller: &Caller, job: &str) -> Result<(), WebError> {
+    let job = check_job(web, caller, job)?;
+    web.store.resume(&job.name).await?;
+    web.audit(caller, "job.resume", job.name.as_str(), None).await
+}
+
+/// Asks for a hand-over, to `to` or to any other node.
+///
+/// # Errors
+/// As [`participate`].
+pub async fn move_job(
+    web: &Web,
+    caller: &Caller,
+    job: &str,
+    to: Option<&str>,
+) -> Result<(), WebError> {
+    let job = check_job(web, caller, job)?;
+    let to = match to {
+        None => None,
+        Some(name) => {
+            let name = NodeName::new(name)?;
+            if !job.runs_on(&name) {
+                return Err(WebError::bad(format!(
+                    "field to: {} may not run on {name} (nodes in soloist.toml)",
+                    job.name
+                )));
+            }
+            if !web.store.nodes().await?.iter().any(|node| node.beat.node == name) {
+                return Err(WebError::bad(format!("field to: there is no node {name}")));
+            }
+            Some(name)
+        }
+    };
+    web.store.request_move(&job.name, to.as_ref(), &caller.user).await?;
+    let said = to.map(|to| format!("to {to}"));
+    web.audit(caller, "job.move", job.name.as_str(), said.as_deref()).await
+}
+
+/// Empties a node and keeps it empty, or allows it again.
+///
+/// # Errors
+/// [`WebError::NotFound`], [`WebError::Forbidden`], [`WebError::Unavailable`].
+pub async fn drain(web: &Web, caller: &Caller, node: &str, on: bool) -> Result<(), WebError> {
+    if !caller.is_operator() {
+        return Err(WebError::forbidden(format!(
+            "{} is a {} and may only look: ask an operator",
+            caller.user,
+            caller.role.as_str()
+        )));
+    }
+    let name = NodeName::new(node)
+        .map_err(|_| WebError::not_found(format!("there is no node {node:?}")))?;
+    web.store.drain(&name, on).await?;
+    let act = if on { "node.drain" } else { "node.undrain" };
+    web.audit(caller, act, name.as_str(), None).await
+}

@@ -1,0 +1,62 @@
+//! `PUT` and `DELETE /api/v1/jobs/{job}/hold`: forbid a job whatever the switches say, and allow it again.
+
+use actix_web::web::{self, Bytes};
+use serde::Deserialize;
+
+use super::{Answer, answer, read, stored};
+use crate::picture::JobView;
+use crate::web::Web;
+use crate::web::acts;
+use crate::web::auth::Caller;
+use crate::web::error::Problem;
+
+/// Why a job is held.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Holding {
+    /// For others to read; 1 to 500 characters.
+    pub reason: String,
+}
+
+/// Holds a job: it is stopped and stays stopped.
+#[utoipa::path(put, path = "/api/v1/jobs/{job}/hold", tag = "jobs",
+    params(("job" = String, Path, description = "Its name.")),
+    request_body = Holding,
+    responses(
+        (status = 200, description = "The job.", body = JobView),
+        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn put(
+    web: web::Data<Web>,
+    caller: Caller,
+    job: web::Path<String>,
+    body: Bytes,
+) -> Answer<JobView> {
+    let config = web.job(&job)?;
+    let Holding { reason } = read(&body)?;
+    acts::hold(&web, &caller, &job, &reason).await?;
+    answer(stored(&web, &caller, config).await?)
+}
+
+/// Allows a job again; it also tries again if it had given up.
+#[utoipa::path(delete, path = "/api/v1/jobs/{job}/hold", tag = "jobs",
+    params(("job" = String, Path, description = "Its name.")),
+    responses(
+        (status = 200, description = "The job.", body = JobView),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn delete(
+    web: web::Data<Web>,
+    caller: Caller,
+    job: web::Path<String>,
+) -> Answer<JobView> {
+    let config = web.job(&job)?;
+    acts::resume(&web, &caller, &job).await?;
+    answer(stored(&web, &caller, config).await?)
+}

@@ -1,0 +1,45 @@
+//! `GET /api/v1/jobs` and `GET /api/v1/jobs/{job}`: what every job is doing, and why.
+
+use actix_web::web;
+use serde::Serialize;
+
+use super::{Answer, answer, seen};
+use crate::picture::JobView;
+use crate::web::Web;
+use crate::web::auth::Caller;
+use crate::web::error::Problem;
+
+/// Every job, in the order of the configuration.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Jobs {
+    /// The jobs.
+    pub jobs: Vec<JobView>,
+}
+
+/// All jobs. Sentences follow the account's language, else `Accept-Language`, else English.
+#[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs",
+    responses(
+        (status = 200, description = "All jobs.", body = Jobs),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Collectors may not look.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Jobs> {
+    let mut jobs = Vec::with_capacity(web.config.jobs.len());
+    for job in &web.config.jobs {
+        jobs.push(seen(&web, &caller, job).await?);
+    }
+    answer(Jobs { jobs })
+}
+
+/// One job.
+#[utoipa::path(get, path = "/api/v1/jobs/{job}", tag = "jobs",
+    params(("job" = String, Path, description = "Its name.")),
+    responses(
+        (status = 200, description = "The job.", body = JobView),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Collectors may not look.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn one(web: web::Data<Web>, caller: Caller, job: web::Path<String>) -> Answer<JobView> {
+    answer(seen(&web, &caller, web.job(&job)?).await?)
+}

@@ -1,0 +1,48 @@
+//! `GET /api/v1/jobs/{job}/log`: the output of a job, across runs and nodes.
+
+use actix_web::{HttpRequest, web};
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, answer, clamp, query};
+use crate::picture::LogLineView;
+use crate::store::journal::Journal;
+use crate::web::Web;
+use crate::web::error::Problem;
+
+/// Lines, oldest first.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Log {
+    /// The lines.
+    pub lines: Vec<LogLineView>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    after: Option<u64>,
+    limit: Option<u64>,
+}
+
+/// Output of a job; the newest 2,000 lines are kept.
+#[utoipa::path(get, path = "/api/v1/jobs/{job}/log", tag = "jobs",
+    params(
+        ("job" = String, Path, description = "Its name."),
+        ("after" = Option<u64>, Query, description = "Only lines with a greater seq; the newest lines when absent."),
+        ("limit" = Option<u64>, Query, description = "How many: 1 to 2000, 200 when absent; what is outside is moved inside.")),
+    responses(
+        (status = 200, description = "The lines.", body = Log),
+        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn list(
+    web: web::Data<Web>,
+    request: HttpRequest,
+    job: web::Path<String>,
+) -> Answer<Log> {
+    let job = web.job(&job)?;
+    let page: Page = query(&request)?;
+    let lines = web.store.log(&job.name, page.after, clamp(page.limit, 200, 2_000)).await?;
+    answer(Log { lines: lines.into_iter().map(LogLineView::from).collect() })
+}

@@ -1,0 +1,153 @@
+//! `/api/v1`: the calls of contract section 4, one file per noun.
+//!
+//! Here only what they share: reading a body and saying precisely what is wrong with it, clamping limits, and
+//! answering with a job as the store has it after the caller's own write.
+
+pub mod audit;
+pub mod hold;
+pub mod jobs;
+pub mod log;
+pub mod moves;
+pub mod nodes;
+pub mod participation;
+pub mod runs;
+pub mod timeline;
+
+use actix_web::HttpRequest;
+use actix_web::web::Query;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Web;
+use super::auth::Caller;
+use super::error::WebError;
+use crate::clock;
+use crate::config::JobConfig;
+use crate::feed::Seen;
+use crate::picture::JobView;
+use crate::store::jobs::Jobs;
+
+/// Reads a JSON body; an empty one counts as `{}`.
+///
+/// # Errors
+/// [`WebError::BadRequest`] that names line, column and field.
+pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, WebError> {
+    let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|error| {
+        let mut what = error.to_string();
+        if let Some(at) = what.rfind(" at line ") {
+            what.truncate(at);
+        }
+        let (line, column) = (error.line(), error.column());
+        let field = match error.classify() {
+            serde_json::error::Category::Data => field_before(body, line, column),
+            _ => None,
+        };
+        let place = match field {
+            Some(field) if !what.contains(&format!("`{field}`")) => {
+                format!("field {field}, line {line}, column {column}")
+            }
+            _ => format!("line {line}, column {column}"),
+        };
+        WebError::bad(format!("the body is not as expected ({place}): {what}"))
+    })
+}
+
+/// The name of the member whose value ends near `line` and `column` (both from 1).
+fn field_before(body: &[u8], line: usize, column: usize) -> Option<String> {
+    let begins = body
+        .split_inclusive(|byte| *byte == b'\n')
+        .take(line.saturating_sub(1))
+        .map(<[u8]>::len)
+        .sum::<usize>();
+    let read = std::str::from_utf8(body.get(..(begins + column).min(body.len()))?).ok()?;
+    let colon = read.rfind("\":").or_else(|| read.rfind("\" :"))?;
+    let name = &read[..colon];
+    Some(name[name.rfind('"')? + 1..].chars().take(64).collect())
+}
+
+/// Reads the query of an address.
+///
+/// # Errors
+/// [`WebError::BadRequest`].
+pub fn query<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, WebError> {
+    Query::<T>::from_query(request.query_string())
+        .map(Query::into_inner)
+        .map_err(|error| WebError::bad(format!("the query is not as expected: {error}")))
+}
+
+/// `limit` as asked for, inside what is allowed.
+#[must_use]
+pub fn clamp(asked: Option<u64>, default: usize, most: usize) -> usize {
+    asked.map_or(default, |asked| usize::try_from(asked).unwrap_or(most).clamp(1, most))
+}
+
+/// A job as this node sees it.
+///
+/// # Errors
+/// [`WebError::Unavailable`] before the first snapshot.
+pub async fn seen(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobView, WebError> {
+    match web.feed.job(&job.name) {
+        Some(seen) => Ok(view(web, caller, job, &seen)),
+        None => stored(web, caller, job).await,
+    }
+}
+
+/// A job as the store has it now, so that callers see their own writes.
+///
+/// # Errors
+/// [`WebError::Unavailable`].
+pub async fn stored(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobView, WebError> {
+    let asked = clock::boot();
+    let snapshot = web.store.snapshot(std::slice::from_ref(&job.name)).await?;
+    let record = snapshot.jobs.into_iter().next().ok_or_else(|| WebError::Internal {
+        detail: format!("the store did not answer for {}", job.name),
+    })?;
+    let seen = Seen { record: std::sync::Arc::new(record), at: snapshot.at, confirmed: asked };
+    Ok(view(web, caller, job, &seen))
+}
+
+fn view(web: &Web, caller: &Caller, job: &JobConfig, seen: &Seen) -> JobView {
+    JobView::of(seen, job, &web.feed.nodes(), caller.language, clock::boot())
+}
+
+/// An answer of nothing but this.
+pub type Answer<T> = Result<actix_web::web::Json<T>, WebError>;
+
+/// Wraps an answer.
+///
+/// # Errors
+/// Never; the type is that of handlers.
+pub fn answer<T: Serialize>(value: T) -> Answer<T> {
+    Ok(actix_web::web::Json(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::api::participation::Switch;
+
+    fn detail(body: &str) -> String {
+        read::<Switch>(body.as_bytes()).map(|_| ()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_bad_body_is_answered_with_the_place() {
+        assert!(detail("{\"on\":}").contains("line 1, column 7"), "{}", detail("{\"on\":}"));
+        let wrong = detail("{\n  \"reason\": \"x\",\n  \"on\": \"yes\"\n}");
+        assert!(wrong.contains("field on, line 3, column 13"), "{wrong}");
+        assert!(wrong.contains("expected a boolean"), "{wrong}");
+        let unknown = detail("{\"on\":true,\"onn\":1}");
+        assert!(unknown.contains("unknown field `onn`"), "{unknown}");
+        assert!(detail("{}").contains("missing field `on`"));
+        assert!(detail("[]").contains("line 1"));
+        assert!(detail("\u{0}").contains("line 1"));
+    }
+
+    #[test]
+    fn limits_are_clamped() {
+        assert_eq!(clamp(None, 50, 500), 50);
+        assert_eq!(clamp(Some(0), 50, 500), 1);
+        assert_eq!(clamp(Some(u64::MAX), 50, 500), 500);
+    }
+}

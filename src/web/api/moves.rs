@@ -1,0 +1,44 @@
+//! `POST /api/v1/jobs/{job}/move`: hand a job over to another node now.
+
+use actix_web::HttpResponse;
+use actix_web::web::{self, Bytes};
+use serde::Deserialize;
+
+use super::{read, stored};
+use crate::picture::JobView;
+use crate::web::Web;
+use crate::web::acts;
+use crate::web::auth::Caller;
+use crate::web::error::{Problem, WebError};
+
+/// Where to.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Moving {
+    /// The node that shall run it; any other than the present one when absent.
+    pub to: Option<String>,
+}
+
+/// Asks for a hand-over; it happens in the background and the wish lapses after 30 s.
+#[utoipa::path(post, path = "/api/v1/jobs/{job}/move", tag = "jobs",
+    params(("job" = String, Path, description = "Its name.")),
+    request_body = Moving,
+    responses(
+        (status = 202, description = "Asked for; the job as it is now.", body = JobView),
+        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn post(
+    web: web::Data<Web>,
+    caller: Caller,
+    job: web::Path<String>,
+    body: Bytes,
+) -> Result<HttpResponse, WebError> {
+    let config = web.job(&job)?;
+    let Moving { to } = read(&body)?;
+    acts::move_job(&web, &caller, &job, to.as_deref()).await?;
+    Ok(HttpResponse::Accepted().json(stored(&web, &caller, config).await?))
+}

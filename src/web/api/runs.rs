@@ -1,0 +1,50 @@
+//! `GET /api/v1/jobs/{job}/runs`: the history of a job.
+
+use actix_web::{HttpRequest, web};
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, answer, clamp, query};
+use crate::domain::name::RunId;
+use crate::picture::RunView;
+use crate::store::journal::Journal;
+use crate::web::Web;
+use crate::web::error::Problem;
+
+/// Runs, newest first.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Runs {
+    /// The runs.
+    pub runs: Vec<RunView>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    limit: Option<u64>,
+    before: Option<String>,
+}
+
+/// Runs of a job, the present one included.
+#[utoipa::path(get, path = "/api/v1/jobs/{job}/runs", tag = "jobs",
+    params(
+        ("job" = String, Path, description = "Its name."),
+        ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside."),
+        ("before" = Option<String>, Query, description = "Only runs older than the one with this id.")),
+    responses(
+        (status = 200, description = "The runs.", body = Runs),
+        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn list(
+    web: web::Data<Web>,
+    request: HttpRequest,
+    job: web::Path<String>,
+) -> Answer<Runs> {
+    let job = web.job(&job)?;
+    let page: Page = query(&request)?;
+    let before = page.before.map(RunId);
+    let runs = web.store.runs(&job.name, before.as_ref(), clamp(page.limit, 50, 500)).await?;
+    answer(Runs { runs: runs.into_iter().map(RunView::from).collect() })
+}

@@ -1,0 +1,284 @@
+//! Who is asking: sessions in a cookie, API tokens in a header.
+//!
+//! The door identifies once per request and leaves a [`Caller`] for the handlers; nobody else reads credentials.
+//! When the store is out of reach, a caller known from the last minutes may still *look* (the pictures then say
+//! `unknown`), and nothing else.
+
+use std::collections::HashMap;
+use std::future::{Ready, ready};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use actix_web::cookie::{Cookie, SameSite};
+use actix_web::dev::Payload;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
+
+use super::error::WebError;
+use crate::clock;
+use crate::config::{Config, JobConfig};
+use crate::domain::name::UserName;
+use crate::domain::time::Boot;
+use crate::secrets;
+use crate::store::accounts::{Accounts, Role};
+use crate::store::credentials::{Credentials, Session};
+use crate::store::{Store, StoreError};
+use crate::words::Language;
+
+/// A session unused for this long is gone.
+pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
+/// A session ends after this long in any case.
+pub const SESSION_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
+/// How long a caller is remembered for looking while the store is out of reach.
+const REMEMBERED_FOR: Duration = Duration::from_secs(300);
+const REMEMBERED_AT_MOST: usize = 10_000;
+
+/// What a caller showed; the hash is the key in the store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Shown {
+    Session { hash: String },
+    Token { hash: String },
+}
+
+impl Shown {
+    /// The key in the store.
+    #[must_use]
+    pub fn hash(&self) -> &str {
+        match self {
+            Self::Session { hash } | Self::Token { hash } => hash,
+        }
+    }
+
+    /// The credential in a request; a token outranks a cookie.
+    #[must_use]
+    pub fn in_request(request: &HttpRequest, config: &Config) -> Option<Self> {
+        if let Some(value) = request.headers().get(header::AUTHORIZATION) {
+            let text = value.to_str().unwrap_or_default();
+            let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+            if scheme.eq_ignore_ascii_case("bearer") {
+                return Some(Self::Token { hash: secrets::sha256_hex(token.trim()) });
+            }
+        }
+        let cookie = request.cookie(cookie_name(config))?;
+        Some(Self::Session { hash: secrets::sha256_hex(cookie.value()) })
+    }
+}
+
+/// Somebody who is signed in.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Account name.
+    pub user: UserName,
+    /// What the account may do.
+    pub role: Role,
+    /// Chosen, or else what the browser prefers.
+    pub language: Language,
+    /// The account's choice.
+    pub chosen: Option<Language>,
+    /// `light` or `dark`, once chosen.
+    pub theme: Option<String>,
+    /// What forms must repeat; empty with a token.
+    pub csrf: String,
+    /// Address of the peer.
+    pub from: String,
+    /// By what.
+    pub shown: Shown,
+}
+
+impl Caller {
+    /// May define nothing, but switch, hold and move.
+    #[must_use]
+    pub fn is_operator(&self) -> bool {
+        matches!(self.role, Role::Operator | Role::Admin)
+    }
+
+    /// May do everything.
+    #[must_use]
+    pub fn is_admin(&self) -> bool {
+        self.role == Role::Admin
+    }
+
+    /// May switch, hold and move this job.
+    #[must_use]
+    pub fn may_switch(&self, job: &JobConfig) -> bool {
+        self.is_admin() || (self.role == Role::Operator && job.operated_by(&self.user))
+    }
+
+    /// The caller of this very request: its address, and the browser's language where none was chosen.
+    #[must_use]
+    pub fn of_request(mut self, request: &HttpRequest) -> Self {
+        self.from = peer(request);
+        self.language = self.chosen.unwrap_or_else(|| preferred_language(request));
+        self
+    }
+
+    /// Whether a browser session (and not a token) carries the request.
+    #[must_use]
+    pub fn by_session(&self) -> bool {
+        matches!(self.shown, Shown::Session { .. })
+    }
+}
+
+impl FromRequest for Caller {
+    type Error = WebError;
+    type Future = Ready<Result<Self, WebError>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        ready(request.extensions().get::<Self>().cloned().ok_or(WebError::Unauthorized))
+    }
+}
+
+/// Reads credentials from the store, and remembers for a while whom it saw.
+#[derive(Clone, Default)]
+pub struct Identities {
+    remembered: Arc<Mutex<HashMap<Shown, (Caller, Boot)>>>,
+}
+
+impl Identities {
+    /// Who showed this; `None` for an expired, revoked or unknown credential. With `looking`, an answer of the
+    /// last minutes is good enough while the store is out of reach.
+    ///
+    /// # Errors
+    /// [`WebError::Unavailable`].
+    pub async fn identify(
+        &self,
+        store: &Store,
+        shown: &Shown,
+        looking: bool,
+    ) -> Result<Option<Caller>, WebError> {
+        match Self::ask(store, shown).await {
+            Ok(Some(caller)) => {
+                self.remember(&caller);
+                Ok(Some(caller))
+            }
+            Ok(None) => {
+                self.forget(shown);
+                Ok(None)
+            }
+            Err(StoreError::Unavailable(_)) if looking && self.recall(shown).is_some() => {
+                Ok(self.recall(shown))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn ask(store: &Store, shown: &Shown) -> Result<Option<Caller>, StoreError> {
+        let (name, csrf) = match shown {
+            Shown::Session { hash } => match store.session(hash, SESSION_IDLE).await? {
+                Some(Session { user, csrf, .. }) => (user, csrf),
+                None => return Ok(None),
+            },
+            Shown::Token { hash } => match store.token(hash).await? {
+                Some(token) => (token.user, String::new()),
+                None => return Ok(None),
+            },
+        };
+        let Some(user) = store.user(&name).await? else { return Ok(None) };
+        Ok(Some(Caller {
+            user: user.name,
+            role: user.role,
+            chosen: user.language.as_deref().map(Language::from_accept_language),
+            language: Language::default(),
+            theme: user.theme,
+            csrf,
+            from: String::new(),
+            shown: shown.clone(),
+        }))
+    }
+
+    /// Forgets a credential at once (it was signed out here).
+    pub fn forget(&self, shown: &Shown) {
+        self.lock().remove(shown);
+    }
+
+    fn remember(&self, caller: &Caller) {
+        let now = clock::boot();
+        let mut remembered = self.lock();
+        if remembered.len() >= REMEMBERED_AT_MOST && !remembered.contains_key(&caller.shown) {
+            remembered.retain(|_, (_, at)| now.since(*at) < REMEMBERED_FOR);
+            if remembered.len() >= REMEMBERED_AT_MOST {
+                return;
+            }
+        }
+        remembered.insert(caller.shown.clone(), (caller.clone(), now));
+    }
+
+    fn recall(&self, shown: &Shown) -> Option<Caller> {
+        let remembered = self.lock();
+        let (caller, at) = remembered.get(shown)?;
+        (clock::boot().since(*at) < REMEMBERED_FOR).then(|| caller.clone())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Shown, (Caller, Boot)>> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the browser prefers; English when it does not say.
+#[must_use]
+pub fn preferred_language(request: &HttpRequest) -> Language {
+    request
+        .headers()
+        .get(header::ACCEPT_LANGUAGE)
+        .and_then(|value| value.to_str().ok())
+        .map_or(Language::En, Language::from_accept_language)
+}
+
+/// Address of the peer: the real one, never what a header claims.
+#[must_use]
+pub fn peer(request: &HttpRequest) -> String {
+    request.peer_addr().map_or_else(|| "unknown".to_owned(), |address| address.ip().to_string())
+}
+
+/// Whether browsers reach us by TLS.
+#[must_use]
+pub fn is_https(config: &Config) -> bool {
+    config.public_url.starts_with("https://")
+}
+
+/// The name of the session cookie; the prefix binds it to this host and to TLS.
+#[must_use]
+pub fn cookie_name(config: &Config) -> &'static str {
+    if is_https(config) { "__Host-soloist" } else { "soloist" }
+}
+
+/// A cookie of ours: unreadable by scripts, not sent from other sites, gone with the browser unless `lives`.
+#[must_use]
+pub fn cookie(
+    config: &Config,
+    name: &'static str,
+    value: String,
+    lives: Option<Duration>,
+) -> Cookie<'static> {
+    let mut built = Cookie::build(name, value)
+        .http_only(true)
+        .same_site(SameSite::Lax)
+        .path("/")
+        .secure(is_https(config));
+    if let Some(lives) = lives {
+        let seconds = i64::try_from(lives.as_secs()).unwrap_or(i64::MAX);
+        built = built.max_age(actix_web::cookie::time::Duration::seconds(seconds));
+    }
+    built.finish()
+}
+
+/// Opens a session for `user`: the cookie, whose hash is in the store.
+///
+/// # Errors
+/// [`WebError::Unavailable`].
+pub async fn open_session(
+    store: &Store,
+    config: &Config,
+    user: &UserName,
+) -> Result<Cookie<'static>, WebError> {
+    let secret = secrets::random_secret();
+    let session = Session {
+        user: user.clone(),
+        csrf: secrets::random_secret(),
+        created: crate::domain::time::StoreTime(0),
+        expires: crate::domain::time::StoreTime(0),
+    };
+    store.open_session(&secrets::sha256_hex(&secret), &session, SESSION_LIFETIME).await?;
+    Ok(cookie(config, cookie_name(config), secret, Some(SESSION_LIFETIME)))
+}

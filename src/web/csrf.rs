@@ -1,0 +1,99 @@
+//! Who may make a browser act: origins and the CSRF secret.
+//!
+//! A state-changing request that is allowed by a cookie must come from our own pages: by what the browser says of
+//! its origin, and by a secret that only our pages know. Tokens are sent by programs on purpose and need neither.
+
+use actix_web::HttpRequest;
+use actix_web::http::header::{self, HeaderMap};
+
+use super::error::WebError;
+use crate::secrets;
+
+/// Whether browsers on `origin` show our pages: exactly the public origin, or, when that is a loopback address,
+/// its other spelling on the same port.
+#[must_use]
+pub fn is_ours(public_url: &str, origin: &str) -> bool {
+    if origin == public_url {
+        return true;
+    }
+    let Some(port) = loopback_port(public_url) else { return false };
+    loopback_port(origin) == Some(port)
+}
+
+/// The port (with its colon) of `http://127.0.0.1:PORT` or `http://localhost:PORT`.
+fn loopback_port(origin: &str) -> Option<&str> {
+    let rest = origin.strip_prefix("http://")?;
+    let port = rest.strip_prefix("127.0.0.1").or_else(|| rest.strip_prefix("localhost"))?;
+    let digits = port.strip_prefix(':')?;
+    (!digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit())).then_some(port)
+}
+
+/// The value of the header `Origin`, if there is one.
+#[must_use]
+pub fn origin(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::ORIGIN).map(|value| value.to_str().unwrap_or("unreadable"))
+}
+
+/// Refuses a state-changing request that the browser says comes from another site.
+///
+/// # Errors
+/// [`WebError::Forbidden`].
+pub fn check_source(public_url: &str, headers: &HeaderMap) -> Result<(), WebError> {
+    let foreign = || {
+        WebError::forbidden(format!(
+            "this request comes from another site: open {public_url} and try again there (or correct public_url)"
+        ))
+    };
+    if origin(headers).is_some_and(|origin| !is_ours(public_url, origin)) {
+        return Err(foreign());
+    }
+    match headers.get("sec-fetch-site").map(|value| value.as_bytes()) {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => Err(foreign()),
+    }
+}
+
+/// Refuses a request that does not repeat the secret, in `X-CSRF-Token` or the form field `csrf`.
+///
+/// # Errors
+/// [`WebError::Forbidden`].
+pub fn check_secret(
+    secret: &str,
+    request: &HttpRequest,
+    field: Option<&str>,
+) -> Result<(), WebError> {
+    let header = request.headers().get("x-csrf-token").and_then(|value| value.to_str().ok());
+    match header.or(field) {
+        Some(given) if secrets::equal(given, secret) => Ok(()),
+        _ => Err(WebError::forbidden(
+            "the form is out of date: reload the page and try again (programs: repeat the csrf value in X-CSRF-Token)",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_public_origin_and_its_loopback_spelling_are_ours() {
+        assert!(is_ours("https://soloist.example", "https://soloist.example"));
+        assert!(is_ours("http://127.0.0.1:8080", "http://localhost:8080"));
+        assert!(is_ours("http://localhost:8080", "http://127.0.0.1:8080"));
+        for foreign in [
+            "http://127.0.0.1:8081",
+            "https://127.0.0.1:8080",
+            "http://127.0.0.1:8080.evil.example",
+            "http://127.0.0.1.evil.example:8080",
+            "http://localhost",
+            "null",
+            "",
+            "http://evil.example",
+        ] {
+            assert!(!is_ours("http://127.0.0.1:8080", foreign), "{foreign}");
+        }
+        assert!(!is_ours("https://soloist.example", "http://soloist.example"));
+        assert!(!is_ours("https://soloist.example", "https://soloist.example.evil"));
+        assert!(!is_ours("http://soloist.example:8080", "http://localhost:8080"));
+    }
+}

@@ -1,0 +1,238 @@
+//! The one door: every request passes here before any handler, and every answer on its way out.
+//!
+//! It finds the entry of the URL table, finds out who is asking, and lets in only whom that entry admits; what is
+//! not in the table is shut. It checks where a state-changing request comes from, words errors for machines or for
+//! people, and puts the security headers on. Handlers trust it and check only what depends on a job.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::{Method, StatusCode};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
+
+use super::Web;
+use super::auth::{self, Caller, Shown};
+use super::csrf;
+use super::error::WebError;
+use super::pages;
+use super::routes::{self, Access, Found};
+use crate::store::accounts::Role;
+
+/// Nothing from elsewhere, nothing inline, never in a frame.
+pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The middleware.
+///
+/// # Errors
+/// Never by itself: refusals are answers.
+pub async fn door(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let Some(web) = request.app_data::<web::Data<Web>>().cloned() else {
+        return Ok(request.into_response(HttpResponse::InternalServerError().finish()));
+    };
+    let mut response = match admit(&web, &mut request).await {
+        Ok(()) => next.call(request).await?.map_into_boxed_body(),
+        Err(Refusal::SignIn(location)) => request.into_response(
+            HttpResponse::SeeOther().insert_header((header::LOCATION, location)).finish(),
+        ),
+        Err(Refusal::Error(error)) => {
+            let answer = error_answer(request.request(), &error);
+            request.into_response(answer)
+        }
+    };
+    let failed = response.response().error().map(WebError::from_framework);
+    if let Some(error) = failed {
+        if let WebError::Internal { detail } = &error {
+            tracing::error!(%detail, path = response.request().path(), "a request failed");
+        }
+        let answer = error_answer(response.request(), &error);
+        response = response.into_response(answer);
+    }
+    put_headers(&web, &mut response);
+    Ok(response)
+}
+
+enum Refusal {
+    /// A person: to the sign-in page.
+    SignIn(String),
+    Error(WebError),
+}
+
+impl From<WebError> for Refusal {
+    fn from(error: WebError) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Whether people read the answers under this path.
+fn is_page(path: &str) -> bool {
+    let machine = ["/api/", "/live", "/metrics", "/healthz", "/readyz"];
+    !machine.iter().any(|prefix| path.starts_with(prefix))
+}
+
+async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
+    let method = request.method().clone();
+    let looking = matches!(method, Method::GET | Method::HEAD);
+    let found = routes::find(&method, request.match_pattern().as_deref());
+    let access = match &found {
+        Found::Route(route) => route.access,
+        // What does not exist is not told to strangers.
+        Found::Nothing | Found::OtherMethods(_) => Access::Login,
+    };
+    if access == Access::Open {
+        return Ok(());
+    }
+    let caller = match Shown::in_request(request.request(), &web.config) {
+        None => None,
+        Some(shown) => match web.identities.identify(&web.store, &shown, looking).await {
+            Ok(caller) => caller.map(|caller| caller.of_request(request.request())),
+            Err(_) if access == Access::Guest && looking => None,
+            Err(error) => return Err(error.into()),
+        },
+    };
+    let loopback = access == Access::LoopbackOrLogin && from_loopback(request.request());
+    if caller.is_none() && access != Access::Guest && !loopback {
+        return Err(sign_in(request));
+    }
+    if let Some(caller) = &caller {
+        check_role(access, caller)?;
+    }
+    match found {
+        Found::Route(_) => {}
+        Found::Nothing => {
+            return Err(WebError::not_found("there is nothing at this address").into());
+        }
+        Found::OtherMethods(allow) => return Err(WebError::MethodNotAllowed { allow }.into()),
+    }
+    if !looking {
+        check_source(web, request, caller.as_ref()).await?;
+    }
+    if let Some(caller) = caller {
+        request.extensions_mut().insert(caller);
+    }
+    Ok(())
+}
+
+fn check_role(access: Access, caller: &Caller) -> Result<(), WebError> {
+    let role = caller.role.as_str();
+    let refused = match access {
+        Access::Open | Access::Guest => None,
+        _ if caller.role == Role::Collector => {
+            Some("only claims, extends, reports, takes and passes turns")
+        }
+        Access::Login | Access::LoopbackOrLogin => None,
+        Access::Operator => (!caller.is_operator()).then_some("may only look: ask an operator"),
+        Access::Admin => (!caller.is_admin()).then_some("may not do this: ask an admin"),
+    };
+    match refused {
+        None => Ok(()),
+        Some(why) => Err(WebError::forbidden(format!("{} is a {role} and {why}", caller.user))),
+    }
+}
+
+/// State-changing requests: from our own pages, or by a token.
+async fn check_source(
+    web: &Web,
+    request: &mut ServiceRequest,
+    caller: Option<&Caller>,
+) -> Result<(), WebError> {
+    if caller.is_some_and(|caller| !caller.by_session()) {
+        return Ok(());
+    }
+    csrf::check_source(&web.config.public_url, request.headers())?;
+    // The sign-in form brings a secret of its own, which login.rs checks.
+    if let (Some(caller), false) = (caller, request.path() == "/login") {
+        let field = form_field(request, "csrf").await?;
+        csrf::check_secret(&caller.csrf, request.request(), field.as_deref())?;
+    }
+    Ok(())
+}
+
+/// Reads one field of a form and puts the body back for the handler.
+async fn form_field(request: &mut ServiceRequest, name: &str) -> Result<Option<String>, WebError> {
+    if request.content_type() != "application/x-www-form-urlencoded" {
+        return Ok(None);
+    }
+    let body =
+        request.extract::<web::Bytes>().await.map_err(|error| WebError::from_framework(&error))?;
+    request.set_payload(Payload::from(body.clone()));
+    let fields = std::str::from_utf8(&body)
+        .ok()
+        .and_then(|text| web::Query::<HashMap<String, String>>::from_query(text).ok());
+    Ok(fields.and_then(|mut fields| fields.remove(name)))
+}
+
+fn sign_in(request: &ServiceRequest) -> Refusal {
+    if !is_page(request.path()) {
+        return Refusal::Error(WebError::Unauthorized);
+    }
+    let wanted = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    let next = if request.method() == Method::GET { wanted } else { "/" };
+    let query: String = next
+        .bytes()
+        .map(|byte| match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+            _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect();
+    if next == "/" {
+        Refusal::SignIn("/login".to_owned())
+    } else {
+        Refusal::SignIn(format!("/login?next={query}"))
+    }
+}
+
+fn from_loopback(request: &HttpRequest) -> bool {
+    request.peer_addr().is_some_and(|peer| match peer.ip() {
+        IpAddr::V4(address) => address.is_loopback(),
+        IpAddr::V6(address) => {
+            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback())
+        }
+    })
+}
+
+fn error_answer(request: &HttpRequest, error: &WebError) -> HttpResponse {
+    if !is_page(request.path()) {
+        return error.error_response();
+    }
+    let language = request
+        .extensions()
+        .get::<Caller>()
+        .map_or_else(|| auth::preferred_language(request), |caller| caller.language);
+    let status: StatusCode = error.status_code();
+    let html = pages::error::render(status.as_u16(), error.title(), &error.to_string(), language);
+    let mut answer =
+        HttpResponse::build(status).content_type("text/html; charset=utf-8").body(html);
+    error.dress(&mut answer);
+    answer
+}
+
+fn put_headers(web: &Web, response: &mut ServiceResponse) {
+    const ALWAYS: [(HeaderName, &str); 5] = [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CROSS_ORIGIN_OPENER_POLICY, "same-origin"),
+        (header::CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
+    ];
+    let headers = response.headers_mut();
+    for (name, value) in ALWAYS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    if auth::is_https(&web.config) {
+        headers.insert(
+            header::STRICT_TRANSPORT_SECURITY,
+            HeaderValue::from_static("max-age=31536000"),
+        );
+    }
+}

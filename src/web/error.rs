@@ -1,0 +1,199 @@
+//! Which failure becomes which answer.
+//!
+//! Machines get `application/problem+json` (RFC 9457), people get a page; the door decides which, by the path. Every
+//! `detail` says what to do. Logs only what is our own fault.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use serde::Serialize;
+
+use crate::domain::name::InvalidName;
+use crate::store::StoreError;
+
+/// Why a request was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "`detail` is the sentence for the caller, `retry_after` seconds")]
+pub enum WebError {
+    /// 400: the request is malformed.
+    #[error("{detail}")]
+    BadRequest { detail: String },
+    /// 401: nobody is signed in.
+    #[error("sign in, or send a valid token in the header Authorization: Bearer TOKEN")]
+    Unauthorized,
+    /// 403: signed in, but not allowed.
+    #[error("{detail}")]
+    Forbidden { detail: String },
+    /// 404.
+    #[error("{detail}")]
+    NotFound { detail: String },
+    /// 405, with the methods that exist.
+    #[error("this address answers only {allow}")]
+    MethodNotAllowed { allow: String },
+    /// 409: the name is taken.
+    #[error("{detail}")]
+    Conflict { detail: String },
+    /// 413.
+    #[error("the request is larger than 64 KiB: send less")]
+    TooLarge,
+    /// 429.
+    #[error("{detail}")]
+    TooMany { detail: String, retry_after: u64 },
+    /// 500: our own fault.
+    #[error("{detail}")]
+    Internal { detail: String },
+    /// 503: the store is out of reach, or this node is full.
+    #[error("{detail}")]
+    Unavailable { detail: String, retry_after: u64 },
+}
+
+/// The body of an error: RFC 9457.
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(title = "Problem")]
+pub struct Problem {
+    /// `about:blank`: the status says it all.
+    #[schema(example = "about:blank")]
+    pub r#type: &'static str,
+    /// The status in words.
+    #[schema(example = "Not Found")]
+    pub title: &'static str,
+    /// The HTTP status.
+    #[schema(example = 404)]
+    pub status: u16,
+    /// What went wrong and what to do.
+    pub detail: String,
+}
+
+impl WebError {
+    /// A 400 that says `detail`.
+    pub fn bad(detail: impl Into<String>) -> Self {
+        Self::BadRequest { detail: detail.into() }
+    }
+
+    /// A 403 that says `detail`.
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::Forbidden { detail: detail.into() }
+    }
+
+    /// A 404 that says `detail`.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::NotFound { detail: detail.into() }
+    }
+
+    /// A word for programs (in replies on `/live`).
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::BadRequest { .. } => "bad_request",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden { .. } => "forbidden",
+            Self::NotFound { .. } => "not_found",
+            Self::MethodNotAllowed { .. } => "method_not_allowed",
+            Self::Conflict { .. } => "conflict",
+            Self::TooLarge => "too_large",
+            Self::TooMany { .. } => "too_many",
+            Self::Internal { .. } => "internal",
+            Self::Unavailable { .. } => "unavailable",
+        }
+    }
+
+    /// The status in words.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        self.status_code().canonical_reason().unwrap_or("Error")
+    }
+
+    /// What an arbitrary error of the framework amounts to.
+    #[must_use]
+    pub fn from_framework(error: &actix_web::Error) -> Self {
+        if let Some(own) = error.as_error::<Self>() {
+            return own.clone();
+        }
+        let detail = error.to_string();
+        match error.as_response_error().status_code() {
+            StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge,
+            StatusCode::NOT_FOUND => Self::NotFound { detail },
+            StatusCode::UNAUTHORIZED => Self::Unauthorized,
+            status if status.is_client_error() => Self::BadRequest { detail },
+            _ => Self::Internal { detail },
+        }
+    }
+
+    /// Adds the headers that belong to this error.
+    pub fn dress(&self, response: &mut HttpResponse) {
+        let headers = response.headers_mut();
+        match self {
+            Self::TooMany { retry_after, .. } | Self::Unavailable { retry_after, .. } => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(*retry_after));
+            }
+            Self::Unauthorized => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            Self::MethodNotAllowed { allow } => {
+                if let Ok(value) = HeaderValue::from_str(allow) {
+                    headers.insert(header::ALLOW, value);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl ResponseError for WebError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::BadRequest { .. } => StatusCode::BAD_REQUEST,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden { .. } => StatusCode::FORBIDDEN,
+            Self::NotFound { .. } => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Conflict { .. } => StatusCode::CONFLICT,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let status = self.status_code();
+        let problem = Problem {
+            r#type: "about:blank",
+            title: self.title(),
+            status: status.as_u16(),
+            detail: self.to_string(),
+        };
+        let body = serde_json::to_string(&problem).unwrap_or_default();
+        let mut response =
+            HttpResponse::build(status).content_type("application/problem+json").body(body);
+        self.dress(&mut response);
+        response
+    }
+}
+
+impl From<StoreError> for WebError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable(what) => Self::Unavailable {
+                detail: format!("the store is not reachable ({what}): try again in a moment"),
+                retry_after: 1,
+            },
+            StoreError::NotFound(_) => Self::NotFound { detail: error.to_string() },
+            StoreError::Exists(_) | StoreError::Stale { .. } => {
+                Self::Conflict { detail: error.to_string() }
+            }
+            StoreError::NewerSchema { .. }
+            | StoreError::Unsupported(_)
+            | StoreError::Corrupt(_) => {
+                tracing::error!(%error, "the store cannot be used");
+                Self::Internal { detail: error.to_string() }
+            }
+        }
+    }
+}
+
+impl From<InvalidName> for WebError {
+    fn from(error: InvalidName) -> Self {
+        Self::bad(error.to_string())
+    }
+}

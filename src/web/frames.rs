@@ -1,0 +1,207 @@
+//! What goes over live sockets, as text: rendered once per change and shared by all who see the same.
+//!
+//! Two protocols say the same things: JSON for programs, and server-rendered fragments for our own page. Knows
+//! neither sockets nor who is connected.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::auth::Caller;
+use super::parts::{self, RowViewer};
+use crate::clock;
+use crate::config::JobConfig;
+use crate::domain::time::Boot;
+use crate::feed::Seen;
+use crate::picture::JobView;
+use crate::store::nodes::NodeRecord;
+use crate::words::Language;
+
+/// The subprotocol of programs.
+pub const JSON_PROTOCOL: &str = "soloist.v1";
+/// The subprotocol of our own page.
+pub const HTML_PROTOCOL: &str = "soloist.html.v1";
+
+/// Stands in shared fragments where each session has its own CSRF secret; nobody's text contains it.
+const CSRF_MARK: &str = "\u{e000}csrf\u{e000}";
+
+/// How a socket wants to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// [`JSON_PROTOCOL`].
+    Json,
+    /// [`HTML_PROTOCOL`].
+    Html,
+}
+
+fn slot(language: Language) -> usize {
+    match language {
+        Language::En => 0,
+        Language::Zh => 1,
+    }
+}
+
+/// One picture of one job, and everything that was rendered of it so far.
+pub struct JobFrames {
+    /// The picture.
+    pub seen: Seen,
+    /// When it was put together; sentences grow old.
+    pub made: Boot,
+    /// When this change was read from the store; `None` when only time changed it.
+    pub changed: Option<Boot>,
+    nodes: Arc<Vec<NodeRecord>>,
+    views: [OnceLock<JobView>; 2],
+    json: [OnceLock<String>; 2],
+    rows: [OnceLock<String>; 16],
+    heads: [OnceLock<String>; 16],
+}
+
+impl JobFrames {
+    /// Nothing is rendered yet.
+    #[must_use]
+    pub fn new(seen: Seen, nodes: Arc<Vec<NodeRecord>>, changed: Option<Boot>) -> Self {
+        Self {
+            seen,
+            made: clock::boot(),
+            changed,
+            nodes,
+            views: Default::default(),
+            json: Default::default(),
+            rows: Default::default(),
+            heads: Default::default(),
+        }
+    }
+
+    /// The job as people read it.
+    pub fn view(&self, job: &JobConfig, language: Language) -> &JobView {
+        self.views[slot(language)]
+            .get_or_init(|| JobView::of(&self.seen, job, &self.nodes, language, clock::boot()))
+    }
+
+    /// The Job of contract section 4, as JSON text.
+    pub fn json(&self, job: &JobConfig, language: Language) -> &str {
+        self.json[slot(language)].get_or_init(|| text(self.view(job, language)))
+    }
+
+    /// `{"type":"job",...}`.
+    pub fn job_frame(&self, job: &JobConfig, language: Language) -> String {
+        format!(r#"{{"type":"job","job":{}}}"#, self.json(job, language))
+    }
+
+    /// The members `"job","version","html"` and, with `head`, `"head"` of a row, for one viewer.
+    pub fn row(&self, job: &JobConfig, caller: &Caller, head: bool) -> String {
+        let language = caller.language;
+        let record = &self.seen.record;
+        let mine = record.participates(&caller.user);
+        let viewer = RowViewer {
+            mine,
+            last: mine && record.participants.len() == 1,
+            may_switch: caller.may_switch(job),
+        };
+        let which = slot(language)
+            | usize::from(viewer.mine) << 1
+            | usize::from(viewer.last) << 2
+            | usize::from(viewer.may_switch) << 3;
+        let row = self.rows[which].get_or_init(|| {
+            text(&parts::job_row(self.view(job, language), viewer, language, CSRF_MARK))
+        });
+        let mut out = format!(
+            r#""job":{},"version":{},"html":{}"#,
+            text(job.name.as_str()),
+            record.version,
+            row
+        );
+        if head {
+            let head = self.heads[which].get_or_init(|| {
+                text(&parts::job_head(self.view(job, language), viewer, language, CSRF_MARK))
+            });
+            out.push_str(r#","head":"#);
+            out.push_str(head);
+        }
+        if out.contains(CSRF_MARK) { out.replace(CSRF_MARK, &caller.csrf) } else { out }
+    }
+}
+
+/// `{"type":"row",...}`.
+#[must_use]
+pub fn row_frame(row: &str, summary: &str) -> String {
+    format!(r#"{{"type":"row",{row},"summary":{}}}"#, text(summary))
+}
+
+/// `{"type":"snapshot",...}` for programs; `jobs` are JSON texts.
+#[must_use]
+pub fn snapshot_frame<'a>(epoch: &str, jobs: impl Iterator<Item = &'a str>) -> String {
+    let mut out = format!(r#"{{"type":"snapshot","epoch":{},"jobs":["#, text(epoch));
+    join(&mut out, jobs);
+    out.push_str("]}");
+    out
+}
+
+/// `{"type":"snapshot",...}` for our page; `rows` are the members of objects.
+#[must_use]
+pub fn rows_frame(epoch: &str, rows: impl Iterator<Item = String>, summary: &str) -> String {
+    let mut out = format!(r#"{{"type":"snapshot","epoch":{},"rows":["#, text(epoch));
+    let rows: Vec<String> = rows.map(|row| format!("{{{row}}}")).collect();
+    join(&mut out, rows.iter().map(String::as_str));
+    // Writing to a String cannot fail.
+    write!(out, r#"],"summary":{}}}"#, text(summary)).ok();
+    out
+}
+
+/// `{"type":"nodes",...}`.
+#[must_use]
+pub fn nodes_frame(nodes: &impl Serialize) -> String {
+    format!(r#"{{"type":"nodes","nodes":{}}}"#, text(nodes))
+}
+
+/// `{"type":"log",...}`; `lines` are JSON texts; `skipped` is how many were dropped because the reader lagged.
+#[must_use]
+pub fn log_frame<'a>(job: &str, lines: impl Iterator<Item = &'a str>, skipped: u64) -> String {
+    let mut out = format!(r#"{{"type":"log","job":{},"lines":["#, text(job));
+    join(&mut out, lines);
+    if skipped > 0 {
+        write!(out, r#"],"skipped":{skipped}}}"#).ok();
+    } else {
+        out.push_str("]}");
+    }
+    out
+}
+
+/// `{"type":"hello",...}`; `at` is the store's clock.
+#[must_use]
+pub fn hello_frame(node: &str, at: Option<String>) -> String {
+    json!({"type": "hello", "node": node, "server": concat!("soloist ", env!("CARGO_PKG_VERSION")), "at": at})
+        .to_string()
+}
+
+/// `{"type":"reply",...}`.
+#[must_use]
+pub fn reply_frame(id: &serde_json::Value, result: Result<(), (&str, &str)>) -> String {
+    match result {
+        Ok(()) => json!({"type": "reply", "id": id, "ok": true}),
+        Err((error, detail)) => {
+            json!({"type": "reply", "id": id, "ok": false, "error": error, "detail": detail})
+        }
+    }
+    .to_string()
+}
+
+/// JSON text.
+pub fn text<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|error| {
+        // Our own views have no maps with odd keys and nothing that can fail.
+        tracing::error!(%error, "a frame could not be written");
+        "null".to_owned()
+    })
+}
+
+fn join<'a>(out: &mut String, items: impl Iterator<Item = &'a str>) {
+    for (nth, item) in items.enumerate() {
+        if nth > 0 {
+            out.push(',');
+        }
+        out.push_str(item);
+    }
+}

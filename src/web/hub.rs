@@ -1,0 +1,702 @@
+//! The hub: one listener to the feed per node, and the seats of everybody who is connected.
+//!
+//! A change marks its job dirty in every seat and wakes those that are not awake yet; a seat holds *which* jobs are
+//! dirty, never a queue of messages, so that a slow reader costs bounded memory and gets the newest state. Knows
+//! frames as text and how to wake a seat, and nothing of the crate that speaks WebSocket.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::auth::{Caller, Shown};
+use super::error::WebError;
+use super::frames::{self, JobFrames, Protocol};
+use super::loglines::LogRing;
+use super::parts;
+use crate::clock;
+use crate::config::{Config, JobConfig};
+use crate::domain::job::{JobRecord, State, state};
+use crate::domain::name::JobName;
+use crate::domain::time::{Boot, StoreTime};
+use crate::feed::{Change, Feed, Seen};
+use crate::picture::{JobView, NodeView};
+use crate::store::Store;
+use crate::store::journal::Journal;
+use crate::telemetry::Metrics;
+use crate::words::Language;
+
+/// How often it looks whether time alone changed a picture (a run grew old enough, a picture became stale).
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Sentences older than this are made anew for whoever asks.
+const SENTENCES_LAST: Duration = Duration::from_secs(1);
+/// Connecting and leaving must not wait for one lock.
+const SHARDS: u64 = 16;
+/// How many jobs one socket may follow.
+pub const FOLLOWS_MAX: usize = 16;
+/// Closing everybody takes at most about this long.
+const DRAIN_WITHIN: Duration = Duration::from_secs(4);
+const DRAIN_STEP: Duration = Duration::from_millis(20);
+const DRAIN_BATCH: usize = 50;
+
+/// Why a socket is closed by us, as RFC 6455 has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Goodbye {
+    pub code: u16,
+    pub reason: &'static str,
+}
+
+/// One piece of work for a socket.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "frames are explained in contract section 5")]
+pub enum Work {
+    Close(Goodbye),
+    /// A frame, and when the store told its change.
+    Frame {
+        text: String,
+        changed: Option<Boot>,
+    },
+}
+
+/// What a seat has not been told yet.
+#[derive(Default)]
+struct Pending {
+    awake: bool,
+    goodbye: Option<Goodbye>,
+    snapshot: bool,
+    nodes: bool,
+    jobs: BTreeSet<usize>,
+    logs: BTreeSet<usize>,
+    /// Followed jobs and the newest line each was told; `None` before the first.
+    follows: BTreeMap<usize, Option<u64>>,
+}
+
+/// Where one socket sits.
+pub struct Seat {
+    id: u64,
+    caller: Caller,
+    protocol: Protocol,
+    /// Wakes the socket; false when it could not be woken now.
+    wake: Box<dyn Fn() -> bool + Send + Sync>,
+    pending: Mutex<Pending>,
+}
+
+impl Seat {
+    fn mark(&self, change: impl FnOnce(&mut Pending)) {
+        let mut pending = lock(&self.pending);
+        change(&mut pending);
+        // At most one wake-up is under way; a jammed socket costs nothing more.
+        if !pending.awake {
+            pending.awake = (self.wake)();
+        }
+    }
+}
+
+/// A place among the connections of this node; given back when dropped.
+pub struct Admission {
+    hub: Arc<Hub>,
+    user: String,
+    address: String,
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        let mut census = lock(&self.hub.census);
+        census.total = census.total.saturating_sub(1);
+        for key in [&self.user, &self.address] {
+            if let Some(count) = census.by_key.get_mut(key) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    census.by_key.remove(key);
+                }
+            }
+        }
+        self.hub.metrics.live_closed();
+    }
+}
+
+#[derive(Default)]
+struct Census {
+    total: usize,
+    by_key: HashMap<String, usize>,
+}
+
+/// What the hub keeps for one job.
+#[derive(Default)]
+struct Slot {
+    frames: Mutex<Option<Arc<JobFrames>>>,
+    watch: Mutex<Watch>,
+    followers: AtomicUsize,
+    fetching: AtomicBool,
+    ring: Mutex<LogRing>,
+}
+
+#[derive(Default)]
+struct Watch {
+    said: Option<State>,
+    wanted_since: Option<Boot>,
+}
+
+/// The hub of one node.
+pub struct Hub {
+    store: Store,
+    feed: Feed,
+    config: Arc<Config>,
+    metrics: Arc<Metrics>,
+    index: HashMap<JobName, usize>,
+    slots: Vec<Slot>,
+    seats: Vec<Mutex<HashMap<u64, Arc<Seat>>>>,
+    next_id: AtomicU64,
+    census: Mutex<Census>,
+    /// Grows with every change of any job, to know whether a summary is still right.
+    generation: AtomicU64,
+    summaries: Mutex<[Option<(u64, String)>; 2]>,
+    draining: AtomicBool,
+    ended: Notify,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Hub {
+    /// A hub with no seats; [`Hub::run`] makes it listen.
+    #[must_use]
+    pub fn new(store: Store, feed: Feed, config: Arc<Config>, metrics: Arc<Metrics>) -> Self {
+        let names = config.jobs.iter().map(|job| job.name.clone());
+        Self {
+            index: names.enumerate().map(|(nth, name)| (name, nth)).collect(),
+            slots: config.jobs.iter().map(|_| Slot::default()).collect(),
+            seats: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            next_id: AtomicU64::new(0),
+            census: Mutex::default(),
+            generation: AtomicU64::new(0),
+            summaries: Mutex::default(),
+            draining: AtomicBool::new(false),
+            ended: Notify::new(),
+            store,
+            feed,
+            config,
+            metrics,
+        }
+    }
+
+    /// Listens to the feed until [`Hub::drain`] has ended.
+    pub async fn run(self: Arc<Self>) {
+        let mut changes = self.feed.subscribe();
+        let mut look = tokio::time::interval(LOOK_EVERY);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                change = changes.recv() => {
+                    let mut batch = Batch::default();
+                    match change {
+                        Ok(change) => self.gather(&mut batch, change),
+                        Err(RecvError::Lagged(_)) => batch.resync = true,
+                        Err(RecvError::Closed) => return,
+                    }
+                    while let Ok(change) = changes.try_recv() {
+                        self.gather(&mut batch, change);
+                    }
+                    self.apply(batch);
+                }
+                _ = look.tick() => self.look(),
+                () = self.ended.notified() => return,
+            }
+        }
+    }
+
+    fn gather(&self, batch: &mut Batch, change: Change) {
+        match change {
+            Change::Job(name) => batch.jobs.extend(self.index.get(&name)),
+            Change::Nodes => batch.nodes = true,
+            Change::Resynced => batch.resync = true,
+            // What it means for each job is seen by `look`.
+            Change::Reachable(_) => {}
+        }
+    }
+
+    fn apply(self: &Arc<Self>, batch: Batch) {
+        let jobs: Vec<usize> = if batch.resync {
+            (0..self.slots.len()).collect()
+        } else {
+            batch.jobs.into_iter().collect()
+        };
+        for &job in &jobs {
+            let seen = self.seen(job);
+            let confirmed = seen.confirmed;
+            self.say(job, &seen);
+            self.replace(job, Some(confirmed));
+            self.follow_log(job);
+        }
+        if !jobs.is_empty() {
+            self.generation.fetch_add(1, Ordering::Release);
+        }
+        if batch.resync {
+            self.metrics.live_resynced();
+        }
+        for seat in self.everybody() {
+            seat.mark(|pending| {
+                if batch.resync {
+                    pending.snapshot = true;
+                    pending.jobs.clear();
+                } else if !pending.snapshot {
+                    pending.jobs.extend(&jobs);
+                }
+                pending.nodes |= batch.nodes || batch.resync;
+            });
+        }
+    }
+
+    /// Finds jobs whose picture means something else only because time went by.
+    fn look(self: &Arc<Self>) {
+        let mut jobs = Vec::new();
+        for job in 0..self.slots.len() {
+            let seen = self.seen(job);
+            if self.say(job, &seen) {
+                self.replace(job, None);
+                jobs.push(job);
+            }
+        }
+        if jobs.is_empty() {
+            return;
+        }
+        self.generation.fetch_add(1, Ordering::Release);
+        for seat in self.everybody() {
+            seat.mark(|pending| {
+                if !pending.snapshot {
+                    pending.jobs.extend(&jobs);
+                }
+            });
+        }
+    }
+
+    /// Notes the state of a job now; whether it is another than before.
+    fn say(&self, job: usize, seen: &Seen) -> bool {
+        let word = self.word(job, seen);
+        let now = clock::boot();
+        let mut watch = lock(&self.slots[job].watch);
+        let running = matches!(word, State::Running | State::Starting);
+        if seen.record.wanted() && !running {
+            watch.wanted_since.get_or_insert(now);
+        } else {
+            watch.wanted_since = None;
+        }
+        watch.said.replace(word) != Some(word)
+    }
+
+    fn word(&self, job: usize, seen: &Seen) -> State {
+        let config = &self.config.jobs[job];
+        state(
+            &seen.record,
+            &seen.viewpoint(clock::boot(), &config.timing, config.backoff.min_uptime),
+        )
+    }
+
+    /// Brings the metrics of jobs up to date, before they are read.
+    pub fn measure(&self) {
+        let now = clock::boot();
+        for (nth, job) in self.config.jobs.iter().enumerate() {
+            let seen = self.seen(nth);
+            self.say(nth, &seen);
+            self.metrics.job_state(&job.name, self.word(nth, &seen));
+            let since = lock(&self.slots[nth].watch).wanted_since;
+            let waited = since.map_or(Duration::ZERO, |since| now.since(since));
+            self.metrics.wanted_not_running(&job.name, waited);
+        }
+    }
+
+    /// The newest picture of a job; before the first, one so old that nothing is known.
+    fn seen(&self, job: usize) -> Seen {
+        let name = &self.config.jobs[job].name;
+        self.feed.job(name).unwrap_or_else(|| never_seen(name))
+    }
+
+    fn replace(&self, job: usize, changed: Option<Boot>) {
+        let mut frames = lock(&self.slots[job].frames);
+        *frames = Some(self.make(job, changed));
+    }
+
+    fn make(&self, job: usize, changed: Option<Boot>) -> Arc<JobFrames> {
+        Arc::new(JobFrames::new(self.seen(job), self.feed.nodes(), changed))
+    }
+
+    /// The frames of a job, not older than [`SENTENCES_LAST`]. Made under the lock, so that no older picture ever
+    /// replaces a newer one.
+    fn frames(&self, job: usize) -> Arc<JobFrames> {
+        let mut frames = lock(&self.slots[job].frames);
+        match &*frames {
+            Some(known) if clock::boot().since(known.made) < SENTENCES_LAST => Arc::clone(known),
+            _ => {
+                let made = self.make(job, None);
+                *frames = Some(Arc::clone(&made));
+                made
+            }
+        }
+    }
+
+    fn summary(&self, language: Language) -> String {
+        let generation = self.generation.load(Ordering::Acquire);
+        let which = usize::from(language == Language::Zh);
+        if let Some((known, text)) = &lock(&self.summaries)[which]
+            && *known == generation
+        {
+            return text.clone();
+        }
+        let views: Vec<JobView> = self
+            .config
+            .jobs
+            .iter()
+            .enumerate()
+            .map(|(nth, job)| self.frames(nth).view(job, language).clone())
+            .collect();
+        let text = parts::summary(&views, language);
+        lock(&self.summaries)[which] = Some((generation, text.clone()));
+        text
+    }
+
+    /// Counts a connection in, or says which cap is reached.
+    ///
+    /// # Errors
+    /// [`WebError::Unavailable`] when the node is full or shutting down, [`WebError::TooMany`] for the user or the
+    /// address.
+    pub fn admit(self: &Arc<Self>, caller: &Caller) -> Result<Admission, WebError> {
+        if self.is_draining() {
+            return Err(WebError::Unavailable {
+                detail: "this node is shutting down: connect again".to_owned(),
+                retry_after: 1,
+            });
+        }
+        let limits = self.config.live;
+        let (user, address) = (format!("user {}", caller.user), format!("address {}", caller.from));
+        let mut census = lock(&self.census);
+        if census.total >= limits.sockets_per_node {
+            return Err(WebError::Unavailable {
+                detail: "this node has as many live connections as it takes: try again later"
+                    .to_owned(),
+                retry_after: 5,
+            });
+        }
+        for (key, most) in
+            [(&user, limits.sockets_per_user), (&address, limits.sockets_per_address)]
+        {
+            if census.by_key.get(key).is_some_and(|count| *count >= most) {
+                return Err(WebError::TooMany {
+                    detail: format!("{key} has {most} live connections already: close some"),
+                    retry_after: 5,
+                });
+            }
+        }
+        census.total += 1;
+        for key in [&user, &address] {
+            *census.by_key.entry(key.clone()).or_default() += 1;
+        }
+        drop(census);
+        self.metrics.live_opened();
+        Ok(Admission { hub: Arc::clone(self), user, address })
+    }
+
+    /// Gives a connection its seat; the first work it finds is a snapshot.
+    pub fn sit(
+        &self,
+        caller: Caller,
+        protocol: Protocol,
+        wake: Box<dyn Fn() -> bool + Send + Sync>,
+    ) -> Arc<Seat> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let seat = Arc::new(Seat { id, caller, protocol, wake, pending: Mutex::default() });
+        lock(self.shard(id)).insert(id, Arc::clone(&seat));
+        seat.mark(|pending| {
+            pending.snapshot = true;
+            pending.nodes = true;
+        });
+        if self.is_draining() {
+            seat.mark(|pending| pending.goodbye = Some(RESTART));
+        }
+        seat
+    }
+
+    /// Takes the seat away.
+    pub fn leave(&self, seat: &Seat) {
+        lock(self.shard(seat.id)).remove(&seat.id);
+        let follows = std::mem::take(&mut lock(&seat.pending).follows);
+        for job in follows.into_keys() {
+            self.unfollowed(job);
+        }
+    }
+
+    fn shard(&self, id: u64) -> &Mutex<HashMap<u64, Arc<Seat>>> {
+        &self.seats[usize::try_from(id % SHARDS).unwrap_or(0)]
+    }
+
+    fn everybody(&self) -> Vec<Arc<Seat>> {
+        self.seats
+            .iter()
+            .flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// The frame that comes before all work.
+    #[must_use]
+    pub fn hello(&self) -> String {
+        let now = clock::boot();
+        let at = self
+            .config
+            .jobs
+            .iter()
+            .filter_map(|job| self.feed.job(&job.name))
+            .max_by_key(|seen| seen.confirmed)
+            .and_then(|seen| jiff::Timestamp::from_millisecond(seen.store_now(now).0).ok());
+        frames::hello_frame(self.config.node.as_str(), at.map(|at| format!("{at:.3}")))
+    }
+
+    /// The next thing to tell a seat, made from the newest state; `None`: all is told, sleep until woken.
+    pub fn next(&self, seat: &Seat) -> Option<Work> {
+        loop {
+            let mut pending = lock(&seat.pending);
+            let frame = |text| Some(Work::Frame { text, changed: None });
+            if let Some(goodbye) = pending.goodbye.take() {
+                return Some(Work::Close(goodbye));
+            }
+            if pending.snapshot {
+                pending.snapshot = false;
+                pending.jobs.clear();
+                drop(pending);
+                return frame(self.snapshot(seat));
+            }
+            if let Some(job) = pending.jobs.pop_first() {
+                let followed = pending.follows.contains_key(&job);
+                drop(pending);
+                return Some(self.job(seat, job, followed));
+            }
+            if pending.nodes {
+                pending.nodes = false;
+                drop(pending);
+                let views: Vec<NodeView> =
+                    self.feed.nodes().iter().cloned().map(NodeView::from).collect();
+                return frame(frames::nodes_frame(&views));
+            }
+            let Some(job) = pending.logs.pop_first() else {
+                pending.awake = false;
+                return None;
+            };
+            let Some(told) = pending.follows.get_mut(&job) else { continue };
+            let Some(chunk) = lock(&self.slots[job].ring).after(*told) else { continue };
+            *told = Some(chunk.newest);
+            if chunk.more {
+                pending.logs.insert(job);
+            }
+            drop(pending);
+            let name = self.config.jobs[job].name.as_str();
+            let lines = chunk.lines.iter().map(|line| &**line);
+            return frame(frames::log_frame(name, lines, chunk.skipped));
+        }
+    }
+
+    fn snapshot(&self, seat: &Seat) -> String {
+        let epoch = self.feed.epoch();
+        let language = seat.caller.language;
+        let all: Vec<(&JobConfig, Arc<JobFrames>)> =
+            self.config.jobs.iter().enumerate().map(|(nth, job)| (job, self.frames(nth))).collect();
+        match seat.protocol {
+            Protocol::Json => frames::snapshot_frame(
+                &epoch,
+                all.iter().map(|(job, frames)| frames.json(job, language)),
+            ),
+            Protocol::Html => {
+                let follows: Vec<usize> = lock(&seat.pending).follows.keys().copied().collect();
+                let rows = all.iter().enumerate().map(|(nth, (job, frames))| {
+                    frames.row(job, &seat.caller, follows.contains(&nth))
+                });
+                frames::rows_frame(&epoch, rows, &self.summary(language))
+            }
+        }
+    }
+
+    fn job(&self, seat: &Seat, job: usize, followed: bool) -> Work {
+        let frames = self.frames(job);
+        let config = &self.config.jobs[job];
+        let language = seat.caller.language;
+        let text = match seat.protocol {
+            Protocol::Json => frames.job_frame(config, language),
+            Protocol::Html => frames::row_frame(
+                &frames.row(config, &seat.caller, followed),
+                &self.summary(language),
+            ),
+        };
+        Work::Frame { text, changed: frames.changed }
+    }
+
+    /// Begins to tell a seat the output of a job: lines after `after`, else the newest kept.
+    ///
+    /// # Errors
+    /// [`WebError::NotFound`], [`WebError::TooMany`].
+    pub fn follow(
+        self: &Arc<Self>,
+        seat: &Seat,
+        job: &str,
+        after: Option<u64>,
+    ) -> Result<(), WebError> {
+        let nth = self.named(job)?;
+        {
+            let mut pending = lock(&seat.pending);
+            if pending.follows.len() >= FOLLOWS_MAX && !pending.follows.contains_key(&nth) {
+                return Err(WebError::TooMany {
+                    detail: format!(
+                        "a connection follows at most {FOLLOWS_MAX} jobs: unfollow one"
+                    ),
+                    retry_after: 0,
+                });
+            }
+            if pending.follows.insert(nth, after).is_none() {
+                self.slots[nth].followers.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+        // The same picture once more is no change: it must not count as a slow push.
+        self.replace(nth, None);
+        seat.mark(|pending| {
+            pending.logs.insert(nth);
+            // Our page shows more of a job that it follows.
+            if seat.protocol == Protocol::Html && !pending.snapshot {
+                pending.jobs.insert(nth);
+            }
+        });
+        self.follow_log(nth);
+        Ok(())
+    }
+
+    /// Tells a seat no more output of a job.
+    ///
+    /// # Errors
+    /// [`WebError::NotFound`].
+    pub fn unfollow(&self, seat: &Seat, job: &str) -> Result<(), WebError> {
+        let nth = self.named(job)?;
+        if lock(&seat.pending).follows.remove(&nth).is_some() {
+            self.unfollowed(nth);
+        }
+        Ok(())
+    }
+
+    fn unfollowed(&self, job: usize) {
+        if self.slots[job].followers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            *lock(&self.slots[job].ring) = LogRing::default();
+        }
+    }
+
+    fn named(&self, job: &str) -> Result<usize, WebError> {
+        self.config
+            .jobs
+            .iter()
+            .position(|config| config.name.as_str() == job)
+            .ok_or_else(|| WebError::not_found("there is no such job on this node"))
+    }
+
+    /// Fetches new lines of a followed job, once for all followers.
+    fn follow_log(self: &Arc<Self>, job: usize) {
+        let slot = &self.slots[job];
+        if slot.followers.load(Ordering::Acquire) == 0
+            || !lock(&slot.ring).lacks(self.seen(job).record.log_seq)
+            || slot.fetching.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        let hub = Arc::clone(self);
+        tokio::spawn(async move {
+            hub.fetch_log(job).await;
+            hub.slots[job].fetching.store(false, Ordering::Release);
+            // A line may have come between the last look and the flag.
+            hub.follow_log(job);
+        });
+    }
+
+    async fn fetch_log(&self, job: usize) {
+        let name = &self.config.jobs[job].name;
+        let slot = &self.slots[job];
+        while slot.followers.load(Ordering::Acquire) > 0 {
+            let wanted = self.seen(job).record.log_seq;
+            let after = {
+                let mut ring = lock(&slot.ring);
+                ring.forget_if_newer_than(wanted);
+                if !ring.lacks(wanted) {
+                    return;
+                }
+                ring.newest()
+            };
+            match self.store.log(name, after, LogRing::KEPT).await {
+                Ok(lines) => lock(&slot.ring).add(lines, wanted),
+                Err(error) => {
+                    tracing::debug!(%error, job = %name, "output could not be read; the next change tries again");
+                    // Not at once: the store is away, and the feed tells when it is back.
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    continue;
+                }
+            }
+            for seat in self.everybody() {
+                if lock(&seat.pending).follows.contains_key(&job) {
+                    seat.mark(|pending| {
+                        pending.logs.insert(job);
+                    });
+                }
+            }
+        }
+    }
+
+    /// Closes every socket that was opened with this credential.
+    pub fn sign_out(&self, shown: &Shown, goodbye: Goodbye) {
+        for seat in self.everybody() {
+            if seat.caller.shown == *shown {
+                seat.mark(|pending| pending.goodbye = Some(goodbye));
+            }
+        }
+    }
+
+    /// Whether [`Hub::drain`] has begun.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Closes all sockets with 1012, a few at a time, so that their clients do not all come back at once.
+    pub async fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+        let seats = self.everybody();
+        let steps = usize::try_from(DRAIN_WITHIN.as_millis() / DRAIN_STEP.as_millis()).unwrap_or(1);
+        let batch = DRAIN_BATCH.max(seats.len().div_ceil(steps));
+        for some in seats.chunks(batch) {
+            for seat in some {
+                seat.mark(|pending| pending.goodbye = Some(RESTART));
+            }
+            tokio::time::sleep(DRAIN_STEP).await;
+        }
+        // Their answers to the close; whoever never answers is cut by the server.
+        for _ in 0..50 {
+            if lock(&self.census).total == 0 {
+                break;
+            }
+            tokio::time::sleep(DRAIN_STEP).await;
+        }
+        self.ended.notify_one();
+    }
+}
+
+/// This node goes away; another is there.
+const RESTART: Goodbye =
+    Goodbye { code: 1012, reason: "this node is shutting down: connect again" };
+
+#[derive(Default)]
+struct Batch {
+    jobs: BTreeSet<usize>,
+    nodes: bool,
+    resync: bool,
+}
+
+/// A job that was never read: so old that its state is `unknown`.
+#[must_use]
+pub fn never_seen(name: &JobName) -> Seen {
+    let record = Arc::new(JobRecord::untouched(name.clone()));
+    Seen { record, at: StoreTime(0), confirmed: Boot(0) }
+}

@@ -1,0 +1,598 @@
+//! `GET /live`: the sockets. The only file that knows which crate speaks WebSocket (architecture, decision 13).
+//!
+//! actix-web-actors stops polling a socket, and with it every timer, while its client does not read; its queue and
+//! its frame buffer have no bound. So nothing is queued here: a socket asks the hub for one frame after the other,
+//! only while little is unconfirmed (pings are the receipts), [`Gate`] refuses a large frame before it is buffered,
+//! and TCP_USER_TIMEOUT frees what is jammed.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use actix::{
+    Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Handler, Message,
+    StreamHandler, WrapFuture as _,
+};
+use actix_http::ws::Item;
+use actix_web::error::PayloadError;
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web_actors::ws::{self, CloseCode, CloseReason, ProtocolError, WebsocketContext};
+use bytes::{Bytes, BytesMut};
+use futures_util::Stream;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::auth::Caller;
+use super::error::WebError;
+use super::frames::{self, HTML_PROTOCOL, JSON_PROTOCOL, Protocol};
+use super::hub::{Admission, Goodbye, Hub, Seat, Work};
+use super::{Web, acts, csrf};
+use crate::clock;
+use crate::domain::time::Boot;
+
+/// Largest frame, and largest message in fragments, that a client may send.
+pub const FRAME_MAX: usize = 4 * 1024;
+/// Most frames a client may send in a second.
+const FRAMES_PER_SECOND: u32 = 50;
+/// Bytes after which a receipt (a pong) is asked for.
+const RECEIPT_AFTER: usize = 16 * 1024;
+/// Bytes without a receipt after which nothing more is written.
+const CREDIT: usize = 64 * 1024;
+/// How often a socket looks after itself.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// A client silent for this long is pinged.
+const PING_AFTER: Duration = Duration::from_secs(7);
+/// A ping unanswered for this long ends the connection. With the two above: gone within 20 s.
+const ANSWER_WITHIN: Duration = Duration::from_millis(7_500);
+/// How often the session is checked again.
+const CHECK_EVERY: Duration = Duration::from_secs(60);
+/// How long the client's answer to a close is waited for.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The session ended.
+pub const SIGNED_OUT: Goodbye = Goodbye { code: 1008, reason: "signed out: sign in again" };
+const CHANGED: Goodbye = Goodbye { code: 1008, reason: "the account was changed: connect again" };
+const TOO_LARGE: Goodbye = Goodbye { code: 1009, reason: "a frame may have at most 4 KiB" };
+const TOO_MANY: Goodbye = Goodbye { code: 1008, reason: "at most 50 frames a second" };
+const NOT_JSON: Goodbye = Goodbye { code: 1007, reason: "a frame must be a JSON object" };
+const NOT_TEXT: Goodbye = Goodbye { code: 1003, reason: "only text frames are understood" };
+const UNKNOWN: Goodbye =
+    Goodbye { code: 1003, reason: "type must be participation, follow or unfollow" };
+const BROKEN: Goodbye = Goodbye { code: 1002, reason: "not WebSocket (RFC 6455)" };
+const SILENT: Goodbye = Goodbye { code: 1001, reason: "no answer to a ping" };
+
+/// `GET /live`.
+///
+/// # Errors
+/// [`WebError::Forbidden`] for a foreign origin, [`WebError::TooMany`] and [`WebError::Unavailable`] at a cap,
+/// [`WebError::BadRequest`] when it is no WebSocket handshake.
+pub async fn connect(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, WebError> {
+    check_origin(&web, &caller, &request)?;
+    let admission = web.live.admit(&caller)?;
+    let overflow = Rc::new(Cell::new(false));
+    let gate = Gate::new(payload, Rc::clone(&overflow));
+    let protocol = asked_protocol(&request);
+    let socket = Socket::new(web, caller, protocol, admission, overflow);
+    ws::WsResponseBuilder::new(socket, &request, gate)
+        .protocols(&[JSON_PROTOCOL, HTML_PROTOCOL])
+        .frame_size(FRAME_MAX)
+        .start()
+        .map_err(|error| WebError::bad(format!("this address speaks WebSocket only: {error}")))
+}
+
+/// Browsers always send an origin, and scripts on foreign pages cannot change it: it is what keeps them from using
+/// a session. A program with a token has none.
+fn check_origin(web: &Web, caller: &Caller, request: &HttpRequest) -> Result<(), WebError> {
+    match csrf::origin(request.headers()) {
+        Some(origin) if csrf::is_ours(&web.config.public_url, origin) => Ok(()),
+        None if !caller.by_session() => Ok(()),
+        _ => Err(WebError::forbidden(format!(
+            "live connections are for pages of {} only: open that address (or correct public_url)",
+            web.config.public_url
+        ))),
+    }
+}
+
+/// The first protocol asked for that we speak; JSON when none is.
+fn asked_protocol(request: &HttpRequest) -> Protocol {
+    let asked = request.headers().get(header::SEC_WEBSOCKET_PROTOCOL);
+    let asked = asked.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let known = |name: &str| match name.trim() {
+        JSON_PROTOCOL => Some(Protocol::Json),
+        HTML_PROTOCOL => Some(Protocol::Html),
+        _ => None,
+    };
+    asked.split(',').find_map(known).unwrap_or(Protocol::Json)
+}
+
+/// What a client may say (contract section 5).
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Said {
+    Participation(Switch),
+    Follow(Following),
+    Unfollow(Following),
+}
+
+#[derive(Debug, Deserialize)]
+struct Switch {
+    job: String,
+    on: bool,
+    reason: Option<String>,
+    user: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Following {
+    job: String,
+    /// Only lines after this one; the newest kept when absent.
+    after: Option<u64>,
+}
+
+/// There is work at the hub.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Nudge;
+
+struct Socket {
+    web: web::Data<Web>,
+    hub: Arc<Hub>,
+    caller: Caller,
+    protocol: Protocol,
+    seat: Option<Arc<Seat>>,
+    admission: Option<Admission>,
+    overflow: Rc<Cell<bool>>,
+    /// Of the newest frame from the client.
+    heard: Boot,
+    /// When the ping was sent that has no answer yet, and what was unconfirmed then.
+    ping: Option<(Boot, usize)>,
+    /// Bytes written for which there is no receipt.
+    unconfirmed: usize,
+    second: (Boot, u32),
+    fragments: Option<BytesMut>,
+    checked: Boot,
+    closing: bool,
+}
+
+type Ctx = WebsocketContext<Socket>;
+
+impl Socket {
+    fn new(
+        web: web::Data<Web>,
+        caller: Caller,
+        protocol: Protocol,
+        admission: Admission,
+        overflow: Rc<Cell<bool>>,
+    ) -> Self {
+        let now = clock::boot();
+        Self {
+            hub: Arc::clone(&web.live),
+            web,
+            caller,
+            protocol,
+            seat: None,
+            admission: Some(admission),
+            overflow,
+            heard: now,
+            ping: None,
+            unconfirmed: 0,
+            second: (now, 0),
+            fragments: None,
+            checked: now,
+            closing: false,
+        }
+    }
+
+    /// Writes what there is to tell, as far as the credit reaches.
+    fn flush(&mut self, ctx: &mut Ctx) {
+        let Some(seat) = self.seat.clone() else { return };
+        while !self.closing && self.unconfirmed < CREDIT {
+            match self.hub.next(&seat) {
+                None => break,
+                Some(Work::Close(goodbye)) => self.close(goodbye, ctx),
+                Some(Work::Frame { text, changed }) => {
+                    self.write(text, ctx);
+                    if let Some(changed) = changed {
+                        self.web.metrics.live_pushed(clock::boot().since(changed));
+                    }
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, text: String, ctx: &mut Ctx) {
+        self.unconfirmed += text.len();
+        ctx.text(text);
+        if self.unconfirmed >= RECEIPT_AFTER {
+            self.ask_receipt(ctx);
+        }
+    }
+
+    fn ask_receipt(&mut self, ctx: &mut Ctx) {
+        if self.ping.is_none() {
+            self.ping = Some((clock::boot(), self.unconfirmed));
+            ctx.ping(b"");
+        }
+    }
+
+    fn close(&mut self, goodbye: Goodbye, ctx: &mut Ctx) {
+        if self.closing {
+            return;
+        }
+        self.closing = true;
+        let reason = goodbye.reason.to_owned();
+        ctx.close(Some(CloseReason {
+            code: CloseCode::from(goodbye.code),
+            description: Some(reason),
+        }));
+        // A connection cut at once may lose the close frame; one that lingers for ever costs.
+        ctx.run_later(CLOSE_WITHIN, |_, ctx| ctx.stop());
+    }
+
+    fn look_after(&mut self, ctx: &mut Ctx) {
+        if self.closing {
+            return;
+        }
+        let now = clock::boot();
+        match self.ping {
+            Some((sent, _)) if now.since(sent) > ANSWER_WITHIN => {
+                self.close(SILENT, ctx);
+                ctx.stop();
+                return;
+            }
+            None if now.since(self.heard) > PING_AFTER => self.ask_receipt(ctx),
+            _ => {}
+        }
+        if now.since(self.checked) > CHECK_EVERY {
+            self.checked = now;
+            self.check_again(ctx);
+        }
+        self.flush(ctx);
+    }
+
+    /// Whether the account still is what it was when it connected.
+    fn check_again(&mut self, ctx: &mut Ctx) {
+        let (web, caller) = (self.web.clone(), self.caller.clone());
+        let check = async move { check(&web, &caller).await };
+        ctx.spawn(check.into_actor(self).map(|result, socket, ctx| {
+            if let Err(Some(goodbye)) = result {
+                socket.close(goodbye, ctx);
+            }
+        }));
+    }
+
+    fn counts(&mut self, ctx: &mut Ctx) -> bool {
+        let now = clock::boot();
+        if now.since(self.second.0) >= Duration::from_secs(1) {
+            self.second = (now, 0);
+        }
+        self.second.1 += 1;
+        if self.second.1 > FRAMES_PER_SECOND {
+            self.close(TOO_MANY, ctx);
+            return false;
+        }
+        true
+    }
+
+    fn hear(&mut self, text: &[u8], ctx: &mut Ctx) {
+        let Ok(value) = serde_json::from_slice::<Value>(text) else {
+            return self.close(NOT_JSON, ctx);
+        };
+        let Some(kind) = value.as_object().map(|object| object.get("type")) else {
+            return self.close(NOT_JSON, ctx);
+        };
+        if !matches!(kind.and_then(Value::as_str), Some("participation" | "follow" | "unfollow")) {
+            return self.close(UNKNOWN, ctx);
+        }
+        let id = value.get("id").cloned().unwrap_or(Value::Null);
+        match serde_json::from_value(value) {
+            Ok(Said::Participation(switch)) => self.participate(id, switch, ctx),
+            Ok(Said::Follow(what)) => {
+                let done = match &self.seat {
+                    Some(seat) => self.hub.follow(seat, &what.job, what.after),
+                    None => Ok(()),
+                };
+                self.reply_if_asked(&id, done, ctx);
+            }
+            Ok(Said::Unfollow(what)) => {
+                let done = match &self.seat {
+                    Some(seat) => self.hub.unfollow(seat, &what.job),
+                    None => Ok(()),
+                };
+                self.reply_if_asked(&id, done, ctx);
+            }
+            Err(error) => self.reply(&id, Err(WebError::bad(error.to_string())), ctx),
+        }
+    }
+
+    fn participate(&mut self, id: Value, switch: Switch, ctx: &mut Ctx) {
+        let (web, caller) = (self.web.clone(), self.caller.clone());
+        let act = async move {
+            // What counts is who they are now, not who they were when they connected.
+            match check(&web, &caller).await {
+                Err(goodbye) => Err((WebError::Unauthorized, goodbye)),
+                Ok(()) => acts::participate(
+                    &web,
+                    &caller,
+                    &switch.job,
+                    switch.user.as_deref(),
+                    switch.on,
+                    switch.reason.as_deref(),
+                )
+                .await
+                .map_err(|error| (error, None)),
+            }
+        };
+        ctx.spawn(act.into_actor(self).map(move |result, socket, ctx| match result {
+            Ok(()) => socket.reply(&id, Ok(()), ctx),
+            Err((_, Some(goodbye))) => socket.close(goodbye, ctx),
+            Err((WebError::Unauthorized, None)) => socket.reply(&id, Err(out_of_reach()), ctx),
+            Err((error, None)) => socket.reply(&id, Err(error), ctx),
+        }));
+    }
+
+    fn reply_if_asked(&mut self, id: &Value, result: Result<(), WebError>, ctx: &mut Ctx) {
+        if result.is_err() || !id.is_null() {
+            self.reply(id, result, ctx);
+        }
+        self.flush(ctx);
+    }
+
+    fn reply(&mut self, id: &Value, result: Result<(), WebError>, ctx: &mut Ctx) {
+        if self.closing {
+            return;
+        }
+        if self.unconfirmed > CREDIT * 2 {
+            // Asks and asks, and never reads the answers.
+            return self.close(TOO_MANY, ctx);
+        }
+        let detail = result.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let result = result.map_err(|error| error.word());
+        let text = frames::reply_frame(id, result.map_err(|word| (word, detail.as_str())));
+        self.write(text, ctx);
+    }
+
+    fn fragment(&mut self, item: Item, ctx: &mut Ctx) {
+        let (bytes, last) = match item {
+            Item::FirstBinary(_) => return self.close(NOT_TEXT, ctx),
+            Item::FirstText(bytes) => {
+                self.fragments = Some(BytesMut::new());
+                (bytes, false)
+            }
+            Item::Continue(bytes) => (bytes, false),
+            Item::Last(bytes) => (bytes, true),
+        };
+        let Some(fragments) = &mut self.fragments else { return self.close(BROKEN, ctx) };
+        if fragments.len() + bytes.len() > FRAME_MAX {
+            return self.close(TOO_LARGE, ctx);
+        }
+        fragments.extend_from_slice(&bytes);
+        if last && let Some(whole) = self.fragments.take() {
+            self.hear(&whole, ctx);
+        }
+    }
+}
+
+fn out_of_reach() -> WebError {
+    WebError::Unavailable {
+        detail: "the store is not reachable: try again in a moment".to_owned(),
+        retry_after: 1,
+    }
+}
+
+/// Whether a caller is who they were. `Err(None)`: the store is out of reach, and nobody knows.
+async fn check(web: &Web, caller: &Caller) -> Result<(), Option<Goodbye>> {
+    match web.identities.identify(&web.store, &caller.shown, false).await {
+        Ok(None) => Err(Some(SIGNED_OUT)),
+        Ok(Some(now)) if now.role != caller.role || now.user != caller.user => Err(Some(CHANGED)),
+        Ok(Some(_)) => Ok(()),
+        Err(_) => Err(None),
+    }
+}
+
+impl Actor for Socket {
+    type Context = Ctx;
+
+    fn started(&mut self, ctx: &mut Ctx) {
+        self.write(self.hub.hello(), ctx);
+        let address = ctx.address();
+        let wake = Box::new(move || address.try_send(Nudge).is_ok());
+        self.seat = Some(self.hub.sit(self.caller.clone(), self.protocol, wake));
+        ctx.run_interval(LOOK_EVERY, Self::look_after);
+    }
+}
+
+impl Drop for Socket {
+    /// Also when the connection was cut and nobody said goodbye.
+    fn drop(&mut self) {
+        if let Some(seat) = self.seat.take() {
+            self.hub.leave(&seat);
+        }
+        self.admission.take();
+    }
+}
+
+impl Handler<Nudge> for Socket {
+    type Result = ();
+
+    fn handle(&mut self, _: Nudge, ctx: &mut Ctx) {
+        self.flush(ctx);
+    }
+}
+
+impl StreamHandler<Result<ws::Message, ProtocolError>> for Socket {
+    fn handle(&mut self, message: Result<ws::Message, ProtocolError>, ctx: &mut Ctx) {
+        self.heard = clock::boot();
+        if self.closing {
+            if matches!(message, Ok(ws::Message::Close(_)) | Err(_)) {
+                ctx.stop();
+            }
+            return;
+        }
+        match message {
+            Ok(ws::Message::Pong(_)) => {
+                if let Some((_, confirmed)) = self.ping.take() {
+                    self.unconfirmed = self.unconfirmed.saturating_sub(confirmed);
+                    if self.unconfirmed >= RECEIPT_AFTER {
+                        self.ask_receipt(ctx);
+                    }
+                }
+                self.flush(ctx);
+            }
+            Ok(_) if !self.counts(ctx) => {}
+            Ok(ws::Message::Ping(payload)) => ctx.pong(&payload),
+            Ok(ws::Message::Text(text)) => self.hear(text.as_bytes(), ctx),
+            Ok(ws::Message::Continuation(item)) => self.fragment(item, ctx),
+            Ok(ws::Message::Binary(_)) => self.close(NOT_TEXT, ctx),
+            Ok(ws::Message::Close(reason)) => {
+                self.closing = true;
+                ctx.close(reason);
+                ctx.stop();
+            }
+            Ok(ws::Message::Nop) => {}
+            Err(_) if self.overflow.get() => self.close(TOO_LARGE, ctx),
+            Err(error) => {
+                let goodbye = match error {
+                    ProtocolError::Overflow => TOO_LARGE,
+                    // The crate reports text that is not UTF-8 as an IO error.
+                    ProtocolError::Io(_) => NOT_JSON,
+                    _ => BROKEN,
+                };
+                self.close(goodbye, ctx);
+                // The parser does not get past what it could not read.
+                ctx.stop();
+            }
+        }
+    }
+
+    fn finished(&mut self, ctx: &mut Ctx) {
+        ctx.stop();
+    }
+}
+
+/// Lets bytes pass until a frame announces more than [`FRAME_MAX`]: then an error, and whatever follows is thrown
+/// away. The parser behind it would buffer a whole frame of any length before it complained.
+struct Gate<S> {
+    inner: S,
+    header: Vec<u8>,
+    /// Left of the present frame.
+    left: usize,
+    overflow: Rc<Cell<bool>>,
+}
+
+impl<S> Gate<S> {
+    fn new(inner: S, overflow: Rc<Cell<bool>>) -> Self {
+        Self { inner, header: Vec::with_capacity(14), left: 0, overflow }
+    }
+
+    /// Follows the frames in `bytes`; false when one is too large.
+    fn pass(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            if self.left > 0 {
+                let skip = self.left.min(bytes.len());
+                self.left -= skip;
+                bytes = &bytes[skip..];
+                continue;
+            }
+            self.header.push(bytes[0]);
+            bytes = &bytes[1..];
+            let Some(length) = payload_length(&self.header) else { continue };
+            if length > FRAME_MAX as u64 {
+                return false;
+            }
+            let masked = self.header[1] & 0x80 != 0;
+            self.header.clear();
+            self.left = usize::try_from(length).unwrap_or(0) + if masked { 4 } else { 0 };
+        }
+        true
+    }
+}
+
+/// The payload's length, once enough of the header is there (RFC 6455, 5.2).
+fn payload_length(header: &[u8]) -> Option<u64> {
+    let short = header.get(1)? & 0x7f;
+    let extended = match short {
+        126 => header.get(2..4)?,
+        127 => header.get(2..10)?,
+        _ => return Some(u64::from(short)),
+    };
+    Some(extended.iter().fold(0, |length, byte| length << 8 | u64::from(*byte)))
+}
+
+impl<S: Stream<Item = Result<Bytes, PayloadError>> + Unpin> Stream for Gate<S> {
+    type Item = Result<Bytes, PayloadError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            let item = Pin::new(&mut self.inner).poll_next(context);
+            let Poll::Ready(Some(Ok(bytes))) = item else { return item };
+            if self.overflow.get() {
+                continue;
+            }
+            if !self.pass(&bytes) {
+                self.overflow.set(true);
+                return Poll::Ready(Some(Err(PayloadError::Overflow)));
+            }
+            return Poll::Ready(Some(Ok(bytes)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gate() -> Gate<()> {
+        Gate::new((), Rc::default())
+    }
+
+    fn frame(length: usize) -> Vec<u8> {
+        let mut frame = vec![0x81];
+        match length {
+            0..=125 => frame.push(0x80 | u8::try_from(length).unwrap()),
+            126..=65_535 => {
+                frame.push(0x80 | 126);
+                frame.extend_from_slice(&u16::try_from(length).unwrap().to_be_bytes());
+            }
+            _ => {
+                frame.push(0x80 | 127);
+                frame.extend_from_slice(&u64::try_from(length).unwrap().to_be_bytes());
+            }
+        }
+        frame.extend_from_slice(&[0; 4]);
+        frame.resize(frame.len() + length.min(10_000), b'x');
+        frame
+    }
+
+    #[test]
+    fn the_gate_refuses_a_large_frame_at_its_header() {
+        assert!(!gate().pass(&frame(4_097)[..4]));
+        assert!(!gate().pass(&frame(usize::MAX)[..10]));
+        assert!(gate().pass(&frame(4_096)));
+    }
+
+    #[test]
+    fn the_gate_follows_frames_however_they_are_cut() {
+        let mut bytes = Vec::new();
+        for length in [0, 1, 125, 126, 300, 4_096, 0, 7] {
+            bytes.extend(frame(length));
+        }
+        for cut in [1, 2, 3, 7, 1_000] {
+            let mut gate = gate();
+            for chunk in bytes.chunks(cut) {
+                assert!(gate.pass(chunk), "cut into {cut}");
+            }
+            assert_eq!((gate.left, gate.header.len()), (0, 0));
+            assert!(!gate.pass(&frame(5_000)));
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Signing in and out: by password, or once by a link.
+//!
+//! No default password exists: the first admin is made through a one-time link that `serve` or `soloist link`
+//! prints. Showing the form does not use the link up; sending the form does, for one of all who try.
+
+use actix_web::cookie::Cookie;
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
+use serde::Deserialize;
+
+use super::auth::{self, Caller, Shown};
+use super::csrf;
+use super::error::WebError;
+use super::pages::login::{self as page, LinkFor, LoginForm};
+use super::throttle::Attempt;
+use super::{Web, live};
+use crate::domain::name::UserName;
+use crate::domain::time::StoreTime;
+use crate::secrets;
+use crate::store::StoreError;
+use crate::store::accounts::{Accounts, Role, User};
+use crate::store::credentials::{Credentials, Link};
+use crate::words::Language;
+
+/// Carries the secret that the sign-in form repeats; there is no session yet to keep it in.
+const FORM_COOKIE: &str = "soloist-login";
+
+/// `?next=&link=`.
+#[derive(Debug, Default, Deserialize)]
+#[expect(missing_docs, reason = "as in the address")]
+pub struct Query {
+    #[serde(default)]
+    pub next: String,
+    pub link: Option<String>,
+}
+
+/// What the form sends.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Fields {
+    #[serde(default)]
+    pub name: String,
+    #[serde(default)]
+    pub password: String,
+    #[serde(default)]
+    pub csrf: String,
+    #[serde(default)]
+    pub next: String,
+    pub link: Option<String>,
+}
+
+/// `GET /login`.
+///
+/// # Errors
+/// [`WebError::Unavailable`].
+pub async fn form(
+    web: web::Data<Web>,
+    request: HttpRequest,
+    caller: Option<Caller>,
+    query: web::Query<Query>,
+) -> Result<HttpResponse, WebError> {
+    if caller.is_some() && query.link.is_none() {
+        return Ok(see(&safe_next(&query.next), None));
+    }
+    Ok(show(&web, &request, "", &query.next, query.link.as_deref(), None).await)
+}
+
+/// `POST /login`.
+///
+/// # Errors
+/// None that is not shown in the form.
+pub async fn sign_in(
+    web: web::Data<Web>,
+    request: HttpRequest,
+    fields: web::Form<Fields>,
+) -> Result<HttpResponse, WebError> {
+    let fields = fields.into_inner();
+    let link = fields.link.as_deref().filter(|link| !link.is_empty());
+    let entered = match check_form(&web, &request, &fields) {
+        Ok(()) => match link {
+            Some(link) => by_link(&web, &request, link, &fields).await,
+            None => by_password(&web, &request, &fields).await,
+        },
+        Err(error) => Err(error),
+    };
+    match entered {
+        Ok(user) => {
+            // A new secret at every sign-in; whoever planted or knew the old one has nothing.
+            if let Some(shown @ Shown::Session { .. }) = Shown::in_request(&request, &web.config) {
+                close(&web, &user, &shown).await?;
+            }
+            let cookie = auth::open_session(&web.store, &web.config, &user).await?;
+            Ok(see(&safe_next(&fields.next), Some(cookie)))
+        }
+        Err(error) => {
+            Ok(show(&web, &request, &fields.name, &fields.next, link, Some(&error)).await)
+        }
+    }
+}
+
+/// `POST /logout`.
+///
+/// # Errors
+/// [`WebError::Unavailable`].
+pub async fn sign_out(
+    web: web::Data<Web>,
+    caller: Option<Caller>,
+) -> Result<HttpResponse, WebError> {
+    if let Some(caller) = caller.filter(Caller::by_session) {
+        close(&web, &caller.user, &caller.shown).await?;
+        web.audit(&caller, "logout", caller.user.as_str(), None).await?;
+    }
+    let mut gone = auth::cookie(&web.config, auth::cookie_name(&web.config), String::new(), None);
+    gone.make_removal();
+    Ok(see("/login", Some(gone)))
+}
+
+async fn close(web: &Web, user: &UserName, shown: &Shown) -> Result<(), WebError> {
+    web.store.close_sessions(user, Some(shown.hash())).await?;
+    web.identities.forget(shown);
+    web.live.sign_out(shown, live::SIGNED_OUT);
+    Ok(())
+}
+
+/// The form must be ours: by its secret, or by an origin that the browser vouches for.
+fn check_form(web: &Web, request: &HttpRequest, fields: &Fields) -> Result<(), WebError> {
+    let vouched = csrf::origin(request.headers())
+        .is_some_and(|origin| csrf::is_ours(&web.config.public_url, origin));
+    if vouched {
+        return Ok(());
+    }
+    match request.cookie(FORM_COOKIE) {
+        Some(cookie)
+            if !cookie.value().is_empty() && secrets::equal(cookie.value(), &fields.csrf) =>
+        {
+            Ok(())
+        }
+        _ => Err(WebError::forbidden("the form is out of date: try once more")),
+    }
+}
+
+async fn by_password(
+    web: &Web,
+    request: &HttpRequest,
+    fields: &Fields,
+) -> Result<UserName, WebError> {
+    let from = auth::peer(request);
+    let attempt = Attempt::new(&web.store, &fields.name, &from);
+    attempt.admit().await?;
+    let user = match UserName::new(&fields.name) {
+        Ok(name) => web.store.user(&name).await?,
+        Err(_) => None,
+    };
+    let phc = user.as_ref().map(|user| user.password.clone());
+    let right = web.passwords.check(phc, fields.password.clone()).await;
+    let shown: String = fields.name.chars().filter(|c| !c.is_control()).take(64).collect();
+    match user.filter(|_| right) {
+        Some(user) if user.role == Role::Collector => Err(WebError::forbidden(format!(
+            "{} is a collector: it uses a token and has no pages",
+            user.name
+        ))),
+        Some(user) => {
+            attempt.succeeded().await?;
+            web.note(user.name.as_str(), &from, "login", user.name.as_str(), None).await?;
+            Ok(user.name)
+        }
+        None => {
+            attempt.failed().await?;
+            web.note(&shown, &from, "login.failed", &shown, None).await?;
+            Err(WebError::Unauthorized)
+        }
+    }
+}
+
+async fn by_link(
+    web: &Web,
+    request: &HttpRequest,
+    link: &str,
+    fields: &Fields,
+) -> Result<UserName, WebError> {
+    let hash = secrets::sha256_hex(link);
+    let from = auth::peer(request);
+    let Some(found) = web.store.link(&hash, false).await? else { return Err(used_up()) };
+    let user = match found.user {
+        Some(name) => {
+            take(web, &hash).await?;
+            let user = web.store.user(&name).await?.filter(|user| user.role == Role::Admin);
+            user.map(|user| user.name).ok_or_else(|| {
+                WebError::forbidden(format!("{name} is no admin any more: ask another admin"))
+            })?
+        }
+        None => {
+            // Everything is checked before the link is used up.
+            let name = UserName::new(&fields.name)?;
+            let password = web
+                .passwords
+                .hash(fields.password.clone())
+                .await
+                .map_err(|error| WebError::bad(error.to_string()))?;
+            take(web, &hash).await?;
+            let user = User {
+                name,
+                role: Role::Admin,
+                password,
+                created: StoreTime(0),
+                language: None,
+                theme: None,
+            };
+            match web.store.add_user(&user, true).await {
+                Err(StoreError::Exists(_)) => Err(WebError::Conflict {
+                    detail: "there is an account already: sign in, or ask an admin for an account"
+                        .to_owned(),
+                }),
+                other => Ok(other?),
+            }?;
+            web.note("link", &from, "user.add", user.name.as_str(), Some("the first admin"))
+                .await?;
+            user.name
+        }
+    };
+    web.note(user.as_str(), &from, "login", user.as_str(), Some("by one-time link")).await?;
+    Ok(user)
+}
+
+async fn take(web: &Web, hash: &str) -> Result<Link, WebError> {
+    web.store.link(hash, true).await?.ok_or_else(used_up)
+}
+
+fn used_up() -> WebError {
+    WebError::forbidden(
+        "this link was used already or is older than 30 minutes: run `soloist link` for a new one",
+    )
+}
+
+/// Only a path on this server: a sign-in must not send people elsewhere.
+fn safe_next(next: &str) -> String {
+    let local = next.starts_with('/') && !next.starts_with("//") && !next.contains('\\');
+    let plain = next.bytes().all(|byte| byte.is_ascii_graphic());
+    if local && plain && !next.starts_with("/log") { next.to_owned() } else { "/".to_owned() }
+}
+
+fn see(location: &str, cookie: Option<Cookie<'static>>) -> HttpResponse {
+    let mut answer = HttpResponse::SeeOther();
+    answer.insert_header((header::LOCATION, location));
+    if let Some(cookie) = cookie {
+        answer.cookie(cookie);
+    }
+    answer.finish()
+}
+
+async fn show(
+    web: &Web,
+    request: &HttpRequest,
+    name: &str,
+    next: &str,
+    link: Option<&str>,
+    error: Option<&WebError>,
+) -> HttpResponse {
+    let language: Language = auth::preferred_language(request);
+    let known = request.cookie(FORM_COOKIE).map(|cookie| cookie.value().to_owned());
+    let csrf = known.filter(|value| value.len() == 64).unwrap_or_else(secrets::random_secret);
+    let mut failure = error.cloned();
+    let link_for = match link {
+        None => None,
+        Some(secret) => match web.store.link(&secrets::sha256_hex(secret), false).await {
+            Ok(Some(Link { user: None })) => Some(LinkFor::FirstAdmin),
+            Ok(Some(Link { user: Some(user) })) => Some(LinkFor::User(user.to_string())),
+            Ok(None) => {
+                failure = failure.or_else(|| Some(used_up()));
+                None
+            }
+            Err(error) => {
+                failure = Some(error.into());
+                None
+            }
+        },
+    };
+    let form = LoginForm {
+        language,
+        csrf: csrf.clone(),
+        next: safe_next(next),
+        name: name.chars().take(64).collect(),
+        link: link_for.is_some().then(|| link.unwrap_or_default().to_owned()),
+        link_for,
+        error: failure.clone(),
+    };
+    let status = failure.as_ref().map_or(actix_web::http::StatusCode::OK, |e| e.status_code());
+    let mut answer = HttpResponse::build(status)
+        .content_type("text/html; charset=utf-8")
+        .cookie(auth::cookie(&web.config, FORM_COOKIE, csrf, None))
+        .body(page::render(request, &form));
+    if let Some(error) = &failure {
+        error.dress(&mut answer);
+    }
+    answer
+}

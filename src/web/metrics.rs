@@ -1,0 +1,20 @@
+//! `/metrics`, for Prometheus: with a login or a token, or from this machine itself.
+//!
+//! "This machine" is the real peer of the connection, never what a header claims.
+
+use actix_web::{HttpResponse, web};
+
+use super::Web;
+
+/// `GET /metrics`.
+#[utoipa::path(get, path = "/metrics", tag = "health",
+    responses(
+        (status = 200, description = "Metrics in the Prometheus text format.", body = String, content_type = "text/plain"),
+        (status = 401, description = "Neither signed in nor on this machine.",
+         body = super::error::Problem, content_type = "application/problem+json")))]
+pub async fn metrics(web: web::Data<Web>) -> HttpResponse {
+    web.live.measure();
+    HttpResponse::Ok()
+        .content_type("text/plain; version=0.0.4; charset=utf-8")
+        .body(web.metrics.render())
+}

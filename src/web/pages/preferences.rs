@@ -1,0 +1,5 @@
+//! Placeholder until the merge.
+use actix_web::HttpResponse;
+pub async fn save() -> HttpResponse {
+    HttpResponse::Ok().content_type("text/html; charset=utf-8").body("")
+}

@@ -1,0 +1,133 @@
+//! The only URL table: every address, who may use it, and who answers.
+//!
+//! The door reads the access from here and shuts whatever is not listed; a test walks every line without login and
+//! with each role, another compares the lines under `/api/` with the OpenAPI document.
+
+use actix_web::http::Method;
+use actix_web::{Route as Handler, web};
+
+use super::{api, assets, health, live, login, metrics, openapi, pages};
+
+/// Who may use an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody; nobody is asked who they are.
+    Open,
+    /// Everybody, but it matters who they are (signing in and out, preferences).
+    Guest,
+    /// Whoever is signed in and is not a collector.
+    Login,
+    /// Operators and admins; which job is checked where it is known.
+    Operator,
+    /// Admins.
+    Admin,
+    /// As [`Access::Login`], and everybody on this machine.
+    LoopbackOrLogin,
+}
+
+/// One line of the table.
+pub struct Route {
+    /// Its method; GET answers HEAD too.
+    pub method: Method,
+    /// Its pattern.
+    pub path: &'static str,
+    /// Who may use it.
+    pub access: Access,
+    handler: fn() -> Handler,
+}
+
+impl Route {
+    const fn get(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
+        Self { method: Method::GET, path, access, handler }
+    }
+    const fn post(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
+        Self { method: Method::POST, path, access, handler }
+    }
+    const fn put(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
+        Self { method: Method::PUT, path, access, handler }
+    }
+    const fn delete(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
+        Self { method: Method::DELETE, path, access, handler }
+    }
+}
+
+use Access::{Guest, Login, LoopbackOrLogin, Open, Operator};
+
+/// The table.
+pub static ROUTES: &[Route] = &[
+    // Pages.
+    Route::get("/", Login, || web::to(pages::dashboard::page)),
+    Route::get("/jobs/{job}", Login, || web::to(pages::job::page)),
+    Route::post("/jobs/{job}/participation", Operator, || web::to(pages::job::participation)),
+    Route::post("/jobs/{job}/hold", Operator, || web::to(pages::job::hold)),
+    Route::post("/jobs/{job}/resume", Operator, || web::to(pages::job::resume)),
+    Route::post("/jobs/{job}/move", Operator, || web::to(pages::job::move_)),
+    Route::get("/nodes", Login, || web::to(pages::nodes::page)),
+    Route::post("/nodes/{node}/drain", Operator, || web::to(pages::nodes::drain)),
+    Route::get("/audit", Login, || web::to(pages::audit::page)),
+    Route::post("/preferences", Guest, || web::to(pages::preferences::save)),
+    Route::get("/login", Guest, || web::to(login::form)),
+    Route::post("/login", Guest, || web::to(login::sign_in)),
+    Route::post("/logout", Guest, || web::to(login::sign_out)),
+    Route::get("/static/{hash}/{path:.*}", Open, || web::to(assets::serve)),
+    // Machines.
+    Route::get("/healthz", Open, || web::to(health::healthz)),
+    Route::get("/readyz", Open, || web::to(health::readyz)),
+    Route::get("/metrics", LoopbackOrLogin, || web::to(metrics::metrics)),
+    Route::get("/live", Login, || web::to(live::connect)),
+    Route::get("/api/v1/openapi.json", Login, || web::to(openapi::document)),
+    Route::get("/api/v1/jobs", Login, || web::to(api::jobs::list)),
+    Route::get("/api/v1/jobs/{job}", Login, || web::to(api::jobs::one)),
+    Route::put("/api/v1/jobs/{job}/participation", Operator, || web::to(api::participation::put)),
+    Route::put("/api/v1/jobs/{job}/hold", Operator, || web::to(api::hold::put)),
+    Route::delete("/api/v1/jobs/{job}/hold", Operator, || web::to(api::hold::delete)),
+    Route::post("/api/v1/jobs/{job}/move", Operator, || web::to(api::moves::post)),
+    Route::get("/api/v1/jobs/{job}/runs", Login, || web::to(api::runs::list)),
+    Route::get("/api/v1/jobs/{job}/log", Login, || web::to(api::log::list)),
+    Route::get("/api/v1/jobs/{job}/timeline", Login, || web::to(api::timeline::list)),
+    Route::get("/api/v1/nodes", Login, || web::to(api::nodes::list)),
+    Route::put("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::drain)),
+    Route::delete("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::undrain)),
+    Route::get("/api/v1/audit", Login, || web::to(api::audit::list)),
+];
+
+/// What the table says of a request.
+pub enum Found {
+    /// This line.
+    Route(&'static Route),
+    /// The address exists, for these methods.
+    OtherMethods(String),
+    /// No such address.
+    Nothing,
+}
+
+/// Looks a request up; `pattern` is the one that its path matched.
+#[must_use]
+pub fn find(method: &Method, pattern: Option<&str>) -> Found {
+    let method = if method == Method::HEAD { &Method::GET } else { method };
+    let same_path = || ROUTES.iter().filter(|route| Some(route.path) == pattern);
+    if let Some(route) = same_path().find(|route| route.method == *method) {
+        return Found::Route(route);
+    }
+    let allow: Vec<&str> = same_path().map(|route| route.method.as_str()).collect();
+    if allow.is_empty() { Found::Nothing } else { Found::OtherMethods(allow.join(", ")) }
+}
+
+/// Mounts every line of the table.
+pub fn mount(app: &mut web::ServiceConfig) {
+    let mut mounted: Vec<&str> = Vec::new();
+    for route in ROUTES {
+        if mounted.contains(&route.path) {
+            continue;
+        }
+        mounted.push(route.path);
+        let mut resource = web::resource(route.path);
+        for line in ROUTES.iter().filter(|line| line.path == route.path) {
+            resource = resource.route((line.handler)().method(line.method.clone()));
+            if line.method == Method::GET && line.path != "/live" {
+                resource = resource.route((line.handler)().method(Method::HEAD));
+            }
+        }
+        app.service(resource);
+    }
+}
