@@ -9,6 +9,7 @@ use clap::Parser as _;
 use soloist::cli::{self, Cli, Command, Desk, Failure, RunArgs, ServeArgs};
 use soloist::config::Examination;
 use soloist::domain::lease::Timing;
+use soloist::fence::FenceError;
 use soloist::runner::once::{self, Once};
 use soloist::{app, telemetry};
 
@@ -16,9 +17,9 @@ use soloist::{app, telemetry};
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    // First of all, before any thread or runtime exists: this process may be a guard.
+    // Before any thread, runtime or open file of ours exists: this process may be a guard.
     if let Some(code) = soloist::guard::entry() {
-        std::process::exit(code);
+        return exit_code(code);
     }
     match run(Cli::parse()) {
         Ok(code) => code,
@@ -100,9 +101,13 @@ fn inherited() -> BTreeMap<String, String> {
 }
 
 fn fence(file: &std::path::Path, argv: &[String]) -> Result<ExitCode, Failure> {
-    let _token = variable("SOLOIST_TOKEN");
-    // Merged with the guard: `soloist::fence::fence(file, argv, token.as_deref())`.
-    Err(Failure::Failed(format!("cannot fence {argv:?} with {} yet", file.display())))
+    let token = variable("SOLOIST_TOKEN");
+    match soloist::fence::fence(file, argv, token.as_deref()) {
+        Ok(code) => Ok(exit_code(code)),
+        Err(error @ FenceError::Stale { .. }) => Err(Failure::Refused(error.to_string())),
+        Err(error @ FenceError::NoToken(_)) => Err(Failure::Usage(error.to_string())),
+        Err(error) => Err(Failure::Failed(error.to_string())),
+    }
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -600,3 +600,21 @@ async fn an_account_made_here_can_be_read_by_a_node() {
     let ada = place.store().await.user(&user("ada")).await.expect("an answer").expect("an account");
     assert!(soloist::secrets::verify(&ada.password, PASSWORD));
 }
+
+#[test]
+fn fence_lets_only_the_newest_token_write() {
+    let place = Place::new("");
+    let fenced = |token: Option<&str>| -> Done {
+        let mut command =
+            place.command(&["fence", "fence", "--", "sh", "-c", "echo wrote; exit 3"]);
+        if let Some(token) = token {
+            command.env("SOLOIST_TOKEN", token);
+        }
+        command.stdin(Stdio::null()).output().expect("it starts").into()
+    };
+    let done = fenced(Some("8"));
+    assert_eq!((done.code, done.out.as_str()), (3, "wrote\n"));
+    let message = fenced(Some("7")).fails(4);
+    assert!(message.contains("stale"), "{message}");
+    fenced(None).fails(2);
+}
