@@ -1,6 +1,9 @@
 //! Every integration test; one binary, so that it links once.
 mod arrows;
 mod browser;
+mod cli;
+mod config;
+mod conformance;
 mod lifecycle;
 mod redis;
 mod startup;
