@@ -221,6 +221,61 @@ async fn a_store_whose_epoch_alone_is_gone_begins_with_a_quarantine() {
     assert!(matches!(answer, Ok(Acquired::Quarantined { .. })), "{answer:?}");
 }
 
+/// A library that sets the clock of the server it is loaded into ahead by what a file says, in milliseconds.
+const CLOCK_SHIM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+int gettimeofday(struct timeval *tv, void *tz) {
+    long long ahead = 0;
+    FILE *file = fopen(getenv("CLOCK_AHEAD"), "r");
+    if (file) { if (fscanf(file, "%lld", &ahead) != 1) ahead = 0; fclose(file); }
+    syscall(SYS_gettimeofday, tv, tz);
+    long long us = tv->tv_sec * 1000000LL + tv->tv_usec + ahead * 1000;
+    tv->tv_sec = us / 1000000; tv->tv_usec = us % 1000000;
+    return 0;
+}
+"#;
+
+#[tokio::test]
+async fn a_jump_of_the_stores_clock_never_gives_a_second_holder() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("shim.c"), CLOCK_SHIM).unwrap();
+    let built = std::process::Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o", &path("shim.so"), &path("shim.c")])
+        .status()
+        .expect("cc, which Rust itself links with");
+    assert!(built.success());
+    let environment = [("LD_PRELOAD", path("shim.so")), ("CLOCK_AHEAD", path("ahead"))];
+    let environment = environment.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let server = RedisServer::start_in(&[], &environment);
+    let (a, b) = (connect(&server).await, connect(&server).await);
+    let asked = ask("node-a", TTL);
+    let token = granted(&a, &asked).await;
+    b.observe(&[job()]).await.unwrap();
+    // Ahead: the lease is gone at once, but nobody else gets it while its holder lives.
+    std::fs::write(path("ahead"), "30000").unwrap();
+    // B looks at the clock before it asks, unless it has done so in the last 20 ms.
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    let other = ask("node-b", TTL);
+    let answer = b.acquire(&other).await.expect("an answer");
+    assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+    assert_eq!(server.run::<u8>(&["EXISTS", "soloist:{outbound}:lease"]), 0);
+    let mine = renewal(&asked, token);
+    assert_eq!(renew_one(&a, &mine).await, Renewed::Kept { margin: Duration::ZERO });
+    assert!(matches!(b.acquire(&other).await, Ok(Acquired::Busy { .. })));
+    // Back: the key would now live for an hour, its dead holder's lease ends all the same.
+    let silent = clock::boot();
+    std::fs::write(path("ahead"), "-3600000").unwrap();
+    let (newer, _) = granted_in_the_end(&b, &other).await;
+    let waited = clock::boot().since(silent);
+    assert!(newer > token);
+    assert!(waited >= TTL - Duration::from_millis(5) && waited < TTL * 3, "{waited:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_killed_under_load_leave_no_old_picture() {
     let server = RedisServer::start(&[]);
