@@ -47,6 +47,10 @@ do
     since, till, dirty = now, now + reach, true
   end
   id = id or fresh
+  if since > 0 then
+    -- Whoever noticed may never have heard of a lease as long as the one asked for now.
+    till = math.max(till, since + ttl)
+  end
   till = math.min(till, now + reach)
   if dirty then
     redis.call('HSET', KEYS[1], 'id', id, 'run_id', server, 'since', string.format('%.0f', since),

@@ -150,6 +150,7 @@ macro_rules! laws {
 }
 
 laws!(sqlite, crate::conformance::fresh_sqlite());
+laws!(redis, crate::conformance::fresh_redis());
 
 /// A store of its own for one test, gone with it.
 pub(crate) struct Fresh {
@@ -175,6 +176,13 @@ fn fresh_sqlite() -> Fresh {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
     Fresh::new(dir, url, patient())
+}
+
+/// A server of its own.
+fn fresh_redis() -> Fresh {
+    let server = crate::support::redis::RedisServer::start(&[]);
+    let url = server.url();
+    Fresh::new(server, url, patient())
 }
 
 /// Options for tests: a machine that is busy with other tests is not an unreachable store.

@@ -17,6 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct RedisServer {
     port: u16,
     options: Vec<String>,
+    environment: Vec<(String, String)>,
     directory: TempDir,
     process: Option<Child>,
 }
@@ -28,6 +29,12 @@ impl RedisServer {
     /// When `redis-server` is not installed, or does not come up.
     #[must_use]
     pub fn start(options: &[&str]) -> Self {
+        Self::start_in(options, &[])
+    }
+
+    /// As [`Self::start`], with more in its environment.
+    #[must_use]
+    pub fn start_in(options: &[&str], environment: &[(&str, &str)]) -> Self {
         for _ in 0..5 {
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let port = free.local_addr().expect("its address").port();
@@ -35,6 +42,10 @@ impl RedisServer {
             let mut server = Self {
                 port,
                 options: options.iter().map(|&option| option.to_owned()).collect(),
+                environment: environment
+                    .iter()
+                    .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect(),
                 directory: TempDir::new().expect("a directory"),
                 process: None,
             };
@@ -113,6 +124,7 @@ impl RedisServer {
             .arg("--dir")
             .arg(self.directory.path())
             .args(&self.options)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
