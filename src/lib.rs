@@ -5,6 +5,7 @@ pub mod clock;
 pub mod config;
 pub mod domain;
 pub mod feed;
+pub mod fence;
 pub mod guard;
 pub mod picture;
 pub mod runner;
