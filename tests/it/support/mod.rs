@@ -1,1 +1,3 @@
 //! What tests start and stop: real servers on free ports, real nodes.
+
+pub mod redis;
