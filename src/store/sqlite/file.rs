@@ -35,7 +35,7 @@ pub(super) struct Place {
     /// As it was given; for people.
     given: String,
     path: PathBuf,
-    /// Of this kernel.
+    /// Of this kernel, and of the time namespace if there is one.
     pub(super) boot_id: String,
     /// Set once the files exist.
     opened: OnceLock<Opened>,
@@ -73,7 +73,11 @@ impl Place {
                 "{BOOT_ID} cannot be read ({error}), so leases cannot be dated: mount /proc, or use Redis"
             ))
         })?;
-        let boot_id = boot_id.trim().to_owned();
+        // A shifted CLOCK_BOOTTIME (time_namespaces(7)) is another clock.
+        let shift = std::fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+        let shift = shift.lines().find_map(|line| line.strip_prefix("boottime")).unwrap_or("");
+        let shift: Vec<&str> = shift.split_whitespace().filter(|part| *part != "0").collect();
+        let boot_id = format!("{}{}", boot_id.trim(), shift.join("+"));
         Ok(Self { given: given.to_owned(), path, boot_id, opened: OnceLock::new() })
     }
 

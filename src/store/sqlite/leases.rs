@@ -5,14 +5,14 @@ use std::time::Duration;
 use rusqlite::{OptionalExtension, params};
 
 use super::SqliteStore;
+use super::deadline::Deadline;
 use super::fault::Outcome;
 use super::journal;
-use super::row::{Job, Lease, int, left, ms, uint};
+use super::row::{Job, Lease, int, ms, uint};
 use super::step::{Moment, Step};
 use crate::domain::event::EventKind;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner};
-use crate::domain::time::Boot;
 use crate::store::Result;
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Observed, Renewal, Renewed};
 
@@ -46,16 +46,14 @@ impl Leases for SqliteStore {
         let names = jobs.to_vec();
         self.read(move |db, at| {
             let mut statement = db.prepare_cached(
-                "SELECT version, lease_expires_ns, lease_boot FROM jobs WHERE name = ?",
+                "SELECT version, lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires FROM jobs \
+                 WHERE name = ?",
             )?;
             let mut seen = Vec::with_capacity(names.len());
             for name in &names {
                 let found = statement.query_row([name.as_str()], |row| {
-                    let expires: Option<i64> = row.get(1)?;
-                    let boot_id: Option<String> = row.get(2)?;
-                    let lease_left = expires
-                        .zip(boot_id)
-                        .and_then(|(expires, boot_id)| left(Boot(uint(expires)), &boot_id, at));
+                    let until = Deadline::read(row)?;
+                    let lease_left = until.and_then(|until| until.left(at));
                     Ok(Observed { version: uint(row.get(0)?), lease_left })
                 });
                 seen.push(found.optional()?.unwrap_or(Observed { version: 0, lease_left: None }));
@@ -75,7 +73,7 @@ fn acquire(step: &Step<'_>, ask: &Acquire) -> Outcome<Acquired> {
         }
         // The answer to the first request was lost on its way.
         let granted = Acquired::Granted { token: lease.token, since: lease.since };
-        job.lease = Some(Lease { ttl: ask.ttl, expires: at.boot + ask.ttl, ..lease.clone() });
+        job.lease = Some(Lease { until: Deadline::after(at, ask.ttl), ..lease.clone() });
         job.save(step)?;
         return Ok(granted);
     }
@@ -98,9 +96,7 @@ fn acquire(step: &Step<'_>, ask: &Acquire) -> Outcome<Acquired> {
         owner: ask.owner.clone(),
         token,
         since: at.wall,
-        ttl: ask.ttl,
-        expires: at.boot + ask.ttl,
-        boot_id: at.boot_id.clone(),
+        until: Deadline::after(at, ask.ttl),
     });
     step.publish(&mut job, EventKind::LeaseAcquired)?;
     job.save(step)?;
@@ -134,16 +130,16 @@ fn renew(step: &Step<'_>, ask: &Renewal) -> Outcome<Renewed> {
     let at = &step.at;
     let found = step
         .prepare_cached(
-            "SELECT token, lease_owner, lease_token, lease_expires_ns, lease_boot FROM jobs WHERE name = ?",
+            "SELECT token, lease_owner, lease_token, lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires \
+             FROM jobs WHERE name = ?",
         )?
         .query_row([ask.job.as_str()], |row| {
-            let expires = Boot(uint(row.get::<_, Option<i64>>(3)?.unwrap_or(0)));
-            let boot_id: Option<String> = row.get(4)?;
+            let until = Deadline::read(row)?;
             Ok(Found {
                 token: Token(uint(row.get(0)?)),
                 owner: row.get(1)?,
                 lease_token: row.get(2)?,
-                left: boot_id.and_then(|id| left(expires, &id, at)).unwrap_or_default(),
+                left: until.and_then(|until| until.left(at)).unwrap_or_default(),
             })
         })
         .optional()?;
@@ -154,13 +150,16 @@ fn renew(step: &Step<'_>, ask: &Renewal) -> Outcome<Renewed> {
             if !theirs {
                 return Ok(Renewed::Lost);
             }
+            let until = Deadline::after(at, ask.ttl);
             step.prepare_cached(
-                "UPDATE jobs SET lease_ttl_ms = ?, lease_expires_ns = ?, lease_boot = ? WHERE name = ?",
+                "UPDATE jobs SET lease_ttl_ms = ?, lease_expires_ns = ?, lease_boot = ?, lease_expires = ? \
+                 WHERE name = ?",
             )?
             .execute(params![
-                ms(ask.ttl),
-                int((at.boot + ask.ttl).0),
-                at.boot_id,
+                ms(until.ttl),
+                int(until.boot.0),
+                until.boot_id,
+                until.wall.0,
                 ask.job.as_str()
             ])?;
             Ok(Renewed::Kept { margin: found.left })
@@ -176,9 +175,7 @@ fn renew(step: &Step<'_>, ask: &Renewal) -> Outcome<Renewed> {
                 owner: ask.owner.clone(),
                 token: ask.token,
                 since: at.wall,
-                ttl: ask.ttl,
-                expires: at.boot + ask.ttl,
-                boot_id: at.boot_id.clone(),
+                until: Deadline::after(at, ask.ttl),
             });
             job.save(step)?;
             Ok(Renewed::Kept { margin: Duration::ZERO })

@@ -4,16 +4,18 @@
 //! the decision, the new state and its event stand or fall together. One thread owns the writing connection and
 //! one the reading connection: the async side sends them closures and waits no longer than [`Options::timeout`].
 //!
-//! Time: leases run on CLOCK_BOOTTIME under the kernel's boot id, which all processes of one machine share; so
-//! setting the clock moves no lease and a reboot ends all. What people see is the wall clock.
+//! Time: leases run on CLOCK_BOOTTIME, which all processes of one machine share, so setting the clock moves no
+//! lease (`deadline.rs`). What people see is the wall clock.
 //!
 //! There is no quarantine here, because this store cannot forget on its own: what was committed survives every
-//! crash of a process. (`synchronous=NORMAL`: a *power cut* may take the last commits, and ends all leases too.)
+//! crash of a process. (`synchronous=NORMAL`: a *power cut* may take the last commits; what ran then is dead,
+//! and tokens follow the clock, so they grow all the same.)
 //! A file that is removed or replaced under running nodes is noticed by the next call of each of them, which
 //! then fails until the file is back; a new file has a new epoch.
 
 mod accounts;
 mod credentials;
+mod deadline;
 mod fault;
 mod file;
 mod jobs;

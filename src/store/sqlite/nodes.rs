@@ -6,7 +6,7 @@ use rusqlite::{Row, params};
 
 use super::SqliteStore;
 use super::fault::Outcome;
-use super::row::{corrupt, int, json, text, uint};
+use super::row::{corrupt, int, json, ms, text, uint};
 use super::step::{Moment, Step};
 use crate::domain::name::NodeName;
 use crate::domain::time::{Boot, StoreTime};
@@ -27,7 +27,7 @@ impl Nodes for SqliteStore {
             let mut statement = db.prepare_cached(
                 "SELECT * FROM nodes WHERE beat IS NOT NULL AND heard > ? ORDER BY name",
             )?;
-            let oldest = at.wall.0 - i64::try_from(FORGOTTEN_AFTER.as_millis()).unwrap_or(0);
+            let oldest = at.wall.0 - ms(FORGOTTEN_AFTER);
             let mut rows = statement.query([oldest])?;
             let mut nodes = Vec::new();
             while let Some(row) = rows.next()? {
@@ -90,8 +90,7 @@ fn hear(step: &Step<'_>, beat: &Beat) -> Outcome<Heard> {
         step.at.boot_id
     ])?;
     if fresh.is_none_or(|known| known.beat.holds != beat.holds) {
-        let oldest =
-            StoreTime(step.at.wall.0).0 - i64::try_from(FORGOTTEN_AFTER.as_millis()).unwrap_or(0);
+        let oldest = step.at.wall.0 - ms(FORGOTTEN_AFTER);
         step.prepare_cached("UPDATE nodes SET beat = NULL WHERE heard <= ?")?.execute([oldest])?;
         drop_empty(step)?;
         step.publish_nodes()?;
@@ -122,8 +121,7 @@ fn record(row: &Row<'_>, at: &Moment) -> Outcome<Option<NodeRecord>> {
     let age = if row.get::<_, String>("boot")? == at.boot_id {
         at.boot.since(heard)
     } else {
-        // Reported before the machine restarted, so whatever the wall clock says: it is not alive.
-        at.wall.since(StoreTime(row.get("heard")?)).max(ALIVE_FOR)
+        at.wall.since(StoreTime(row.get("heard")?))
     };
     let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
     Ok(Some(NodeRecord { beat, age_ms, draining: row.get("draining")? }))

@@ -244,6 +244,7 @@ impl Listener {
             Err(fault) if !self.broken => {
                 tracing::warn!(store = %self.place, ?fault, "subscriptions are interrupted");
                 self.broken = true;
+                self.db = None;
                 for subscriber in &mut self.subscribers {
                     subscriber.tell(&StoreEvent::Interrupted);
                 }

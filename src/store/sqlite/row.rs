@@ -6,12 +6,13 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::deadline::Deadline;
 use super::fault::{Fault, Outcome};
 use super::step::Moment;
 use crate::domain::job::{JobRecord, LeaseRecord};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner};
-use crate::domain::time::{Boot, StoreTime};
+use crate::domain::time::StoreTime;
 use crate::store::StoreError;
 
 /// SQLite's integers are signed; ours never come near the difference.
@@ -36,23 +37,7 @@ pub(super) struct Lease {
     pub(super) owner: Owner,
     pub(super) token: Token,
     pub(super) since: StoreTime,
-    pub(super) ttl: Duration,
-    pub(super) expires: Boot,
-    /// Whose CLOCK_BOOTTIME `expires` is on.
-    pub(super) boot_id: String,
-}
-
-impl Lease {
-    /// What is left of it; `None` when it has run out.
-    pub(super) fn left(&self, at: &Moment) -> Option<Duration> {
-        left(self.expires, &self.boot_id, at)
-    }
-}
-
-/// What is left at `at` of a lease that runs until `expires` in boot `boot_id`.
-pub(super) fn left(expires: Boot, boot_id: &str, at: &Moment) -> Option<Duration> {
-    let left = expires.since(at.boot);
-    (boot_id == at.boot_id && !left.is_zero()).then_some(left)
+    pub(super) until: Deadline,
 }
 
 /// A job's row. The lease is kept beside the record, because a record shows only one that lasts.
@@ -62,20 +47,20 @@ pub(super) struct Job {
 }
 
 const SELECT: &str = "SELECT version, token, participants, hold, lease_node, lease_owner, lease_token, lease_since, \
-    lease_ttl_ms, lease_expires_ns, lease_boot, run, last_exit, last_switch, crashes, next, given_up, moving, \
-    last_line, log_seq FROM jobs WHERE name = ?";
+    lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires, run, last_exit, last_switch, crashes, next, \
+    given_up, moving, last_line, log_seq FROM jobs WHERE name = ?";
 
 const SAVE: &str = "INSERT INTO jobs (name, version, token, participants, hold, lease_node, lease_owner, \
-    lease_token, lease_since, lease_ttl_ms, lease_expires_ns, lease_boot, run, last_exit, last_switch, crashes, \
-    next, given_up, moving, last_line, log_seq) \
+    lease_token, lease_since, lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires, run, last_exit, last_switch, \
+    crashes, next, given_up, moving, last_line, log_seq) \
     VALUES (:name, :version, :token, :participants, :hold, :lease_node, :lease_owner, :lease_token, :lease_since, \
-    :lease_ttl_ms, :lease_expires_ns, :lease_boot, :run, :last_exit, :last_switch, :crashes, :next, :given_up, \
+    :lease_ttl_ms, :lease_expires_ns, :lease_boot, :lease_expires, :run, :last_exit, :last_switch, :crashes, :next, :given_up, \
     :moving, :last_line, :log_seq) \
     ON CONFLICT (name) DO UPDATE SET version = excluded.version, token = excluded.token, \
     participants = excluded.participants, hold = excluded.hold, lease_node = excluded.lease_node, \
     lease_owner = excluded.lease_owner, lease_token = excluded.lease_token, lease_since = excluded.lease_since, \
     lease_ttl_ms = excluded.lease_ttl_ms, lease_expires_ns = excluded.lease_expires_ns, \
-    lease_boot = excluded.lease_boot, run = excluded.run, last_exit = excluded.last_exit, \
+    lease_boot = excluded.lease_boot, lease_expires = excluded.lease_expires, run = excluded.run, last_exit = excluded.last_exit, \
     last_switch = excluded.last_switch, crashes = excluded.crashes, next = excluded.next, \
     given_up = excluded.given_up, moving = excluded.moving, last_line = excluded.last_line, \
     log_seq = excluded.log_seq";
@@ -111,17 +96,19 @@ impl Job {
             last_line: row.get("last_line")?,
             log_seq: uint(row.get("log_seq")?),
         };
-        let lease = match row.get::<_, Option<String>>("lease_node")? {
+        let lease = match Deadline::read(row)? {
             None => None,
-            Some(node) => Some(Lease {
-                node: NodeName::new(&node).map_err(|why| bad("lease_node", &why.to_string()))?,
-                owner: Owner(row.get("lease_owner")?),
-                token: Token(uint(row.get("lease_token")?)),
-                since: StoreTime(row.get("lease_since")?),
-                ttl: Duration::from_millis(uint(row.get("lease_ttl_ms")?)),
-                expires: Boot(uint(row.get("lease_expires_ns")?)),
-                boot_id: row.get("lease_boot")?,
-            }),
+            Some(until) => {
+                let node: String = row.get("lease_node")?;
+                Some(Lease {
+                    node: NodeName::new(&node)
+                        .map_err(|why| bad("lease_node", &why.to_string()))?,
+                    owner: Owner(row.get("lease_owner")?),
+                    token: Token(uint(row.get("lease_token")?)),
+                    since: StoreTime(row.get("lease_since")?),
+                    until,
+                })
+            }
         };
         Ok(Self { record, lease })
     }
@@ -129,9 +116,9 @@ impl Job {
     /// As everybody outside sees it.
     pub(super) fn shown(self, at: &Moment) -> JobRecord {
         let lease = self.lease.and_then(|lease| {
-            let expires_in = lease.left(at)?;
-            let Lease { node, owner, token, since, ttl, .. } = lease;
-            Some(LeaseRecord { node, owner, token, since, expires_in, ttl })
+            let expires_in = lease.until.left(at)?;
+            let Lease { node, owner, token, since, until } = lease;
+            Some(LeaseRecord { node, owner, token, since, expires_in, ttl: until.ttl })
         });
         JobRecord { lease, ..self.record }
     }
@@ -139,7 +126,7 @@ impl Job {
     /// The lease, if it lasts, and what is left of it.
     pub(super) fn living_lease(&self, at: &Moment) -> Option<(&Lease, Duration)> {
         let lease = self.lease.as_ref()?;
-        Some((lease, lease.left(at)?))
+        Some((lease, lease.until.left(at)?))
     }
 
     /// No crash of the past counts any more.
@@ -173,9 +160,10 @@ impl Job {
             ":lease_owner": lease.map(|lease| lease.owner.as_str()),
             ":lease_token": lease.map(|lease| int(lease.token.0)),
             ":lease_since": lease.map(|lease| lease.since.0),
-            ":lease_ttl_ms": lease.map(|lease| ms(lease.ttl)),
-            ":lease_expires_ns": lease.map(|lease| int(lease.expires.0)),
-            ":lease_boot": lease.map(|lease| lease.boot_id.as_str()),
+            ":lease_ttl_ms": lease.map(|lease| ms(lease.until.ttl)),
+            ":lease_expires_ns": lease.map(|lease| int(lease.until.boot.0)),
+            ":lease_boot": lease.map(|lease| lease.until.boot_id.as_str()),
+            ":lease_expires": lease.map(|lease| lease.until.wall.0),
             ":run": optional(record.run.as_ref())?,
             ":last_exit": optional(record.last_exit.as_ref())?,
             ":last_switch": optional(record.last_switch.as_ref())?,

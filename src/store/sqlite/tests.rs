@@ -137,7 +137,7 @@ async fn many_may_open_a_new_store_at_once() {
 }
 
 #[tokio::test]
-async fn a_lease_of_another_boot_is_free() {
+async fn a_lease_of_another_boot_is_free_once_its_time_has_passed() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let Acquired::Granted { token: old, .. } = store.acquire(&ask("before")).await.unwrap() else {
@@ -145,6 +145,8 @@ async fn a_lease_of_another_boot_is_free() {
     };
     assert!(matches!(store.acquire(&ask("after")).await.unwrap(), Acquired::Busy { .. }));
     raw(&dir).execute("UPDATE jobs SET lease_boot = 'another'", []).unwrap();
+    assert!(matches!(store.acquire(&ask("after")).await.unwrap(), Acquired::Busy { .. }));
+    raw(&dir).execute("UPDATE jobs SET lease_expires = lease_expires - 61000", []).unwrap();
     assert_eq!(store.snapshot(&[job()]).await.unwrap().jobs[0].lease, None);
     let granted = store.acquire(&ask("after")).await.unwrap();
     assert!(matches!(granted, Acquired::Granted { token, .. } if token > old), "{granted:?}");

@@ -24,7 +24,8 @@ CREATE TABLE jobs (
     lease_since      INTEGER,
     lease_ttl_ms     INTEGER,
     lease_expires_ns INTEGER,           -- CLOCK_BOOTTIME of the boot below: setting the clock moves no lease
-    lease_boot       TEXT,              -- /proc/sys/kernel/random/boot_id: no lease outlives the kernel
+    lease_boot       TEXT,              -- /proc/sys/kernel/random/boot_id
+    lease_expires    INTEGER,           -- for whoever has another boot id
     run              TEXT,              -- JSON
     last_exit        TEXT,              -- JSON
     last_switch      TEXT,              -- JSON
