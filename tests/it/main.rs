@@ -1,3 +1,4 @@
 //! Every integration test; one binary, so that it links once.
 #![expect(missing_docs, reason = "tests explain themselves by their names")]
 mod support;
+mod web;
