@@ -9,3 +9,4 @@ mod redis;
 mod startup;
 mod support;
 mod takeover;
+mod web;

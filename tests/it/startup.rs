@@ -48,7 +48,7 @@ fn an_unreadable_configuration_is_named() {
     std::fs::remove_file(ground.path("soloist.toml")).expect("removed");
     assert!(refusal(&ground, &["check"], 2).contains("soloist.toml"));
     std::fs::write(ground.path("soloist.toml"), "store = \"sqlite:x.db\"\nlisten = [[[\n")
-        .expect("");
+        .expect("written");
     let said = refusal(&ground, &["serve"], 2);
     assert!(said.contains("soloist.toml") && said.contains('2'), "the line is named: {said}");
 }

@@ -71,6 +71,7 @@ impl Driver {
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
+            "--disable-breakpad",
             "--lang=en-US",
             "--window-size=1280,900",
             format!("--user-data-dir={}", profile.display()),
@@ -111,7 +112,7 @@ impl Window {
         self.element("input[name=name]").await.send_keys(user).await.expect("typed");
         let password = self.element("input[name=password]").await;
         password.send_keys(&password_of(user)).await.expect("typed");
-        self.element("form[action='/login'] [type=submit]").await.click().await.expect("clicked");
+        self.element("form[action='/login'] button").await.click().await.expect("clicked");
         self.element("[data-job]").await;
     }
 

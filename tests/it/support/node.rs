@@ -70,7 +70,7 @@ impl Ground {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
-    /// Makes an account, by the command line; the password is the name, three times.
+    /// Makes an account, by the command line; the password is [`password_of`] it.
     ///
     /// # Panics
     /// When that fails.
