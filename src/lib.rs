@@ -1,10 +1,15 @@
 //! Soloist runs a script exactly once in a cluster, for as long as somebody wants it.
 
+pub mod app;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod domain;
 pub mod feed;
+pub mod fence;
+pub mod guard;
 pub mod picture;
+pub mod runner;
 pub mod secrets;
 pub mod store;
 pub mod telemetry;

@@ -1,0 +1,118 @@
+//! What node and guard say to each other, one JSON text per SEQPACKET message.
+//!
+//! Deadlines are absolute instants of CLOCK_BOOTTIME, the same clock in both processes: a relative one overlapped by
+//! 645 ms when the node was paused between renewal and message.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::job::Exit;
+use crate::domain::lease::Token;
+use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::time::Boot;
+
+/// Largest message in bytes; a start message with a very large environment is refused by the node.
+pub const LARGEST: usize = 128 * 1024;
+/// Largest message after the first one, in either direction.
+pub const LARGEST_ORDER: usize = 4 * 1024;
+
+/// The first message.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Start {
+    /// What to run, and how to give the lease back when the node is dead.
+    pub plan: Plan,
+    /// The first deadline.
+    pub deadline: Boot,
+}
+
+/// A run, as its guard needs to know it. Travels over the socket only: it holds the store's credentials.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in Spec of runner::child")]
+pub struct Plan {
+    pub argv: Vec<String>,
+    pub dir: PathBuf,
+    /// The script's whole environment.
+    pub env: BTreeMap<String, String>,
+    pub job: JobName,
+    pub run: RunId,
+    pub node: NodeName,
+    pub token: Token,
+    pub owner: Owner,
+    pub store_url: String,
+    pub prefix: String,
+    /// TERM goes out this long before a deadline that no renewal has moved.
+    pub term_before_deadline: Duration,
+}
+
+/// From the node.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "snake_case")]
+pub enum ToGuard {
+    /// A renewal succeeded.
+    Deadline {
+        /// To be acknowledged.
+        seq: u64,
+        /// Absolute.
+        deadline: Boot,
+        /// As in [`Plan::term_before_deadline`].
+        term_before: Duration,
+    },
+    /// TERM now, KILL after `grace`.
+    Stop {
+        /// From now.
+        grace: Duration,
+    },
+    /// KILL now.
+    Kill,
+    /// The end is recorded: nothing is left to do.
+    Dismissed,
+}
+
+/// From the guard.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "say", rename_all = "snake_case")]
+pub enum FromGuard {
+    /// The script runs.
+    Started {
+        /// Its first process.
+        pid: u32,
+    },
+    /// A deadline arrived.
+    Ack {
+        /// Which.
+        seq: u64,
+    },
+    /// The script could not be started; nothing lives.
+    Failed {
+        /// With the remedy.
+        error: String,
+    },
+    /// No process of the tree is left (`ECHILD`).
+    Gone {
+        /// Of the first process.
+        exit: Exit,
+        /// Others that had to be killed.
+        processes_killed: u32,
+        /// What ended it.
+        cause: Cause,
+    },
+}
+
+/// What ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The script.
+    Itself,
+    /// The node asked for TERM, grace, KILL.
+    Stopped,
+    /// No renewal came in time.
+    Deadline,
+    /// The node asked for KILL.
+    Kill,
+    /// The guard itself was killed or silent, and the node killed the tree.
+    GuardLost,
+}

@@ -1,0 +1,289 @@
+//! The guard: the small process between node and script that kills the script in time when the node cannot.
+//!
+//! It is this same binary, re-executed and recognised at the very top of `main`, before any other thread or runtime
+//! exists. It has a session of its own, blocks every signal, is the subreaper of everything the script leaves behind,
+//! and keeps a deadline of its own on CLOCK_BOOTTIME that only the node's successful renewals move. It decides
+//! nothing about jobs: it starts one command, kills it when told, when the deadline comes or when the node is gone,
+//! and proves the death of the whole tree (`ECHILD` from `waitpid`) before anybody gives the lease back.
+
+mod kernel;
+pub mod message;
+mod release;
+pub(crate) mod tree;
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::SigSet;
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{MsgFlags, SockType, getsockopt, recv, send, sockopt};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+use crate::clock;
+use crate::domain::job::Exit;
+use crate::domain::time::Boot;
+use message::{Cause, FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
+use tree::{Reaped, Tree};
+
+/// The first argument that makes this binary a guard. Useless without the node's socket as standard input.
+pub const WORD: &str = "__guard";
+/// How soon to look again while processes are being killed: a forker may have made new ones.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Why a guard never came to start anything.
+#[derive(Debug, thiserror::Error)]
+enum NotStarted {
+    #[error(
+        "this command is started by a node, never by hand (its standard input is not a node's socket): use `soloist run --name NAME -- CMD` to run a command under a lease"
+    )]
+    ByHand,
+    #[error("the node was gone before it said what to run")]
+    NoNode,
+    #[error("the guard could not be set up: {0}")]
+    Kernel(#[from] Errno),
+}
+
+/// Runs as a guard if this process was started as one; `None` otherwise. Call it first in `main`.
+#[must_use]
+pub fn entry() -> Option<i32> {
+    if std::env::args_os().nth(1).is_none_or(|word| word != WORD) {
+        return None;
+    }
+    match guard() {
+        Ok(()) => Some(0),
+        Err(error) => {
+            eprintln!("soloist: {error}");
+            Some(2)
+        }
+    }
+}
+
+fn guard() -> Result<(), NotStarted> {
+    // Before signals are blocked: whoever typed this by hand must be able to interrupt it.
+    if !matches!(getsockopt(&std::io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
+        return Err(NotStarted::ByHand);
+    }
+    SigSet::all().thread_block()?;
+    kernel::reset_signals()?;
+    let Heard::Message(Start { plan, deadline }) = receive::<Start>(LARGEST) else {
+        return Err(NotStarted::NoNode);
+    };
+    // A guard that leads a group already is told EPERM and keeps its session; its script gets one of its own anyway.
+    nix::unistd::setsid().ok();
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let signals =
+        SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let timer =
+        TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
+    let script = match kernel::start(&plan, deadline) {
+        Ok(pid) => pid,
+        Err(error) => {
+            let error = explain(&plan, &error);
+            hand_over(&plan, &FromGuard::Failed { error }, Exit::default(), 0, deadline);
+            return Ok(());
+        }
+    };
+    // From here on nothing may end this process but the proof that the tree is gone: no `?` below.
+    if let Err(error) = kernel::let_go_of_output() {
+        eprintln!("soloist: guard: the end of the output will be seen late: {error}");
+    }
+    say(&FromGuard::Started { pid: script.as_raw().unsigned_abs() });
+    let mut watch = Watch {
+        deadline,
+        term_at: deadline - plan.term_before_deadline,
+        kill_at: None,
+        cause: None,
+        exit: None,
+        node_is_gone: false,
+        tree: Tree::new(script),
+    };
+    watch.until_all_are_gone(&signals, &timer);
+    let exit = watch.exit.unwrap_or_default();
+    let processes_killed = watch.tree.killed_besides_the_first();
+    let cause = watch.cause.unwrap_or(Cause::Itself);
+    let last = FromGuard::Gone { exit, processes_killed, cause };
+    hand_over(&plan, &last, exit, processes_killed, watch.deadline);
+    Ok(())
+}
+
+/// Says the last word. The node records the end and dismisses the guard; if it dies before, or is dead already, the
+/// guard releases the lease. A node that is paused is waited for: it may hold other leases, and this one runs out.
+fn hand_over(plan: &Plan, last: &FromGuard, exit: Exit, processes_killed: u32, deadline: Boot) {
+    say(last);
+    loop {
+        match receive(LARGEST_ORDER) {
+            Heard::Message(ToGuard::Dismissed) => return,
+            Heard::Message(_) => {}
+            Heard::NodeGone => break,
+        }
+    }
+    release::record_lost(plan, exit, processes_killed, deadline);
+}
+
+struct Watch {
+    deadline: Boot,
+    term_at: Boot,
+    kill_at: Option<Boot>,
+    cause: Option<Cause>,
+    exit: Option<Exit>,
+    node_is_gone: bool,
+    tree: Tree,
+}
+
+impl Watch {
+    /// Returns only with the proof, whatever fails meanwhile.
+    fn until_all_are_gone(&mut self, signals: &SignalFd, timer: &TimerFd) {
+        while !self.reap() {
+            let now = clock::boot();
+            let killing = self.decide(now);
+            if killing {
+                self.tree.kill();
+            }
+            let kill_at = self.kill_at.map(|at| at.min(self.deadline));
+            let wake = if killing { now + LOOK_AGAIN } else { kill_at.unwrap_or(self.term_at) };
+            // Without a timer the clock is looked at all the time.
+            let limit =
+                if set(timer, wake).is_ok() { PollTimeout::NONE } else { PollTimeout::from(2u8) };
+            let stdin = std::io::stdin();
+            let mut fds = [
+                PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+                PollFd::new(timer.as_fd(), PollFlags::POLLIN),
+                PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
+            ];
+            // A socket nobody holds is always "ready"; it is left out once that is known.
+            let listening = if self.node_is_gone { 2 } else { 3 };
+            if let Err(error) = poll(&mut fds[..listening], limit)
+                && error != Errno::EINTR
+            {
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            while matches!(signals.read_signal(), Ok(Some(_))) {}
+            if !self.node_is_gone && fds[2].revents().is_none_or(|events| !events.is_empty()) {
+                self.listen();
+            }
+        }
+    }
+
+    /// What the clock says: TERM when it is time, and whether it is time for KILL.
+    fn decide(&mut self, now: Boot) -> bool {
+        if self.kill_at.is_none() {
+            if self.exit.is_some() {
+                // What the script left behind has no claim to a grace.
+                self.kill_at = Some(now);
+            } else if now >= self.term_at.min(self.deadline) {
+                self.cause = Some(Cause::Deadline);
+                if now < self.deadline {
+                    self.tree.terminate();
+                }
+                self.kill_at = Some(self.deadline);
+            }
+        }
+        self.kill_at.is_some_and(|at| now >= at.min(self.deadline))
+    }
+
+    fn listen(&mut self) {
+        match receive(LARGEST_ORDER) {
+            Heard::Message(ToGuard::Deadline { seq, deadline, term_before }) => {
+                // Never backwards: a late message of an earlier renewal must not shorten, nor a wrong one.
+                if deadline > self.deadline {
+                    self.deadline = deadline;
+                    self.term_at = deadline - term_before;
+                }
+                say(&FromGuard::Ack { seq });
+            }
+            Heard::Message(ToGuard::Stop { grace }) => {
+                self.cause.get_or_insert(Cause::Stopped);
+                let at = clock::boot() + grace;
+                if self.kill_at.is_none() {
+                    self.tree.terminate();
+                }
+                // A second stop can only hurry.
+                self.kill_at = Some(self.kill_at.map_or(at, |earlier| earlier.min(at)));
+            }
+            Heard::Message(ToGuard::Kill) => {
+                self.cause.get_or_insert(Cause::Kill);
+                self.kill_at = Some(clock::boot());
+            }
+            Heard::Message(ToGuard::Dismissed) => {}
+            Heard::NodeGone => {
+                // The node died, however it died: the script dies now, so that another node can start now.
+                self.node_is_gone = true;
+                self.kill_at = Some(clock::boot());
+            }
+        }
+    }
+
+    /// Reaps whatever ended; true when no child is left, which is the proof.
+    fn reap(&mut self) -> bool {
+        loop {
+            match self.tree.reap() {
+                Reaped::First(exit) => self.exit = Some(exit),
+                Reaped::Other => {}
+                Reaped::NothingYet => return false,
+                Reaped::NobodyLeft => return true,
+            }
+        }
+    }
+}
+
+fn set(timer: &TimerFd, at: Boot) -> Result<(), Errno> {
+    let at = TimeSpec::from(Duration::from_nanos(at.0.max(1)));
+    timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
+}
+
+enum Heard<T> {
+    Message(T),
+    /// The end of the socket, or something on it that no node of this version says: either way nobody who could be
+    /// trusted with the script is there.
+    NodeGone,
+}
+
+/// Receives one message; waits for it.
+fn receive<T: serde::de::DeserializeOwned>(largest: usize) -> Heard<T> {
+    let mut buffer = vec![0; largest];
+    loop {
+        match recv(std::io::stdin().as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+            Ok(length) => {
+                return serde_json::from_slice(&buffer[..length])
+                    .map_or(Heard::NodeGone, Heard::Message);
+            }
+            Err(Errno::EINTR) => {}
+            Err(_) => return Heard::NodeGone,
+        }
+    }
+}
+
+/// Sends one message. A node that is gone or does not read is noticed by other means.
+fn say(message: &FromGuard) {
+    let Ok(bytes) = serde_json::to_vec(message) else { return };
+    let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+    send(std::io::stdin().as_raw_fd(), &bytes, flags).ok();
+}
+
+/// Why the script did not start, with the remedy.
+fn explain(plan: &Plan, error: &std::io::Error) -> String {
+    let command = plan.argv.first().map_or("", String::as_str);
+    let command = format!("{:?}", command.chars().take(200).collect::<String>());
+    let node = &plan.node;
+    if !plan.dir.is_dir() {
+        let dir: String = plan.dir.display().to_string().chars().take(200).collect();
+        return format!("the directory {dir} does not exist on {node}: make it, or change `dir`");
+    }
+    if error.raw_os_error() == Some(Errno::ETIME as i32) {
+        return format!(
+            "{command} was not started: the lease ran out before it could be; if this repeats, use a longer `lease_ttl`"
+        );
+    }
+    match error.kind() {
+        std::io::ErrorKind::NotFound => format!(
+            "the command {command} (or its interpreter) was not found on {node}: install it, or write its whole path in `command`"
+        ),
+        std::io::ErrorKind::PermissionDenied => format!(
+            "{command} may not be executed on {node}: chmod +x it, or name its interpreter first in `command`"
+        ),
+        _ => format!("{command} could not be started on {node}: {error}"),
+    }
+}

@@ -1,0 +1,48 @@
+//! Gives the lease back for a node that is dead, after the tree is proved gone.
+//!
+//! Only here does a guard start a runtime: nothing is left to kill, so nothing can be late. It tries for as long as
+//! the lease could still be in the way of another node, then leaves it to run out.
+
+use std::time::Duration;
+
+use super::message::Plan;
+use crate::clock;
+use crate::domain::job::{Exit, RunEnd};
+use crate::domain::time::Boot;
+use crate::store::journal::{Ended, Journal, Then};
+use crate::store::{Options, Store, StoreError};
+
+/// Beyond its trusted time a lease lives a little longer at the store.
+const AFTER_DEADLINE: Duration = Duration::from_secs(5);
+
+pub(super) fn record_lost(plan: &Plan, exit: Exit, processes_killed: u32, deadline: Boot) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return;
+    };
+    let ended = Ended {
+        job: plan.job.clone(),
+        owner: plan.owner.clone(),
+        token: plan.token,
+        run: plan.run.clone(),
+        exit,
+        end: RunEnd::Lost,
+        processes_killed,
+        then: Then::Nothing,
+    };
+    runtime.block_on(async {
+        let options = Options { prefix: plan.prefix.clone(), ..Options::default() };
+        while clock::boot() < deadline + AFTER_DEADLINE {
+            match record(plan, &options, &ended).await {
+                Ok(()) => return,
+                Err(StoreError::Unavailable(_)) => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(_) => return,
+            }
+        }
+    });
+}
+
+async fn record(plan: &Plan, options: &Options, ended: &Ended) -> Result<(), StoreError> {
+    Store::connect(&plan.store_url, options).await?.record_ended(ended).await
+}

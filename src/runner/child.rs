@@ -1,0 +1,378 @@
+//! The node's end of a guard: starts it, moves its deadline, reads the script's output, and steps in when it fails.
+//!
+//! Whatever happens, the last event is [`ChildEvent::Gone`] or [`ChildEvent::Failed`], and after it no process of the
+//! run is left; when that cannot be known the channel just ends, and the lease must run out by itself. A guard that
+//! misses three acknowledgements or dies without a last word is killed, and the tree with it, by this side.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
+use nix::unistd::Pid;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::process::Command;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::{output, sweep};
+use crate::clock;
+use crate::domain::job::{Exit, Progress};
+use crate::domain::lease::{Timing, Token};
+use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::time::Boot;
+pub use crate::guard::message::Cause;
+use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
+use crate::store::journal::{NewLine, Stream};
+
+/// How many events may wait; beyond it lines are left out and counted.
+const EVENTS: usize = 1_024;
+/// Acknowledgements, one expected in each renewal period, that a guard may miss in a row. Counted in time and not in
+/// messages: several renewals in a burst, after the store was away, say nothing about the guard.
+const MISSED_ACKS: u32 = 3;
+/// How long the last output may take to arrive after the tree is gone (a pipe may have been passed to a stranger).
+const LAST_OUTPUT: Duration = Duration::from_millis(300);
+
+/// What to run, and under which lease.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "as in JobConfig and Acquire")]
+pub struct Spec {
+    pub argv: Vec<String>,
+    pub dir: PathBuf,
+    /// The script's environment, besides the four names of the contract.
+    pub env: BTreeMap<String, String>,
+    pub job: JobName,
+    pub run: RunId,
+    pub node: NodeName,
+    pub token: Token,
+    pub owner: Owner,
+    pub store_url: String,
+    pub prefix: String,
+    pub timing: Timing,
+    pub stop_grace: Duration,
+}
+
+/// What a child says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChildEvent {
+    /// The script runs.
+    Started {
+        /// Its first process.
+        pid: u32,
+    },
+    /// A line of output.
+    Line(NewLine),
+    /// A progress line.
+    Progress(Progress),
+    /// It could not be started; nothing lives. The last event.
+    Failed {
+        /// With the remedy.
+        error: String,
+    },
+    /// No process of the tree is left. The last event.
+    Gone {
+        /// Of the first process.
+        exit: Exit,
+        /// Others that had to be killed.
+        processes_killed: u32,
+        /// What ended it.
+        cause: Cause,
+    },
+}
+
+enum Order {
+    Extend(Boot),
+    Stop(Duration),
+    Kill,
+    Dismiss,
+}
+
+/// A handle to a guarded script. Dropping it without [`Child::dismiss`] is what the death of the node looks like: the
+/// guard kills the tree and releases the lease.
+pub struct Child {
+    orders: mpsc::UnboundedSender<Order>,
+    guard_pid: u32,
+}
+
+impl Child {
+    /// Starts a guard from this very program and has it start the script.
+    ///
+    /// # Errors
+    /// When no process can be started at all; what is wrong with the command itself arrives as [`ChildEvent::Failed`].
+    pub fn spawn(spec: Spec, deadline: Boot) -> io::Result<(Self, mpsc::Receiver<ChildEvent>)> {
+        // Not current_exe(): after an upgrade replaced the file, this still is the program that runs now.
+        Self::spawn_with(Path::new("/proc/self/exe"), spec, deadline)
+    }
+
+    /// As [`Child::spawn`], with the program given (tests are not Soloist themselves).
+    ///
+    /// # Errors
+    /// As [`Child::spawn`].
+    pub fn spawn_with(
+        exe: &Path,
+        spec: Spec,
+        deadline: Boot,
+    ) -> io::Result<(Self, mpsc::Receiver<ChildEvent>)> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+        let term_before = spec.timing.term_before_deadline(spec.stop_grace);
+        let start = Start {
+            plan: Plan {
+                argv: spec.argv,
+                dir: spec.dir,
+                env: spec.env,
+                job: spec.job.clone(),
+                run: spec.run.clone(),
+                node: spec.node,
+                token: spec.token,
+                owner: spec.owner,
+                store_url: spec.store_url,
+                prefix: spec.prefix,
+                term_before_deadline: term_before,
+            },
+            deadline,
+        };
+        let start = serde_json::to_vec(&start)?;
+        if start.len() > LARGEST {
+            return Err(io::Error::other(
+                "the command and its environment are larger than 128 KiB",
+            ));
+        }
+        send(ours.as_raw_fd(), &start, MsgFlags::MSG_NOSIGNAL)?;
+        set_nonblocking(&ours)?;
+        // A stream by type only: it is read and written message by message, through recv and send.
+        let socket = UnixStream::from_std(std::os::unix::net::UnixStream::from(ours))?;
+        let mut command = Command::new(exe);
+        command
+            .arg0(format!("soloist guard of {}", spec.job))
+            .arg(crate::guard::WORD)
+            .env_clear()
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut guards = sweep::guards();
+        let mut guard = command.spawn()?;
+        let pid = guard.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("a process without a number was started"))?;
+        guards.push(pid);
+        drop(guards);
+        let (orders, inbox) = mpsc::unbounded_channel();
+        let (events_tx, events) = mpsc::channel(EVENTS);
+        // Room for the start is kept free: a flood of output must not make the guard's attendant wait.
+        let room = events_tx.clone().try_reserve_owned().ok();
+        let readers =
+            [
+                guard.stdout.take().map(|pipe| {
+                    tokio::spawn(output::read(pipe, Stream::Stdout, events_tx.clone()))
+                }),
+                guard.stderr.take().map(|pipe| {
+                    tokio::spawn(output::read(pipe, Stream::Stderr, events_tx.clone()))
+                }),
+            ];
+        let line = Line {
+            socket,
+            guard: pid,
+            run: spec.run,
+            timing: spec.timing,
+            term_before,
+            deadline,
+            sent: 0,
+            acknowledged: 0,
+            unanswered_since: None,
+            room,
+            first: None,
+        };
+        tokio::spawn(async move {
+            let last = attend(line, inbox).await;
+            for reader in readers.into_iter().flatten() {
+                let stop = reader.abort_handle();
+                if timeout(LAST_OUTPUT, reader).await.is_err() {
+                    stop.abort();
+                }
+            }
+            if let Some((last, line, mut inbox)) = last {
+                // The receiver is gone only when the node is: then the guard does what is left.
+                drop(events_tx.send(last).await);
+                drop(events_tx);
+                while let Some(order) = inbox.recv().await {
+                    if matches!(order, Order::Dismiss) {
+                        line.say(&ToGuard::Dismissed);
+                        break;
+                    }
+                }
+            } else {
+                drop(events_tx);
+            }
+            // Only now may its number go to somebody else.
+            drop(guard.wait().await);
+            sweep::forget(pid);
+        });
+        Ok((Self { orders, guard_pid: pid.as_raw().unsigned_abs() }, events))
+    }
+
+    fn order(&self, order: Order) {
+        // Nobody listens any more when everything is over.
+        drop(self.orders.send(order));
+    }
+
+    /// A renewal succeeded: the script may live until `deadline`.
+    pub fn extend(&self, deadline: Boot) {
+        self.order(Order::Extend(deadline));
+    }
+
+    /// TERM now, KILL after `grace`.
+    pub fn stop(&self, grace: Duration) {
+        self.order(Order::Stop(grace));
+    }
+
+    /// KILL now.
+    pub fn kill(&self) {
+        self.order(Order::Kill);
+    }
+
+    /// The end is recorded: the guard may go without releasing anything.
+    pub fn dismiss(self) {
+        self.order(Order::Dismiss);
+    }
+
+    /// The guard's process.
+    #[must_use]
+    pub fn guard_pid(&self) -> u32 {
+        self.guard_pid
+    }
+}
+
+/// Makes orphans of dead guards children of this process, so that they can be found and reaped. Only for a process
+/// that starts nothing but guards: whatever else it starts later would be taken for such an orphan.
+pub fn become_subreaper() {
+    sweep::become_subreaper();
+}
+
+/// The socket to one guard, and what is known of the guard's health.
+struct Line {
+    socket: UnixStream,
+    guard: Pid,
+    run: RunId,
+    timing: Timing,
+    term_before: Duration,
+    /// The newest one sent.
+    deadline: Boot,
+    sent: u64,
+    acknowledged: u64,
+    /// When the oldest deadline was sent that has no acknowledgement.
+    unanswered_since: Option<Boot>,
+    room: Option<mpsc::OwnedPermit<ChildEvent>>,
+    first: Option<Pid>,
+}
+
+impl Line {
+    /// Sends without waiting; a guard that does not read is noticed by its missing acknowledgements.
+    fn say(&self, message: &ToGuard) {
+        let Ok(bytes) = serde_json::to_vec(message) else { return };
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        if let Err(error) = send(self.socket.as_raw_fd(), &bytes, flags) {
+            tracing::debug!(run = %self.run, %error, "a guard does not listen");
+        }
+    }
+
+    fn extend(&mut self, deadline: Boot) {
+        self.sent += 1;
+        self.deadline = self.deadline.max(deadline);
+        self.unanswered_since.get_or_insert_with(clock::boot);
+        let (seq, term_before) = (self.sent, self.term_before);
+        self.say(&ToGuard::Deadline { seq, deadline, term_before });
+    }
+
+    fn acknowledge(&mut self, seq: u64) {
+        self.acknowledged = self.acknowledged.max(seq);
+        self.unanswered_since = (self.acknowledged < self.sent).then(clock::boot);
+    }
+
+    /// The next message; `None` when the guard is gone.
+    async fn hear(&self) -> Option<FromGuard> {
+        let mut buffer = [0; LARGEST_ORDER];
+        loop {
+            self.socket.readable().await.ok()?;
+            let fd = self.socket.as_raw_fd();
+            let read = self.socket.try_io(Interest::READABLE, || {
+                recv(fd, &mut buffer, MsgFlags::MSG_DONTWAIT).map_err(io::Error::from)
+            });
+            match read {
+                Ok(0) => return None,
+                Ok(length) => return serde_json::from_slice(&buffer[..length]).ok(),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// What is wrong with a guard that should have answered, or should have ended everything, by now.
+    fn trouble(&self) -> Option<&'static str> {
+        let now = clock::boot();
+        let patience = self.timing.renew_every * MISSED_ACKS;
+        if self.unanswered_since.is_some_and(|since| now.since(since) >= patience) {
+            return Some("it does not answer");
+        }
+        // Also when nothing is renewed: a guard that is frozen while the store is away must not outlive the lease.
+        (now.since(self.deadline) >= self.timing.kill_time / 2)
+            .then_some("it let the deadline pass")
+    }
+}
+
+type Orders = mpsc::UnboundedReceiver<Order>;
+
+/// Attends to a guard until the tree is proved gone; `None` when this node's side was dropped first.
+async fn attend(mut line: Line, mut orders: Orders) -> Option<(ChildEvent, Line, Orders)> {
+    let mut look = interval((line.timing.kill_time / 4).max(Duration::from_millis(10)));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = loop {
+        tokio::select! {
+            // What the guard has said counts before what it has not: this process may have been paused.
+            biased;
+            heard = line.hear() => match heard {
+                Some(FromGuard::Started { pid }) => {
+                    line.first = i32::try_from(pid).ok().map(Pid::from_raw);
+                    if let Some(room) = line.room.take() {
+                        room.send(ChildEvent::Started { pid });
+                    }
+                }
+                Some(FromGuard::Ack { seq }) => line.acknowledge(seq),
+                Some(FromGuard::Failed { error }) => {
+                    return Some((ChildEvent::Failed { error }, line, orders));
+                }
+                Some(FromGuard::Gone { exit, processes_killed, cause }) => {
+                    let last = ChildEvent::Gone { exit, processes_killed, cause };
+                    return Some((last, line, orders));
+                }
+                None => break "it is dead",
+            },
+            order = orders.recv() => match order {
+                Some(Order::Extend(deadline)) => line.extend(deadline),
+                Some(Order::Stop(grace)) => line.say(&ToGuard::Stop { grace }),
+                Some(Order::Kill) => line.say(&ToGuard::Kill),
+                Some(Order::Dismiss) => {}
+                None => return None,
+            },
+            _ = look.tick() => if let Some(trouble) = line.trouble() {
+                break trouble;
+            }
+        }
+    };
+    let (guard, run, first) = (line.guard, line.run.clone(), line.first);
+    tracing::error!(%run, %guard, "the guard is lost ({trouble}): this node kills it and its tree");
+    let sweep = tokio::task::spawn_blocking(move || sweep::sweep(guard, &run, first));
+    let processes_killed = sweep.await.ok()?;
+    let exit = Exit { code: None, signal: Some(Signal::SIGKILL as i32) };
+    Some((ChildEvent::Gone { exit, processes_killed, cause: Cause::GuardLost }, line, orders))
+}
+
+fn set_nonblocking(socket: &OwnedFd) -> Result<(), Errno> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    fcntl(socket, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map(drop)
+}

@@ -1,0 +1,266 @@
+//! One held run: a child, its deadline, its output and its reports to the journal.
+//!
+//! The order matters: every deadline the keeper earns goes to the guard at once and waits for no report; reports go
+//! to the store in the order things happened; the end is handed to the supervisor only after the tree is proved gone
+//! and the last output had its chance. Recording the end, which releases the lease, is the supervisor's business.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+
+use super::child::{Cause, Child, ChildEvent, Spec};
+use super::keeper::Kept;
+use crate::domain::job::{Exit, Progress};
+use crate::store::journal::{Journal, LOG_LINES, NewLine, Output, Started, Stream};
+use crate::store::{Store, StoreError};
+
+/// How often output and progress are reported.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+/// How long the end of a run waits for its last output to be stored.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// What the supervisor may ask of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// TERM, grace, KILL.
+    Stop(Duration),
+    /// KILL now.
+    Kill,
+}
+
+/// What a run tells the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// The store says that the lease is another's; the supervisor answers with a kill.
+    LeaseLost,
+    /// No process of the tree is left.
+    Gone(Gone),
+}
+
+/// How a run ended, as seen by its guard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gone {
+    /// Of the script's first process; empty when it never started.
+    pub exit: Exit,
+    /// Killed besides the first.
+    pub processes_killed: u32,
+    /// What ended it; `None`: it could not be started.
+    pub cause: Option<Cause>,
+}
+
+/// Drives a run to its end. `tell` is called with every piece of news; [`News::Gone`] is the last.
+pub async fn drive(
+    store: Store,
+    spec: Spec,
+    min_uptime: Duration,
+    mut kept: Kept,
+    mut commands: mpsc::UnboundedReceiver<Command>,
+    tell: impl Fn(News) + Send + 'static,
+) {
+    let deadline = *kept.trusted_until.borrow_and_update();
+    let mut reporter = Reporter::start(store, &spec);
+    let (child, mut events) = match Child::spawn(spec, deadline) {
+        Ok(started) => started,
+        Err(error) => {
+            reporter.remark(format!("the guard could not be started: {error}"));
+            reporter.finish().await;
+            let exit = Exit::default();
+            tell(News::Gone(Gone { exit, processes_killed: 0, cause: None }));
+            return;
+        }
+    };
+    let mut flush = interval(REPORT_EVERY);
+    flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut listening = true;
+    let up_at = Instant::now() + min_uptime;
+    let mut up = false;
+    let gone = loop {
+        tokio::select! {
+            biased;
+            Ok(()) = kept.trusted_until.changed() => {
+                child.extend(*kept.trusted_until.borrow_and_update());
+            }
+            Some(command) = commands.recv() => match command {
+                Command::Stop(grace) => {
+                    child.stop(grace);
+                    reporter.stopping(grace);
+                }
+                Command::Kill => child.kill(),
+            },
+            lost = &mut kept.lost, if listening => {
+                listening = false;
+                if lost.is_ok() {
+                    tell(News::LeaseLost);
+                }
+            }
+            event = events.recv() => match event {
+                Some(ChildEvent::Started { pid }) => reporter.started(pid),
+                Some(ChildEvent::Line(line)) => reporter.line(line),
+                Some(ChildEvent::Progress(progress)) => reporter.progress = Some(progress),
+                Some(ChildEvent::Failed { error }) => {
+                    reporter.remark(error);
+                    break Gone { exit: Exit::default(), processes_killed: 0, cause: None };
+                }
+                Some(ChildEvent::Gone { exit, processes_killed, cause }) => {
+                    break Gone { exit, processes_killed, cause: Some(cause) };
+                }
+                // Not knowing is not proof: the lease must run out by itself.
+                None => {
+                    tracing::error!("a guard ended without proof of death; its lease is left to run out");
+                    return;
+                }
+            },
+            _ = flush.tick() => reporter.flush(false),
+            // A report without content: the version grows when `starting` turns into `running`.
+            () = sleep_until(up_at), if !up => {
+                up = true;
+                reporter.flush(true);
+            }
+        }
+    };
+    reporter.finish().await;
+    tell(News::Gone(gone));
+    // The supervisor hangs up when the end is recorded. Until then the guard stays: if this node dies in between, the
+    // guard releases the lease.
+    while commands.recv().await.is_some() {}
+    child.dismiss();
+}
+
+enum Report {
+    Started(Started),
+    Stopping(Duration),
+    Output(Output),
+}
+
+/// Gathers what happened and writes it to the journal in order, in a task of its own.
+struct Reporter {
+    reports: mpsc::UnboundedSender<Report>,
+    /// One permit per output report under way: a slow store makes batches larger, never the queue longer.
+    done: mpsc::Receiver<()>,
+    busy: bool,
+    task: tokio::task::JoinHandle<()>,
+    lines: VecDeque<NewLine>,
+    left_out: u64,
+    progress: Option<Progress>,
+    blank: Output,
+}
+
+impl Reporter {
+    fn start(store: Store, spec: &Spec) -> Self {
+        let (reports, inbox) = mpsc::unbounded_channel();
+        let (done_tx, done) = mpsc::channel(1);
+        let blank = Output {
+            job: spec.job.clone(),
+            token: spec.token,
+            run: spec.run.clone(),
+            node: spec.node.clone(),
+            lines: Vec::new(),
+            progress: None,
+        };
+        let task = tokio::spawn(write_reports(store, blank.clone(), inbox, done_tx));
+        Self {
+            reports,
+            done,
+            busy: false,
+            task,
+            lines: VecDeque::new(),
+            left_out: 0,
+            progress: None,
+            blank,
+        }
+    }
+
+    fn send(&self, report: Report) {
+        // The task ends early only when a newer token exists: then nothing may be written any more.
+        drop(self.reports.send(report));
+    }
+
+    fn started(&self, pid: u32) {
+        let Output { job, token, run, node, .. } = self.blank.clone();
+        self.send(Report::Started(Started { job, token, run, node, pid }));
+    }
+
+    fn stopping(&self, grace: Duration) {
+        self.send(Report::Stopping(grace));
+    }
+
+    fn remark(&mut self, text: String) {
+        tracing::warn!(job = %self.blank.job, "{text}");
+        self.line(NewLine { stream: Stream::Soloist, text });
+    }
+
+    fn line(&mut self, line: NewLine) {
+        if self.lines.len() >= LOG_LINES {
+            self.lines.pop_front();
+            self.left_out += 1;
+        }
+        self.lines.push_back(line);
+    }
+
+    fn flush(&mut self, even_if_empty: bool) {
+        if self.done.try_recv().is_ok() {
+            self.busy = false;
+        }
+        if !even_if_empty && (self.busy || (self.lines.is_empty() && self.progress.is_none())) {
+            return;
+        }
+        if self.left_out > 0 {
+            let text = format!(
+                "{} lines were left out: they came faster than they can be kept",
+                self.left_out
+            );
+            self.left_out = 0;
+            self.lines.push_front(NewLine { stream: Stream::Soloist, text });
+        }
+        let lines = self.lines.drain(..).collect();
+        let output = Output { lines, progress: self.progress.take(), ..self.blank.clone() };
+        self.busy = true;
+        self.send(Report::Output(output));
+    }
+
+    async fn finish(mut self) {
+        if !self.lines.is_empty() || self.progress.is_some() {
+            self.flush(true);
+        }
+        drop(self.reports);
+        if timeout(LAST_WORDS, &mut self.task).await.is_err() {
+            self.task.abort();
+            tracing::warn!(job = %self.blank.job, "the last output could not be stored in time");
+        }
+    }
+}
+
+async fn write_reports(
+    store: Store,
+    blank: Output,
+    mut inbox: mpsc::UnboundedReceiver<Report>,
+    done: mpsc::Sender<()>,
+) {
+    while let Some(report) = inbox.recv().await {
+        loop {
+            let result = match &report {
+                Report::Started(started) => store.record_started(started).await,
+                Report::Stopping(grace) => {
+                    store.record_stopping(&blank.job, blank.token, *grace).await
+                }
+                Report::Output(output) => store.record_output(output).await,
+            };
+            match result {
+                Ok(()) => break,
+                Err(StoreError::Unavailable(_)) => {
+                    tokio::time::sleep(Duration::from_millis(200)).await;
+                }
+                Err(error) => {
+                    tracing::warn!(job = %blank.job, %error, "a report was refused");
+                    return;
+                }
+            }
+        }
+        if matches!(report, Report::Output(_)) {
+            // Full means that the run has not looked yet; one permit is enough.
+            done.try_send(()).ok();
+        }
+    }
+}

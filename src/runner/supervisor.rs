@@ -1,0 +1,544 @@
+//! The supervisor: one loop that feeds facts and results to [`step`] and carries out what it answers.
+//!
+//! It holds no opinion of its own: who may run, when to stop and when to try again is decided in `domain`. Calls to
+//! the store and runs are tasks beside the loop; what they find comes back through one channel. It does not renew,
+//! does not read the store's state, and never meets the web.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::child::{Cause, Spec};
+use super::keeper::{Keeper, Kept};
+use super::run::{self, Command, Gone, News};
+use crate::clock;
+use crate::config::{JobConfig, Repeat};
+use crate::domain::backoff::AfterCrash;
+use crate::domain::job::{JobRecord, RunEnd};
+use crate::domain::lease::Token;
+use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::placement::{Candidate, courtesy};
+use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
+use crate::domain::time::Boot;
+use crate::feed::{Change, Feed, Seen};
+use crate::store::journal::{Ended, Journal, Then};
+use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
+use crate::store::nodes::{ALIVE_FOR, NodeRecord};
+use crate::store::{Store, StoreError};
+use crate::telemetry::Metrics;
+
+/// How long a shutdown waits beyond the longest stop before it leaves a lease to run out.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What every run on this node shares.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The store.
+    pub store: Store,
+    /// Its URL with credentials, for guards.
+    pub store_url: String,
+    /// Key prefix.
+    pub prefix: String,
+    /// This node.
+    pub node: NodeName,
+    /// The part of the node's environment that scripts get.
+    pub env: BTreeMap<String, String>,
+    /// The keeper.
+    pub keeper: Keeper,
+    /// Metrics.
+    pub metrics: Arc<Metrics>,
+}
+
+/// What the composition root may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// Run what may be run.
+    Serve,
+    /// Hand everything over, then return.
+    HandOver,
+    /// The same without grace.
+    Hurry,
+}
+
+/// Runs until `mode` asks for a hand-over and every script is proved gone. `holds` is kept up to date.
+pub async fn supervise(
+    around: Surroundings,
+    jobs: Vec<JobConfig>,
+    feed: Feed,
+    holds: watch::Sender<Vec<JobName>>,
+    mode: watch::Receiver<Mode>,
+) {
+    let (back, results) = mpsc::unbounded_channel();
+    let index = jobs.iter().enumerate().map(|(i, job)| (job.name.clone(), i)).collect();
+    let jobs = jobs.into_iter().map(Here::new).collect();
+    let changes = feed.subscribe();
+    let supervisor = Supervisor {
+        around,
+        feed,
+        jobs,
+        index,
+        back,
+        holds,
+        draining: false,
+        leaving: false,
+        releases: JoinSet::new(),
+    };
+    supervisor.run(results, changes, mode).await;
+}
+
+/// A job as this node deals with it.
+struct Here {
+    config: Arc<JobConfig>,
+    slot: Slot,
+    wake: Option<Boot>,
+    owner: Owner,
+    run: RunId,
+    /// Highest token ever seen for the job.
+    token: Token,
+    /// The token of the newest run here.
+    held: Token,
+    commands: Option<mpsc::UnboundedSender<Command>>,
+    started: Boot,
+    gone: Option<Gone>,
+    lost: bool,
+}
+
+impl Here {
+    fn new(config: JobConfig) -> Self {
+        Self {
+            config: Arc::new(config),
+            slot: Slot::default(),
+            wake: None,
+            owner: Owner(String::new()),
+            run: RunId(String::new()),
+            token: Token(0),
+            held: Token(0),
+            commands: None,
+            started: Boot(0),
+            gone: None,
+            lost: false,
+        }
+    }
+}
+
+/// Something that came back to the loop, for a job and the attempt it belongs to.
+struct Back {
+    job: usize,
+    attempt: Attempt,
+    what: What,
+}
+
+enum What {
+    Granted { token: Token, sent: Boot, since_ms: i64 },
+    Input(Input),
+    News(News),
+}
+
+struct Supervisor {
+    around: Surroundings,
+    feed: Feed,
+    jobs: Vec<Here>,
+    index: HashMap<JobName, usize>,
+    back: mpsc::UnboundedSender<Back>,
+    holds: watch::Sender<Vec<JobName>>,
+    draining: bool,
+    leaving: bool,
+    releases: JoinSet<()>,
+}
+
+impl Supervisor {
+    async fn run(
+        mut self,
+        mut results: mpsc::UnboundedReceiver<Back>,
+        mut changes: broadcast::Receiver<Change>,
+        mut mode: watch::Receiver<Mode>,
+    ) {
+        self.refresh_all();
+        let mut give_up_at: Option<Boot> = None;
+        loop {
+            if self.leaving && self.is_idle() {
+                let all = std::mem::take(&mut self.releases).join_all();
+                if timeout(PATIENCE, all).await.is_err() {
+                    tracing::warn!("leaving although an unused lease could not be given back");
+                }
+                return;
+            }
+            if give_up_at.is_some_and(|at| clock::boot() >= at) {
+                tracing::error!(
+                    "leaving although an end could not be recorded; its lease runs out by itself"
+                );
+                return;
+            }
+            let next = self.jobs.iter().filter_map(|here| here.wake).chain(give_up_at).min();
+            let pause = next.map_or(Duration::from_secs(3_600), |at| at.since(clock::boot()));
+            tokio::select! {
+                biased;
+                Some(back) = results.recv() => self.take(back),
+                change = changes.recv() => match change {
+                    Ok(Change::Job(name)) => {
+                        if let Some(&job) = self.index.get(&name) {
+                            self.refresh(job);
+                        }
+                    }
+                    Ok(Change::Nodes | Change::Resynced) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                        self.refresh_all();
+                    }
+                    Ok(Change::Reachable(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return,
+                },
+                Ok(()) = mode.changed() => {
+                    let mode = *mode.borrow_and_update();
+                    self.leaving = mode >= Mode::HandOver;
+                    if self.leaving && give_up_at.is_none() {
+                        let grace = self.jobs.iter().map(|h| h.config.stop_grace).max();
+                        give_up_at = Some(clock::boot() + grace.unwrap_or_default() + PATIENCE);
+                    }
+                    self.refresh_all();
+                    if mode == Mode::Hurry {
+                        for job in 0..self.jobs.len() {
+                            self.step(job, Input::Hurry);
+                        }
+                    }
+                }
+                () = tokio::time::sleep(pause) => self.tick(),
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.jobs.iter().all(|here| matches!(here.slot.doing, Doing::Idle { .. }))
+    }
+
+    fn tick(&mut self) {
+        let now = clock::boot();
+        for job in 0..self.jobs.len() {
+            if self.jobs[job].wake.is_some_and(|at| at <= now) {
+                self.jobs[job].wake = None;
+                self.step(job, Input::Tick);
+            }
+        }
+    }
+
+    fn refresh_all(&mut self) {
+        let me = &self.around.node;
+        let draining = self.feed.nodes().iter().any(|n| &n.beat.node == me && n.draining);
+        if std::mem::replace(&mut self.draining, draining) != draining {
+            tracing::info!(draining, "this node's drain mark changed");
+        }
+        for job in 0..self.jobs.len() {
+            self.refresh(job);
+        }
+    }
+
+    fn refresh(&mut self, job: usize) {
+        let here = &self.jobs[job];
+        let Some(seen) = self.feed.job(&here.config.name) else { return };
+        let facts = self.facts(here, &seen);
+        self.jobs[job].token = self.jobs[job].token.max(seen.record.token);
+        if facts != self.jobs[job].slot.facts {
+            self.step(job, Input::Facts(facts));
+        }
+    }
+
+    fn facts(&self, here: &Here, seen: &Seen) -> Facts {
+        let record = &seen.record;
+        let me = &self.around.node;
+        let local = |at: crate::domain::time::StoreTime| seen.confirmed + at.since(seen.at);
+        let moving = record.moving.as_ref().filter(|m| m.until > seen.store_now(clock::boot()));
+        let mine = record.lease.as_ref().is_some_and(|lease| lease.owner == here.owner);
+        let wanted_here = moving.is_some_and(|m| m.to.as_ref() == Some(me));
+        Facts {
+            wanted: record.wanted() && !record.given_up,
+            eligible: here.config.runs_on(me) && !self.draining && !self.leaving,
+            reserved_elsewhere: moving.is_some_and(|m| match &m.to {
+                Some(to) => to != me,
+                None => m.from.as_ref() == Some(me),
+            }),
+            not_before: record.next.map(|next| local(next.at)),
+            held_until: record
+                .lease
+                .as_ref()
+                .filter(|_| !mine)
+                .map(|lease| seen.confirmed + lease.expires_in),
+            courtesy: if wanted_here || !record.wanted() {
+                Duration::ZERO
+            } else {
+                let candidates = candidates(&here.config, record, seen, &self.feed.nodes());
+                courtesy(&here.config.name, me, &candidates)
+            },
+        }
+    }
+
+    fn take(&mut self, back: Back) {
+        let Back { job, attempt, what } = back;
+        if self.jobs[job].slot.attempt != attempt {
+            return;
+        }
+        match what {
+            What::Granted { token, sent, since_ms } => {
+                let here = &mut self.jobs[job];
+                here.token = here.token.max(token);
+                let trusted_until = here.config.timing.trusted_until(sent);
+                here.started = sent;
+                self.note_takeover(job, since_ms);
+                self.step(job, Input::Granted { token, trusted_until });
+            }
+            What::Input(input) => {
+                if input == Input::Recorded {
+                    self.jobs[job].commands = None;
+                }
+                self.step(job, input);
+            }
+            What::News(News::LeaseLost) => {
+                self.jobs[job].lost = true;
+                self.step(job, Input::LeaseLost);
+            }
+            What::News(News::Gone(gone)) => {
+                let here = &mut self.jobs[job];
+                here.gone = Some(gone);
+                self.around.keeper.forget(&here.owner);
+                self.step(job, Input::Gone);
+            }
+        }
+    }
+
+    fn note_takeover(&self, job: usize, since_ms: i64) {
+        let Some(seen) = self.feed.job(&self.jobs[job].config.name) else { return };
+        let last = seen.record.last_exit.as_ref().filter(|last| last.end == RunEnd::Lost);
+        if let Some(last) = last.filter(|last| last.node != self.around.node) {
+            let took = crate::domain::time::StoreTime(since_ms).since(last.at);
+            self.around.metrics.takeover(took);
+        }
+    }
+
+    fn step(&mut self, job: usize, input: Input) {
+        let stopping = matches!(
+            self.jobs[job].slot.doing,
+            Doing::Holding { run: Run::Stopping | Run::Killing, .. }
+        );
+        let held = matches!(self.jobs[job].slot.doing, Doing::Holding { .. } | Doing::Ending);
+        let effects = step(&mut self.jobs[job].slot, input, clock::boot());
+        for effect in effects {
+            match effect {
+                Effect::Wake(at) => self.jobs[job].wake = Some(at),
+                Effect::Acquire(attempt) => self.acquire(job, attempt),
+                Effect::Release(_) => self.release(job),
+                Effect::Start(attempt) => self.start(job, attempt),
+                Effect::Stop => self.command(job, Command::Stop(self.jobs[job].config.stop_grace)),
+                Effect::Kill => self.command(job, Command::Kill),
+                Effect::RecordEnd(attempt) => self.record_end(job, attempt, stopping),
+            }
+        }
+        let holds = matches!(self.jobs[job].slot.doing, Doing::Holding { .. } | Doing::Ending);
+        if holds != held {
+            let holding =
+                |here: &&Here| matches!(here.slot.doing, Doing::Holding { .. } | Doing::Ending);
+            let names = self.jobs.iter().filter(holding).map(|h| h.config.name.clone()).collect();
+            self.holds.send_replace(names);
+        }
+    }
+
+    fn command(&self, job: usize, command: Command) {
+        let here = &self.jobs[job];
+        tracing::info!(job = %here.config.name, run = %here.run, ?command, "stopping the script");
+        if let Some(commands) = &here.commands {
+            // A run that is gone already needs no command.
+            commands.send(command).ok();
+        }
+    }
+
+    fn acquire(&mut self, job: usize, attempt: Attempt) {
+        let here = &mut self.jobs[job];
+        if here.slot.attempt == attempt
+            && !here.owner.as_str().ends_with(&format!("/{}", attempt.0))
+        {
+            here.owner = Owner(format!("{:032x}/{}", rand::random::<u128>(), attempt.0));
+        }
+        let ask = Acquire {
+            job: here.config.name.clone(),
+            owner: here.owner.clone(),
+            node: self.around.node.clone(),
+            ttl: here.config.timing.ttl,
+            condition: Condition::Wanted,
+            seen: here.token,
+        };
+        let patience = here.config.timing.store_timeout;
+        let (store, back) = (self.around.store.clone(), self.back.clone());
+        tokio::spawn(async move {
+            let sent = clock::boot();
+            let answer = timeout(patience, store.acquire(&ask)).await;
+            let refused = |wait| What::Input(Input::Refused { wait });
+            let what = match answer {
+                Ok(Ok(Acquired::Granted { token, since })) => {
+                    What::Granted { token, sent, since_ms: since.0 }
+                }
+                Ok(Ok(Acquired::Busy { remaining, .. })) => refused(remaining),
+                Ok(Ok(Acquired::NotWanted)) => refused(Duration::from_secs(1)),
+                Ok(Ok(
+                    Acquired::NotYet { wait }
+                    | Acquired::Reserved { wait }
+                    | Acquired::Quarantined { wait },
+                )) => refused(wait),
+                Ok(Err(error)) => {
+                    tracing::warn!(job = %ask.job, %error, "no answer to the request for a lease");
+                    What::Input(Input::AcquireUnknown)
+                }
+                Err(_) => What::Input(Input::AcquireUnknown),
+            };
+            drop(back.send(Back { job, attempt, what }));
+        });
+    }
+
+    fn release(&mut self, job: usize) {
+        let here = &self.jobs[job];
+        let (name, owner, token) = (here.config.name.clone(), here.owner.clone(), here.token);
+        let store = self.around.store.clone();
+        while self.releases.try_join_next().is_some() {}
+        self.releases.spawn(async move {
+            if let Err(error) = store.release(&name, &owner, token).await {
+                tracing::warn!(job = %name, %error, "an unused lease is left to run out");
+            }
+        });
+    }
+
+    fn start(&mut self, job: usize, attempt: Attempt) {
+        let around = self.around.clone();
+        let here = &mut self.jobs[job];
+        let Doing::Holding { token, .. } = here.slot.doing else { return };
+        here.run = RunId(ulid::Ulid::generate().to_string());
+        here.held = token;
+        here.gone = None;
+        here.lost = false;
+        let config = Arc::clone(&here.config);
+        tracing::info!(job = %config.name, run = %here.run, %token, "starting the script");
+        let renewal = Renewal {
+            job: config.name.clone(),
+            owner: here.owner.clone(),
+            node: around.node.clone(),
+            token,
+            ttl: config.timing.ttl,
+        };
+        let kept: Kept = around.keeper.keep(renewal, config.timing, here.started);
+        let mut env = around.env.clone();
+        env.extend(config.env.clone());
+        let spec = Spec {
+            argv: config.command.clone(),
+            dir: config.dir.clone(),
+            env,
+            job: config.name.clone(),
+            run: here.run.clone(),
+            node: around.node.clone(),
+            token,
+            owner: here.owner.clone(),
+            store_url: around.store_url.clone(),
+            prefix: around.prefix.clone(),
+            timing: config.timing,
+            stop_grace: config.stop_grace,
+        };
+        let (commands, inbox) = mpsc::unbounded_channel();
+        here.commands = Some(commands);
+        let back = self.back.clone();
+        let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
+        let min_uptime = config.backoff.min_uptime;
+        tokio::spawn(run::drive(around.store, spec, min_uptime, kept, inbox, tell));
+    }
+
+    fn record_end(&self, job: usize, attempt: Attempt, stopping: bool) {
+        let here = &self.jobs[job];
+        let gone = here.gone.clone().unwrap_or(Gone {
+            exit: crate::domain::job::Exit::default(),
+            processes_killed: 0,
+            cause: None,
+        });
+        let crashes = self.feed.job(&here.config.name).map_or(0, |seen| seen.record.crashes);
+        let uptime = clock::boot().since(here.started);
+        let (end, then) = ending(&here.config, &gone, stopping, here.lost, crashes, uptime);
+        if end == RunEnd::Crashed {
+            self.around.metrics.run_crashed(&here.config.name);
+        }
+        tracing::info!(job = %here.config.name, run = %here.run, ?end, exit = ?gone.exit,
+            processes_killed = gone.processes_killed, "the script is gone");
+        let ended = Ended {
+            job: here.config.name.clone(),
+            owner: here.owner.clone(),
+            token: here.held,
+            run: here.run.clone(),
+            exit: gone.exit,
+            end,
+            processes_killed: gone.processes_killed,
+            then,
+        };
+        let (store, back) = (self.around.store.clone(), self.back.clone());
+        tokio::spawn(async move {
+            loop {
+                match store.record_ended(&ended).await {
+                    Ok(()) => break,
+                    Err(StoreError::Unavailable(why)) => {
+                        tracing::warn!(job = %ended.job, %why, "the end is not recorded yet; trying again");
+                        tokio::time::sleep(Duration::from_millis(200)).await;
+                    }
+                    Err(error) => {
+                        tracing::warn!(job = %ended.job, %error, "the end was recorded by another");
+                        break;
+                    }
+                }
+            }
+            let what = What::Input(Input::Recorded);
+            drop(back.send(Back { job, attempt, what }));
+        });
+    }
+}
+
+/// Nodes that may run the job now. A node whose run of this job was just lost is not counted on.
+fn candidates(
+    config: &JobConfig,
+    record: &JobRecord,
+    seen: &Seen,
+    nodes: &[NodeRecord],
+) -> Vec<Candidate> {
+    let dead = record
+        .last_exit
+        .as_ref()
+        .filter(|last| last.end == RunEnd::Lost)
+        .filter(|last| seen.store_now(clock::boot()).since(last.at) < ALIVE_FOR)
+        .map(|last| &last.node);
+    nodes
+        .iter()
+        .filter(|n| Duration::from_millis(n.age_ms) < ALIVE_FOR && !n.draining)
+        .filter(|n| n.beat.jobs.contains(&config.name) && Some(&n.beat.node) != dead)
+        .map(|n| Candidate { node: n.beat.node.clone(), holds: n.beat.holds.len() })
+        .collect()
+}
+
+/// How a run ended and what follows.
+fn ending(
+    config: &JobConfig,
+    gone: &Gone,
+    stopping: bool,
+    lost: bool,
+    crashes: u32,
+    uptime: Duration,
+) -> (RunEnd, Then) {
+    if lost || gone.cause == Some(Cause::Deadline) {
+        return (RunEnd::Fenced, Then::Nothing);
+    }
+    if stopping {
+        return (RunEnd::Stopped, Then::Nothing);
+    }
+    if gone.cause == Some(Cause::Itself) && gone.exit.is_success() {
+        let then = match config.repeat {
+            Repeat::After(wait) => Then::Repeat(wait),
+            Repeat::Never => Then::Done,
+        };
+        return (RunEnd::Exited, then);
+    }
+    let then = match config.backoff.after_crash(crashes, uptime, rand::random::<f64>()) {
+        AfterCrash::Retry { crashes, wait } => Then::Retry { crashes, wait },
+        AfterCrash::GiveUp { crashes } => Then::GiveUp { crashes },
+    };
+    (RunEnd::Crashed, then)
+}
