@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use tokio::signal::ctrl_c;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
@@ -19,22 +19,23 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 /// A subscription that a command listens to.
 pub(super) struct Watch {
     events: Receiver<StoreEvent>,
+    /// Kept from the start: Ctrl-C while something is being read must not be lost.
+    interrupt: Signal,
     shown: String,
 }
 
 impl Watch {
     /// Subscribes; confirmed when this returns.
     pub(super) async fn start(desk: &Desk) -> Result<Self, Failure> {
-        Ok(Self { events: desk.store.subscribe().await?, shown: String::new() })
+        let interrupt = signal(SignalKind::interrupt())
+            .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
+        Ok(Self { events: desk.store.subscribe().await?, interrupt, shown: String::new() })
     }
 
     /// Waits until something may have changed; `false` on Ctrl-C.
     pub(super) async fn change(&mut self) -> Result<bool, Failure> {
         tokio::select! {
-            interrupted = ctrl_c() => {
-                interrupted.map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
-                return Ok(false);
-            }
+            _ = self.interrupt.recv() => return Ok(false),
             event = self.events.recv() => if event.is_none() {
                 return Err(Failure::Failed("the store ended the subscription".to_owned()));
             },

@@ -16,6 +16,8 @@ use crate::domain::time::Boot;
 
 /// Largest message in bytes; a start message with a very large environment is refused by the node.
 pub const LARGEST: usize = 128 * 1024;
+/// Largest message after the first one, in either direction.
+pub const LARGEST_ORDER: usize = 4 * 1024;
 
 /// The first message.
 #[derive(Debug, Serialize, Deserialize)]

@@ -9,30 +9,42 @@
 mod kernel;
 pub mod message;
 mod release;
-mod tree;
+pub(crate) mod tree;
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::socket::{MsgFlags, recv, send};
+use nix::sys::socket::{MsgFlags, SockType, getsockopt, recv, send, sockopt};
 use nix::sys::time::TimeSpec;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
-use nix::unistd::Pid;
 
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::time::Boot;
-use message::{Cause, FromGuard, LARGEST, Start, ToGuard};
-use tree::Tree;
+use message::{Cause, FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
+use tree::{Reaped, Tree};
 
 /// The first argument that makes this binary a guard. Useless without the node's socket as standard input.
 pub const WORD: &str = "__guard";
 /// How soon to look again while processes are being killed: a forker may have made new ones.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Why a guard never came to start anything.
+#[derive(Debug, thiserror::Error)]
+enum NotStarted {
+    #[error(
+        "this command is started by a node, never by hand (its standard input is not a node's socket): use `soloist run --name NAME -- CMD` to run a command under a lease"
+    )]
+    ByHand,
+    #[error("the node was gone before it said what to run")]
+    NoNode,
+    #[error("the guard could not be set up: {0}")]
+    Kernel(#[from] Errno),
+}
 
 /// Runs as a guard if this process was started as one; `None` otherwise. Call it first in `main`.
 #[must_use]
@@ -43,21 +55,24 @@ pub fn entry() -> Option<i32> {
     match guard() {
         Ok(()) => Some(0),
         Err(error) => {
-            eprintln!("soloist: {WORD} is started by a node, never by hand: {error}");
+            eprintln!("soloist: {error}");
             Some(2)
         }
     }
 }
 
-fn guard() -> Result<(), Errno> {
-    SigSet::all().thread_block()?;
-    let Some(Start { plan, deadline }) = receive::<Start>()? else { return Err(Errno::ENOTCONN) };
-    // A guard that is a group leader already is in a session of its own.
-    if let Err(error) = nix::unistd::setsid()
-        && error != Errno::EPERM
-    {
-        return Err(error);
+fn guard() -> Result<(), NotStarted> {
+    // Before signals are blocked: whoever typed this by hand must be able to interrupt it.
+    if !matches!(getsockopt(&std::io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
+        return Err(NotStarted::ByHand);
     }
+    SigSet::all().thread_block()?;
+    kernel::reset_signals()?;
+    let Heard::Message(Start { plan, deadline }) = receive::<Start>(LARGEST) else {
+        return Err(NotStarted::NoNode);
+    };
+    // A guard that leads a group already is told EPERM and keeps its session; its script gets one of its own anyway.
+    nix::unistd::setsid().ok();
     nix::sys::prctl::set_child_subreaper(true)?;
     let signals =
         SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -66,11 +81,15 @@ fn guard() -> Result<(), Errno> {
     let script = match kernel::start(&plan, deadline) {
         Ok(pid) => pid,
         Err(error) => {
-            say(&FromGuard::Failed { error: explain(&plan.argv, &plan.dir, &error) });
-            return wait_for_dismissal(&plan);
+            let error = explain(&plan, &error);
+            hand_over(&plan, &FromGuard::Failed { error }, Exit::default(), 0, deadline);
+            return Ok(());
         }
     };
-    kernel::let_go_of_output()?;
+    // From here on nothing may end this process but the proof that the tree is gone: no `?` below.
+    if let Err(error) = kernel::let_go_of_output() {
+        eprintln!("soloist: guard: the end of the output will be seen late: {error}");
+    }
     say(&FromGuard::Started { pid: script.as_raw().unsigned_abs() });
     let mut watch = Watch {
         deadline,
@@ -81,31 +100,27 @@ fn guard() -> Result<(), Errno> {
         node_is_gone: false,
         tree: Tree::new(script),
     };
-    watch.until_all_are_gone(&signals, &timer)?;
-    let exit = watch.exit.unwrap_or(Exit { code: None, signal: Some(Signal::SIGKILL as i32) });
+    watch.until_all_are_gone(&signals, &timer);
+    let exit = watch.exit.unwrap_or_default();
     let processes_killed = watch.tree.killed_besides_the_first();
-    if !watch.node_is_gone {
-        let cause = watch.cause.unwrap_or(Cause::Itself);
-        if say(&FromGuard::Gone { exit, processes_killed, cause }) {
-            return wait_for_dismissal(&plan);
-        }
-    }
-    release::record_lost(&plan, exit, processes_killed, watch.deadline);
+    let cause = watch.cause.unwrap_or(Cause::Itself);
+    let last = FromGuard::Gone { exit, processes_killed, cause };
+    hand_over(&plan, &last, exit, processes_killed, watch.deadline);
     Ok(())
 }
 
-/// After the last word the node records the end and says so; if it dies before, the guard releases the lease.
-fn wait_for_dismissal(plan: &message::Plan) -> Result<(), Errno> {
+/// Says the last word. The node records the end and dismisses the guard; if it dies before, or is dead already, the
+/// guard releases the lease. A node that is paused is waited for: it may hold other leases, and this one runs out.
+fn hand_over(plan: &Plan, last: &FromGuard, exit: Exit, processes_killed: u32, deadline: Boot) {
+    say(last);
     loop {
-        match receive::<ToGuard>()? {
-            Some(ToGuard::Dismissed) => return Ok(()),
-            Some(_) => {}
-            None => {
-                release::record_lost(plan, Exit::default(), 0, clock::boot());
-                return Ok(());
-            }
+        match receive(LARGEST_ORDER) {
+            Heard::Message(ToGuard::Dismissed) => return,
+            Heard::Message(_) => {}
+            Heard::NodeGone => break,
         }
     }
+    release::record_lost(plan, exit, processes_killed, deadline);
 }
 
 struct Watch {
@@ -119,57 +134,59 @@ struct Watch {
 }
 
 impl Watch {
-    fn until_all_are_gone(&mut self, signals: &SignalFd, timer: &TimerFd) -> Result<(), Errno> {
-        loop {
-            if self.reap() {
-                return Ok(());
-            }
+    /// Returns only with the proof, whatever fails meanwhile.
+    fn until_all_are_gone(&mut self, signals: &SignalFd, timer: &TimerFd) {
+        while !self.reap() {
             let now = clock::boot();
-            if self.kill_at.is_none() {
-                if self.exit.is_some() || now >= self.deadline {
-                    self.kill_at = Some(now);
-                } else if now >= self.term_at {
-                    self.cause.get_or_insert(Cause::Deadline);
-                    self.tree.terminate();
-                    self.kill_at = Some(self.deadline);
-                }
-            }
-            let kill_at = self.kill_at.map(|at| at.min(self.deadline));
-            let killing = kill_at.is_some_and(|at| now >= at);
+            let killing = self.decide(now);
             if killing {
-                if self.exit.is_none() && now >= self.deadline {
-                    self.cause.get_or_insert(Cause::Deadline);
-                }
                 self.tree.kill();
             }
+            let kill_at = self.kill_at.map(|at| at.min(self.deadline));
             let wake = if killing { now + LOOK_AGAIN } else { kill_at.unwrap_or(self.term_at) };
-            set(timer, wake)?;
+            // Without a timer the clock is looked at all the time.
+            let limit =
+                if set(timer, wake).is_ok() { PollTimeout::NONE } else { PollTimeout::from(2u8) };
             let stdin = std::io::stdin();
-            let listening = if self.node_is_gone { PollFlags::empty() } else { PollFlags::POLLIN };
             let mut fds = [
-                PollFd::new(stdin.as_fd(), listening),
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(timer.as_fd(), PollFlags::POLLIN),
+                PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
             ];
             // A socket nobody holds is always "ready"; it is left out once that is known.
-            let fds = if self.node_is_gone { &mut fds[1..] } else { &mut fds[..] };
-            match poll(fds, PollTimeout::NONE) {
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(error) => return Err(error),
+            let listening = if self.node_is_gone { 2 } else { 3 };
+            if let Err(error) = poll(&mut fds[..listening], limit)
+                && error != Errno::EINTR
+            {
+                std::thread::sleep(LOOK_AGAIN);
             }
-            let socket_ready =
-                !self.node_is_gone && fds[0].revents().is_some_and(|events| !events.is_empty());
             while matches!(signals.read_signal(), Ok(Some(_))) {}
-            if socket_ready {
-                self.listen()?;
+            if !self.node_is_gone && fds[2].revents().is_none_or(|events| !events.is_empty()) {
+                self.listen();
             }
         }
     }
 
-    fn listen(&mut self) -> Result<(), Errno> {
-        let now = clock::boot();
-        match receive::<ToGuard>()? {
-            Some(ToGuard::Deadline { seq, deadline, term_before }) => {
+    /// What the clock says: TERM when it is time, and whether it is time for KILL.
+    fn decide(&mut self, now: Boot) -> bool {
+        if self.kill_at.is_none() {
+            if self.exit.is_some() {
+                // What the script left behind has no claim to a grace.
+                self.kill_at = Some(now);
+            } else if now >= self.term_at.min(self.deadline) {
+                self.cause = Some(Cause::Deadline);
+                if now < self.deadline {
+                    self.tree.terminate();
+                }
+                self.kill_at = Some(self.deadline);
+            }
+        }
+        self.kill_at.is_some_and(|at| now >= at.min(self.deadline))
+    }
+
+    fn listen(&mut self) {
+        match receive(LARGEST_ORDER) {
+            Heard::Message(ToGuard::Deadline { seq, deadline, term_before }) => {
                 // Never backwards: a late message of an earlier renewal must not shorten, nor a wrong one.
                 if deadline > self.deadline {
                     self.deadline = deadline;
@@ -177,35 +194,36 @@ impl Watch {
                 }
                 say(&FromGuard::Ack { seq });
             }
-            Some(ToGuard::Stop { grace }) => {
+            Heard::Message(ToGuard::Stop { grace }) => {
+                self.cause.get_or_insert(Cause::Stopped);
+                let at = clock::boot() + grace;
                 if self.kill_at.is_none() {
-                    self.cause.get_or_insert(Cause::Stopped);
                     self.tree.terminate();
-                    self.kill_at = Some(now + grace);
                 }
+                // A second stop can only hurry.
+                self.kill_at = Some(self.kill_at.map_or(at, |earlier| earlier.min(at)));
             }
-            Some(ToGuard::Kill) => {
+            Heard::Message(ToGuard::Kill) => {
                 self.cause.get_or_insert(Cause::Kill);
-                self.kill_at = Some(now);
+                self.kill_at = Some(clock::boot());
             }
-            Some(ToGuard::Dismissed) => {}
-            None => {
+            Heard::Message(ToGuard::Dismissed) => {}
+            Heard::NodeGone => {
                 // The node died, however it died: the script dies now, so that another node can start now.
                 self.node_is_gone = true;
-                self.kill_at = Some(now);
+                self.kill_at = Some(clock::boot());
             }
         }
-        Ok(())
     }
 
     /// Reaps whatever ended; true when no child is left, which is the proof.
     fn reap(&mut self) -> bool {
         loop {
             match self.tree.reap() {
-                tree::Reaped::First(exit) => self.exit = Some(exit),
-                tree::Reaped::Other => {}
-                tree::Reaped::NothingYet => return false,
-                tree::Reaped::NobodyLeft => return true,
+                Reaped::First(exit) => self.exit = Some(exit),
+                Reaped::Other => {}
+                Reaped::NothingYet => return false,
+                Reaped::NobodyLeft => return true,
             }
         }
     }
@@ -216,50 +234,56 @@ fn set(timer: &TimerFd, at: Boot) -> Result<(), Errno> {
     timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)
 }
 
-/// Receives one message; `None` at the end of the node.
-fn receive<T: serde::de::DeserializeOwned>() -> Result<Option<T>, Errno> {
-    let mut buffer = vec![0; LARGEST];
-    let length = loop {
+enum Heard<T> {
+    Message(T),
+    /// The end of the socket, or something on it that no node of this version says: either way nobody who could be
+    /// trusted with the script is there.
+    NodeGone,
+}
+
+/// Receives one message; waits for it.
+fn receive<T: serde::de::DeserializeOwned>(largest: usize) -> Heard<T> {
+    let mut buffer = vec![0; largest];
+    loop {
         match recv(std::io::stdin().as_raw_fd(), &mut buffer, MsgFlags::empty()) {
-            Ok(length) => break length,
+            Ok(length) => {
+                return serde_json::from_slice(&buffer[..length])
+                    .map_or(Heard::NodeGone, Heard::Message);
+            }
             Err(Errno::EINTR) => {}
-            Err(Errno::ECONNRESET) => return Ok(None),
-            Err(error) => return Err(error),
+            Err(_) => return Heard::NodeGone,
         }
-    };
-    if length == 0 {
-        return Ok(None);
     }
-    serde_json::from_slice(&buffer[..length]).map(Some).map_err(|_| Errno::EBADMSG)
 }
 
-/// Sends one message; false when the node is gone or does not read.
-fn say(message: &FromGuard) -> bool {
-    let Ok(bytes) = serde_json::to_vec(message) else { return false };
+/// Sends one message. A node that is gone or does not read is noticed by other means.
+fn say(message: &FromGuard) {
+    let Ok(bytes) = serde_json::to_vec(message) else { return };
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
-    send(std::io::stdin().as_raw_fd(), &bytes, flags).is_ok()
+    send(std::io::stdin().as_raw_fd(), &bytes, flags).ok();
 }
 
-fn explain(argv: &[String], dir: &std::path::Path, error: &std::io::Error) -> String {
-    let command = argv.first().map_or("", String::as_str);
-    if !dir.is_dir() {
+/// Why the script did not start, with the remedy.
+fn explain(plan: &Plan, error: &std::io::Error) -> String {
+    let command = plan.argv.first().map_or("", String::as_str);
+    let command = format!("{:?}", command.chars().take(200).collect::<String>());
+    let node = &plan.node;
+    if !plan.dir.is_dir() {
+        let dir: String = plan.dir.display().to_string().chars().take(200).collect();
+        return format!("the directory {dir} does not exist on {node}: make it, or change `dir`");
+    }
+    if error.raw_os_error() == Some(Errno::ETIME as i32) {
         return format!(
-            "the directory {} does not exist on this node: make it, or change `dir`",
-            dir.display()
+            "{command} was not started: the lease ran out before it could be; if this repeats, use a longer `lease_ttl`"
         );
     }
     match error.kind() {
         std::io::ErrorKind::NotFound => format!(
-            "the command {command:?} was not found on this node: install it, or write its whole path in `command`"
+            "the command {command} (or its interpreter) was not found on {node}: install it, or write its whole path in `command`"
         ),
-        std::io::ErrorKind::PermissionDenied => {
-            format!(
-                "{command:?} may not be executed: chmod +x it, or name its interpreter first in `command`"
-            )
-        }
-        _ => format!("{command:?} could not be started: {error}"),
+        std::io::ErrorKind::PermissionDenied => format!(
+            "{command} may not be executed on {node}: chmod +x it, or name its interpreter first in `command`"
+        ),
+        _ => format!("{command} could not be started on {node}: {error}"),
     }
 }
-
-/// The pid type of this room's siblings.
-pub(crate) type ProcessId = Pid;

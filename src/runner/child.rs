@@ -12,29 +12,30 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
-use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::output;
+use super::{output, sweep};
+use crate::clock;
 use crate::domain::job::{Exit, Progress};
 use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::Boot;
 pub use crate::guard::message::Cause;
-use crate::guard::message::{FromGuard, LARGEST, Plan, Start, ToGuard};
+use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
 use crate::store::journal::{NewLine, Stream};
 
 /// How many events may wait; beyond it lines are left out and counted.
 const EVENTS: usize = 1_024;
-/// Deadlines that a guard may leave without acknowledgement.
-const MISSED_ACKS: u64 = 3;
+/// Acknowledgements, one expected in each renewal period, that a guard may miss in a row. Counted in time and not in
+/// messages: several renewals in a burst, after the store was away, say nothing about the guard.
+const MISSED_ACKS: u32 = 3;
 /// How long the last output may take to arrive after the tree is gone (a pipe may have been passed to a stranger).
 const LAST_OUTPUT: Duration = Duration::from_millis(300);
 
@@ -145,17 +146,26 @@ impl Child {
         }
         send(ours.as_raw_fd(), &start, MsgFlags::MSG_NOSIGNAL)?;
         set_nonblocking(&ours)?;
-        let mut guard = Command::new(exe)
+        // A stream by type only: it is read and written message by message, through recv and send.
+        let socket = UnixStream::from_std(std::os::unix::net::UnixStream::from(ours))?;
+        let mut command = Command::new(exe);
+        command
             .arg0(format!("soloist guard of {}", spec.job))
             .arg(crate::guard::WORD)
             .env_clear()
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let guard_pid = guard.id().unwrap_or_default();
+            .stderr(Stdio::piped());
+        let mut guards = sweep::guards();
+        let mut guard = command.spawn()?;
+        let pid = guard.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("a process without a number was started"))?;
+        guards.push(pid);
+        drop(guards);
         let (orders, inbox) = mpsc::unbounded_channel();
         let (events_tx, events) = mpsc::channel(EVENTS);
+        // Room for the start is kept free: a flood of output must not make the guard's attendant wait.
+        let room = events_tx.clone().try_reserve_owned().ok();
         let readers =
             [
                 guard.stdout.take().map(|pipe| {
@@ -166,35 +176,44 @@ impl Child {
                 }),
             ];
         let line = Line {
-            // A stream by type only: it is read and written message by message, through recv and send.
-            socket: UnixStream::from_std(std::os::unix::net::UnixStream::from(ours))?,
+            socket,
+            guard: pid,
             run: spec.run,
+            timing: spec.timing,
             term_before,
+            deadline,
             sent: 0,
             acknowledged: 0,
+            unanswered_since: None,
+            room,
+            first: None,
         };
         tokio::spawn(async move {
-            let last = attend(line, inbox, &mut guard, guard_pid, &events_tx).await;
+            let last = attend(line, inbox).await;
             for reader in readers.into_iter().flatten() {
                 let stop = reader.abort_handle();
                 if timeout(LAST_OUTPUT, reader).await.is_err() {
                     stop.abort();
                 }
             }
-            let Some((last, line, mut inbox)) = last else { return };
-            // The receiver is gone only when the node is: then the guard does what is left.
-            drop(events_tx.send(last).await);
-            drop(events_tx);
-            while let Some(order) = inbox.recv().await {
-                if matches!(order, Order::Dismiss) {
-                    line.say(&ToGuard::Dismissed);
-                    break;
+            if let Some((last, line, mut inbox)) = last {
+                // The receiver is gone only when the node is: then the guard does what is left.
+                drop(events_tx.send(last).await);
+                drop(events_tx);
+                while let Some(order) = inbox.recv().await {
+                    if matches!(order, Order::Dismiss) {
+                        line.say(&ToGuard::Dismissed);
+                        break;
+                    }
                 }
+            } else {
+                drop(events_tx);
             }
-            drop(line);
+            // Only now may its number go to somebody else.
             drop(guard.wait().await);
+            sweep::forget(pid);
         });
-        Ok((Self { orders, guard_pid }, events))
+        Ok((Self { orders, guard_pid: pid.as_raw().unsigned_abs() }, events))
     }
 
     fn order(&self, order: Order) {
@@ -229,20 +248,27 @@ impl Child {
     }
 }
 
-/// Makes orphans of dead guards children of this process, so that they can be found and reaped.
+/// Makes orphans of dead guards children of this process, so that they can be found and reaped. Only for a process
+/// that starts nothing but guards: whatever else it starts later would be taken for such an orphan.
 pub fn become_subreaper() {
-    if let Err(error) = nix::sys::prctl::set_child_subreaper(true) {
-        tracing::warn!(%error, "cannot become a subreaper: leftovers of a killed guard are found by name only");
-    }
+    sweep::become_subreaper();
 }
 
-/// The socket to one guard.
+/// The socket to one guard, and what is known of the guard's health.
 struct Line {
     socket: UnixStream,
+    guard: Pid,
     run: RunId,
+    timing: Timing,
     term_before: Duration,
+    /// The newest one sent.
+    deadline: Boot,
     sent: u64,
     acknowledged: u64,
+    /// When the oldest deadline was sent that has no acknowledgement.
+    unanswered_since: Option<Boot>,
+    room: Option<mpsc::OwnedPermit<ChildEvent>>,
+    first: Option<Pid>,
 }
 
 impl Line {
@@ -255,9 +281,22 @@ impl Line {
         }
     }
 
+    fn extend(&mut self, deadline: Boot) {
+        self.sent += 1;
+        self.deadline = self.deadline.max(deadline);
+        self.unanswered_since.get_or_insert_with(clock::boot);
+        let (seq, term_before) = (self.sent, self.term_before);
+        self.say(&ToGuard::Deadline { seq, deadline, term_before });
+    }
+
+    fn acknowledge(&mut self, seq: u64) {
+        self.acknowledged = self.acknowledged.max(seq);
+        self.unanswered_since = (self.acknowledged < self.sent).then(clock::boot);
+    }
+
     /// The next message; `None` when the guard is gone.
     async fn hear(&self) -> Option<FromGuard> {
-        let mut buffer = vec![0; 4_096];
+        let mut buffer = [0; LARGEST_ORDER];
         loop {
             self.socket.readable().await.ok()?;
             let fd = self.socket.as_raw_fd();
@@ -273,29 +312,37 @@ impl Line {
         }
     }
 
-    fn is_silent(&self) -> bool {
-        self.sent.saturating_sub(self.acknowledged) >= MISSED_ACKS
+    /// What is wrong with a guard that should have answered, or should have ended everything, by now.
+    fn trouble(&self) -> Option<&'static str> {
+        let now = clock::boot();
+        let patience = self.timing.renew_every * MISSED_ACKS;
+        if self.unanswered_since.is_some_and(|since| now.since(since) >= patience) {
+            return Some("it does not answer");
+        }
+        // Also when nothing is renewed: a guard that is frozen while the store is away must not outlive the lease.
+        (now.since(self.deadline) >= self.timing.kill_time / 2)
+            .then_some("it let the deadline pass")
     }
 }
 
 type Orders = mpsc::UnboundedReceiver<Order>;
 
 /// Attends to a guard until the tree is proved gone; `None` when this node's side was dropped first.
-async fn attend(
-    mut line: Line,
-    mut orders: Orders,
-    guard: &mut tokio::process::Child,
-    guard_pid: u32,
-    events: &mpsc::Sender<ChildEvent>,
-) -> Option<(ChildEvent, Line, Orders)> {
-    loop {
+async fn attend(mut line: Line, mut orders: Orders) -> Option<(ChildEvent, Line, Orders)> {
+    let mut look = interval((line.timing.kill_time / 4).max(Duration::from_millis(10)));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let trouble = loop {
         tokio::select! {
+            // What the guard has said counts before what it has not: this process may have been paused.
             biased;
             heard = line.hear() => match heard {
                 Some(FromGuard::Started { pid }) => {
-                    drop(events.send(ChildEvent::Started { pid }).await);
+                    line.first = i32::try_from(pid).ok().map(Pid::from_raw);
+                    if let Some(room) = line.room.take() {
+                        room.send(ChildEvent::Started { pid });
+                    }
                 }
-                Some(FromGuard::Ack { seq }) => line.acknowledged = line.acknowledged.max(seq),
+                Some(FromGuard::Ack { seq }) => line.acknowledge(seq),
                 Some(FromGuard::Failed { error }) => {
                     return Some((ChildEvent::Failed { error }, line, orders));
                 }
@@ -303,73 +350,26 @@ async fn attend(
                     let last = ChildEvent::Gone { exit, processes_killed, cause };
                     return Some((last, line, orders));
                 }
-                None => break,
+                None => break "it is dead",
             },
             order = orders.recv() => match order {
-                Some(Order::Extend(deadline)) => {
-                    if line.is_silent() {
-                        tracing::error!(run = %line.run, guard_pid, "the guard does not answer: killing it and its tree");
-                        break;
-                    }
-                    line.sent += 1;
-                    let (seq, term_before) = (line.sent, line.term_before);
-                    line.say(&ToGuard::Deadline { seq, deadline, term_before });
-                }
+                Some(Order::Extend(deadline)) => line.extend(deadline),
                 Some(Order::Stop(grace)) => line.say(&ToGuard::Stop { grace }),
                 Some(Order::Kill) => line.say(&ToGuard::Kill),
                 Some(Order::Dismiss) => {}
                 None => return None,
             },
+            _ = look.tick() => if let Some(trouble) = line.trouble() {
+                break trouble;
+            }
         }
-    }
-    let run = line.run.clone();
-    let killed = tokio::task::spawn_blocking(move || sweep(guard_pid, &run)).await.ok()?;
-    drop(guard.wait().await);
-    tracing::error!(run = %line.run, guard_pid, killed, "the guard is lost; its tree was killed by the node");
+    };
+    let (guard, run, first) = (line.guard, line.run.clone(), line.first);
+    tracing::error!(%run, %guard, "the guard is lost ({trouble}): this node kills it and its tree");
+    let sweep = tokio::task::spawn_blocking(move || sweep::sweep(guard, &run, first));
+    let processes_killed = sweep.await.ok()?;
     let exit = Exit { code: None, signal: Some(Signal::SIGKILL as i32) };
-    let last = ChildEvent::Gone { exit, processes_killed: killed, cause: Cause::GuardLost };
-    Some((last, line, orders))
-}
-
-/// Kills a lost guard and everything that carries the run's mark, until two scans in a row find nobody.
-fn sweep(guard_pid: u32, run: &RunId) -> u32 {
-    if let Ok(pid) = i32::try_from(guard_pid)
-        && pid > 1
-    {
-        // It may be gone already.
-        kill(Pid::from_raw(pid), Signal::SIGKILL).ok();
-    }
-    let mark = format!("SOLOIST_RUN={run}");
-    let (mut killed, mut clean) = (std::collections::HashSet::new(), 0);
-    while clean < 2 {
-        let found = marked(mark.as_bytes());
-        clean = if found.is_empty() { clean + 1 } else { 0 };
-        for pid in found {
-            kill(pid, Signal::SIGKILL).ok();
-            // Orphans of the guard are this node's children; others are somebody else's to reap.
-            waitpid(pid, Some(WaitPidFlag::WNOHANG)).ok();
-            killed.insert(pid);
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    for pid in &killed {
-        waitpid(*pid, Some(WaitPidFlag::WNOHANG)).ok();
-    }
-    u32::try_from(killed.len()).unwrap_or(u32::MAX)
-}
-
-/// Living processes whose environment holds `mark` (a zombie's is empty).
-fn marked(mark: &[u8]) -> Vec<Pid> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| {
-            std::fs::read(format!("/proc/{pid}/environ"))
-                .is_ok_and(|environ| environ.split(|&b| b == 0).any(|entry| entry == mark))
-        })
-        .map(Pid::from_raw)
-        .collect()
+    Some((ChildEvent::Gone { exit, processes_killed, cause: Cause::GuardLost }, line, orders))
 }
 
 fn set_nonblocking(socket: &OwnedFd) -> Result<(), Errno> {

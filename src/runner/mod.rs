@@ -1,7 +1,8 @@
 //! The runner: carries out what the domain decides.
 //!
 //! `keeper` renews leases in batches, `supervisor` turns facts into steps and steps into acts, `run` is one held run
-//! with its output, `child` is the node's end of a guard, `beat` reports that this node lives, `once` is `soloist run`.
+//! with its output, `child` is the node's end of a guard, `sweep` what it does when a guard is lost, `beat` reports
+//! that this node lives, `once` is `soloist run`.
 //! The runner hears about people's wishes only through the feed; it never meets the web.
 
 pub mod beat;
@@ -11,3 +12,4 @@ pub mod once;
 mod output;
 pub mod run;
 pub mod supervisor;
+mod sweep;

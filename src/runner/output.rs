@@ -20,7 +20,8 @@ pub(super) async fn read(
     stream: Stream,
     events: mpsc::Sender<ChildEvent>,
 ) {
-    let mut lines = Lines { stream, events, line: Vec::new(), cut: false, left_out: 0 };
+    let mut lines =
+        Lines { stream, events, line: Vec::new(), cut: false, left_out: 0, progress: None };
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
         for piece in buffer[..length].split_inclusive(|&b| b == b'\n') {
@@ -45,6 +46,8 @@ struct Lines {
     line: Vec<u8>,
     cut: bool,
     left_out: u64,
+    /// The newest that found no room; an older one is worth nothing.
+    progress: Option<Progress>,
 }
 
 impl Lines {
@@ -80,8 +83,23 @@ impl Lines {
                 self.left_out = 0;
             }
         }
-        if let Err(TrySendError::Full(ChildEvent::Line(_))) = self.events.try_send(event) {
-            self.left_out += 1;
+        if let Some(progress) = self.progress.take()
+            && !matches!(event, ChildEvent::Progress(_))
+        {
+            self.offer(ChildEvent::Progress(progress));
+        }
+        self.offer(event);
+    }
+
+    /// Never waits: the script must not be stopped by somebody who reads slowly.
+    fn offer(&mut self, event: ChildEvent) {
+        match self.events.try_send(event) {
+            Err(TrySendError::Full(ChildEvent::Progress(progress))) => {
+                self.progress = Some(progress);
+            }
+            Err(TrySendError::Full(_)) => self.left_out += 1,
+            // Nobody listens only when the node is gone.
+            Ok(()) | Err(TrySendError::Closed(_)) => {}
         }
     }
 
@@ -93,10 +111,12 @@ impl Lines {
         ChildEvent::Line(NewLine { stream: Stream::Soloist, text })
     }
 
-    async fn confess(self) {
-        if self.left_out > 0 {
+    async fn confess(mut self) {
+        let remark = (self.left_out > 0).then(|| self.remark());
+        let progress = self.progress.take().map(ChildEvent::Progress);
+        for event in [progress, remark].into_iter().flatten() {
             // Nobody listens only when the node is gone.
-            drop(self.events.send(self.remark()).await);
+            drop(self.events.send(event).await);
         }
     }
 }

@@ -16,8 +16,8 @@ struct Bench {
 
 impl Bench {
     fn new(text: &str) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("soloist.toml"), text).unwrap();
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("soloist.toml"), text).expect("a file");
         let env = HashMap::from([("PATH", "/usr/bin:/bin".to_owned())]);
         Self { dir, env, overrides: Overrides::default() }
     }

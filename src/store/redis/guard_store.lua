@@ -5,11 +5,12 @@
 -- ARGV[3] remembered longest ttl that this client remembers, milliseconds
 -- ARGV[4] ttl        longest ttl asked for now, milliseconds; 0 when none
 -- ARGV[5] suspect    1 when this client saw the store's clock jump, else 0
--- Returns nothing by itself; leaves `now`, `quarantine` (milliseconds left) and `guard` (the reply's first
+-- Returns a READONLY error on a replica, else nothing by itself; leaves `now`, `quarantine` (milliseconds left) and `guard` (the reply's first
 -- element: id, now, quarantine, longest ttl) for the script that follows.
 -- Why: FLUSHALL, a restart without persistence, a promoted replica and a clock jump each make a plain lock
 -- grant twice. When the record is gone or another's, the server's run id changed, or a client saw the clock
 -- jump, nothing is granted for the longest ttl that may be out there, while living holders re-assert theirs.
+-- A replica is refused even where it could answer: what it says may be old.
 -- `longest` and `before` are two buckets that turn slower than any lease lasts, so one long lease of last
 -- week does not lengthen the quarantine of today.
 local now, quarantine, guard
@@ -18,7 +19,11 @@ do
   now = time[1] * 1000 + math.floor(time[2] / 1000)
   local known, fresh, remembered = ARGV[1], ARGV[2], tonumber(ARGV[3])
   local ttl, suspect = tonumber(ARGV[4]), ARGV[5] == '1'
-  local server = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
+  local info = redis.call('INFO', 'server', 'replication')
+  if string.find(info, 'role:slave', 1, true) then
+    return redis.error_reply('READONLY this server is a replica')
+  end
+  local server = string.match(info, 'run_id:(%w+)') or ''
   local held = redis.call('HMGET', KEYS[1],
     'id', 'run_id', 'since', 'until', 'longest', 'before', 'turned')
   local id, since, till = held[1], tonumber(held[3]) or 0, tonumber(held[4]) or 0
@@ -42,6 +47,10 @@ do
     since, till, dirty = now, now + reach, true
   end
   id = id or fresh
+  if since > 0 then
+    -- Whoever noticed may never have heard of a lease as long as the one asked for now.
+    till = math.max(till, since + ttl)
+  end
   till = math.min(till, now + reach)
   if dirty then
     redis.call('HSET', KEYS[1], 'id', id, 'run_id', server, 'since', string.format('%.0f', since),

@@ -44,7 +44,10 @@ impl Jobs for RedisStore {
         let keys = self.keys();
         let mut call = scripts::SWITCH_PARTICIPATION.prepare_invoke();
         call.key(keys.state(job)).key(keys.participants(job)).key(keys.events(job));
-        call.arg(job.as_str()).arg(user.as_str()).arg(u8::from(on)).arg(reason.unwrap_or_default());
+        call.arg(job.as_str()).arg(user.as_str()).arg(u8::from(on));
+        if let Some(reason) = reason {
+            call.arg(reason);
+        }
         let changed: u8 = self.shared.rest.script(&call, Repeat::Never).await?;
         Ok(changed > 0)
     }

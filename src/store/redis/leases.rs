@@ -8,6 +8,7 @@ use futures_util::future::try_join_all;
 use super::link::Repeat;
 use super::record::parsed;
 use super::{BATCH, RedisStore, millis, scripts};
+use crate::clock;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, Owner};
 use crate::domain::time::StoreTime;
@@ -19,6 +20,10 @@ impl Leases for RedisStore {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
         let keys = self.keys();
         let lease = keys.lease(&ask.job);
+        if !self.memory().read_recently(clock::boot()) {
+            // So that a jump is known before a token is minted, which would cost a living holder its lease.
+            self.observe_batch(&[]).await?;
+        }
         let answer = self
             .guarded(
                 &self.shared.leases,

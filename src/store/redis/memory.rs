@@ -11,6 +11,9 @@ use crate::domain::time::{Boot, StoreTime};
 /// Two readings of the clocks may differ by this much before it is called a jump, plus 1 % of what lies between.
 const SLACK_MS: i64 = 250;
 
+/// An older reading does not tell whether the clock jumped just now.
+const RECENT: Duration = Duration::from_millis(20);
+
 /// One process's memory.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -31,6 +34,11 @@ struct Reading {
 }
 
 impl Memory {
+    /// Whether the store's clock was read a moment before `now`.
+    pub(super) fn read_recently(&self, now: Boot) -> bool {
+        self.last.is_some_and(|last| now.since(last.sent) < RECENT)
+    }
+
     /// Notes that a call sent at `sent` and answered at `received` read `store`; returns whether the store's
     /// clock jumped since the reading before.
     pub(super) fn read_clock(&mut self, store: StoreTime, sent: Boot, received: Boot) -> bool {

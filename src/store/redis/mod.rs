@@ -2,7 +2,7 @@
 //!
 //! One Lua script per transition (`verb_noun.lua`), so that a change, its version and its event are one step.
 //! One server only: Cluster is refused until it works. It never retries what must not happen twice, and it keeps
-//! no state of its own but what it needs to notice that the store forgot ([`memory`]).
+//! no state of its own but what it needs to notice that the store forgot (`memory.rs`).
 //!
 //! # Keys
 //!

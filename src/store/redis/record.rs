@@ -172,7 +172,7 @@ fn last_switch(state: &Fields) -> Result<Option<LastSwitch>> {
         user,
         on: state.need::<u8>("switch_on")? == 1,
         at: state.time("switch_at")?,
-        reason: state.map.get("switch_reason").filter(|reason| !reason.is_empty()).cloned(),
+        reason: state.map.get("switch_reason").cloned(),
     }))
 }
 

@@ -1,1 +1,8 @@
-//! What tests start and stop: real servers on free ports, real nodes.
+//! What tests start and stop: real servers on free ports, real nodes, real browsers.
+
+pub mod api;
+pub mod browser;
+pub mod node;
+pub mod redis;
+pub mod wait;
+pub mod witness;

@@ -1,0 +1,321 @@
+//! One conformance suite: every law is run against every store, by one macro.
+//!
+//! A law is an `async fn(fresh: Fresh)`. It speaks only the traits of `soloist::store`, so it cannot know which
+//! backend it judges. A law that is not listed in [`laws!`] is dead code, and the build says so.
+//! What only one backend can do (files, migrations, Lua, reconnecting) is tested beside that backend.
+
+mod accounts;
+mod conditions;
+mod credentials;
+mod endings;
+mod events;
+mod jobs;
+mod journal;
+mod leases;
+mod nodes;
+mod renewals;
+
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use soloist::domain::job::{Exit, JobRecord, RunEnd};
+use soloist::domain::lease::Token;
+use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use soloist::store::jobs::Jobs;
+use soloist::store::journal::{Ended, Started, Then};
+use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
+use soloist::store::{Options, Store};
+
+/// Generates the module `$store`, with one test for every law, each on the fresh store that `$fresh` makes.
+macro_rules! laws {
+    ($store:ident, $fresh:expr) => {
+        mod $store {
+            laws!(@room leases, $fresh;
+                the_token_only_grows
+                the_token_exceeds_the_highest_one_seen_even_in_a_store_that_forgot
+                the_same_owner_gets_the_same_token_again
+                another_owner_is_told_who_holds_it_and_for_how_long
+                a_released_lease_is_taken_at_once
+                a_release_by_another_owner_changes_nothing
+                a_release_of_nothing_is_harmless
+                an_expired_lease_is_taken_and_its_run_closed_as_lost
+                an_expired_lease_without_a_run_is_taken_without_ado
+                of_twenty_concurrent_owners_one_is_granted
+                leases_of_different_jobs_are_independent
+                observing_tells_version_and_time_left_in_order
+            );
+            laws!(@room conditions, $fresh;
+                only_a_wanted_job_is_granted_to_who_asks_for_a_wanted_one
+                a_held_job_is_not_wanted
+                a_job_that_has_given_up_is_not_wanted
+                a_job_that_is_not_due_says_how_long
+                a_move_reserves_the_job_for_its_goal
+                a_move_without_a_goal_reserves_the_job_for_anyone_but_the_holder
+                a_move_ends_when_another_node_has_the_job
+                without_a_condition_only_the_lease_counts
+                taking_the_lease_clears_the_next_run
+                switched_off_while_twenty_ask_is_never_granted_afterwards
+            );
+            laws!(@room renewals, $fresh;
+                a_renewal_extends_the_lease
+                a_renewal_by_another_owner_is_lost_and_revives_nothing
+                a_renewal_after_the_release_is_lost
+                a_renewal_under_an_older_token_is_lost
+                a_lease_the_store_forgot_is_asserted_again_by_its_holder
+                two_hundred_and_fifty_renewals_are_answered_in_order
+                no_renewals_are_answered_by_nothing
+                a_renewal_publishes_nothing
+            );
+            laws!(@room jobs, $fresh;
+                an_untouched_job_has_version_zero
+                a_snapshot_keeps_the_order_and_the_epoch
+                switching_tells_whether_anything_changed
+                participants_come_oldest_first
+                switching_on_again_forgives
+                a_resume_forgives
+                a_hold_is_kept_with_its_reason_until_the_resume
+                a_move_names_the_present_holder_and_lapses
+                every_change_grows_the_version
+            );
+            laws!(@room journal, $fresh;
+                a_start_is_shown
+                stopping_is_shown_with_the_instant_of_the_kill
+                lines_are_numbered_across_runs
+                only_the_newest_two_thousand_lines_are_kept
+                the_log_is_read_from_either_end
+                progress_and_the_newest_line_are_shown
+                hostile_texts_come_back_as_they_went_in
+                a_stale_run_can_write_nothing
+                acts_are_numbered_and_paged_newest_first
+                acts_can_be_read_by_target
+            );
+            laws!(@room endings, $fresh;
+                an_end_releases_the_lease_and_is_shown
+                what_follows_an_end_is_kept
+                done_switches_everybody_off
+                an_end_recorded_twice_is_harmless
+                an_end_without_a_start_is_recorded
+                an_end_after_the_lease_ran_out_unclaimed_is_recorded
+                a_start_reported_after_its_end_revives_nothing
+                runs_are_paged_newest_first_with_the_present_one
+            );
+            laws!(@room nodes, $fresh;
+                a_node_is_known_by_its_report
+                a_second_process_of_the_same_name_is_told_so
+                a_name_is_free_after_leaving_and_after_silence
+                a_drained_node_hears_it_and_stays_drained
+                an_unknown_node_cannot_be_drained
+                only_news_about_nodes_are_published
+            );
+            laws!(@room accounts, $fresh;
+                an_account_is_kept_as_given
+                a_name_is_taken_once
+                of_many_first_accounts_one_is_made
+                an_account_is_updated_and_keeps_its_birthday
+                a_removed_account_takes_its_sessions_and_tokens_along
+                an_unknown_account_is_not_found
+            );
+            laws!(@room credentials, $fresh;
+                a_session_ends_at_its_absolute_end
+                an_idle_session_ends_and_a_used_one_does_not
+                sessions_are_closed_one_by_one_or_all_of_a_user
+                a_token_is_read_listed_and_revoked
+                an_expired_token_is_gone
+                a_link_is_taken_once
+                an_expired_link_is_gone
+                failures_are_counted_within_the_window
+            );
+            laws!(@room events, $fresh;
+                the_first_thing_heard_is_the_confirmation
+                every_change_is_published_with_its_version_and_kind
+                a_lost_run_is_published_before_the_new_lease
+                another_connection_hears_every_change
+                every_subscriber_hears
+                a_slow_reader_is_told_to_take_a_snapshot
+                a_refused_write_publishes_nothing
+            );
+        }
+    };
+    (@room $room:ident, $fresh:expr; $($law:ident)*) => {
+        mod $room {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $law() {
+                    super::super::$room::$law($fresh).await;
+                }
+            )*
+        }
+    };
+}
+
+laws!(sqlite, crate::conformance::fresh_sqlite());
+laws!(redis, crate::conformance::fresh_redis());
+
+/// A store of its own for one test, gone with it.
+pub(crate) struct Fresh {
+    url: String,
+    options: Options,
+    _guard: Box<dyn Any + Send>,
+}
+
+impl Fresh {
+    /// `guard` keeps whatever the store lives in (a directory, a server) until the test ends.
+    pub(crate) fn new(guard: impl Any + Send, url: String, options: Options) -> Self {
+        Self { url, options, _guard: Box::new(guard) }
+    }
+
+    /// One more connection to the same store.
+    pub(crate) async fn connect(&self) -> Store {
+        Store::connect(&self.url, &self.options).await.expect("the fresh store opens")
+    }
+}
+
+/// A file in a directory of its own. The time-out is generous because laws are not about speed.
+fn fresh_sqlite() -> Fresh {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
+    Fresh::new(dir, url, patient())
+}
+
+/// A server of its own.
+fn fresh_redis() -> Fresh {
+    let server = crate::support::redis::RedisServer::start(&[]);
+    let url = server.url();
+    Fresh::new(server, url, patient())
+}
+
+/// Options for tests: a machine that is busy with other tests is not an unreachable store.
+pub(crate) fn patient() -> Options {
+    Options { timeout: Duration::from_secs(20), ..Options::default() }
+}
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(60);
+/// Runs out during a test.
+const SHORT: Duration = Duration::from_millis(120);
+
+fn job(name: &str) -> JobName {
+    JobName::new(name).expect("a good name")
+}
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).expect("a good name")
+}
+
+fn user(name: &str) -> UserName {
+    UserName::new(name).expect("a good name")
+}
+
+/// A different text each time; sorts by age, as run ids do.
+fn unique(what: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{what}-{:08}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A request without condition for a long lease, by a new owner.
+fn ask(name: &str, on: &str) -> Acquire {
+    Acquire {
+        job: job(name),
+        owner: Owner(unique("owner")),
+        node: node(on),
+        ttl: LONG,
+        condition: Condition::None,
+        seen: Token(0),
+    }
+}
+
+/// The same, on condition that the job is wanted.
+fn ask_wanted(name: &str, on: &str) -> Acquire {
+    Acquire { condition: Condition::Wanted, ..ask(name, on) }
+}
+
+async fn acquire(store: &Store, ask: &Acquire) -> Acquired {
+    store.acquire(ask).await.expect("the store answers")
+}
+
+/// Acquires what must be free.
+async fn granted(store: &Store, ask: &Acquire) -> Token {
+    match acquire(store, ask).await {
+        Acquired::Granted { token, .. } => token,
+        other => panic!("{} was not granted: {other:?}", ask.job),
+    }
+}
+
+/// Asks until it is granted; for leases that are about to run out.
+async fn granted_in_time(store: &Store, ask: &Acquire) -> Token {
+    eventually("the lease is granted", async || match acquire(store, ask).await {
+        Acquired::Granted { token, .. } => Some(token),
+        _ => None,
+    })
+    .await
+}
+
+/// Polls until `probe` finds something; fails with `what` after half a minute.
+async fn eventually<T>(what: &str, probe: impl AsyncFn() -> Option<T>) -> T {
+    let found = async {
+        loop {
+            if let Some(found) = probe().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), found)
+        .await
+        .unwrap_or_else(|_| panic!("never happened: {what}"))
+}
+
+/// Returns when the store's clock has moved on by `span`.
+async fn pass(store: &Store, span: Duration) {
+    let begun = store.snapshot(&[]).await.expect("a snapshot").at;
+    eventually("the store's clock moves on", async || {
+        let now = store.snapshot(&[]).await.expect("a snapshot").at;
+        (now.since(begun) > span).then_some(())
+    })
+    .await;
+}
+
+async fn record(store: &Store, name: &str) -> JobRecord {
+    let mut jobs = store.snapshot(&[job(name)]).await.expect("a snapshot").jobs;
+    assert_eq!(jobs.len(), 1);
+    jobs.remove(0)
+}
+
+async fn version(store: &Store, name: &str) -> u64 {
+    record(store, name).await.version
+}
+
+async fn switch(store: &Store, name: &str, who: &str, on: bool) -> bool {
+    store.participate(&job(name), &user(who), on, None).await.expect("switched")
+}
+
+fn started(ask: &Acquire, token: Token) -> Started {
+    Started {
+        job: ask.job.clone(),
+        token,
+        run: RunId(unique("run")),
+        node: ask.node.clone(),
+        pid: 4711,
+    }
+}
+
+/// A good end of the run `run`, followed by `then`.
+fn ended(ask: &Acquire, token: Token, run: &RunId, then: Then) -> Ended {
+    let (code, end) = match then {
+        Then::Nothing => (None, RunEnd::Stopped),
+        Then::Repeat(_) | Then::Done => (Some(0), RunEnd::Exited),
+        Then::Retry { .. } | Then::GiveUp { .. } => (Some(1), RunEnd::Crashed),
+    };
+    let signal = if code.is_none() { Some(15) } else { None };
+    Ended {
+        job: ask.job.clone(),
+        owner: ask.owner.clone(),
+        token,
+        run: run.clone(),
+        exit: Exit { code, signal },
+        end,
+        processes_killed: 0,
+        then,
+    }
+}

@@ -1,0 +1,401 @@
+//! What only Redis can get wrong: it forgets, restarts, hangs, turns read-only, and cuts connections.
+
+mod forgetting;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use soloist::clock;
+use soloist::domain::event::EventKind;
+use soloist::domain::job::{Exit, RunEnd};
+use soloist::domain::lease::Token;
+use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use soloist::store::events::{Events, StoreEvent};
+use soloist::store::jobs::Jobs;
+use soloist::store::journal::{Ended, Journal, NewLine, Output, Started, Stream, Then};
+use soloist::store::leases::{Acquire, Acquired, Condition, Leases, Renewal, Renewed};
+use soloist::store::{Options, Store, StoreError};
+
+use crate::support::redis::RedisServer;
+
+const TTL: Duration = Duration::from_millis(1_500);
+
+fn job() -> JobName {
+    JobName::new("outbound").expect("a good name")
+}
+
+fn li() -> UserName {
+    UserName::new("li").expect("a good name")
+}
+
+async fn connect(server: &RedisServer) -> Store {
+    Store::connect(&server.url(), &Options::default()).await.expect("it connects")
+}
+
+fn ask(node: &str, ttl: Duration) -> Acquire {
+    Acquire {
+        job: job(),
+        owner: Owner(format!("owner-of-{node}")),
+        node: NodeName::new(node).expect("a good name"),
+        ttl,
+        condition: Condition::None,
+        seen: Token(0),
+    }
+}
+
+async fn granted(store: &Store, ask: &Acquire) -> Token {
+    match store.acquire(ask).await.expect("an answer") {
+        Acquired::Granted { token, .. } => token,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn renewal(ask: &Acquire, token: Token) -> Renewal {
+    Renewal {
+        job: ask.job.clone(),
+        owner: ask.owner.clone(),
+        node: ask.node.clone(),
+        token,
+        ttl: ask.ttl,
+    }
+}
+
+/// Asks until the lease is granted; returns the token and how long that took.
+async fn granted_in_the_end(store: &Store, ask: &Acquire) -> (Token, Duration) {
+    let begun = clock::boot();
+    loop {
+        match store.acquire(ask).await {
+            Ok(Acquired::Granted { token, .. }) => return (token, clock::boot().since(begun)),
+            answer => {
+                let waited = clock::boot().since(begun);
+                assert!(waited < Duration::from_secs(15), "still {answer:?}");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}
+
+/// Repeats `call` until it succeeds.
+async fn in_the_end<T, F: Future<Output = Result<T, StoreError>>>(
+    mut call: impl FnMut() -> F,
+) -> T {
+    let begun = clock::boot();
+    loop {
+        match call().await {
+            Ok(value) => return value,
+            Err(error) => {
+                assert!(clock::boot().since(begun) < Duration::from_secs(10), "still {error}");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}
+
+async fn renew_one(store: &Store, renewal: &Renewal) -> Renewed {
+    let answers = in_the_end(|| store.renew(std::slice::from_ref(renewal))).await;
+    assert_eq!(answers.len(), 1);
+    answers[0]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_killed_under_load_leave_no_old_picture() {
+    let server = RedisServer::start(&[]);
+    let (writer, reader) = (connect(&server).await, connect(&server).await);
+    let mut events = reader.subscribe().await.expect("subscribed");
+    assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
+    let load = tokio::spawn(async move {
+        let mut failed = 0;
+        for i in 0..3_000_u32 {
+            if writer.participate(&job(), &li(), i % 2 == 0, None).await.is_err() {
+                failed += 1;
+            }
+        }
+        let (job, li) = (job(), li());
+        in_the_end(|| writer.hold(&job, &li, "the end")).await;
+        failed
+    });
+    let mut interruptions = 0;
+    for _ in 0..5 {
+        server.run::<u64>(&["CLIENT", "KILL", "TYPE", "normal"]);
+        server.run::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        // Every interruption is told, and ends with a new subscription.
+        while events.recv().await.expect("it lives") != StoreEvent::Interrupted {}
+        interruptions += 1;
+        let again =
+            async { while events.recv().await.expect("it lives") != StoreEvent::Subscribed {} };
+        tokio::time::timeout(Duration::from_secs(5), again).await.expect("subscribed again");
+    }
+    let failed = load.await.expect("the load ends");
+    assert_eq!(interruptions, 5);
+    assert!(failed <= 20, "{failed} of 3,000 calls failed");
+    let newest = reader.snapshot(&[job()]).await.expect("calls recover").jobs.remove(0);
+    assert!(newest.hold.is_some());
+    // Nothing newer is published than what was read.
+    while let Ok(event) = events.try_recv() {
+        if let StoreEvent::Job(event) = event {
+            assert!(event.version <= newest.version);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_server_is_unavailable_and_used_again_once_it_is_a_master() {
+    let server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    let asked = ask("node-a", TTL);
+    let token = granted(&store, &asked).await;
+    server.run::<()>(&["REPLICAOF", "127.0.0.1", "1"]);
+    for answer in [
+        store.acquire(&ask("node-b", TTL)).await.map(drop),
+        store.renew(&[renewal(&asked, token)]).await.map(drop),
+        store.observe(&[job()]).await.map(drop),
+        store.snapshot(&[job()]).await.map(drop),
+        store.participate(&job(), &li(), true, None).await.map(drop),
+    ] {
+        let Err(StoreError::Unavailable(why)) = answer else { panic!("{answer:?}") };
+        assert!(why.contains("read-only") && why.contains(&server.port().to_string()), "{why}");
+    }
+    let refused = Store::connect(&server.url(), &Options::default()).await.err();
+    assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
+    server.run::<()>(&["REPLICAOF", "NO", "ONE"]);
+    assert!(matches!(renew_one(&store, &renewal(&asked, token)).await, Renewed::Kept { .. }));
+    let (job, li) = (job(), li());
+    assert!(in_the_end(|| store.participate(&job, &li, true, None)).await);
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_does_not_hang_its_callers_and_is_used_again() {
+    let server = RedisServer::start(&[]);
+    let options = Options { timeout: Duration::from_millis(300), ..Options::default() };
+    let store = Store::connect(&server.url(), &options).await.unwrap();
+    let mut events = store.subscribe().await.unwrap();
+    assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
+    server.pause();
+    for _ in 0..3 {
+        let begun = clock::boot();
+        let answer = store.observe(&[job()]).await;
+        assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+        assert!(clock::boot().since(begun) < Duration::from_secs(1));
+    }
+    let unconnected = Store::connect(&server.url(), &options).await.err();
+    assert!(matches!(unconnected, Some(StoreError::Unavailable(_))), "{unconnected:?}");
+    // The silence of the subscription is noticed too, by its pings.
+    let noticed = tokio::time::timeout(Duration::from_secs(5), events.recv()).await;
+    assert_eq!(noticed, Ok(Some(StoreEvent::Interrupted)));
+    server.resume();
+    in_the_end(|| store.snapshot(&[])).await;
+    let again = tokio::time::timeout(Duration::from_secs(5), events.recv()).await;
+    assert_eq!(again, Ok(Some(StoreEvent::Subscribed)));
+}
+
+#[tokio::test]
+async fn a_caller_that_gives_up_sooner_than_the_store_does_not_keep_a_dead_connection() {
+    let server = RedisServer::start(&[]);
+    let options = Options { timeout: Duration::from_secs(30), ..Options::default() };
+    let store = Store::connect(&server.url(), &options).await.unwrap();
+    server.pause();
+    let patience = Duration::from_millis(100);
+    assert!(tokio::time::timeout(patience, store.observe(&[job()])).await.is_err());
+    server.resume();
+    let begun = clock::boot();
+    store.observe(&[job()]).await.expect("on a new connection");
+    assert!(clock::boot().since(begun) < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn large_tokens_keep_every_digit() {
+    let server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    let mut asked = ask("node-a", TTL);
+    asked.seen = Token(9_007_199_254_740_001);
+    let token = granted(&store, &asked).await;
+    assert_eq!(token, Token(9_007_199_254_740_002));
+    assert_eq!(granted(&store, &asked).await, token, "the same owner gets the same token");
+    assert!(matches!(renew_one(&store, &renewal(&asked, token)).await, Renewed::Kept { .. }));
+    let (run, node) = (RunId("01J0".into()), asked.node.clone());
+    let started = Started { job: job(), token, run: run.clone(), node: node.clone(), pid: 7 };
+    store.record_started(&started).await.unwrap();
+    let record = store.snapshot(&[job()]).await.unwrap().jobs.remove(0);
+    assert_eq!(record.token, token);
+    assert_eq!(record.lease.map(|lease| lease.token), Some(token));
+    assert_eq!(record.run.map(|run| run.token), Some(token));
+    let ended = Ended {
+        job: job(),
+        owner: asked.owner.clone(),
+        token,
+        run,
+        exit: Exit { code: Some(0), signal: None },
+        end: RunEnd::Exited,
+        processes_killed: 0,
+        then: Then::Nothing,
+    };
+    store.record_ended(&ended).await.unwrap();
+    assert_eq!(store.runs(&job(), None, 10).await.unwrap()[0].token, token);
+    let stale = Started { token: Token(token.0 - 1), run: RunId("01J1".into()), pid: 8, ..started };
+    let Err(StoreError::Stale { sent, current }) = store.record_started(&stale).await else {
+        panic!("a stale token is refused")
+    };
+    assert_eq!((sent, current), (Token(token.0 - 1), token));
+}
+
+#[tokio::test]
+async fn a_server_that_may_evict_leases_is_refused_with_the_command_that_helps() {
+    let server = RedisServer::start(&["--maxmemory-policy", "allkeys-lru"]);
+    let Some(StoreError::Unsupported(why)) =
+        Store::connect(&server.url(), &Options::default()).await.err()
+    else {
+        panic!("refused")
+    };
+    assert!(why.contains("CONFIG SET maxmemory-policy noeviction"), "{why}");
+    server.run::<()>(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    connect(&server).await;
+}
+
+#[tokio::test]
+async fn a_cluster_a_newer_schema_and_a_closed_port_are_refused_in_words() {
+    let mut server = RedisServer::start(&["--cluster-enabled", "yes"]);
+    let refused = Store::connect(&server.url(), &Options::default()).await.err();
+    assert!(
+        matches!(&refused, Some(StoreError::Unsupported(why)) if why.contains("cluster")),
+        "{refused:?}"
+    );
+    server.kill();
+    let refused = Store::connect(&server.url(), &Options::default()).await.err();
+    let address = format!("127.0.0.1:{}", server.port());
+    assert!(
+        matches!(&refused, Some(StoreError::Unavailable(why)) if why.contains(&address)),
+        "{refused:?}"
+    );
+    let server = RedisServer::start(&[]);
+    server.run::<()>(&["SET", "soloist:schema", "99"]);
+    let refused = Store::connect(&server.url(), &Options::default()).await.err();
+    assert!(
+        matches!(refused, Some(StoreError::NewerSchema { found: 99, known: 1 })),
+        "{refused:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_password_is_never_shown_and_a_wrong_one_is_said_to_be_wrong() {
+    let server = RedisServer::start(&[]);
+    server.run::<()>(&["CONFIG", "SET", "requirepass", "hunter2"]);
+    let url = format!("redis://:hunter2@127.0.0.1:{}/3", server.port());
+    let store = Store::connect(&url, &Options::default()).await.unwrap();
+    let description = store.describe().await.unwrap();
+    assert!(description.what.starts_with("Redis 7") || description.what.starts_with("Redis 8"));
+    assert!(description.what.ends_with(&format!(" at 127.0.0.1:{}/3", server.port())));
+    assert!(description.shared);
+    assert!(description.warnings.iter().any(|warning| warning.contains("appendonly yes")));
+    assert!(!format!("{description:?}").contains("hunter2"));
+    for wrong in ["redis://:hunter3@", "redis://", "redis://:hunter2@not a host"] {
+        let url = format!("{wrong}127.0.0.1:{}/0", server.port());
+        let error = Store::connect(&url, &Options::default()).await.err().expect("refused");
+        assert!(!error.to_string().contains("hunter"), "{error}");
+    }
+    let error = Store::connect(&server.url(), &Options::default()).await.err().expect("refused");
+    assert!(error.to_string().contains("password"), "{error}");
+}
+
+#[tokio::test]
+async fn tls_towards_a_server_without_it_is_an_error_in_words() {
+    let server = RedisServer::start(&[]);
+    let url = server.url().replace("redis://", "rediss://");
+    let refused = Store::connect(&url, &Options::default()).await.err();
+    assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn the_layout_is_the_one_that_the_contract_shows_to_redis_cli() {
+    let server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    let mut events = store.subscribe().await.unwrap();
+    assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
+    assert!(store.participate(&job(), &li(), true, Some("spring sale")).await.unwrap());
+    let mut asked = ask("node-a", TTL);
+    asked.condition = Condition::Wanted;
+    let token = granted(&store, &asked).await;
+
+    let lease: HashMap<String, String> = server.run(&["HGETALL", "soloist:{outbound}:lease"]);
+    assert_eq!(lease["node"], "node-a");
+    assert_eq!(lease["owner"], asked.owner.as_str());
+    assert_eq!(lease["token"], token.to_string());
+    assert!(lease["since"].parse::<i64>().unwrap() > 1_700_000_000_000);
+    let left: i64 = server.run(&["PTTL", "soloist:{outbound}:lease"]);
+    assert!((1..=1_500).contains(&left), "{left}");
+    let participants: HashMap<String, i64> =
+        server.run(&["HGETALL", "soloist:{outbound}:participants"]);
+    assert_eq!(participants.keys().collect::<Vec<_>>(), ["li"]);
+    assert_eq!(server.run::<String>(&["GET", "soloist:{outbound}:token"]), token.to_string());
+    assert_eq!(server.run::<i64>(&["PTTL", "soloist:{outbound}:token"]), -1);
+
+    let mut heard = Vec::new();
+    while heard.len() < 2 {
+        if let Some(StoreEvent::Job(event)) = events.recv().await {
+            heard.push((event.job.to_string(), event.version, event.event));
+        }
+    }
+    assert_eq!(
+        heard,
+        [
+            ("outbound".to_owned(), 1, EventKind::ParticipationChanged),
+            ("outbound".to_owned(), 2, EventKind::LeaseAcquired),
+        ]
+    );
+    store.release(&job(), &asked.owner, token).await.unwrap();
+    assert_eq!(server.run::<u8>(&["EXISTS", "soloist:{outbound}:lease"]), 0);
+}
+
+#[tokio::test]
+async fn every_key_begins_with_the_prefix_whatever_it_is() {
+    let server = RedisServer::start(&[]);
+    let options = Options { prefix: "my[1]*:".to_owned(), ..Options::default() };
+    let store = Store::connect(&server.url(), &options).await.unwrap();
+    let plain = connect(&server).await;
+    let mut events = store.subscribe().await.unwrap();
+    assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
+    plain.hold(&job(), &li(), "not heard").await.unwrap();
+    store.participate(&job(), &li(), true, None).await.unwrap();
+    let Some(StoreEvent::Job(event)) = events.recv().await else { panic!("an event of a job") };
+    assert_eq!(event.event, EventKind::ParticipationChanged);
+    server.run::<()>(&[
+        "EVAL",
+        "for _, k in ipairs(redis.call('KEYS', 'soloist:*')) do redis.call('DEL', k) end",
+        "0",
+    ]);
+    for key in server.run::<Vec<String>>(&["KEYS", "*"]) {
+        assert!(key.starts_with("my[1]*:"), "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_two_thousand_lines_is_kept_and_read_in_order() {
+    let server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    let token = granted(&store, &ask("node-a", Duration::from_secs(30))).await;
+    for batch in 0..5 {
+        let lines = (0..500)
+            .map(|i| NewLine {
+                stream: Stream::Stdout,
+                text: format!("第 {} 行 \"x\" \u{1b}[1m", batch * 500 + i + 1),
+            })
+            .collect();
+        let output = Output {
+            job: job(),
+            token,
+            run: RunId("01J0".into()),
+            node: NodeName::new("node-a").unwrap(),
+            lines,
+            progress: None,
+        };
+        store.record_output(&output).await.unwrap();
+    }
+    let all = store.log(&job(), None, 5_000).await.unwrap();
+    assert_eq!(all.len(), 2_000);
+    assert_eq!((all[0].seq, all[1_999].seq), (501, 2_500));
+    assert_eq!(all[0].text, "第 501 行 \"x\" \u{1b}[1m");
+    let page = store.log(&job(), Some(2_498), 10).await.unwrap();
+    assert_eq!(page.iter().map(|line| line.seq).collect::<Vec<_>>(), [2_499, 2_500]);
+    assert!(store.log(&job(), Some(2_500), 10).await.unwrap().is_empty());
+    let old = store.log(&job(), Some(3), 2).await.unwrap();
+    assert_eq!(old.iter().map(|line| line.seq).collect::<Vec<_>>(), [501, 502]);
+}

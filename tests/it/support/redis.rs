@@ -1,0 +1,158 @@
+//! A real `redis-server` for one test: a free port, a directory of its own, killed by its process id at the end.
+//!
+//! It may be killed and started again on the same port and directory, paused, and spoken to directly.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+/// How long a server may take to answer after it was started.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running server.
+pub struct RedisServer {
+    port: u16,
+    options: Vec<String>,
+    environment: Vec<(String, String)>,
+    directory: TempDir,
+    process: Option<Child>,
+}
+
+impl RedisServer {
+    /// Starts a server without persistence, plus `options` (`["--appendonly", "yes"]`).
+    ///
+    /// # Panics
+    /// When `redis-server` is not installed, or does not come up.
+    #[must_use]
+    pub fn start(options: &[&str]) -> Self {
+        Self::start_in(options, &[])
+    }
+
+    /// As [`Self::start`], with more in its environment.
+    #[must_use]
+    pub fn start_in(options: &[&str], environment: &[(&str, &str)]) -> Self {
+        for _ in 0..5 {
+            let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            let port = free.local_addr().expect("its address").port();
+            drop(free);
+            let mut server = Self {
+                port,
+                options: options.iter().map(|&option| option.to_owned()).collect(),
+                environment: environment
+                    .iter()
+                    .map(|&(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect(),
+                directory: TempDir::new().expect("a directory"),
+                process: None,
+            };
+            if server.spawn() {
+                return server;
+            }
+        }
+        panic!("redis-server did not start on any of five free ports");
+    }
+
+    /// Its URL, database 0.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/0", self.port)
+    }
+
+    /// Its port on 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().expect("our own child can be killed");
+            process.wait().expect("and waited for");
+        }
+    }
+
+    /// Starts it again on the same port and directory, killing it first if it runs.
+    pub fn restart(&mut self) {
+        self.kill();
+        assert!(self.spawn(), "redis-server did not come back on port {}", self.port);
+    }
+
+    /// SIGSTOP: it keeps accepting connections (the kernel does) and never answers.
+    pub fn pause(&self) {
+        self.signal(Signal::SIGSTOP);
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) {
+        self.signal(Signal::SIGCONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = self.process.as_ref().expect("it runs").id();
+        kill(Pid::from_raw(i32::try_from(id).expect("a process id")), signal).expect("our child");
+    }
+
+    /// Runs one command on a connection of its own: `run(&["CONFIG", "SET", ...])`.
+    ///
+    /// # Panics
+    /// When the server refuses it.
+    pub fn run<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> T {
+        self.try_run(words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    /// As [`Self::run`], for commands that may fail.
+    ///
+    /// # Errors
+    /// What the server or the connection says.
+    pub fn try_run<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> ::redis::RedisResult<T> {
+        let client = ::redis::Client::open(self.url())?;
+        let mut connection = client.get_connection_with_timeout(Duration::from_secs(2))?;
+        let mut command = ::redis::cmd(words[0]);
+        command.arg(&words[1..]);
+        command.query(&mut connection)
+    }
+
+    fn spawn(&mut self) -> bool {
+        let child = Command::new("redis-server")
+            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
+            .args(["--appendonly", "no", "--daemonize", "no"])
+            .arg("--dir")
+            .arg(self.directory.path())
+            .args(&self.options)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("redis-server cannot be started ({error}): install Redis 7, for instance `apt-get install redis-server`")
+            });
+        self.process = Some(child);
+        #[expect(clippy::disallowed_methods, reason = "a test's patience, nothing depends on it")]
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let running = self.process.as_mut().is_some_and(|p| matches!(p.try_wait(), Ok(None)));
+            if !running {
+                self.process = None;
+                return false;
+            }
+            if self.try_run::<String>(&["PING"]).is_ok() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.kill();
+        false
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
