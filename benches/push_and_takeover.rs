@@ -112,33 +112,44 @@ fn start(file: &Path, nth: usize) -> Boot {
 }
 
 /// Frames as they arrive, with the time of arrival.
-fn arrivals(mut live: Live) -> mpsc::UnboundedReceiver<(Boot, Value)> {
-    let (send, receive) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
-        loop {
-            let frame = live.frame().await;
-            if frame["type"] == "job" && send.send((clock::boot(), frame["job"].clone())).is_err() {
-                return;
-            }
-        }
-    });
-    receive
+struct Arrivals {
+    frames: mpsc::UnboundedReceiver<(Boot, Value)>,
+    reader: tokio::task::JoinHandle<()>,
 }
 
-/// When the first frame arrived whose job is as wanted.
-async fn arrival(
-    frames: &mut mpsc::UnboundedReceiver<(Boot, Value)>,
-    wanted: impl Fn(&Value) -> bool,
-) -> Boot {
-    let reading = async {
-        loop {
-            let (at, job) = frames.recv().await.expect("the socket is open");
-            if wanted(&job) {
-                return at;
+impl Arrivals {
+    fn on(mut live: Live) -> Self {
+        let (send, frames) = mpsc::unbounded_channel();
+        let reader = tokio::spawn(async move {
+            loop {
+                let frame = live.frame().await;
+                let arrived = (clock::boot(), frame["job"].clone());
+                if frame["type"] == "job" && send.send(arrived).is_err() {
+                    return;
+                }
             }
-        }
-    };
-    tokio::time::timeout(PATIENCE, reading).await.expect("the frame comes")
+        });
+        Self { frames, reader }
+    }
+
+    /// When the first frame arrived whose job is as wanted.
+    async fn of(&mut self, wanted: impl Fn(&Value) -> bool) -> Boot {
+        let reading = async {
+            loop {
+                let (at, job) = self.frames.recv().await.expect("the socket is open");
+                if wanted(&job) {
+                    return at;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("the frame comes")
+    }
+
+    /// Hangs up before the node does.
+    async fn close(self) {
+        self.reader.abort();
+        self.reader.await.ok();
+    }
 }
 
 fn has(job: &Value, user: &str) -> bool {
@@ -150,7 +161,7 @@ async fn switches(count: usize, table: &mut Table) {
     let (ground, file) = ground(&redis.url(), "5s");
     let (a, b) = (ground.start("node-a"), ground.start("node-b"));
     let (li, wang) = (a.api(&ground.token("li")), b.api(&ground.token("wang")));
-    let (mut at_a, mut at_b) = (arrivals(li.live().await), arrivals(wang.live().await));
+    let (mut at_a, mut at_b) = (Arrivals::on(li.live().await), Arrivals::on(wang.live().await));
 
     let mut to_start = Vec::new();
     for nth in 1..=count {
@@ -158,7 +169,7 @@ async fn switches(count: usize, table: &mut Table) {
         to_start.push(start(&file, nth).since(before));
         li.switch(JOB, false).await;
         for frames in [&mut at_a, &mut at_b] {
-            arrival(frames, |job| job["state"] == "off").await;
+            frames.of(|job| job["state"] == "off").await;
         }
     }
     table.row("participation on -> script started", &to_start, Some(50));
@@ -169,11 +180,13 @@ async fn switches(count: usize, table: &mut Table) {
     for nth in 0..count {
         let on = nth % 2 == 0;
         let (before, _) = (clock::boot(), wang.switch(JOB, on).await);
-        let first = arrival(&mut at_a, |job| has(job, "wang") == on).await;
-        let second = arrival(&mut at_b, |job| has(job, "wang") == on).await;
+        let first = at_a.of(|job| has(job, "wang") == on).await;
+        let second = at_b.of(|job| has(job, "wang") == on).await;
         to_frames.push(first.max(second).since(before));
     }
     table.row("change -> frame on both nodes' sockets", &to_frames, Some(50));
+    at_a.close().await;
+    at_b.close().await;
 }
 
 async fn kills(ttl: &str, count: usize, table: &mut Table) {
