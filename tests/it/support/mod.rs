@@ -1,3 +1,4 @@
 //! What tests start and stop: real servers on free ports, real nodes.
 
+pub mod guarded;
 pub mod redis;
