@@ -1,6 +1,7 @@
 //! Soloist runs a script exactly once in a cluster, for as long as somebody wants it.
 
 pub mod app;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod domain;

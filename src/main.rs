@@ -1,8 +1,124 @@
-//! The program.
+//! The program: a guard, a node, or one command; decides which, and the exit code.
 
-fn main() {
-    // First of all, before any thread or runtime exists: this process may be a guard.
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser as _;
+
+use soloist::cli::{self, Cli, Command, Desk, Failure, RunArgs, ServeArgs};
+use soloist::config::Examination;
+use soloist::domain::lease::Timing;
+use soloist::fence::FenceError;
+use soloist::runner::once::{self, Once};
+use soloist::{app, telemetry};
+
+/// Between TERM and KILL for `soloist run`.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    // Before any thread, runtime or open file of ours exists: this process may be a guard.
     if let Some(code) = soloist::guard::entry() {
-        std::process::exit(code);
+        return exit_code(code);
     }
+    match run(Cli::parse()) {
+        Ok(code) => code,
+        Err(failure) => {
+            failure.say();
+            failure.code()
+        }
+    }
+}
+
+fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
+    let command = cli.command.take().unwrap_or(Command::Serve(ServeArgs::default()));
+    let log = variable("RUST_LOG");
+    let json = variable("SOLOIST_LOG_FORMAT").as_deref() == Some("json");
+    match command {
+        Command::Fence { file, argv } => fence(&file, &argv),
+        Command::Serve(args) => {
+            telemetry::log_to_stderr(log.as_deref(), json);
+            cli.command = Some(Command::Serve(args));
+            let Examination { config, warnings } = cli.configuration(&variable);
+            for warning in &warnings.0 {
+                tracing::warn!("{warning}");
+            }
+            let config = config?;
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+            runtime.map_err(no_runtime)?.block_on(app::serve(config))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        command => {
+            telemetry::log_to_stderr(Some(log.as_deref().unwrap_or("warn")), json);
+            let examined = cli.configuration(&variable);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(no_runtime)?.block_on(async {
+                match command {
+                    Command::Run(args) => run_once(args, examined).await,
+                    command => cli::act(command, examined).await.map(|()| ExitCode::SUCCESS),
+                }
+            })
+        }
+    }
+}
+
+async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Failure> {
+    let timing = match args.ttl.map(Timing::from_ttl).transpose() {
+        Ok(timing) => timing,
+        Err(problem) => return Err(Failure::Usage(format!("--ttl: {problem}"))),
+    };
+    let desk = Desk::open(examined).await?;
+    let config = desk.config;
+    if config.job(args.name.as_str()).is_some() {
+        return Err(Failure::Refused(format!(
+            "{} is a job of the configuration and has that lease: use another --name",
+            args.name
+        )));
+    }
+    let dir = std::env::current_dir()
+        .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))?;
+    let once = Once {
+        name: args.name,
+        node: config.node,
+        timing: timing.unwrap_or(config.timing),
+        stop_grace: STOP_GRACE,
+        wait: args.wait,
+        argv: args.argv,
+        dir,
+        env: inherited(),
+        store_url: config.store,
+        prefix: config.prefix,
+    };
+    Ok(exit_code(once::run(&desk.store, once).await?))
+}
+
+/// The caller's environment without what configures Soloist: the store's URL may hold a password.
+fn inherited() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(key, _)| !key.starts_with("SOLOIST_"))
+        .collect()
+}
+
+fn fence(file: &std::path::Path, argv: &[String]) -> Result<ExitCode, Failure> {
+    let token = variable("SOLOIST_TOKEN");
+    match soloist::fence::fence(file, argv, token.as_deref()) {
+        Ok(code) => Ok(exit_code(code)),
+        Err(error @ FenceError::Stale { .. }) => Err(Failure::Refused(error.to_string())),
+        Err(error @ FenceError::NoToken(_)) => Err(Failure::Usage(error.to_string())),
+        Err(error) => Err(Failure::Failed(error.to_string())),
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "main hands the environment on")]
+    std::env::var(name).ok()
+}
+
+fn no_runtime(error: std::io::Error) -> Failure {
+    Failure::Failed(format!("cannot start the runtime: {error}"))
+}
+
+fn exit_code(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1))
 }

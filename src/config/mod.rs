@@ -1,6 +1,15 @@
 //! The configuration: one TOML file on the node, checked as a whole before anything starts.
 //!
 //! Scripts are defined here and nowhere else; nothing that arrives over the network can add or change one.
+//! [`load`] reports every problem at once, each with its place and a remedy; [`examine`] gives the warnings too.
+//! It starts nothing and does not touch the store.
+
+mod address;
+mod check;
+mod document;
+mod job;
+mod load;
+mod problem;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,6 +19,9 @@ use std::time::Duration;
 use crate::domain::backoff::Backoff;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName, UserName};
+
+pub use load::{Environment, Examination, Overrides, examine, load};
+pub use problem::{Place, Problem, Problems};
 
 /// A checked configuration.
 #[derive(Debug, Clone)]

@@ -1,0 +1,196 @@
+//! Accounts: who may look, switch and administer.
+//!
+//! Passwords are typed or piped, never an argument: arguments stand in everybody's process list.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use serde::Serialize;
+
+use super::output::{local, print, print_json, rfc3339, table};
+use super::{Desk, Failure, ListArgs, UserCommand};
+use crate::domain::name::UserName;
+use crate::domain::time::StoreTime;
+use crate::secrets::{PasswordError, hash_password};
+use crate::store::StoreError;
+use crate::store::accounts::{Accounts, Role, User};
+use crate::store::credentials::Credentials;
+use crate::store::jobs::Jobs;
+
+#[derive(Serialize)]
+struct UsersAnswer {
+    users: Vec<UserLine>,
+}
+
+#[derive(Serialize)]
+struct UserLine {
+    name: UserName,
+    role: Role,
+    created: String,
+}
+
+/// `user ...`.
+pub(super) async fn act(desk: &Desk, command: UserCommand) -> Result<(), Failure> {
+    match command {
+        UserCommand::Add { name, role, password_stdin } => {
+            add(desk, name, role, password_stdin).await
+        }
+        UserCommand::List(args) => list(desk, &args).await,
+        UserCommand::Role { name, role } => change_role(desk, &name, role).await,
+        UserCommand::Passwd { name, password_stdin } => passwd(desk, &name, password_stdin).await,
+        UserCommand::Remove { name } => remove(desk, &name).await,
+    }
+}
+
+async fn add(desk: &Desk, name: UserName, role: Role, password_stdin: bool) -> Result<(), Failure> {
+    let taken = || {
+        Failure::Refused(format!(
+            "there is an account {name} already: change it with soloist user role, or soloist user passwd"
+        ))
+    };
+    // Asked first, so that nobody types a password in vain.
+    if desk.store.user(&name).await?.is_some() {
+        return Err(taken());
+    }
+    let user = User {
+        name: name.clone(),
+        role,
+        password: password(&name, password_stdin)?,
+        created: StoreTime(0),
+        language: None,
+        theme: None,
+    };
+    desk.store.add_user(&user, false).await.map_err(|error| match error {
+        StoreError::Exists(_) => taken(),
+        other => other.into(),
+    })?;
+    desk.audit(None, "user.add", name.as_str(), Some(role.as_str())).await?;
+    print(&format!("Account {name} added: {}.", role.as_str()))
+}
+
+async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
+    let users = desk.store.users().await?;
+    if args.json {
+        let line = |user: User| UserLine {
+            name: user.name,
+            role: user.role,
+            created: rfc3339(user.created),
+        };
+        return print_json(&UsersAnswer { users: users.into_iter().map(line).collect() });
+    }
+    if users.is_empty() {
+        return print(
+            "No account yet. Make the first admin with: soloist user add NAME --role admin, or soloist link",
+        );
+    }
+    let row = |user: &User| {
+        vec![user.name.to_string(), user.role.as_str().to_owned(), local(user.created)]
+    };
+    print(&table(&["NAME", "ROLE", "CREATED"], &users.iter().map(row).collect::<Vec<_>>()))
+}
+
+async fn change_role(desk: &Desk, name: &UserName, role: Role) -> Result<(), Failure> {
+    let mut user = desk.account(name).await?;
+    if user.role == role {
+        return print(&format!("{name} is {} already.", role.as_str()));
+    }
+    keep_an_admin(desk, &user).await?;
+    user.role = role;
+    desk.store.update_user(&user).await?;
+    desk.store.close_sessions(name, None).await?;
+    desk.audit(None, "user.role", name.as_str(), Some(role.as_str())).await?;
+    print(&format!("{name} is now {}; signed out everywhere.", role.as_str()))
+}
+
+async fn passwd(desk: &Desk, name: &UserName, password_stdin: bool) -> Result<(), Failure> {
+    desk.account(name).await?;
+    let hash = password(name, password_stdin)?;
+    // Read again: typing a password takes long, and preferences may have changed meanwhile.
+    let mut user = desk.account(name).await?;
+    user.password = hash;
+    desk.store.update_user(&user).await?;
+    desk.store.close_sessions(name, None).await?;
+    desk.audit(None, "user.passwd", name.as_str(), None).await?;
+    print(&format!(
+        "The password of {name} is changed; signed out everywhere. Its API tokens live on: soloist token list"
+    ))
+}
+
+async fn remove(desk: &Desk, name: &UserName) -> Result<(), Failure> {
+    let user = desk.account(name).await?;
+    keep_an_admin(desk, &user).await?;
+    let names: Vec<_> = desk.config.jobs.iter().map(|job| job.name.clone()).collect();
+    let mut left = Vec::new();
+    for record in desk.store.snapshot(&names).await?.jobs {
+        if record.participates(name) {
+            desk.store.participate(&record.name, name, false, Some("account removed")).await?;
+            let last =
+                if record.participants.len() == 1 { " (was the last: this stops it)" } else { "" };
+            left.push(format!("{}{last}", record.name));
+        }
+    }
+    desk.store.close_sessions(name, None).await?;
+    desk.store.remove_user(name).await?;
+    desk.audit(None, "user.remove", name.as_str(), None).await?;
+    let left = match left.as_slice() {
+        [] => String::new(),
+        jobs => format!(" It no longer wants {}.", jobs.join(", ")),
+    };
+    print(&format!("Account {name} removed, with its sessions and tokens.{left}"))
+}
+
+/// Without an admin nobody could administer from the page any more.
+async fn keep_an_admin(desk: &Desk, user: &User) -> Result<(), Failure> {
+    if user.role != Role::Admin {
+        return Ok(());
+    }
+    let admins = desk.store.users().await?.iter().filter(|user| user.role == Role::Admin).count();
+    if admins > 1 {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!(
+        "{} is the last admin: make another first with soloist user add NAME --role admin",
+        user.name
+    )))
+}
+
+/// Reads a new password and hashes it.
+fn password(name: &UserName, from_stdin: bool) -> Result<String, Failure> {
+    let text = if from_stdin { piped()? } else { typed(name)? };
+    hash_password(&text).map_err(|error| match error {
+        PasswordError::TooShort | PasswordError::TooLong => Failure::Usage(error.to_string()),
+        PasswordError::Hash(_) => Failure::Failed(error.to_string()),
+    })
+}
+
+fn piped() -> Result<String, Failure> {
+    let mut text = String::new();
+    std::io::stdin().take(64 * 1024).read_to_string(&mut text).map_err(|error| {
+        Failure::Usage(format!("the password on standard input cannot be read: {error}"))
+    })?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    if line.contains('\n') {
+        return Err(Failure::Usage(
+            "standard input has several lines: pipe the password alone".to_owned(),
+        ));
+    }
+    Ok(line.to_owned())
+}
+
+fn typed(name: &UserName) -> Result<String, Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::Usage(
+            "there is no terminal to ask for a password: pipe it in with --password-stdin"
+                .to_owned(),
+        ));
+    }
+    let ask = |prompt: String| {
+        rpassword::prompt_password(prompt)
+            .map_err(|error| Failure::Failed(format!("the password cannot be read: {error}")))
+    };
+    let first = ask(format!("New password for {name} (at least 10 characters): "))?;
+    if first != ask("The same again: ".to_owned())? {
+        return Err(Failure::Usage("the two passwords differ: nothing was changed".to_owned()));
+    }
+    Ok(first)
+}

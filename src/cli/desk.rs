@@ -1,0 +1,208 @@
+//! Where every command sits: the configuration, the open store, and who is acting.
+//!
+//! Whoever can reach the store from a terminal could do anything to it; the checks here keep honest people from
+//! mistakes and give the audit a name.
+
+use std::sync::Arc;
+
+use super::Failure;
+use crate::clock;
+use crate::config::{Config, Examination, JobConfig};
+use crate::domain::name::{JobName, UserName};
+use crate::domain::time::StoreTime;
+use crate::feed::Seen;
+use crate::picture::JobView;
+use crate::store::accounts::{Accounts, Role, User};
+use crate::store::jobs::Jobs;
+use crate::store::journal::{AuditEntry, Journal};
+use crate::store::nodes::{NodeRecord, Nodes};
+use crate::store::{Options, Store, StoreError};
+use crate::words::Language;
+
+/// Longest reason, as on the page.
+const REASON_MAX: usize = 500;
+
+/// The open store with its configuration.
+pub struct Desk {
+    /// As checked.
+    pub config: Config,
+    /// As opened.
+    pub store: Store,
+}
+
+impl Desk {
+    /// Opens the store that the configuration names.
+    ///
+    /// # Errors
+    /// [`Failure`]: the configuration has problems, or the store cannot be used.
+    pub async fn open(examined: Examination) -> Result<Self, Failure> {
+        let config = examined.config?;
+        let options = Options { prefix: config.prefix.clone(), ..Options::default() };
+        let store = Store::connect(&config.store, &options).await.map_err(|error| {
+            let url = shown(&config.store);
+            let remedy = match error {
+                StoreError::Unavailable(_) => ": start it, or name another with --store",
+                _ => "",
+            };
+            match Failure::from(error) {
+                Failure::Usage(text) => Failure::Usage(format!("{url}: {text}")),
+                other => Failure::Failed(format!("{url}: {other}{remedy}")),
+            }
+        })?;
+        Ok(Self { config, store })
+    }
+
+    /// The configured job of that name.
+    pub(super) fn job(&self, name: &str) -> Result<&JobConfig, Failure> {
+        self.config.job(name).ok_or_else(|| {
+            let names: Vec<&str> = self.config.jobs.iter().map(|job| job.name.as_str()).collect();
+            Failure::NotFound(match names.as_slice() {
+                [] => format!(
+                    "there is no job {name:?}: the configuration has no jobs (is --config right?)"
+                ),
+                names => {
+                    format!("there is no job {name:?}; the configuration has: {}", names.join(", "))
+                }
+            })
+        })
+    }
+
+    /// The account of that name.
+    pub(super) async fn account(&self, name: &UserName) -> Result<User, Failure> {
+        self.store.user(name).await?.ok_or_else(|| no_account(name.as_str()))
+    }
+
+    /// The user who acts: `given` (`--user` or `$SOLOIST_USER`), else the login name; must have an account.
+    pub(super) async fn actor(&self, given: Option<&str>) -> Result<User, Failure> {
+        let name = given.map(ToOwned::to_owned).or_else(login_name).ok_or_else(|| {
+            Failure::Usage("who are you? say --user NAME, or set SOLOIST_USER".to_owned())
+        })?;
+        match UserName::new(&name) {
+            Ok(name) => self.account(&name).await,
+            Err(problem) if given.is_some() => Err(Failure::Usage(problem.to_string())),
+            Err(_) => Err(Failure::NotFound(format!(
+                "the login name {name:?} is no account: say --user NAME, or set SOLOIST_USER"
+            ))),
+        }
+    }
+
+    /// The user who operates `job` or, without one, nodes. A login name without an account is let through under
+    /// its own name: whoever has the store's address could as well make an account.
+    pub(super) async fn operator(
+        &self,
+        given: Option<&str>,
+        job: Option<&JobConfig>,
+    ) -> Result<UserName, Failure> {
+        if given.is_none()
+            && let Some(login) = login_name().and_then(|name| UserName::new(&name).ok())
+            && self.store.user(&login).await?.is_none()
+        {
+            return Ok(login);
+        }
+        let user = self.actor(given).await?;
+        may_operate(&user, job)?;
+        Ok(user.name)
+    }
+
+    /// All records of `jobs` as a feed would have seen them just now.
+    pub(super) async fn see(&self, jobs: &[&JobConfig]) -> Result<Vec<Seen>, Failure> {
+        let names: Vec<JobName> = jobs.iter().map(|job| job.name.clone()).collect();
+        let confirmed = clock::boot();
+        let snapshot = self.store.snapshot(&names).await?;
+        let at: StoreTime = snapshot.at;
+        let seen = |record| Seen { record: Arc::new(record), at, confirmed };
+        Ok(snapshot.jobs.into_iter().map(seen).collect())
+    }
+
+    /// The nodes as last reported.
+    pub(super) async fn nodes(&self) -> Result<Vec<NodeRecord>, Failure> {
+        Ok(self.store.nodes().await?)
+    }
+
+    /// The sentence that says what `job` is doing now.
+    pub(super) async fn sentence(&self, job: &JobConfig) -> Result<String, Failure> {
+        let nodes = self.nodes().await?;
+        let seen = self.see(&[job]).await?;
+        let view = |seen: &Seen| JobView::of(seen, job, &nodes, Language::En, clock::boot());
+        Ok(seen.first().map(|seen| view(seen).why).unwrap_or_default())
+    }
+
+    /// Notes an act; `who` is the acting account, or the login name.
+    pub(super) async fn audit(
+        &self,
+        who: Option<&UserName>,
+        act: &str,
+        target: &str,
+        reason: Option<&str>,
+    ) -> Result<(), Failure> {
+        let who = who.map(ToString::to_string).or_else(login_name);
+        let entry = AuditEntry {
+            id: 0,
+            at: StoreTime(0),
+            who: format!("cli:{}", who.as_deref().unwrap_or("unknown")),
+            from: "terminal".to_owned(),
+            act: act.to_owned(),
+            target: target.to_owned(),
+            reason: reason.map(ToOwned::to_owned),
+        };
+        self.store.audit(&entry).await.map_err(|error| {
+            Failure::Failed(format!("done, but it could not be noted in the audit: {error}"))
+        })
+    }
+}
+
+/// Admins operate everything, operators what lists them; the others look or collect.
+pub(super) fn may_operate(user: &User, job: Option<&JobConfig>) -> Result<(), Failure> {
+    match (user.role, job) {
+        (Role::Operator, Some(job)) if !job.operated_by(&user.name) => {
+            Err(Failure::Refused(format!(
+                "{} is not among the operators of {} ({}): ask one of them, or an admin",
+                user.name,
+                job.name,
+                job.operators.join(", ")
+            )))
+        }
+        (Role::Operator | Role::Admin, _) => Ok(()),
+        (role, _) => Err(Failure::Refused(format!(
+            "{} is a {} and may not do this: an admin can change it with: soloist user role {} operator",
+            user.name,
+            role.as_str(),
+            user.name
+        ))),
+    }
+}
+
+/// A reason on one line, short enough for the page.
+pub(super) fn reason(given: Option<&str>) -> Result<Option<String>, Failure> {
+    let Some(text) = given.map(str::trim).filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    if text.chars().count() > REASON_MAX {
+        return Err(Failure::Usage(format!(
+            "--reason is too long: use at most {REASON_MAX} characters"
+        )));
+    }
+    Ok(Some(text.replace(|c: char| c.is_control(), " ")))
+}
+
+fn no_account(name: &str) -> Failure {
+    Failure::NotFound(format!(
+        "there is no account {name}: add it with: soloist user add {name} --role operator (or act for another with --user)"
+    ))
+}
+
+/// The name of the account that this process runs under.
+fn login_name() -> Option<String> {
+    let user = nix::unistd::User::from_uid(nix::unistd::getuid());
+    user.ok().flatten().map(|user| user.name)
+}
+
+/// A store URL without its password.
+fn shown(url: &str) -> String {
+    match (url.find("://"), url.rfind('@')) {
+        (Some(scheme), Some(at)) if at > scheme => {
+            format!("{}{}", &url[..scheme + 3], &url[at + 1..])
+        }
+        _ => url.to_owned(),
+    }
+}

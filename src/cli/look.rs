@@ -1,0 +1,222 @@
+//! Looking: status, why, logs, runs. Nothing here changes anything.
+
+use serde::Serialize;
+
+use super::output::{json, local, print, print_json, table, visible};
+use super::watch::Watch;
+use super::{Desk, Failure, LogsArgs, RunsArgs, StatusArgs};
+use crate::clock;
+use crate::config::JobConfig;
+use crate::domain::job::{NextWhat, RunPhase, State, state};
+use crate::feed::Seen;
+use crate::picture::{JobView, LogLineView, RunView};
+use crate::store::journal::{Journal, LOG_LINES, LogLine, RUNS_KEPT, RunEntry};
+use crate::words::Language;
+
+#[derive(Serialize)]
+struct JobsAnswer {
+    jobs: Vec<JobView>,
+}
+
+#[derive(Serialize)]
+struct RunsAnswer {
+    runs: Vec<RunView>,
+}
+
+#[derive(Serialize)]
+struct LinesAnswer {
+    lines: Vec<LogLineView>,
+}
+
+/// `status`.
+pub(super) async fn status(desk: &Desk, args: &StatusArgs) -> Result<(), Failure> {
+    let jobs: Vec<&JobConfig> = match &args.job {
+        Some(name) => vec![desk.job(name)?],
+        None => desk.config.jobs.iter().collect(),
+    };
+    if !args.watch {
+        return print(&picture(desk, &jobs, args).await?);
+    }
+    let mut watch = Watch::start(desk).await?;
+    loop {
+        match picture(desk, &jobs, args).await {
+            Ok(text) => watch.show(&text)?,
+            Err(problem) => problem.say(),
+        }
+        if !watch.change().await? {
+            return Ok(());
+        }
+    }
+}
+
+async fn picture(desk: &Desk, jobs: &[&JobConfig], args: &StatusArgs) -> Result<String, Failure> {
+    let seen = desk.see(jobs).await?;
+    if !args.list.json {
+        if jobs.is_empty() {
+            return Ok("The configuration has no jobs.".to_owned());
+        }
+        let rows: Vec<_> = seen.iter().zip(jobs).map(|(seen, job)| row(seen, job)).collect();
+        return Ok(table(&["JOB", "STATE", "NODE", "SINCE", "WANTED-BY", "NEXT"], &rows));
+    }
+    let nodes = desk.nodes().await?;
+    let view = |(seen, job): (&Seen, &&JobConfig)| {
+        JobView::of(seen, job, &nodes, Language::En, clock::boot())
+    };
+    let mut views: Vec<JobView> = seen.iter().zip(jobs).map(view).collect();
+    // One object a line while watching, so that a reader can tell them apart.
+    match &args.job {
+        Some(_) => views.pop().map_or(Ok(String::new()), |view| json(&view, args.watch)),
+        None => json(&JobsAnswer { jobs: views }, args.watch),
+    }
+}
+
+fn row(seen: &Seen, job: &JobConfig) -> Vec<String> {
+    let record = &seen.record;
+    let view = seen.viewpoint(clock::boot(), &job.timing, job.backoff.min_uptime);
+    let state = state(record, &view);
+    let since = match (&record.lease, &record.run, state) {
+        (Some(lease), Some(run), _) if run.token == lease.token => Some(run.started),
+        (Some(lease), _, _) => Some(lease.since),
+        (None, _, State::Held) => record.hold.as_ref().map(|hold| hold.since),
+        (None, _, State::BackingOff | State::GivenUp) => {
+            record.last_exit.as_ref().map(|last| last.at)
+        }
+        (None, _, State::Waiting) => record.participants.first().map(|first| first.since),
+        _ => record.last_switch.as_ref().map(|last| last.at),
+    };
+    let wanted_by: Vec<&str> = record.participants.iter().map(|p| p.user.as_str()).collect();
+    let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    vec![
+        job.name.to_string(),
+        state.as_str().to_owned(),
+        or_dash(record.lease.as_ref().map(|lease| lease.node.to_string()).unwrap_or_default()),
+        or_dash(since.map(local).unwrap_or_default()),
+        or_dash(wanted_by.join(", ")),
+        or_dash(next(seen, state)),
+    ]
+}
+
+fn next(seen: &Seen, state: State) -> String {
+    let record = &seen.record;
+    if let Some(hold) = &record.hold
+        && record.lease.is_none()
+    {
+        return format!("held by {}: {}", hold.by, hold.reason);
+    }
+    if let Some(run) = record.run.as_ref().filter(|_| record.lease.is_some())
+        && let RunPhase::Stopping { kill_at } = run.phase
+    {
+        return format!("KILL at {}", local(kill_at));
+    }
+    if let Some(to) = record.moving.as_ref().filter(|_| record.lease.is_some()) {
+        return match &to.to {
+            Some(node) => format!("moves to {node}"),
+            None => "moves to another node".to_owned(),
+        };
+    }
+    match (state, record.next) {
+        (State::GivenUp, _) => format!("{} crashes in a row: switch on again", record.crashes),
+        (State::Waiting | State::BackingOff, Some(next)) => {
+            let what = match next.what {
+                NextWhat::Repeat => "repeat",
+                NextWhat::Retry => "retry",
+            };
+            format!("{what} at {}", local(next.at))
+        }
+        (State::Waiting, None) => "starts when a node takes it".to_owned(),
+        (State::FailingOver, _) => "another node takes over".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// `why`.
+pub(super) async fn why(desk: &Desk, job: &str) -> Result<(), Failure> {
+    let job = desk.job(job)?;
+    print(&visible(&desk.sentence(job).await?))
+}
+
+/// `logs`.
+pub(super) async fn logs(desk: &Desk, args: &LogsArgs) -> Result<(), Failure> {
+    let job = &desk.job(&args.job)?.name;
+    // Subscribed before the first reading: a line printed in between is not missed.
+    let watch = if args.follow { Some(Watch::start(desk).await?) } else { None };
+    let limit = args.lines.min(LOG_LINES);
+    let lines = match limit {
+        0 => Vec::new(),
+        limit => desk.store.log(job, None, limit).await?,
+    };
+    let mut last = match lines.last() {
+        Some(line) => line.seq,
+        None => desk.store.log(job, None, 1).await?.last().map_or(0, |line| line.seq),
+    };
+    let Some(mut watch) = watch else {
+        if args.json {
+            let lines = lines.into_iter().map(LogLineView::from).collect();
+            return print_json(&LinesAnswer { lines });
+        }
+        return if lines.is_empty() { Ok(()) } else { print(&text(&lines)) };
+    };
+    print_lines(lines, args.json)?;
+    while watch.change().await? {
+        loop {
+            let lines = match desk.store.log(job, Some(last), LOG_LINES).await {
+                Ok(lines) => lines,
+                Err(problem) => {
+                    Failure::from(problem).say();
+                    break;
+                }
+            };
+            let Some(newest) = lines.last() else { break };
+            last = newest.seq;
+            print_lines(lines, args.json)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_lines(lines: Vec<LogLine>, as_json: bool) -> Result<(), Failure> {
+    if !as_json {
+        return if lines.is_empty() { Ok(()) } else { print(&text(&lines)) };
+    }
+    lines.into_iter().try_for_each(|line| print(&json(&LogLineView::from(line), true)?))
+}
+
+fn text(lines: &[LogLine]) -> String {
+    lines.iter().fold(String::new(), |mut text, line| {
+        let stream = line.stream.as_str();
+        let said = visible(&line.text);
+        text.push_str(&format!("{} {} {stream:7} {said}\n", local(line.at), line.node));
+        text
+    })
+}
+
+/// `runs`.
+pub(super) async fn runs(desk: &Desk, args: &RunsArgs) -> Result<(), Failure> {
+    let job = &desk.job(&args.job)?.name;
+    let runs = desk.store.runs(job, None, args.limit.clamp(1, RUNS_KEPT)).await?;
+    if args.list.json {
+        return print_json(&RunsAnswer { runs: runs.into_iter().map(RunView::from).collect() });
+    }
+    if runs.is_empty() {
+        return print(&format!("{job} has not run yet."));
+    }
+    let rows: Vec<_> = runs.iter().map(run_row).collect();
+    print(&table(&["RUN", "NODE", "STARTED", "ENDED", "END", "EXIT", "KILLED"], &rows))
+}
+
+fn run_row(run: &RunEntry) -> Vec<String> {
+    let exit = match (run.exit.code, run.exit.signal) {
+        (Some(code), _) => code.to_string(),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "-".to_owned(),
+    };
+    vec![
+        run.id.to_string(),
+        run.node.to_string(),
+        local(run.started),
+        run.ended.map_or_else(|| "-".to_owned(), local),
+        run.end.map_or("running", |end| end.as_str()).to_owned(),
+        exit,
+        run.processes_killed.to_string(),
+    ]
+}

@@ -1,0 +1,395 @@
+//! The command line: what can be typed, and which file does it.
+//!
+//! Every command opens the store itself; no node need be running. This room decides nothing about jobs: it asks the
+//! store for one transition and says what came of it. `serve`, `run` and `fence` are carried out by `main`, which
+//! alone may build a node.
+
+mod accounts;
+mod check;
+mod desk;
+mod failure;
+mod look;
+mod nodes;
+mod output;
+mod switch;
+mod tokens;
+mod watch;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use desk::Desk;
+pub use failure::Failure;
+
+use crate::config::{Environment, Examination, Overrides, examine};
+use crate::domain::name::{JobName, NodeName, UserName};
+use crate::store::accounts::Role;
+
+const EXAMPLES: &str = "\
+Examples:
+  soloist                                   run a node here: web page, API, supervisor
+  soloist check                             is soloist.toml right? (starts nothing)
+  soloist user add li --role operator       make an account
+  soloist on outbound --user li             li wants the job to run
+  soloist status                            what runs where, wanted by whom, what next
+  soloist why outbound                      why it is running, or is not
+  soloist hold outbound --reason 'stock-taking'
+  soloist logs outbound --follow
+  soloist status --json | jq '.jobs[].state'
+
+A job runs on exactly one node for as long as at least one user has it switched on and nobody holds it.
+
+The configuration is --config FILE, else $SOLOIST_CONFIG, else ./soloist.toml. Every top-level key can be set as
+SOLOIST_<KEY>: SOLOIST_STORE=redis://10.0.0.5:6379/0 soloist status
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found, 4 refused.";
+
+/// Runs a script exactly once in a cluster, for as long as somebody wants it
+#[derive(Debug, Parser)]
+#[command(name = "soloist", version, after_help = EXAMPLES, max_term_width = 100)]
+pub struct Cli {
+    /// Configuration file [default: $SOLOIST_CONFIG, else ./soloist.toml]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Store that the nodes share: sqlite:PATH, redis://HOST:PORT/DB, rediss://... [default: `store` of the configuration]
+    #[arg(long, global = true, value_name = "URL")]
+    pub store: Option<String>,
+    /// What to do; `serve` when left out
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a node: web page, API, supervisor (also what `soloist` alone does)
+    Serve(ServeArgs),
+    /// Read the configuration, report every problem with file and key, start nothing
+    Check,
+    /// Show what each job is doing, where, wanted by whom, and what happens next
+    #[command(
+        after_help = "The table is plain text when piped; --json gives the objects of GET /api/v1/jobs."
+    )]
+    Status(StatusArgs),
+    /// Say in a sentence why a job is or is not running
+    Why(JobArg),
+    /// Switch a user's participation on: the job runs while at least one user wants it
+    #[command(after_help = "Example: soloist on outbound --user li --reason 'orders are waiting'")]
+    On(SwitchArgs),
+    /// Switch a user's participation off: the job stops when the last one leaves
+    Off(SwitchArgs),
+    /// Forbid a job whatever the switches say, until it is resumed
+    #[command(after_help = "Example: soloist hold outbound --reason 'stock-taking until 14:00'")]
+    Hold(HoldArgs),
+    /// Allow a held or given-up job again
+    Resume(ActArgs),
+    /// Hand a running job over to another node now
+    #[command(after_help = "Example: soloist move outbound --to node-b")]
+    Move(MoveArgs),
+    /// List the nodes
+    Nodes(ListArgs),
+    /// Empty a node and keep it empty: its jobs are handed over
+    Drain(NodeArgs),
+    /// Let a drained node take jobs again
+    Undrain(NodeArgs),
+    /// Show what a job's script printed
+    #[command(after_help = "Example: soloist logs outbound --lines 20 --follow")]
+    Logs(LogsArgs),
+    /// Show a job's history of runs, newest first
+    Runs(RunsArgs),
+    /// Manage accounts
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Manage API tokens
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Print a fresh one-time sign-in link for an admin (30 minutes)
+    #[command(after_help = "While no account exists, the link creates the first admin.")]
+    Link {
+        /// For which admin [default: yourself, or the only admin]
+        #[arg(long, value_name = "NAME")]
+        user: Option<UserName>,
+    },
+    /// Run any command under a lease of its own: on one node at a time, guarded and fenced as a job is
+    #[command(after_help = "\
+Example: soloist run --name nightly --wait 10m -- ./backup.sh --full
+
+The command's exit code is returned; 75 when the lease was not had in time, 76 when it was lost and the command was
+killed. Of several machines that start the same line, one runs it; the others wait for --wait.")]
+    Run(RunArgs),
+    /// Run a command only if $SOLOIST_TOKEN is not older than the newest token that FILE has seen
+    #[command(after_help = "\
+Example, in a script that Soloist runs: soloist fence shipped.fence -- sh -c 'echo 10248 >> shipped.csv'
+
+The token is checked and stored under a lock on FILE, which is held while the command runs. Exit code 4: a newer run
+has written since, so this one is stale and must stop. Otherwise the command's own exit code.")]
+    Fence {
+        /// Remembers the newest token; made when missing
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The command and its arguments
+        #[arg(last = true, required = true, value_name = "CMD")]
+        argv: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args, Default)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct ServeArgs {
+    /// Address and port of the web page and API; port 0 takes any free one
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+    /// Name of this node; must differ from every other node's
+    #[arg(long, value_name = "NAME")]
+    pub node: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct ListArgs {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct JobArg {
+    /// Name of the job, as in the configuration
+    pub job: String,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct StatusArgs {
+    /// Only this job
+    pub job: Option<String>,
+    /// Show it again on every change, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct ActArgs {
+    /// Name of the job, as in the configuration
+    pub job: String,
+    /// Who does it [default: the login name]
+    #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+    pub user: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct SwitchArgs {
+    #[command(flatten)]
+    pub act: ActArgs,
+    /// Why; shown on the page and kept in the audit
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct HoldArgs {
+    #[command(flatten)]
+    pub act: ActArgs,
+    /// Why; others will read it
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct MoveArgs {
+    #[command(flatten)]
+    pub act: ActArgs,
+    /// To which node [default: any other]
+    #[arg(long, value_name = "NODE")]
+    pub to: Option<NodeName>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct NodeArgs {
+    /// Name of the node, as `soloist nodes` lists it
+    pub node: NodeName,
+    /// Who does it [default: the login name]
+    #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+    pub user: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct LogsArgs {
+    /// Name of the job, as in the configuration
+    pub job: String,
+    /// Go on with new lines as they come, until Ctrl-C
+    #[arg(long, short)]
+    pub follow: bool,
+    /// How many of the newest lines to begin with
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
+    pub lines: usize,
+    /// Print JSON; with --follow one object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct RunsArgs {
+    /// Name of the job, as in the configuration
+    pub job: String,
+    /// How many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum UserCommand {
+    /// Make an account
+    #[command(after_help = "\
+Example: soloist user add li --role operator
+Example: printf %s \"$PASSWORD\" | soloist user add li --role operator --password-stdin")]
+    Add {
+        /// Its name: a-z, 0-9, '.', '_', '-'
+        name: UserName,
+        /// viewer (looks), operator (switches), admin (everything), collector (only claims and reports work)
+        #[arg(long)]
+        role: Role,
+        /// Read the password from standard input instead of asking twice
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// List accounts
+    List(ListArgs),
+    /// Change what an account may do; signs it out everywhere
+    Role {
+        /// Whose
+        name: UserName,
+        /// viewer, operator, admin or collector
+        role: Role,
+    },
+    /// Change a password; signs the account out everywhere
+    Passwd {
+        /// Whose
+        name: UserName,
+        /// Read the password from standard input instead of asking twice
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// Remove an account: its participations, sessions and tokens end
+    Remove {
+        /// Whose
+        name: UserName,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum TokenCommand {
+    /// Make a token; its secret is printed once, alone on standard output
+    #[command(
+        after_help = "Example: TOKEN=$(soloist token new --user li --name laptop --expires 90d)"
+    )]
+    New {
+        /// The account whose role the token has
+        #[arg(long, value_name = "NAME")]
+        user: UserName,
+        /// What it is for
+        #[arg(long, value_name = "TEXT", default_value = "")]
+        name: String,
+        /// How long it lives [default: until it is revoked]
+        #[arg(long, value_name = "DUR", value_parser = duration)]
+        expires: Option<Duration>,
+    },
+    /// List tokens (never their secrets)
+    List(ListArgs),
+    /// Revoke a token
+    Revoke {
+        /// Its id, as `soloist token list` shows it
+        id: String,
+    },
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct RunArgs {
+    /// Name of the lease; the same name on every machine
+    #[arg(long, value_name = "NAME")]
+    pub name: JobName,
+    /// How long the lease lasts when its holder falls silent [default: `lease_ttl` of the configuration]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub ttl: Option<Duration>,
+    /// How long to wait for the lease; 0s tries once [default: for ever]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub wait: Option<Duration>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub argv: Vec<String>,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|_| "use a number with a unit, for example 250ms, 5s, 10m, 90d".to_owned())
+}
+
+impl Cli {
+    /// Reads the configuration as this command line asks for it.
+    #[must_use]
+    pub fn configuration(&self, env: Environment<'_>) -> Examination {
+        let (listen, node) = match &self.command {
+            Some(Command::Serve(serve)) => (serve.listen.clone(), serve.node.clone()),
+            _ => (None, None),
+        };
+        examine(self.config.as_deref(), Overrides { store: self.store.clone(), listen, node }, env)
+    }
+}
+
+/// Carries out `command` and says what came of it; `serve`, `run` and `fence` are not for here.
+///
+/// # Errors
+/// [`Failure`], which decides the exit code.
+pub async fn act(command: Command, examined: Examination) -> Result<(), Failure> {
+    if let Command::Check = command {
+        return check::check(examined);
+    }
+    let desk = Desk::open(examined).await?;
+    match command {
+        Command::Status(args) => look::status(&desk, &args).await,
+        Command::Why(args) => look::why(&desk, &args.job).await,
+        Command::On(args) => switch::participate(&desk, &args, true).await,
+        Command::Off(args) => switch::participate(&desk, &args, false).await,
+        Command::Hold(args) => switch::hold(&desk, &args).await,
+        Command::Resume(args) => switch::resume(&desk, &args).await,
+        Command::Move(args) => switch::hand_over(&desk, &args).await,
+        Command::Nodes(args) => nodes::list(&desk, &args).await,
+        Command::Drain(args) => nodes::drain(&desk, &args, true).await,
+        Command::Undrain(args) => nodes::drain(&desk, &args, false).await,
+        Command::Logs(args) => look::logs(&desk, &args).await,
+        Command::Runs(args) => look::runs(&desk, &args).await,
+        Command::User(command) => accounts::act(&desk, command).await,
+        Command::Token(command) => tokens::act(&desk, command).await,
+        Command::Link { user } => tokens::link(&desk, user).await,
+        Command::Serve(_) | Command::Check | Command::Run(_) | Command::Fence { .. } => {
+            Err(Failure::Failed("this command is carried out elsewhere".to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

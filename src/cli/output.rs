@@ -1,0 +1,100 @@
+//! What is printed: aligned tables without colours, JSON, and instants as people and programs read them.
+//!
+//! Everything goes through [`print()`], so that a reader who leaves early (`| head`) is no error.
+
+use std::io::Write as _;
+
+use serde::Serialize;
+
+use super::Failure;
+use crate::domain::time::StoreTime;
+
+/// Prints `text` with a line end, if it has none.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    if !text.ends_with('\n') {
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Prints `value` as JSON on several lines.
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(&json(value, false)?)
+}
+
+/// `value` as JSON, for a person or on one line for a program that reads as it comes.
+pub(super) fn json(value: &impl Serialize, one_line: bool) -> Result<String, Failure> {
+    let text = match one_line {
+        true => serde_json::to_string(value),
+        false => serde_json::to_string_pretty(value),
+    };
+    text.map_err(|error| Failure::Failed(format!("cannot write JSON: {error}")))
+}
+
+/// Rows under headings, each column as wide as its widest cell.
+pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
+    let mut lines = vec![headings.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()];
+    lines.extend(rows.iter().map(|row| row.iter().map(|cell| visible(cell)).collect()));
+    let widths: Vec<usize> = (0..headings.len())
+        .map(|column| lines.iter().map(|line| width(&line[column])).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for line in &lines {
+        let mut padded = String::new();
+        for (cell, wide) in line.iter().zip(&widths) {
+            padded.push_str(cell);
+            padded.push_str(&" ".repeat(wide - width(cell) + 2));
+        }
+        text.push_str(padded.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// Columns of a terminal: Chinese, Japanese and Korean letters and full-width signs take two.
+fn width(text: &str) -> usize {
+    let wide = |c: char| matches!(u32::from(c), 0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD);
+    text.chars().map(|c| if wide(c) { 2 } else { 1 }).sum()
+}
+
+/// What others wrote must not move the cursor or colour the terminal.
+pub(super) fn visible(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}")
+}
+
+/// RFC 3339 in UTC with milliseconds, as in the API.
+pub(super) fn rfc3339(at: StoreTime) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map(|at| format!("{at:.3}")).unwrap_or_default()
+}
+
+/// Local time, to the second.
+pub(super) fn local(at: StoreTime) -> String {
+    jiff::Timestamp::from_millisecond(at.0)
+        .map(|at| {
+            let zoned = at.to_zoned(jiff::tz::TimeZone::system());
+            zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
+        })
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_also_under_chinese_and_hostile_text() {
+        let rows = [
+            vec!["出库".to_owned(), "x".to_owned()],
+            vec!["a\u{1b}[31m".to_owned(), "y".to_owned()],
+        ];
+        let text = table(&["JOB", "STATE"], &rows);
+        assert_eq!(text, "JOB     STATE\n出库    x\na\u{fffd}[31m  y\n");
+    }
+
+    #[test]
+    fn instants_have_milliseconds() {
+        assert_eq!(rfc3339(StoreTime(1_700_000_000_040)), "2023-11-14T22:13:20.040Z");
+    }
+}

@@ -1,0 +1,149 @@
+//! API tokens and sign-in links: secrets that are printed once, alone on standard output.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::output::{local, print, print_json, rfc3339, table};
+use super::{Desk, Failure, ListArgs, TokenCommand};
+use crate::domain::name::UserName;
+use crate::domain::time::StoreTime;
+use crate::secrets::{new_api_token, new_link};
+use crate::store::accounts::{Accounts, Role, User};
+use crate::store::credentials::{ApiToken, Credentials};
+
+#[derive(Serialize)]
+struct TokensAnswer {
+    tokens: Vec<TokenLine>,
+}
+
+#[derive(Serialize)]
+struct TokenLine {
+    id: String,
+    user: UserName,
+    name: String,
+    created: String,
+    expires: Option<String>,
+}
+
+/// `token ...`.
+pub(super) async fn act(desk: &Desk, command: TokenCommand) -> Result<(), Failure> {
+    match command {
+        TokenCommand::New { user, name, expires } => new(desk, user, name, expires).await,
+        TokenCommand::List(args) => list(desk, &args).await,
+        TokenCommand::Revoke { id } => revoke(desk, &id).await,
+    }
+}
+
+async fn new(
+    desk: &Desk,
+    user: UserName,
+    name: String,
+    expires: Option<Duration>,
+) -> Result<(), Failure> {
+    if expires.is_some_and(|lifetime| lifetime.is_zero()) {
+        return Err(Failure::Usage("--expires is zero: use for example 90d".to_owned()));
+    }
+    if name.chars().count() > 100 || name.contains(char::is_control) {
+        return Err(Failure::Usage("--name: use at most 100 characters on one line".to_owned()));
+    }
+    let account = desk.account(&user).await?;
+    let (secret, hash, id) = new_api_token();
+    let token = ApiToken { id, user, name, created: StoreTime(0), expires: None };
+    desk.store.add_token(&hash, &token, expires).await?;
+    let note = format!("{} {}", token.id, token.name);
+    desk.audit(None, "token.new", account.name.as_str(), Some(note.trim())).await?;
+    eprintln!(
+        "soloist: token {} for {} ({}); keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
+        token.id,
+        account.name,
+        account.role.as_str()
+    );
+    print(&secret)
+}
+
+async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
+    let tokens = desk.store.tokens().await?;
+    if args.json {
+        let line = |token: ApiToken| TokenLine {
+            id: token.id,
+            user: token.user,
+            name: token.name,
+            created: rfc3339(token.created),
+            expires: token.expires.map(rfc3339),
+        };
+        return print_json(&TokensAnswer { tokens: tokens.into_iter().map(line).collect() });
+    }
+    if tokens.is_empty() {
+        return print("No token. Make one with: soloist token new --user NAME");
+    }
+    let row = |token: &ApiToken| {
+        vec![
+            token.id.clone(),
+            token.user.to_string(),
+            if token.name.is_empty() { "-".to_owned() } else { token.name.clone() },
+            local(token.created),
+            token.expires.map_or_else(|| "never".to_owned(), local),
+        ]
+    };
+    let rows: Vec<_> = tokens.iter().map(row).collect();
+    print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES"], &rows))
+}
+
+async fn revoke(desk: &Desk, id: &str) -> Result<(), Failure> {
+    let tokens = desk.store.tokens().await?;
+    let Some(token) = tokens.iter().find(|token| token.id == id) else {
+        return Err(Failure::NotFound(format!(
+            "there is no token {id:?}: soloist token list shows their ids"
+        )));
+    };
+    desk.store.revoke_token(id).await?;
+    desk.audit(None, "token.revoke", token.user.as_str(), Some(id)).await?;
+    print(&format!("Token {id} of {} is revoked.", token.user))
+}
+
+/// `link`.
+pub(super) async fn link(desk: &Desk, user: Option<UserName>) -> Result<(), Failure> {
+    let users = desk.store.users().await?;
+    let user = match user {
+        Some(name) => {
+            let account = desk.account(&name).await?;
+            if account.role != Role::Admin {
+                return Err(Failure::Refused(format!(
+                    "{name} is a {}: links are for admins; set a password with soloist user passwd {name}",
+                    account.role.as_str()
+                )));
+            }
+            Some(name)
+        }
+        None if users.is_empty() => None,
+        None => Some(the_admin(desk, &users).await?),
+    };
+    let url = new_link(&desk.store, user.clone(), &desk.config.public_url).await?;
+    let target = user.as_ref().map_or("the first admin", UserName::as_str);
+    desk.audit(None, "link.new", target, None).await?;
+    eprintln!("soloist: this link signs in {target}; it works once, for 30 minutes");
+    print(&url)
+}
+
+/// The only admin, or the acting one.
+async fn the_admin(desk: &Desk, users: &[User]) -> Result<UserName, Failure> {
+    let admins: Vec<&UserName> =
+        users.iter().filter(|user| user.role == Role::Admin).map(|user| &user.name).collect();
+    match admins.as_slice() {
+        [] => Err(Failure::NotFound(
+            "there is no admin: make one with soloist user role NAME admin".to_owned(),
+        )),
+        [only] => Ok((*only).clone()),
+        several => match desk.actor(None).await {
+            Ok(own) if own.role == Role::Admin => Ok(own.name),
+            _ => {
+                let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
+                Err(Failure::Usage(format!(
+                    "for which admin? say --user, one of {}",
+                    names.join(", ")
+                )))
+            }
+        },
+    }
+}

@@ -1,0 +1,58 @@
+//! Following the store from a terminal: a change, Ctrl-C, or a look once a second for what time alone changes.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::Receiver;
+use tokio::time::sleep;
+
+use super::output::print;
+use super::{Desk, Failure};
+use crate::store::events::{Events, StoreEvent};
+
+/// A state such as `starting` ends without an event.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Clears the terminal and goes to its first line (ECMA-48 ED and CUP).
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// A subscription that a command listens to.
+pub(super) struct Watch {
+    events: Receiver<StoreEvent>,
+    /// Kept from the start: Ctrl-C while something is being read must not be lost.
+    interrupt: Signal,
+    shown: String,
+}
+
+impl Watch {
+    /// Subscribes; confirmed when this returns.
+    pub(super) async fn start(desk: &Desk) -> Result<Self, Failure> {
+        let interrupt = signal(SignalKind::interrupt())
+            .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
+        Ok(Self { events: desk.store.subscribe().await?, interrupt, shown: String::new() })
+    }
+
+    /// Waits until something may have changed; `false` on Ctrl-C.
+    pub(super) async fn change(&mut self) -> Result<bool, Failure> {
+        tokio::select! {
+            _ = self.interrupt.recv() => return Ok(false),
+            event = self.events.recv() => if event.is_none() {
+                return Err(Failure::Failed("the store ended the subscription".to_owned()));
+            },
+            () = sleep(LOOK_AGAIN) => {}
+        }
+        // One look answers all that is waiting.
+        while self.events.try_recv().is_ok() {}
+        Ok(true)
+    }
+
+    /// Shows `text` if it differs from what is shown: in place on a terminal, below it in a pipe.
+    pub(super) fn show(&mut self, text: &str) -> Result<(), Failure> {
+        if self.shown != text {
+            let clear = if std::io::stdout().is_terminal() { CLEAR } else { "" };
+            print(&format!("{clear}{text}"))?;
+            text.clone_into(&mut self.shown);
+        }
+        Ok(())
+    }
+}

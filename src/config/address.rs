@@ -1,0 +1,172 @@
+//! Addresses in a configuration: where to listen, the origin of browsers, the URL of the store, this node's name.
+//!
+//! Each function takes text and gives the checked value or a sentence with the remedy. No message repeats a store URL:
+//! it may hold a password.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::domain::name::NodeName;
+
+/// `ADDRESS:PORT`, literal: a name could change its meaning between the check and the start.
+pub(super) fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("{text:?} is not an address with a port: use for example \"127.0.0.1:8080\" or \"0.0.0.0:8080\"")
+    })
+}
+
+/// The origin (RFC 6454) as browsers send it: lower case, no default port, no path.
+pub(super) fn origin(text: &str) -> Result<String, String> {
+    let wrong = |what: &str| {
+        Err(format!(
+            "{text:?} is not an origin, {what}: use for example \"https://jobs.example.org\""
+        ))
+    };
+    let lower = text.to_ascii_lowercase();
+    let (scheme, rest) = match lower.split_once("://") {
+        Some((scheme @ ("http" | "https"), rest)) => (scheme, rest),
+        _ => return wrong("it must begin with http:// or https://"),
+    };
+    let authority = rest.strip_suffix('/').unwrap_or(rest);
+    if authority.contains(['/', '?', '#']) {
+        return wrong("it must not have a path, query or fragment");
+    }
+    if authority.contains('@') {
+        return wrong("it must not have a user name");
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let good_host = match bracketed {
+        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => {
+            !host.is_empty()
+                && host
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+        }
+    };
+    if !good_host {
+        return wrong("its host is not valid");
+    }
+    match (scheme, port) {
+        (_, None) | ("http", Some("80")) | ("https", Some("443")) => {
+            Ok(format!("{scheme}://{host}"))
+        }
+        (_, Some(port)) if port.parse::<u16>().is_ok() => Ok(format!("{scheme}://{host}:{port}")),
+        _ => wrong("its port is not a number up to 65535"),
+    }
+}
+
+/// The origin that goes with an address nobody gave a `public_url` for.
+pub(super) fn origin_of(listen: SocketAddr) -> String {
+    match listen {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => format!("http://127.0.0.1:{}", v4.port()),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("http://[::1]:{}", v6.port()),
+        other => {
+            let url = format!("http://{other}");
+            url.strip_suffix(":80").map(ToOwned::to_owned).unwrap_or(url)
+        }
+    }
+}
+
+/// A store URL with a relative SQLite path resolved against `base`.
+pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
+    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB or rediss://HOST:PORT/DB";
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return Err(format!("is not a store URL: {KINDS}"));
+    };
+    match scheme {
+        "sqlite" => {
+            let path = rest.strip_prefix("//").unwrap_or(rest);
+            if path.is_empty() || path.starts_with(':') || path.ends_with('/') {
+                return Err(
+                    "needs the path of a file: use for example sqlite:data/soloist.db".to_owned()
+                );
+            }
+            Ok(format!("sqlite:{}", absolute(base, Path::new(path)).display()))
+        }
+        "redis" | "rediss" => {
+            let authority = rest.strip_prefix("//").and_then(|rest| rest.split('/').next());
+            let host = authority.map(|authority| authority.rsplit('@').next().unwrap_or(authority));
+            match host {
+                Some(host) if !host.is_empty() && !host.starts_with(':') => Ok(text.to_owned()),
+                _ => Err(format!("names no host: use for example {scheme}://127.0.0.1:6379/0")),
+            }
+        }
+        "redis+sentinel" | "redis+cluster" => Err(format!(
+            "{scheme}:// does not work yet: use redis:// or rediss:// with the address of one master"
+        )),
+        _ => Err(format!("unknown kind of store {scheme:?}: {KINDS}")),
+    }
+}
+
+/// `path` made absolute against `base`, without asking the file system; `.` and what it adds are left out.
+pub(super) fn absolute(base: &Path, path: &Path) -> PathBuf {
+    let joined = base.join(path);
+    std::path::absolute(&joined).unwrap_or(joined).components().collect()
+}
+
+/// The host's name made fit for a node, and four random letters: two nodes on one host must differ.
+pub(super) fn own_node_name() -> Option<NodeName> {
+    let host = nix::unistd::gethostname().unwrap_or_default();
+    let letters: String = (0..4).map(|_| char::from(rand::random_range(b'a'..=b'z'))).collect();
+    NodeName::new(&format!("{}-{letters}", sanitised(&host.to_string_lossy()))).ok()
+}
+
+fn sanitised(host: &str) -> String {
+    let mapped: String = host
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' })
+        .collect();
+    let tidy: String = mapped.trim_matches(['.', '_', '-']).chars().take(59).collect();
+    if tidy.is_empty() { "node".to_owned() } else { tidy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_what_a_browser_sends() {
+        for (given, sent) in [
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("HTTPS://Jobs.Example.org:443/", "https://jobs.example.org"),
+            ("http://[::1]:80", "http://[::1]"),
+        ] {
+            assert_eq!(origin(given).as_deref(), Ok(sent));
+        }
+        for bad in [
+            "jobs.example.org",
+            "ftp://x",
+            "http://",
+            "http://x/y",
+            "http://u@x",
+            "http://x:99999",
+            "http://a b",
+        ] {
+            assert!(origin(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn any_host_name_makes_a_node_name() {
+        for host in ["Web_01.example.ORG", "-.-", "机器", &"x".repeat(200)] {
+            assert!(NodeName::new(&format!("{}-abcd", sanitised(host))).is_ok(), "{host}");
+        }
+        assert!(own_node_name().is_some());
+    }
+
+    #[test]
+    fn no_message_about_a_store_repeats_its_password() {
+        for url in
+            ["redis+cluster://:sesame@h", "mysql://u:sesame@h", "redis://u:sesame@", "sesame"]
+        {
+            let message = store(url, Path::new("/")).expect_err(url);
+            assert!(!message.contains("sesame"), "{message}");
+        }
+    }
+}

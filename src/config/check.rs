@@ -1,0 +1,83 @@
+//! What can only be known by looking at this machine: commands, directories, permissions.
+//!
+//! It reads metadata and changes nothing; the values were found well formed before.
+
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access};
+
+/// A working directory that the script can enter.
+pub(super) fn directory(dir: &Path) -> Result<(), String> {
+    let shown = dir.display();
+    match std::fs::metadata(dir) {
+        Err(error) => Err(format!("directory {shown}: {error}; create it, or correct the path")),
+        Ok(found) if !found.is_dir() => Err(format!("{shown} is not a directory")),
+        Ok(_) => access(dir, AccessFlags::R_OK | AccessFlags::X_OK).map_err(|error| {
+            format!(
+                "directory {shown} cannot be read: {}; change its permissions or owner",
+                error.desc()
+            )
+        }),
+    }
+}
+
+/// The program that `command` would start from `dir` with `path` as `PATH`.
+pub(super) fn program(command: &str, dir: &Path, path: &str) -> Result<PathBuf, String> {
+    if command.contains('/') {
+        let full = dir.join(command);
+        return match std::fs::metadata(&full) {
+            Err(error) => Err(format!("{}: {error}; correct the path", full.display())),
+            Ok(found) if !found.is_file() => Err(format!("{} is not a file", full.display())),
+            Ok(found) => executable(&full, &found).map(|()| full.clone()),
+        };
+    }
+    let mut refused = None;
+    for place in std::env::split_paths(path) {
+        let full = dir.join(place).join(command);
+        match std::fs::metadata(&full) {
+            Ok(found) if found.is_file() => match executable(&full, &found) {
+                Ok(()) => return Ok(full),
+                Err(why) => refused = refused.or(Some(why)),
+            },
+            _ => {}
+        }
+    }
+    Err(refused.unwrap_or_else(|| {
+        format!("{command:?} is not found on PATH: install it, or write its path (./{command} for a file in dir)")
+    }))
+}
+
+fn executable(file: &Path, found: &Metadata) -> Result<(), String> {
+    // For root access(2) says yes to any file with one x bit, and exec agrees.
+    if found.permissions().mode() & 0o111 != 0 && access(file, AccessFlags::X_OK).is_ok() {
+        Ok(())
+    } else {
+        let shown = file.display();
+        Err(format!(
+            "{shown} is not executable: chmod +x {shown}, or start it with its interpreter (\"sh\", {shown:?})"
+        ))
+    }
+}
+
+/// `["sh", "ship.sh"]`: the script that an interpreter is given, if it cannot be read.
+pub(super) fn unreadable_script(command: &[String], dir: &Path) -> Option<String> {
+    const INTERPRETERS: [&str; 9] =
+        ["sh", "bash", "dash", "zsh", "python", "python3", "perl", "ruby", "node"];
+    let name = Path::new(command.first()?).file_name()?.to_str()?;
+    let script = command.get(1).filter(|argument| !argument.starts_with('-'))?;
+    let full = dir.join(script);
+    if INTERPRETERS.contains(&name) && access(&full, AccessFlags::R_OK).is_err() {
+        return Some(format!(
+            "{} cannot be read, so {name} will fail: correct the path (it is relative to dir), or its permissions",
+            full.display()
+        ));
+    }
+    None
+}
+
+/// Whether everybody on the machine may write `file`.
+pub(super) fn writable_by_others(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o002 != 0)
+}

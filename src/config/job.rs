@@ -1,0 +1,288 @@
+//! One `[[job]]`: reads it, checks it, and notes every problem.
+//!
+//! A job with any problem is dropped from the result; the configuration as a whole is then refused.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::document::{Field, Section};
+use super::{JobConfig, Repeat, Title, address, check};
+use crate::domain::backoff::Backoff;
+use crate::domain::lease::Timing;
+use crate::domain::name::{JobName, NodeName, UserName};
+
+const KEYS: [&str; 13] = [
+    "name",
+    "title",
+    "command",
+    "dir",
+    "env",
+    "lease_ttl",
+    "stop_grace",
+    "repeat",
+    "min_uptime",
+    "backoff",
+    "give_up_after",
+    "nodes",
+    "operators",
+];
+const COMMAND: &str =
+    r#"write command = ["sh", "ship.sh"], a program and its arguments; there is no shell"#;
+/// What Soloist itself tells a script (contract section 3).
+const OWN_ENV: [&str; 4] = ["SOLOIST_JOB", "SOLOIST_RUN", "SOLOIST_NODE", "SOLOIST_TOKEN"];
+
+/// What a job is read against.
+pub(super) struct Surroundings<'a> {
+    /// Relative directories start here.
+    pub(super) base: &'a Path,
+    /// The node's own name: a job that runs elsewhere may use commands that only exist there.
+    pub(super) node: Option<&'a NodeName>,
+    /// The lease of a job that gives none.
+    pub(super) timing: Option<Timing>,
+    /// `PATH` of the node.
+    pub(super) path: &'a str,
+}
+
+/// Reads a job; the problems are in the section's report.
+pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Option<JobConfig> {
+    let name = name(&section);
+    if let Some(name) = &name {
+        section.prefix = format!("job.{name}.");
+    }
+    section.only(&KEYS);
+    let title = title(&section, name.as_ref());
+    let nodes = names(&section, "nodes", |text| NodeName::new(text).map(drop));
+    let operators = names(&section, "operators", |text| UserName::new(text).map(drop));
+    let env = env(&section);
+    let here = match (&nodes, around.node) {
+        (Some(nodes), Some(own)) => nodes.iter().any(|node| node == "*" || node == own.as_str()),
+        _ => true,
+    };
+    let dir = dir(&section, around.base, here);
+    let path = env.as_ref().and_then(|env| env.get("PATH")).map_or(around.path, String::as_str);
+    let command = command(&section, dir.as_deref(), path, here);
+    let timing = timing(&section, around.timing);
+    let stop_grace = duration(&section, "stop_grace", Duration::from_secs(2));
+    let repeat = repeat(&section);
+    let backoff = backoff(&section);
+    Some(JobConfig {
+        name: name?,
+        title: title?,
+        command: command?,
+        dir: dir?,
+        env: env?,
+        timing: timing?,
+        stop_grace: stop_grace?,
+        repeat: repeat?,
+        backoff: backoff?,
+        nodes: nodes?,
+        operators: operators?,
+    })
+}
+
+fn name(section: &Section<'_>) -> Option<JobName> {
+    let Some(field) = section.get("name") else {
+        section.missing("name", "write name = \"outbound\"");
+        return None;
+    };
+    let text = field.text("write name = \"outbound\"")?;
+    JobName::new(text).map_err(|problem| field.wrong(problem.to_string())).ok()
+}
+
+fn title(section: &Section<'_>, name: Option<&JobName>) -> Option<Title> {
+    const REMEDY: &str = r#"write title = "Outbound" or title = { en = "Outbound", zh = "出库" }"#;
+    let same = |text: &str| Title { en: text.to_owned(), zh: text.to_owned() };
+    let Some(field) = section.get("title") else {
+        return name.map(|name| same(name.as_str()));
+    };
+    if let Some(text) = field.value.as_str() {
+        return Some(same(text));
+    }
+    let table = field.table(REMEDY)?;
+    table.only(&["en", "zh"]);
+    let language = |key: &str| {
+        let Some(field) = table.get(key) else {
+            table.missing(key, &format!("a title needs both languages; {REMEDY}"));
+            return None;
+        };
+        field.text(REMEDY).map(ToOwned::to_owned)
+    };
+    let (en, zh) = (language("en"), language("zh"));
+    Some(Title { en: en?, zh: zh? })
+}
+
+fn command(
+    section: &Section<'_>,
+    dir: Option<&Path>,
+    path: &str,
+    here: bool,
+) -> Option<Vec<String>> {
+    let Some(field) = section.get("command") else {
+        section.missing("command", COMMAND);
+        return None;
+    };
+    let words = field.texts(COMMAND)?;
+    let argv: Vec<String> = words.iter().map(|(_, word)| (*word).to_owned()).collect();
+    let Some((first, program)) = words.first() else {
+        field.wrong(format!("is empty: {COMMAND}"));
+        return None;
+    };
+    if program.is_empty() {
+        first.wrong(format!("names no program: {COMMAND}"));
+        return None;
+    }
+    if let Some(dir) = dir {
+        match check::program(program, dir, path) {
+            Err(why) if here => {
+                first.wrong(why);
+                return None;
+            }
+            Err(why) => first.warn(format!("on this node, which does not run the job, {why}")),
+            Ok(_) => {
+                if let Some(why) = check::unreadable_script(&argv, dir).filter(|_| here) {
+                    words.get(1).map_or(&field, |(second, _)| second).warn(why);
+                }
+            }
+        }
+    }
+    Some(argv)
+}
+
+fn dir(section: &Section<'_>, base: &Path, here: bool) -> Option<PathBuf> {
+    let Some(field) = section.get("dir") else {
+        return Some(address::absolute(base, Path::new(".")));
+    };
+    let text = field.text("write dir = \".\"; it is relative to this file")?;
+    let dir = address::absolute(base, Path::new(text));
+    match check::directory(&dir) {
+        Ok(()) => Some(dir),
+        Err(why) if here => {
+            field.wrong(why);
+            None
+        }
+        Err(why) => {
+            field.warn(format!("on this node, which does not run the job, {why}"));
+            Some(dir)
+        }
+    }
+}
+
+fn env(section: &Section<'_>) -> Option<BTreeMap<String, String>> {
+    const REMEDY: &str = r#"write env = { ORDERS = "orders.csv" }"#;
+    let Some(field) = section.get("env") else {
+        return Some(BTreeMap::new());
+    };
+    let table = field.table(REMEDY)?;
+    let mut whole = true;
+    let mut env = BTreeMap::new();
+    for (name, field) in table.fields() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            field.wrong("is no name of an environment variable: use letters, digits and '_'");
+        } else if OWN_ENV.contains(&name) {
+            field.wrong("is set by Soloist for every run: use another name");
+        } else if let Some(text) = field.text(REMEDY) {
+            env.insert(name.to_owned(), text.to_owned());
+            continue;
+        }
+        whole = false;
+    }
+    whole.then_some(env)
+}
+
+fn timing(section: &Section<'_>, default: Option<Timing>) -> Option<Timing> {
+    let Some(field) = section.get("lease_ttl") else {
+        return default;
+    };
+    let ttl = field.duration()?;
+    Timing::from_ttl(ttl).map_err(|problem| field.wrong(problem.to_string())).ok()
+}
+
+fn duration(section: &Section<'_>, key: &str, default: Duration) -> Option<Duration> {
+    section.get(key).map_or(Some(default), |field| field.duration())
+}
+
+fn repeat(section: &Section<'_>) -> Option<Repeat> {
+    let Some(field) = section.get("repeat") else {
+        return Some(Repeat::After(Duration::from_secs(1)));
+    };
+    if field.value.as_str() == Some("never") {
+        return Some(Repeat::Never);
+    }
+    let text = field.text("write repeat = \"1s\" or repeat = \"never\"")?;
+    match super::document::parse_duration(text) {
+        Ok(after) => Some(Repeat::After(after)),
+        Err(problem) => {
+            field.wrong(format!("{problem}, or \"never\""));
+            None
+        }
+    }
+}
+
+fn backoff(section: &Section<'_>) -> Option<Backoff> {
+    const REMEDY: &str = r#"write backoff = { first = "1s", max = "60s" }"#;
+    let min_uptime = duration(section, "min_uptime", Duration::from_secs(5));
+    let give_up_after = section.get("give_up_after").map_or(Some(0), |field| {
+        field.integer(0, "use 0 for never, or how many crashes in a row are too many")
+    });
+    let (mut first, mut max) = (Some(Duration::from_secs(1)), Some(Duration::from_secs(60)));
+    if let Some(field) = section.get("backoff") {
+        let table = field.table(REMEDY)?;
+        table.only(&["first", "max"]);
+        let given = (table.get("first"), table.get("max"));
+        first = given.0.as_ref().map_or(first, positive);
+        max = given.1.as_ref().map_or(max, positive);
+        if let (Some(shortest), Some(longest)) = (first, max)
+            && shortest > longest
+        {
+            let place = given.0.or(given.1).unwrap_or(field);
+            place.wrong(format!(
+                "backoff.first {shortest:?} is longer than backoff.max {longest:?}: swap them, or give both"
+            ));
+            return None;
+        }
+    }
+    Some(Backoff {
+        first: first?,
+        max: max?,
+        give_up_after: give_up_after?,
+        min_uptime: min_uptime?,
+    })
+}
+
+fn positive(field: &Field<'_>) -> Option<Duration> {
+    let duration = field.duration()?;
+    if duration.is_zero() {
+        field.wrong(
+            "is zero, so a crashing job would be restarted without end: use for example \"1s\"",
+        );
+        return None;
+    }
+    Some(duration)
+}
+
+fn names<E: std::fmt::Display>(
+    section: &Section<'_>,
+    key: &str,
+    valid: impl Fn(&str) -> Result<(), E>,
+) -> Option<Vec<String>> {
+    let remedy = format!("write {key} = [\"*\"] for all, or their names");
+    let Some(field) = section.get(key) else {
+        return Some(vec!["*".to_owned()]);
+    };
+    let texts = field.texts(&remedy)?;
+    if texts.is_empty() {
+        field.wrong(format!("is empty, so nobody may: {remedy}"));
+        return None;
+    }
+    let mut whole = true;
+    for (field, text) in &texts {
+        if *text != "*"
+            && let Err(problem) = valid(text)
+        {
+            field.wrong(problem.to_string());
+            whole = false;
+        }
+    }
+    whole.then(|| texts.into_iter().map(|(_, text)| text.to_owned()).collect())
+}

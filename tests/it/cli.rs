@@ -1,0 +1,620 @@
+//! The command line as a person or a script meets it: the real program, a store of its own, exit codes and words.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use soloist::domain::lease::Token;
+use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use soloist::domain::time::StoreTime;
+use soloist::store::accounts::{Accounts, Role, User};
+use soloist::store::credentials::{Credentials, Session};
+use soloist::store::jobs::Jobs;
+use soloist::store::journal::{Journal, NewLine, Output as Said, Started, Stream};
+use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
+use soloist::store::nodes::{Beat, Nodes};
+use soloist::store::{Options, Store};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::ChildStdout;
+use tokio::time::timeout;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+const PASSWORD: &str = "a long password";
+const JOBS: &str = r#"
+[[job]]
+name = "outbound"
+command = ["true"]
+[[job]]
+name = "inbound"
+command = ["true"]
+operators = ["wang"]
+"#;
+
+/// A directory with a configuration and a store.
+struct Place {
+    dir: TempDir,
+}
+
+/// What a command did.
+struct Done {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("it was not killed"),
+            out: String::from_utf8(output.stdout).expect("UTF-8"),
+            err: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+}
+
+impl Done {
+    #[track_caller]
+    fn ok(self) -> String {
+        assert_eq!(self.code, 0, "{}{}", self.out, self.err);
+        self.out
+    }
+
+    /// The exit code and the one message, which must not stand on standard output.
+    #[track_caller]
+    fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{}{}", self.out, self.err);
+        assert_eq!(self.out, "");
+        assert!(self.err.starts_with("soloist: "), "{}", self.err);
+        self.err
+    }
+
+    #[track_caller]
+    fn json(self) -> Value {
+        serde_json::from_str(&self.ok()).expect("JSON")
+    }
+}
+
+impl Place {
+    fn new(text: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("soloist.toml"), text).expect("a file");
+        Self { dir }
+    }
+
+    /// With accounts: `ada` is admin, `li` and `wang` operators, `eve` a viewer. Nobody knows their passwords:
+    /// hashing them takes seconds in a debug build.
+    async fn with_accounts() -> Self {
+        let place = Self::new(JOBS);
+        let store = place.store().await;
+        for (name, role) in [
+            ("ada", Role::Admin),
+            ("li", Role::Operator),
+            ("wang", Role::Operator),
+            ("eve", Role::Viewer),
+        ] {
+            let account = User {
+                name: user(name),
+                role,
+                password: "unusable".to_owned(),
+                created: StoreTime(0),
+                language: None,
+                theme: None,
+            };
+            store.add_user(&account, false).await.expect("added");
+        }
+        place
+    }
+
+    fn add(&self, name: &str, role: &str) -> Done {
+        self.fed(&["user", "add", name, "--role", role, "--password-stdin"], PASSWORD)
+    }
+
+    fn database(&self) -> PathBuf {
+        self.dir.path().join("data/soloist.db")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_soloist"));
+        command.args(args).current_dir(self.dir.path()).env_clear().env("PATH", "/usr/bin:/bin");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Done {
+        self.command(args).stdin(Stdio::null()).output().expect("it starts").into()
+    }
+
+    fn fed(&self, args: &[&str], input: &str) -> Done {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // It may refuse before it reads.
+        stdin.write_all(input.as_bytes()).ok();
+        drop(stdin);
+        child.wait_with_output().expect("it ends").into()
+    }
+
+    /// The same store, as a node would open it.
+    async fn store(&self) -> Store {
+        let url = format!("sqlite:{}", self.database().display());
+        Store::connect(&url, &Options::default()).await.expect("the store opens")
+    }
+}
+
+fn job() -> JobName {
+    JobName::new("outbound").expect("a valid name")
+}
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).expect("a valid name")
+}
+
+fn user(name: &str) -> UserName {
+    UserName::new(name).expect("a valid name")
+}
+
+/// Lets `node-a` run outbound, as its runner would.
+async fn running(store: &Store) -> Token {
+    let owner = Owner("owner".to_owned());
+    let ask = Acquire {
+        job: job(),
+        owner,
+        node: node("node-a"),
+        ttl: Duration::from_secs(60),
+        condition: Condition::None,
+        seen: Token(0),
+    };
+    let Acquired::Granted { token, .. } = store.acquire(&ask).await.expect("an answer") else {
+        panic!("a free lease is granted");
+    };
+    let run = RunId("01J00000000000000000000000".to_owned());
+    let started = Started { job: job(), token, run, node: node("node-a"), pid: 4711 };
+    store.record_started(&started).await.expect("recorded");
+    token
+}
+
+async fn say(store: &Store, token: Token, text: &str) {
+    let said = Said {
+        job: job(),
+        token,
+        run: RunId("01J00000000000000000000000".to_owned()),
+        node: node("node-a"),
+        lines: vec![NewLine { stream: Stream::Stdout, text: text.to_owned() }],
+        progress: None,
+    };
+    store.record_output(&said).await.expect("recorded");
+}
+
+async fn report(store: &Store, name: &str) {
+    let beat = Beat {
+        node: node(name),
+        boot: name.to_owned(),
+        version: "0.1.0".to_owned(),
+        started: StoreTime(0),
+        containment: "subreaper".to_owned(),
+        jobs: vec![job()],
+        holds: Vec::new(),
+    };
+    store.beat(&beat).await.expect("heard");
+}
+
+/// A command that goes on until Ctrl-C.
+struct Going {
+    child: tokio::process::Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Going {
+    fn start(place: &Place, args: &[&str]) -> Self {
+        let mut command = tokio::process::Command::from(place.command(args));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("it starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        Self { child, lines }
+    }
+
+    /// Reads until a line contains `part`.
+    async fn reads(&mut self, part: &str) -> String {
+        let reading = async {
+            loop {
+                let line = self.lines.next_line().await.expect("readable").expect("it goes on");
+                if line.contains(part) {
+                    return line;
+                }
+            }
+        };
+        timeout(PATIENCE, reading).await.unwrap_or_else(|_| panic!("{part} never came"))
+    }
+
+    async fn ends_on_ctrl_c(mut self) {
+        let pid = i32::try_from(self.child.id().expect("it runs")).expect("a pid");
+        kill(Pid::from_raw(pid), Signal::SIGINT).expect("signalled");
+        let status = timeout(PATIENCE, self.child.wait()).await.expect("it ends").expect("reaped");
+        assert_eq!(status.code(), Some(0));
+    }
+}
+
+#[test]
+fn check_reports_every_problem_and_touches_no_store() {
+    let place = Place::new(&format!("{JOBS}comand = []\nlease_ttl = \"1ms\"\n"));
+    let message = place.run(&["check"]).fails(2);
+    assert!(message.contains("2 problems"), "{message}");
+    assert!(message.contains("soloist.toml:9: job.inbound.comand: unknown key"), "{message}");
+    assert!(message.contains("soloist.toml:10: job.inbound.lease_ttl"), "{message}");
+    assert_eq!(place.run(&["status"]).fails(2), message, "every command says the same");
+
+    let place = Place::new(JOBS);
+    assert_eq!(place.run(&["check"]).ok(), "soloist.toml: 2 jobs, no problems\n");
+    assert!(!place.database().exists());
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2_and_help_is_0() {
+    let place = Place::new(JOBS);
+    for args in [
+        &["frobnicate"][..],
+        &["hold", "outbound"],
+        &["user", "add", "Li", "--role", "admin"],
+        &["user", "add", "li", "--role", "king"],
+        &["run", "--", "true"],
+        &["run", "--name", "x", "--ttl", "fast", "--", "true"],
+        &["status", "--config", "gone.toml"],
+        &["status", "--store", "mysql://x"],
+    ] {
+        assert_eq!(place.run(args).code, 2, "{args:?}");
+    }
+    let help = place.run(&["--help"]).ok();
+    for word in ["serve", "check", "status", "why", "hold", "fence", "Examples:", "Exit codes"] {
+        assert!(help.contains(word), "{word}");
+    }
+    assert!(place.run(&["--version"]).ok().starts_with("soloist "));
+    assert!(!place.database().exists());
+}
+
+#[test]
+fn a_store_out_of_reach_is_one_message_with_what_to_do() {
+    let place = Place::new(JOBS);
+    let message = place.run(&["status", "--store", "redis://u:sesame@127.0.0.1:1/0"]).fails(1);
+    assert!(message.contains("--store"), "{message}");
+    assert!(!message.contains("sesame"), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
+}
+
+#[test]
+fn a_password_is_long_enough_and_never_asked_for_without_a_terminal() {
+    let place = Place::new(JOBS);
+    let add = ["user", "add", "li", "--role", "operator"];
+    let message = place.run(&add).fails(2);
+    assert!(message.contains("--password-stdin"), "{message}");
+    let piped = ["user", "add", "li", "--role", "operator", "--password-stdin"];
+    let message = place.fed(&piped, "123456789\n").fails(2);
+    assert!(message.contains("at least 10"), "{message}");
+    place.fed(&piped, "1234567890\n").ok();
+    let message = place.fed(&piped, PASSWORD).fails(4);
+    assert!(message.contains("already"), "{message}");
+    place.fed(&["user", "passwd", "nobody", "--password-stdin"], PASSWORD).fails(3);
+}
+
+#[tokio::test]
+async fn a_new_password_or_role_signs_the_account_out() {
+    let place = Place::with_accounts().await;
+    let store = place.store().await;
+    let session = Session {
+        user: user("li"),
+        csrf: "c".to_owned(),
+        created: StoreTime(0),
+        expires: StoreTime(0),
+    };
+    let hour = Duration::from_secs(3600);
+    for change in [
+        &["user", "passwd", "li", "--password-stdin"][..],
+        &["user", "role", "li", "viewer"],
+        &["user", "remove", "li"],
+    ] {
+        store.open_session("hash", &session, hour).await.expect("opened");
+        assert!(store.session("hash", hour).await.expect("an answer").is_some());
+        place.fed(change, "another password").ok();
+        assert_eq!(store.session("hash", hour).await.expect("an answer"), None, "{change:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_admin_can_neither_be_removed_nor_demoted() {
+    let place = Place::with_accounts().await;
+    for args in [&["user", "remove", "ada"][..], &["user", "role", "ada", "viewer"]] {
+        let message = place.run(args).fails(4);
+        assert!(message.contains("last admin"), "{message}");
+    }
+    place.run(&["user", "role", "li", "admin"]).ok();
+    place.run(&["user", "remove", "ada"]).ok();
+    place.run(&["user", "remove", "li"]).fails(4);
+    place.run(&["user", "remove", "ada"]).fails(3);
+    let names: Vec<Value> = place.run(&["user", "list", "--json"]).json()["users"]
+        .as_array()
+        .expect("users")
+        .iter()
+        .map(|user| user["name"].clone())
+        .collect();
+    assert_eq!(names, ["eve", "li", "wang"]);
+}
+
+#[tokio::test]
+async fn removing_an_account_ends_what_it_wanted() {
+    let place = Place::with_accounts().await;
+    place.run(&["on", "outbound", "--user", "li"]).ok();
+    let said = place.run(&["user", "remove", "li"]).ok();
+    assert!(said.contains("outbound (was the last"), "{said}");
+    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["wanted"], false);
+}
+
+#[tokio::test]
+async fn a_new_token_stands_alone_on_standard_output() {
+    let place = Place::with_accounts().await;
+    let new = ["token", "new", "--user", "li", "--name", "laptop", "--expires", "90d"];
+    let done = place.run(&new);
+    assert!(done.err.contains("not shown again"), "{}", done.err);
+    let secret = done.ok();
+    let secret = secret.strip_suffix('\n').expect("a line");
+    assert!(
+        secret.starts_with("sol_") && secret.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    );
+
+    let listed = place.run(&["token", "list", "--json"]);
+    assert!(!listed.out.contains(secret), "a list never shows a secret");
+    let listed = listed.json();
+    let token = &listed["tokens"][0];
+    assert_eq!((&token["user"], &token["name"]), (&Value::from("li"), &Value::from("laptop")));
+    assert!(token["expires"].as_str().expect("an instant").ends_with('Z'));
+    let id = token["id"].as_str().expect("an id");
+    place.run(&["token", "revoke", id]).ok();
+    place.run(&["token", "revoke", id]).fails(3);
+    place.run(&["token", "new", "--user", "nobody"]).fails(3);
+}
+
+#[tokio::test]
+async fn a_link_is_for_the_first_admin_and_later_for_admins_only() {
+    let place = Place::new("public_url = \"https://jobs.example.org\"\n");
+    let done = place.run(&["link"]);
+    assert!(done.err.contains("first admin"), "{}", done.err);
+    let url = done.ok();
+    assert!(url.starts_with("https://jobs.example.org/login?"), "{url}");
+    assert_eq!(url.lines().count(), 1);
+
+    let place = Place::with_accounts().await;
+    let done = place.run(&["link"]);
+    assert!(done.err.contains("ada"), "{}", done.err);
+    done.ok();
+    place.run(&["link", "--user", "li"]).fails(4);
+    place.run(&["link", "--user", "nobody"]).fails(3);
+}
+
+#[tokio::test]
+async fn a_job_runs_for_as_long_as_somebody_wants_it() {
+    let place = Place::with_accounts().await;
+    place.run(&["on", "outbound", "--user", "li", "--reason", "orders"]).ok();
+    let said = place.run(&["on", "outbound", "--user", "wang"]);
+    assert!(said.err.contains("no living node"), "{}", said.err);
+    said.ok();
+    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["wanted"], true);
+
+    let said = place.run(&["off", "outbound", "--user", "li"]).ok();
+    assert!(said.contains("still wanted by wang"), "{said}");
+    let said = place.run(&["off", "outbound", "--user", "ada"]).ok();
+    assert!(said.contains("nothing changed"), "{said}");
+    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["wanted"], true);
+    let said = place.run(&["off", "outbound", "--user", "wang"]).ok();
+    assert!(said.contains("this stops it"), "{said}");
+    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["state"], "off");
+}
+
+#[tokio::test]
+async fn the_user_is_the_option_then_the_environment() {
+    let place = Place::with_accounts().await;
+    let on = |args: &[&str]| -> Done {
+        let mut command = place.command(args);
+        command.env("SOLOIST_USER", "li").stdin(Stdio::null()).output().expect("it starts").into()
+    };
+    assert!(on(&["on", "outbound"]).ok().starts_with("li "));
+    assert!(on(&["on", "outbound", "--user", "wang"]).ok().starts_with("wang "));
+}
+
+#[tokio::test]
+async fn who_may_not_switch_is_refused_and_told_why() {
+    let place = Place::with_accounts().await;
+    let message = place.run(&["on", "outbound", "--user", "nobody"]).fails(3);
+    assert!(message.contains("soloist user add nobody --role operator"), "{message}");
+    let message = place.run(&["on", "outbound", "--user", "eve"]).fails(4);
+    assert!(message.contains("viewer"), "{message}");
+    let message = place.run(&["on", "inbound", "--user", "li"]).fails(4);
+    assert!(message.contains("operators of inbound (wang)"), "{message}");
+    place.run(&["hold", "inbound", "--user", "li", "--reason", "x"]).fails(4);
+    place.run(&["on", "inbound", "--user", "wang"]).ok();
+    place.run(&["on", "inbound", "--user", "ada"]).ok();
+}
+
+#[tokio::test]
+async fn an_unknown_job_is_not_found_and_the_known_ones_are_named() {
+    let place = Place::with_accounts().await;
+    for args in [
+        &["status", "outbond"][..],
+        &["why", "outbond"],
+        &["on", "outbond", "--user", "li"],
+        &["hold", "outbond", "--reason", "x"],
+        &["resume", "outbond"],
+        &["move", "outbond"],
+        &["logs", "outbond"],
+        &["runs", "outbond"],
+    ] {
+        let message = place.run(args).fails(3);
+        assert!(message.contains("outbound, inbound"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_held_job_says_who_holds_it_and_why() {
+    let place = Place::with_accounts().await;
+    place.run(&["hold", "outbound", "--user", "li", "--reason", "stock-taking"]).ok();
+    let said = place.run(&["on", "outbound", "--user", "wang"]);
+    assert!(said.err.contains("held by li (stock-taking)"), "{}", said.err);
+    said.ok();
+    let table = place.run(&["status"]).ok();
+    let row = table.lines().find(|line| line.starts_with("outbound")).expect("a row");
+    assert!(row.contains("held") && row.contains("held by li: stock-taking"), "{table}");
+    assert!(!table.contains('\u{1b}'), "no colours in a pipe");
+    place.run(&["hold", "outbound", "--user", "li", "--reason", " "]).fails(2);
+    let said = place.run(&["resume", "outbound", "--user", "li"]).ok();
+    assert!(said.contains("no longer held"), "{said}");
+    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["state"], "waiting");
+}
+
+#[tokio::test]
+async fn every_listing_is_json_when_asked() {
+    let place = Place::with_accounts().await;
+    for (args, key) in [
+        (&["status", "--json"][..], "jobs"),
+        (&["nodes", "--json"], "nodes"),
+        (&["runs", "outbound", "--json"], "runs"),
+        (&["logs", "outbound", "--json"], "lines"),
+        (&["user", "list", "--json"], "users"),
+        (&["token", "list", "--json"], "tokens"),
+    ] {
+        let answer = place.run(args).json();
+        assert!(answer[key].is_array(), "{args:?}: {answer}");
+    }
+    assert_eq!(place.run(&["status", "inbound", "--json"]).json()["name"], "inbound");
+}
+
+#[tokio::test]
+async fn every_act_is_in_the_audit_with_who_and_why() {
+    let place = Place::with_accounts().await;
+    place.run(&["on", "outbound", "--user", "li", "--reason", "orders"]).ok();
+    place.run(&["hold", "outbound", "--user", "wang", "--reason", "stock"]).ok();
+    place.run(&["resume", "outbound", "--user", "wang"]).ok();
+    let entries = place.store().await.audits(Some("outbound"), None, 10).await.expect("entries");
+    let noted: Vec<_> = entries
+        .iter()
+        .map(|entry| (entry.who.as_str(), entry.act.as_str(), entry.reason.as_deref()))
+        .collect();
+    assert_eq!(
+        noted,
+        [
+            ("cli:wang", "job.resume", None),
+            ("cli:wang", "job.hold", Some("stock")),
+            ("cli:li", "participation.on", Some("orders")),
+        ]
+    );
+    assert!(entries.iter().all(|entry| entry.from == "terminal"));
+    place.run(&["user", "role", "eve", "operator"]).ok();
+    let noted = place.store().await.audits(Some("eve"), None, 10).await.expect("entries");
+    assert_eq!(
+        (noted[0].act.as_str(), noted[0].reason.as_deref()),
+        ("user.role", Some("operator"))
+    );
+}
+
+#[tokio::test]
+async fn a_move_needs_a_running_job_and_a_node_that_may_take_it() {
+    let place = Place::with_accounts().await;
+    let store = place.store().await;
+    let message = place.run(&["move", "outbound", "--to", "node-b", "--user", "li"]).fails(3);
+    assert!(message.contains("none has reported"), "{message}");
+    report(&store, "node-a").await;
+    let message = place.run(&["move", "outbound", "--user", "li"]).fails(4);
+    assert!(message.contains("not running"), "{message}");
+    running(&store).await;
+    let message = place.run(&["move", "outbound", "--user", "li"]).fails(4);
+    assert!(message.contains("no other living node"), "{message}");
+    report(&store, "node-a").await;
+    let said = place.run(&["move", "outbound", "--to", "node-a", "--user", "li"]).ok();
+    assert!(said.contains("already"), "{said}");
+    report(&store, "node-b").await;
+    let message = place.run(&["move", "outbound", "--to", "node-c", "--user", "li"]).fails(3);
+    assert!(message.contains("node-a, node-b"), "{message}");
+    place.run(&["drain", "node-b", "--user", "li"]).ok();
+    let message = place.run(&["move", "outbound", "--to", "node-b", "--user", "li"]).fails(4);
+    assert!(message.contains("undrain"), "{message}");
+    place.run(&["undrain", "node-b", "--user", "li"]).ok();
+    report(&store, "node-b").await;
+    place.run(&["move", "outbound", "--to", "node-b", "--user", "li"]).ok();
+    let record = store.snapshot(&[job()]).await.expect("a snapshot").jobs.remove(0);
+    assert_eq!(record.moving.expect("a move").to, Some(node("node-b")));
+    place.run(&["drain", "node-z"]).fails(3);
+}
+
+#[tokio::test]
+async fn logs_and_runs_are_read_from_the_store_and_cannot_control_the_terminal() {
+    let place = Place::with_accounts().await;
+    let store = place.store().await;
+    let token = running(&store).await;
+    say(&store, token, "first").await;
+    say(&store, token, "second \u{1b}[31mred").await;
+    let out = place.run(&["logs", "outbound", "--lines", "1"]).ok();
+    assert!(out.contains("node-a stdout  second") && !out.contains("first"), "{out}");
+    assert!(!out.contains('\u{1b}'), "{out}");
+    let lines = place.run(&["logs", "outbound", "--json"]).json();
+    assert_eq!(lines["lines"][0]["text"], "first");
+    let runs = place.run(&["runs", "outbound"]).ok();
+    assert!(
+        runs.contains("01J00000000000000000000000  node-a") && runs.contains("running"),
+        "{runs}"
+    );
+    let table = place.run(&["status"]).ok();
+    assert!(table.contains("outbound  stopping  node-a"), "nobody wants it: {table}");
+}
+
+#[tokio::test]
+async fn followed_logs_go_on_until_ctrl_c() {
+    let place = Place::with_accounts().await;
+    let store = place.store().await;
+    let token = running(&store).await;
+    say(&store, token, "before").await;
+    let mut following = Going::start(&place, &["logs", "outbound", "--follow"]);
+    following.reads("before").await;
+    say(&store, token, "after").await;
+    following.reads("after").await;
+    following.ends_on_ctrl_c().await;
+}
+
+#[tokio::test]
+async fn a_watched_status_shows_each_change_until_ctrl_c() {
+    let place = Place::with_accounts().await;
+    let store = place.store().await;
+    let mut watching = Going::start(&place, &["status", "outbound", "--watch", "--json"]);
+    watching.reads("\"state\":\"off\"").await;
+    store.participate(&job(), &user("li"), true, None).await.expect("switched");
+    let line = watching.reads("\"state\":\"waiting\"").await;
+    let view: Value = serde_json::from_str(&line).expect("one object a line");
+    assert_eq!(view["participants"][0]["user"], "li");
+    watching.ends_on_ctrl_c().await;
+}
+
+#[tokio::test]
+async fn an_account_made_here_can_be_read_by_a_node() {
+    let place = Place::new(JOBS);
+    place.add("ada", "admin").ok();
+    let ada = place.store().await.user(&user("ada")).await.expect("an answer").expect("an account");
+    assert!(soloist::secrets::verify(&ada.password, PASSWORD));
+}
+
+#[test]
+fn fence_lets_only_the_newest_token_write() {
+    let place = Place::new("");
+    let fenced = |token: Option<&str>| -> Done {
+        let mut command =
+            place.command(&["fence", "fence", "--", "sh", "-c", "echo wrote; exit 3"]);
+        if let Some(token) = token {
+            command.env("SOLOIST_TOKEN", token);
+        }
+        command.stdin(Stdio::null()).output().expect("it starts").into()
+    };
+    let done = fenced(Some("8"));
+    assert_eq!((done.code, done.out.as_str()), (3, "wrote\n"));
+    let message = fenced(Some("7")).fails(4);
+    assert!(message.contains("stale"), "{message}");
+    fenced(None).fails(2);
+}

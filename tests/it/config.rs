@@ -1,0 +1,267 @@
+//! What the configuration accepts and refuses, and where it says the mistake is.
+
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use soloist::config::{Config, Examination, Overrides, Repeat, examine};
+use tempfile::TempDir;
+
+struct Bench {
+    dir: TempDir,
+    env: HashMap<&'static str, String>,
+    overrides: Overrides,
+}
+
+impl Bench {
+    fn new(text: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("soloist.toml"), text).expect("a file");
+        let env = HashMap::from([("PATH", "/usr/bin:/bin".to_owned())]);
+        Self { dir, env, overrides: Overrides::default() }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.dir.path().join("soloist.toml")
+    }
+
+    fn examine(&self) -> Examination {
+        let env = |key: &str| self.env.get(key).cloned();
+        examine(Some(&self.file()), self.overrides.clone(), &env)
+    }
+
+    fn config(&self) -> Config {
+        self.examine().config.unwrap_or_else(|problems| panic!("{problems}"))
+    }
+
+    /// One line a problem, without the directory.
+    fn problems(&self) -> Vec<String> {
+        let problems = self.examine().config.expect_err("it should be refused").to_string();
+        let dir = format!("{}/", self.dir.path().display());
+        problems.lines().map(|line| line.replace(&dir, "")).collect()
+    }
+}
+
+/// A job on lines 1 to 3, then `more` from line 4.
+fn job(more: &str) -> String {
+    format!("[[job]]\nname = \"outbound\"\ncommand = [\"true\"]\n{more}")
+}
+
+#[test]
+fn every_mistake_has_its_line_its_key_and_a_remedy() {
+    #[rustfmt::skip]
+    let table: &[(&str, &str, &str)] = &[
+        ("listne = \"127.0.0.1:1\"", "soloist.toml:1: listne: unknown key", "did you mean \"listen\"?"),
+        ("\n\n[[jobs]]\nname=\"x\"", "soloist.toml:3: jobs: unknown key", "\"job\""),
+        ("listen = 8080", "soloist.toml:1: listen: must be a string, not an integer", "\""),
+        ("listen = \"localhost\"", "soloist.toml:1: listen: \"localhost\" is not an address", "127.0.0.1:8080"),
+        ("public_url = \"example.org\"", "soloist.toml:1: public_url: ", "http:// or https://"),
+        ("public_url = \"http://example.org/x\"", "soloist.toml:1: public_url: ", "path"),
+        ("node = \"Node A\"", "soloist.toml:1: node: \"Node A\" is not a valid name", "a-z"),
+        ("lease_ttl = \"5 lightyears\"", "soloist.toml:1: lease_ttl: ", "\"250ms\""),
+        ("lease_ttl = 5", "soloist.toml:1: lease_ttl: must be a string", "\"...\""),
+        ("lease_ttl = \"600ms\"", "soloist.toml:1: lease_ttl: ", "506ms = 846ms"),
+        ("store = \"mysql://x\"", "soloist.toml:1: store: unknown kind of store \"mysql\"", "sqlite:PATH"),
+        ("store = \"redis+sentinel://x\"", "soloist.toml:1: store: ", "does not work yet"),
+        ("store = \"redis+cluster://x\"", "soloist.toml:1: store: ", "does not work yet"),
+        ("store = \"sqlite:\"", "soloist.toml:1: store: ", "sqlite:data/soloist.db"),
+        ("prefix = \"a{b}\"", "soloist.toml:1: prefix: ", "\"soloist:\""),
+        ("live = { sockets_per_node = 0 }", "soloist.toml:1: live.sockets_per_node: 0 is out of range", "from 1"),
+        ("[live]\nsockets = 1", "soloist.toml:2: live.sockets: unknown key", "sockets_per_node"),
+        ("[job]\nname = \"x\"", "soloist.toml:1: job: must be an array of tables", "[[job]]"),
+        ("[[job]]\ncommand = [\"true\"]", "soloist.toml:1: job[1].name: is missing", "name = "),
+        ("[[job]]\nname = \"a b\"\ncommand = [\"true\"]", "soloist.toml:2: job[1].name: \"a b\" is not a valid name", ""),
+        ("[[job]]\nname = \"x\"", "soloist.toml:1: job.x.command: is missing", "[\"sh\""),
+        ("[[job]]\nname = \"x\"\ncommand = []", "soloist.toml:3: job.x.command: is empty", "[\"sh\""),
+        ("[[job]]\nname = \"x\"\ncommand = [\"\"]", "soloist.toml:3: job.x.command[0]: names no program", ""),
+        ("[[job]]\nname = \"x\"\ncommand = \"sh x.sh\"", "soloist.toml:3: job.x.command: must be an array of strings", "no shell"),
+        ("[[job]]\nname = \"x\"\ncommand = [\n\"sh\",\n7]", "soloist.toml:5: job.x.command[1]: must be a string", ""),
+        ("[[job]]\nname = \"x\"\ncommand = [\"no-such-program\"]", "soloist.toml:3: job.x.command[0]: \"no-such-program\" is not found on PATH", "install"),
+        ("[[job]]\nname = \"x\"\ncommand = [\"./soloist.toml\"]", "soloist.toml:3: job.x.command[0]: ", "chmod +x"),
+        ("[[job]]\nname = \"x\"\ncommand = [\"./gone\"]", "soloist.toml:3: job.x.command[0]: ", "No such file"),
+        (&job("dir = \"gone\""), "soloist.toml:4: job.outbound.dir: directory gone: No such file", "create it"),
+        (&job("dir = \"soloist.toml\""), "soloist.toml:4: job.outbound.dir: ", "is not a directory"),
+        (&job("lease_ttl = \"700ms\""), "soloist.toml:4: job.outbound.lease_ttl: ", "must be less than the lease"),
+        (&job("stop_grace = \"-2s\""), "soloist.toml:4: job.outbound.stop_grace: \"-2s\" is negative", ""),
+        (&job("repeat = \"sometimes\""), "soloist.toml:4: job.outbound.repeat: ", "\"never\""),
+        (&job("backoff = { first = \"0s\" }"), "soloist.toml:4: job.outbound.backoff.first: is zero", "\"1s\""),
+        (&job("backoff = { first = \"-1s\" }"), "soloist.toml:4: job.outbound.backoff.first: \"-1s\" is negative", ""),
+        (&job("[job.backoff]\nfirst = \"2m\""), "soloist.toml:5: job.outbound.backoff.first: ", "longer than backoff.max 60s"),
+        (&job("give_up_after = -1"), "soloist.toml:4: job.outbound.give_up_after: -1 is out of range", "0 for never"),
+        (&job("title = { en = \"Outbound\" }"), "soloist.toml:4: job.outbound.title.zh: is missing", "both languages"),
+        (&job("env = { A = 1 }"), "soloist.toml:4: job.outbound.env.A: must be a string", ""),
+        (&job("env = { SOLOIST_TOKEN = \"1\" }"), "soloist.toml:4: job.outbound.env.SOLOIST_TOKEN: is set by Soloist", ""),
+        (&job("nodes = []"), "soloist.toml:4: job.outbound.nodes: is empty", "[\"*\"]"),
+        (&job("operators = [\"Li\"]"), "soloist.toml:4: job.outbound.operators[0]: \"Li\" is not a valid name", ""),
+        (&job("rotation = \"supplier-api\""), "soloist.toml:4: job.outbound.rotation: unknown key", ""),
+        (&job("comand = [\"x\"]"), "soloist.toml:4: job.outbound.comand: unknown key", "did you mean \"command\"?"),
+        ("store = \"x", "soloist.toml:1:", "not valid TOML"),
+        ("node = \"a\"\nnode = \"b\"", "soloist.toml:2:1: not valid TOML", "duplicate key"),
+    ];
+    for (text, begins, contains) in table {
+        let problems = Bench::new(text).problems();
+        assert_eq!(problems.len(), 1, "{text}\n{problems:#?}");
+        assert!(
+            problems[0].starts_with(begins),
+            "{text}\n{}\ndoes not begin {begins}",
+            problems[0]
+        );
+        assert!(problems[0].contains(contains), "{text}\n{}\nlacks {contains}", problems[0]);
+    }
+}
+
+#[test]
+fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
+    let mut bench = Bench::new(
+        "listen = \"nowhere\"\nnod = \"a\"\n\n[[job]]\nname = \"a\"\ncommand = []\ndir = \"gone\"\n\n\
+         [[job]]\nname = \"a\"\ncommand = [\"true\"]\nlease_ttl = \"100ms\"\nbackoff = { first = \"0s\", max = \"x\" }\n",
+    );
+    bench.env.insert("SOLOIST_LEASE_TTL", "soon".to_owned());
+    bench.overrides.store = Some("ftp://x".to_owned());
+    let problems = bench.problems();
+    let places: Vec<&str> = problems.iter().map(|line| line.split(": ").next().unwrap()).collect();
+    assert_eq!(
+        places,
+        [
+            "soloist.toml:1",
+            "soloist.toml:2",
+            "soloist.toml:6",
+            "soloist.toml:7",
+            "soloist.toml:10",
+            "soloist.toml:12",
+            "soloist.toml:13",
+            "soloist.toml:13",
+            "$SOLOIST_LEASE_TTL",
+            "--store",
+        ],
+        "{problems:#?}"
+    );
+    assert!(problems[4].contains("soloist.toml:5"), "both lines are named: {}", problems[4]);
+}
+
+#[test]
+fn every_mistake_of_syntax_is_reported_and_nothing_guessed_after_it() {
+    let problems = Bench::new("store = \nlisten = \"x\n[[job]]\nname = \"a\"\n").problems();
+    assert!(problems.len() >= 2, "{problems:#?}");
+    assert!(problems.iter().all(|line| line.contains("not valid TOML")), "{problems:#?}");
+    assert!(problems[1].starts_with("soloist.toml:2:"), "{problems:#?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_clear_problem() {
+    let bench = Bench::new("");
+    for (path, says) in [
+        (bench.dir.path().join("gone.toml"), "No such file"),
+        (bench.dir.path().to_owned(), "directory"),
+    ] {
+        let error = examine(Some(&path), Overrides::default(), &|_| None).config.unwrap_err();
+        assert_eq!(error.0.len(), 1, "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    std::fs::write(bench.file(), b"node = \"a\"\n# \xff\n").unwrap();
+    assert!(bench.problems()[0].starts_with("soloist.toml:2: is not UTF-8"));
+}
+
+#[test]
+fn the_command_line_outranks_the_environment_which_outranks_the_file() {
+    let mut bench = Bench::new(
+        "node = \"of-file\"\nlisten = \"127.0.0.1:1\"\nlease_ttl = \"9s\"\nprefix = \"f:\"\n",
+    );
+    assert_eq!(bench.config().node.as_str(), "of-file");
+    bench.env.insert("SOLOIST_NODE", "of-env".to_owned());
+    bench.env.insert("SOLOIST_LISTEN", "127.0.0.1:2".to_owned());
+    bench.env.insert("SOLOIST_LEASE_TTL", "20s".to_owned());
+    bench.env.insert("SOLOIST_PUBLIC_URL", "https://Jobs.example.org/".to_owned());
+    bench.env.insert("SOLOIST_LIVE", "{ sockets_per_user = 7 }".to_owned());
+    bench.env.insert("SOLOIST_PREFIX", String::new());
+    bench.overrides.node = Some("of-option".to_owned());
+    let config = bench.config();
+    assert_eq!(config.node.as_str(), "of-option");
+    assert_eq!(config.listen.port(), 2);
+    assert_eq!(config.timing.ttl, Duration::from_secs(20));
+    assert_eq!(config.public_url, "https://jobs.example.org");
+    assert_eq!(config.live.sockets_per_user, 7);
+    assert_eq!(config.prefix, "f:", "an empty variable is not set");
+}
+
+#[test]
+fn a_relative_database_starts_where_it_was_written() {
+    let mut bench = Bench::new("store = \"sqlite:x/y.db\"\n");
+    let in_file = format!("sqlite:{}", bench.dir.path().join("x/y.db").display());
+    assert_eq!(bench.config().store, in_file);
+    bench.env.insert("SOLOIST_STORE", "sqlite:x/y.db".to_owned());
+    let here = std::env::current_dir().unwrap();
+    assert_eq!(bench.config().store, format!("sqlite:{}", here.join("x/y.db").display()));
+    let default = Bench::new("");
+    let expected = default.dir.path().join("data/soloist.db");
+    assert_eq!(default.config().store, format!("sqlite:{}", expected.display()));
+}
+
+#[test]
+fn an_empty_file_means_the_defaults_of_the_contract() {
+    let config = Bench::new("").config();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.public_url, "http://127.0.0.1:8080");
+    assert_eq!(config.prefix, "soloist:");
+    assert_eq!(config.timing.ttl, Duration::from_secs(5));
+    assert_eq!(config.live.sockets_per_node, 10_000);
+    assert_eq!((config.live.sockets_per_user, config.live.sockets_per_address), (200, 200));
+    assert!(config.jobs.is_empty());
+    let (host, letters) = config.node.as_str().rsplit_once('-').unwrap();
+    assert!(!host.is_empty() && letters.len() == 4, "{}", config.node);
+
+    let bench = Bench::new(&job(""));
+    let config = bench.config();
+    let job = config.job("outbound").unwrap();
+    assert_eq!(job.dir, bench.dir.path());
+    assert_eq!((job.title.en.as_str(), job.title.zh.as_str()), ("outbound", "outbound"));
+    assert_eq!(job.stop_grace, Duration::from_secs(2));
+    assert_eq!(job.repeat, Repeat::After(Duration::from_secs(1)));
+    assert_eq!(job.backoff.first, Duration::from_secs(1));
+    assert_eq!(job.backoff.max, Duration::from_secs(60));
+    assert_eq!(job.backoff.min_uptime, Duration::from_secs(5));
+    assert_eq!(job.backoff.give_up_after, 0);
+    assert_eq!(
+        (job.nodes.as_slice(), job.operators.as_slice()),
+        (&["*".to_owned()][..], &["*".to_owned()][..])
+    );
+}
+
+#[test]
+fn a_whole_job_is_read_as_written() {
+    let bench = Bench::new(&job(
+        "title = { en = \"Outbound\", zh = \"出库\" }\ndir = \".\"\nenv = { ORDERS = \"o.csv\" }\n\
+         lease_ttl = \"10s\"\nstop_grace = \"500ms\"\nrepeat = \"never\"\nmin_uptime = \"1m\"\n\
+         backoff = { first = \"2s\", max = \"2s\" }\ngive_up_after = 3\nnodes = [\"node-a\", \"node-b\"]\noperators = [\"li\"]\n",
+    ));
+    let config = bench.config();
+    let job = config.job("outbound").unwrap();
+    assert_eq!((job.title.en.as_str(), job.title.zh.as_str()), ("Outbound", "出库"));
+    assert_eq!(job.env["ORDERS"], "o.csv");
+    assert_eq!(job.timing.ttl, Duration::from_secs(10));
+    assert_eq!(job.stop_grace, Duration::from_millis(500));
+    assert_eq!(job.repeat, Repeat::Never);
+    assert_eq!((job.backoff.min_uptime, job.backoff.give_up_after), (Duration::from_secs(60), 3));
+    assert_eq!(job.nodes, ["node-a", "node-b"]);
+    assert_eq!(job.operators, ["li"]);
+}
+
+#[test]
+fn what_is_allowed_but_risky_is_a_warning_and_no_problem() {
+    let mut bench = Bench::new(&format!(
+        "node = \"node-a\"\n{}",
+        job(
+            "nodes = [\"node-b\"]\ndir = \"only-on-b\"\n[[job]]\nname = \"b\"\ncommand = [\"sh\", \"gone.sh\"]"
+        )
+    ));
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(bench.file(), open).unwrap();
+    bench.overrides.listen = Some("0.0.0.0:80".to_owned());
+    let Examination { config, warnings } = bench.examine();
+    assert!(config.is_ok(), "{}", config.unwrap_err());
+    let warnings = warnings.to_string();
+    for part in ["chmod o-w", "does not run the job", "gone.sh cannot be read", "public_url"] {
+        assert!(warnings.contains(part), "{warnings}\nlacks {part}");
+    }
+}
