@@ -1,196 +1,152 @@
-//! The sqlite backend (stub).
-use super::*;
-use crate::domain::name::*;
+//! The embedded store: one SQLite file, shared by the processes of one machine.
+//!
+//! WAL, so that readers never wait for writers; every transition is one `BEGIN IMMEDIATE` transaction, in which
+//! the decision, the new state and its event stand or fall together. One thread owns the writing connection and
+//! one the reading connection: the async side sends them closures and waits no longer than [`Options::timeout`].
+//!
+//! Time: leases run on CLOCK_BOOTTIME, which all processes of one machine share, so setting the clock moves no
+//! lease (`deadline.rs`). What people see is the wall clock.
+//!
+//! There is no quarantine here, because this store cannot forget on its own: what was committed survives every
+//! crash of a process. (`synchronous=NORMAL`: a *power cut* may take the last commits; what ran then is dead,
+//! and tokens follow the clock, so they grow all the same.)
+//! A file that is removed or replaced under running nodes is noticed by the next call of each of them, which
+//! then fails until the file is back; a new file has a new epoch.
+
+mod accounts;
+mod credentials;
+mod deadline;
+mod fault;
+mod file;
+mod jobs;
+mod journal;
+mod leases;
+mod nodes;
+mod notify;
+mod row;
+mod schema;
+mod step;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A connection.
+use rusqlite::TransactionBehavior;
+use tokio::sync::mpsc;
+
+use super::{Description, Options, Result, StoreError};
+use crate::store::events::{Events, StoreEvent};
+use fault::Outcome;
+use file::Place;
+use notify::Notifier;
+use step::{Moment, Step};
+use thread::Worker;
+
+/// A connection; cheap to clone. Its threads end with the last clone.
 #[derive(Clone)]
-pub struct SqliteStore;
+pub struct SqliteStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    place: Arc<Place>,
+    timeout: Duration,
+    writer: Worker,
+    reader: Worker,
+    /// Started by the first subscription: a command that only writes needs none.
+    notifier: Mutex<Option<Notifier>>,
+}
 
 impl SqliteStore {
-    /// Opens it.
+    /// Opens `sqlite:PATH`, creating the file (0600), its directory (0700) and its schema as needed.
     ///
     /// # Errors
-    /// As [`Store::connect`].
-    pub async fn connect(_url: &str, _options: &Options) -> Result<Self> {
-        unimplemented!()
+    /// As [`super::Store::connect`].
+    pub async fn connect(url: &str, options: &Options) -> Result<Self> {
+        let timeout = options.timeout;
+        let place = Arc::new(Place::parse(url)?);
+        let opening = Arc::clone(&place);
+        let writer = Worker::start("soloist-write", Arc::clone(&place), timeout, move || {
+            opening.create(timeout)
+        })
+        .await?;
+        let opening = Arc::clone(&place);
+        let reader = Worker::start("soloist-read", Arc::clone(&place), timeout, move || {
+            opening.open_reader(timeout)
+        })
+        .await?;
+        let notifier = Mutex::new(None);
+        Ok(Self { inner: Arc::new(Inner { place, timeout, writer, reader, notifier }) })
     }
-    /// As [`Store::describe`].
+
+    /// As [`super::Store::describe`].
     ///
     /// # Errors
-    /// As [`Store::describe`].
+    /// As [`super::Store::describe`].
     pub async fn describe(&self) -> Result<Description> {
-        unimplemented!()
+        self.inner.reader.call(|db, _| Ok(schema::version(db)?)).await?;
+        Ok(Description {
+            what: format!("SQLite {} at {}", rusqlite::version(), self.inner.place),
+            shared: false,
+            warnings: self.inner.place.warnings(),
+        })
+    }
+
+    /// Runs `step` in one transaction that sees and makes all of it or nothing, then wakes the subscribers of
+    /// all processes if it published anything.
+    async fn write<T: Send + 'static>(
+        &self,
+        step: impl FnOnce(&Step<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.inner
+            .writer
+            .call(move |db, place| {
+                let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let at = Moment::now(place);
+                let whole = Step::new(tx, at);
+                let value = step(&whole)?;
+                if whole.commit()? {
+                    place.ring();
+                }
+                Ok(value)
+            })
+            .await
+    }
+
+    /// Runs `look` on one consistent picture.
+    async fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&rusqlite::Connection, &Moment) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.inner
+            .reader
+            .call(move |db, place| {
+                let tx = db.transaction_with_behavior(TransactionBehavior::Deferred)?;
+                look(&tx, &Moment::now(place))
+            })
+            .await
     }
 }
-impl leases::Leases for SqliteStore {
-    async fn acquire(&self, _ask: &leases::Acquire) -> Result<leases::Acquired> {
-        unimplemented!()
-    }
-    async fn renew(&self, _renewals: &[leases::Renewal]) -> Result<Vec<leases::Renewed>> {
-        unimplemented!()
-    }
-    async fn release(&self, _job: &JobName, _owner: &Owner, _token: Token) -> Result<()> {
-        unimplemented!()
-    }
-    async fn observe(&self, _jobs: &[JobName]) -> Result<Vec<leases::Observed>> {
-        unimplemented!()
-    }
-}
-impl jobs::Jobs for SqliteStore {
-    async fn snapshot(&self, _jobs: &[JobName]) -> Result<jobs::Snapshot> {
-        unimplemented!()
-    }
-    async fn participate(
-        &self,
-        _job: &JobName,
-        _user: &UserName,
-        _on: bool,
-        _reason: Option<&str>,
-    ) -> Result<bool> {
-        unimplemented!()
-    }
-    async fn hold(&self, _job: &JobName, _by: &UserName, _reason: &str) -> Result<()> {
-        unimplemented!()
-    }
-    async fn resume(&self, _job: &JobName) -> Result<()> {
-        unimplemented!()
-    }
-    async fn request_move(
-        &self,
-        _job: &JobName,
-        _to: Option<&NodeName>,
-        _by: &UserName,
-    ) -> Result<()> {
-        unimplemented!()
-    }
-}
-impl journal::Journal for SqliteStore {
-    async fn record_started(&self, _started: &journal::Started) -> Result<()> {
-        unimplemented!()
-    }
-    async fn record_stopping(&self, _job: &JobName, _token: Token, _grace: Duration) -> Result<()> {
-        unimplemented!()
-    }
-    async fn record_output(&self, _output: &journal::Output) -> Result<()> {
-        unimplemented!()
-    }
-    async fn record_ended(&self, _ended: &journal::Ended) -> Result<()> {
-        unimplemented!()
-    }
-    async fn runs(
-        &self,
-        _job: &JobName,
-        _before: Option<&RunId>,
-        _limit: usize,
-    ) -> Result<Vec<journal::RunEntry>> {
-        unimplemented!()
-    }
-    async fn log(
-        &self,
-        _job: &JobName,
-        _after: Option<u64>,
-        _limit: usize,
-    ) -> Result<Vec<journal::LogLine>> {
-        unimplemented!()
-    }
-    async fn audit(&self, _entry: &journal::AuditEntry) -> Result<()> {
-        unimplemented!()
-    }
-    async fn audits(
-        &self,
-        _target: Option<&str>,
-        _before: Option<u64>,
-        _limit: usize,
-    ) -> Result<Vec<journal::AuditEntry>> {
-        unimplemented!()
-    }
-}
-impl nodes::Nodes for SqliteStore {
-    async fn beat(&self, _beat: &nodes::Beat) -> Result<nodes::Heard> {
-        unimplemented!()
-    }
-    async fn nodes(&self) -> Result<Vec<nodes::NodeRecord>> {
-        unimplemented!()
-    }
-    async fn drain(&self, _node: &NodeName, _on: bool) -> Result<()> {
-        unimplemented!()
-    }
-    async fn leave(&self, _node: &NodeName, _boot: &str) -> Result<()> {
-        unimplemented!()
-    }
-}
-impl accounts::Accounts for SqliteStore {
-    async fn add_user(&self, _user: &accounts::User, _only_if_first: bool) -> Result<()> {
-        unimplemented!()
-    }
-    async fn update_user(&self, _user: &accounts::User) -> Result<()> {
-        unimplemented!()
-    }
-    async fn remove_user(&self, _name: &UserName) -> Result<()> {
-        unimplemented!()
-    }
-    async fn user(&self, _name: &UserName) -> Result<Option<accounts::User>> {
-        unimplemented!()
-    }
-    async fn users(&self) -> Result<Vec<accounts::User>> {
-        unimplemented!()
-    }
-}
-impl credentials::Credentials for SqliteStore {
-    async fn open_session(
-        &self,
-        _hash: &str,
-        _session: &credentials::Session,
-        _lifetime: Duration,
-    ) -> Result<()> {
-        unimplemented!()
-    }
-    async fn session(&self, _hash: &str, _idle: Duration) -> Result<Option<credentials::Session>> {
-        unimplemented!()
-    }
-    async fn close_sessions(&self, _user: &UserName, _hash: Option<&str>) -> Result<()> {
-        unimplemented!()
-    }
-    async fn add_token(
-        &self,
-        _hash: &str,
-        _token: &credentials::ApiToken,
-        _lifetime: Option<Duration>,
-    ) -> Result<()> {
-        unimplemented!()
-    }
-    async fn token(&self, _hash: &str) -> Result<Option<credentials::ApiToken>> {
-        unimplemented!()
-    }
-    async fn tokens(&self) -> Result<Vec<credentials::ApiToken>> {
-        unimplemented!()
-    }
-    async fn revoke_token(&self, _id: &str) -> Result<()> {
-        unimplemented!()
-    }
-    async fn add_link(
-        &self,
-        _hash: &str,
-        _link: &credentials::Link,
-        _lifetime: Duration,
-    ) -> Result<()> {
-        unimplemented!()
-    }
-    async fn link(&self, _hash: &str, _take: bool) -> Result<Option<credentials::Link>> {
-        unimplemented!()
-    }
-    async fn failures(
-        &self,
-        _key: &str,
-        _step: credentials::Count,
-        _window: Duration,
-    ) -> Result<u32> {
-        unimplemented!()
-    }
-}
-impl events::Events for SqliteStore {
-    async fn subscribe(&self) -> Result<tokio::sync::mpsc::Receiver<events::StoreEvent>> {
-        unimplemented!()
+
+impl Events for SqliteStore {
+    async fn subscribe(&self) -> Result<mpsc::Receiver<StoreEvent>> {
+        let confirmed = {
+            let mut notifier =
+                self.inner.notifier.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let notifier = match &mut *notifier {
+                Some(running) => running,
+                none => {
+                    none.insert(Notifier::start(Arc::clone(&self.inner.place), self.inner.timeout)?)
+                }
+            };
+            notifier.subscribe()?
+        };
+        match tokio::time::timeout(self.inner.timeout, confirmed).await {
+            Ok(Ok(receiver)) => receiver,
+            Ok(Err(_)) => Err(StoreError::Unavailable("the store is closing".to_owned())),
+            Err(_) => Err(self.inner.place.too_slow(self.inner.timeout)),
+        }
     }
 }

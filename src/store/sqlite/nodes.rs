@@ -1,0 +1,128 @@
+//! Nodes in SQLite.
+
+use std::time::Duration;
+
+use rusqlite::{Row, params};
+
+use super::SqliteStore;
+use super::fault::Outcome;
+use super::row::{corrupt, int, json, ms, text, uint};
+use super::step::{Moment, Step};
+use crate::domain::name::NodeName;
+use crate::domain::time::{Boot, StoreTime};
+use crate::store::nodes::{ALIVE_FOR, Beat, Heard, NodeRecord, Nodes};
+use crate::store::{Result, StoreError};
+
+/// A node silent for this long is forgotten.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Nodes for SqliteStore {
+    async fn beat(&self, beat: &Beat) -> Result<Heard> {
+        let beat = beat.clone();
+        self.write(move |step| hear(step, &beat)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeRecord>> {
+        self.read(|db, at| {
+            let mut statement = db.prepare_cached(
+                "SELECT * FROM nodes WHERE beat IS NOT NULL AND heard > ? ORDER BY name",
+            )?;
+            let oldest = at.wall.0 - ms(FORGOTTEN_AFTER);
+            let mut rows = statement.query([oldest])?;
+            let mut nodes = Vec::new();
+            while let Some(row) = rows.next()? {
+                nodes.extend(record(row, at)?);
+            }
+            Ok(nodes)
+        })
+        .await
+    }
+
+    async fn drain(&self, node: &NodeName, on: bool) -> Result<()> {
+        let node = node.clone();
+        self.write(move |step| {
+            let changed = step
+                .prepare_cached("UPDATE nodes SET draining = ? WHERE name = ?")?
+                .execute(params![on, node.as_str()])?;
+            if changed == 0 {
+                return Err(StoreError::NotFound(format!("node {node}")).into());
+            }
+            drop_empty(step)?;
+            step.publish_nodes()
+        })
+        .await
+    }
+
+    async fn leave(&self, node: &NodeName, boot: &str) -> Result<()> {
+        let (node, boot) = (node.clone(), boot.to_owned());
+        self.write(move |step| {
+            let theirs = |known: &NodeRecord| known.beat.boot == boot;
+            if !find(step, &node)?.1.as_ref().is_some_and(theirs) {
+                return Ok(());
+            }
+            step.prepare_cached("UPDATE nodes SET beat = NULL WHERE name = ?")?
+                .execute([node.as_str()])?;
+            drop_empty(step)?;
+            step.publish_nodes()
+        })
+        .await
+    }
+}
+
+fn hear(step: &Step<'_>, beat: &Beat) -> Outcome<Heard> {
+    let (draining, known) = find(step, &beat.node)?;
+    let alive_ms = u64::try_from(ALIVE_FOR.as_millis()).unwrap_or(u64::MAX);
+    let fresh = known.filter(|known| known.age_ms < alive_ms);
+    if fresh.as_ref().is_some_and(|known| known.beat.boot != beat.boot) {
+        return Ok(Heard::Duplicate);
+    }
+    step.prepare_cached(
+        "INSERT INTO nodes (name, beat, draining, heard, heard_boot_ns, boot) VALUES (?, ?, ?, ?, ?, ?) \
+         ON CONFLICT (name) DO UPDATE SET beat = excluded.beat, heard = excluded.heard, \
+         heard_boot_ns = excluded.heard_boot_ns, boot = excluded.boot",
+    )?
+    .execute(params![
+        beat.node.as_str(),
+        text(beat)?,
+        draining,
+        step.at.wall.0,
+        int(step.at.boot.0),
+        step.at.boot_id
+    ])?;
+    if fresh.is_none_or(|known| known.beat.holds != beat.holds) {
+        let oldest = step.at.wall.0 - ms(FORGOTTEN_AFTER);
+        step.prepare_cached("UPDATE nodes SET beat = NULL WHERE heard <= ?")?.execute([oldest])?;
+        drop_empty(step)?;
+        step.publish_nodes()?;
+    }
+    Ok(Heard::Welcome { draining })
+}
+
+/// Rows without a report are kept only for their drain mark.
+fn drop_empty(step: &Step<'_>) -> Outcome<()> {
+    step.prepare_cached("DELETE FROM nodes WHERE beat IS NULL AND draining = 0")?.execute([])?;
+    Ok(())
+}
+
+/// The drain mark of a node, and its newest report unless it left.
+fn find(step: &Step<'_>, node: &NodeName) -> Outcome<(bool, Option<NodeRecord>)> {
+    let mut statement = step.prepare_cached("SELECT * FROM nodes WHERE name = ?")?;
+    let mut rows = statement.query([node.as_str()])?;
+    match rows.next()? {
+        Some(row) => Ok((row.get("draining")?, record(row, &step.at)?)),
+        None => Ok((false, None)),
+    }
+}
+
+fn record(row: &Row<'_>, at: &Moment) -> Outcome<Option<NodeRecord>> {
+    let bad = |column: &str, why: &str| corrupt(&format!("nodes, {column}"), why);
+    let Some(beat) = json::<Beat>(row, "beat", &bad)? else { return Ok(None) };
+    let heard = Boot(uint(row.get("heard_boot_ns")?));
+    let age = if row.get::<_, String>("boot")? == at.boot_id {
+        at.boot.since(heard)
+    } else {
+        at.wall.since(StoreTime(row.get("heard")?))
+    };
+    let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+    Ok(Some(NodeRecord { beat, age_ms, draining: row.get("draining")? }))
+}

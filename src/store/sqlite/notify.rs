@@ -1,0 +1,309 @@
+//! Subscriptions: a thread that waits for the bell and hands new events to all subscribers of this process.
+//!
+//! The bell (`PATH-wake`, see `file.rs`) is rung *after* a commit that published something, by whichever process
+//! made it, and inotify(7) wakes this thread: no polling, and nothing to do while nothing happens. A bell that was
+//! never rung (its process died in between) costs at most [`LOOK_EVERY`]. Nothing is ever lost without a word: a
+//! subscriber that cannot keep up is told to take a snapshot.
+
+use std::os::fd::AsFd;
+use std::sync::{Arc, mpsc as commands};
+use std::time::Duration;
+
+use inotify::{Inotify, WatchMask};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::fault::{Fault, Outcome};
+use super::file::Place;
+use super::row::{corrupt, uint};
+use crate::domain::event::JobEvent;
+use crate::domain::name::JobName;
+use crate::store::events::StoreEvent;
+use crate::store::{Result, StoreError};
+
+/// What a subscriber may leave unread before hints are dropped.
+const CHANNEL: usize = 1_024;
+/// Look without having heard the bell.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The same where the machine has no inotify to spare.
+const LOOK_EVERY_WITHOUT_BELL: Duration = Duration::from_millis(15);
+/// Retry to tell a slow subscriber.
+const NUDGE_EVERY: Duration = Duration::from_millis(50);
+/// Events read at once.
+const BATCH: usize = 500;
+
+type Confirmation = oneshot::Sender<Result<mpsc::Receiver<StoreEvent>>>;
+
+enum Command {
+    Subscribe(Confirmation),
+    Stop,
+}
+
+/// The thread's handle; dropping it ends the thread and all subscriptions.
+pub(super) struct Notifier {
+    commands: commands::Sender<Command>,
+    waker: Arc<EventFd>,
+}
+
+impl Notifier {
+    pub(super) fn start(place: Arc<Place>, timeout: Duration) -> Result<Self> {
+        let failed = |error: std::io::Error| {
+            StoreError::Unavailable(format!("no subscription: {error}; raise ulimit -n and -u"))
+        };
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let waker = EventFd::from_flags(flags).map_err(|errno| failed(errno.into()))?;
+        let waker = Arc::new(waker);
+        let (commands, inbox) = commands::channel();
+        let ear = Arc::clone(&waker);
+        std::thread::Builder::new()
+            .name("soloist-notify".to_owned())
+            .spawn(move || Listener::new(place, timeout, inbox, ear).run())
+            .map_err(failed)?;
+        Ok(Self { commands, waker })
+    }
+
+    /// Asks for a subscription; it begins when the answer comes.
+    pub(super) fn subscribe(
+        &self,
+    ) -> Result<oneshot::Receiver<Result<mpsc::Receiver<StoreEvent>>>> {
+        let (confirm, confirmed) = oneshot::channel();
+        self.say(Command::Subscribe(confirm)).map_err(|()| {
+            StoreError::Unavailable("the thread of the subscriptions has ended".to_owned())
+        })?;
+        Ok(confirmed)
+    }
+
+    fn say(&self, command: Command) -> std::result::Result<(), ()> {
+        self.commands.send(command).map_err(|_| ())?;
+        // Fails only when it has been rung 2^64 times unheard.
+        self.waker.write(1).map(|_| ()).map_err(|_| ())
+    }
+}
+
+impl Drop for Notifier {
+    fn drop(&mut self) {
+        if self.say(Command::Stop).is_err() {
+            tracing::debug!("the thread of the subscriptions has ended already");
+        }
+    }
+}
+
+struct Subscriber {
+    events: mpsc::Sender<StoreEvent>,
+    /// Missed something; is told as soon as there is room.
+    behind: bool,
+}
+
+impl Subscriber {
+    fn tell(&mut self, event: &StoreEvent) {
+        if !self.behind && self.events.try_send(event.clone()).is_err() {
+            self.behind = true;
+        }
+    }
+
+    /// Tells one that missed something; it must read everything again.
+    fn catch_up(&mut self) {
+        if self.behind && self.events.try_send(StoreEvent::Subscribed).is_ok() {
+            self.behind = false;
+        }
+    }
+}
+
+struct Listener {
+    place: Arc<Place>,
+    timeout: Duration,
+    inbox: commands::Receiver<Command>,
+    waker: Arc<EventFd>,
+    bell: Option<Inotify>,
+    /// Opened by the first subscription that can be confirmed.
+    db: Option<Connection>,
+    subscribers: Vec<Subscriber>,
+    /// The newest event that was handed out.
+    heard: i64,
+    /// The store could not be read at the last attempt.
+    broken: bool,
+}
+
+impl Listener {
+    fn new(
+        place: Arc<Place>,
+        timeout: Duration,
+        inbox: commands::Receiver<Command>,
+        waker: Arc<EventFd>,
+    ) -> Self {
+        let bell = Inotify::init().and_then(|bell| {
+            bell.watches().add(place.bell(), WatchMask::MODIFY)?;
+            Ok(bell)
+        });
+        let bell = bell.inspect_err(|error| {
+            tracing::warn!(store = %place, %error, "no inotify, so the store is asked every {LOOK_EVERY_WITHOUT_BELL:?}: raise fs.inotify.max_user_instances");
+        });
+        Self {
+            place,
+            timeout,
+            inbox,
+            waker,
+            bell: bell.ok(),
+            db: None,
+            subscribers: Vec::new(),
+            heard: 0,
+            broken: false,
+        }
+    }
+
+    fn run(mut self) {
+        loop {
+            self.wait();
+            // Before the events: whoever subscribes now hears nothing older.
+            let mut newcomers = Vec::new();
+            loop {
+                match self.inbox.try_recv() {
+                    Ok(Command::Subscribe(confirm)) => newcomers.push(confirm),
+                    Ok(Command::Stop) | Err(commands::TryRecvError::Disconnected) => return,
+                    Err(commands::TryRecvError::Empty) => break,
+                }
+            }
+            self.subscribers.retain(|subscriber| !subscriber.events.is_closed());
+            if self.subscribers.is_empty() && newcomers.is_empty() {
+                continue;
+            }
+            let looked = self.look();
+            self.judge(&looked);
+            for confirm in newcomers {
+                self.admit(confirm, &looked);
+            }
+            self.subscribers.iter_mut().for_each(Subscriber::catch_up);
+        }
+    }
+
+    /// Sleeps until the bell, a command, or the time to look anyway.
+    fn wait(&mut self) {
+        let longest = if self.subscribers.is_empty() {
+            PollTimeout::NONE
+        } else {
+            let longest = match &self.bell {
+                _ if self.subscribers.iter().any(|one| one.behind) => NUDGE_EVERY,
+                Some(_) => LOOK_EVERY,
+                None => LOOK_EVERY_WITHOUT_BELL,
+            };
+            PollTimeout::try_from(longest).unwrap_or(PollTimeout::MAX)
+        };
+        let mut fds = vec![PollFd::new(self.waker.as_fd(), PollFlags::POLLIN)];
+        if let Some(bell) = &self.bell {
+            // Nobody to wake means no reason to wake up.
+            let events =
+                if self.subscribers.is_empty() { PollFlags::empty() } else { PollFlags::POLLIN };
+            fds.push(PollFd::new(bell.as_fd(), events));
+        }
+        if let Err(errno) = poll(&mut fds, longest) {
+            tracing::debug!(%errno, "poll was interrupted");
+        }
+        // Emptied before looking: what rings from here on wakes the next wait.
+        if let Err(errno) = self.waker.read() {
+            tracing::trace!(%errno, "nothing was said");
+        }
+        if let Some(bell) = &mut self.bell {
+            let mut buffer = [0; 4096];
+            while bell.read_events(&mut buffer).is_ok_and(|mut events| events.next().is_some()) {}
+        }
+    }
+
+    /// Reads what is new and hands it out.
+    fn look(&mut self) -> Outcome<()> {
+        self.place.check_same()?;
+        let db = match self.db.take() {
+            Some(db) => db,
+            None => self.place.open_reader(self.timeout)?,
+        };
+        let db = self.db.insert(db);
+        if self.subscribers.is_empty() || self.broken {
+            self.heard = newest(db)?;
+            return Ok(());
+        }
+        loop {
+            let events = after(db, self.heard)?;
+            let gap = events.first().is_some_and(|(seq, _)| *seq != self.heard + 1);
+            for (seq, event) in &events {
+                self.heard = *seq;
+                self.subscribers.iter_mut().for_each(|one| {
+                    one.behind |= gap;
+                    one.tell(event);
+                });
+            }
+            if events.len() < BATCH {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tells everybody when the store goes away and comes back.
+    fn judge(&mut self, looked: &Outcome<()>) {
+        match looked {
+            Err(fault) if !self.broken => {
+                tracing::warn!(store = %self.place, ?fault, "subscriptions are interrupted");
+                self.broken = true;
+                self.db = None;
+                for subscriber in &mut self.subscribers {
+                    subscriber.tell(&StoreEvent::Interrupted);
+                }
+            }
+            Ok(()) if self.broken => {
+                self.broken = false;
+                for subscriber in &mut self.subscribers {
+                    subscriber.behind = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn admit(&mut self, confirm: Confirmation, looked: &Outcome<()>) {
+        let answer = match looked {
+            Ok(()) => {
+                let (events, receiver) = mpsc::channel(CHANNEL);
+                let mut subscriber = Subscriber { events, behind: false };
+                subscriber.tell(&StoreEvent::Subscribed);
+                self.subscribers.push(subscriber);
+                Ok(receiver)
+            }
+            Err(Fault::Store(error)) => Err(error.clone()),
+            Err(Fault::Sql(error)) => {
+                Err(StoreError::Unavailable(format!("{}: {error}", self.place)))
+            }
+        };
+        // One that stopped waiting has dropped its receiver, which ends the subscription.
+        drop(confirm.send(answer));
+    }
+}
+
+fn newest(db: &Connection) -> Outcome<i64> {
+    let mut newest = db.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?;
+    Ok(newest.query_row([], |row| row.get(0))?)
+}
+
+fn after(db: &Connection, seq: i64) -> Outcome<Vec<(i64, StoreEvent)>> {
+    let mut statement = db.prepare_cached(
+        "SELECT seq, job, version, kind FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
+    )?;
+    let mut rows = statement.query([seq, i64::try_from(BATCH).unwrap_or(i64::MAX)])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let job: Option<String> = row.get(1)?;
+        let event = match job {
+            None => StoreEvent::Nodes,
+            Some(job) => {
+                let bad = |why: String| corrupt("events", &why);
+                let kind = serde_json::Value::String(row.get(3)?);
+                StoreEvent::Job(JobEvent {
+                    job: JobName::new(&job).map_err(|why| bad(why.to_string()))?,
+                    version: uint(row.get(2)?),
+                    event: serde_json::from_value(kind).map_err(|why| bad(why.to_string()))?,
+                })
+            }
+        };
+        events.push((row.get(0)?, event));
+    }
+    Ok(events)
+}

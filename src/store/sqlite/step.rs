@@ -1,0 +1,84 @@
+//! One transition: a transaction, the instant it happens at, and the events it publishes.
+
+use std::cell::Cell;
+use std::ops::Deref;
+
+use rusqlite::{Connection, Transaction, params};
+
+use super::fault::Outcome;
+use super::file::Place;
+use super::row::{Job, int};
+use crate::clock;
+use crate::domain::event::EventKind;
+use crate::domain::time::{Boot, StoreTime};
+
+/// How many events are kept for subscribers that lag; whoever lags more takes a snapshot.
+const EVENTS_KEPT: i64 = 10_000;
+
+/// Now, on both clocks of this store.
+pub(super) struct Moment {
+    /// For people, `next` and credentials.
+    pub(super) wall: StoreTime,
+    /// For leases and heartbeats.
+    pub(super) boot: Boot,
+    /// Whose CLOCK_BOOTTIME.
+    pub(super) boot_id: String,
+}
+
+impl Moment {
+    pub(super) fn now(place: &Place) -> Self {
+        let wall = StoreTime(jiff::Timestamp::now().as_millisecond());
+        Self { wall, boot: clock::boot(), boot_id: place.boot_id.clone() }
+    }
+}
+
+/// A transaction under way; dropped without [`Step::commit`] it has never happened.
+pub(super) struct Step<'c> {
+    tx: Transaction<'c>,
+    pub(super) at: Moment,
+    published: Cell<bool>,
+}
+
+impl Deref for Step<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        &self.tx
+    }
+}
+
+impl<'c> Step<'c> {
+    pub(super) fn new(tx: Transaction<'c>, at: Moment) -> Self {
+        Self { tx, at, published: Cell::new(false) }
+    }
+
+    /// Grows the version of `job` and publishes why; the caller saves the job afterwards.
+    pub(super) fn publish(&self, job: &mut Job, kind: EventKind) -> Outcome<()> {
+        job.record.version += 1;
+        self.insert(Some(job.record.name.as_str()), job.record.version, Some(kind.as_str()))
+    }
+
+    /// Publishes that something about nodes changed.
+    pub(super) fn publish_nodes(&self) -> Outcome<()> {
+        self.insert(None, 0, None)
+    }
+
+    fn insert(&self, job: Option<&str>, version: u64, kind: Option<&str>) -> Outcome<()> {
+        self.tx
+            .prepare_cached("INSERT INTO events (job, version, kind) VALUES (?, ?, ?)")?
+            .execute(params![job, int(version), kind])?;
+        let seq = self.tx.last_insert_rowid();
+        if seq % 256 == 0 {
+            self.tx
+                .prepare_cached("DELETE FROM events WHERE seq <= ?")?
+                .execute([seq - EVENTS_KEPT])?;
+        }
+        self.published.set(true);
+        Ok(())
+    }
+
+    /// Makes it so; tells whether anything was published.
+    pub(super) fn commit(self) -> Outcome<bool> {
+        self.tx.commit()?;
+        Ok(self.published.get())
+    }
+}

@@ -1,0 +1,311 @@
+//! What only this backend can do or suffer: files, schema, other processes, other boots. The rest of its law is
+//! `tests/it/conformance`.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::domain::job::Participant;
+use crate::domain::lease::Token;
+use crate::domain::name::{JobName, NodeName, Owner, UserName};
+use crate::store::jobs::Jobs;
+use crate::store::leases::{Acquire, Acquired, Condition, Leases};
+
+fn url(dir: &TempDir) -> String {
+    format!("sqlite:{}", file(dir).display())
+}
+
+fn file(dir: &TempDir) -> PathBuf {
+    dir.path().join("deep").join("soloist.db")
+}
+
+fn options() -> Options {
+    Options { timeout: Duration::from_secs(10), ..Options::default() }
+}
+
+async fn open(dir: &TempDir) -> SqliteStore {
+    SqliteStore::connect(&url(dir), &options()).await.unwrap()
+}
+
+async fn refusal(url: &str) -> StoreError {
+    SqliteStore::connect(url, &options()).await.err().expect("refused")
+}
+
+fn raw(dir: &TempDir) -> rusqlite::Connection {
+    rusqlite::Connection::open(file(dir)).unwrap()
+}
+
+fn job() -> JobName {
+    JobName::new("outbound").unwrap()
+}
+
+fn li() -> UserName {
+    UserName::new("li").unwrap()
+}
+
+fn ask(owner: &str) -> Acquire {
+    Acquire {
+        job: job(),
+        owner: Owner(owner.to_owned()),
+        node: NodeName::new("node-a").unwrap(),
+        ttl: Duration::from_secs(60),
+        condition: Condition::None,
+        seen: Token(0),
+    }
+}
+
+async fn heard(events: &mut mpsc::Receiver<StoreEvent>) -> Option<StoreEvent> {
+    tokio::time::timeout(Duration::from_secs(20), events.recv()).await.expect("heard in time")
+}
+
+#[tokio::test]
+async fn files_and_directory_are_made_for_their_owner_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    store.participate(&job(), &li(), true, None).await.unwrap();
+    let mode = |path: PathBuf| std::fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(mode(dir.path().join("deep")), 0o700);
+    for suffix in ["", "-wal", "-shm", "-wake"] {
+        let mut path = file(&dir).into_os_string();
+        path.push(suffix);
+        assert_eq!(mode(path.into()), 0o600, "{suffix}");
+    }
+    let described = store.describe().await.unwrap();
+    assert!(described.what.starts_with("SQLite 3."), "{described:?}");
+    assert!(described.what.ends_with("deep/soloist.db") && !described.shared);
+
+    std::fs::set_permissions(file(&dir), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let warnings = store.describe().await.unwrap().warnings;
+    assert!(warnings.iter().any(|warning| warning.contains("chmod 600")), "{warnings:?}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_store_is_refused_with_a_remedy() {
+    for bad in ["sqlite:", "sqlite::memory:", "sqlite:dir/"] {
+        let refused = refusal(bad).await;
+        assert!(matches!(&refused, StoreError::Unsupported(why) if why.contains("sqlite:PATH")));
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("deep")).unwrap();
+    std::fs::write(file(&dir), "not a database at all, but long enough to be read\n".repeat(99))
+        .unwrap();
+    let refused = refusal(&url(&dir)).await;
+    assert!(
+        matches!(&refused, StoreError::Unsupported(why) if why.contains("not a SQLite database")),
+        "{refused}"
+    );
+    std::fs::remove_file(file(&dir)).unwrap();
+    raw(&dir).execute_batch("CREATE TABLE theirs (x); PRAGMA user_version = 1").unwrap();
+    let refused = refusal(&url(&dir)).await;
+    assert!(
+        matches!(&refused, StoreError::Unsupported(why) if why.contains("another program")),
+        "{refused}"
+    );
+    assert!(matches!(refusal("sqlite:/proc/none/x.db").await, StoreError::Unavailable(_)));
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_and_the_own_one_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let epoch = open(&dir).await.snapshot(&[]).await.unwrap().epoch;
+    let again = open(&dir).await.snapshot(&[]).await.unwrap().epoch;
+    assert_eq!(epoch, again, "the epoch belongs to the file");
+    raw(&dir).execute_batch("PRAGMA user_version = 99").unwrap();
+    let refused = refusal(&url(&dir)).await;
+    assert!(
+        matches!(refused, StoreError::NewerSchema { found: 99, known } if known == schema::KNOWN),
+        "{refused}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_may_open_a_new_store_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let opening: Vec<_> = (0..8)
+        .map(|_| {
+            let url = url(&dir);
+            tokio::spawn(async move { SqliteStore::connect(&url, &options()).await })
+        })
+        .collect();
+    for one in opening {
+        let store = one.await.unwrap().unwrap();
+        store.participate(&job(), &li(), true, None).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_lease_of_another_boot_is_free_once_its_time_has_passed() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let Acquired::Granted { token: old, .. } = store.acquire(&ask("before")).await.unwrap() else {
+        panic!("a free lease is granted");
+    };
+    assert!(matches!(store.acquire(&ask("after")).await.unwrap(), Acquired::Busy { .. }));
+    raw(&dir).execute("UPDATE jobs SET lease_boot = 'another'", []).unwrap();
+    assert!(matches!(store.acquire(&ask("after")).await.unwrap(), Acquired::Busy { .. }));
+    raw(&dir).execute("UPDATE jobs SET lease_expires = lease_expires - 61000", []).unwrap();
+    assert_eq!(store.snapshot(&[job()]).await.unwrap().jobs[0].lease, None);
+    let granted = store.acquire(&ask("after")).await.unwrap();
+    assert!(matches!(granted, Acquired::Granted { token, .. } if token > old), "{granted:?}");
+}
+
+#[tokio::test]
+async fn a_locked_store_is_unavailable_for_writers_in_time_and_readable_all_along() {
+    let dir = tempfile::tempdir().unwrap();
+    let quick = Options { timeout: Duration::from_millis(100), ..Options::default() };
+    let store = SqliteStore::connect(&url(&dir), &quick).await.unwrap();
+    let stuck = raw(&dir);
+    stuck.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let begun = crate::clock::boot();
+    let refused = store.participate(&job(), &li(), true, None).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    assert!(crate::clock::boot().since(begun) < Duration::from_secs(5));
+    store.snapshot(&[job()]).await.unwrap();
+    stuck.execute_batch("ROLLBACK").unwrap();
+    let mut tries = 0;
+    while store.participate(&job(), &li(), true, None).await.is_err() {
+        tries += 1;
+        assert!(tries < 100, "never recovered");
+    }
+}
+
+#[tokio::test]
+async fn a_removed_or_replaced_file_stops_every_call_until_it_is_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let mut events = store.subscribe().await.unwrap();
+    assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
+    let away = dir.path().join("away.db");
+    std::fs::rename(file(&dir), &away).unwrap();
+    std::fs::write(file(&dir), "").unwrap();
+    for refused in [
+        store.acquire(&ask("x")).await.err(),
+        store.snapshot(&[]).await.err(),
+        store.describe().await.err(),
+        store.subscribe().await.err(),
+    ] {
+        let text = refused.expect("refused").to_string();
+        assert!(text.contains("was removed or replaced") && text.contains("deep/soloist.db"));
+    }
+    assert_eq!(heard(&mut events).await, Some(StoreEvent::Interrupted));
+    std::fs::rename(&away, file(&dir)).unwrap();
+    store.acquire(&ask("x")).await.unwrap();
+    assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
+    store.participate(&job(), &li(), true, None).await.unwrap();
+    assert!(matches!(heard(&mut events).await, Some(StoreEvent::Job(_))));
+}
+
+#[tokio::test]
+async fn an_unreadable_row_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    store.hold(&job(), &li(), "x").await.unwrap();
+    raw(&dir).execute("UPDATE jobs SET hold = '{\"by\":'", []).unwrap();
+    let text = store.snapshot(&[job()]).await.expect_err("refused").to_string();
+    assert!(text.contains("job outbound, hold"), "{text}");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_unavailable_and_nothing_is_half_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    store.participate(&job(), &li(), true, None).await.unwrap();
+    // As a full disk: the file may not grow.
+    let stop = store.inner.writer.call(|db, _| {
+        let pages: i64 = db.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        Ok(db.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
+    });
+    stop.await.unwrap();
+    let reason = "x".repeat(100_000);
+    let refused = store.hold(&job(), &li(), &reason).await;
+    assert!(
+        matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("free some disk")),
+        "{refused:?}"
+    );
+    let record = store.snapshot(&[job()]).await.unwrap().jobs.remove(0);
+    assert_eq!((record.version, record.hold), (1, None));
+}
+
+#[tokio::test]
+async fn the_last_clone_takes_its_threads_and_files_along() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let clone = store.clone();
+    let mut events = store.subscribe().await.unwrap();
+    drop(store);
+    clone.participate(&job(), &li(), true, None).await.unwrap();
+    assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
+    assert!(matches!(heard(&mut events).await, Some(StoreEvent::Job(_))));
+    drop(clone);
+    assert_eq!(heard(&mut events).await, None, "the subscription has ended");
+    // SQLite removes the log with the last connection.
+    let log = dir.path().join("deep").join("soloist.db-wal");
+    let closed = async {
+        while log.exists() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), closed).await.expect("all connections close");
+}
+
+#[tokio::test]
+async fn a_change_whose_bell_was_never_rung_is_heard_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let mut events = store.subscribe().await.unwrap();
+    assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
+    raw(&dir)
+        .execute("INSERT INTO events (job, version, kind) VALUES ('outbound', 7, 'held')", [])
+        .unwrap();
+    assert!(matches!(heard(&mut events).await, Some(StoreEvent::Job(event)) if event.version == 7));
+}
+
+#[tokio::test]
+async fn events_are_trimmed_and_a_gap_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let mut events = store.subscribe().await.unwrap();
+    assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
+    raw(&dir)
+        .execute("INSERT INTO events (seq, job, version, kind) VALUES (20479, 'a', 7, 'held')", [])
+        .unwrap();
+    store.participate(&job(), &li(), true, None).await.unwrap();
+    assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
+    let left: i64 =
+        raw(&dir).query_row("SELECT min(seq) FROM events", [], |row| row.get(0)).unwrap();
+    assert!(left > 10_000, "{left}");
+}
+
+/// Run by [`another_process_is_heard`] in a process of its own, in the directory of the store.
+#[tokio::test]
+#[ignore = "the other half of another_process_is_heard"]
+async fn the_other_process() {
+    if !std::path::Path::new("soloist.db").exists() {
+        return;
+    }
+    let store = SqliteStore::connect("sqlite:soloist.db", &options()).await.unwrap();
+    store.participate(&job(), &li(), true, Some("from elsewhere")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_is_heard() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let mut events = store.subscribe().await.unwrap();
+    assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "store::sqlite::tests::the_other_process", "--ignored"])
+        .current_dir(dir.path().join("deep"))
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let first = heard(&mut events).await;
+    assert!(other.wait().unwrap().success());
+    assert!(matches!(first, Some(StoreEvent::Job(event)) if event.version == 1));
+    let record = store.snapshot(&[job()]).await.unwrap().jobs.remove(0);
+    let since = record.participants[0].since;
+    assert_eq!(record.participants, [Participant { user: li(), since }]);
+}
