@@ -15,10 +15,10 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 use nix::unistd::Pid;
-use tokio::io::Interest;
+use tokio::io::{AsyncRead, Interest};
 use tokio::net::UnixStream;
 use tokio::process::Command;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::{output, sweep};
@@ -164,17 +164,18 @@ impl Child {
         drop(guards);
         let (orders, inbox) = mpsc::unbounded_channel();
         let (events_tx, events) = mpsc::channel(EVENTS);
-        // Room for the start is kept free: a flood of output must not make the guard's attendant wait.
-        let room = events_tx.clone().try_reserve_owned().ok();
-        let readers =
-            [
-                guard.stdout.take().map(|pipe| {
-                    tokio::spawn(output::read(pipe, Stream::Stdout, events_tx.clone()))
-                }),
-                guard.stderr.take().map(|pipe| {
-                    tokio::spawn(output::read(pipe, Stream::Stderr, events_tx.clone()))
-                }),
-            ];
+        // The start is told first, and before it nothing is read: there is room for it, so nobody has to wait.
+        let (reading, read_now) = watch::channel(());
+        let room = events_tx.clone().try_reserve_owned().ok().map(|room| (room, reading));
+        let readers = [
+            guard.stdout.take().map(|pipe| {
+                tokio::spawn(read(pipe, Stream::Stdout, read_now.clone(), events_tx.clone()))
+            }),
+            guard
+                .stderr
+                .take()
+                .map(|pipe| tokio::spawn(read(pipe, Stream::Stderr, read_now, events_tx.clone()))),
+        ];
         let line = Line {
             socket,
             guard: pid,
@@ -189,7 +190,11 @@ impl Child {
             first: None,
         };
         tokio::spawn(async move {
-            let last = attend(line, inbox).await;
+            let mut last = attend(line, inbox).await;
+            if let Some((_, line, _)) = &mut last {
+                // It never started: then the readers have waited for nothing.
+                line.room = None;
+            }
             for reader in readers.into_iter().flatten() {
                 let stop = reader.abort_handle();
                 if timeout(LAST_OUTPUT, reader).await.is_err() {
@@ -267,7 +272,8 @@ struct Line {
     acknowledged: u64,
     /// When the oldest deadline was sent that has no acknowledgement.
     unanswered_since: Option<Boot>,
-    room: Option<mpsc::OwnedPermit<ChildEvent>>,
+    /// For the start; the readers begin when it is dropped.
+    room: Option<(mpsc::OwnedPermit<ChildEvent>, watch::Sender<()>)>,
     first: Option<Pid>,
 }
 
@@ -325,6 +331,17 @@ impl Line {
     }
 }
 
+async fn read(
+    pipe: impl AsyncRead + Unpin,
+    stream: Stream,
+    mut now: watch::Receiver<()>,
+    events: mpsc::Sender<ChildEvent>,
+) {
+    // An error: the sender was dropped, which is the sign.
+    now.changed().await.ok();
+    output::read(pipe, stream, events).await;
+}
+
 type Orders = mpsc::UnboundedReceiver<Order>;
 
 /// Attends to a guard until the tree is proved gone; `None` when this node's side was dropped first.
@@ -338,7 +355,7 @@ async fn attend(mut line: Line, mut orders: Orders) -> Option<(ChildEvent, Line,
             heard = line.hear() => match heard {
                 Some(FromGuard::Started { pid }) => {
                     line.first = i32::try_from(pid).ok().map(Pid::from_raw);
-                    if let Some(room) = line.room.take() {
+                    if let Some((room, _reading)) = line.room.take() {
                         room.send(ChildEvent::Started { pid });
                     }
                 }

@@ -10,7 +10,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("telemetry", &["domain"]),
     ("config", &["domain"]),
     ("words", &["domain"]),
-    ("fence", &[]),
+    ("fence", &["domain"]),
     ("store", &["domain", "clock"]),
     ("secrets", &["domain", "store"]),
     ("feed", &["domain", "store", "clock"]),

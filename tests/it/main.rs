@@ -4,6 +4,8 @@ mod browser;
 mod cli;
 mod config;
 mod conformance;
+mod fence;
+mod guard;
 mod lifecycle;
 mod redis;
 mod startup;

@@ -2,6 +2,8 @@
 
 pub mod api;
 pub mod browser;
+
+pub mod guarded;
 pub mod node;
 pub mod redis;
 pub mod wait;

@@ -1,0 +1,60 @@
+//! A guard that is killed or frozen: its node does its work.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use soloist::clock::boot;
+use soloist::domain::time::Boot;
+use soloist::runner::child::Cause;
+
+use super::signal;
+use crate::support::guarded::{DAEMON, Guarded, much_later, runs};
+
+async fn started(deadline: Boot) -> (Guarded, i32) {
+    let script = format!("trap '' TERM; {DAEMON} echo ready; while :; do sleep 0.05; done");
+    let mut guarded = Guarded::start_until(deadline, &script);
+    guarded.until_line("ready").await;
+    let daemon = guarded.pid_in("daemon.pid");
+    (guarded, daemon)
+}
+
+#[tokio::test]
+async fn a_guard_that_is_killed_leaves_nobody_behind() {
+    let (mut guarded, daemon) = started(much_later()).await;
+    let asked = boot();
+    guarded.signal_guard(Signal::SIGKILL);
+    let gone = guarded.until_gone().await;
+    assert_eq!((gone.exit, gone.cause), (signal(9), Cause::GuardLost));
+    assert!(gone.processes_killed >= 1 && !runs(daemon));
+    assert!(boot().since(asked) < Duration::from_secs(2), "{:?}", boot().since(asked));
+}
+
+#[tokio::test]
+async fn a_guard_that_misses_three_acknowledgements_is_killed_with_its_tree() {
+    let (mut guarded, daemon) = started(much_later()).await;
+    guarded.signal_guard(Signal::SIGSTOP);
+    guarded.child.extend(much_later());
+    let gone = guarded.until_gone().await;
+    assert_eq!((gone.cause, runs(daemon)), (Cause::GuardLost, false));
+}
+
+#[tokio::test]
+async fn a_frozen_guard_does_not_outlive_the_lease_when_nothing_is_renewed() {
+    let deadline = boot() + Duration::from_millis(1_500);
+    let (mut guarded, daemon) = started(deadline).await;
+    guarded.signal_guard(Signal::SIGSTOP);
+    let gone = guarded.until_gone().await;
+    assert_eq!((gone.cause, runs(daemon)), (Cause::GuardLost, false));
+    // With a lease of one second, 510 ms are left of it at the deadline.
+    assert!(boot() < deadline + Duration::from_millis(510), "{:?}", boot().since(deadline));
+}
+
+#[tokio::test]
+async fn a_burst_of_renewals_says_nothing_against_a_guard() {
+    let mut guarded = Guarded::start("echo ready; sleep 1; exit 0");
+    guarded.until_line("ready").await;
+    for _ in 0..50 {
+        guarded.child.extend(much_later());
+    }
+    assert_eq!(guarded.until_gone().await.cause, Cause::Itself);
+}

@@ -1,0 +1,194 @@
+//! A script under a real guard, started as a node starts it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use soloist::clock::boot;
+use soloist::domain::job::Exit;
+use soloist::domain::lease::{Timing, Token};
+use soloist::domain::name::{JobName, NodeName, Owner, RunId};
+use soloist::domain::time::Boot;
+use soloist::runner::child::{Cause, Child, ChildEvent, Spec};
+use soloist::store::journal::Stream;
+use tempfile::TempDir;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
+
+/// Past this a test has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The program under test.
+pub const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
+/// Stands in for the store's password.
+pub const SECRET: &str = "s3cret-of-the-store";
+/// A process that forked twice, left its session twice and closed its files; its number is in `daemon.pid`.
+pub const DAEMON: &str = r#"
+( setsid sh -c '( setsid sh -c "echo \$\$ > daemon.new; mv daemon.new daemon.pid; exec sleep 300" & )' <&- >&- 2>&- & )
+until [ -s daemon.pid ]; do sleep 0.01; done
+"#;
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gone {
+    pub exit: Exit,
+    pub processes_killed: u32,
+    pub cause: Cause,
+}
+
+/// A script under a guard.
+pub struct Guarded {
+    pub directory: TempDir,
+    pub run: RunId,
+    pub child: Child,
+    pub events: Receiver<ChildEvent>,
+    /// What was heard so far, without the end.
+    pub heard: Vec<ChildEvent>,
+}
+
+/// A spec that runs `script` with `sh` in `directory`.
+pub fn spec(directory: &Path, script: &str) -> Spec {
+    static RUNS: AtomicU32 = AtomicU32::new(0);
+    let run = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::var_os("PATH").expect("a PATH").into_string().expect("in UTF-8");
+    Spec {
+        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+        dir: directory.to_owned(),
+        env: BTreeMap::from([("PATH".to_owned(), path)]),
+        job: JobName::new("outbound").expect("a name"),
+        run: RunId(run),
+        node: NodeName::new("node-a").expect("a name"),
+        token: Token(4_711),
+        owner: Owner("owner".to_owned()),
+        // Nobody listens there: a guard that releases gets "refused" and tries again until the lease is over.
+        store_url: format!("redis://:{SECRET}@127.0.0.1:1/0"),
+        prefix: "soloist:".to_owned(),
+        timing: Timing::from_ttl(Duration::from_secs(1)).expect("safe times"),
+        stop_grace: Duration::from_millis(300),
+    }
+}
+
+/// In the far future, as the tests count.
+pub fn much_later() -> Boot {
+    boot() + PATIENCE * 2
+}
+
+impl Guarded {
+    /// Starts `script` with a deadline far away.
+    pub fn start(script: &str) -> Self {
+        Self::start_until(much_later(), script)
+    }
+
+    /// Starts `script` with a deadline.
+    pub fn start_until(deadline: Boot, script: &str) -> Self {
+        Self::start_spec(deadline, script, |_| {})
+    }
+
+    /// Starts `script` after `change` has changed its spec.
+    pub fn start_spec(deadline: Boot, script: &str, change: impl FnOnce(&mut Spec)) -> Self {
+        let directory = TempDir::new().expect("a directory");
+        let mut spec = spec(directory.path(), script);
+        change(&mut spec);
+        let run = spec.run.clone();
+        let (child, events) =
+            Child::spawn_with(Path::new(SOLOIST), spec, deadline).expect("a guard");
+        Self { directory, run, child, events, heard: Vec::new() }
+    }
+
+    /// The next event.
+    pub async fn next(&mut self) -> Option<ChildEvent> {
+        timeout(PATIENCE, self.events.recv()).await.expect("an event in time")
+    }
+
+    /// Waits for a line on stdout.
+    pub async fn until_line(&mut self, text: &str) {
+        while !self.lines(Stream::Stdout).contains(&text.to_owned()) {
+            let event = self.next().await.unwrap_or_else(|| panic!("{:?}", self.heard));
+            assert!(!matches!(event, ChildEvent::Gone { .. }), "{:?} {event:?}", self.heard);
+            self.heard.push(event);
+        }
+    }
+
+    /// Waits for the end, and checks that it is one: nothing follows, nobody lives.
+    pub async fn until_gone(&mut self) -> Gone {
+        loop {
+            match self.next().await.unwrap_or_else(|| panic!("no end: {:?}", self.heard)) {
+                ChildEvent::Gone { exit, processes_killed, cause } => {
+                    assert_eq!(alive(&self.run), [0; 0], "nobody lives after Gone");
+                    assert!(self.events.try_recv().is_err(), "nothing follows the end");
+                    return Gone { exit, processes_killed, cause };
+                }
+                event => self.heard.push(event),
+            }
+        }
+    }
+
+    /// The lines heard so far from a stream.
+    pub fn lines(&self, stream: Stream) -> Vec<String> {
+        self.heard
+            .iter()
+            .filter_map(|event| match event {
+                ChildEvent::Line(line) if line.stream == stream => Some(line.text.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The script's first process, once it has started.
+    pub fn pid(&self) -> i32 {
+        let started = self.heard.iter().find_map(|event| match event {
+            ChildEvent::Started { pid } => Some(*pid),
+            _ => None,
+        });
+        i32::try_from(started.expect("it has started")).expect("a number")
+    }
+
+    /// A number that the script wrote to a file.
+    pub fn pid_in(&self, file: &str) -> i32 {
+        number_in(&self.directory.path().join(file)).expect("a file with a number")
+    }
+
+    /// Signals the guard.
+    pub fn signal_guard(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.guard_pid()).expect("a number");
+        kill(Pid::from_raw(pid), signal).expect("our guard");
+    }
+}
+
+/// The number in a file, when it is there.
+pub fn number_in(file: &Path) -> Option<i32> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// Whether a process runs: it has a state that is not dead, or threads beyond a dead first one.
+pub fn runs(pid: i32) -> bool {
+    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
+    let name_end = stat.iter().rposition(|&byte| byte == b')').expect("a name");
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    !matches!(stat[name_end + 2], b'Z' | b'X') || threads > 1
+}
+
+/// Everybody who carries the mark of `run`.
+pub fn alive(run: &RunId) -> Vec<i32> {
+    let mark = format!("SOLOIST_RUN={run}");
+    let everybody = fs::read_dir("/proc").expect("/proc").flatten();
+    everybody
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|all| all.split(|&byte| byte == 0).any(|one| one == mark.as_bytes()))
+        })
+        .collect()
+}
+
+/// Waits until `condition` holds.
+pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = boot() + PATIENCE;
+    while !condition() {
+        assert!(boot() < end, "{what}: not in time");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
