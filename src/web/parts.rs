@@ -131,11 +131,8 @@ impl Head<'_> {
                 pieces.push(Piece::text(&gap));
             }
             let args = [("user", Piece::text(&person.name)), ("since", person.since.clone())];
-            pieces.extend(phrase(self.lang, "user-since", &args));
-        }
-        if self.viewer.last {
-            pieces.push(Piece::text(gap));
-            pieces.push(Piece::Text(say(self.lang, "last-title", &[])));
+            let id = if self.viewer.last { "last-since" } else { "user-since" };
+            pieces.extend(phrase(self.lang, id, &args));
         }
         pieces
     }

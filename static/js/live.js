@@ -6,22 +6,20 @@ import * as mark from "./mark.js";
 import * as nodes from "./nodes.js";
 import * as rows from "./rows.js";
 
-/** After this long without a frame the server is asked for a sign of life, and given as long again to answer. */
-const QUIET = 6000;
-const FIRST = 500;
-const LONGEST = 30000;
+/** After this long without a frame the server is asked for a sign of life; late, the mark says so; later, enough. */
+const [QUIET, LATE, DEAD] = [5000, 6000, 9000];
+const [FIRST, LONGEST] = [500, 30000];
 /** Policy violation: signed out, or the account changed. */
 const REFUSED = 1008;
 
 let socket;
-let heard = 0;
-let probed = false;
-let tries = 0;
+let [heard, tries] = [0, 0];
+let [probed, whole] = [false, false];
 let timer;
 
 const frames = {
   hello: ({ at }) => at && correct(at),
-  snapshot: (frame) => (rows.snapshot(frame), mark.live()),
+  snapshot: (frame) => (rows.snapshot(frame), (whole = true)),
   row: rows.row,
   nodes: nodes.changed,
   log: log.add,
@@ -39,8 +37,9 @@ function open() {
   const mine = new WebSocket(address, ["soloist.html.v1"]);
   socket = mine;
   heard = Date.now();
+  whole = probed = false;
   mine.onopen = () => {
-    const job = document.querySelector("[data-follow]")?.dataset.follow;
+    const { follow: job } = document.querySelector("[data-follow]")?.dataset ?? {};
     if (job) send({ type: "follow", job, after: log.newest() });
   };
   mine.onmessage = ({ data }) => {
@@ -50,6 +49,7 @@ function open() {
     tries = 0;
     const frame = JSON.parse(data);
     frames[frame.type]?.(frame);
+    if (whole) mark.live();
   };
   mine.onclose = ({ code }) => mine === socket && closed(code);
 }
@@ -78,8 +78,10 @@ function drop() {
 }
 
 function watch() {
-  if (!socket || document.hidden || Date.now() - heard < QUIET) return;
-  if (Date.now() - heard > 2 * QUIET && probed) return drop();
+  const silent = Date.now() - heard;
+  if (!socket || document.hidden || silent < QUIET) return;
+  if (probed && silent > DEAD) return drop();
+  if (probed && silent > LATE) mark.lost(heard);
   // Any answer will do, also that there is no such job.
   if (!probed) send({ type: "unfollow", id: 0, job: "-" });
   probed = true;

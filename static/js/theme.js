@@ -1,19 +1,21 @@
-// The theme switch: changes at once and remembers in the background. The first press always changes what is seen.
+// The theme switch: changes at once and remembers in the background. Every press changes what is seen, and what is
+// seen anyway is remembered as "as the system".
+
+import { say } from "./words.js";
 
 const root = document.documentElement;
-const NEXT = { dark: "light", light: "system", system: "dark" };
 
 function submit(event) {
   event.preventDefault();
   const form = event.currentTarget;
-  const button = form.elements.theme;
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  let theme = button.value;
-  // From "as the system" on a dark system, "dark" would change nothing.
-  if (root.dataset.theme === "system" && dark) theme = "light";
-  if (root.dataset.theme === "dark" && !dark) theme = "system";
+  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const seen = root.dataset.theme === "system" ? system : root.dataset.theme;
+  const wanted = seen === "dark" ? "light" : "dark";
+  const theme = wanted === system ? "system" : wanted;
   root.dataset.theme = theme;
-  button.value = NEXT[theme];
+  const button = form.elements.theme;
+  button.title = say(`theme-${theme}`);
+  button.setAttribute("aria-label", button.title);
   const body = new URLSearchParams(new FormData(form));
   body.set("theme", theme);
   fetch(form.action, { method: "POST", body, redirect: "manual" }).catch(() => form.submit());

@@ -8,9 +8,9 @@ nav-audit = Audit
 skip-to-content = Skip to the content
 other-language = 中文
 other-language-label = 中文：改用中文
-theme-system = Theme: as the system. Change to dark.
-theme-dark = Theme: dark. Change to light.
-theme-light = Theme: light. Change to as the system.
+theme-system = Theme: as the system. Press to change.
+theme-dark = Theme: dark. Press to change.
+theme-light = Theme: light. Press to change.
 account-of = Account of { $user }
 sign-out = Sign out
 role-viewer = viewer: may look
@@ -156,6 +156,7 @@ switch-not-yours = Only operators of this job may switch it.
 nobody = nobody
 you-are-last = { $user }: you are the last
 user-since = { $user } since { $since }
+last-since = { $user } since { $since }: you are the last
 progress-label = Progress of { $title }
 progress-of = { $done } / { $total }
 
@@ -169,7 +170,7 @@ last-no = Leave it on
 no-jobs-title = No job yet
 no-jobs-text = A job is a script that runs exactly once in the whole cluster, for as long as somebody wants it. Define the first one in soloist.toml on every node that may run it, then restart the node:
 no-jobs-after = It appears here. The page can switch, hold and move it; what it runs is decided in the file alone.
-store-trouble = The store is not reachable: { $detail }. What is shown below may be old.
+store-trouble = Trouble with the store: { $detail }. What is shown below may be old.
 
 # Job page
 why-title = Why
@@ -191,10 +192,7 @@ end-crashed = crashed: { $exit }
 end-stopped = stopped
 end-lost = node lost
 end-fenced = fenced: lease lost
-end-killed = { $n ->
-    [one] 1 process killed
-   *[other] { $n } processes killed
-}
+end-killed = { $n } killed besides
 act-title = Operate
 act-hold = Hold
 act-hold-text = Forbid it, whatever the switches say. Others read your reason.
@@ -245,6 +243,7 @@ login-name = Name
 login-password = Password
 login-again = Password again
 login-differs = The two passwords differ.
+login-wrong = This name and password do not fit together.
 login-enter = Sign in
 login-lost = No account? An admin adds one with: soloist user add NAME --role operator
 first-title = Make the first admin

@@ -8,9 +8,9 @@ nav-audit = 审计
 skip-to-content = 跳到正文
 other-language = EN
 other-language-label = English: switch to English
-theme-system = 外观：跟随系统。改为深色。
-theme-dark = 外观：深色。改为浅色。
-theme-light = 外观：浅色。改为跟随系统。
+theme-system = 外观：跟随系统。按下更改。
+theme-dark = 外观：深色。按下更改。
+theme-light = 外观：浅色。按下更改。
 account-of = { $user } 的账号
 sign-out = 退出登录
 role-viewer = 访客：只能查看
@@ -151,6 +151,7 @@ switch-not-yours = 只有此任务的操作员可以开关。
 nobody = 无人
 you-are-last = { $user }：您是最后一人
 user-since = { $user } 自 { $since }
+last-since = { $user } 自 { $since }：您是最后一人
 progress-label = { $title } 的进度
 progress-of = { $done } / { $total }
 
@@ -164,7 +165,7 @@ last-no = 让它继续
 no-jobs-title = 还没有任务
 no-jobs-text = 任务是一个脚本：只要有人要它运行，它就在整个集群中恰好运行一份。在每个可以运行它的节点上，把第一个任务写进 soloist.toml，然后重启节点：
 no-jobs-after = 它会出现在这里。网页可以开关、禁止和转移它；它运行什么，只由文件决定。
-store-trouble = 存储无法访问：{ $detail }。下面显示的内容可能已经过时。
+store-trouble = 存储出现问题：{ $detail }。下面显示的内容可能已经过时。
 
 # 任务页面
 why-title = 为什么
@@ -186,9 +187,7 @@ end-crashed = 崩溃：{ $exit }
 end-stopped = 被停止
 end-lost = 节点失联
 end-fenced = 租约丢失
-end-killed = { $n ->
-   *[other] 强制终止 { $n } 个进程
-}
+end-killed = 另外终止 { $n } 个进程
 act-title = 操作
 act-hold = 禁止
 act-hold-text = 无论开关如何都禁止运行。其他人会看到您写的原因。
@@ -239,6 +238,7 @@ login-name = 用户名
 login-password = 密码
 login-again = 再输一次密码
 login-differs = 两次输入的密码不同。
+login-wrong = 用户名与密码不相符。
 login-enter = 登录
 login-lost = 没有账号？请管理员添加：soloist user add NAME --role operator
 first-title = 创建第一个管理员

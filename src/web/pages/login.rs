@@ -68,7 +68,10 @@ pub(super) fn of(form: &LoginForm, theme: Option<String>) -> Login<'_> {
     let mut login = Login {
         frame: Frame::open(lang, theme, say(lang, "login-title", &[])),
         form,
-        error: form.error.as_ref().map(ToString::to_string),
+        error: form.error.as_ref().map(|error| match error {
+            WebError::Unauthorized => word("login-wrong"),
+            error => error.to_string(),
+        }),
         text: None,
         enter: say(lang, "login-enter", &[]),
         name: true,

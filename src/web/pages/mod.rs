@@ -172,7 +172,9 @@ impl Frame {
             "paused": self.say("output-paused"),
             "differs": self.say("login-differs"),
             "ago": say(self.lang, "heard-ago", &[("ago", Arg::from("#"))]),
-            "unknown": self.say("state-unknown"),
+            "theme-system": self.say("theme-system"),
+            "theme-dark": self.say("theme-dark"),
+            "theme-light": self.say("theme-light"),
         })
         .to_string()
     }

@@ -162,7 +162,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 paged: true,
             }),
         ),
-        ("login", sign_in(None, Some(WebError::forbidden("wrong name or password")))),
+        ("login", sign_in(None, Some(WebError::Unauthorized))),
         ("first", sign_in(Some(LinkFor::FirstAdmin), None)),
         ("link", sign_in(Some(LinkFor::User("li".to_owned())), None)),
         (
