@@ -185,7 +185,12 @@ async fn a_script_is_not_deaf_because_its_node_was_started_deaf() {
 /// A Redis with a lease of 30 seconds, its job, and the orders for a node that runs under it.
 async fn leased() -> (RedisServer, Store, JobName, String) {
     let redis = RedisServer::start(&[]);
-    let store = Store::connect(&redis.url(), &Options::default()).await.expect("the store answers");
+    let (store, job, lease) = leased_at(&redis.url()).await;
+    (redis, store, job, lease)
+}
+
+async fn leased_at(url: &str) -> (Store, JobName, String) {
+    let store = Store::connect(url, &Options::default()).await.expect("the store answers");
     let (job, node) = (
         JobName::new("outbound").expect("the store answers"),
         NodeName::new("node-a").expect("the store answers"),
@@ -205,11 +210,11 @@ async fn leased() -> (RedisServer, Store, JobName, String) {
             other => panic!("{other:?}"),
         }
     };
-    let run = RunId(format!("run-{}", redis.port()));
+    let run = RunId(ulid::Ulid::generate().to_string());
     let started = Started { job: job.clone(), token, run: run.clone(), node, pid: 1 };
     store.record_started(&started).await.expect("the store answers");
-    let lease = format!("{}\nthe-owner\n{token}\n{run}\n", redis.url());
-    (redis, store, job, lease)
+    let lease = format!("{url}\nthe-owner\n{token}\n{run}\n");
+    (store, job, lease)
 }
 
 async fn until_released(store: &Store, job: &JobName) {
@@ -228,6 +233,14 @@ async fn until_released(store: &Store, job: &JobName) {
 #[tokio::test]
 async fn the_guard_of_a_killed_node_releases_the_lease_after_the_tree_is_dead() {
     let (_redis, store, job, lease) = leased().await;
+    kill_and_see_it_released(store, job, lease).await;
+    let directory = TempDir::new().unwrap();
+    let url = format!("sqlite:{}", directory.path().join("soloist.db").display());
+    let (store, job, lease) = leased_at(&url).await;
+    kill_and_see_it_released(store, job, lease).await;
+}
+
+async fn kill_and_see_it_released(store: Store, job: JobName, lease: String) {
     let node = Node::start(&with_daemon(), &[("lease", &lease)]).await;
     let (run, daemon) = (node.run(), node.number("daemon.pid"));
     let asked = boot();
@@ -235,7 +248,7 @@ async fn the_guard_of_a_killed_node_releases_the_lease_after_the_tree_is_dead() 
     until_released(&store, &job).await;
     let took = boot().since(asked);
     assert!(alive(&run).is_empty() && !runs(daemon), "released before they were dead");
-    eprintln!("kill -9 to released: {took:?}");
+    println!("kill -9 to released: {took:?}");
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
