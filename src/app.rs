@@ -37,7 +37,7 @@ const PASSED_ON: [&str; 8] =
 /// # Errors
 /// Whatever keeps it from starting, worded for the operator.
 pub async fn serve(config: Config) -> anyhow::Result<()> {
-    let metrics = Arc::new(Metrics::default());
+    let metrics = Metrics::global();
     let options = store_options(&config, crate::telemetry::observe_store_call);
     let store = Store::connect(&config.store, &options)
         .await

@@ -1,120 +1,389 @@
-//! Pictures: replaced by the branch that owns them.
-#![expect(missing_docs, reason = "a placeholder until the merge")]
+//! What everyone is told about a job: the JSON of contract section 4, and the words that rows and pages show.
+//!
+//! One computation serves page, push, API and command line, so that none of them can say more or something
+//! else than the others. It decides no state (that is `domain::job::state`) and reads nothing: records, node
+//! reports and the clock arrive as values.
+
+mod clauses;
+mod records;
+mod why;
+
+use std::time::Duration;
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::clock;
+pub use clauses::Clause;
+pub use records::{AuditView, ExitView, LogLineView, NodeView, RunExit, RunView, SpanView};
+
 use crate::config::JobConfig;
-use crate::domain::job::{State, state};
+use crate::domain::job::{JobRecord, NextWhat, State, state};
+use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
-use crate::store::journal::{AuditEntry, LogLine, RunEntry};
-use crate::store::nodes::NodeRecord;
-use crate::words::Language;
+use crate::store::nodes::{ALIVE_FOR, NodeRecord};
+use crate::words::{Language, Piece, iso, plain, say};
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+/// A job as everybody sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Job)]
 pub struct JobView {
+    /// Its name.
     pub name: String,
+    /// Its title in the reader's language.
     pub title: String,
-    pub state: String,
+    /// The one word.
+    #[schema(value_type = String, example = "running")]
+    pub state: State,
+    /// At least one user participates and nobody holds it.
     pub wanted: bool,
+    /// Grows with every change.
     pub version: u64,
+    /// Who wants it, oldest first.
     pub participants: Vec<ParticipantView>,
+    /// Forbidden by an operator?
+    pub hold: Option<HoldView>,
+    /// Who may be running it.
+    pub lease: Option<LeaseView>,
+    /// The present run.
+    pub run: Option<PresentRun>,
+    /// How the newest run ended.
+    pub last_exit: Option<ExitView>,
+    /// What happens next without anybody acting.
+    pub next: Option<NextView>,
+    /// Evidence, consequence and next step in one paragraph.
     pub why: String,
+    /// What only pages show.
+    #[serde(skip)]
+    pub shown: Shown,
 }
 
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+/// One user's switch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Participant)]
+#[expect(missing_docs, reason = "the names say it")]
 pub struct ParticipantView {
     pub user: String,
     pub since: String,
 }
 
+/// An operator forbids the job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Hold)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct HoldView {
+    pub by: String,
+    pub reason: String,
+    pub since: String,
+}
+
+/// The lease as the store last showed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Lease)]
+pub struct LeaseView {
+    /// The holder.
+    pub node: String,
+    /// The fencing token.
+    pub token: u64,
+    /// When it was granted.
+    pub since: String,
+    /// Time left unless it is renewed.
+    pub expires_in_ms: u64,
+}
+
+/// The present execution of the job's command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct PresentRun {
+    pub id: String,
+    pub pid: u32,
+    pub started: String,
+    pub progress: Option<ProgressView>,
+}
+
+/// How far a run says it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Progress)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ProgressView {
+    pub done: u64,
+    pub total: u64,
+    pub note: String,
+}
+
+/// The earliest instant of the next run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Next)]
+pub struct NextView {
+    /// `repeat` after exit 0, `retry` after a crash.
+    #[schema(value_type = String, example = "repeat")]
+    pub what: NextWhat,
+    /// By the store's clock.
+    pub at: String,
+}
+
+/// The words and instants that only pages show; nothing here says more than the JSON does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Shown {
+    /// The state in the reader's language.
+    pub word: String,
+    /// Backing off after several crashes in a row.
+    pub looping: bool,
+    /// A row's sentence: evidence, then what happens next.
+    pub evidence: Vec<Clause>,
+    /// The job page's longer one.
+    pub details: Vec<Clause>,
+    /// [`JobView::why`] with its instants.
+    pub why: Vec<Piece>,
+    /// Who wants it, with since when.
+    pub people: Vec<Person>,
+    /// Newest line of output.
+    pub last_line: Option<String>,
+    /// How many nodes reported lately.
+    pub living: usize,
+    /// The store's clock when this was computed.
+    pub now: StoreTime,
+}
+
+/// A participant as pages show one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// Two letters for the badge.
+    pub initials: String,
+    /// The account's name.
+    pub name: String,
+    /// Since when.
+    pub since: Piece,
+}
+
+/// A job, where it is looked at from, and the word for it.
+struct Scene<'a> {
+    record: &'a JobRecord,
+    job: &'a JobConfig,
+    nodes: &'a [NodeRecord],
+    lang: Language,
+    now: StoreTime,
+    /// How old the record is.
+    age: Duration,
+    state: State,
+}
+
 impl JobView {
+    /// The picture of `job` as `seen`, in `lang`, at `now` on this machine's clock.
+    #[must_use]
     pub fn of(
         seen: &Seen,
         job: &JobConfig,
-        _nodes: &[NodeRecord],
+        nodes: &[NodeRecord],
         lang: Language,
         now: Boot,
-    ) -> Self {
+    ) -> JobView {
         let view = seen.viewpoint(now, &job.timing, job.backoff.min_uptime);
-        let word: State = state(&seen.record, &view);
-        Self {
-            name: job.name.to_string(),
-            title: if lang == Language::Zh { job.title.zh.clone() } else { job.title.en.clone() },
-            state: word.as_str().to_owned(),
-            wanted: seen.record.wanted(),
-            version: seen.record.version,
-            participants: seen
-                .record
-                .participants
-                .iter()
-                .map(|p| ParticipantView { user: p.user.to_string(), since: instant(p.since) })
-                .collect(),
-            why: String::new(),
-        }
+        let scene = Scene {
+            record: &seen.record,
+            job,
+            nodes,
+            lang,
+            now: view.now,
+            age: view.age,
+            state: state(&seen.record, &view),
+        };
+        scene.view()
+    }
+
+    /// The picture of a job that the store was never asked about: it could not be reached since the start.
+    #[must_use]
+    pub fn unseen(job: &JobConfig, lang: Language) -> JobView {
+        let record = JobRecord::untouched(job.name.clone());
+        let age = Duration::ZERO;
+        let scene = Scene {
+            record: &record,
+            job,
+            nodes: &[],
+            lang,
+            now: StoreTime(0),
+            age,
+            state: State::Unknown,
+        };
+        scene.view()
     }
 }
 
-fn instant(at: StoreTime) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map(|t| format!("{t:.3}")).unwrap_or_default()
-}
-
-macro_rules! views {
-    ($($view:ident: $from:ident { $($field:ident: $type:ty = $make:expr),* };)*) => {$(
-        #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-        pub struct $view { $(pub $field: $type),* }
-        impl From<$from> for $view {
-            fn from(x: $from) -> Self {
-                $(let $field = ($make)(&x);)*
-                Self { $($field),* }
-            }
+impl Scene<'_> {
+    fn view(&self) -> JobView {
+        let record = self.record;
+        let why = self.why();
+        let run = record
+            .run
+            .as_ref()
+            .filter(|run| record.lease.as_ref().is_some_and(|lease| lease.token == run.token));
+        JobView {
+            name: record.name.to_string(),
+            title: match self.lang {
+                Language::En => self.job.title.en.clone(),
+                Language::Zh => self.job.title.zh.clone(),
+            },
+            state: self.state,
+            wanted: record.wanted(),
+            version: record.version,
+            participants: record
+                .participants
+                .iter()
+                .map(|p| ParticipantView { user: p.user.to_string(), since: iso(p.since) })
+                .collect(),
+            hold: record.hold.as_ref().map(|hold| HoldView {
+                by: hold.by.to_string(),
+                reason: hold.reason.clone(),
+                since: iso(hold.since),
+            }),
+            lease: record.lease.as_ref().map(|lease| LeaseView {
+                node: lease.node.to_string(),
+                token: lease.token.0,
+                since: iso(lease.since),
+                expires_in_ms: millis(lease.expires_in.saturating_sub(self.age)),
+            }),
+            run: run.map(|run| PresentRun {
+                id: run.id.to_string(),
+                pid: run.pid,
+                started: iso(run.started),
+                progress: run.progress.as_ref().map(|p| ProgressView {
+                    done: p.done,
+                    total: p.total,
+                    note: p.note.clone(),
+                }),
+            }),
+            last_exit: record.last_exit.as_ref().map(|last| ExitView {
+                code: last.exit.code,
+                signal: last.exit.signal,
+                at: iso(last.at),
+            }),
+            next: record.next.map(|next| NextView { what: next.what, at: iso(next.at) }),
+            why: plain(&why),
+            shown: Shown {
+                word: self.word(),
+                looping: self.looping(),
+                evidence: self.evidence(),
+                details: self.details(),
+                why,
+                people: self.people(),
+                last_line: record.last_line.clone(),
+                living: self.nodes.iter().filter(|node| is_alive(node)).count(),
+                now: self.now,
+            },
         }
-    )*};
+    }
+
+    /// A word for several crashes in a row, not for the first.
+    fn looping(&self) -> bool {
+        self.state == State::BackingOff && self.record.crashes > 2
+    }
+
+    fn word(&self) -> String {
+        match self.state {
+            State::BackingOff if self.looping() => say(self.lang, "state-crash-looping", &[]),
+            state => state_word(self.lang, state),
+        }
+    }
+
+    fn people(&self) -> Vec<Person> {
+        let minute = |at| crate::words::minute(self.lang, at, self.now);
+        let people = self.record.participants.iter().map(|p| Person {
+            initials: p.user.as_str().chars().take(2).collect::<String>().to_uppercase(),
+            name: p.user.to_string(),
+            since: minute(p.since),
+        });
+        people.collect()
+    }
+
+    /// Living nodes that offer the job.
+    fn offering(&self) -> impl Iterator<Item = &NodeRecord> {
+        self.nodes
+            .iter()
+            .filter(|node| is_alive(node) && node.beat.jobs.contains(&self.record.name))
+    }
+
+    /// Why a wanted job without a holder waits.
+    fn waiting(&self) -> Waiting {
+        let record = self.record;
+        if let Some(next) = record.next.filter(|next| next.at > self.now) {
+            return Waiting::Due(next.at);
+        }
+        if !self.nodes.iter().any(is_alive) {
+            return Waiting::NoNode;
+        }
+        if self.offering().next().is_none() {
+            return Waiting::NotOffered;
+        }
+        let free: Vec<_> = self.offering().filter(|node| !node.draining).collect();
+        if free.is_empty() {
+            return Waiting::Draining;
+        }
+        if let Some(moving) = record.moving.as_ref().filter(|moving| moving.until > self.now) {
+            return Waiting::Moving { to: moving.to.clone(), until: moving.until };
+        }
+        let settled = [
+            record.participants.iter().map(|p| p.since).min(),
+            record.last_exit.as_ref().map(|last| last.at),
+            record.last_switch.as_ref().map(|last| last.at),
+        ];
+        let since = settled.into_iter().flatten().max().unwrap_or(self.now);
+        Waiting::Soon { long: self.now.since(since) > Duration::from_secs(2) }
+    }
 }
 
-views! {
-    RunView: RunEntry {
-        id: String = |x: &RunEntry| x.id.to_string(),
-        job: String = |x: &RunEntry| x.job.to_string(),
-        node: String = |x: &RunEntry| x.node.to_string(),
-        token: u64 = |x: &RunEntry| x.token.0,
-        started: String = |x: &RunEntry| instant(x.started),
-        ended: Option<String> = |x: &RunEntry| x.ended.map(instant)
-    };
-    LogLineView: LogLine {
-        seq: u64 = |x: &LogLine| x.seq,
-        at: String = |x: &LogLine| instant(x.at),
-        run: String = |x: &LogLine| x.run.to_string(),
-        node: String = |x: &LogLine| x.node.to_string(),
-        stream: String = |x: &LogLine| x.stream.as_str().to_owned(),
-        text: String = |x: &LogLine| x.text.clone()
-    };
-    NodeView: NodeRecord {
-        node: String = |x: &NodeRecord| x.beat.node.to_string(),
-        version: String = |x: &NodeRecord| x.beat.version.clone(),
-        age_ms: u64 = |x: &NodeRecord| x.age_ms,
-        draining: bool = |x: &NodeRecord| x.draining,
-        holds: Vec<String> = |x: &NodeRecord| x.beat.holds.iter().map(ToString::to_string).collect()
-    };
-    AuditView: AuditEntry {
-        id: u64 = |x: &AuditEntry| x.id,
-        at: String = |x: &AuditEntry| instant(x.at),
-        who: String = |x: &AuditEntry| x.who.clone(),
-        from: String = |x: &AuditEntry| x.from.clone(),
-        act: String = |x: &AuditEntry| x.act.clone(),
-        target: String = |x: &AuditEntry| x.target.clone(),
-        reason: Option<String> = |x: &AuditEntry| x.reason.clone()
-    };
-    SpanView: RunEntry {
-        node: String = |x: &RunEntry| x.node.to_string(),
-        token: u64 = |x: &RunEntry| x.token.0,
-        from: String = |x: &RunEntry| instant(x.started),
-        to: Option<String> = |x: &RunEntry| x.ended.map(instant),
-        end: Option<String> = |x: &RunEntry| x.end.map(|e| e.as_str().to_owned())
-    };
+/// Why a wanted job has no holder.
+enum Waiting {
+    /// Its next run is not due yet.
+    Due(StoreTime),
+    /// Nobody is alive.
+    NoNode,
+    /// Nobody alive has it in its configuration.
+    NotOffered,
+    /// Everybody who may run it is being emptied.
+    Draining,
+    /// It is being handed over.
+    Moving { to: Option<NodeName>, until: StoreTime },
+    /// Nothing is in the way; after a while only a store that restarted explains it.
+    Soon { long: bool },
 }
 
-pub fn now() -> Boot {
-    clock::boot()
+/// The word for a state.
+#[must_use]
+pub fn state_word(lang: Language, state: State) -> String {
+    let id = match state {
+        State::Off => "state-off",
+        State::Waiting => "state-waiting",
+        State::Starting => "state-starting",
+        State::Running => "state-running",
+        State::BackingOff => "state-backing-off",
+        State::GivenUp => "state-given-up",
+        State::Stopping => "state-stopping",
+        State::FailingOver => "state-failing-over",
+        State::Held => "state-held",
+        State::Unknown => "state-unknown",
+    };
+    say(lang, id, &[])
 }
+
+/// Whether a node reported lately.
+#[must_use]
+pub fn is_alive(node: &NodeRecord) -> bool {
+    Duration::from_millis(node.age_ms) < ALIVE_FOR
+}
+
+/// Nodes to which `job` could be moved: alive, offering it, not being emptied.
+#[must_use]
+pub fn takers(job: &JobName, nodes: &[NodeRecord]) -> Vec<NodeName> {
+    nodes
+        .iter()
+        .filter(|node| is_alive(node) && !node.draining && node.beat.jobs.contains(job))
+        .map(|node| node.beat.node.clone())
+        .collect()
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

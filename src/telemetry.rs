@@ -2,6 +2,7 @@
 //!
 //! Knows names and buckets and nothing of who measures; the composition root hands a [`Metrics`] to every room.
 
+use std::io::IsTerminal;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub fn log_to_stderr(filter: Option<&str>, json: bool) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(true);
     let begun = if json { lines.json().try_init() } else { lines.try_init() };
     if begun.is_err() {

@@ -215,9 +215,12 @@ impl Identities {
     }
 }
 
-/// What the browser prefers; English when it does not say.
+/// What the browser chose here before, or else prefers; English when it does not say.
 #[must_use]
 pub fn preferred_language(request: &HttpRequest) -> Language {
+    if let Some(chosen) = super::pages::preferences::language(request) {
+        return chosen;
+    }
     request
         .headers()
         .get(header::ACCEPT_LANGUAGE)

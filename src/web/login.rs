@@ -42,6 +42,8 @@ pub struct Fields {
     pub name: String,
     #[serde(default)]
     pub password: String,
+    /// A new password once more.
+    pub again: Option<String>,
     #[serde(default)]
     pub csrf: String,
     #[serde(default)]
@@ -192,6 +194,9 @@ async fn by_link(
         None => {
             // Everything is checked before the link is used up.
             let name = UserName::new(&fields.name)?;
+            if fields.again.as_ref().is_some_and(|again| *again != fields.password) {
+                return Err(WebError::bad("the two passwords differ: enter the same one twice"));
+            }
             let password = web
                 .passwords
                 .hash(fields.password.clone())

@@ -11,6 +11,7 @@ pub mod csrf;
 pub mod door;
 pub mod error;
 pub mod frames;
+pub mod gate;
 pub mod health;
 pub mod hub;
 pub mod live;

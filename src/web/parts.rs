@@ -1,19 +1,268 @@
-//! Placeholder until the merge.
-#![expect(missing_docs, reason = "a placeholder until the merge")]
-use crate::picture::JobView;
-use crate::words::Language;
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+//! The fragments that stand in the first page and in every later push, rendered from the same templates.
+//!
+//! A row depends on who looks only through [`RowViewer`], so that one rendering serves many sockets.
+
+use askama::Template;
+
+use super::assets;
+use crate::domain::job::State;
+use crate::picture::{JobView, LogLineView};
+use crate::store::journal::LogLine;
+use crate::words::{Arg, Language, Piece, phrase, say, second};
+
+/// What of the reader matters for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RowViewer {
+    /// Participates.
     pub mine: bool,
+    /// Is the only one who does.
     pub last: bool,
+    /// May switch this job.
     pub may_switch: bool,
 }
-pub fn job_row(job: &JobView, _viewer: RowViewer, _lang: Language, csrf: &str) -> String {
-    format!("<li data-job=\"{}\" data-csrf=\"{csrf}\">{}</li>", job.name, job.state)
+
+/// A row of the dashboard.
+#[derive(Template)]
+#[template(path = "parts/job_row.html")]
+pub struct Row<'a> {
+    job: &'a JobView,
+    viewer: RowViewer,
+    lang: Language,
+    csrf: &'a str,
 }
-pub fn job_head(job: &JobView, viewer: RowViewer, lang: Language, csrf: &str) -> String {
-    job_row(job, viewer, lang, csrf)
+
+/// The head of a job's page.
+#[derive(Template)]
+#[template(path = "parts/job_head.html")]
+pub struct Head<'a> {
+    job: &'a JobView,
+    viewer: RowViewer,
+    lang: Language,
+    csrf: &'a str,
 }
-pub fn summary(jobs: &[JobView], _lang: Language) -> String {
-    format!("{} jobs", jobs.len())
+
+/// What rows and heads share.
+macro_rules! shared {
+    ($($fragment:ident)*) => {$(
+        impl<'a> $fragment<'a> {
+            /// Puts the fragment together.
+            #[must_use]
+            pub fn new(job: &'a JobView, viewer: RowViewer, lang: Language, csrf: &'a str) -> Self {
+                Self { job, viewer, lang, csrf }
+            }
+
+            fn say(&self, id: &str) -> String {
+                say(self.lang, id, &[])
+            }
+
+            fn icons(&self) -> String {
+                assets::url("icons.svg")
+            }
+
+            /// What the switch does, for those who hear the page.
+            fn switch_label(&self) -> String {
+                let title = [("title", Arg::from(self.job.title.as_str()))];
+                match self.viewer.mine {
+                    true => say(self.lang, "switch-on-label", &title),
+                    false => say(self.lang, "switch-off-label", &title),
+                }
+            }
+
+            fn last_text(&self) -> String {
+                say(self.lang, "last-text", &[("title", Arg::from(self.job.title.as_str()))])
+            }
+
+            fn progress_label(&self) -> String {
+                say(self.lang, "progress-label", &[("title", Arg::from(self.job.title.as_str()))])
+            }
+
+            fn progress(&self) -> Option<Bar> {
+                let progress = self.job.run.as_ref()?.progress.as_ref()?;
+                let numbers = [
+                    ("done", Arg::from(progress.done.to_string())),
+                    ("total", Arg::from(progress.total.to_string())),
+                ];
+                Some(Bar {
+                    done: progress.done.min(progress.total),
+                    total: progress.total.max(1),
+                    text: say(self.lang, "progress-of", &numbers),
+                    note: progress.note.clone(),
+                })
+            }
+        }
+    )*};
 }
+
+shared! { Row Head }
+
+impl Row<'_> {
+    /// The newest line of output; an old one says nothing about a job that is off.
+    fn last_line(&self) -> Option<&str> {
+        self.job.shown.last_line.as_deref().filter(|_| self.job.state != State::Off)
+    }
+
+    /// Names after the badges, or that the reader is the last.
+    fn people_text(&self) -> String {
+        let people = &self.job.shown.people;
+        match people.as_slice() {
+            [] => say(self.lang, "nobody", &[]),
+            [only] if self.viewer.last => {
+                say(self.lang, "you-are-last", &[("user", Arg::from(only.name.as_str()))])
+            }
+            _ => {
+                let names: Vec<_> = people.iter().map(|person| person.name.as_str()).collect();
+                names.join(&say(self.lang, "list-separator", &[]))
+            }
+        }
+    }
+}
+
+impl Head<'_> {
+    /// Each participant with since when.
+    fn people_pieces(&self) -> Vec<Piece> {
+        let people = &self.job.shown.people;
+        if people.is_empty() {
+            return vec![Piece::Text(say(self.lang, "nobody", &[]))];
+        }
+        let gap = say(self.lang, "list-separator", &[]);
+        let mut pieces = Vec::new();
+        for person in people {
+            if !pieces.is_empty() {
+                pieces.push(Piece::text(&gap));
+            }
+            let args = [("user", Piece::text(&person.name)), ("since", person.since.clone())];
+            let id = if self.viewer.last { "last-since" } else { "user-since" };
+            pieces.extend(phrase(self.lang, id, &args));
+        }
+        pieces
+    }
+}
+
+/// A progress bar.
+struct Bar {
+    done: u64,
+    total: u64,
+    text: String,
+    note: String,
+}
+
+/// One counter of the line above the rows.
+pub struct Counter {
+    state: &'static str,
+    pieces: Vec<Piece>,
+}
+
+/// The line of counters.
+#[derive(Template)]
+#[template(path = "parts/summary.html")]
+pub struct Summary {
+    counters: Vec<Counter>,
+}
+
+impl Summary {
+    /// Counts `jobs` by state, and the living nodes that their pictures know.
+    #[must_use]
+    pub fn new(jobs: &[JobView], lang: Language) -> Self {
+        const ORDER: [(State, &str); 11] = [
+            (State::Running, "count-running"),
+            (State::Starting, "count-starting"),
+            (State::BackingOff, LOOPING),
+            (State::BackingOff, "count-backing-off"),
+            (State::GivenUp, "count-given-up"),
+            (State::FailingOver, "count-failing-over"),
+            (State::Waiting, "count-waiting"),
+            (State::Stopping, "count-stopping"),
+            (State::Held, "count-held"),
+            (State::Unknown, "count-unknown"),
+            (State::Off, "count-off"),
+        ];
+        const LOOPING: &str = "count-crash-looping";
+        let mut counters = Vec::new();
+        for (state, id) in ORDER {
+            let counts = |job: &&JobView| {
+                job.state == state
+                    && (state != State::BackingOff || job.shown.looping == (id == LOOPING))
+            };
+            let n = jobs.iter().filter(counts).count();
+            if n > 0 {
+                let pieces = phrase(lang, id, &[("n", Piece::strong(n))]);
+                counters.push(Counter { state: state.as_str(), pieces });
+            }
+        }
+        if let Some(job) = jobs.first().filter(|job| job.state != State::Unknown) {
+            let n = job.shown.living;
+            let count = Piece::Number(i64::try_from(n).unwrap_or(0));
+            let args = [("n", Piece::strong(n)), ("count", count)];
+            counters.push(Counter { state: "nodes", pieces: phrase(lang, "count-nodes", &args) });
+        }
+        Self { counters }
+    }
+}
+
+/// Lines of output, with a rule where they move to another node.
+#[derive(Template)]
+#[template(path = "parts/log_lines.html")]
+pub struct Lines {
+    lines: Vec<Line>,
+}
+
+struct Line {
+    /// Where the job moved to here.
+    moved: Option<String>,
+    view: LogLineView,
+    at: Vec<Piece>,
+}
+
+impl Lines {
+    /// Puts the lines together, oldest first.
+    #[must_use]
+    pub fn new(lines: &[LogLine], lang: Language) -> Self {
+        let words = say(lang, "output-moved", &[]);
+        let mut before: Option<&LogLine> = None;
+        let mut rendered = Vec::new();
+        for line in lines {
+            let moved = before.filter(|before| before.node != line.node).map(|before| {
+                words.replace("#1", before.node.as_str()).replace("#2", line.node.as_str())
+            });
+            before = Some(line);
+            let at = vec![second(line.at)];
+            rendered.push(Line { moved, view: line.clone().into(), at });
+        }
+        Self { lines: rendered }
+    }
+}
+
+/// A row of the dashboard, as text for a push.
+#[must_use]
+pub fn job_row(view: &JobView, viewer: RowViewer, lang: Language, csrf: &str) -> String {
+    render(&Row::new(view, viewer, lang, csrf))
+}
+
+/// The head of a job's page, as text for a push.
+#[must_use]
+pub fn job_head(view: &JobView, viewer: RowViewer, lang: Language, csrf: &str) -> String {
+    render(&Head::new(view, viewer, lang, csrf))
+}
+
+/// The line of counters, as text for a push.
+#[must_use]
+pub fn summary(jobs: &[JobView], lang: Language) -> String {
+    render(&Summary::new(jobs, lang))
+}
+
+/// Lines of output, as text.
+#[must_use]
+pub fn log_lines(lines: &[LogLine], lang: Language) -> String {
+    render(&Lines::new(lines, lang))
+}
+
+/// Renders a template whose values cannot fail to be written.
+pub(super) fn render(template: &impl Template) -> String {
+    template.render().unwrap_or_else(|error| {
+        tracing::error!(%error, "a template failed");
+        String::new()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -70,6 +70,7 @@ pub static ROUTES: &[Route] = &[
     Route::post("/login", Guest, || web::to(login::sign_in)),
     Route::post("/logout", Guest, || web::to(login::sign_out)),
     Route::get("/static/{hash}/{path:.*}", Open, || web::to(assets::serve)),
+    Route::get("/favicon.ico", Open, || web::to(assets::favicon)),
     // Machines.
     Route::get("/healthz", Open, || web::to(health::healthz)),
     Route::get("/readyz", Open, || web::to(health::readyz)),

@@ -1,9 +1,14 @@
 //! Every integration test; one binary, so that it links once.
-#![expect(missing_docs, reason = "tests explain themselves by their names")]
+mod arrows;
+mod browser;
 mod cli;
 mod config;
 mod conformance;
 mod fence;
 mod guard;
+mod lifecycle;
 mod redis;
+mod startup;
 mod support;
+mod takeover;
+mod web;

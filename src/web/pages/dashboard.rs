@@ -1,5 +1,48 @@
-//! Placeholder until the merge.
-use actix_web::HttpResponse;
-pub async fn page() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/html; charset=utf-8").body("")
+//! `GET /`: every job, one row each.
+
+use actix_web::{HttpResponse, web};
+use askama::Template;
+
+use super::{Frame, html, picture, viewer};
+use crate::web::Web;
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+use crate::web::parts::{Row, Summary};
+use crate::words::{Arg, say};
+
+#[derive(Template)]
+#[template(path = "pages/dashboard.html")]
+pub(super) struct Dashboard<'a> {
+    pub(super) frame: Frame,
+    pub(super) epoch: String,
+    pub(super) trouble: Option<String>,
+    pub(super) summary: Summary,
+    pub(super) rows: Vec<Row<'a>>,
+}
+
+/// Shows the dashboard.
+///
+/// # Errors
+/// None: a store out of reach is shown, not failed on.
+pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, WebError> {
+    let title = say(caller.language, "nav-jobs", &[]);
+    let frame = Frame::of(&web, &caller, "jobs", "/".to_owned(), title);
+    let views: Vec<_> =
+        web.config.jobs.iter().map(|job| (job, picture(&web, &caller, job))).collect();
+    let rows = views
+        .iter()
+        .map(|(job, view)| {
+            Row::new(view, viewer(&caller, job, view), caller.language, &caller.csrf)
+        })
+        .collect();
+    let jobs: Vec<_> = views.iter().map(|(_, view)| view.clone()).collect();
+    let trouble = web.feed.trouble();
+    Ok(html(&Dashboard {
+        epoch: web.feed.epoch(),
+        trouble: trouble
+            .map(|detail| say(caller.language, "store-trouble", &[("detail", Arg::from(detail))])),
+        summary: Summary::new(&jobs, caller.language),
+        rows,
+        frame,
+    }))
 }

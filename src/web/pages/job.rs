@@ -1,17 +1,256 @@
-//! Placeholder until the merge.
-use actix_web::HttpResponse;
-pub async fn page() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/html; charset=utf-8").body("")
+//! `GET /jobs/{job}` and its forms: where, since when, under which token, what it said, how runs ended.
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
+use serde::Deserialize;
+
+use super::confirm::Confirm;
+use super::{Frame, done, html, picture, viewer, wants_json};
+use crate::domain::job::{Exit, RunEnd};
+use crate::domain::time::StoreTime;
+use crate::picture::takers;
+use crate::store::StoreError;
+use crate::store::journal::{Journal, RunEntry};
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+use crate::web::parts::{Head, Lines};
+use crate::web::{Web, acts};
+use crate::words::{Arg, Language, Piece, clock, day_clock, duration, say};
+
+/// How many lines and runs the first page carries.
+const LINES: usize = 200;
+const RUNS: usize = 20;
+
+#[derive(Template)]
+#[template(path = "pages/job.html")]
+pub(super) struct JobPage<'a> {
+    pub(super) frame: Frame,
+    pub(super) epoch: String,
+    pub(super) name: String,
+    pub(super) head: Head<'a>,
+    pub(super) trouble: Option<String>,
+    pub(super) lines: Lines,
+    /// Number of the newest line shown.
+    pub(super) newest: u64,
+    pub(super) runs: Vec<RunRow>,
+    pub(super) operate: Option<Operate>,
 }
-pub async fn participation() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/html; charset=utf-8").body("")
+
+/// The forms of operators.
+pub(super) struct Operate {
+    pub(super) held: bool,
+    pub(super) takers: Vec<String>,
 }
-pub async fn hold() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/html; charset=utf-8").body("")
+
+/// A line of the history.
+pub(super) struct RunRow {
+    pub(super) state: &'static str,
+    pub(super) began: Vec<Piece>,
+    pub(super) node: String,
+    pub(super) lasted: Vec<Piece>,
+    pub(super) ended: String,
+    pub(super) killed: Option<String>,
 }
-pub async fn resume() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/html; charset=utf-8").body("")
+
+impl RunRow {
+    pub(super) fn of(run: &RunEntry, lang: Language, now: Option<StoreTime>) -> Self {
+        let lasted = match (run.ended, now) {
+            (Some(ended), _) => Piece::Text(duration(lang, ended.since(run.started))),
+            (None, now) => Piece::Since {
+                ms: run.started.0,
+                text: now.map_or_else(String::new, |now| duration(lang, now.since(run.started))),
+            },
+        };
+        let killed = i64::from(run.processes_killed);
+        Self {
+            state: run.end.map_or("running", RunEnd::as_str),
+            began: vec![match now {
+                Some(now) => clock(lang, run.started, now),
+                None => day_clock(run.started),
+            }],
+            node: run.node.to_string(),
+            lasted: vec![lasted],
+            ended: ended(lang, run),
+            killed: (killed > 0).then(|| say(lang, "end-killed", &[("n", Arg::from(killed))])),
+        }
+    }
 }
-pub async fn move_() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/html; charset=utf-8").body("")
+
+fn ended(lang: Language, run: &RunEntry) -> String {
+    match run.end {
+        None => say(lang, "end-running", &[]),
+        Some(RunEnd::Exited) => say(lang, "end-exited", &[]),
+        Some(RunEnd::Stopped) => say(lang, "end-stopped", &[]),
+        Some(RunEnd::Lost) => say(lang, "end-lost", &[]),
+        Some(RunEnd::Fenced) => say(lang, "end-fenced", &[]),
+        Some(RunEnd::Crashed) => {
+            let number = |n: i32| [("n", Arg::from(n.to_string()))];
+            let exit = match run.exit {
+                Exit { code: Some(code), .. } => say(lang, "exit-code", &number(code)),
+                Exit { signal: Some(signal), .. } => say(lang, "exit-signal", &number(signal)),
+                _ => say(lang, "exit-none", &[]),
+            };
+            say(lang, "end-crashed", &[("exit", Arg::from(exit))])
+        }
+    }
+}
+
+/// Shows a job.
+///
+/// # Errors
+/// [`WebError::NotFound`].
+pub async fn page(
+    web: web::Data<Web>,
+    caller: Caller,
+    name: web::Path<String>,
+) -> Result<HttpResponse, WebError> {
+    let job = web.job(&name)?;
+    let view = picture(&web, &caller, job);
+    let viewer = viewer(&caller, job, &view);
+    let (lang, path) = (caller.language, format!("/jobs/{}", job.name));
+    let frame = Frame::of(&web, &caller, "jobs", path, view.title.clone());
+    // Without the store the page still shows what the feed last knew, and says so.
+    let journal = async {
+        let lines = web.store.log(&job.name, None, LINES).await?;
+        let runs = web.store.runs(&job.name, None, RUNS).await?;
+        Ok::<_, StoreError>((lines, runs))
+    };
+    let (lines, runs, failed) = match journal.await {
+        Ok((lines, runs)) => (lines, runs, None),
+        Err(error @ StoreError::Unavailable(_)) => (vec![], vec![], Some(error.to_string())),
+        Err(error) => return Err(error.into()),
+    };
+    let trouble = web.feed.trouble().or(failed);
+    let holder = view.lease.as_ref().map(|lease| lease.node.clone());
+    Ok(html(&JobPage {
+        epoch: web.feed.epoch(),
+        name: job.name.to_string(),
+        trouble: trouble.map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
+        newest: lines.last().map_or(0, |line| line.seq),
+        lines: Lines::new(&lines, lang),
+        runs: runs.iter().map(|run| RunRow::of(run, lang, frame.now)).collect(),
+        operate: viewer.may_switch.then(|| Operate {
+            held: view.hold.is_some(),
+            takers: takers(&job.name, &web.feed.nodes())
+                .into_iter()
+                .map(|node| node.to_string())
+                .filter(|node| Some(node) != holder.as_ref())
+                .collect(),
+        }),
+        head: Head::new(&view, viewer, lang, &caller.csrf),
+        frame,
+    }))
+}
+
+/// `on=true|false`, and `confirm=yes` from the last participant.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Switch {
+    pub on: bool,
+    pub reason: Option<String>,
+    pub confirm: Option<String>,
+    pub back: Option<String>,
+}
+
+/// `POST /jobs/{job}/participation`.
+///
+/// # Errors
+/// As [`acts::participate`].
+pub async fn participation(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    name: web::Path<String>,
+    form: web::Form<Switch>,
+) -> Result<HttpResponse, WebError> {
+    let job = web.job(&name)?;
+    let path = format!("/jobs/{}", job.name);
+    let back = form.back.clone().unwrap_or_else(|| path.clone());
+    let view = picture(&web, &caller, job);
+    let last = viewer(&caller, job, &view).last;
+    if last && !form.on && form.confirm.as_deref() != Some("yes") {
+        let lang = caller.language;
+        let text = say(lang, "last-text", &[("title", Arg::from(view.title.as_str()))]);
+        if wants_json(&request) {
+            let body = serde_json::json!({"confirm": text});
+            return Ok(HttpResponse::build(StatusCode::CONFLICT).json(body));
+        }
+        let title = say(lang, "last-title", &[]);
+        let mut fields = vec![("on", "false".to_owned()), ("back", back.clone())];
+        fields.extend(form.reason.clone().map(|reason| ("reason", reason)));
+        let confirm = Confirm {
+            frame: Frame::of(&web, &caller, "jobs", path.clone(), title),
+            text,
+            action: format!("{path}/participation"),
+            fields,
+            yes: say(lang, "last-yes", &[]),
+            no: say(lang, "last-no", &[]),
+            back,
+        };
+        return Ok(confirm.answer());
+    }
+    acts::participate(&web, &caller, &name, None, form.on, form.reason.as_deref()).await?;
+    Ok(done(&request, &back))
+}
+
+/// A reason.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Reason {
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// `POST /jobs/{job}/hold`.
+///
+/// # Errors
+/// As [`acts::hold`].
+pub async fn hold(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    name: web::Path<String>,
+    form: web::Form<Reason>,
+) -> Result<HttpResponse, WebError> {
+    acts::hold(&web, &caller, &name, &form.reason).await?;
+    Ok(done(&request, &format!("/jobs/{name}")))
+}
+
+/// `POST /jobs/{job}/resume`.
+///
+/// # Errors
+/// As [`acts::resume`].
+pub async fn resume(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    name: web::Path<String>,
+) -> Result<HttpResponse, WebError> {
+    acts::resume(&web, &caller, &name).await?;
+    Ok(done(&request, &format!("/jobs/{name}")))
+}
+
+/// Where to; empty for any other node.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct To {
+    #[serde(default)]
+    pub to: String,
+}
+
+/// `POST /jobs/{job}/move`.
+///
+/// # Errors
+/// As [`acts::move_job`].
+pub async fn move_(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    name: web::Path<String>,
+    form: web::Form<To>,
+) -> Result<HttpResponse, WebError> {
+    let to = Some(form.to.as_str()).filter(|to| !to.is_empty());
+    acts::move_job(&web, &caller, &name, to).await?;
+    Ok(done(&request, &format!("/jobs/{name}")))
 }

@@ -1,15 +1,233 @@
-//! Pages; placeholders until the merge.
-#[expect(missing_docs, reason = "a placeholder until the merge")]
+//! Pages: each file reads what its page needs, puts words and classes into a template and answers its forms.
+//!
+//! No page decides what is allowed (that is `acts` and the door) or what is true (that is `picture`).
+
 pub mod audit;
-#[expect(missing_docs, reason = "a placeholder until the merge")]
+pub mod confirm;
 pub mod dashboard;
-#[expect(missing_docs, reason = "a placeholder until the merge")]
 pub mod error;
-#[expect(missing_docs, reason = "a placeholder until the merge")]
 pub mod job;
-#[expect(missing_docs, reason = "a placeholder until the merge")]
 pub mod login;
-#[expect(missing_docs, reason = "a placeholder until the merge")]
 pub mod nodes;
-#[expect(missing_docs, reason = "a placeholder until the merge")]
 pub mod preferences;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse};
+use askama::Template;
+
+use super::assets;
+use super::auth::Caller;
+use super::parts::RowViewer;
+use crate::clock;
+use crate::config::JobConfig;
+use crate::domain::time::StoreTime;
+use crate::picture::JobView;
+use crate::store::accounts::Role;
+use crate::words::{Arg, Language, clock as clock_piece, say, zone_minutes};
+
+use super::Web;
+
+/// What every page has around its content.
+pub struct Frame {
+    lang: Language,
+    title: String,
+    /// Which entry of the navigation this is.
+    here: &'static str,
+    /// Where preferences come back to.
+    path: String,
+    theme: Option<String>,
+    csrf: String,
+    person: Option<Person>,
+    /// The store's clock, where it is known.
+    now: Option<StoreTime>,
+    /// Whether the page opens a socket.
+    live: bool,
+}
+
+struct Person {
+    name: String,
+    role: &'static str,
+    admin: bool,
+}
+
+impl Frame {
+    /// Around a page for somebody who is signed in.
+    fn of(web: &Web, caller: &Caller, here: &'static str, path: String, title: String) -> Self {
+        let role = match caller.role {
+            Role::Viewer => "role-viewer",
+            Role::Operator => "role-operator",
+            Role::Admin => "role-admin",
+            Role::Collector => "role-collector",
+        };
+        Self {
+            lang: caller.language,
+            title,
+            here,
+            path,
+            theme: caller.theme.clone(),
+            csrf: caller.csrf.clone(),
+            person: Some(Person { name: caller.user.to_string(), role, admin: caller.is_admin() }),
+            now: store_now(web),
+            live: true,
+        }
+    }
+
+    /// Around a page for anybody.
+    fn open(lang: Language, theme: Option<String>, title: String) -> Self {
+        Self {
+            lang,
+            title,
+            here: "",
+            path: "/".to_owned(),
+            theme,
+            csrf: String::new(),
+            person: None,
+            now: None,
+            live: false,
+        }
+    }
+
+    fn say(&self, id: &str) -> String {
+        say(self.lang, id, &[])
+    }
+
+    fn asset(&self, path: &str) -> String {
+        assets::url(path)
+    }
+
+    fn language(&self) -> &'static str {
+        self.lang.as_str()
+    }
+
+    fn other_language(&self) -> &'static str {
+        match self.lang {
+            Language::En => "zh",
+            Language::Zh => "en",
+        }
+    }
+
+    fn theme_word(&self) -> &str {
+        self.theme.as_deref().unwrap_or("system")
+    }
+
+    fn next_theme(&self) -> &'static str {
+        match self.theme_word() {
+            "dark" => "light",
+            "light" => "system",
+            _ => "dark",
+        }
+    }
+
+    fn theme_label(&self) -> String {
+        match self.theme_word() {
+            "dark" => self.say("theme-dark"),
+            "light" => self.say("theme-light"),
+            _ => self.say("theme-system"),
+        }
+    }
+
+    fn account_label(&self, name: &str) -> String {
+        say(self.lang, "account-of", &[("user", Arg::from(name))])
+    }
+
+    /// When the page was made, for the mark that is right without a socket.
+    fn still(&self) -> String {
+        match self.now {
+            None => String::new(),
+            Some(now) => {
+                let time = clock_piece(self.lang, now, now).to_string();
+                say(self.lang, "mark-still", &[("time", Arg::from(time))])
+            }
+        }
+    }
+
+    fn now_ms(&self) -> String {
+        self.now.map_or_else(String::new, |now| now.0.to_string())
+    }
+
+    fn zone(&self) -> String {
+        self.now.map_or_else(String::new, |now| zone_minutes(now).to_string())
+    }
+
+    /// What scripts say, as JSON; `#` stands for a number.
+    fn words(&self) -> String {
+        let hash = |id: &str| {
+            let a = ("a", Arg::from("#1"));
+            let b = ("b", Arg::from("#2"));
+            say(self.lang, id, &[a, b])
+        };
+        serde_json::json!({
+            "seconds": hash("time-seconds"),
+            "minutes": hash("time-minutes"),
+            "hours": hash("time-hours"),
+            "days": hash("time-days"),
+            "yesterday": say(self.lang, "time-yesterday", &[("time", Arg::from("#"))]),
+            "live": self.say("mark-live"),
+            "reconnecting": self.say("mark-reconnecting"),
+            "old": self.say("mark-old"),
+            "signedOut": self.say("mark-signed-out"),
+            "moved": self.say("output-moved"),
+            "skipped": self.say("output-skipped"),
+            "follow": self.say("output-follow"),
+            "paused": self.say("output-paused"),
+            "differs": self.say("login-differs"),
+            "ago": say(self.lang, "heard-ago", &[("ago", Arg::from("#"))]),
+            "theme-system": self.say("theme-system"),
+            "theme-dark": self.say("theme-dark"),
+            "theme-light": self.say("theme-light"),
+        })
+        .to_string()
+    }
+}
+
+/// The store's clock now, from the newest picture of any job.
+fn store_now(web: &Web) -> Option<StoreTime> {
+    let job = web.config.jobs.first()?;
+    web.feed.job(&job.name).map(|seen| seen.store_now(clock::boot()))
+}
+
+/// The picture of `job` for `caller`, from the feed.
+fn picture(web: &Web, caller: &Caller, job: &JobConfig) -> JobView {
+    match web.feed.job(&job.name) {
+        Some(seen) => JobView::of(&seen, job, &web.feed.nodes(), caller.language, clock::boot()),
+        None => JobView::unseen(job, caller.language),
+    }
+}
+
+/// What of `caller` matters for a row of `view`.
+fn viewer(caller: &Caller, job: &JobConfig, view: &JobView) -> RowViewer {
+    let mine = view.participants.iter().any(|p| p.user == caller.user.as_str());
+    RowViewer {
+        mine,
+        last: mine && view.participants.len() == 1,
+        may_switch: caller.may_switch(job),
+    }
+}
+
+fn html(page: &impl Template) -> HttpResponse {
+    HttpResponse::Ok().content_type("text/html; charset=utf-8").body(super::parts::render(page))
+}
+
+/// After a form: back to a page, or, for a script that asked for it, a word.
+fn done(request: &HttpRequest, back: &str) -> HttpResponse {
+    if wants_json(request) {
+        return HttpResponse::Ok().json(serde_json::json!({"ok": true}));
+    }
+    HttpResponse::SeeOther().insert_header((header::LOCATION, local(back))).finish()
+}
+
+fn wants_json(request: &HttpRequest) -> bool {
+    let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accept.is_some_and(|accept| accept.starts_with("application/json"))
+}
+
+/// A path of ours, or the dashboard: a form must not send people elsewhere.
+fn local(path: &str) -> &str {
+    let ours = path.starts_with('/')
+        && !path.starts_with("//")
+        && path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if ours { path } else { "/" }
+}
+
+#[cfg(test)]
+mod preview;

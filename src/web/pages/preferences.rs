@@ -1,5 +1,92 @@
-//! Placeholder until the merge.
-use actix_web::HttpResponse;
-pub async fn save() -> HttpResponse {
-    HttpResponse::Ok().content_type("text/html; charset=utf-8").body("")
+//! `POST /preferences`: language and theme, kept with the account, or in cookies before there is one.
+
+use std::time::Duration;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+
+use super::local;
+use crate::store::accounts::Accounts;
+use crate::web::Web;
+use crate::web::auth::{self, Caller};
+use crate::web::error::WebError;
+use crate::words::Language;
+
+/// Holds `en` or `zh`.
+pub const LANGUAGE_COOKIE: &str = "soloist-language";
+/// Holds `light` or `dark`.
+pub const THEME_COOKIE: &str = "soloist-theme";
+const KEPT_FOR: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// What was chosen; what is absent stays.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Choice {
+    pub language: Option<String>,
+    /// `light`, `dark` or `system`.
+    pub theme: Option<String>,
+    #[serde(default)]
+    pub back: String,
+}
+
+/// The language this browser chose before it signed in.
+#[must_use]
+pub fn language(request: &HttpRequest) -> Option<Language> {
+    Language::named(request.cookie(LANGUAGE_COOKIE)?.value())
+}
+
+/// The theme this browser chose before it signed in.
+#[must_use]
+pub fn theme(request: &HttpRequest) -> Option<String> {
+    known_theme(request.cookie(THEME_COOKIE)?.value())
+}
+
+fn known_theme(text: &str) -> Option<String> {
+    ["light", "dark"].contains(&text).then(|| text.to_owned())
+}
+
+/// Keeps a choice and goes back.
+///
+/// # Errors
+/// [`WebError::BadRequest`] for an unknown language or theme, [`WebError::Unavailable`].
+pub async fn save(
+    web: web::Data<Web>,
+    caller: Option<Caller>,
+    form: web::Form<Choice>,
+) -> Result<HttpResponse, WebError> {
+    let language = match form.language.as_deref() {
+        None => None,
+        Some(text) => Some(
+            Language::named(text).ok_or_else(|| WebError::bad("field language: use en or zh"))?,
+        ),
+    };
+    if form.theme.as_deref().is_some_and(|t| t != "system" && known_theme(t).is_none()) {
+        return Err(WebError::bad("field theme: use light, dark or system"));
+    }
+    if let Some(caller) = caller
+        && let Some(mut user) = web.store.user(&caller.user).await?
+    {
+        if let Some(language) = language {
+            user.language = Some(language.as_str().to_owned());
+        }
+        if let Some(theme) = &form.theme {
+            user.theme = known_theme(theme);
+        }
+        web.store.update_user(&user).await?;
+    }
+    let mut answer = HttpResponse::SeeOther();
+    answer.insert_header((header::LOCATION, local(&form.back)));
+    if let Some(language) = language {
+        let value = language.as_str().to_owned();
+        answer.cookie(auth::cookie(&web.config, LANGUAGE_COOKIE, value, Some(KEPT_FOR)));
+    }
+    if let Some(theme) = &form.theme {
+        let mut cookie = auth::cookie(&web.config, THEME_COOKIE, theme.clone(), Some(KEPT_FOR));
+        if known_theme(theme).is_none() {
+            cookie.make_removal();
+        }
+        answer.cookie(cookie);
+    }
+    Ok(answer.finish())
 }

@@ -1,4 +1,10 @@
-//! What tests start and stop: real servers on free ports, real nodes.
+//! What tests start and stop: real servers on free ports, real nodes, real browsers.
+
+pub mod api;
+pub mod browser;
 
 pub mod guarded;
+pub mod node;
 pub mod redis;
+pub mod wait;
+pub mod witness;

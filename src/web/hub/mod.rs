@@ -4,7 +4,10 @@
 //! dirty, never a queue of messages, so that a slow reader costs bounded memory and gets the newest state. Knows
 //! frames as text and how to wake a seat, and nothing of the crate that speaks WebSocket.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod follow;
+mod seats;
+
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,8 +15,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
+use self::seats::Census;
+pub use self::seats::{Admission, Goodbye, Seat, Work};
 use super::auth::{Caller, Shown};
-use super::error::WebError;
 use super::frames::{self, JobFrames, Protocol};
 use super::loglines::LogRing;
 use super::parts;
@@ -25,7 +29,6 @@ use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
 use crate::picture::{JobView, NodeView};
 use crate::store::Store;
-use crate::store::journal::Journal;
 use crate::telemetry::Metrics;
 use crate::words::Language;
 
@@ -35,95 +38,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const SENTENCES_LAST: Duration = Duration::from_secs(1);
 /// Connecting and leaving must not wait for one lock.
 const SHARDS: u64 = 16;
-/// How many jobs one socket may follow.
-pub const FOLLOWS_MAX: usize = 16;
 /// Closing everybody takes at most about this long.
 const DRAIN_WITHIN: Duration = Duration::from_secs(4);
 const DRAIN_STEP: Duration = Duration::from_millis(20);
 const DRAIN_BATCH: usize = 50;
-
-/// Why a socket is closed by us, as RFC 6455 has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Goodbye {
-    pub code: u16,
-    pub reason: &'static str,
-}
-
-/// One piece of work for a socket.
-#[derive(Debug)]
-#[expect(missing_docs, reason = "frames are explained in contract section 5")]
-pub enum Work {
-    Close(Goodbye),
-    /// A frame, and when the store told its change.
-    Frame {
-        text: String,
-        changed: Option<Boot>,
-    },
-}
-
-/// What a seat has not been told yet.
-#[derive(Default)]
-struct Pending {
-    awake: bool,
-    goodbye: Option<Goodbye>,
-    snapshot: bool,
-    nodes: bool,
-    jobs: BTreeSet<usize>,
-    logs: BTreeSet<usize>,
-    /// Followed jobs and the newest line each was told; `None` before the first.
-    follows: BTreeMap<usize, Option<u64>>,
-}
-
-/// Where one socket sits.
-pub struct Seat {
-    id: u64,
-    caller: Caller,
-    protocol: Protocol,
-    /// Wakes the socket; false when it could not be woken now.
-    wake: Box<dyn Fn() -> bool + Send + Sync>,
-    pending: Mutex<Pending>,
-}
-
-impl Seat {
-    fn mark(&self, change: impl FnOnce(&mut Pending)) {
-        let mut pending = lock(&self.pending);
-        change(&mut pending);
-        // At most one wake-up is under way; a jammed socket costs nothing more.
-        if !pending.awake {
-            pending.awake = (self.wake)();
-        }
-    }
-}
-
-/// A place among the connections of this node; given back when dropped.
-pub struct Admission {
-    hub: Arc<Hub>,
-    user: String,
-    address: String,
-}
-
-impl Drop for Admission {
-    fn drop(&mut self) {
-        let mut census = lock(&self.hub.census);
-        census.total = census.total.saturating_sub(1);
-        for key in [&self.user, &self.address] {
-            if let Some(count) = census.by_key.get_mut(key) {
-                *count = count.saturating_sub(1);
-                if *count == 0 {
-                    census.by_key.remove(key);
-                }
-            }
-        }
-        self.hub.metrics.live_closed();
-    }
-}
-
-#[derive(Default)]
-struct Census {
-    total: usize,
-    by_key: HashMap<String, usize>,
-}
 
 /// What the hub keeps for one job.
 #[derive(Default)]
@@ -359,47 +277,6 @@ impl Hub {
         text
     }
 
-    /// Counts a connection in, or says which cap is reached.
-    ///
-    /// # Errors
-    /// [`WebError::Unavailable`] when the node is full or shutting down, [`WebError::TooMany`] for the user or the
-    /// address.
-    pub fn admit(self: &Arc<Self>, caller: &Caller) -> Result<Admission, WebError> {
-        if self.is_draining() {
-            return Err(WebError::Unavailable {
-                detail: "this node is shutting down: connect again".to_owned(),
-                retry_after: 1,
-            });
-        }
-        let limits = self.config.live;
-        let (user, address) = (format!("user {}", caller.user), format!("address {}", caller.from));
-        let mut census = lock(&self.census);
-        if census.total >= limits.sockets_per_node {
-            return Err(WebError::Unavailable {
-                detail: "this node has as many live connections as it takes: try again later"
-                    .to_owned(),
-                retry_after: 5,
-            });
-        }
-        for (key, most) in
-            [(&user, limits.sockets_per_user), (&address, limits.sockets_per_address)]
-        {
-            if census.by_key.get(key).is_some_and(|count| *count >= most) {
-                return Err(WebError::TooMany {
-                    detail: format!("{key} has {most} live connections already: close some"),
-                    retry_after: 5,
-                });
-            }
-        }
-        census.total += 1;
-        for key in [&user, &address] {
-            *census.by_key.entry(key.clone()).or_default() += 1;
-        }
-        drop(census);
-        self.metrics.live_opened();
-        Ok(Admission { hub: Arc::clone(self), user, address })
-    }
-
     /// Gives a connection its seat; the first work it finds is a snapshot.
     pub fn sit(
         &self,
@@ -529,120 +406,6 @@ impl Hub {
             ),
         };
         Work::Frame { text, changed: frames.changed }
-    }
-
-    /// Begins to tell a seat the output of a job: lines after `after`, else the newest kept.
-    ///
-    /// # Errors
-    /// [`WebError::NotFound`], [`WebError::TooMany`].
-    pub fn follow(
-        self: &Arc<Self>,
-        seat: &Seat,
-        job: &str,
-        after: Option<u64>,
-    ) -> Result<(), WebError> {
-        let nth = self.named(job)?;
-        {
-            let mut pending = lock(&seat.pending);
-            if pending.follows.len() >= FOLLOWS_MAX && !pending.follows.contains_key(&nth) {
-                return Err(WebError::TooMany {
-                    detail: format!(
-                        "a connection follows at most {FOLLOWS_MAX} jobs: unfollow one"
-                    ),
-                    retry_after: 0,
-                });
-            }
-            if pending.follows.insert(nth, after).is_none() {
-                self.slots[nth].followers.fetch_add(1, Ordering::AcqRel);
-            }
-        }
-        // The same picture once more is no change: it must not count as a slow push.
-        self.replace(nth, None);
-        seat.mark(|pending| {
-            pending.logs.insert(nth);
-            // Our page shows more of a job that it follows.
-            if seat.protocol == Protocol::Html && !pending.snapshot {
-                pending.jobs.insert(nth);
-            }
-        });
-        self.follow_log(nth);
-        Ok(())
-    }
-
-    /// Tells a seat no more output of a job.
-    ///
-    /// # Errors
-    /// [`WebError::NotFound`].
-    pub fn unfollow(&self, seat: &Seat, job: &str) -> Result<(), WebError> {
-        let nth = self.named(job)?;
-        if lock(&seat.pending).follows.remove(&nth).is_some() {
-            self.unfollowed(nth);
-        }
-        Ok(())
-    }
-
-    fn unfollowed(&self, job: usize) {
-        if self.slots[job].followers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *lock(&self.slots[job].ring) = LogRing::default();
-        }
-    }
-
-    fn named(&self, job: &str) -> Result<usize, WebError> {
-        self.config
-            .jobs
-            .iter()
-            .position(|config| config.name.as_str() == job)
-            .ok_or_else(|| WebError::not_found("there is no such job on this node"))
-    }
-
-    /// Fetches new lines of a followed job, once for all followers.
-    fn follow_log(self: &Arc<Self>, job: usize) {
-        let slot = &self.slots[job];
-        if slot.followers.load(Ordering::Acquire) == 0
-            || !lock(&slot.ring).lacks(self.seen(job).record.log_seq)
-            || slot.fetching.swap(true, Ordering::AcqRel)
-        {
-            return;
-        }
-        let hub = Arc::clone(self);
-        tokio::spawn(async move {
-            hub.fetch_log(job).await;
-            hub.slots[job].fetching.store(false, Ordering::Release);
-            // A line may have come between the last look and the flag.
-            hub.follow_log(job);
-        });
-    }
-
-    async fn fetch_log(&self, job: usize) {
-        let name = &self.config.jobs[job].name;
-        let slot = &self.slots[job];
-        while slot.followers.load(Ordering::Acquire) > 0 {
-            let wanted = self.seen(job).record.log_seq;
-            let after = {
-                let mut ring = lock(&slot.ring);
-                ring.forget_if_newer_than(wanted);
-                if !ring.lacks(wanted) {
-                    return;
-                }
-                ring.newest()
-            };
-            match self.store.log(name, after, LogRing::KEPT).await {
-                Ok(lines) => lock(&slot.ring).add(lines, wanted),
-                Err(error) => {
-                    tracing::debug!(%error, job = %name, "output could not be read; the next change tries again");
-                    // Not at once: the store is away, and the feed tells when it is back.
-                    tokio::time::sleep(LOOK_EVERY).await;
-                    continue;
-                }
-            }
-            for seat in self.everybody() {
-                if lock(&seat.pending).follows.contains_key(&job) {
-                    seat.mark(|pending| {
-                        pending.logs.insert(job);
-                    });
-                }
-            }
-        }
     }
 
     /// Closes every socket that was opened with this credential.

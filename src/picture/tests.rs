@@ -1,0 +1,339 @@
+//! Every state's words and JSON; the made-up jobs here also fill the previews of the pages.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::config::{Repeat, Title};
+use crate::domain::backoff::Backoff;
+use crate::domain::job::{
+    Exit, Hold, LastExit, LastSwitch, LeaseRecord, Move, Next, Participant, Progress, RunEnd,
+    RunPhase, RunRecord,
+};
+use crate::domain::lease::{Timing, Token};
+use crate::domain::name::{Owner, RunId, UserName};
+use crate::store::nodes::Beat;
+
+/// 2026-05-04, a morning.
+pub(crate) const NOW: StoreTime = StoreTime(1_777_891_267_000);
+const SECOND: Duration = Duration::from_secs(1);
+/// When the feed last confirmed the record; the pictures are made `age` later.
+const CONFIRMED: Boot = Boot(1_000_000_000_000);
+
+pub(crate) fn before(seconds: i64) -> StoreTime {
+    StoreTime(NOW.0 - seconds * 1_000)
+}
+
+fn after(millis: i64) -> StoreTime {
+    StoreTime(NOW.0 + millis)
+}
+
+pub(crate) fn user(name: &str) -> UserName {
+    UserName::new(name).expect("a valid name")
+}
+
+fn node_name(name: &str) -> NodeName {
+    NodeName::new(name).expect("a valid name")
+}
+
+pub(crate) fn config(name: &str, en: &str, zh: &str) -> JobConfig {
+    JobConfig {
+        name: JobName::new(name).expect("a valid name"),
+        title: Title { en: en.to_owned(), zh: zh.to_owned() },
+        command: vec!["true".to_owned()],
+        dir: "/".into(),
+        env: BTreeMap::new(),
+        timing: Timing::from_ttl(SECOND * 5).expect("safe"),
+        stop_grace: SECOND * 2,
+        repeat: Repeat::After(SECOND),
+        backoff: Backoff {
+            first: SECOND,
+            max: SECOND * 60,
+            give_up_after: 0,
+            min_uptime: SECOND * 5,
+        },
+        nodes: vec!["*".to_owned()],
+        operators: vec!["*".to_owned()],
+    }
+}
+
+pub(crate) fn node(name: &str, age_ms: u64, jobs: &[&str], draining: bool) -> NodeRecord {
+    let jobs: Vec<_> = jobs.iter().map(|job| JobName::new(job).expect("a valid name")).collect();
+    NodeRecord {
+        beat: Beat {
+            node: node_name(name),
+            boot: "b".to_owned(),
+            version: "0.1.0".to_owned(),
+            started: before(9_000),
+            containment: "subreaper".to_owned(),
+            holds: jobs.iter().take(1).cloned().collect(),
+            jobs,
+        },
+        age_ms,
+        draining,
+    }
+}
+
+pub(crate) fn wanted(job: &JobConfig, users: &[&str]) -> JobRecord {
+    let mut record = JobRecord::untouched(job.name.clone());
+    record.version = 117;
+    let joined = |(nth, name): (usize, &&str)| Participant {
+        user: user(name),
+        since: before(6_000 - 1_000 * i64::try_from(nth).expect("few")),
+    };
+    record.participants = users.iter().enumerate().map(joined).collect();
+    record
+}
+
+/// `left_ms` of the lease were left when it was read.
+pub(crate) fn at_work(record: &mut JobRecord, node: &str, seconds: i64, left_ms: u64) {
+    let token = Token(1_792_011_223_344);
+    record.token = token;
+    record.lease = Some(LeaseRecord {
+        node: node_name(node),
+        owner: Owner("o".into()),
+        token,
+        since: before(seconds),
+        expires_in: Duration::from_millis(left_ms),
+        ttl: SECOND * 5,
+    });
+    record.run = Some(RunRecord {
+        id: RunId("01JRUN".into()),
+        token,
+        node: node_name(node),
+        pid: 4711,
+        started: before(seconds),
+        phase: RunPhase::Running,
+        progress: None,
+        last_output: Some(before(1)),
+    });
+}
+
+fn crashed(record: &mut JobRecord, crashes: u32, retry_in: Option<i64>) {
+    record.crashes = crashes;
+    record.next = retry_in.map(|millis| Next { what: NextWhat::Retry, at: after(millis) });
+    record.given_up = retry_in.is_none();
+    record.last_exit = Some(LastExit {
+        exit: Exit { code: Some(1), signal: None },
+        end: RunEnd::Crashed,
+        node: node_name("node-b"),
+        at: before(20),
+    });
+}
+
+pub(crate) fn look(
+    record: JobRecord,
+    job: &JobConfig,
+    nodes: &[NodeRecord],
+    lang: Language,
+    age: Duration,
+) -> JobView {
+    let seen = Seen { record: Arc::new(record), at: NOW, confirmed: CONFIRMED };
+    JobView::of(&seen, job, nodes, lang, CONFIRMED + age)
+}
+
+/// One job in every state, in the order of a dashboard, with a config each.
+pub(crate) fn every_state(lang: Language) -> Vec<(JobConfig, JobView)> {
+    let mut all = Vec::new();
+    let nodes = |job: &JobConfig| {
+        [
+            node("node-a", 300, &[job.name.as_str()], false),
+            node("node-b", 700, &[job.name.as_str()], false),
+        ]
+    };
+    let mut add = |job: JobConfig, record: JobRecord, age: Duration| {
+        let view = look(record, &job, &nodes(&job), lang, age);
+        all.push((job, view));
+    };
+
+    let job = config("outbound", "Outbound shipping", "出库任务");
+    let mut record = wanted(&job, &["li", "wang"]);
+    at_work(&mut record, "node-a", 5_340, 4_600);
+    if let Some(run) = &mut record.run {
+        run.progress =
+            Some(Progress { done: 508, total: 830, note: "shipping order 10756".into() });
+    }
+    record.last_line = Some("shipped 10752 to Save-a-lot Markets, Boise".into());
+    add(job, record, Duration::ZERO);
+
+    let job = config("prices", "Supplier price sync", "供应商价格同步");
+    let mut record = wanted(&job, &["zhao"]);
+    crashed(&mut record, 5, Some(40_000));
+    record.last_line = Some("connection refused: supplier-api:443".into());
+    add(job, record, Duration::ZERO);
+
+    let job = config("customs", "Customs declarations", "报关申报");
+    let mut record = wanted(&job, &["li"]);
+    at_work(&mut record, "node-b", 4_000, 2_000);
+    record.last_line = Some("declaration 5512 accepted".into());
+    add(job, record, Duration::ZERO);
+
+    let job = config("settlement", "Nightly settlement", "夜间结算");
+    let mut record = wanted(&job, &[]);
+    record.last_switch = Some(LastSwitch {
+        user: user("wang"),
+        on: false,
+        at: before(16 * 3_600),
+        reason: Some("quarter closed".into()),
+    });
+    add(job, record, Duration::ZERO);
+
+    let job = config("labels", "Label printing", "标签打印");
+    let mut record = wanted(&job, &["li"]);
+    at_work(&mut record, "node-a", 2, 4_900);
+    add(job, record, Duration::ZERO);
+
+    let job = config("invoices", "Invoices", "开票");
+    let mut record = wanted(&job, &["wang", "zhao"]);
+    record.next = Some(Next { what: NextWhat::Repeat, at: after(12_000) });
+    add(job, record, Duration::ZERO);
+
+    let job = config("returns", "Returns", "退货");
+    let mut record = wanted(&job, &[]);
+    at_work(&mut record, "node-a", 900, 4_900);
+    if let Some(run) = &mut record.run {
+        run.phase = RunPhase::Stopping { kill_at: after(1_700) };
+    }
+    add(job, record, Duration::ZERO);
+
+    let job = config("stock", "Stock levels", "库存水位");
+    let mut record = wanted(&job, &["li"]);
+    record.hold = Some(Hold {
+        by: user("chen"),
+        reason: "stocktaking until noon".into(),
+        since: before(1_800),
+    });
+    add(job, record, Duration::ZERO);
+
+    let job = config("tariffs", "Tariffs", "关税");
+    let mut record = wanted(&job, &["wang"]);
+    crashed(&mut record, 10, None);
+    add(job, record, Duration::ZERO);
+
+    let job = config("tracking", "Tracking", "物流跟踪");
+    let mut record = wanted(&job, &["li"]);
+    at_work(&mut record, "node-b", 4_000, 4_000);
+    add(job, record, SECOND * 12);
+    all
+}
+
+#[test]
+fn every_state_has_a_word_a_sentence_and_a_paragraph_in_both_languages() {
+    for lang in Language::ALL {
+        let mut states: Vec<_> = every_state(lang)
+            .into_iter()
+            .map(|(_, view)| {
+                assert!(!view.shown.word.is_empty() && !view.shown.evidence.is_empty());
+                assert!(view.why.len() > 10, "{}: {}", view.name, view.why);
+                for text in [&view.why, &view.shown.word] {
+                    assert!(!text.contains("why-") && !text.contains('{'), "{text}");
+                }
+                view.state.as_str()
+            })
+            .collect();
+        states.sort_unstable();
+        let mut all = State::ALL.map(State::as_str);
+        all.sort_unstable();
+        assert_eq!(states, all);
+    }
+}
+
+#[test]
+fn why_says_evidence_consequence_and_next_step() {
+    let words: BTreeMap<_, _> = every_state(Language::En)
+        .into_iter()
+        .map(|(_, view)| (view.state.as_str(), view.why))
+        .collect();
+    let has = |state: &str, parts: &[&str]| {
+        for part in parts {
+            assert!(words[state].contains(part), "{state}: {} lacks {part}", words[state]);
+        }
+    };
+    has("running", &["Running on node-a since ", "; wanted by li, wang."]);
+    has("backing_off", &["Crashed 5 times in a row", "node-b", "(exit 1)", "Next try in 40 s"]);
+    has("failing_over", &["node-b has been silent for 3 s", "runs out in 2 s", "then node-a may"]);
+    has("off", &["Off: nobody wants it. wang switched it off", "“quarter closed”."]);
+    has("starting", &["counts as running after 5 s"]);
+    has("waiting", &["Next run in 12 s", "wanted by wang, zhao"]);
+    has("stopping", &["Stopping on node-a: nobody wants it any more", "killed in 2 s"]);
+    has("held", &["Held by chen since", "“stocktaking until noon”", "soloist resume stock"]);
+    has("given_up", &["Given up after 10 crashes", "soloist resume tariffs"]);
+    has("unknown", &["12 s", "on node-b", "may be running or not"]);
+}
+
+#[test]
+fn waiting_says_what_is_in_the_way() {
+    let job = config("outbound", "Outbound", "出库");
+    let free = wanted(&job, &["li"]);
+    let why = |record: &JobRecord, nodes: &[NodeRecord]| {
+        look(record.clone(), &job, nodes, Language::En, Duration::ZERO).why
+    };
+    let there = |draining| [node("node-a", 100, &["outbound"], draining)];
+    assert!(why(&free, &[]).contains("no node is alive"));
+    assert!(
+        why(&free, &[node("node-a", 60_000, &["outbound"], false)]).contains("no node is alive")
+    );
+    assert!(why(&free, &[node("node-a", 1, &["other"], false)]).contains("its nodes are *"));
+    assert!(why(&free, &there(true)).contains("is being drained"));
+    assert!(why(&free, &there(false)).contains("grants nothing for one lease (5 s)"));
+    let mut fresh = free.clone();
+    fresh.participants[0].since = NOW;
+    assert!(why(&fresh, &there(false)).contains("about to take it"));
+    let mut moving = free;
+    moving.moving = Some(Move {
+        from: Some(node_name("node-b")),
+        to: Some(node_name("node-a")),
+        by: user("li"),
+        until: after(29_000),
+    });
+    assert!(why(&moving, &there(false)).contains("being moved to node-a"));
+}
+
+#[test]
+fn the_json_has_the_contract_shape() {
+    let (_, view) = every_state(Language::En).swap_remove(0);
+    let json = serde_json::to_value(&view).expect("JSON");
+    let mut keys: Vec<_> = json.as_object().expect("an object").keys().cloned().collect();
+    keys.sort_unstable();
+    assert_eq!(
+        keys,
+        [
+            "hold",
+            "last_exit",
+            "lease",
+            "name",
+            "next",
+            "participants",
+            "run",
+            "state",
+            "title",
+            "version",
+            "wanted",
+            "why"
+        ]
+    );
+    assert_eq!(json["state"], "running");
+    assert_eq!(json["hold"], serde_json::Value::Null);
+    assert_eq!(json["lease"]["token"], 1_792_011_223_344_u64);
+    assert_eq!(json["lease"]["expires_in_ms"], 4_600);
+    assert_eq!(json["run"]["progress"]["done"], 508);
+    let since = json["participants"][0]["since"].as_str().expect("text");
+    assert!(since.ends_with(".000Z") && since.len() == 24, "{since}");
+}
+
+#[test]
+fn a_run_of_an_older_token_is_not_shown_as_present() {
+    let job = config("outbound", "Outbound", "出库");
+    let mut record = wanted(&job, &["li"]);
+    at_work(&mut record, "node-a", 60, 4_000);
+    record.lease = None;
+    let view = look(record, &job, &[], Language::En, Duration::ZERO);
+    assert_eq!((view.run, view.lease), (None, None));
+}
+
+#[test]
+fn a_job_never_read_is_unknown_and_not_off() {
+    let view = JobView::unseen(&config("outbound", "Outbound", "出库"), Language::Zh);
+    assert_eq!(view.state, State::Unknown);
+    assert_eq!(view.title, "出库");
+}

@@ -1,0 +1,177 @@
+//! The paragraph that says why a job is or is not running: evidence, consequence, next step.
+
+use super::{Scene, Waiting};
+use crate::domain::job::{LeaseRecord, RunPhase, RunRecord, State};
+use crate::domain::time::StoreTime;
+use crate::words::{Arg, Piece, duration, phrase, say};
+
+type Args = Vec<(&'static str, Piece)>;
+
+impl Scene<'_> {
+    /// The paragraph, as pieces.
+    pub(super) fn why(&self) -> Vec<Piece> {
+        let (id, args) = match (self.state, &self.record.lease) {
+            (State::Unknown, _) => self.why_unknown(),
+            (State::FailingOver, Some(lease)) => self.why_failing_over(lease),
+            (State::Stopping, Some(lease)) => self.why_stopping(lease),
+            (state, Some(lease)) => self.why_at_work(state, lease),
+            (State::Held, None) => self.why_held(),
+            (State::BackingOff, None) => self.why_backing_off(),
+            (State::GivenUp, None) => ("why-given-up", self.crash()),
+            (State::Waiting, None) => self.why_waiting(),
+            (_, None) => return self.why_off(),
+        };
+        phrase(self.lang, id, &args)
+    }
+
+    /// Names in the order they joined, joined as the language does.
+    fn users(&self) -> Piece {
+        let names: Vec<_> = self.record.participants.iter().map(|p| p.user.as_str()).collect();
+        Piece::Text(names.join(&say(self.lang, "list-separator", &[])))
+    }
+
+    fn job(&self) -> Piece {
+        Piece::text(&self.record.name)
+    }
+
+    fn why_at_work(&self, state: State, lease: &LeaseRecord) -> (&'static str, Args) {
+        let since = self.run().map_or(lease.since, |run| run.started);
+        let mut args = vec![
+            ("node", Piece::strong(&lease.node)),
+            ("since", self.clock(since)),
+            ("users", self.users()),
+        ];
+        if state == State::Running {
+            return ("why-running", args);
+        }
+        let uptime = duration(self.lang, self.job.backoff.min_uptime);
+        args.push(("uptime", Piece::Text(uptime)));
+        ("why-starting", args)
+    }
+
+    fn why_stopping(&self, lease: &LeaseRecord) -> (&'static str, Args) {
+        let cause = match (&self.record.hold, self.record.participants.is_empty()) {
+            (Some(hold), _) => {
+                say(self.lang, "cause-held", &[("user", Arg::from(hold.by.to_string()))])
+            }
+            (None, true) => say(self.lang, "cause-unwanted", &[]),
+            (None, false) if self.record.moving.is_some() => say(self.lang, "cause-moved", &[]),
+            (None, false) => say(self.lang, "cause-handed-over", &[]),
+        };
+        let mut args = vec![("node", Piece::strong(&lease.node)), ("cause", Piece::Text(cause))];
+        match self.run() {
+            Some(RunRecord { phase: RunPhase::Stopping { kill_at }, .. }) => {
+                args.push(("left", self.until(*kill_at)));
+                ("why-stopping-kill", args)
+            }
+            _ => ("why-stopping", args),
+        }
+    }
+
+    fn why_failing_over(&self, lease: &LeaseRecord) -> (&'static str, Args) {
+        let mut args = vec![
+            ("node", Piece::strong(&lease.node)),
+            ("ago", self.since(self.heard(lease))),
+            ("left", self.until(self.expires(lease))),
+        ];
+        match self.successor(lease) {
+            Some(next) => {
+                args.push(("next", next));
+                ("why-failing-over", args)
+            }
+            None => ("why-failing-over-nobody", args),
+        }
+    }
+
+    /// What is known of the crashes in a row.
+    fn crash(&self) -> Args {
+        let n = Piece::Number(i64::from(self.record.crashes));
+        let mut args = vec![("n", n), ("users", self.users()), ("job", self.job())];
+        let last = self.record.last_exit.as_ref();
+        args.push(("exit", last.map_or(Piece::text("?"), |last| self.exit(last.exit))));
+        args.push(("node", last.map_or(Piece::text("?"), |last| Piece::strong(&last.node))));
+        args.push(("at", last.map_or(Piece::text("?"), |last| self.clock(last.at))));
+        args
+    }
+
+    fn why_backing_off(&self) -> (&'static str, Args) {
+        let mut args = self.crash();
+        let at = self.record.next.map_or(self.now, |next| next.at);
+        if at <= self.now {
+            return ("why-retry-due", args);
+        }
+        args.push(("left", self.until(at)));
+        ("why-backing-off", args)
+    }
+
+    fn why_waiting(&self) -> (&'static str, Args) {
+        let mut args = vec![("users", self.users())];
+        match self.waiting() {
+            Waiting::Due(at) => {
+                args.push(("left", self.until(at)));
+                ("why-waiting-due", args)
+            }
+            Waiting::NoNode => ("why-waiting-no-node", args),
+            Waiting::NotOffered => {
+                args.push(("job", self.job()));
+                args.push(("nodes", Piece::code(self.job.nodes.join(", "))));
+                ("why-waiting-not-offered", args)
+            }
+            Waiting::Draining => ("why-waiting-draining", args),
+            Waiting::Moving { to, until } => {
+                args.push(("left", self.until(until)));
+                match to {
+                    Some(node) => {
+                        args.push(("node", Piece::strong(node)));
+                        ("why-waiting-moving-to", args)
+                    }
+                    None => ("why-waiting-moving", args),
+                }
+            }
+            Waiting::Soon { long: false } => ("why-waiting-soon", args),
+            Waiting::Soon { long: true } => {
+                let lease = duration(self.lang, self.job.timing.ttl);
+                args.push(("lease", Piece::Text(lease)));
+                ("why-waiting-long", args)
+            }
+        }
+    }
+
+    fn why_held(&self) -> (&'static str, Args) {
+        let Some(hold) = &self.record.hold else { return ("why-off", Vec::new()) };
+        let args = vec![
+            ("user", Piece::text(&hold.by)),
+            ("since", self.clock(hold.since)),
+            ("reason", Piece::text(&hold.reason)),
+            ("job", self.job()),
+        ];
+        ("why-held", args)
+    }
+
+    fn why_off(&self) -> Vec<Piece> {
+        let mut pieces = phrase(self.lang, "why-off", &[]);
+        let cause = self.off().pieces;
+        let words: String = cause.iter().map(ToString::to_string).collect();
+        if words != say(self.lang, "nobody-wants-it", &[]) {
+            pieces.extend(phrase(self.lang, "sentence-gap", &[]));
+            pieces.extend(cause);
+            pieces.extend(phrase(self.lang, "sentence-end", &[]));
+        }
+        pieces
+    }
+
+    fn why_unknown(&self) -> (&'static str, Args) {
+        if self.now == StoreTime(0) {
+            return ("why-never-reported", Vec::new());
+        }
+        let args = vec![("ago", self.since(self.ago(self.age)))];
+        match &self.record.lease {
+            None => ("why-unknown-free", args),
+            Some(lease) => {
+                let mut args = args;
+                args.push(("node", Piece::strong(&lease.node)));
+                ("why-unknown-on", args)
+            }
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Every page with made-up data: escaped, without inline code, in both languages. The test also writes them to
+//! `target/preview/`, where a browser can look at them: `python3 -m http.server` there, then open `/en/`.
+
+use std::path::{Path, PathBuf};
+
+use super::audit::{AuditPage, Entry};
+use super::confirm::Confirm;
+use super::dashboard::Dashboard;
+use super::job::{JobPage, Operate, RunRow};
+use super::login::{LinkFor, LoginForm};
+use super::nodes::{NodeRow, NodesPage};
+use super::*;
+use crate::domain::job::{Exit, RunEnd};
+use crate::domain::lease::Token;
+use crate::domain::name::{JobName, NodeName, RunId};
+use crate::picture::NodeView;
+use crate::picture::tests::{NOW, before, every_state, node};
+use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
+use crate::web::error::WebError;
+use crate::web::parts::{Head, Lines, Row, Summary, render};
+
+fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame {
+    Frame {
+        lang,
+        title: title.to_owned(),
+        here,
+        path: "/".to_owned(),
+        theme: Some(theme.to_owned()),
+        csrf: "secret".to_owned(),
+        person: Some(Person { name: "li".to_owned(), role: "role-admin", admin: true }),
+        now: Some(NOW),
+        live: true,
+    }
+}
+
+fn viewer_of(view: &JobView) -> RowViewer {
+    let mine = view.participants.iter().any(|p| p.user == "li");
+    RowViewer { mine, last: mine && view.participants.len() == 1, may_switch: true }
+}
+
+fn line(seq: u64, node: &str, stream: Stream, text: &str) -> LogLine {
+    LogLine {
+        seq,
+        at: before(20 - i64::try_from(seq).expect("small")),
+        run: RunId("r".to_owned()),
+        node: NodeName::new(node).expect("a valid name"),
+        stream,
+        text: text.to_owned(),
+    }
+}
+
+fn run(began: i64, lasted: Option<i64>, node: &str, end: Option<RunEnd>, code: i32) -> RunEntry {
+    RunEntry {
+        id: RunId("r".to_owned()),
+        job: JobName::new("outbound").expect("a valid name"),
+        node: NodeName::new(node).expect("a valid name"),
+        token: Token(7),
+        started: before(began),
+        ended: lasted.map(|lasted| before(began - lasted)),
+        exit: Exit { code: Some(code), signal: None },
+        end,
+        processes_killed: u32::from(end == Some(RunEnd::Stopped)) * 2,
+    }
+}
+
+fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
+    let jobs = every_state(lang);
+    let views: Vec<JobView> = jobs.iter().map(|(_, view)| view.clone()).collect();
+    let title = |id: &str| say(lang, id, &[]);
+    let dashboard = |views: &[JobView], trouble: Option<&str>| {
+        render(&Dashboard {
+            frame: frame(lang, theme, "jobs", &title("nav-jobs")),
+            epoch: "e".to_owned(),
+            trouble: trouble
+                .map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
+            summary: Summary::new(views, lang),
+            rows: views.iter().map(|view| Row::new(view, viewer_of(view), lang, "s")).collect(),
+        })
+    };
+    let lines = [
+        line(1, "node-b", Stream::Stdout, "shipped 10749 to Island Trading, Cowes"),
+        line(2, "node-b", Stream::Stdout, "shipped 10750 to Wartian Herkku, Oulu"),
+        line(3, "node-b", Stream::Stderr, "warning: carrier slow, waited 2 s"),
+        line(4, "node-a", Stream::Stdout, "shipped 10751 to Richter Supermarkt, Genève"),
+        line(5, "node-a", Stream::Soloist, "2 left-over processes were killed"),
+        line(6, "node-a", Stream::Stdout, "shipping 10752 <b>to</b> North/South, London …"),
+    ];
+    let runs = [
+        run(5_340, None, "node-a", None, 0),
+        run(7_261, Some(1_860), "node-b", Some(RunEnd::Stopped), 0),
+        run(9_000, Some(2_460), "node-a", Some(RunEnd::Lost), 0),
+        run(90_000, Some(2), "node-a", Some(RunEnd::Crashed), 1),
+    ];
+    let job = |view: &JobView, held: bool| {
+        render(&JobPage {
+            frame: frame(lang, theme, "jobs", &view.title),
+            epoch: "e".to_owned(),
+            name: view.name.clone(),
+            head: Head::new(view, viewer_of(view), lang, "s"),
+            trouble: None,
+            lines: Lines::new(if held { &[] } else { &lines }, lang),
+            newest: 6,
+            runs: runs.iter().map(|run| RunRow::of(run, lang, Some(NOW))).collect(),
+            operate: Some(Operate { held, takers: vec!["node-b".to_owned()] }),
+        })
+    };
+    let nodes = [
+        node("node-a", 300, &["outbound", "labels"], false),
+        node("node-b", 700, &["customs"], true),
+        node("node-c", 9_000, &[], false),
+    ];
+    let nodes = nodes.iter().map(|n| NodeRow::of(NodeView::from(n), lang, "node-a", Some(NOW)));
+    let entry = |who: &str, act: &str, reason: Option<&str>| AuditEntry {
+        id: 1,
+        at: before(100),
+        who: who.to_owned(),
+        from: "127.0.0.1".to_owned(),
+        act: act.to_owned(),
+        target: "outbound".to_owned(),
+        reason: reason.map(str::to_owned),
+    };
+    let entries = [
+        entry("li", "participation.on", None),
+        entry("wang", "participation.off", Some("quarter closed")),
+        entry("chen", "job.hold", Some("stocktaking until noon")),
+        entry("link", "login", None),
+    ];
+    let sign_in = |link_for: Option<LinkFor>, error: Option<WebError>| {
+        let form = LoginForm {
+            language: lang,
+            csrf: "c".to_owned(),
+            next: "/".to_owned(),
+            name: String::new(),
+            link: link_for.is_some().then(|| "SECRET".to_owned()),
+            link_for,
+            error,
+        };
+        render(&login::of(&form, Some(theme.to_owned())))
+    };
+    vec![
+        ("index", dashboard(&views[..4], None)),
+        ("all", dashboard(&views, None)),
+        ("trouble", dashboard(&views[9..], Some("connection refused"))),
+        ("empty", dashboard(&[], None)),
+        ("job", job(&views[0], false)),
+        ("held", job(&views[7], true)),
+        (
+            "nodes",
+            render(&NodesPage {
+                frame: frame(lang, theme, "nodes", &title("nodes-title")),
+                trouble: None,
+                nodes: nodes.collect(),
+                operator: true,
+            }),
+        ),
+        (
+            "audit",
+            render(&AuditPage {
+                frame: frame(lang, theme, "audit", &title("audit-title")),
+                entries: entries.into_iter().map(Entry::from).collect(),
+                older: Some(1),
+                paged: true,
+            }),
+        ),
+        ("login", sign_in(None, Some(WebError::Unauthorized))),
+        ("first", sign_in(Some(LinkFor::FirstAdmin), None)),
+        ("link", sign_in(Some(LinkFor::User("li".to_owned())), None)),
+        (
+            "confirm",
+            render(&Confirm {
+                frame: frame(lang, theme, "jobs", &title("last-title")),
+                text: say(lang, "last-text", &[("title", Arg::from("Outbound"))]),
+                action: "/jobs/outbound/participation".to_owned(),
+                fields: vec![("on", "false".to_owned())],
+                yes: title("last-yes"),
+                no: title("last-no"),
+                back: "/".to_owned(),
+            }),
+        ),
+        ("error", error::render(404, "Not Found", "there is nothing at this address", lang)),
+    ]
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("a readable directory") {
+        let path = entry.expect("an entry").path();
+        let target = to.join(path.file_name().expect("a name"));
+        if path.is_dir() {
+            copy(&path, &target);
+        } else {
+            std::fs::copy(&path, &target).expect("copied");
+        }
+    }
+}
+
+#[test]
+fn every_page_renders_in_both_languages_without_inline_code_or_missing_words() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let preview = root.join("target/preview");
+    copy(&root.join("static"), &preview.join("static").join(assets::hash()));
+    for lang in Language::ALL {
+        for theme in ["light", "dark"] {
+            let dir = preview.join(format!("{}-{theme}", lang.as_str()));
+            std::fs::create_dir_all(&dir).expect("a directory");
+            for (name, html) in pages(lang, theme) {
+                assert!(html.ends_with("</html>"), "{name}");
+                for banned in [" style=", "<style", "onclick=", "<b>", "{{", "{%"] {
+                    assert!(!html.contains(banned), "{name} has {banned}");
+                }
+                assert!(html.contains(&format!("<html lang=\"{}\"", lang.as_str())));
+                // An id that no language has would be shown as it is.
+                for id in ["nav-", "state-", "count-", "why-title", "act-", "audit-", "login-"] {
+                    assert!(!html.contains(&format!(">{id}")), "{name} shows {id}");
+                }
+                std::fs::write(dir.join(format!("{name}.html")), html).expect("written");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_form_leads_back_to_a_path_of_ours_only() {
+    assert_eq!(local("/jobs/outbound?x=1"), "/jobs/outbound?x=1");
+    for foreign in
+        ["//evil.example", "https://evil.example", "", "/\\evil", "/a\r\nb", "javascript:1"]
+    {
+        assert_eq!(local(foreign), "/", "{foreign}");
+    }
+}

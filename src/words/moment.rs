@@ -1,0 +1,128 @@
+//! Instants and durations in words.
+//!
+//! Text is in the zone of this machine; pages carry the instant beside it, so that a browser elsewhere can
+//! say it in its own. The script `static/js/clock.js` follows the same rules.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::{Arg, Language, Piece, say};
+use crate::domain::time::StoreTime;
+
+fn zone() -> &'static TimeZone {
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    ZONE.get_or_init(TimeZone::system)
+}
+
+fn timestamp(at: StoreTime) -> Timestamp {
+    Timestamp::from_millisecond(at.0).unwrap_or_default()
+}
+
+/// RFC 3339 in UTC with milliseconds.
+#[must_use]
+pub fn iso(at: StoreTime) -> String {
+    timestamp(at).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// Minutes east of UTC in this machine's zone at `at`.
+#[must_use]
+pub fn zone_minutes(at: StoreTime) -> i32 {
+    zone().to_offset(timestamp(at)).seconds() / 60
+}
+
+/// `09:12`, with the day in front when that is not today.
+#[must_use]
+pub fn minute(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
+    piece(lang, at, now, "minute", "%H:%M")
+}
+
+/// `09:12:03`, with the day in front when that is not today.
+#[must_use]
+pub fn clock(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
+    piece(lang, at, now, "clock", "%H:%M:%S")
+}
+
+/// `2026-05-04 09:12:03`, for tables that span days.
+#[must_use]
+pub fn day_clock(at: StoreTime) -> Piece {
+    let text = timestamp(at).to_zoned(zone().clone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    Piece::Time { ms: at.0, iso: iso(at), form: "day", text }
+}
+
+/// `09:12:03`, whatever the day.
+#[must_use]
+pub fn second(at: StoreTime) -> Piece {
+    let text = timestamp(at).to_zoned(zone().clone()).strftime("%H:%M:%S").to_string();
+    Piece::Time { ms: at.0, iso: iso(at), form: "second", text }
+}
+
+fn piece(
+    lang: Language,
+    at: StoreTime,
+    now: StoreTime,
+    form: &'static str,
+    pattern: &str,
+) -> Piece {
+    let then = timestamp(at).to_zoned(zone().clone());
+    let today = timestamp(now).to_zoned(zone().clone()).date();
+    let hour = then.strftime(pattern).to_string();
+    let text = if then.date() == today {
+        hour
+    } else if today.yesterday().is_ok_and(|yesterday| yesterday == then.date()) {
+        say(lang, "time-yesterday", &[("time", Arg::from(hour))])
+    } else {
+        then.strftime(&format!("%Y-%m-%d {pattern}")).to_string()
+    };
+    Piece::Time { ms: at.0, iso: iso(at), form, text }
+}
+
+/// A duration in at most two units: `4 s`, `6 min`, `1 h 29 min`, `3 d 2 h`.
+#[must_use]
+pub fn duration(lang: Language, length: Duration) -> String {
+    let seconds = i64::try_from(length.as_secs()).unwrap_or(i64::MAX);
+    let two = |id: &str, big: i64, small: i64| {
+        say(lang, id, &[("a", Arg::Number(big)), ("b", Arg::Number(small))])
+    };
+    match seconds {
+        0..60 => say(lang, "time-seconds", &[("a", Arg::Number(seconds))]),
+        60..3_600 => say(lang, "time-minutes", &[("a", Arg::Number(seconds / 60))]),
+        3_600..86_400 => two("time-hours", seconds / 3_600, seconds / 60 % 60),
+        _ => two("time-days", seconds / 86_400, seconds / 3_600 % 24),
+    }
+}
+
+/// The time left until `at`, shrinking on the page.
+#[must_use]
+pub fn until(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
+    // Rounded up: "in 0 s" for something that has not happened yet would be false.
+    let left = at.since(now) + Duration::from_millis(999);
+    Piece::Until { ms: at.0, text: duration(lang, left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_at_most_two_units() {
+        let say = |lang, seconds| duration(lang, Duration::from_secs(seconds));
+        for (seconds, en, zh) in [
+            (0, "0 s", "0 秒"),
+            (59, "59 s", "59 秒"),
+            (360, "6 min", "6 分钟"),
+            (5_340, "1 h 29 min", "1 小时 29 分"),
+            (266_400, "3 d 2 h", "3 天 2 小时"),
+        ] {
+            assert_eq!(say(Language::En, seconds), en);
+            assert_eq!(say(Language::Zh, seconds), zh);
+        }
+    }
+
+    #[test]
+    fn an_instant_is_written_as_the_contract_says() {
+        assert_eq!(iso(StoreTime(1_777_856_523_004)), "2026-05-04T01:02:03.004Z");
+    }
+}

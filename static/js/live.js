@@ -1,0 +1,99 @@
+// The socket: connects, comes back with jitter, notices silence. Frames are the server's own rendering (rows.js).
+
+import { correct } from "./clock.js";
+import * as log from "./log.js";
+import * as mark from "./mark.js";
+import * as nodes from "./nodes.js";
+import * as rows from "./rows.js";
+
+/** After this long without a frame the server is asked for a sign of life; late, the mark says so; later, enough. */
+const [QUIET, LATE, DEAD] = [5000, 6000, 9000];
+const [FIRST, LONGEST] = [500, 30000];
+/** Policy violation: signed out, or the account changed. */
+const REFUSED = 1008;
+
+let socket;
+let [heard, tries] = [0, 0];
+let [probed, whole] = [false, false];
+let timer;
+
+const frames = {
+  hello: ({ at }) => at && correct(at),
+  snapshot: (frame) => (rows.snapshot(frame), (whole = true)),
+  row: rows.row,
+  nodes: nodes.changed,
+  log: log.add,
+};
+
+function send(message) {
+  if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
+}
+
+function open() {
+  clearTimeout(timer);
+  if (socket || document.hidden) return;
+  const address = new URL(document.body.dataset.live, location.href);
+  address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+  const mine = new WebSocket(address, ["soloist.html.v1"]);
+  socket = mine;
+  heard = Date.now();
+  whole = probed = false;
+  mine.onopen = () => {
+    const { follow: job } = document.querySelector("[data-follow]")?.dataset ?? {};
+    if (job) send({ type: "follow", job, after: log.newest() });
+  };
+  mine.onmessage = ({ data }) => {
+    if (mine !== socket) return;
+    heard = Date.now();
+    probed = false;
+    tries = 0;
+    const frame = JSON.parse(data);
+    frames[frame.type]?.(frame);
+    if (whole) mark.live();
+  };
+  mine.onclose = ({ code }) => mine === socket && closed(code);
+}
+
+function closed(code) {
+  socket = undefined;
+  mark.lost(heard);
+  if (code === REFUSED) check();
+  // Full jitter: thousands of pages do not come back in the same moment.
+  const most = Math.min(LONGEST, FIRST * 2 ** tries++);
+  timer = setTimeout(open, FIRST / 5 + Math.random() * most);
+}
+
+/** A refusal may mean that the session ended: then coming back is no use. */
+async function check() {
+  const answer = await fetch("/api/v1/nodes").catch(() => undefined);
+  if (answer?.status !== 401) return;
+  clearTimeout(timer);
+  mark.signedOut();
+}
+
+function drop() {
+  const old = socket;
+  closed(0);
+  old?.close();
+}
+
+function watch() {
+  const silent = Date.now() - heard;
+  if (!socket || document.hidden || silent < QUIET) return;
+  if (probed && silent > DEAD) return drop();
+  if (probed && silent > LATE) mark.lost(heard);
+  // Any answer will do, also that there is no such job.
+  if (!probed) send({ type: "unfollow", id: 0, job: "-" });
+  probed = true;
+}
+
+export function start() {
+  if (!document.body.dataset.live || !("WebSocket" in window)) return;
+  open();
+  setInterval(watch, 1000);
+  document.addEventListener("visibilitychange", () => document.hidden || (tries = 0, open()));
+  // An open socket would keep the page out of the back-forward cache.
+  addEventListener("pagehide", () => (clearTimeout(timer), socket?.close(), (socket = undefined)));
+  addEventListener("pageshow", (event) => event.persisted && (mark.lost(heard), open()));
+  addEventListener("online", () => (tries = 0, open()));
+}

@@ -1,0 +1,82 @@
+// Puts pushed fragments in place: rows of the dashboard, the head of a job's page, the line of counters.
+
+import { children, morph, parse } from "./morph.js";
+import { localise, tick } from "./clock.js";
+import { announce, csrf } from "./words.js";
+
+const list = document.querySelector("[data-rows]");
+const head = document.querySelector("[data-head]");
+const summary = document.querySelector("[data-summary]");
+
+function fragment(html) {
+  const content = parse(html);
+  for (const field of content.querySelectorAll("input[name=csrf]")) {
+    field.setAttribute("value", csrf());
+  }
+  localise(content);
+  tick(content);
+  return content.firstElementChild;
+}
+
+/** An older picture never replaces a newer one; the same version may look different as time passes. */
+const older = (version, element) => element && version < Number(element.dataset.version);
+
+function tell(before, after) {
+  if (before?.dataset.state === after.dataset.state) return;
+  announce(after.querySelector(".title").textContent.trim());
+}
+
+function put(row, anyVersion) {
+  const old = document.getElementById(`job-${row.job}`);
+  if (!list || (!anyVersion && older(row.version, old))) return;
+  const fresh = fragment(row.html);
+  tell(old, fresh);
+  if (old) morph(old, fresh);
+  else list.append(fresh);
+}
+
+function putHead(row, anyVersion) {
+  const old = head?.firstElementChild;
+  if (!row.head || head?.dataset.follow !== row.job || (!anyVersion && older(row.version, old))) return;
+  const fresh = fragment(row.head);
+  const { run, held, state } = old.dataset;
+  tell(old, fresh);
+  const changed = run !== fresh.dataset.run || held !== fresh.dataset.held || state !== fresh.dataset.state;
+  morph(old, fresh);
+  if (changed) again();
+}
+
+/** The history and the forms of operators change rarely: they are fetched from the page itself. */
+let asked = 0;
+export async function again(parts = ["runs", "operate"]) {
+  const mine = ++asked;
+  await new Promise((done) => setTimeout(done, 250 + Math.random() * 250));
+  if (mine !== asked) return;
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => undefined);
+  if (!answer?.ok || answer.redirected) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const id of parts) {
+    const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
+    if (!old || !fresh || old.contains(document.activeElement?.closest("input, select"))) continue;
+    localise(fresh);
+    morph(old, fresh);
+  }
+}
+
+function count(html) {
+  if (summary && html !== undefined) children(summary, parse(html));
+}
+
+export function snapshot({ epoch, rows, summary }) {
+  const place = list ?? head;
+  const fresh = place?.dataset.epoch !== epoch;
+  if (place) place.dataset.epoch = epoch;
+  rows.forEach((row) => (put(row, fresh), putHead(row, fresh)));
+  count(summary);
+}
+
+export function row(frame) {
+  put(frame, false);
+  putHead(frame, false);
+  count(frame.summary);
+}

@@ -1,0 +1,60 @@
+// A switch is a form; this sends it without leaving the page. What it changed arrives by the socket as for
+// everybody else; without one the page is loaded again.
+
+import { ask } from "./confirm.js";
+import { again } from "./rows.js";
+import { csrf, say } from "./words.js";
+
+async function send(form, confirmed) {
+  const body = new URLSearchParams(new FormData(form));
+  if (confirmed) body.set("confirm", "yes");
+  const headers = { Accept: "application/json", "X-CSRF-Token": csrf() };
+  const answer = await fetch(form.action, { method: "POST", headers, body, redirect: "manual" });
+  if (answer.type === "opaqueredirect") throw new Error(say("signedOut"));
+  if (!answer.headers.get("Content-Type")?.includes("json")) throw new Error(await detail(answer));
+  const said = await answer.json();
+  if (answer.status === 409 && said.confirm) return (await ask(said.confirm)) && send(form, true);
+  if (!answer.ok) throw new Error(said.detail ?? `${answer.status} ${answer.statusText}`);
+  return true;
+}
+
+/** What an error page says. */
+async function detail(answer) {
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  return page.querySelector("[data-detail]")?.textContent ?? `${answer.status} ${answer.statusText}`;
+}
+
+function complain(form, text) {
+  form.querySelector(".failure")?.remove();
+  if (!text) return;
+  const failure = document.createElement("p");
+  failure.className = "failure";
+  failure.setAttribute("role", "alert");
+  failure.dataset.keep = "";
+  failure.textContent = text;
+  form.append(failure);
+}
+
+async function submit(event) {
+  const form = event.target.closest("form[data-toggle]");
+  if (!form) return;
+  event.preventDefault();
+  if ("busy" in form.dataset) return;
+  form.dataset.busy = "";
+  complain(form);
+  try {
+    const { last } = form.dataset;
+    if (last && !(await ask(last))) return;
+    const changed = await send(form, Boolean(last));
+    const live = document.querySelector("[data-mark]")?.dataset.mark === "live";
+    if (changed && !live) await again([form.closest("[id]").id]);
+  } catch (error) {
+    complain(form, error.message);
+  } finally {
+    delete form.dataset.busy;
+  }
+}
+
+export function start() {
+  document.addEventListener("submit", submit);
+}

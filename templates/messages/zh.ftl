@@ -1,0 +1,252 @@
+# 简体中文。一条消息就是一句话；编号与变量同英文文件一致。
+
+# 页面四周
+nav-label = 主导航
+nav-jobs = 任务
+nav-nodes = 节点
+nav-audit = 审计
+skip-to-content = 跳到正文
+other-language = EN
+other-language-label = English: switch to English
+theme-system = 外观：跟随系统。按下更改。
+theme-dark = 外观：深色。按下更改。
+theme-light = 外观：浅色。按下更改。
+account-of = { $user } 的账号
+sign-out = 退出登录
+role-viewer = 访客：只能查看
+role-operator = 操作员：可以开关
+role-admin = 管理员：可做一切
+role-collector = 采集器
+mark-live = 实时
+mark-reconnecting = 正在重连
+mark-old = 画面已过去 #
+mark-still = { $time } 的画面
+mark-signed-out = 已退出，请刷新
+list-separator = 、
+sentence-gap = { "" }
+sentence-end = 。
+
+# 时间
+time-yesterday = 昨天 { $time }
+time-seconds = { $a } 秒
+time-minutes = { $a } 分钟
+time-hours = { $a } 小时 { $b } 分
+time-days = { $a } 天 { $b } 小时
+
+# 状态
+state-off = 已停止
+state-waiting = 等待中
+state-starting = 启动中
+state-running = 运行中
+state-backing-off = 等待重试
+state-crash-looping = 反复崩溃
+state-given-up = 已放弃
+state-stopping = 停止中
+state-failing-over = 切换中
+state-held = 已禁止
+state-unknown = 状态未知
+
+# 计数
+count-label = 各状态的任务数
+count-off = { $n } 已停止
+count-waiting = { $n } 等待中
+count-starting = { $n } 启动中
+count-running = { $n } 运行中
+count-backing-off = { $n } 等待重试
+count-crash-looping = { $n } 反复崩溃
+count-given-up = { $n } 已放弃
+count-stopping = { $n } 停止中
+count-failing-over = { $n } 切换中
+count-held = { $n } 已禁止
+count-unknown = { $n } 状态未知
+count-nodes = { $n } { $count ->
+   *[other] 节点
+}
+
+# 每行的一句话
+node-since = { $node } 自 { $since } 起
+on-node = 在 { $node } 上
+token = 令牌 { $token }
+lease-left = 最近一次查看时租约还有 { $left } 秒
+process = 进程 { $pid }
+counts-in = { $left }后算作运行中
+being-started = 正在启动
+output-ago = { $ago }前有输出
+output-none = 还没有输出
+stopping-held = 被 { $user } 禁止
+stopping-unwanted = 已没有人要它运行
+stopping-moved = 正在转移
+stopping-handed-over = 正在交接
+kill-in = { $left }后强制终止
+silent-for = { $node } 已 { $ago }无响应
+may-start-in = { $node } 可在 { $left }后接管
+nobody-to-take-over = 没有其他节点可以接管
+another-node = 另一个节点
+crashed-on = { $n ->
+   *[other] 在 { $node } 上连续崩溃 { $n } 次（{ $exit }）
+}
+next-try-in = { $left }后重试
+next-try-now = 马上重试
+switch-off-and-on = 关闭再打开即可重试
+next-run-in = { $left }后再次运行
+no-node-alive = 没有存活的节点
+no-node-offers = 存活的节点都不允许运行它
+all-draining = 可运行它的节点都在腾空
+moving-to = 正在转移到 { $node }
+moving-away = 正在转移到其他节点
+starts-soon = 马上有节点接手
+store-may-have-restarted = 还没有节点接手
+held-by = { $user } 自 { $since } 起禁止：“{ $reason }”
+switched-off = { $user } 于 { $at } 关闭
+switched-off-because = { $user } 于 { $at } 关闭：“{ $reason }”
+finished = 已于 { $at } 完成
+nobody-wants-it = 没有人要它运行
+never-reported = 本节点启动后还没有连上存储
+no-report-for = 已 { $ago }没有新的报告
+last-known-on = 最后所知在 { $node } 上
+last-known = 最后所知：{ $state }
+exit-code = 退出码 { $n }
+exit-signal = 被信号 { $n } 终止
+exit-none = 无法启动
+
+# 为什么
+why-running = 自 { $since } 起在 { $node } 上运行；{ $users } 要它运行。
+why-starting = 自 { $since } 起在 { $node } 上启动；{ $users } 要它运行。满 { $uptime }后算作运行中。
+why-stopping = 正在 { $node } 上停止：{ $cause }。最后一个进程消失后即为已停止。
+why-stopping-kill = 正在 { $node } 上停止：{ $cause }。已发出 TERM，{ $left }后强制终止剩下的进程。
+cause-held = 被 { $user } 禁止
+cause-unwanted = 已没有人要它运行
+cause-moved = 正在转移到其他节点
+cause-handed-over = 所在节点正在交接
+why-failing-over = { $node } 已 { $ago }无响应。它的租约将在 { $left }后到期，随后 { $next } 可以启动它；在那之前，{ $node } 上的脚本会被终止。
+why-failing-over-nobody = { $node } 已 { $ago }无响应。它的租约将在 { $left }后到期，而没有其他节点可以运行它：请启动一个节点，或恢复 { $node }。
+why-backing-off = { $n ->
+   *[other] 连续崩溃 { $n } 次，最近一次于 { $at } 在 { $node } 上（{ $exit }）。{ $left }后重试；{ $users } 要它运行。关闭再打开可立即重试。
+}
+why-retry-due = { $n ->
+   *[other] 连续崩溃 { $n } 次，最近一次于 { $at } 在 { $node } 上（{ $exit }）。已到重试时间，有节点接手即启动；{ $users } 要它运行。
+}
+why-given-up = { $n ->
+   *[other] 连续崩溃 { $n } 次后已放弃，最近一次于 { $at } 在 { $node } 上（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
+}
+why-waiting-due = 上次运行正常结束。{ $left }后再次运行；{ $users } 要它运行。
+why-waiting-no-node = { $users } 要它运行，但没有存活的节点。启动一个节点：soloist serve
+why-waiting-not-offered = { $users } 要它运行，但存活的节点都不允许运行 { $job }：允许的节点是 { $nodes }。请启动其中之一，或修改 soloist.toml 中的列表。
+why-waiting-draining = { $users } 要它运行，但可运行它的节点都在腾空。请结束其中一个的腾空，或启动另一个节点。
+why-waiting-moving-to = { $users } 要它运行，正在转移到 { $node }，该节点应马上接手。{ $left }后任何节点都可以接手。
+why-waiting-moving = { $users } 要它运行，正在转移到其他节点。{ $left }后任何节点都可以接手，包括原来的节点。
+why-waiting-soon = { $users } 要它运行，马上有节点接手。
+why-waiting-long = { $users } 要它运行，也没有任何限制，但还没有节点接手。存储重启或被清空后，在一个租约（{ $lease }）之内不会放行，以免同时运行两份。
+why-held = 自 { $since } 起被 { $user } 禁止：“{ $reason }”。在操作员恢复之前不会启动；可在任务页面恢复，或执行：soloist resume { $job }
+why-off = 已停止：没有人要它运行。
+why-unknown-on = 状态未知：存储已 { $ago }没有确认最近的画面。当时它在 { $node } 上，现在可能在运行，也可能没有。请检查本节点与存储的连接。
+why-unknown-free = 状态未知：存储已 { $ago }没有确认最近的画面。当时没有节点在运行它。请检查本节点与存储的连接。
+why-never-reported = 状态未知：本节点启动后还没有连上存储。请检查它与存储的连接。
+
+# 开关与人
+switch-label = 我要它运行
+switch-on-label = { $title }：我要它运行。现在开着，按下即退出。
+switch-off-label = { $title }：我要它运行。现在关着，按下即加入。
+switch-not-yours = 只有此任务的操作员可以开关。
+nobody = 无人
+you-are-last = { $user }：您是最后一人
+user-since = { $user } 自 { $since }
+last-since = { $user } 自 { $since }：您是最后一人
+progress-label = { $title } 的进度
+progress-of = { $done } / { $total }
+
+# 最后一人退出前
+last-title = 您是最后一人
+last-text = 没有其他人要“{ $title }”运行：这会使它停止。
+last-yes = 停止它
+last-no = 让它继续
+
+# 任务列表
+no-jobs-title = 还没有任务
+no-jobs-text = 任务是一个脚本：只要有人要它运行，它就在整个集群中恰好运行一份。在每个可以运行它的节点上，把第一个任务写进 soloist.toml，然后重启节点：
+no-jobs-after = 它会出现在这里。网页可以开关、禁止和转移它；它运行什么，只由文件决定。
+store-trouble = 存储出现问题：{ $detail }。下面显示的内容可能已经过时。
+
+# 任务页面
+why-title = 为什么
+output-title = 输出
+output-empty = 它还没有任何输出。
+output-follow = 跟随中
+output-paused = 已暂停
+output-moved = 从 #1 转移到 #2
+output-skipped = 略过 # 行
+runs-title = 运行记录
+runs-none = 它还没有运行过。
+runs-began = 开始
+runs-node = 节点
+runs-lasted = 时长
+runs-ended = 结束
+end-running = 运行中
+end-exited = 正常结束
+end-crashed = 崩溃：{ $exit }
+end-stopped = 被停止
+end-lost = 节点失联
+end-fenced = 租约丢失
+end-killed = 另外终止 { $n } 个进程
+act-title = 操作
+act-hold = 禁止
+act-hold-text = 无论开关如何都禁止运行。其他人会看到您写的原因。
+act-reason = 原因
+act-reason-example = 盘点到中午
+act-resume = 恢复
+act-resume-text = 重新允许：只要有人要它运行，就立即启动。
+act-move = 转移
+act-move-text = 立即交接：在这里停止，确认全部消失，再在那里启动。
+act-move-to = 转移到
+act-move-any = 任意其他节点
+
+# 节点
+nodes-title = 节点
+nodes-none = 还没有节点报告。
+node-heard = 心跳
+node-version = 版本
+node-containment = 隔离方式
+node-holds = 持有
+node-alive = 存活
+node-silent = 无响应
+node-draining = 腾空中
+node-here = 本页来自此节点
+heard-ago = { $ago }前
+holds-nothing = 无
+drain-on = 腾空
+drain-off = 结束腾空
+drain-title = 腾空 { $node }？
+drain-text = 它的任务会立即交给其他节点；在结束腾空之前，它不再接手任务。
+drain-yes = 腾空
+cancel = 取消
+
+# 审计
+audit-title = 审计
+audit-none = 还没有任何操作。
+audit-when = 时间
+audit-who = 谁
+audit-from = 来自
+audit-act = 操作
+audit-target = 对象
+audit-why = 原因
+audit-older = 更早
+audit-newest = 最新
+
+# 登录
+login-title = 登录
+login-name = 用户名
+login-password = 密码
+login-again = 再输一次密码
+login-differs = 两次输入的密码不同。
+login-wrong = 用户名与密码不相符。
+login-enter = 登录
+login-lost = 没有账号？请管理员添加：soloist user add NAME --role operator
+first-title = 创建第一个管理员
+first-text = 此链接只能使用一次。现在还没有任何账号；您的账号将是管理员。
+first-enter = 创建账号并登录
+link-title = 以 { $user } 登录
+link-text = 此链接只能使用一次。
+password-rule = 至少 { $n } 个字符。
+
+# 错误
+error-back = 回到任务列表

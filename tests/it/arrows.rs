@@ -1,0 +1,156 @@
+//! The rooms of the house and which may use which: the table of ARCHITECTURE.md, held against the sources.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// `room: rooms it may use`; `main`, `app` and `lib` may use all.
+const TABLE: &[(&str, &[&str])] = &[
+    ("domain", &[]),
+    ("clock", &["domain"]),
+    ("telemetry", &["domain"]),
+    ("config", &["domain"]),
+    ("words", &["domain"]),
+    ("fence", &["domain"]),
+    ("store", &["domain", "clock"]),
+    ("secrets", &["domain", "store"]),
+    ("feed", &["domain", "store", "clock"]),
+    ("guard", &["domain", "store", "clock"]),
+    ("picture", &["domain", "store", "config", "feed", "words", "clock"]),
+    ("runner", &["domain", "store", "feed", "guard", "clock", "config", "telemetry"]),
+    (
+        "web",
+        &["domain", "store", "feed", "config", "clock", "words", "picture", "telemetry", "secrets"],
+    ),
+    (
+        "cli",
+        &[
+            "domain", "store", "config", "feed", "clock", "words", "picture", "secrets", "fence",
+            "runner",
+        ],
+    ),
+];
+
+/// The composition root.
+const ROOT: [&str; 3] = ["app", "lib", "main"];
+
+fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).expect("the sources").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The room a file belongs to: the first part of its path under `src/`.
+fn room_of(file: &Path) -> String {
+    let first = file.components().next().expect("a path").as_os_str().to_string_lossy();
+    first.trim_end_matches(".rs").to_owned()
+}
+
+/// Every `room` of `crate::room` and of `crate::{room::..., other::...}` in code, comments left out.
+fn rooms_used(text: &str) -> BTreeSet<String> {
+    let code: String = text
+        .lines()
+        .map(|line| line.split_once("//").map_or(line, |(code, _)| code).to_owned() + "\n")
+        .collect();
+    let mut used = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = code[at + "crate::".len()..].trim_start();
+        let Some(group) = rest.strip_prefix('{') else {
+            used.insert(word(rest));
+            continue;
+        };
+        let (mut depth, mut begins) = (0, true);
+        for (at, c) in group.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => begins = true,
+                c if begins && !c.is_whitespace() => {
+                    used.insert(word(&group[at..]));
+                    begins = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    used
+}
+
+fn word(text: &str) -> String {
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+#[test]
+fn no_room_uses_another_that_the_table_does_not_give_it() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    assert!(files.len() > 10, "the sources were found");
+    let mut wrong = Vec::new();
+    for file in &files {
+        let inside = file.strip_prefix(&src).expect("under src");
+        let room = room_of(inside);
+        if ROOT.contains(&room.as_str()) {
+            continue;
+        }
+        let Some((_, allowed)) = TABLE.iter().find(|(name, _)| *name == room) else {
+            wrong.push(format!("{}: room {room} is not in the table", inside.display()));
+            continue;
+        };
+        let text = std::fs::read_to_string(file).expect("a source");
+        for used in rooms_used(&text) {
+            if used != room && !allowed.contains(&used.as_str()) {
+                wrong.push(format!("{}: {room} may not use {used}", inside.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_table_is_the_one_in_the_architecture() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md");
+    let page = std::fs::read_to_string(page).expect("ARCHITECTURE.md");
+    for (room, allowed) in TABLE {
+        let row = page.lines().find(|line| line.starts_with(&format!("| `{room}")));
+        let row = row.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for {room}"));
+        let cell = row.trim_end_matches('|').rsplit('|').next().expect("a last column");
+        let said: BTreeSet<&str> =
+            cell.split([',', ' ']).filter(|word| !word.is_empty() && *word != "-").collect();
+        assert_eq!(said, allowed.iter().copied().collect(), "the row of {room}");
+    }
+}
+
+#[test]
+fn the_table_has_no_circle() {
+    // Rows stand in order: each may use only what stands above it.
+    for (nth, (room, allowed)) in TABLE.iter().enumerate() {
+        for used in *allowed {
+            let above = TABLE[..nth].iter().any(|(name, _)| name == used);
+            assert!(above, "{room} uses {used}, which does not stand above it");
+        }
+    }
+    let uses = |room: &str, other: &str| {
+        TABLE.iter().any(|(name, allowed)| *name == room && allowed.contains(&other))
+    };
+    assert!(
+        !uses("web", "runner") && !uses("runner", "web"),
+        "a toggle never calls the supervisor"
+    );
+}
+
+#[test]
+fn imports_are_read_from_every_shape_of_a_use() {
+    let text = "use crate::store::{Store, x};\nuse crate::{\n  domain::{job, lease},\n  feed,\n};\n\
+        fn f() -> crate::clock::Boot {} // crate::web\n//! [`crate::runner`]\n";
+    let used = rooms_used(text);
+    assert_eq!(
+        used.iter().map(String::as_str).collect::<Vec<_>>(),
+        ["clock", "domain", "feed", "store"]
+    );
+}

@@ -1,0 +1,298 @@
+//! What people want, what the script does and what everybody sees of it: two real nodes on a real Redis.
+
+use std::path::PathBuf;
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::api::Api;
+use crate::support::node::{Ground, Node};
+use crate::support::redis::RedisServer;
+use crate::support::wait::until_async;
+use crate::support::witness::{self, Witness};
+
+/// Two nodes, one Redis, one job `outbound` whose script is the witness, and two people.
+pub(crate) struct Pair {
+    pub(crate) redis: RedisServer,
+    pub(crate) ground: Ground,
+    pub(crate) a: Node,
+    pub(crate) b: Node,
+    pub(crate) li: String,
+    pub(crate) wang: String,
+    pub(crate) witness: Witness,
+}
+
+pub(crate) const JOB: &str = "outbound";
+
+impl Pair {
+    pub(crate) fn start(mode: &str, more: &str) -> Self {
+        Self::start_on(RedisServer::start(&[]), mode, more)
+    }
+
+    pub(crate) fn start_on(redis: RedisServer, mode: &str, more: &str) -> Self {
+        let ground = Ground::new(&redis.url(), &witness::job(JOB, mode, more));
+        witness::place(&ground);
+        ground.add_user("li", "operator");
+        ground.add_user("wang", "operator");
+        let (li, wang) = (ground.token("li"), ground.token("wang"));
+        let (a, b) = (ground.start("node-a"), ground.start("node-b"));
+        let witness = Witness::of(&ground, JOB);
+        Self { redis, ground, a, b, li, wang, witness }
+    }
+
+    pub(crate) fn li(&self) -> Api {
+        self.a.api(&self.li)
+    }
+
+    /// At the other node, as behind a load balancer.
+    pub(crate) fn wang(&self) -> Api {
+        self.b.api(&self.wang)
+    }
+}
+
+fn users(job: &Value) -> Vec<&str> {
+    let participants = job["participants"].as_array().expect("participants");
+    participants.iter().filter_map(|participant| participant["user"].as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_runs_for_as_long_as_one_of_two_wants_it_and_both_nodes_show_it() {
+    let pair = Pair::start("beat", "");
+    let (li, wang) = (pair.li(), pair.wang());
+    let (mut at_a, mut at_b) = (li.live().await, wang.live().await);
+    assert_eq!(at_a.job(JOB)["state"], "off");
+
+    li.switch(JOB, true).await;
+    let first = pair.witness.until_started(1);
+    for live in [&mut at_a, &mut at_b] {
+        let job = live.until_state(JOB, "running").await;
+        assert_eq!(job["lease"]["node"], first.node.as_str());
+        assert_eq!(job["lease"]["token"], first.token);
+        assert_eq!(job["run"]["pid"], first.pid);
+        assert_eq!(users(&job), ["li"]);
+        assert_eq!(job["wanted"], true);
+        let step = |job: &Value| job["run"]["progress"]["done"].as_u64().unwrap_or(0);
+        let before = step(&job);
+        let job = live.until(JOB, "progress moves", |job| step(job) > before).await;
+        assert_eq!(job["run"]["progress"]["total"], 100_000);
+    }
+    until_async("the output is kept", async || {
+        let log = wang.get(&format!("/api/v1/jobs/{JOB}/log?limit=50")).await;
+        let lines = log["lines"].as_array().expect("lines").clone();
+        assert!(lines.iter().all(|line| line["text"] != "::progress 1/100000 step 1"));
+        lines.iter().any(|line| line["text"] == "this is step 25").then_some(())
+    })
+    .await;
+
+    wang.switch(JOB, true).await;
+    let both = at_a.until(JOB, "both want it", |job| users(job).len() == 2).await;
+    assert_eq!(users(&both), ["li", "wang"]);
+    li.switch(JOB, false).await;
+    at_b.until(JOB, "li has left", |job| users(job) == ["wang"]).await;
+    pair.witness.until_more(first.token, 20);
+    assert_eq!(pair.witness.starts(), 1, "it ran on without a restart");
+
+    wang.switch(JOB, false).await;
+    for live in [&mut at_a, &mut at_b] {
+        live.until_state(JOB, "off").await;
+        assert!(pair.witness.living().is_empty(), "off is shown only when nothing lives");
+        assert!(live.seen.contains(&(JOB.to_owned(), "stopping".to_owned())));
+    }
+    let last = pair.witness.acts().pop().expect("acts");
+    assert_eq!(last.word, "end", "the script had its grace: {last:?}");
+    let runs = li.runs(JOB).await;
+    assert_eq!(runs.len(), 1);
+    assert_eq!(runs[0]["end"], "stopped");
+    assert_eq!(runs[0]["processes_killed"], 0);
+    pair.witness.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn off_is_shown_only_after_a_tree_that_ignores_term_is_dead() {
+    let pair = Pair::start("stubborn", "stop_grace = \"700ms\"");
+    let li = pair.li();
+    let mut live = pair.wang().live().await;
+    li.switch(JOB, true).await;
+    let first = pair.witness.until_started(1);
+    until_async("the grandchild beats", async || {
+        pair.witness.acts().iter().any(|act| act.pid != first.pid).then_some(())
+    })
+    .await;
+    assert_eq!(pair.witness.living().len(), 2);
+    li.switch(JOB, false).await;
+    let stopping = live.until_state(JOB, "stopping").await;
+    assert_ne!(stopping["lease"], Value::Null, "the lease stays until all is gone");
+    live.until_state(JOB, "off").await;
+    assert!(pair.witness.living().is_empty(), "off is shown only when nothing lives");
+    let acts = pair.witness.acts();
+    let ignored = acts.iter().find(|act| act.word == "ignored").expect("TERM came first");
+    let grace = acts.last().expect("acts").at - ignored.at;
+    assert!((0.5..3.0).contains(&grace), "KILL came {grace} s after TERM, not after 0.7 s");
+    let runs = li.runs(JOB).await;
+    assert_eq!(runs[0]["end"], "stopped");
+    assert!(runs[0]["processes_killed"].as_u64() >= Some(1), "{}", runs[0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crash_is_retried_with_growing_waits_and_stop_beats_restart() {
+    let pair = Pair::start("crash", "backoff = { first = \"400ms\", max = \"20s\" }");
+    let li = pair.li();
+    let mut live = pair.wang().live().await;
+    li.switch(JOB, true).await;
+    let fourth = pair.witness.until_started(4);
+    let starts: Vec<f64> =
+        pair.witness.acts().iter().filter(|act| act.word == "start").map(|act| act.at).collect();
+    for (nth, least) in [0.32, 0.64, 1.28].iter().enumerate() {
+        // Jitter shortens a wait by a fifth at most; hundredths of a second are what the script can read.
+        let waited = starts[nth + 1] - starts[nth];
+        assert!(waited >= least - 0.02, "wait {nth} was {waited} s, not {least} s or more");
+    }
+    let backing_off = live
+        .until(JOB, "backing off for the fourth time", |job| {
+            job["state"] == "backing_off"
+                && job["last_exit"]["code"] == 3
+                && job["lease"] == Value::Null
+                && pair.witness.starts() == 4
+        })
+        .await;
+    assert_eq!(backing_off["next"]["what"], "retry");
+    li.switch(JOB, false).await;
+    live.until_state(JOB, "off").await;
+    let runs = li.runs(JOB).await;
+    assert_eq!(runs.len(), 4);
+    assert!(runs.iter().all(|run| run["end"] == "crashed" && run["exit"]["code"] == 3));
+    // The fifth was due 2.6 to 3.2 s after the fourth. That moment passes, and nobody starts.
+    until_async("the retry's moment has passed", async || {
+        let text = std::fs::read_to_string("/proc/uptime").expect("Linux");
+        let now: f64 = text.split(' ').next().and_then(|word| word.parse().ok()).expect("seconds");
+        (now > fourth.at + 3.5).then_some(())
+    })
+    .await;
+    assert_eq!(pair.witness.starts(), 4, "stop beats restart");
+
+    // Nobody resets anything: switching on is all, and the row of crashes begins anew.
+    li.switch(JOB, true).await;
+    let sixth = pair.witness.until_started(6);
+    let fifth = pair.witness.until_started(5);
+    assert!(sixth.at - fifth.at < 2.0, "the waits began anew");
+    pair.witness.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attempts_run_out_and_switching_on_again_starts_over() {
+    let more = "backoff = { first = \"20ms\", max = \"40ms\" }\ngive_up_after = 3";
+    let pair = Pair::start("crash", more);
+    let (li, wang) = (pair.li(), pair.wang());
+    let mut live = wang.live().await;
+    li.switch(JOB, true).await;
+    live.until_state(JOB, "given_up").await;
+    assert_eq!(pair.witness.starts(), 3);
+    wang.switch(JOB, true).await;
+    let _sixth = pair.witness.until_started(6);
+    live.until_state(JOB, "given_up").await;
+    pair.witness.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exit_0_repeats_however_short_the_run_was() {
+    let pair = Pair::start("once", "repeat = \"50ms\"");
+    let li = pair.li();
+    let mut live = pair.wang().live().await;
+    li.switch(JOB, true).await;
+    let _fifth = pair.witness.until_started(5);
+    assert!(li.runs(JOB).await.iter().skip(1).all(|run| run["end"] == "exited"));
+    assert!(live.seen.iter().all(|(_, state)| state != "backing_off"));
+    li.switch(JOB, false).await;
+    live.until_state(JOB, "off").await;
+    pair.witness.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_never_repeats_is_off_when_it_is_done() {
+    let pair = Pair::start("once", "repeat = \"never\"");
+    let mut live = pair.wang().live().await;
+    pair.li().switch(JOB, true).await;
+    let _first = pair.witness.until_started(1);
+    let done =
+        live.until(JOB, "done", |job| job["state"] == "off" && job["last_exit"]["code"] == 0);
+    assert_eq!(users(&done.await), Vec::<&str>::new());
+    assert_eq!(pair.witness.starts(), 1);
+    pair.wang().switch(JOB, true).await;
+    let _second = pair.witness.until_started(2);
+    pair.witness.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hold_stops_a_job_and_the_resume_starts_it_again_by_itself() {
+    let pair = Pair::start("beat", "");
+    let (li, wang) = (pair.li(), pair.wang());
+    let mut live = wang.live().await;
+    li.switch(JOB, true).await;
+    let _first = pair.witness.until_started(1);
+    let path = format!("/api/v1/jobs/{JOB}/hold");
+    let reason = Some(json!({"reason": "stock-taking"}));
+    assert_eq!(wang.call(Method::PUT, &path, reason).await.0, StatusCode::OK);
+    let held = live.until_state(JOB, "held").await;
+    assert!(pair.witness.living().is_empty(), "held is shown only when nothing lives");
+    assert_eq!(held["hold"]["reason"], "stock-taking");
+    assert_eq!(held["wanted"], false);
+    assert_eq!(users(&held), ["li"], "the switch stays as it was");
+    assert!(wang.call(Method::DELETE, &path, None).await.0.is_success());
+    let _second = pair.witness.until_started(2);
+    pair.witness.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_moved_job_goes_to_the_named_node_and_back_without_an_overlap() {
+    let pair = Pair::start("beat", "");
+    let li = pair.li();
+    li.switch(JOB, true).await;
+    let mut holder = pair.witness.until_started(1).node;
+    for nth in 2..5 {
+        let to = if holder == "node-a" { "node-b" } else { "node-a" };
+        let path = format!("/api/v1/jobs/{JOB}/move");
+        let (status, answer) = li.call(Method::POST, &path, Some(json!({ "to": to }))).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+        let next = pair.witness.until_started(nth);
+        assert_eq!(next.node, to);
+        holder = next.node;
+    }
+    let path = format!("/api/v1/nodes/{holder}/drain");
+    assert!(li.call(Method::PUT, &path, None).await.0.is_success());
+    assert_ne!(pair.witness.until_started(5).node, holder, "a drained node is emptied");
+    let ends = pair.witness.acts().iter().filter(|act| act.word == "end").count();
+    assert_eq!(ends, 4, "every hand-over was a graceful stop");
+    pair.witness.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_example_ships_every_order_once_across_a_hand_over() {
+    let example = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/outbound");
+    let redis = RedisServer::start(&[]);
+    let script = example.join("ship.sh").display().to_string();
+    let orders = example.join("orders.csv");
+    let ground = Ground::new(
+        &redis.url(),
+        &format!(
+            "[[job]]\nname = \"outbound\"\ncommand = [\"sh\", {script:?}]\nmin_uptime = \"100ms\"\nrepeat = \"never\"\nenv = {{ ORDERS = {:?}, STATE = \"state\", PAUSE = \"0.03\" }}\n",
+            orders.display().to_string()
+        ),
+    );
+    ground.add_user("li", "operator");
+    let token = ground.token("li");
+    let (a, b) = (ground.start("node-a"), ground.start("node-b"));
+    let shipped = || std::fs::read_to_string(ground.path("state/shipped.csv")).unwrap_or_default();
+    a.api(&token).switch(JOB, true).await;
+    until_async("ten orders are shipped", async || (shipped().lines().count() > 10).then_some(()))
+        .await;
+    let holder = a.api(&token).get("/api/v1/jobs/outbound").await["lease"]["node"].clone();
+    let (mut first, second) = if holder == "node-a" { (a, b) } else { (b, a) };
+    first.kill();
+    let mut live = second.api(&token).live().await;
+    live.until(JOB, "all is shipped", |job| job["state"] == "off" && job["last_exit"]["code"] == 0)
+        .await;
+    let id = |line: &str| line.split(',').next().map(str::to_owned);
+    let wanted = std::fs::read_to_string(&orders).expect("the orders");
+    let wanted: Vec<_> = wanted.lines().map(id).collect();
+    assert_eq!(shipped().lines().map(id).collect::<Vec<_>>(), wanted, "each once, in order");
+}

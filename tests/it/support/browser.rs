@@ -1,0 +1,142 @@
+//! Debian's Chromium, driven through its ChromeDriver on a free port; every window has a profile of its own.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use fantoccini::elements::Element;
+use fantoccini::wd::Capabilities;
+use fantoccini::{Client, ClientBuilder, Locator};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::node::{Node, password_of};
+use super::wait::PATIENCE;
+
+/// A running ChromeDriver; it ends its browsers with it.
+pub struct Driver {
+    process: Child,
+    url: String,
+    profiles: TempDir,
+}
+
+impl Driver {
+    /// Starts it on a free port.
+    ///
+    /// # Panics
+    /// When it is not installed or does not say that it runs.
+    #[must_use]
+    pub fn start() -> Self {
+        let mut process = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("chromedriver cannot be started ({error}): use tests/run, or `apt-get install chromium chromium-driver`")
+            });
+        let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let (found, port) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if let Some((_, port)) = line.split_once("started successfully on port ") {
+                    found.send(port.trim_end_matches('.').to_owned()).ok();
+                }
+            }
+        });
+        let port = port.recv_timeout(PATIENCE).expect("chromedriver says its port");
+        Self {
+            process,
+            url: format!("http://127.0.0.1:{port}"),
+            profiles: TempDir::new().expect("a directory"),
+        }
+    }
+
+    /// Opens a window with an empty profile; `name` is the profile's.
+    ///
+    /// # Panics
+    /// When the browser does not start.
+    pub async fn window(&self, name: &str) -> Window {
+        let profile = self.profiles.path().join(name);
+        let arguments = json!([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-breakpad",
+            "--lang=en-US",
+            "--window-size=1280,900",
+            format!("--user-data-dir={}", profile.display()),
+        ]);
+        let mut wanted = Capabilities::new();
+        wanted.insert("goog:chromeOptions".to_owned(), json!({ "args": arguments }));
+        let client = ClientBuilder::new(HttpConnector::new())
+            .capabilities(wanted)
+            .connect(&self.url)
+            .await
+            .expect("Chromium starts");
+        Window { client }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // On TERM it closes its browsers; its own death would leave them behind.
+        let pid = nix::unistd::Pid::from_raw(i32::try_from(self.process.id()).unwrap_or(0));
+        nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).ok();
+        self.process.wait().ok();
+    }
+}
+
+/// A browser window.
+pub struct Window {
+    /// To do with what fantoccini can.
+    pub client: Client,
+}
+
+impl Window {
+    /// Signs in at `node` as an account that `Ground::add_user` made, and arrives at the dashboard.
+    ///
+    /// # Panics
+    /// When that does not work.
+    pub async fn sign_in(&self, node: &Node, user: &str) {
+        self.client.goto(&format!("{}/login", node.url)).await.expect("the page opens");
+        self.element("input[name=name]").await.send_keys(user).await.expect("typed");
+        let password = self.element("input[name=password]").await;
+        password.send_keys(&password_of(user)).await.expect("typed");
+        self.element("form[action='/login'] button").await.click().await.expect("clicked");
+        self.element("[data-job]").await;
+    }
+
+    /// The first element of that CSS selector, once it is there.
+    ///
+    /// # Panics
+    /// When it does not come; shows the page.
+    pub async fn element(&self, css: &str) -> Element {
+        let found = self.client.wait().at_most(PATIENCE).for_element(Locator::Css(css)).await;
+        match found {
+            Ok(element) => element,
+            Err(error) => {
+                let page = self.client.source().await.unwrap_or_default();
+                panic!("no {css} on the page ({error}):\n{page}")
+            }
+        }
+    }
+
+    /// Closes the browser.
+    ///
+    /// # Panics
+    /// When it does not answer within a few seconds.
+    pub async fn close(self) {
+        let closing = tokio::time::timeout(Duration::from_secs(10), self.client.close());
+        closing.await.expect("the browser closes in time").expect("the browser closes");
+    }
+}

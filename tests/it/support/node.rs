@@ -1,0 +1,210 @@
+//! Real nodes: `soloist serve` on free ports, sharing one store and one configuration, ended by their process ids.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tempfile::TempDir;
+
+use super::api::Api;
+use super::wait::{PATIENCE, until};
+
+/// The program under test.
+const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
+
+/// A directory with a configuration that several nodes share.
+pub struct Ground {
+    directory: TempDir,
+}
+
+impl Ground {
+    /// Writes a configuration: `store`, and `jobs` as TOML.
+    #[must_use]
+    pub fn new(store: &str, jobs: &str) -> Self {
+        let directory = TempDir::new().expect("a directory");
+        let text = format!("store = {store:?}\nlisten = \"127.0.0.1:0\"\n{jobs}");
+        std::fs::write(directory.path().join("soloist.toml"), text).expect("a configuration");
+        Self { directory }
+    }
+
+    /// A file in the directory.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// `soloist ARGS` with this configuration, not yet started.
+    #[must_use]
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(SOLOIST);
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("SOLOIST_") {
+                command.env_remove(name);
+            }
+        }
+        command.arg("--config").arg(self.path("soloist.toml")).args(args);
+        command.current_dir(self.directory.path()).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs `soloist ARGS` to its end.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    #[must_use]
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("soloist starts")
+    }
+
+    /// As [`Self::run`], and it must succeed. Gives its standard output.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn must(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "soloist {args:?}: {} {errors}", output.status);
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// Makes an account, by the command line; the password is [`password_of`] it.
+    ///
+    /// # Panics
+    /// When that fails.
+    pub fn add_user(&self, name: &str, role: &str) {
+        let mut child = self
+            .command(&["user", "add", name, "--role", role, "--password-stdin"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("soloist starts");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        writeln!(stdin, "{}", password_of(name)).expect("the password is read");
+        drop(stdin);
+        assert!(child.wait().expect("it ends").success(), "user add {name} failed");
+    }
+
+    /// A fresh API token of `user`, by the command line.
+    #[must_use]
+    pub fn token(&self, user: &str) -> String {
+        self.must(&["token", "new", "--user", user, "--name", "test"]).trim().to_owned()
+    }
+
+    /// Starts a node of that name and waits until it listens.
+    ///
+    /// # Panics
+    /// When it does not, with what it said.
+    #[must_use]
+    pub fn start(&self, name: &str) -> Node {
+        let mut child = self
+            .command(&["serve", "--listen", "127.0.0.1:0", "--node", name])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("soloist starts");
+        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        let (found, address) = mpsc::channel();
+        let (mut said, show) = (Vec::new(), std::env::var_os("SHOW_NODES").is_some());
+        let name_there = name.to_owned();
+        let reader = std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if let Some(at) = line.find("listening on http://") {
+                    let rest = &line[at + "listening on http://".len()..];
+                    let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'));
+                    // A test that was told already does not listen any more.
+                    found.send(rest[..end.unwrap_or(rest.len())].to_owned()).ok();
+                }
+                if show {
+                    eprintln!("{name_there}: {line}");
+                }
+                said.push(line);
+            }
+            said
+        });
+        let Ok(address) = address.recv_timeout(PATIENCE) else {
+            child.kill().expect("our own child");
+            child.wait().expect("and waited for");
+            panic!("node {name} does not listen: {:#?}", reader.join().unwrap_or_default());
+        };
+        Node { name: name.to_owned(), url: format!("http://{address}"), process: Some(child) }
+    }
+}
+
+/// The password of an account that [`Ground::add_user`] made.
+#[must_use]
+pub fn password_of(user: &str) -> String {
+    [user; 5].join("-")
+}
+
+/// A running `soloist serve`.
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// Where it listens.
+    pub url: String,
+    process: Option<Child>,
+}
+
+impl Node {
+    /// A client with `token`.
+    #[must_use]
+    pub fn api(&self, token: &str) -> Api {
+        Api::new(&self.url, token)
+    }
+
+    /// Its process id.
+    ///
+    /// # Panics
+    /// When it has ended.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        let child = self.process.as_ref().expect("it runs");
+        Pid::from_raw(i32::try_from(child.id()).expect("a process id"))
+    }
+
+    /// Sends a signal to it, and to it alone.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn signal(&self, signal: Signal) {
+        kill(self.pid(), signal).expect("our own child");
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.process.take() {
+            child.kill().expect("our own child");
+            child.wait().expect("and waited for");
+        }
+    }
+
+    /// SIGTERM, and its exit code once it has ended.
+    pub fn terminate(&mut self) -> Option<i32> {
+        self.signal(Signal::SIGTERM);
+        self.wait()
+    }
+
+    /// Waits for its end.
+    pub fn wait(&mut self) -> Option<i32> {
+        let child = self.process.as_mut().expect("it runs");
+        let status = until("the node ends", || child.try_wait().expect("our own child"));
+        self.process = None;
+        status.code()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Whether a process of that id lives (a zombie does not).
+#[must_use]
+pub fn lives(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
+    stat.is_ok_and(|stat| !stat[stat.rfind(')').unwrap_or(0)..].starts_with(") Z"))
+}

@@ -1,0 +1,182 @@
+//! Deny by default: every line of the URL table, without login and with each role; headers; CSRF.
+
+use soloist::store::accounts::Role;
+use soloist::web::door::CONTENT_SECURITY_POLICY;
+use soloist::web::routes::{Access, ROUTES};
+
+use super::{Server, problem};
+
+fn concrete(path: &str) -> String {
+    path.replace("{job}", "outbound")
+        .replace("{node}", "node-a")
+        .replace("{hash}", "0")
+        .replace("{path:.*}", "none.css")
+}
+
+fn is_page(path: &str) -> bool {
+    !["/api/", "/live", "/metrics", "/healthz", "/readyz"].iter().any(|m| path.starts_with(m))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_but_the_listed_doors_opens_without_login() {
+    let server = Server::start().await;
+    for route in ROUTES {
+        let path = concrete(route.path);
+        let response = server.ask(route.method.as_str(), &path).send().await.unwrap();
+        let status = response.status().as_u16();
+        let line = format!("{} {path} -> {status}", route.method);
+        match route.access {
+            Access::Open | Access::Guest | Access::LoopbackOrLogin => {
+                assert_ne!(status, 401, "{line}");
+            }
+            _ if is_page(route.path) => {
+                assert_eq!(status, 303, "{line}");
+                let location = response.headers()["location"].to_str().unwrap();
+                assert!(location.starts_with("/login"), "{line} to {location}");
+            }
+            _ => assert_eq!(problem(response).await.0, 401, "{line}"),
+        }
+    }
+    for (method, path) in [("GET", "/nowhere"), ("GET", "/Jobs/outbound"), ("GET", "//")] {
+        let status = server.ask(method, path).send().await.unwrap().status().as_u16();
+        assert_eq!(status, 303, "{method} {path}");
+    }
+    let unlisted = server.ask("GET", "/api/v1/nowhere").send().await.unwrap();
+    assert_eq!(problem(unlisted).await.0, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_role_passes_exactly_the_doors_it_may() {
+    let server = Server::start().await;
+    let roles = [
+        (Role::Viewer, server.token("vera", Role::Viewer).await),
+        (Role::Operator, server.token("olga", Role::Operator).await),
+        (Role::Admin, server.token("ada", Role::Admin).await),
+        (Role::Collector, server.token("carl", Role::Collector).await),
+    ];
+    for route in ROUTES.iter().filter(|route| route.path != "/live") {
+        for (role, token) in &roles {
+            let path = concrete(route.path);
+            let request = server.ask(route.method.as_str(), &path).bearer_auth(token);
+            let status = request.send().await.unwrap().status().as_u16();
+            let allowed = match route.access {
+                Access::Open | Access::Guest => continue,
+                Access::Login | Access::LoopbackOrLogin => *role != Role::Collector,
+                Access::Operator => matches!(role, Role::Operator | Role::Admin),
+                Access::Admin => *role == Role::Admin,
+            };
+            let line = format!("{} {path} as {} -> {status}", route.method, role.as_str());
+            if allowed {
+                assert!(![401, 403].contains(&status), "{line}");
+            } else {
+                assert_eq!(status, 403, "{line}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_does_not_exist_is_404_and_other_methods_are_405() {
+    let server = Server::start().await;
+    let token = server.token("vera", Role::Viewer).await;
+    assert_eq!(problem(server.get("/api/v1/nowhere", &token).await).await.0, 404);
+    assert_eq!(server.get("/nowhere", &token).await.status(), 404);
+    assert_eq!(server.get("/jobs/outbound/", &token).await.status(), 404);
+    let response =
+        server.ask("PATCH", "/api/v1/jobs/outbound/hold").bearer_auth(&token).send().await.unwrap();
+    assert_eq!(response.headers()["allow"], "PUT, DELETE");
+    assert_eq!(problem(response).await.0, 405);
+    let head = server.ask("HEAD", "/api/v1/jobs").bearer_auth(&token).send().await.unwrap();
+    assert_eq!(head.status(), 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_carries_the_security_headers() {
+    let server = Server::start().await;
+    let token = server.token("vera", Role::Viewer).await;
+    for (path, token) in [
+        ("/", Some(&token)),
+        ("/", None),
+        ("/login", None),
+        ("/healthz", None),
+        ("/api/v1/jobs", Some(&token)),
+        ("/api/v1/jobs", None),
+        ("/nowhere", Some(&token)),
+        ("/static/0/none.css", None),
+    ] {
+        let mut request = server.ask("GET", path);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        let response = request.send().await.unwrap();
+        let headers = response.headers();
+        assert_eq!(headers["content-security-policy"], CONTENT_SECURITY_POLICY, "{path}");
+        assert_eq!(headers["x-content-type-options"], "nosniff", "{path}");
+        assert_eq!(headers["referrer-policy"], "same-origin", "{path}");
+        assert_eq!(headers["cross-origin-opener-policy"], "same-origin", "{path}");
+        assert!(headers.contains_key("cache-control"), "{path}");
+        assert!(!headers.contains_key("strict-transport-security"), "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_tls_cookies_and_headers_insist_on_it() {
+    let server =
+        Server::with(|config| config.public_url = "https://soloist.example".to_owned()).await;
+    let response = server.ask("GET", "/login").send().await.unwrap();
+    assert!(response.headers().contains_key("strict-transport-security"));
+    let user = server.user("li", Role::Viewer).await;
+    let (cookie, _) = server.session(&user).await;
+    assert!(cookie.starts_with("__Host-soloist="));
+    let set = response.headers()["set-cookie"].to_str().unwrap();
+    for part in ["Secure", "HttpOnly", "SameSite=Lax", "Path=/"] {
+        assert!(set.contains(part), "{set} lacks {part}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_changes_nothing_without_its_secret_or_from_another_site() {
+    let server = Server::start().await;
+    let user = server.user("li", Role::Operator).await;
+    let (cookie, csrf) = server.session(&user).await;
+    let path = "/api/v1/jobs/outbound/participation";
+    let put =
+        |cookie: &str| server.ask("PUT", path).header("cookie", cookie).body(r#"{"on":true}"#);
+    assert_eq!(problem(put(&cookie).send().await.unwrap()).await.0, 403);
+    let wrong = put(&cookie).header("x-csrf-token", "0".repeat(64)).send().await.unwrap();
+    assert_eq!(problem(wrong).await.0, 403);
+    for (name, value) in [
+        ("origin", "http://evil.example"),
+        ("origin", "null"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ] {
+        let request = put(&cookie).header("x-csrf-token", &csrf).header(name, value);
+        assert_eq!(problem(request.send().await.unwrap()).await.0, 403, "{name}: {value}");
+    }
+    let right = put(&cookie)
+        .header("x-csrf-token", &csrf)
+        .header("origin", server.url(""))
+        .header("sec-fetch-site", "same-origin");
+    assert_eq!(right.send().await.unwrap().status(), 200);
+    // Forms repeat it in a field; reading it must leave the body for the handler.
+    let form = server
+        .ask("POST", "/jobs/outbound/participation")
+        .header("cookie", &cookie)
+        .header("content-type", "application/x-www-form-urlencoded");
+    let refused = form.try_clone().unwrap().body("on=false&csrf=0").send().await.unwrap();
+    assert_eq!(refused.status(), 403);
+    let done = form.body(format!("on=false&csrf={csrf}")).send().await.unwrap();
+    assert!(done.status().as_u16() < 400, "{}", done.status());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_open_and_metrics_are_for_this_machine_or_a_login() {
+    let server = Server::start().await;
+    assert_eq!(server.ask("GET", "/healthz").send().await.unwrap().status(), 200);
+    assert_eq!(server.ask("GET", "/readyz").send().await.unwrap().status(), 200);
+    let metrics = server.ask("GET", "/metrics").send().await.unwrap();
+    let text = metrics.text().await.unwrap();
+    assert!(text.contains("soloist_job_state{job=\"outbound\",state=\"off\"} 1"), "{text}");
+    assert!(text.contains("soloist_live_connections 0"), "{text}");
+}

@@ -1,0 +1,208 @@
+//! The web room, asked from outside: a server in this process on a free port, with a fresh store.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod access;
+mod api;
+mod away;
+mod live;
+mod login;
+mod openapi;
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, RequestBuilder, Response};
+use soloist::config::{Config, JobConfig, LiveLimits, Repeat, Title};
+use soloist::domain::backoff::Backoff;
+use soloist::domain::lease::Timing;
+use soloist::domain::name::{JobName, NodeName, UserName};
+use soloist::domain::time::StoreTime;
+use soloist::feed::{Feed, Followed};
+use soloist::secrets;
+use soloist::store::accounts::{Accounts, Role, User};
+use soloist::store::credentials::{ApiToken, Credentials};
+use soloist::store::{Options, Store};
+use soloist::telemetry::Metrics;
+use soloist::web::auth;
+use soloist::web::{Drain, Web, serve};
+
+/// A password of every account that signs in by one.
+pub(crate) const PASSWORD: &str = "a long enough password";
+
+/// A running server; it ends with the test.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) web: Web,
+    pub(crate) drain: Option<Drain>,
+    pub(crate) redis: OwnRedis,
+    _dir: tempfile::TempDir,
+}
+
+pub(crate) fn job(name: &str) -> JobConfig {
+    let timing = Timing::from_ttl(Duration::from_secs(5)).unwrap();
+    let second = Duration::from_secs(1);
+    JobConfig {
+        name: JobName::new(name).unwrap(),
+        title: Title { en: "Outbound shipping".to_owned(), zh: "出库任务".to_owned() },
+        command: vec!["true".to_owned()],
+        dir: PathBuf::from("/"),
+        env: BTreeMap::new(),
+        timing,
+        stop_grace: second,
+        repeat: Repeat::Never,
+        backoff: Backoff { first: second, max: second, give_up_after: 0, min_uptime: second },
+        nodes: vec!["*".to_owned()],
+        operators: vec!["*".to_owned()],
+    }
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let redis = OwnRedis::start(dir.path());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut config = Config {
+            file: None,
+            store: redis.url.clone(),
+            prefix: "soloist:".to_owned(),
+            listen: address,
+            public_url: format!("http://{address}"),
+            node: NodeName::new("node-a").unwrap(),
+            timing: Timing::from_ttl(Duration::from_secs(5)).unwrap(),
+            live: LiveLimits {
+                sockets_per_node: 1_000,
+                sockets_per_user: 200,
+                sockets_per_address: 200,
+            },
+            jobs: vec![job("outbound"), job("inbound")],
+        };
+        config.jobs[1].operators = vec!["li".to_owned()];
+        change(&mut config);
+        let store = Store::connect(&config.store, &Options::default()).await.unwrap();
+        let followed = config
+            .jobs
+            .iter()
+            .map(|job| Followed {
+                job: job.name.clone(),
+                timing: job.timing,
+                min_uptime: job.backoff.min_uptime,
+            })
+            .collect();
+        let feed = Feed::start(store.clone(), followed).await;
+        let web = Web::new(store, feed, Arc::new(config), Arc::new(Metrics::new()));
+        let (server, drain) = serve(web.clone(), listener).unwrap();
+        tokio::spawn(server);
+        Self { address, web, drain: Some(drain), redis, _dir: dir }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.web.store
+    }
+
+    /// An account that cannot sign in by password.
+    pub(crate) async fn user(&self, name: &str, role: Role) -> UserName {
+        self.account(name, role, "unusable".to_owned()).await
+    }
+
+    pub(crate) async fn account(&self, name: &str, role: Role, password: String) -> UserName {
+        let name = UserName::new(name).unwrap();
+        let user = User {
+            name: name.clone(),
+            role,
+            password,
+            created: StoreTime(0),
+            language: None,
+            theme: None,
+        };
+        self.store().add_user(&user, false).await.unwrap();
+        name
+    }
+
+    /// A new account with an API token.
+    pub(crate) async fn token(&self, name: &str, role: Role) -> String {
+        let user = self.user(name, role).await;
+        let (secret, hash, id) = secrets::new_api_token();
+        let token =
+            ApiToken { id, user, name: "test".to_owned(), created: StoreTime(0), expires: None };
+        self.store().add_token(&hash, &token, None).await.unwrap();
+        secret
+    }
+
+    /// A session for an account that exists: the cookie header and the CSRF secret.
+    pub(crate) async fn session(&self, user: &UserName) -> (String, String) {
+        let cookie = auth::open_session(self.store(), &self.web.config, user).await.unwrap();
+        let hash = secrets::sha256_hex(cookie.value());
+        let session = self.store().session(&hash, auth::SESSION_IDLE).await.unwrap().unwrap();
+        (format!("{}={}", cookie.name(), cookie.value()), session.csrf)
+    }
+
+    /// A request that follows no redirects.
+    pub(crate) fn ask(&self, method: &str, path: &str) -> RequestBuilder {
+        let client = Client::builder().redirect(Policy::none()).build().unwrap();
+        client.request(Method::from_bytes(method.as_bytes()).unwrap(), self.url(path))
+    }
+
+    pub(crate) async fn get(&self, path: &str, token: &str) -> Response {
+        self.ask("GET", path).bearer_auth(token).send().await.unwrap()
+    }
+}
+
+/// The status and the `detail` of a problem; fails when it is none.
+pub(crate) async fn problem(response: Response) -> (u16, String) {
+    let status = response.status().as_u16();
+    let kind = response.headers()["content-type"].to_str().unwrap().to_owned();
+    assert_eq!(kind, "application/problem+json");
+    let body: serde_json::Value = response.json().await.unwrap();
+    assert_eq!(body["status"], status);
+    assert_eq!(body["type"], "about:blank");
+    assert!(body["title"].is_string());
+    (status, body["detail"].as_str().unwrap().to_owned())
+}
+
+/// A store of this test's own. Redis, until the embedded store is there.
+pub(crate) struct OwnRedis {
+    child: std::process::Child,
+    url: String,
+}
+
+impl OwnRedis {
+    fn start(dir: &std::path::Path) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = std::process::Command::new("redis-server")
+            .args(["--port", &port.to_string(), "--save", "", "--bind", "127.0.0.1", "--dir"])
+            .arg(dir)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Self { child, url: format!("redis://127.0.0.1:{port}/0") }
+    }
+}
+
+impl OwnRedis {
+    pub(crate) fn stop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Drop for OwnRedis {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
