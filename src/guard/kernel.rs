@@ -47,6 +47,16 @@ pub(super) fn reset_signals() -> Result<(), Errno> {
     Ok(())
 }
 
+/// Closes what the node was started with and did not know of: a listening socket, a lock or a file of credentials is
+/// no business of a guard or its script.
+///
+/// Only for the very beginning of a process that opened nothing yet.
+pub(super) fn close_inherited() -> Result<(), Errno> {
+    // SAFETY: close_range(2) takes integers; nothing in this process owns a descriptor above standard error yet.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
+    Errno::result(result).map(drop)
+}
+
 /// Starts the script in a session of its own, to die with this process, unless the deadline has come.
 ///
 /// Its output goes where this process's output goes, its input is empty, and its environment is `plan.env` and the

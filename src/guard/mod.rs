@@ -66,6 +66,8 @@ fn guard() -> Result<(), NotStarted> {
     if !matches!(getsockopt(&std::io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
         return Err(NotStarted::ByHand);
     }
+    // Before Linux 5.9 there is no such call; then they stay, as they would with any other supervisor.
+    kernel::close_inherited().ok();
     SigSet::all().thread_block()?;
     kernel::reset_signals()?;
     let Heard::Message(Start { plan, deadline }) = receive::<Start>(LARGEST) else {

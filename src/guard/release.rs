@@ -14,6 +14,10 @@ use crate::store::{Options, Store, StoreError};
 
 /// Beyond its trusted time a lease lives a little longer at the store.
 const AFTER_DEADLINE: Duration = Duration::from_secs(5);
+/// Between two attempts, doubling: at first every millisecond counts for the node that waits; later a store that comes
+/// back must not be met by all guards of a dead node at once.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) fn record_lost(plan: &Plan, exit: Exit, processes_killed: u32, deadline: Boot) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
@@ -30,12 +34,14 @@ pub(super) fn record_lost(plan: &Plan, exit: Exit, processes_killed: u32, deadli
         then: Then::Nothing,
     };
     runtime.block_on(async {
+        let mut pause = FIRST_PAUSE;
         let options = Options { prefix: plan.prefix.clone(), ..Options::default() };
         while clock::boot() < deadline + AFTER_DEADLINE {
             match record(plan, &options, &ended).await {
                 Ok(()) => return,
                 Err(StoreError::Unavailable(_)) => {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 Err(_) => return,
             }

@@ -182,6 +182,21 @@ async fn a_script_is_not_deaf_because_its_node_was_started_deaf() {
     assert!(said.contains("SigBlk:\\t0000000000000000") && said.contains("\"300\""), "{said}");
 }
 
+#[tokio::test]
+async fn a_script_inherits_no_file_that_its_node_was_started_with() {
+    let starter = "exec 7</etc/passwd; exec \"$@\"";
+    let script = "touch ready; sleep 300";
+    let node = Node::start_by(starter, script, &[]).await;
+    let files = |pid: i32| -> Vec<PathBuf> {
+        let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        entries.filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
+    };
+    assert!(files(i32::try_from(node.process.id()).unwrap()).contains(&"/etc/passwd".into()));
+    for pid in alive(&node.run()).into_iter().chain([node.number("guard")]) {
+        assert!(!files(pid).contains(&"/etc/passwd".into()), "{pid}: {:?}", files(pid));
+    }
+}
+
 /// A Redis with a lease of 30 seconds, its job, and the orders for a node that runs under it.
 async fn leased() -> (RedisServer, Store, JobName, String) {
     let redis = RedisServer::start(&[]);

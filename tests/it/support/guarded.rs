@@ -63,8 +63,8 @@ pub fn spec(directory: &Path, script: &str) -> Spec {
         node: NodeName::new("node-a").expect("a name"),
         token: Token(4_711),
         owner: Owner("owner".to_owned()),
-        // Nobody listens there: a guard that releases gets "refused" and tries again until the lease is over.
-        store_url: format!("redis://:{SECRET}@127.0.0.1:1/0"),
+        // No kind of store at all: a guard that is left alone gives up at once.
+        store_url: format!("nowhere://:{SECRET}@127.0.0.1:1/0"),
         prefix: "soloist:".to_owned(),
         timing: Timing::from_ttl(Duration::from_secs(1)).expect("safe times"),
         stop_grace: Duration::from_millis(300),
