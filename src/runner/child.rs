@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, Interest};
 use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::{output, sweep};
 use crate::clock;
@@ -303,31 +303,50 @@ impl Line {
     /// The next message; `None` when the guard is gone.
     async fn hear(&self) -> Option<FromGuard> {
         let mut buffer = [0; LARGEST_ORDER];
+        // First without asking the runtime, which may not have looked since this process was paused.
+        let mut received = self.receive(&mut buffer, MsgFlags::empty());
         loop {
-            self.socket.readable().await.ok()?;
-            let fd = self.socket.as_raw_fd();
-            let read = self.socket.try_io(Interest::READABLE, || {
-                recv(fd, &mut buffer, MsgFlags::MSG_DONTWAIT).map_err(io::Error::from)
-            });
-            match read {
+            match received {
                 Ok(0) => return None,
                 Ok(length) => return serde_json::from_slice(&buffer[..length]).ok(),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return None,
             }
+            self.socket.readable().await.ok()?;
+            let receive = || self.receive(&mut buffer, MsgFlags::empty());
+            received = self.socket.try_io(Interest::READABLE, receive);
         }
     }
 
-    /// What is wrong with a guard that should have answered, or should have ended everything, by now.
-    fn trouble(&self) -> Option<&'static str> {
-        let now = clock::boot();
+    fn receive(&self, buffer: &mut [u8], flags: MsgFlags) -> io::Result<usize> {
+        recv(self.socket.as_raw_fd(), buffer, flags | MsgFlags::MSG_DONTWAIT).map_err(Into::into)
+    }
+
+    /// Whether something (the end, too) waits to be heard.
+    fn has_more_to_say(&self) -> bool {
+        self.receive(&mut [0], MsgFlags::MSG_PEEK).is_ok()
+    }
+
+    /// When an answer, or the end of everything, is overdue: from then on the guard counts as lost.
+    fn overdue_at(&self) -> (Boot, &'static str) {
         let patience = self.timing.renew_every * MISSED_ACKS;
-        if self.unanswered_since.is_some_and(|since| now.since(since) >= patience) {
-            return Some("it does not answer");
+        let answer = self.unanswered_since.map(|since| (since + patience, "it does not answer"));
+        // Also when nothing is renewed: a guard that is frozen while the store is away must not outlive the lease. A
+        // quarter of the kill time is for the guard, three are left for this node.
+        let end = (self.deadline + self.timing.kill_time / 4, "it let the deadline pass");
+        answer.into_iter().chain([end]).min().unwrap_or(end)
+    }
+
+    /// Waits until the guard counts as lost; never longer than a moment at a time, as timers stand still in suspend.
+    async fn trouble(&self) -> &'static str {
+        loop {
+            let (at, trouble) = self.overdue_at();
+            let left = at.since(clock::boot());
+            if left.is_zero() {
+                return trouble;
+            }
+            sleep(left.min(self.timing.kill_time / 4)).await;
         }
-        // Also when nothing is renewed: a guard that is frozen while the store is away must not outlive the lease.
-        (now.since(self.deadline) >= self.timing.kill_time / 2)
-            .then_some("it let the deadline pass")
     }
 }
 
@@ -346,8 +365,6 @@ type Orders = mpsc::UnboundedReceiver<Order>;
 
 /// Attends to a guard until the tree is proved gone; `None` when this node's side was dropped first.
 async fn attend(mut line: Line, mut orders: Orders) -> Option<(ChildEvent, Line, Orders)> {
-    let mut look = interval((line.timing.kill_time / 4).max(Duration::from_millis(10)));
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let trouble = loop {
         tokio::select! {
             // What the guard has said counts before what it has not: this process may have been paused.
@@ -376,7 +393,7 @@ async fn attend(mut line: Line, mut orders: Orders) -> Option<(ChildEvent, Line,
                 Some(Order::Dismiss) => {}
                 None => return None,
             },
-            _ = look.tick() => if let Some(trouble) = line.trouble() {
+            trouble = line.trouble() => if !line.has_more_to_say() {
                 break trouble;
             }
         }

@@ -136,7 +136,7 @@ async fn the_tree_of_a_killed_node_is_dead_at_once() {
 
 #[tokio::test]
 async fn the_tree_of_a_paused_node_is_dead_at_the_deadline_and_the_node_hears_of_it() {
-    let node = Node::start(&with_daemon(), &[("deadline", "1500")]).await;
+    let node = Node::start(&with_daemon(), &[("deadline", "3000")]).await;
     let (run, daemon) = (node.run(), node.number("daemon.pid"));
     node.signal(Signal::SIGSTOP);
     until("the tree is dead", || alive(&run).is_empty() && !runs(daemon)).await;
