@@ -6,7 +6,7 @@
 -- ARGV[4] ttl        longest ttl asked for now, milliseconds; 0 when none
 -- ARGV[5] suspect    1 when this client saw the store's clock jump, else 0
 -- Returns a READONLY error on a replica, else nothing by itself; leaves `now`, `quarantine` (milliseconds left) and `guard` (the reply's first
--- element: id, now, quarantine, longest ttl) for the script that follows.
+-- element: id, now, quarantine, longest ttl, connected replicas) for the script that follows.
 -- Why: FLUSHALL, a restart without persistence, a promoted replica and a clock jump each make a plain lock
 -- grant twice. When the record is gone or another's, the server's run id changed, or a client saw the clock
 -- jump, nothing is granted for the longest ttl that may be out there, while living holders re-assert theirs.
@@ -58,5 +58,5 @@ do
       'turned', string.format('%.0f', turned))
   end
   quarantine = math.max(0, till - now)
-  guard = { id, now, quarantine, reach }
+  guard = { id, now, quarantine, reach, tonumber(string.match(info, 'connected_slaves:(%d+)')) or 0 }
 end
