@@ -1,0 +1,117 @@
+//! The Redis under test: one server, or a master with a replica to fail over to; and what an operator does after it
+//! has forgotten everything.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use crate::redis::RedisServer;
+
+/// One or two servers; one of them is the store.
+pub(crate) struct Redis {
+    servers: Vec<RedisServer>,
+    current: usize,
+    /// What is kept elsewhere and put back: the accounts, as DUMP gives them.
+    accounts: Vec<u8>,
+}
+
+const USERS: &str = "soloist:users";
+
+impl Redis {
+    /// Starts a server with `options`, and a replica of it if wanted.
+    pub(crate) fn start(options: &[&str], replica: bool) -> Self {
+        let mut servers = vec![RedisServer::start(options)];
+        if replica {
+            servers.push(RedisServer::start(options));
+        }
+        let redis = Self { servers, current: 0, accounts: Vec::new() };
+        if replica {
+            redis.replicate();
+        }
+        redis
+    }
+
+    /// The server that is the store now.
+    pub(crate) fn now(&self) -> &RedisServer {
+        &self.servers[self.current]
+    }
+
+    pub(crate) fn now_mut(&mut self) -> &mut RedisServer {
+        &mut self.servers[self.current]
+    }
+
+    /// Whether there is another to fail over to.
+    pub(crate) fn has_replica(&self) -> bool {
+        self.servers.len() > 1
+    }
+
+    fn other(&self) -> &RedisServer {
+        &self.servers[1 - self.current]
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.now().port()).into()
+    }
+
+    /// The replica hears nothing from now on, and will not know that it missed something.
+    pub(crate) fn detach_replica(&self) -> bool {
+        self.other().try_run::<String>(&["REPLICAOF", "NO", "ONE"]).is_ok()
+    }
+
+    /// The store dies and the other server is it from now on.
+    pub(crate) fn fail_over(&mut self) {
+        self.now_mut().kill();
+        self.current = 1 - self.current;
+    }
+
+    /// The dead server comes back as a replica; true once it has caught up.
+    pub(crate) fn come_back(&mut self) -> bool {
+        let dead = 1 - self.current;
+        self.servers[dead].restart();
+        self.replicate()
+    }
+
+    fn replicate(&self) -> bool {
+        let port = self.now().port().to_string();
+        self.other().try_run::<String>(&["REPLICAOF", "127.0.0.1", &port]).is_ok()
+            && (0..200).any(|_| {
+                let info = self.other().try_run::<String>(&["INFO", "replication"]);
+                let done = info.is_ok_and(|info| info.contains("master_link_status:up"));
+                if !done {
+                    std::thread::sleep(Duration::from_millis(25));
+                }
+                done
+            })
+    }
+
+    /// Remembers the accounts, so that an operator can put them back.
+    pub(crate) fn keep_accounts(&mut self) {
+        self.accounts = self.now().run(&["DUMP", USERS]);
+    }
+
+    /// Puts the accounts back if they are gone. Whether they are there.
+    pub(crate) fn restore_accounts(&self) -> bool {
+        if !matches!(self.now().try_run::<i64>(&["EXISTS", USERS]), Ok(0)) {
+            return true;
+        }
+        let restore = || -> ::redis::RedisResult<()> {
+            let client = ::redis::Client::open(self.now().url())?;
+            let mut connection = client.get_connection_with_timeout(Duration::from_secs(2))?;
+            connection.set_read_timeout(Some(Duration::from_secs(2)))?;
+            let mut command = ::redis::cmd("RESTORE");
+            command.arg(USERS).arg(0).arg(&self.accounts).query(&mut connection)
+        };
+        restore().is_ok()
+    }
+
+    /// Whether the replica has heard that `user` participates.
+    pub(crate) fn replica_participates(&self, job: &str, user: &str) -> bool {
+        let key = format!("soloist:{{{job}}}:participants");
+        matches!(self.other().try_run::<i64>(&["HEXISTS", &key, user]), Ok(1))
+    }
+
+    /// Whether `user` participates in `job`; `None` when the store does not say.
+    pub(crate) fn participates(&self, job: &str, user: &str) -> Option<bool> {
+        let key = format!("soloist:{{{job}}}:participants");
+        self.now().try_run::<i64>(&["HEXISTS", &key, user]).ok().map(|there| there == 1)
+    }
+}
