@@ -195,15 +195,19 @@ impl Cluster {
             let mut done = vec![false; jobs.len()];
             while !over.load(Ordering::Acquire) {
                 for (job, done) in jobs.iter().zip(&mut done) {
-                    let missing = match &redis {
+                    let (missing, store) = match &redis {
                         // Whoever is at work at the store has it alone; later is soon enough.
-                        Some(redis) => redis.try_lock().is_ok_and(|redis| {
-                            redis.participates(job, USER) == Some(false) && redis.restore_accounts()
-                        }),
-                        None => !*done,
+                        Some(redis) => match redis.try_lock() {
+                            Ok(redis) => {
+                                let missing = redis.participates(job, USER) == Some(false);
+                                (missing && redis.restore_accounts(), Some(redis.now().url()))
+                            }
+                            Err(_) => (false, None),
+                        },
+                        None => (!*done, None),
                     };
                     if missing && wanted.load(Ordering::Acquire) {
-                        *done = switch(&directory, job, true);
+                        *done = switch(&directory, store.as_deref(), job, true);
                     }
                 }
                 thread::sleep(Duration::from_millis(100));
@@ -321,9 +325,10 @@ impl Cluster {
     pub(crate) fn switch_off(&self) -> Vec<String> {
         self.wanted.store(false, Ordering::Release);
         let mut wrongs = Vec::new();
+        let store = self.redis.is_some().then(|| self.redis().now().url());
         for job in &self.options.jobs {
             until("the store takes the switch", || {
-                switch(&self.directory, job.name, false).then_some(())
+                switch(&self.directory, store.as_deref(), job.name, false).then_some(())
             });
         }
         for (index, job) in self.options.jobs.iter().enumerate() {
@@ -433,9 +438,14 @@ fn command(directory: &Path, words: &[&str]) -> Command {
     command
 }
 
-fn switch(directory: &Path, job: &str, on: bool) -> bool {
+fn switch(directory: &Path, store: Option<&str>, job: &str, on: bool) -> bool {
     let words = [if on { "on" } else { "off" }, job, "--user", USER];
-    command(directory, &words).status().is_ok_and(|status| status.success())
+    let mut command = command(directory, &words);
+    if let Some(store) = store {
+        // After a fail-over it is not where the configuration says.
+        command.args(["--store", store]);
+    }
+    command.status().is_ok_and(|status| status.success())
 }
 
 fn get(address: SocketAddr, path: &str, token: &str) -> std::io::Result<String> {

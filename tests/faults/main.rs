@@ -70,6 +70,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     network::enter();
+    // What went wrong is said once, with the place; a stack trace of the test says nothing more.
+    std::panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
     println!("faults: nodes reach their store through {}", network::in_words());
     let first_seed = asked.seed.unwrap_or_else(|| boot().0 / 1_000_000);
     let mut failures = 0;

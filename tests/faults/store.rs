@@ -10,11 +10,11 @@ use crate::redis::RedisServer;
 pub(crate) struct Redis {
     servers: Vec<RedisServer>,
     current: usize,
-    /// What is kept elsewhere and put back: the accounts, as DUMP gives them.
-    accounts: Vec<u8>,
+    /// What is kept elsewhere and put back: accounts and API tokens, as DUMP gives them.
+    accounts: Vec<Vec<u8>>,
 }
 
-const USERS: &str = "soloist:users";
+const ACCOUNTS: [&str; 2] = ["soloist:users", "soloist:tokens"];
 
 impl Redis {
     /// Starts a server with `options`, and a replica of it if wanted.
@@ -85,20 +85,24 @@ impl Redis {
 
     /// Remembers the accounts, so that an operator can put them back.
     pub(crate) fn keep_accounts(&mut self) {
-        self.accounts = self.now().run(&["DUMP", USERS]);
+        self.accounts = ACCOUNTS.map(|key| self.now().run(&["DUMP", key])).to_vec();
     }
 
     /// Puts the accounts back if they are gone. Whether they are there.
     pub(crate) fn restore_accounts(&self) -> bool {
-        if !matches!(self.now().try_run::<i64>(&["EXISTS", USERS]), Ok(0)) {
+        if !matches!(self.now().try_run::<i64>(&["EXISTS", ACCOUNTS[0]]), Ok(0)) {
             return true;
         }
         let restore = || -> ::redis::RedisResult<()> {
             let client = ::redis::Client::open(self.now().url())?;
             let mut connection = client.get_connection_with_timeout(Duration::from_secs(2))?;
             connection.set_read_timeout(Some(Duration::from_secs(2)))?;
-            let mut command = ::redis::cmd("RESTORE");
-            command.arg(USERS).arg(0).arg(&self.accounts).query(&mut connection)
+            for (key, value) in ACCOUNTS.iter().zip(&self.accounts) {
+                let mut command = ::redis::cmd("RESTORE");
+                command.arg(key).arg(0).arg(value).arg("REPLACE");
+                command.query::<()>(&mut connection)?;
+            }
+            Ok(())
         };
         restore().is_ok()
     }

@@ -71,12 +71,12 @@ pub(crate) fn entry() {
     }
     let witness = Witness::open(Path::new(directory), job);
     match role.as_str() {
-        "daemon-maker" | "comet-maker" => {
+        "daemon-maker" | "successor-maker" => {
             nix::unistd::setsid().ok();
             witness.spawn(role.trim_end_matches("-maker"));
         }
         "daemon" => witness.daemon(),
-        "comet" => witness.comet(),
+        "successor" => witness.successor(),
         "fork" => witness.fork(),
         role => {
             let mode = Mode::ALL.into_iter().find(|mode| mode.as_str() == role);
@@ -141,7 +141,7 @@ impl Witness {
         self.say(Word::Start);
         match mode {
             Mode::Stubborn => self.spawn("daemon-maker"),
-            Mode::Comet => self.spawn("comet-maker"),
+            Mode::Comet => self.spawn("successor-maker"),
             _ => {}
         }
         let mut out = std::io::stdout().lock();
@@ -190,11 +190,11 @@ impl Witness {
         }
     }
 
-    fn comet(&self) {
+    fn successor(&self) {
         self.live();
         nix::unistd::setsid().ok();
         self.say(Word::Beat);
-        self.spawn("comet");
+        self.spawn("successor");
     }
 
     fn fork(&self) {

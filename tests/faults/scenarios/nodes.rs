@@ -99,6 +99,10 @@ pub(super) const STALE_TOKEN: Scenario = Scenario {
     act: |cluster| {
         let holder = cluster.holder(JOB);
         let (_, old) = cluster.held_by(&holder)[0];
+        until("the page shows the run", || {
+            let page = cluster.page(&holder, "/api/v1/jobs/outbound")?;
+            (page["run"]["token"] == old || page["state"] == "running").then_some(())
+        });
         let at = holder.freeze(true).expect("it lives");
         let took = taken_over(cluster, at, old);
         holder.freeze(false);
