@@ -20,7 +20,7 @@ use crate::node::{self, Node, Plan, SOLOIST, WallClock};
 use crate::processes::{self, Process};
 use crate::proxy::Proxy;
 use crate::store::Redis;
-use crate::wait::until;
+use crate::wait::{PATIENCE, until};
 use crate::witness::{self, Mode};
 
 /// The operator.
@@ -109,10 +109,7 @@ impl Cluster {
             StoreKind::Sqlite(_) => None,
         };
         let redis = match &options.store {
-            StoreKind::Redis { append_only, replica } => {
-                let persistence = ["--appendonly", "yes", "--appendfsync", "always"];
-                Some(Redis::start(if *append_only { &persistence } else { &[] }, *replica))
-            }
+            StoreKind::Redis { append_only, replica } => Some(Redis::start(*append_only, *replica)),
             StoreKind::Sqlite(_) => None,
         };
         let store = match (&redis, &options.store) {
@@ -304,7 +301,7 @@ impl Cluster {
     pub(crate) fn page(&self, node: &Node, path: &str) -> Option<Value> {
         let address = node.address()?;
         let text = get(address, path, &self.token).ok()?;
-        serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()
+        Some(serde_json::from_str(text.split_once("\r\n\r\n")?.1).unwrap_or(Value::String(text)))
     }
 
     /// What a node's page says of a job.
@@ -334,7 +331,12 @@ impl Cluster {
         for (index, job) in self.options.jobs.iter().enumerate() {
             for node in &self.nodes {
                 let what = format!("{} shows {} as off", node.plan.name, job.name);
-                until(&what, || (self.state(node, index).as_deref() == Some("off")).then_some(()));
+                let begun = boot();
+                while self.state(node, index).as_deref() != Some("off") {
+                    let page = || self.page(node, &format!("/api/v1/jobs/{}", job.name));
+                    assert!(boot().since(begun) < PATIENCE, "in vain until {what}: {:?}", page());
+                    thread::sleep(Duration::from_millis(5));
+                }
                 let living = self.living(index);
                 if !living.is_empty() {
                     wrongs.push(format!("{what} while these live: {living:?}"));
@@ -378,6 +380,14 @@ impl Cluster {
             wrongs.into_iter().map(|wrong| format!("{}: {wrong}", job.name))
         })
         .collect()
+    }
+
+    /// How long the runs of all jobs lasted, from first to last act.
+    pub(crate) fn acted(&self) -> Duration {
+        let lasted =
+            |judge: &Judge| judge.runs.values().map(|run| run.last - run.first).sum::<u64>();
+        let jobs = 0..self.options.jobs.len();
+        Duration::from_nanos(jobs.map(|job| self.judge(job, lasted)).sum())
     }
 
     /// How many runs of all jobs began.

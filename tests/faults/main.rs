@@ -183,9 +183,10 @@ fn one_round(seed: u64, total: &mut Tally) -> bool {
     in_directory(&format!("round --seed {seed}"), |directory| {
         let tally = round::round(seed, directory);
         let line = format!(
-            "{} faults, {} starts, all back in {} ms, {} overlaps",
+            "{} faults, {} starts, acting {} % of the time, all back in {} ms, {} overlaps",
             tally.faults(),
             tally.starts,
+            tally.busy(),
             tally.slowest_return.as_millis(),
             tally.wrongs.len()
         );
@@ -219,12 +220,13 @@ fn summary(total: &Tally) {
     }
     println!(
         "rounds: {}, faults: {} ({} left out as documented limits, {} found nothing to harm), starts: {}, \
-         slowest return: {} ms, wrong: {}",
+         acting {} % of the time, slowest return: {} ms, wrong: {}",
         total.rounds,
         total.faults(),
         total.excluded,
         total.without_target,
         total.starts,
+        total.busy(),
         total.slowest_return.as_millis(),
         total.wrongs.len()
     );

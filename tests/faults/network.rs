@@ -159,13 +159,15 @@ impl Port {
                 self.inside(&[&to[..], &lost].concat());
             }
             (Direction::ToStore, false) => {
-                self.inside(&["neigh", "del", &store, "dev", "wire"]);
+                self.inside(&["neigh", "flush", "to", &store, "dev", "wire", "nud", "all"]);
             }
             (Direction::FromStore, true) => {
                 let to = ["neigh", "replace", &node, "dev", &bridge];
                 ip(&[&to[..], &lost].concat());
             }
-            (Direction::FromStore, false) => ip(&["neigh", "del", &node, "dev", &bridge]),
+            (Direction::FromStore, false) => {
+                ip(&["neigh", "flush", "to", &node, "dev", &bridge, "nud", "all"]);
+            }
         }
     }
 }

@@ -24,6 +24,10 @@ pub(crate) struct Tally {
     pub(crate) without_target: usize,
     pub(crate) starts: usize,
     pub(crate) slowest_return: Duration,
+    /// How long jobs were wanted, and how long of it their scripts acted: faults that keep everything from running
+    /// would prove nothing.
+    pub(crate) wanted: Duration,
+    pub(crate) acted: Duration,
     /// Everything that is wrong, in words.
     pub(crate) wrongs: Vec<String>,
 }
@@ -42,7 +46,14 @@ impl Tally {
         self.without_target += other.without_target;
         self.starts += other.starts;
         self.slowest_return = self.slowest_return.max(other.slowest_return);
+        self.wanted += other.wanted;
+        self.acted += other.acted;
         self.wrongs.extend(other.wrongs);
+    }
+
+    /// In percent of the time in which they were wanted.
+    pub(crate) fn busy(&self) -> u128 {
+        self.acted.as_millis() * 100 / self.wanted.as_millis().max(1)
     }
 
     fn note(&mut self, kind: &'static str, outcome: Outcome) {
@@ -93,6 +104,8 @@ pub(crate) fn round(seed: u64, directory: &Path) -> Tally {
     match cluster.until_all_act(boot(), BACK_WITHIN) {
         Ok(slowest) => {
             tally.slowest_return = slowest;
+            tally.wanted = boot().since(begun) * u32::try_from(FOUR.len()).expect("few");
+            tally.acted = cluster.acted();
             tally.wrongs.extend(cluster.switch_off());
         }
         Err(wrong) => tally.wrongs.push(wrong),

@@ -17,15 +17,18 @@ pub(crate) struct Redis {
 const ACCOUNTS: [&str; 2] = ["soloist:users", "soloist:tokens"];
 
 impl Redis {
-    /// Starts a server with `options`, and a replica of it if wanted.
-    pub(crate) fn start(options: &[&str], replica: bool) -> Self {
-        let mut servers = vec![RedisServer::start(options)];
-        if replica {
-            servers.push(RedisServer::start(options));
+    /// Starts a server, which keeps everything on disk if wanted, and a replica of it if wanted.
+    pub(crate) fn start(append_only: bool, replica: bool) -> Self {
+        // A replica that comes back waits for no others before it copies.
+        let mut options = vec!["--repl-diskless-sync-delay", "0"];
+        if append_only {
+            options.extend(["--appendonly", "yes", "--appendfsync", "always"]);
         }
+        let start = |_| RedisServer::start(&options);
+        let servers = (0..=u8::from(replica)).map(start).collect();
         let redis = Self { servers, current: 0, accounts: Vec::new() };
         if replica {
-            redis.replicate();
+            assert!(redis.replicate(), "the replica does not catch up");
         }
         redis
     }
@@ -73,7 +76,7 @@ impl Redis {
     fn replicate(&self) -> bool {
         let port = self.now().port().to_string();
         self.other().try_run::<String>(&["REPLICAOF", "127.0.0.1", &port]).is_ok()
-            && (0..200).any(|_| {
+            && (0..400).any(|_| {
                 let info = self.other().try_run::<String>(&["INFO", "replication"]);
                 let done = info.is_ok_and(|info| info.contains("master_link_status:up"));
                 if !done {
