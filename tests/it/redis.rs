@@ -14,6 +14,7 @@
 //! | wall clock +30 s | `jumping::half_a_minute_ahead_takes_nothing_from_a_living_holder` | `jumping::half_a_minute_ahead_gives_a_dead_holders_lease_to_nobody_before_its_time` |
 //! | wall clock -1 h | `jumping::an_hour_back_takes_nothing_from_a_living_holder` | `jumping::an_hour_back_does_not_keep_a_dead_holders_lease_for_an_hour` |
 //! | token after data loss | `forgetting::tokens_grow_through_emptying_and_restarting_even_for_a_node_that_saw_none` | `jumping::tokens_grow_when_the_store_is_emptied_and_its_clock_set_back_at_once` |
+//! | a token that went back | `forgetting::a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_same` | the same |
 //! | out of memory, noeviction | `full::without_memory_a_lease_is_still_renewed_and_a_new_one_refused_in_words` | the same |
 //! | eviction | `full::a_policy_that_is_set_while_a_node_runs_is_said_on_readyz` | `full::a_server_that_may_evict_leases_is_refused_with_the_command_that_helps` |
 //! | disk full (MISCONF) | `full::a_script_is_ended_in_time_when_the_disk_of_the_store_is_full_and_readyz_says_why` | `full::a_disk_that_is_full_is_said_in_words_and_the_lease_is_renewed_once_it_is_not` |
@@ -407,4 +408,24 @@ async fn a_page_of_two_thousand_lines_is_kept_and_read_in_order() {
     assert!(store.log(&job(), Some(2_500), 10).await.unwrap().is_empty());
     let old = store.log(&job(), Some(3), 2).await.unwrap();
     assert_eq!(old.iter().map(|line| line.seq).collect::<Vec<_>>(), [501, 502]);
+}
+
+#[test]
+fn every_test_in_the_table_above_exists() {
+    let read = |file: &str| {
+        let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(file);
+        std::fs::read_to_string(&place).expect("a source")
+    };
+    let text = read("redis.rs");
+    let mut named = 0;
+    for name in text.lines().filter(|line| line.starts_with("//! |")).flat_map(|l| l.split('`')) {
+        let Some((module, test)) = name.split_once("::") else { continue };
+        let source = match module {
+            "takeover" => read("takeover.rs"),
+            _ => read(&format!("redis/{module}.rs")),
+        };
+        assert!(source.contains(&format!("fn {test}()")), "there is no {name}");
+        named += 1;
+    }
+    assert!(named >= 25, "only {named}");
 }

@@ -9,8 +9,9 @@ use soloist::store::leases::{Acquire, Acquired, Leases, Renewed};
 use soloist::store::{Options, Store};
 
 use super::{TTL, ask, connect, granted, granted_in_the_end, in_the_end, job, renew_one, renewal};
+use crate::lifecycle::{JOB, Pair};
 use crate::support::redis::RedisServer;
-use crate::support::wait::until;
+use crate::support::wait::{until, until_async};
 
 /// What must hold when the store lost everything while `a` held the lease and `b` wants it.
 async fn a_living_holder_keeps_its_lease(a: &Store, b: &Store, asked: &Acquire, token: Token) {
@@ -201,4 +202,33 @@ async fn tokens_grow_through_emptying_and_restarting_even_for_a_node_that_saw_no
     }
     let (token, _) = granted_in_the_end(&store, &asked).await;
     assert!(token > asked.seen);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_same() {
+    let pair = Pair::start("beat", "");
+    pair.li().switch(JOB, true).await;
+    let first = pair.witness.until_started(1);
+    let counted = async |url: &str| {
+        let text = reqwest::get(format!("{url}/metrics")).await.expect("it answers");
+        let text = text.text().await.expect("a text");
+        let line = text.lines().find(|line| line.starts_with("soloist_token_regressions_total "));
+        line.and_then(|line| line.split(' ').nth(1)?.parse::<u32>().ok()).expect("the metric")
+    };
+    let mut live = pair.wang().live().await;
+    live.until_state(JOB, "running").await;
+    // While it runs, every record that it writes would write the token down again.
+    pair.li().switch(JOB, false).await;
+    live.until_state(JOB, "off").await;
+    assert_eq!(counted(&pair.a.url).await, 0);
+    pair.redis.run::<()>(&["SET", "soloist:{outbound}:token", "5"]);
+    pair.li().switch(JOB, true).await;
+    let second = pair.witness.until_started(2);
+    assert!(second.token > first.token);
+    until_async("the alarm", async || {
+        let counts = (counted(&pair.a.url).await, counted(&pair.b.url).await);
+        (counts.0 + counts.1 >= 1).then_some(())
+    })
+    .await;
+    pair.witness.check();
 }
