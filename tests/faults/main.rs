@@ -7,6 +7,7 @@
 //! faults                    everything, at most six minutes
 //! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over` and `checker` count
 //! faults round --seed N     one random round (also SEED=N)
+//! faults sabotage [BUG...]  every planted bug must be found (with the feature `sabotage`)
 //! faults --soak 2h          random rounds until the time is over
 //! ```
 //!
@@ -25,6 +26,7 @@ mod proxy;
 #[allow(dead_code, reason = "shared with tests/it, which does more with it")]
 mod redis;
 mod round;
+mod sabotage;
 mod scenarios;
 mod schedule;
 mod store;
@@ -68,6 +70,13 @@ fn main() -> ExitCode {
             println!("{}: test", scenario.name);
         }
         return ExitCode::SUCCESS;
+    }
+    if asked.names.first().is_some_and(|name| name == sabotage::WORD) {
+        return if sabotage::run(&asked.names[1..]) == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
     }
     network::enter();
     // What went wrong is said once, with the place; a stack trace of the test says nothing more.
