@@ -7,6 +7,7 @@
 mod accounts;
 mod check;
 mod desk;
+mod drill;
 mod failure;
 mod look;
 mod nodes;
@@ -88,6 +89,13 @@ pub enum Command {
     /// Hand a running job over to another node now
     #[command(after_help = "Example: soloist move outbound --to node-b")]
     Move(MoveArgs),
+    /// Crash the present holder of a job on purpose and report the measured take-over
+    #[command(after_help = "\
+Example: soloist drill outbound --user ada
+
+The node process is killed with kill -9 and all its jobs move. It comes back only if a service manager (systemd,
+Docker restart policy) starts it again. Refused when the job is not running, is held, or no other node may take over.")]
+    Drill(DrillArgs),
     /// List the nodes
     Nodes(ListArgs),
     /// Empty a node and keep it empty: its jobs are handed over
@@ -211,6 +219,18 @@ pub struct MoveArgs {
     /// To which node [default: any other]
     #[arg(long, value_name = "NODE")]
     pub to: Option<NodeName>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct DrillArgs {
+    #[command(flatten)]
+    pub act: ActArgs,
+    /// Also when no other node can take over: the job stays down until one is there
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub list: ListArgs,
 }
 
 #[derive(Debug, Args)]
@@ -370,6 +390,7 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::Hold(args) => switch::hold(&desk, &args).await,
         Command::Resume(args) => switch::resume(&desk, &args).await,
         Command::Move(args) => switch::hand_over(&desk, &args).await,
+        Command::Drill(args) => drill::drill(&desk, &args).await,
         Command::Nodes(args) => nodes::list(&desk, &args).await,
         Command::Drain(args) => nodes::drain(&desk, &args, true).await,
         Command::Undrain(args) => nodes::drain(&desk, &args, false).await,

@@ -18,6 +18,7 @@ use super::run::{self, Command, Gone, News};
 use crate::clock;
 use crate::config::{JobConfig, Repeat};
 use crate::domain::backoff::AfterCrash;
+use crate::domain::drill::must_crash;
 use crate::domain::job::{JobRecord, RunEnd};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
@@ -237,6 +238,9 @@ impl Supervisor {
     fn refresh(&mut self, job: usize) {
         let here = &self.jobs[job];
         let Some(seen) = self.feed.job(&here.config.name) else { return };
+        if must_crash(&seen.record, &here.owner, here.held) {
+            crash(&here.config.name);
+        }
         let facts = self.facts(here, &seen);
         self.jobs[job].token = self.jobs[job].token.max(seen.record.token);
         if facts != self.jobs[job].slot.facts {
@@ -491,6 +495,14 @@ impl Supervisor {
             drop(back.send(Back { job, attempt, what }));
         });
     }
+}
+
+/// Ends this process as `kill -9` would: no line of a shutdown runs, which is what a drill is to measure.
+fn crash(job: &JobName) {
+    tracing::error!(%job, "a drill was ordered: this process kills itself now and does not come back by itself");
+    nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).ok();
+    // Nobody survives that; but a drill that was ordered must never be a drill that was ignored.
+    std::process::abort();
 }
 
 /// Nodes that may run the job now. A node whose run of this job was just lost is not counted on.

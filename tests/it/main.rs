@@ -4,6 +4,7 @@ mod browser;
 mod cli;
 mod config;
 mod conformance;
+mod drill;
 mod fence;
 mod guard;
 mod lifecycle;
