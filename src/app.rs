@@ -211,6 +211,11 @@ async fn wait_for_the_end(
 /// A store URL that may be shown.
 #[must_use]
 pub fn without_password(url: &str) -> String {
+    // The password of sentinels stands there.
+    let url = match url.split_once('?') {
+        Some((front, _)) if url.starts_with("redis") => front,
+        _ => url,
+    };
     match (url.find("://"), url.rfind('@')) {
         (Some(scheme), Some(at)) if at > scheme => {
             format!("{}{}", &url[..scheme + 3], &url[at + 1..])

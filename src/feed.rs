@@ -280,8 +280,19 @@ impl Follower {
     async fn fetch(&mut self, names: Vec<JobName>) -> bool {
         let asked = clock::boot();
         let answer = self.store.snapshot(&names).await;
-        let Some(snapshot) = self.note(answer) else { return false };
+        let Some(mut snapshot) = self.note(answer) else { return false };
+        let known = self.feed.epoch();
+        let replaced = !known.is_empty() && known != snapshot.epoch;
+        if replaced && names.len() < self.names.len() {
+            // Versions of the others do not compare any more either.
+            let answer = self.store.snapshot(&self.names).await;
+            let Some(all) = self.note(answer) else { return false };
+            snapshot = all;
+        }
         self.apply(snapshot, asked);
+        if replaced {
+            self.feed.tell(Change::Resynced);
+        }
         true
     }
 

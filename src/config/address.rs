@@ -74,7 +74,7 @@ pub(super) fn origin_of(listen: SocketAddr) -> String {
 
 /// A store URL with a relative SQLite path resolved against `base`.
 pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
-    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB or rediss://HOST:PORT/DB";
+    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB or redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME";
     let Some((scheme, rest)) = text.split_once(':') else {
         return Err(format!("is not a store URL: {KINDS}"));
     };
@@ -96,7 +96,23 @@ pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
                 _ => Err(format!("names no host: use for example {scheme}://127.0.0.1:6379/0")),
             }
         }
-        "redis+sentinel" | "redis+cluster" => Err(format!(
+        "redis+sentinel" | "rediss+sentinel" => {
+            let place = rest.split('?').next().unwrap_or(rest).strip_prefix("//");
+            match place.and_then(|place| place.split_once('/')) {
+                Some((authority, name))
+                    if !name.is_empty()
+                        && !name.starts_with('/')
+                        && !authority.is_empty()
+                        && !authority.ends_with('@') =>
+                {
+                    Ok(text.to_owned())
+                }
+                _ => Err(format!(
+                    "names no sentinel or no master: use for example {scheme}://10.0.0.1:26379,10.0.0.2:26379,10.0.0.3:26379/mymaster/0"
+                )),
+            }
+        }
+        "redis+cluster" => Err(format!(
             "{scheme}:// does not work yet: use redis:// or rediss:// with the address of one master"
         )),
         _ => Err(format!("unknown kind of store {scheme:?}: {KINDS}")),
@@ -162,9 +178,14 @@ mod tests {
 
     #[test]
     fn no_message_about_a_store_repeats_its_password() {
-        for url in
-            ["redis+cluster://:sesame@h", "mysql://u:sesame@h", "redis://u:sesame@", "sesame"]
-        {
+        for url in [
+            "redis+cluster://:sesame@h",
+            "redis+sentinel://:sesame@h",
+            "redis+sentinel://:sesame@/m",
+            "mysql://u:sesame@h",
+            "redis://u:sesame@",
+            "sesame",
+        ] {
             let message = store(url, Path::new("/")).expect_err(url);
             assert!(!message.contains("sesame"), "{message}");
         }

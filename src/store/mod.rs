@@ -106,7 +106,11 @@ enum Backend {
 impl Store {
     /// Opens the store at `url`, makes or migrates its schema and checks that it can keep the promise.
     ///
-    /// `sqlite:PATH`, `redis://`, `rediss://`. Sentinel and Cluster URLs are refused until they work.
+    /// `sqlite:PATH`; `redis://[USER:PASSWORD@]HOST[:PORT][/DB]` or `rediss://` for one server;
+    /// `redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../MASTERNAME[/DB]` or `rediss+sentinel://` for the
+    /// master that a majority of those sentinels names (all of them must be listed; port 26379 unless said). USER and
+    /// PASSWORD are for the servers; `?sentinel_user=...&sentinel_password=...` at the end is for the sentinels.
+    /// `redis+cluster://` is refused until it works.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] for another scheme or an unsafe set-up, [`StoreError::NewerSchema`],
@@ -114,17 +118,17 @@ impl Store {
     pub async fn connect(url: &str, options: &Options) -> Result<Self> {
         let backend = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => Backend::Sqlite(sqlite::SqliteStore::connect(url, options).await?),
-            Some("redis" | "rediss") => {
+            Some("redis" | "rediss" | "redis+sentinel" | "rediss+sentinel") => {
                 Backend::Redis(redis::RedisStore::connect(url, options).await?)
             }
-            Some(scheme @ ("redis+sentinel" | "redis+cluster")) => {
+            Some(scheme @ "redis+cluster") => {
                 return Err(StoreError::Unsupported(format!(
                     "{scheme}:// does not work yet: use redis:// or rediss:// with the address of one master"
                 )));
             }
             _ => {
                 return Err(StoreError::Unsupported(
-                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB or rediss://HOST:PORT/DB"
+                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB or redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME"
                         .to_owned(),
                 ));
             }

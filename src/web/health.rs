@@ -31,6 +31,7 @@ pub async fn readyz(web: web::Data<Web>) -> Result<HttpResponse, WebError> {
     if let Some(trouble) = web.feed.trouble() {
         return Err(unavailable(trouble));
     }
-    web.store.describe().await?;
+    // Also a store that is reachable and was set up badly meanwhile: it must not be sent work.
+    web.store.describe().await.map_err(|error| unavailable(error.to_string()))?;
     Ok(HttpResponse::Ok().content_type("text/plain; charset=utf-8").body("ready\n"))
 }

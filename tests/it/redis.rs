@@ -1,6 +1,8 @@
 //! What only Redis can get wrong: it forgets, restarts, hangs, turns read-only, and cuts connections.
 
 mod forgetting;
+mod replica;
+mod sentinel;
 
 use std::collections::HashMap;
 use std::time::Duration;

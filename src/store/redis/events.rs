@@ -7,12 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::redis::AsyncConnectionConfig;
 use ::redis::aio::{PubSubSink, PubSubStream};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::link::in_words;
+use super::link::{self, in_words};
+use super::route::Master;
 use super::{RedisStore, Shared};
 use crate::domain::event::JobEvent;
 use crate::store::events::{Events, StoreEvent};
@@ -40,23 +42,45 @@ impl Events for RedisStore {
 struct Subscription {
     sink: PubSubSink,
     stream: PubSubStream,
+    /// Where it leads.
+    master: Arc<Master>,
 }
 
 /// Subscribes and waits for every acknowledgement.
 async fn subscribe(shared: &Shared) -> Result<Subscription> {
     let attempt = async {
-        let (mut sink, stream) = shared.client.get_async_pubsub().await?.split();
-        sink.psubscribe(shared.keys.events_pattern()).await?;
-        sink.subscribe(shared.keys.nodes_events()).await?;
-        Ok(Subscription { sink, stream })
+        let master = shared.route.master().await?;
+        let words = |error| in_words(&error, &master.address);
+        if shared.route.may_move() {
+            expect_master(&master).await?;
+        }
+        let (mut sink, stream) = master.client.get_async_pubsub().await.map_err(words)?.split();
+        sink.psubscribe(shared.keys.events_pattern()).await.map_err(words)?;
+        sink.subscribe(shared.keys.nodes_events()).await.map_err(words)?;
+        Ok(Subscription { sink, stream, master: Arc::clone(&master) })
     };
-    match tokio::time::timeout(shared.timeout, attempt).await {
-        Ok(result) => result.map_err(|error| in_words(&error, &shared.address)),
-        Err(_) => Err(StoreError::Unavailable(format!(
+    let result = tokio::time::timeout(shared.timeout, attempt).await.unwrap_or_else(|_| {
+        Err(StoreError::Unavailable(format!(
             "Redis at {} did not confirm the subscription within {:?}",
-            shared.address, shared.timeout
-        ))),
+            shared.route.name(),
+            shared.timeout
+        )))
+    });
+    if result.is_err() {
+        shared.route.doubt();
     }
+    result
+}
+
+/// A connection that subscribes cannot ask for the role.
+async fn expect_master(master: &Master) -> Result<()> {
+    let config = AsyncConnectionConfig::new().set_response_timeout(None);
+    let mut connection = master
+        .client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+        .map_err(|error| in_words(&error, &master.address))?;
+    link::expect_master(&mut connection, &master.address).await
 }
 
 /// Follows one subscription after the other until nobody listens any more.
@@ -66,7 +90,7 @@ async fn keep(shared: Arc<Shared>, mut subscription: Subscription, mut outlet: O
         if outlet.sender.is_closed() {
             return;
         }
-        tracing::warn!(address = %shared.address, why, "the subscription is interrupted");
+        tracing::warn!(address = %shared.route.name(), why, "the subscription is interrupted");
         outlet.deliver(StoreEvent::Interrupted);
         let mut wait = Duration::ZERO;
         subscription = loop {
@@ -84,7 +108,7 @@ async fn keep(shared: Arc<Shared>, mut subscription: Subscription, mut outlet: O
             }
             wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
         };
-        tracing::info!(address = %shared.address, "subscribed again");
+        tracing::info!(address = %shared.route.name(), "subscribed again");
         outlet.deliver(StoreEvent::Subscribed);
     }
 }
@@ -118,6 +142,12 @@ async fn follow(
                     Ok(Ok(_)) => {}
                     Ok(Err(_)) => return "the connection is broken",
                     Err(_) => return "the server does not answer",
+                }
+                // A server that was the master once may answer pings for ever, and publish nothing.
+                match shared.route.master().await {
+                    Ok(master) if Arc::ptr_eq(&master, &subscription.master) => {}
+                    Ok(_) => return "another server is the master",
+                    Err(_) => return "nobody knows who the master is",
                 }
             }
             listened = outlet.settle() => if !listened { return "nobody listens" },

@@ -25,6 +25,12 @@ impl Keys {
         self.global("epoch")
     }
 
+    /// What connections that hold or ask for leases are called in `CLIENT LIST`, where names have no spaces.
+    pub(super) fn client(&self) -> String {
+        let name = self.global("leases");
+        name.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()
+    }
+
     /// Failed logins of one account or address.
     pub(super) fn failures(&self, of: &str) -> String {
         format!("{}failures:{of}", self.prefix)

@@ -1,11 +1,11 @@
-//! Leases in Redis: batches of a hundred, several at once, on a connection of their own.
+//! Leases in Redis: batches of a hundred, several at once, on a connection of their own; requests on another.
 
 use std::time::Duration;
 
 use ::redis::{Value, from_redis_value};
 use futures_util::future::try_join_all;
 
-use super::link::Repeat;
+use super::link::{Generation, Repeat};
 use super::record::parsed;
 use super::{BATCH, RedisStore, millis, scripts};
 use crate::clock;
@@ -15,6 +15,9 @@ use crate::domain::time::StoreTime;
 use crate::store::journal::RUNS_KEPT;
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Observed, Renewal, Renewed};
 use crate::store::{Result, StoreError};
+
+/// For a replica's word, at most; a twentieth of a shorter lease, so that it fits into the caller's patience.
+const LONGEST_WAIT: Duration = Duration::from_millis(500);
 
 impl Leases for RedisStore {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
@@ -26,7 +29,7 @@ impl Leases for RedisStore {
         }
         let answer = self
             .guarded(
-                &self.shared.leases,
+                &self.shared.grants,
                 &scripts::ACQUIRE_LEASE,
                 &[
                     lease.clone(),
@@ -52,12 +55,16 @@ impl Leases for RedisStore {
                 ],
             )
             .await?;
+        let (replicas, by) = (answer.replicas, answer.by);
         let acquired = acquired(&lease, answer.values)?;
         if let (true, Acquired::Granted { token, .. }) = (answer.jumped, &acquired) {
             // The lease before this one may have ended by the jump alone. Nothing runs under ours yet.
             self.release(&ask.job, &ask.owner, *token).await?;
             let begun = self.observe_batch(&[]).await?.1;
             return Ok(Acquired::Quarantined { wait: begun.max(ask.ttl) });
+        }
+        if let (1.., Acquired::Granted { token, .. }) = (replicas, &acquired) {
+            self.wait_for_replica(ask, *token, by).await?;
         }
         Ok(acquired)
     }
@@ -117,6 +124,28 @@ impl RedisStore {
                 }))
             })
             .collect()
+    }
+
+    /// Gives the lease back and fails unless a replica confirms that it has it: one that no replica has would be
+    /// forgotten by a fail-over. Outside the script, because WAIT does not wait inside one.
+    async fn wait_for_replica(&self, ask: &Acquire, token: Token, by: Generation) -> Result<()> {
+        let patience = (ask.ttl / 20).min(LONGEST_WAIT).max(Duration::from_millis(1));
+        let mut wait = ::redis::cmd("WAIT");
+        wait.arg(1).arg(millis(patience));
+        // WAIT counts what this connection wrote: on another one it would confirm nothing.
+        let shortfall = match self.shared.grants.command_on::<u64>(&wait, by).await {
+            Ok(1..) => return Ok(()),
+            Ok(0) => {
+                let name = self.shared.route.name();
+                StoreError::Unavailable(format!(
+                    "no replica of Redis at {name} confirmed the new lease within {patience:?}: look at `redis-cli INFO replication` there"
+                ))
+            }
+            Err(error) => error,
+        };
+        // Should this fail as well, the caller asks again as the same owner, or the lease runs out.
+        self.release(&ask.job, &ask.owner, token).await?;
+        Err(shortfall)
     }
 
     /// The answers, and how long the store is in quarantine.

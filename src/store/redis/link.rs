@@ -1,8 +1,8 @@
 //! One connection to Redis that comes back by itself; every call on it is bounded in time.
 //!
 //! redis-rs reconnects neither on READONLY nor on a server that accepts and never answers; here any such
-//! trouble drops the connection, so that the next call dials (and resolves the name) again: the first time at
-//! once, then after 50 to 500 ms. Calls in flight on a dropped connection are not disturbed. It decides nothing
+//! trouble drops the connection, so that the next call dials again, where the [`Route`] says by then: the first time
+//! at once, then after 50 to 500 ms. Calls in flight on a dropped connection are not disturbed. It decides nothing
 //! about leases; what went wrong becomes a [`StoreError`] in words.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,7 @@ use ::redis::{
     AsyncConnectionConfig, Cmd, FromRedisValue, PushInfo, PushKind, ScriptInvocation, Value,
 };
 
+use super::route::{Master, Route};
 use crate::clock;
 use crate::domain::time::Boot;
 use crate::store::{Result, StoreError};
@@ -38,10 +39,13 @@ pub(super) enum Work<'a> {
     Command(&'a Cmd),
 }
 
+/// Which of a link's connections, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Generation(u64);
+
 /// One connection, made when needed.
 pub(super) struct Link {
-    client: ::redis::Client,
-    address: Arc<str>,
+    route: Arc<Route>,
     timeout: Duration,
     slot: Arc<Mutex<Slot>>,
     /// One caller dials, the others wait for what it finds.
@@ -51,6 +55,10 @@ pub(super) struct Link {
 #[derive(Default)]
 struct Slot {
     connection: Option<MultiplexedConnection>,
+    /// Where it leads.
+    master: Option<Arc<Master>>,
+    /// What it is called in `CLIENT LIST`.
+    name: Option<String>,
     /// Counts dialled connections, so that only the one that failed is dropped.
     generation: u64,
     /// In a row, without a call that succeeded between.
@@ -82,8 +90,8 @@ fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
 }
 
 impl Link {
-    pub(super) fn new(client: ::redis::Client, address: Arc<str>, timeout: Duration) -> Self {
-        Self { client, address, timeout, slot: Arc::default(), dial: tokio::sync::Mutex::default() }
+    pub(super) fn new(route: Arc<Route>, timeout: Duration) -> Self {
+        Self { route, timeout, slot: Arc::default(), dial: tokio::sync::Mutex::default() }
     }
 
     /// Runs a script.
@@ -92,7 +100,7 @@ impl Link {
         invocation: &ScriptInvocation<'_>,
         repeat: Repeat,
     ) -> Result<T> {
-        self.call(Work::Script(invocation), repeat).await
+        Ok(self.call(Work::Script(invocation), repeat, None).await?.0)
     }
 
     /// Runs one command.
@@ -101,30 +109,80 @@ impl Link {
         command: &Cmd,
         repeat: Repeat,
     ) -> Result<T> {
-        self.call(Work::Command(command), repeat).await
+        Ok(self.call(Work::Command(command), repeat, None).await?.0)
     }
 
-    async fn call<T: FromRedisValue>(&self, work: Work<'_>, repeat: Repeat) -> Result<T> {
-        let value = match tokio::time::timeout(self.timeout, self.send(work, repeat)).await {
+    /// Runs a script and says on which connection, for [`Self::command_on`].
+    pub(super) async fn script_where<T: FromRedisValue>(
+        &self,
+        invocation: &ScriptInvocation<'_>,
+        repeat: Repeat,
+    ) -> Result<(T, Generation)> {
+        self.call(Work::Script(invocation), repeat, None).await
+    }
+
+    /// Runs one command on that connection and no other.
+    pub(super) async fn command_on<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+        generation: Generation,
+    ) -> Result<T> {
+        Ok(self.call(Work::Command(command), Repeat::Never, Some(generation)).await?.0)
+    }
+
+    /// Gives this connection, and those that come after it, a name, if the server permits that.
+    pub(super) async fn call_itself(&self, name: &str) {
+        lock(&self.slot).name = Some(name.to_owned());
+        if let Err(error) = self.command::<()>(&naming(name), Repeat::Harmless).await {
+            tracing::debug!(%error, "the connection stays without a name");
+        }
+    }
+
+    async fn call<T: FromRedisValue>(
+        &self,
+        work: Work<'_>,
+        repeat: Repeat,
+        only: Option<Generation>,
+    ) -> Result<(T, Generation)> {
+        let sending = self.send(work, repeat, only);
+        let (value, generation) = match tokio::time::timeout(self.timeout, sending).await {
             Ok(answer) => answer?,
             Err(_) => {
+                self.route.doubt();
                 return Err(StoreError::Unavailable(format!(
                     "Redis at {} did not answer within {:?}",
-                    self.address, self.timeout
+                    self.route.name(),
+                    self.timeout
                 )));
             }
         };
-        ::redis::from_redis_value(value).map_err(|error| {
-            StoreError::Corrupt(format!("an answer of Redis at {}: {error}", self.address))
-        })
+        match ::redis::from_redis_value(value) {
+            Ok(value) => Ok((value, generation)),
+            Err(error) => Err(StoreError::Corrupt(format!(
+                "an answer of Redis at {}: {error}",
+                self.route.name()
+            ))),
+        }
     }
 
-    async fn send(&self, work: Work<'_>, repeat: Repeat) -> Result<Value> {
+    async fn send(
+        &self,
+        work: Work<'_>,
+        repeat: Repeat,
+        only: Option<Generation>,
+    ) -> Result<(Value, Generation)> {
         let mut again = repeat == Repeat::Harmless;
         loop {
-            let (generation, mut connection) = self.connection().await?;
-            let mut flight =
-                Flight { slot: &self.slot, generation, begun: clock::boot(), landed: false };
+            let (generation, mut connection) = match only {
+                Some(generation) => (generation, self.still_open(generation)?),
+                None => self.connection().await?,
+            };
+            let mut flight = Flight {
+                slot: &self.slot,
+                generation: generation.0,
+                begun: clock::boot(),
+                landed: false,
+            };
             let answer = match work {
                 Work::Script(invocation) => invocation.invoke_async(&mut connection).await,
                 Work::Command(command) => command.query_async(&mut connection).await,
@@ -133,27 +191,42 @@ impl Link {
             match answer {
                 Ok(value) => {
                     lock(&self.slot).failures = 0;
-                    return Ok(value);
+                    return Ok((value, generation));
                 }
                 Err(error) => {
                     if breaks(&error) {
-                        lock(&self.slot).discard(generation);
+                        self.route.doubt();
+                        lock(&self.slot).discard(generation.0);
                         if again && error.is_io_error() {
                             again = false;
                             continue;
                         }
                     }
-                    return Err(in_words(&error, &self.address));
+                    return Err(in_words(&error, &self.route.name()));
                 }
             }
         }
     }
 
-    async fn connection(&self) -> Result<(u64, MultiplexedConnection)> {
+    fn still_open(&self, generation: Generation) -> Result<MultiplexedConnection> {
+        let slot = lock(&self.slot);
+        let open = slot.connection.clone().filter(|_| slot.generation == generation.0);
+        open.ok_or_else(|| {
+            let name = self.route.name();
+            StoreError::Unavailable(format!("the connection to Redis at {name} broke"))
+        })
+    }
+
+    async fn connection(&self) -> Result<(Generation, MultiplexedConnection)> {
+        let master = self.route.master().await?;
         let attempts = {
-            let slot = lock(&self.slot);
+            let mut slot = lock(&self.slot);
+            if slot.master.as_ref().is_some_and(|led| !Arc::ptr_eq(led, &master)) {
+                // The old one may answer still, and must not be asked any more.
+                slot.connection = None;
+            }
             if let Some(connection) = &slot.connection {
-                return Ok((slot.generation, connection.clone()));
+                return Ok((Generation(slot.generation), connection.clone()));
             }
             slot.attempts
         };
@@ -161,7 +234,9 @@ impl Link {
         let not_before = {
             let slot = lock(&self.slot);
             match (&slot.connection, &slot.refused) {
-                (Some(connection), _) => return Ok((slot.generation, connection.clone())),
+                (Some(connection), _) => {
+                    return Ok((Generation(slot.generation), connection.clone()));
+                }
                 // Somebody dialled while we queued; its answer is ours.
                 (None, Some(refused)) if slot.attempts != attempts => return Err(refused.clone()),
                 (None, _) => slot.not_before,
@@ -169,26 +244,46 @@ impl Link {
         };
         tokio::time::sleep(not_before.since(clock::boot())).await;
         let generation = lock(&self.slot).generation + 1;
-        let result = self
-            .client
-            .get_multiplexed_async_connection_with_config(&self.config(generation))
-            .await;
+        let result = self.dial(&master, generation).await;
         let mut slot = lock(&self.slot);
         slot.attempts += 1;
         match result {
             Ok(connection) => {
                 slot.generation = generation;
                 slot.connection = Some(connection.clone());
+                slot.master = Some(master);
                 slot.refused = None;
-                Ok((generation, connection))
+                Ok((Generation(generation), connection))
             }
-            Err(error) => {
+            Err(words) => {
+                self.route.doubt();
                 slot.failed();
-                let words = in_words(&error, &self.address);
                 slot.refused = Some(words.clone());
                 Err(words)
             }
         }
+    }
+
+    async fn dial(&self, master: &Master, generation: u64) -> Result<MultiplexedConnection> {
+        let words = |error| in_words(&error, &master.address);
+        let config = self.config(generation);
+        let mut connection = master
+            .client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await
+            .map_err(words)?;
+        if self.route.may_move() {
+            expect_master(&mut connection, &master.address).await?;
+        }
+        let name = lock(&self.slot).name.clone();
+        if let Some(name) = name {
+            match naming(&name).query_async::<()>(&mut connection).await {
+                Err(error) if error.is_io_error() => return Err(words(error)),
+                // A user who may not do that goes without.
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(connection)
     }
 
     fn config(&self, generation: u64) -> AsyncConnectionConfig {
@@ -205,6 +300,29 @@ impl Link {
                 }
                 Ok::<(), std::convert::Infallible>(())
             })
+    }
+}
+
+fn naming(name: &str) -> Cmd {
+    let mut command = ::redis::cmd("CLIENT");
+    command.arg("SETNAME").arg(name);
+    command
+}
+
+/// Sentinels may name a server before it knows of its new part.
+pub(super) async fn expect_master(
+    connection: &mut impl ::redis::aio::ConnectionLike,
+    address: &str,
+) -> Result<()> {
+    let role: Vec<Value> = ::redis::cmd("ROLE")
+        .query_async(connection)
+        .await
+        .map_err(|error| in_words(&error, address))?;
+    match role.first() {
+        Some(Value::BulkString(role)) if role == b"master" => Ok(()),
+        _ => Err(StoreError::Unavailable(format!(
+            "Redis at {address} is no master, though sentinels name it"
+        ))),
     }
 }
 

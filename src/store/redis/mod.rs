@@ -34,8 +34,14 @@
 //!
 //! # What is not covered
 //!
-//! A process that starts *after* the store was emptied, and asks before any process that knew it has called again
-//! (about a second), finds what looks like a fresh store. Whatever it is granted, its token is the newer one.
+//! A process that starts after the store was emptied finds what looks like a fresh store. It holds back all the same
+//! when `CLIENT LIST` shows a process that had opened it (their connections for leases are called `soloist:leases`).
+//! So what remains is a Redis that *restarts* empty and is asked by a newly started process in the moment before
+//! those that knew it have dialled again (about a second). Whatever that one is granted, its token is the newer one.
+//!
+//! Behind a plain `redis://` URL, a former master that is cut off from its replicas and goes on accepting writes is a
+//! second store. With sentinels it is not (`sentinel.rs`); otherwise set `min-replicas-to-write 1` and a
+//! `min-replicas-max-lag` below the lease.
 
 mod accounts;
 mod credentials;
@@ -48,17 +54,20 @@ mod link;
 mod memory;
 mod nodes;
 mod record;
+mod route;
 mod scripts;
+mod sentinel;
 mod server;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::redis::{ConnectionAddr, IntoConnectionInfo, ProtocolVersion, Script, Value};
+use ::redis::{Script, Value};
 
 use self::keys::Keys;
-use self::link::{Link, Repeat};
+use self::link::{Generation, Link, Repeat};
 use self::memory::Memory;
+use self::route::Route;
 use super::{Description, Options, Result, StoreError};
 use crate::clock;
 use crate::domain::time::StoreTime;
@@ -67,8 +76,6 @@ use crate::domain::time::StoreTime;
 const SCHEMA: u32 = 1;
 /// Jobs in one script call.
 const BATCH: usize = 100;
-/// How long the kernel keeps trying to deliver what nobody acknowledges.
-const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 /// A connection; cheap to clone.
 #[derive(Clone)]
@@ -80,12 +87,11 @@ struct Shared {
     keys: Keys,
     /// Leases have a connection of their own: a long page of log must not hold a renewal up.
     leases: Link,
+    /// So have requests for new ones: WAIT blocks its connection, and must not hold a renewal up either.
+    grants: Link,
     rest: Link,
     memory: Mutex<Memory>,
-    client: ::redis::Client,
-    /// `HOST:PORT`.
-    address: Arc<str>,
-    database: i64,
+    route: Arc<Route>,
     timeout: Duration,
 }
 
@@ -97,26 +103,31 @@ struct Guarded {
     quarantine: Duration,
     /// The store's clock jumped since this process called before.
     jumped: bool,
+    /// Connected to the server at that moment.
+    replicas: u64,
+    /// Which connection it came by.
+    by: Generation,
     /// What the script itself answered.
     values: Vec<Value>,
 }
 
 impl RedisStore {
-    /// Opens the Redis at `url` (`redis://` or `rediss://`), checks that it can keep the promise, and begins an
+    /// Opens the Redis at `url` (`redis://`, `rediss://`, `redis+sentinel://`, `rediss+sentinel://`), checks that it can keep the promise, and begins an
     /// epoch if it has none.
     ///
     /// # Errors
     /// As [`Store::connect`](super::Store::connect).
     pub async fn connect(url: &str, options: &Options) -> Result<Self> {
         let store = Self { shared: Arc::new(Shared::new(url, options)?) };
-        server::Server::read(&store.shared).await?.check(&store.shared.address)?;
+        server::Server::read(&store.shared).await?.check(&store.shared.route.name())?;
+        let alone = server::is_unused(&store.shared).await?;
         let opened = store
             .guarded(
                 &store.shared.leases,
                 &scripts::OPEN_STORE,
                 &[store.shared.keys.global("schema")],
                 Duration::ZERO,
-                &[SCHEMA.to_string()],
+                &[SCHEMA.to_string(), u8::from(alone).to_string()],
             )
             .await?;
         let found: u32 = record::parsed(
@@ -126,6 +137,8 @@ impl RedisStore {
         if found > SCHEMA {
             return Err(StoreError::NewerSchema { found, known: SCHEMA });
         }
+        // Only now, so that processes that start together in a fresh store do not take each other for witnesses.
+        store.shared.leases.call_itself(&store.shared.keys.client()).await;
         Ok(store)
     }
 
@@ -135,7 +148,9 @@ impl RedisStore {
     /// As [`Store::describe`](super::Store::describe).
     pub async fn describe(&self) -> Result<Description> {
         let server = server::Server::read(&self.shared).await?;
-        Ok(server.describe(&self.shared.address, self.shared.database))
+        // What was refused at the start must not go on unsaid when it was set later.
+        server.check(&self.shared.route.name())?;
+        server.describe(&self.shared.route).await
     }
 
     fn keys(&self) -> &Keys {
@@ -156,6 +171,8 @@ impl RedisStore {
         arguments: &[String],
     ) -> Result<Guarded> {
         let epoch_key = self.keys().epoch();
+        // After a move, what the former master may have renewed meanwhile must run out as well.
+        let ttl = if ttl.is_zero() { ttl } else { ttl + self.shared.route.lag() };
         let mut invocation = script.prepare_invoke();
         invocation.key(&epoch_key).key(keys);
         let suspect = {
@@ -170,17 +187,18 @@ impl RedisStore {
         };
         invocation.arg(arguments);
         let sent = clock::boot();
-        let values: Vec<Value> = link.script(&invocation, Repeat::Harmless).await?;
+        let (values, by): (Vec<Value>, _) =
+            link.script_where(&invocation, Repeat::Harmless).await?;
         let received = clock::boot();
         let mut values = values.into_iter();
-        let (epoch, now, quarantine, longest_ms): (String, i64, u64, u64) =
+        let (epoch, now, quarantine, longest_ms, replicas): (String, i64, u64, u64, u64) =
             record::parsed(&epoch_key, values.next().unwrap_or(Value::Nil))?;
         let now = StoreTime(now);
         let jumped = {
             let mut memory = self.memory();
             if !memory.epoch.is_empty() && memory.epoch != epoch {
                 tracing::warn!(
-                    address = %self.shared.address,
+                    address = %self.shared.route.name(),
                     "the store was emptied or replaced: no lease is granted until every old one has run out"
                 );
             }
@@ -193,7 +211,7 @@ impl RedisStore {
         };
         if jumped {
             tracing::warn!(
-                address = %self.shared.address,
+                address = %self.shared.route.name(),
                 "the store's clock jumped: no lease is granted until every old one has run out"
             );
         }
@@ -202,6 +220,8 @@ impl RedisStore {
             now,
             quarantine: Duration::from_millis(quarantine),
             jumped,
+            replicas,
+            by,
             values: values.collect(),
         })
     }
@@ -209,48 +229,17 @@ impl RedisStore {
 
 impl Shared {
     fn new(url: &str, options: &Options) -> Result<Self> {
-        // Never the URL in a message: it may hold a password.
-        let unusable = |error: ::redis::RedisError| {
-            StoreError::Unsupported(format!(
-                "the store URL cannot be used ({}): write redis://USER:PASSWORD@HOST:PORT/DB",
-                error.category()
-            ))
-        };
-        let info = url.into_connection_info().map_err(unusable)?;
-        let address: Arc<str> = match info.addr() {
-            ConnectionAddr::Tcp(host, port) => format!("{host}:{port}").into(),
-            ConnectionAddr::TcpTls { host, port, .. } => {
-                choose_tls_provider();
-                format!("{host}:{port}").into()
-            }
-            _ => {
-                return Err(StoreError::Unsupported(
-                    "use redis://HOST:PORT/DB or rediss://HOST:PORT/DB".to_owned(),
-                ));
-            }
-        };
-        let database = info.redis_settings().db();
-        let tcp = info.tcp_settings().clone().set_nodelay(true).set_user_timeout(UNACKNOWLEDGED);
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let info = info.set_tcp_settings(tcp).set_redis_settings(settings);
-        let client = ::redis::Client::open(info).map_err(unusable)?;
+        let route = Arc::new(Route::new(url, options.timeout)?);
+        let link = || Link::new(Arc::clone(&route), options.timeout);
         Ok(Self {
             keys: Keys::new(&options.prefix),
-            leases: Link::new(client.clone(), Arc::clone(&address), options.timeout),
-            rest: Link::new(client.clone(), Arc::clone(&address), options.timeout),
+            leases: link(),
+            grants: link(),
+            rest: link(),
             memory: Mutex::default(),
-            client,
-            address,
-            database,
+            route,
             timeout: options.timeout,
         })
-    }
-}
-
-/// rustls takes no cryptography without being told which.
-fn choose_tls_provider() {
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
-        tracing::debug!("a TLS provider was chosen before");
     }
 }
 

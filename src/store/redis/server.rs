@@ -7,12 +7,36 @@ use std::collections::HashMap;
 
 use super::Shared;
 use super::link::Repeat;
+use super::route::Route;
 use crate::store::{Description, Result, StoreError};
 
 /// The newest `INFO`.
 pub(super) struct Server {
     info: HashMap<String, String>,
     eviction: String,
+}
+
+/// Whether the store is empty and no process that had opened it is connected.
+pub(super) async fn is_unused(shared: &Shared) -> Result<bool> {
+    let mut schema = ::redis::cmd("EXISTS");
+    schema.arg(shared.keys.global("schema"));
+    if shared.rest.command(&schema, Repeat::Harmless).await? {
+        return Ok(false);
+    }
+    let mut list = ::redis::cmd("CLIENT");
+    list.arg("LIST");
+    let name = format!("name={}", shared.keys.client());
+    let database = format!("db={}", shared.route.master().await?.database());
+    match shared.rest.command::<String>(&list, Repeat::Harmless).await {
+        Ok(clients) => Ok(!clients.lines().any(|client| {
+            let has = |wanted: &str| client.split(' ').any(|field| field == wanted);
+            has(&name) && has(&database)
+        })),
+        Err(error) => {
+            tracing::info!(%error, "who else uses the store cannot be seen: an empty one is not taken for a fresh one");
+            Ok(false)
+        }
+    }
 }
 
 impl Server {
@@ -70,7 +94,7 @@ impl Server {
         Ok(())
     }
 
-    pub(super) fn describe(&self, address: &str, database: i64) -> Description {
+    pub(super) async fn describe(&self, route: &Route) -> Result<Description> {
         let mut warnings = Vec::new();
         if self.get("aof_enabled") != "1" {
             warnings.push(
@@ -78,10 +102,14 @@ impl Server {
                     .to_owned(),
             );
         }
-        Description {
-            what: format!("Redis {} at {address}/{database}", self.get("redis_version")),
+        if let Route::Sentinels(sentinels) = route {
+            warnings.extend(sentinels.too_few().await);
+        }
+        let database = route.master().await?.database();
+        Ok(Description {
+            what: format!("Redis {} at {}", self.get("redis_version"), route.place(database)),
             shared: true,
             warnings,
-        }
+        })
     }
 }

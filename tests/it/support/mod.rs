@@ -6,5 +6,6 @@ pub mod browser;
 pub mod guarded;
 pub mod node;
 pub mod redis;
+pub mod sentinel;
 pub mod wait;
 pub mod witness;
