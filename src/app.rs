@@ -138,7 +138,7 @@ async fn first_beat(config: &Config, store: &Store) -> anyhow::Result<Beat> {
         boot: format!("{:032x}", rand::random::<u128>()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: StoreTime(now.0),
-        containment: "subreaper".to_owned(),
+        containment: child::containment().to_owned(),
         jobs: config.jobs.iter().filter(own).map(|job| job.name.clone()).collect(),
         holds: Vec::new(),
     };

@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::child::{Cause, Spec};
+use super::child::{Cause, Spec, Streams};
 use super::keeper::{Keeper, Kept};
 use super::run::{self, Command, Gone, News};
 use crate::clock;
@@ -463,6 +463,7 @@ impl Supervisor {
             prefix: around.prefix.clone(),
             timing: config.timing,
             stop_grace: config.stop_grace,
+            streams: Streams::Read,
         };
         let (commands, inbox) = mpsc::unbounded_channel();
         here.commands = Some(commands);

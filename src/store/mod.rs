@@ -8,6 +8,7 @@
 pub mod accounts;
 pub mod credentials;
 pub mod events;
+pub mod examine;
 pub mod jobs;
 pub mod journal;
 pub mod leases;

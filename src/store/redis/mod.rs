@@ -46,6 +46,7 @@
 mod accounts;
 mod credentials;
 mod events;
+mod examine;
 mod jobs;
 mod journal;
 mod keys;
