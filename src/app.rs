@@ -59,6 +59,7 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
     let boot_id = beat.boot.clone();
     let beating = tokio::spawn(beat::go_on(store.clone(), beat, holds));
 
+    config.jobs.iter().for_each(|job| metrics.know(&job.name));
     let followed = config.jobs.iter().map(|job| Followed {
         job: job.name.clone(),
         timing: job.timing,

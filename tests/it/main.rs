@@ -9,6 +9,7 @@ mod drill;
 mod fence;
 mod guard;
 mod lifecycle;
+mod metrics;
 mod redis;
 mod run;
 mod startup;
