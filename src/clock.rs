@@ -5,6 +5,7 @@
 use nix::time::{ClockId, clock_gettime};
 
 use crate::domain::time::Boot;
+use crate::sabotage::{Bug, planted};
 
 /// Now, on CLOCK_BOOTTIME (clock_gettime(2)).
 ///
@@ -16,7 +17,12 @@ pub fn boot() -> Boot {
         clippy::expect_used,
         reason = "no Linux we run on lacks it, and nothing is safe without"
     )]
-    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).expect("CLOCK_BOOTTIME exists");
+    let now = clock_gettime(if planted(Bug::MonotonicClock) {
+        ClockId::CLOCK_MONOTONIC
+    } else {
+        ClockId::CLOCK_BOOTTIME
+    })
+    .expect("CLOCK_BOOTTIME exists");
     let nanos = i128::from(now.tv_sec()) * 1_000_000_000 + i128::from(now.tv_nsec());
     Boot(u64::try_from(nanos).unwrap_or(0))
 }

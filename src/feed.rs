@@ -41,6 +41,8 @@ pub struct Seen {
     pub at: StoreTime,
     /// This machine's clock *before* that reading was asked for; observations of an unchanged version renew it.
     pub confirmed: Boot,
+    /// Until when the store may have forgotten a lease that lives; in the past when all is well.
+    pub doubted_until: Boot,
 }
 
 impl Seen {
@@ -59,6 +61,7 @@ impl Seen {
             stale_after: timing.ttl + Duration::from_millis(500),
             min_uptime,
             silent_after: timing.silent_after(),
+            quarantine: self.doubted_until.since(now),
         }
     }
 }
@@ -297,7 +300,8 @@ impl Follower {
     }
 
     fn apply(&mut self, snapshot: Snapshot, asked: Boot) {
-        let Snapshot { epoch, at, jobs } = snapshot;
+        let Snapshot { epoch, at, quarantine, jobs } = snapshot;
+        let doubted_until = clock::boot() + quarantine;
         let mut told = Vec::new();
         self.feed.write(|pictures| {
             let same_epoch = pictures.epoch == epoch;
@@ -307,7 +311,8 @@ impl Follower {
                 let known = pictures.jobs.get(&name);
                 let older = known.is_some_and(|k| same_epoch && k.record.version > record.version);
                 if !older {
-                    let seen = Seen { record: Arc::new(record), at, confirmed: asked };
+                    let record = Arc::new(record);
+                    let seen = Seen { record, at, confirmed: asked, doubted_until };
                     pictures.jobs.insert(name.clone(), seen);
                     told.push(name);
                 }

@@ -10,6 +10,7 @@ pub mod fence;
 pub mod guard;
 pub mod picture;
 pub mod runner;
+pub mod sabotage;
 pub mod secrets;
 pub mod store;
 pub mod telemetry;

@@ -167,6 +167,8 @@ struct Scene<'a> {
     /// How old the record is.
     age: Duration,
     state: State,
+    /// Until when the store may have forgotten a lease that lives.
+    doubted_until: Option<StoreTime>,
 }
 
 impl JobView {
@@ -188,6 +190,8 @@ impl JobView {
             now: view.now,
             age: view.age,
             state: state(&seen.record, &view),
+            doubted_until: (!view.quarantine.is_zero() && view.age <= view.stale_after)
+                .then(|| view.now + view.quarantine),
         };
         scene.view()
     }
@@ -205,6 +209,7 @@ impl JobView {
             now: StoreTime(0),
             age,
             state: State::Unknown,
+            doubted_until: None,
         };
         scene.view()
     }
@@ -309,6 +314,9 @@ impl Scene<'_> {
         if let Some(next) = record.next.filter(|next| next.at > self.now) {
             return Waiting::Due(next.at);
         }
+        if let Some(until) = self.doubted_until {
+            return Waiting::Doubted(until);
+        }
         if !self.nodes.iter().any(is_alive) {
             return Waiting::NoNode;
         }
@@ -336,6 +344,8 @@ impl Scene<'_> {
 enum Waiting {
     /// Its next run is not due yet.
     Due(StoreTime),
+    /// The store was emptied or replaced: nothing is granted yet.
+    Doubted(StoreTime),
     /// Nobody is alive.
     NoNode,
     /// Nobody alive has it in its configuration.

@@ -123,7 +123,8 @@ impl Desk {
         let confirmed = clock::boot();
         let snapshot = self.store.snapshot(&names).await?;
         let at: StoreTime = snapshot.at;
-        let seen = |record| Seen { record: Arc::new(record), at, confirmed };
+        let doubted_until = clock::boot() + snapshot.quarantine;
+        let seen = |record| Seen { record: Arc::new(record), at, confirmed, doubted_until };
         Ok(snapshot.jobs.into_iter().map(seen).collect())
     }
 

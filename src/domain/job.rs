@@ -323,12 +323,16 @@ pub struct Viewpoint {
     pub min_uptime: Duration,
     /// A lease that was not renewed for this long has a silent holder.
     pub silent_after: Duration,
+    /// How much longer the store doubts its own memory: it was emptied or replaced, and a lease that it does not know
+    /// may be living. Zero when all is well.
+    pub quarantine: Duration,
 }
 
 /// The word for `record` as seen from `view`.
 ///
 /// A lease always outranks everything but ignorance: while it exists somebody may be running, so the word is
-/// never `off`, `held` or `waiting`.
+/// never `off`, `held` or `waiting`. A store that forgot may have forgotten a lease: until every old one has run out
+/// nothing is called off, given up or held.
 #[must_use]
 pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
     if view.age > view.stale_after {
@@ -346,6 +350,9 @@ pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
             Some(run) if view.now.since(run.started) >= view.min_uptime => State::Running,
             _ => State::Starting,
         };
+    }
+    if !view.quarantine.is_zero() && (!record.wanted() || record.given_up) {
+        return State::Unknown;
     }
     if record.hold.is_some() {
         return State::Held;
@@ -375,6 +382,7 @@ mod tests {
             stale_after: TTL + Duration::from_millis(500),
             min_uptime: TTL,
             silent_after: Duration::from_secs(2),
+            quarantine: Duration::ZERO,
         }
     }
 
@@ -417,6 +425,18 @@ mod tests {
         assert_eq!(state(&held, &view(100, 0)), State::Stopping);
         held.lease = None;
         assert_eq!(state(&held, &view(100, 0)), State::Held);
+    }
+
+    #[test]
+    fn a_store_that_forgot_does_not_say_off_before_every_old_lease_has_run_out() {
+        let mut record = leased(false);
+        record.lease = None;
+        let doubted = Viewpoint { quarantine: Duration::from_millis(1), ..view(100, 0) };
+        assert_eq!(state(&record, &doubted), State::Unknown);
+        assert_eq!(state(&record, &view(100, 0)), State::Off);
+        let mut wanted = leased(true);
+        wanted.lease = None;
+        assert_eq!(state(&wanted, &doubted), State::Waiting);
     }
 
     #[test]

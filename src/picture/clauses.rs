@@ -190,6 +190,7 @@ impl Scene<'_> {
     fn waits(&self) -> Clause {
         match self.waiting() {
             Waiting::Due(at) => self.next("next-run-in", &[("left", self.until(at))]),
+            Waiting::Doubted(until) => self.next("store-forgot", &[("left", self.until(until))]),
             Waiting::NoNode => self.next("no-node-alive", &[]),
             Waiting::NotOffered => self.next("no-node-offers", &[]),
             Waiting::Draining => self.next("all-draining", &[]),
@@ -235,6 +236,9 @@ impl Scene<'_> {
     fn unknown(&self) -> Vec<Clause> {
         if self.now == StoreTime(0) {
             return vec![self.clause("never-reported", &[])];
+        }
+        if let Some(until) = self.doubted_until {
+            return vec![self.next("store-forgot", &[("left", self.until(until))])];
         }
         let report = self.ago(self.age);
         let mut clauses = vec![self.clause("no-report-for", &[("ago", self.since(report))])];

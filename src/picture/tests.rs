@@ -128,7 +128,8 @@ pub(crate) fn look(
     lang: Language,
     age: Duration,
 ) -> JobView {
-    let seen = Seen { record: Arc::new(record), at: NOW, confirmed: CONFIRMED };
+    let seen =
+        Seen { record: Arc::new(record), at: NOW, confirmed: CONFIRMED, doubted_until: Boot(0) };
     JobView::of(&seen, job, nodes, lang, CONFIRMED + age)
 }
 
@@ -287,6 +288,29 @@ fn waiting_says_what_is_in_the_way() {
         until: after(29_000),
     });
     assert!(why(&moving, &there(false)).contains("being moved to node-a"));
+}
+
+#[test]
+fn a_store_that_forgot_is_named_as_the_reason_and_off_is_not_said() {
+    let job = config("outbound", "Outbound shipping", "出库任务");
+    let doubted = |record| Seen {
+        record: Arc::new(record),
+        at: NOW,
+        confirmed: CONFIRMED,
+        doubted_until: CONFIRMED + SECOND * 3,
+    };
+    let nodes = [node("node-a", 300, &["outbound"], false)];
+    let view = |users: &[&str], lang, after| {
+        JobView::of(&doubted(wanted(&job, users)), &job, &nodes, lang, CONFIRMED + after)
+    };
+    let waiting = view(&["li"], Language::En, SECOND);
+    assert_eq!(waiting.state, State::Waiting);
+    assert!(waiting.why.contains("for 2 s, because a run that it forgot"), "{}", waiting.why);
+    let off = view(&[], Language::En, SECOND);
+    assert_eq!(off.state, State::Unknown);
+    assert!(off.why.contains("must switch it on again"), "{}", off.why);
+    assert!(view(&[], Language::Zh, SECOND).why.contains("重新打开"));
+    assert_eq!(view(&[], Language::En, SECOND * 3).state, State::Off);
 }
 
 #[test]

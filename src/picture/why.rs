@@ -111,6 +111,10 @@ impl Scene<'_> {
                 args.push(("left", self.until(at)));
                 ("why-waiting-due", args)
             }
+            Waiting::Doubted(until) => {
+                args.push(("left", self.until(until)));
+                ("why-waiting-doubted", args)
+            }
             Waiting::NoNode => ("why-waiting-no-node", args),
             Waiting::NotOffered => {
                 args.push(("job", self.job()));
@@ -163,6 +167,9 @@ impl Scene<'_> {
     fn why_unknown(&self) -> (&'static str, Args) {
         if self.now == StoreTime(0) {
             return ("why-never-reported", Vec::new());
+        }
+        if let Some(until) = self.doubted_until {
+            return ("why-unknown-doubted", vec![("left", self.until(until))]);
         }
         let args = vec![("ago", self.since(self.ago(self.age)))];
         match &self.record.lease {

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::domain::lease::Timing;
 use crate::domain::name::Owner;
 use crate::domain::time::Boot;
+use crate::sabotage::{Bug, planted};
 use crate::store::leases::{Leases, Renewal, Renewed};
 use crate::store::{Result, Store};
 use crate::telemetry::Metrics;
@@ -147,7 +148,8 @@ fn take_answer(answer: Answer, entries: &mut HashMap<Owner, Entry>, metrics: &Me
                     Renewed::Kept { margin } => {
                         entry.in_flight = false;
                         entry.due = answer.sent + entry.timing.renew_every;
-                        entry.trusted.send_replace(entry.timing.trusted_until(answer.sent));
+                        let from = if planted(Bug::TrustFromReply) { now } else { answer.sent };
+                        entry.trusted.send_replace(entry.timing.trusted_until(from));
                         metrics.observe_margin(margin);
                     }
                     Renewed::Lost => {
@@ -166,7 +168,7 @@ fn take_answer(answer: Answer, entries: &mut HashMap<Owner, Entry>, metrics: &Me
             tracing::warn!(leases = answer.owners.len(), %error, "leases could not be renewed; trying again");
             for owner in &answer.owners {
                 if let Some(entry) = entries.get_mut(owner) {
-                    entry.in_flight = false;
+                    entry.in_flight = planted(Bug::RenewalEndsWithError);
                     entry.due =
                         now + (entry.timing.renew_every / 4).min(Duration::from_millis(200));
                 }

@@ -26,6 +26,7 @@ use crate::domain::placement::{Candidate, courtesy};
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
 use crate::domain::time::Boot;
 use crate::feed::{Change, Feed, Seen};
+use crate::sabotage::{Bug, planted};
 use crate::store::journal::{Ended, Journal, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
 use crate::store::nodes::{ALIVE_FOR, NodeRecord};
@@ -316,6 +317,7 @@ impl Supervisor {
                     return self.step(job, Input::Refused { wait });
                 }
                 let here = &mut self.jobs[job];
+                let sent = if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
                 let trusted_until = here.config.timing.trusted_until(sent);
                 here.started = sent;
                 self.step(job, Input::Granted { token, trusted_until });
@@ -373,7 +375,13 @@ impl Supervisor {
                 Effect::Acquire(attempt) => self.acquire(job, attempt),
                 Effect::Release(_) => self.give_back(job, self.jobs[job].tokens.highest()),
                 Effect::Start(attempt) => self.start(job, attempt),
-                Effect::Stop => self.command(job, Command::Stop(self.jobs[job].config.stop_grace)),
+                Effect::Stop => {
+                    self.command(job, Command::Stop(self.jobs[job].config.stop_grace));
+                    if planted(Bug::ReleaseBeforeProof) {
+                        self.around.keeper.forget(&self.jobs[job].owner);
+                        self.give_back(job, self.jobs[job].tokens.highest());
+                    }
+                }
                 Effect::Kill => self.command(job, Command::Kill),
                 Effect::RecordEnd(attempt) => self.record_end(job, attempt, stopping),
             }

@@ -1,5 +1,7 @@
 //! Jobs: participations, holds, moves, and the snapshot everything else is computed from.
 
+use std::time::Duration;
+
 use super::Result;
 use crate::domain::job::JobRecord;
 use crate::domain::lease::Token;
@@ -13,6 +15,9 @@ pub struct Snapshot {
     pub epoch: String,
     /// The store's clock when it was taken.
     pub at: StoreTime,
+    /// How much longer leases that the store has forgotten may be living: it was emptied or replaced, or its clock
+    /// jumped. Zero when all is well.
+    pub quarantine: Duration,
     /// The records, in the order they were asked for; untouched jobs have version 0.
     pub jobs: Vec<JobRecord>,
 }

@@ -91,6 +91,7 @@ next-try-in = next try in { $left }
 next-try-now = next try now
 switch-off-and-on = switch it off and on to try again
 next-run-in = next run in { $left }
+store-forgot = store emptied or restarted, known in { $left }
 no-node-alive = no node is alive
 no-node-offers = no living node may run it
 all-draining = every node that may run it is being drained
@@ -135,6 +136,7 @@ why-given-up = { $n ->
    *[other] Given up after { $n } crashes in a row, last on { $node } at { $at } ({ $exit }), though wanted by { $users }. Read the output, then switch it off and on, or run: soloist resume { $job }
 }
 why-waiting-due = The last run ended well. Next run in { $left }; wanted by { $users }.
+why-waiting-doubted = Wanted by { $users }. The store was restarted, replaced or emptied, or its clock jumped: nothing is started for { $left }, because a run that it forgot may still be living. Then it starts by itself.
 why-waiting-no-node = Wanted by { $users }, but no node is alive. Start one with: soloist serve
 why-waiting-not-offered = Wanted by { $users }, but no living node may run { $job }: its nodes are { $nodes }. Start one of them, or change the list in soloist.toml.
 why-waiting-draining = Wanted by { $users }, but every node that may run it is being drained. End the drain of one, or start another.
@@ -146,6 +148,7 @@ why-held = Held by { $user } since { $since }: “{ $reason }”. It starts for 
 why-off = Off: nobody wants it.
 why-unknown-on = Unknown: the store has not confirmed the last picture for { $ago }. It was on { $node } then, and may be running or not. Look at this node’s connection to the store.
 why-unknown-free = Unknown: the store has not confirmed the last picture for { $ago }. Nobody was running it then. Look at this node’s connection to the store.
+why-unknown-doubted = Unknown: the store was restarted, replaced or emptied, or its clock jumped, and for { $left } a run that it forgot may still be living. If it was emptied, whoever wants the job must switch it on again.
 why-never-reported = Unknown: this node has not reached the store since it started. Look at its connection to the store.
 
 # The switch and people

@@ -89,6 +89,7 @@ next-try-in = { $left }后重试
 next-try-now = 马上重试
 switch-off-and-on = 关闭再打开即可重试
 next-run-in = { $left }后再次运行
+store-forgot = 存储重启或被清空，{ $left }后可知
 no-node-alive = 没有存活的节点
 no-node-offers = 存活的节点都不允许运行它
 all-draining = 可运行它的节点都在腾空
@@ -130,6 +131,7 @@ why-given-up = { $n ->
    *[other] 连续崩溃 { $n } 次后已放弃，最近一次于 { $at } 在 { $node } 上（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
 }
 why-waiting-due = 上次运行正常结束。{ $left }后再次运行；{ $users } 要它运行。
+why-waiting-doubted = { $users } 要它运行。存储被重启、更换或清空，或其时钟跳变：{ $left }内不启动任何脚本，因为它忘记的运行可能仍在进行。之后自动启动。
 why-waiting-no-node = { $users } 要它运行，但没有存活的节点。启动一个节点：soloist serve
 why-waiting-not-offered = { $users } 要它运行，但存活的节点都不允许运行 { $job }：允许的节点是 { $nodes }。请启动其中之一，或修改 soloist.toml 中的列表。
 why-waiting-draining = { $users } 要它运行，但可运行它的节点都在腾空。请结束其中一个的腾空，或启动另一个节点。
@@ -141,6 +143,7 @@ why-held = 自 { $since } 起被 { $user } 禁止：“{ $reason }”。在操�
 why-off = 已停止：没有人要它运行。
 why-unknown-on = 状态未知：存储已 { $ago }没有确认最近的画面。当时它在 { $node } 上，现在可能在运行，也可能没有。请检查本节点与存储的连接。
 why-unknown-free = 状态未知：存储已 { $ago }没有确认最近的画面。当时没有节点在运行它。请检查本节点与存储的连接。
+why-unknown-doubted = 状态未知：存储被重启、更换或清空，或其时钟跳变，{ $left }内它忘记的运行可能仍在进行。如果存储被清空，请需要该作业的人重新打开。
 why-never-reported = 状态未知：本节点启动后还没有连上存储。请检查它与存储的连接。
 
 # 开关与人

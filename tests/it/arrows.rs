@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 /// `room: rooms it may use`; `main`, `app` and `lib` may use all.
 const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    ("clock", &["domain"]),
+    ("sabotage", &[]),
+    ("clock", &["domain", "sabotage"]),
     ("telemetry", &["domain"]),
     ("config", &["domain"]),
     ("words", &["domain"]),
-    ("fence", &["domain"]),
-    ("store", &["domain", "clock"]),
+    ("fence", &["domain", "sabotage"]),
+    ("store", &["domain", "clock", "sabotage"]),
     ("secrets", &["domain", "store"]),
     ("feed", &["domain", "store", "clock"]),
-    ("guard", &["domain", "store", "clock"]),
+    ("guard", &["domain", "store", "clock", "sabotage"]),
     ("picture", &["domain", "store", "config", "feed", "words", "clock"]),
-    ("runner", &["domain", "store", "feed", "guard", "clock", "config", "telemetry"]),
+    ("runner", &["domain", "store", "feed", "guard", "clock", "config", "telemetry", "sabotage"]),
     (
         "web",
         &["domain", "store", "feed", "config", "clock", "words", "picture", "telemetry", "secrets"],

@@ -4,6 +4,7 @@ mod deadline;
 mod lost;
 mod node_death;
 mod secrets;
+mod suspend;
 mod zoo;
 
 use std::time::Duration;

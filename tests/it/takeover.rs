@@ -147,6 +147,28 @@ async fn a_store_that_is_gone_is_said_at_once_and_the_picture_becomes_unknown() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_was_emptied_says_off_only_when_the_script_it_forgot_is_gone() {
+    let pair = Pair::start("stubborn", "lease_ttl = \"2s\"\nstop_grace = \"1s\"");
+    pair.li().switch(JOB, true).await;
+    let _first = pair.witness.until_started(1);
+    pair.redis.run::<()>(&["FLUSHALL"]);
+    // Accounts are forgotten, too: only the command line still may ask.
+    let mut words = Vec::new();
+    until_async("off is said", async || {
+        let living = pair.witness.living();
+        let status = pair.ground.must(&["status", JOB, "--json"]);
+        let status: Value = serde_json::from_str(&status).expect("JSON");
+        let word = status["state"].as_str().expect("a state").to_owned();
+        words.push((word.clone(), living.len()));
+        (word == "off").then_some(())
+    })
+    .await;
+    assert!(pair.witness.living().is_empty(), "{words:?}");
+    assert!(words.iter().any(|(word, _)| word == "unknown"), "{words:?}");
+    pair.witness.check();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn participations_survive_the_end_of_every_node() {
     let mut pair = Pair::start("beat", "");
     pair.li().switch(JOB, true).await;

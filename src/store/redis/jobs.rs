@@ -5,7 +5,7 @@ use futures_util::future::try_join_all;
 
 use super::link::Repeat;
 use super::record::job_record;
-use super::{BATCH, RedisStore, scripts};
+use super::{BATCH, Guarded, RedisStore, scripts};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, UserName};
 use crate::domain::time::StoreTime;
@@ -126,6 +126,7 @@ impl RedisStore {
             .zip(answer.values)
             .map(|(job, read)| job_record(names, job, read, answer.now))
             .collect::<Result<_>>()?;
-        Ok(Snapshot { epoch: answer.epoch, at: answer.now, jobs })
+        let Guarded { epoch, now: at, quarantine, .. } = answer;
+        Ok(Snapshot { epoch, at, quarantine, jobs })
     }
 }

@@ -19,6 +19,7 @@
 //! | `soloist:{J}:events` | channel | `{"job","version","event"}` |
 //! | `soloist:schema` | string | version of this layout |
 //! | `soloist:epoch` | hash | `id run_id since until longest before turned`: whether this is the store we knew (`guard_store.lua`) |
+//! | `soloist:probe` | string, PX | nothing: written to find out whether the server takes writes |
 //! | `soloist:nodes` | hash | node -> `MILLISECONDS JSON` of its newest report |
 //! | `soloist:drains` | set | nodes to keep empty |
 //! | `soloist:nodes:events` | channel | a hint that nodes changed |
@@ -151,6 +152,10 @@ impl RedisStore {
         let server = server::Server::read(&self.shared).await?;
         // What was refused at the start must not go on unsaid when it was set later.
         server.check(&self.shared.route.name())?;
+        // A server without memory, disk or replicas may read well and write nothing.
+        let mut probe = ::redis::cmd("SET");
+        probe.arg(self.keys().global("probe")).arg("").arg("PX").arg(1_000);
+        self.shared.rest.command::<()>(&probe, Repeat::Harmless).await?;
         server.describe(&self.shared.route).await
     }
 

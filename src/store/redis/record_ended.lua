@@ -27,7 +27,9 @@ close_run(state, KEYS[4], { id = run, job = ARGV[2], node = mine and known[2] or
   token = ARGV[1], started = mine and tonumber(known[3]) or now, ended = now, code = ARGV[5], signal = ARGV[6],
   reason = ARGV[7], killed = ARGV[8], keep = tonumber(ARGV[12]) })
 local held = redis.call('HMGET', KEYS[3], 'owner', 'token')
-if held[1] == ARGV[3] and held[2] == ARGV[1] then
+-- One of an older token is what a late renewal put into a store that had forgotten this one.
+local older = held[2] and tonumber(held[2]) < tonumber(ARGV[1])
+if older or (held[1] == ARGV[3] and held[2] == ARGV[1]) then
   redis.call('DEL', KEYS[3])
 end
 redis.call('HSET', state, 'released', ARGV[1], 'crashes', ARGV[10])

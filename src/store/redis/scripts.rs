@@ -6,10 +6,12 @@ use std::sync::LazyLock;
 
 use ::redis::Script;
 
+use crate::sabotage;
+
 macro_rules! scripts {
     ($($name:ident = $($file:literal)+;)*) => {
         $(pub(super) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new(concat!($(include_str!($file)),+)));)*
+            LazyLock::new(|| Script::new(&sabotage::lua(concat!($(include_str!($file)),+))));)*
 
         /// Every script, for the server to compile in a test.
         #[cfg(test)]

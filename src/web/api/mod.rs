@@ -99,12 +99,14 @@ pub async fn seen(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobView
 /// # Errors
 /// [`WebError::Unavailable`].
 pub async fn stored(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobView, WebError> {
-    let asked = clock::boot();
+    let confirmed = clock::boot();
     let snapshot = web.store.snapshot(std::slice::from_ref(&job.name)).await?;
     let record = snapshot.jobs.into_iter().next().ok_or_else(|| WebError::Internal {
         detail: format!("the store did not answer for {}", job.name),
     })?;
-    let seen = Seen { record: std::sync::Arc::new(record), at: snapshot.at, confirmed: asked };
+    let doubted_until = clock::boot() + snapshot.quarantine;
+    let record = std::sync::Arc::new(record);
+    let seen = Seen { record, at: snapshot.at, confirmed, doubted_until };
     Ok(view(web, caller, job, &seen))
 }
 

@@ -461,5 +461,5 @@ struct Batch {
 #[must_use]
 pub fn never_seen(name: &JobName) -> Seen {
     let record = Arc::new(JobRecord::untouched(name.clone()));
-    Seen { record, at: StoreTime(0), confirmed: Boot(0) }
+    Seen { record, at: StoreTime(0), confirmed: Boot(0), doubted_until: Boot(0) }
 }

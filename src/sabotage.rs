@@ -1,0 +1,142 @@
+//! Bugs planted on purpose, to see that the fault suite finds every one of them.
+//!
+//! Only with the feature `sabotage`, which no release has; without it every question is answered "no" when the program is
+//! compiled. A process carries the bug that `$SABOTAGE` names, and hands it on to its guards. A place that asks
+//! [`planted`] says what breaks there; nothing else may be decided by it.
+
+use std::borrow::Cow;
+
+/// The variable that names the bug.
+pub const VARIABLE: &str = "SABOTAGE";
+
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $bug:ident = $name:literal,)*) => {
+        /// A bug, each of which others have had in the field.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Bug {
+            $($(#[$doc])* $bug,)*
+        }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$bug),*];
+
+            /// As in `$SABOTAGE`.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$bug => $name,)*
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A guard takes a deadline to count from the arrival of its message.
+    RelativeDeadline = "relative_deadline",
+    /// A guard has no deadline of its own.
+    NoDeadline = "no_deadline",
+    /// A guard does not notice the death of its node.
+    NodeDeathUnseen = "node_death_unseen",
+    /// A guard kills the script's process group and takes the end of its first process for the end of all.
+    ProcessGroupOnly = "process_group_only",
+    /// A guard reaps nobody but the script's first process while that lives.
+    NoReaping = "no_reaping",
+    /// A node takes the death of a guard for the death of its tree.
+    GuardDeathIsProof = "guard_death_is_proof",
+    /// A node does not notice that a guard does not answer any more.
+    FrozenGuardUnseen = "frozen_guard_unseen",
+    /// A node gives the lease back when it sends TERM.
+    ReleaseBeforeProof = "release_before_proof",
+    /// Trust counts from the answer and not from before the request.
+    TrustFromReply = "trust_from_reply",
+    /// The first renewal that fails is the last one tried.
+    RenewalEndsWithError = "renewal_ends_with_error",
+    /// CLOCK_MONOTONIC, which stands still in suspend.
+    MonotonicClock = "monotonic_clock",
+    /// A store that forgot grants at once.
+    NoQuarantine = "no_quarantine",
+    /// A stale token is not compared: whoever renews or records is believed.
+    TokenNotCompared = "token_not_compared",
+    /// A token is one more than the last one that the store remembers.
+    TokenForgotten = "token_forgotten",
+    /// A lease never runs out.
+    LeaseNeverEnds = "lease_never_ends",
+    /// `soloist fence` lets every token pass.
+    FenceOpen = "fence_open",
+}
+
+/// Whether this process carries `bug`.
+#[must_use]
+pub fn planted(bug: Bug) -> bool {
+    #[cfg(feature = "sabotage")]
+    {
+        use std::sync::LazyLock;
+        static NAME: LazyLock<Option<String>> =
+            LazyLock::new(|| std::env::var_os(VARIABLE)?.into_string().ok());
+        NAME.as_deref() == Some(bug.name())
+    }
+    #[cfg(not(feature = "sabotage"))]
+    {
+        let _unused = bug;
+        false
+    }
+}
+
+/// What a guard must inherit to carry the same bug; nothing without the feature.
+#[must_use]
+pub fn inherited() -> Option<(&'static str, &'static str)> {
+    let carried = Bug::ALL.iter().find(|bug| planted(**bug))?;
+    Some((VARIABLE, carried.name()))
+}
+
+/// What a bug changes in the Lua scripts: what is right, and what it makes of it.
+const IN_LUA: &[(Bug, &str, &str)] = &[
+    (Bug::NoQuarantine, "quarantine = math.max(0, till - now)", "quarantine = 0"),
+    (Bug::TokenNotCompared, "tonumber(newest) > tonumber(token)", "false"),
+    (Bug::TokenNotCompared, "mine < newest or mine <= given_back or", "false and"),
+    (
+        Bug::TokenForgotten,
+        "math.max(previous + 1, now * 1024, tonumber(ARGV[11]) + 1)",
+        "previous + 1",
+    ),
+    (Bug::LeaseNeverEnds, "redis.call('PEXPIRE', lease, ttl)", "redis.call('PERSIST', lease)"),
+];
+
+/// A Lua script as this process runs it.
+#[must_use]
+pub fn lua(text: &'static str) -> Cow<'static, str> {
+    let mut changed = Cow::Borrowed(text);
+    for (bug, right, wrong) in IN_LUA {
+        if planted(*bug) && changed.contains(right) {
+            changed = Cow::Owned(changed.replace(right, wrong));
+        }
+    }
+    changed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_that_a_bug_changes_in_lua_is_there() {
+        let scripts = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/redis");
+        let texts: Vec<String> = std::fs::read_dir(scripts)
+            .unwrap()
+            .flatten()
+            .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "lua"))
+            .map(|entry| std::fs::read_to_string(entry.path()).unwrap())
+            .collect();
+        for (bug, right, _) in IN_LUA {
+            assert!(texts.iter().any(|text| text.contains(right)), "{bug:?}: {right}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_planted_unless_it_is_named() {
+        assert!(Bug::ALL.iter().all(|bug| !planted(*bug)));
+        assert_eq!(inherited(), None);
+    }
+}

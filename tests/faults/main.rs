@@ -1,0 +1,233 @@
+//! Exactly one, proved: real nodes, a real store, scripts that write down what they do, and every fault we can make.
+//!
+//! `cargo test --test faults` runs the named scenarios, the measured take-overs and a few random rounds; the last line
+//! is the verdict. The test binary takes arguments of its own, as it is also the script that the nodes run:
+//!
+//! ```text
+//! faults                    everything, at most six minutes
+//! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over` and `checker` count
+//! faults round --seed N     one random round (also SEED=N)
+//! faults --soak 2h          random rounds until the time is over
+//! ```
+//!
+//! A failure keeps its directory, with every record and the log of every node, and prints the command that repeats
+//! it. docs/faults.md says what each fault does.
+
+mod acts;
+mod cluster;
+mod faults;
+mod measure;
+mod network;
+mod node;
+mod processes;
+mod proxy;
+#[path = "../it/support/redis.rs"]
+#[allow(dead_code, reason = "shared with tests/it, which does more with it")]
+mod redis;
+mod round;
+mod scenarios;
+mod schedule;
+mod store;
+#[path = "../it/support/wait.rs"]
+#[allow(dead_code, reason = "shared with tests/it, which also waits in asynchronous tests")]
+mod wait;
+mod witness;
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use soloist::clock::boot;
+use tempfile::TempDir;
+
+use round::Tally;
+
+/// Random rounds of the short set.
+const ROUNDS: u64 = 3;
+/// Scenarios wait more than they work.
+const AT_ONCE: usize = 2;
+
+/// What the command line asks for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    names: Vec<String>,
+    seed: Option<u64>,
+    soak: Option<Duration>,
+    list: bool,
+}
+
+fn main() -> ExitCode {
+    witness::entry();
+    let asked = asked(std::env::args().skip(1), std::env::var_os("SEED"));
+    if asked.list {
+        for scenario in scenarios::ALL {
+            println!("{}: test", scenario.name);
+        }
+        return ExitCode::SUCCESS;
+    }
+    network::enter();
+    // What went wrong is said once, with the place; a stack trace of the test says nothing more.
+    std::panic::set_hook(Box::new(|panic| eprintln!("    {panic}")));
+    println!("faults: nodes reach their store through {}", network::in_words());
+    let first_seed = asked.seed.unwrap_or_else(|| boot().0 / 1_000_000);
+    let mut failures = 0;
+    if let Some(time) = asked.soak {
+        failures += usize::from(!measure::take_overs(60, 15));
+        failures += soak(first_seed, time);
+    } else if asked.names.first().is_some_and(|name| name == "round") {
+        failures += rounds(first_seed, 1);
+    } else {
+        failures += run(&asked.names, first_seed);
+    }
+    if failures > 0 {
+        println!("faults: {failures} FAILED");
+        return ExitCode::FAILURE;
+    }
+    println!("faults: ok");
+    ExitCode::SUCCESS
+}
+
+/// Flags that `cargo test` hands to every test program mean nothing here.
+fn asked(arguments: impl Iterator<Item = String>, seed: Option<std::ffi::OsString>) -> Asked {
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("a seed is a number: {text}"));
+    let seed = seed.and_then(|seed| seed.into_string().ok()).map(|seed| number(&seed));
+    let mut asked = Asked { seed, ..Asked::default() };
+    let mut arguments = arguments;
+    while let Some(word) = arguments.next() {
+        match word.as_str() {
+            "--seed" => asked.seed = arguments.next().map(|seed| number(&seed)),
+            "--soak" => {
+                let text = arguments.next().unwrap_or_default();
+                let time = humantime::parse_duration(&text);
+                asked.soak = Some(time.unwrap_or_else(|error| panic!("--soak {text:?}: {error}")));
+            }
+            "--list" => asked.list = true,
+            // The only ones with a value of their own that is not joined by `=`.
+            "--test-threads" | "--format" | "--color" | "--skip" | "--logfile" | "-Z" => {
+                arguments.next();
+            }
+            flag if flag.starts_with('-') => {}
+            name => asked.names.push(name.to_owned()),
+        }
+    }
+    asked
+}
+
+/// Runs what `names` ask for; how much of it failed.
+fn run(names: &[String], first_seed: u64) -> usize {
+    let chosen =
+        |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part.as_str()));
+    let mut failures = 0;
+    if chosen("checker") {
+        acts::the_checker_finds_every_planted_overlap();
+        schedule::the_same_seed_is_the_same_schedule();
+        println!("checker: ok, it finds what it is there for");
+    }
+    let scenarios: Vec<_> = scenarios::ALL.iter().filter(|one| chosen(one.name)).collect();
+    let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let ok = in_directory(scenario.name, |directory| scenario.run(directory));
+                    failed.fetch_add(usize::from(!ok), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    failures += failed.into_inner();
+    if chosen("take_over") {
+        failures += usize::from(!measure::take_overs(8, 3));
+    }
+    if chosen("rounds") {
+        failures += rounds(first_seed, ROUNDS);
+    }
+    failures
+}
+
+/// Gives `work` a directory, which is kept if it fails; `work` answers what is to be printed.
+fn in_directory(name: &str, work: impl FnOnce(&Path) -> Result<String, Vec<String>>) -> bool {
+    let directory = tempfile::Builder::new().prefix("soloist-faults-").tempdir();
+    let directory: TempDir = directory.expect("a directory");
+    let result = catch_unwind(AssertUnwindSafe(|| work(directory.path())));
+    let wrongs = match result {
+        Ok(Ok(line)) => {
+            println!("{name}: {line}");
+            return true;
+        }
+        Ok(Err(wrongs)) => wrongs,
+        Err(panic) => vec![in_words(&*panic)],
+    };
+    println!(
+        "{name}: FAILED, {} wrong; the records are in {}",
+        wrongs.len(),
+        directory.keep().display()
+    );
+    for wrong in wrongs.iter().take(5) {
+        println!("    {wrong}");
+    }
+    println!("    again: cargo test --test faults -- {name}");
+    false
+}
+
+fn in_words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
+}
+
+fn one_round(seed: u64, total: &mut Tally) -> bool {
+    in_directory(&format!("round --seed {seed}"), |directory| {
+        let tally = round::round(seed, directory);
+        let line = format!(
+            "{} faults, {} starts, acting {} % of the time, all back in {} ms, {} overlaps",
+            tally.faults(),
+            tally.starts,
+            tally.busy(),
+            tally.slowest_return.as_millis(),
+            tally.wrongs.len()
+        );
+        let wrongs = tally.wrongs.clone();
+        total.add(tally);
+        if wrongs.is_empty() { Ok(line) } else { Err(wrongs) }
+    })
+}
+
+fn rounds(first_seed: u64, count: u64) -> usize {
+    let mut total = Tally::default();
+    let failed = (0..count).filter(|round| !one_round(first_seed + round, &mut total)).count();
+    summary(&total);
+    failed
+}
+
+fn soak(first_seed: u64, time: Duration) -> usize {
+    let (begun, mut total, mut failed) = (boot(), Tally::default(), 0);
+    let mut seed = first_seed;
+    while boot().since(begun) < time {
+        failed += usize::from(!one_round(seed, &mut total));
+        seed += 1;
+    }
+    summary(&total);
+    failed
+}
+
+fn summary(total: &Tally) {
+    for (kind, count) in &total.faults {
+        println!("    {count:5} x {kind}");
+    }
+    println!(
+        "rounds: {}, faults: {} ({} left out as documented limits, {} found nothing to harm), starts: {}, \
+         acting {} % of the time, slowest return: {} ms, wrong: {}",
+        total.rounds,
+        total.faults(),
+        total.excluded,
+        total.without_target,
+        total.starts,
+        total.busy(),
+        total.slowest_return.as_millis(),
+        total.wrongs.len()
+    );
+}

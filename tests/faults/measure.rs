@@ -1,0 +1,111 @@
+//! Take-overs measured with nothing else going on: from the instant before the fault to the first act of the next run.
+
+use std::time::Duration;
+
+use soloist::clock::boot;
+use soloist::domain::time::Boot;
+
+use crate::cluster::{Cluster, Job, Options, StoreKind};
+use crate::wait::until;
+use crate::witness::Mode;
+
+/// Take-overs of one kind.
+#[derive(Debug, Default)]
+pub(crate) struct Figures(Vec<Duration>);
+
+impl Figures {
+    /// Waits until each of `jobs`, which had those tokens at `at`, is run anew, and notes how long it took.
+    pub(crate) fn note(&mut self, cluster: &Cluster, at: Boot, jobs: &[(usize, u64)]) {
+        for (job, token) in jobs {
+            let next = cluster.until_after(*job, *token);
+            self.0.push(Boot(next.first).since(at));
+        }
+    }
+
+    pub(crate) fn worst(&self) -> Option<Duration> {
+        self.0.iter().max().copied()
+    }
+
+    fn in_words(&mut self) -> String {
+        self.0.sort();
+        let at = |percent: usize| self.0.get((self.0.len() * percent).div_ceil(100).max(1) - 1);
+        let ms = |percent| at(percent).map_or(0, Duration::as_millis);
+        format!(
+            "{} measured, p50 {} ms, p99 {} ms, max {} ms",
+            self.0.len(),
+            ms(50),
+            ms(99),
+            ms(100)
+        )
+    }
+}
+
+const JOBS: [Job; 8] = [
+    Job { name: "one", mode: Mode::Plain },
+    Job { name: "two", mode: Mode::Stubborn },
+    Job { name: "three", mode: Mode::Plain },
+    Job { name: "four", mode: Mode::Stubborn },
+    Job { name: "five", mode: Mode::Plain },
+    Job { name: "six", mode: Mode::Stubborn },
+    Job { name: "seven", mode: Mode::Plain },
+    Job { name: "eight", mode: Mode::Stubborn },
+];
+
+/// A kill of a node says more with a lease of a minute: whoever waited for it would be noticed.
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_secs(2);
+
+/// Kills nodes `kills` times and cuts them off `cuts` times.
+pub(crate) fn take_overs(kills: usize, cuts: usize) -> bool {
+    let killed = crate::in_directory("take_over after kill -9 of a node", |directory| {
+        let options = options(LONG);
+        let cluster = Cluster::start(directory, options);
+        let mut figures = Figures::default();
+        for turn in 0..kills {
+            let victim = &cluster.nodes[turn % cluster.nodes.len()];
+            // The node that was killed before the last one is back; the last one need not be.
+            until("the next victim is up", || victim.address());
+            let spare = &cluster.nodes[(turn + 1) % cluster.nodes.len()];
+            until("a node is there to take over", || spare.address());
+            settle(&cluster);
+            let held = cluster.held_by(victim);
+            let at = victim.kill(Duration::ZERO).expect("it lives");
+            figures.note(&cluster, at, &held);
+        }
+        verdict(&cluster, figures.in_words())
+    });
+    let cut = crate::in_directory("take_over after a partition", |directory| {
+        let cluster = Cluster::start(directory, options(SHORT));
+        let mut figures = Figures::default();
+        for turn in 0..cuts {
+            let victim = &cluster.nodes[turn % cluster.nodes.len()];
+            settle(&cluster);
+            let held = cluster.held_by(victim);
+            let at = boot();
+            victim.cut_off(true);
+            figures.note(&cluster, at, &held);
+            victim.cut_off(false);
+        }
+        let worst = figures.worst().unwrap_or_default().as_millis();
+        let beyond =
+            i128::try_from(worst).unwrap_or(0) - i128::try_from(SHORT.as_millis()).unwrap_or(0);
+        let line = figures.in_words();
+        verdict(&cluster, format!("{line}; worst beyond the lease of {SHORT:?}: {beyond} ms"))
+    });
+    killed && cut
+}
+
+fn options(lease: Duration) -> Options {
+    let store = StoreKind::Redis { append_only: false, replica: false };
+    Options { store, lease, jobs: JOBS.to_vec(), nodes: 3, own_clock: false }
+}
+
+/// Every job is run by a node that is there.
+fn settle(cluster: &Cluster) {
+    cluster.until_all_act(boot(), crate::wait::PATIENCE).expect("every job acts");
+}
+
+fn verdict(cluster: &Cluster, line: String) -> Result<String, Vec<String>> {
+    let wrongs = cluster.wrongs();
+    if wrongs.is_empty() { Ok(format!("{line}, 0 overlaps")) } else { Err(wrongs) }
+}

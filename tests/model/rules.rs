@@ -1,0 +1,55 @@
+//! The rules that may be broken on purpose, to see that the model would notice.
+
+/// `false` everywhere is how Soloist works.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules {
+    /// Trust counts from the reply and not from before the request.
+    pub trust_from_reply: bool,
+    /// The end is recorded when TERM goes out, not when the tree is gone.
+    pub release_before_proof: bool,
+    /// A store that forgot grants at once.
+    pub no_quarantine: bool,
+    /// A renewal puts back a lease that was given back.
+    pub renewal_resurrects: bool,
+    /// A renewal or an end is not compared with the newest token.
+    pub token_not_compared: bool,
+    /// A token is the one before plus one, whatever the store forgot.
+    pub token_counts_only: bool,
+    /// A grant starts the script although nobody wants it any more.
+    pub start_although_unwanted: bool,
+    /// The word is made without looking at the lease.
+    pub off_too_early: bool,
+    /// Nobody comes back at the time the supervisor asked for.
+    pub no_wake: bool,
+}
+
+/// What is planted, and the promises it may be found by.
+pub fn planted() -> Vec<(&'static str, Rules, &'static [&'static str])> {
+    let none = Rules::default();
+    vec![
+        ("trust from the reply", Rules { trust_from_reply: true, ..none }, &[ONE, OFF]),
+        ("release before proof", Rules { release_before_proof: true, ..none }, &[ONE, OFF]),
+        ("no quarantine", Rules { no_quarantine: true, ..none }, &[ONE]),
+        ("a renewal resurrects", Rules { renewal_resurrects: true, ..none }, &[HOLDER]),
+        ("tokens are not compared", Rules { token_not_compared: true, ..none }, &[ONE, HOLDER]),
+        ("tokens are only counted", Rules { token_counts_only: true, ..none }, &[TOKENS]),
+        ("start although unwanted", Rules { start_although_unwanted: true, ..none }, &[STOP]),
+        ("off too early", Rules { off_too_early: true, ..none }, &[OFF]),
+        ("nobody wakes up", Rules { no_wake: true, ..none }, &[RUNS]),
+    ]
+}
+
+/// Never two process trees.
+pub const ONE: &str = "two process trees live";
+/// The store's lease belongs to the newest token, and to nobody who gave it back.
+pub const HOLDER: &str = "a lease is held under a token that was superseded or given back";
+/// Tokens only grow.
+pub const TOKENS: &str = "a token does not exceed every earlier one";
+/// `off` means no process.
+pub const OFF: &str = "off is shown while a process lives";
+/// Stop beats restart.
+pub const STOP: &str = "something is started that this node knows to be unwanted";
+/// A wanted job with a living node is eventually run.
+pub const RUNS: &str = "a wanted job with a living node is never run";
+/// The other way round.
+pub const ENDS: &str = "a job that nobody wants never ends";
