@@ -59,6 +59,7 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
     let boot_id = beat.boot.clone();
     let beating = tokio::spawn(beat::go_on(store.clone(), beat, holds));
 
+    config.jobs.iter().for_each(|job| metrics.know(&job.name));
     let followed = config.jobs.iter().map(|job| Followed {
         job: job.name.clone(),
         timing: job.timing,
@@ -138,7 +139,7 @@ async fn first_beat(config: &Config, store: &Store) -> anyhow::Result<Beat> {
         boot: format!("{:032x}", rand::random::<u128>()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: StoreTime(now.0),
-        containment: "subreaper".to_owned(),
+        containment: child::containment().to_owned(),
         jobs: config.jobs.iter().filter(own).map(|job| job.name.clone()).collect(),
         holds: Vec::new(),
     };

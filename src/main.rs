@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser as _;
 
-use soloist::cli::{self, Cli, Command, Desk, Failure, RunArgs, ServeArgs};
+use soloist::cli::{self, Cli, Command, Failure, RunArgs, ServeArgs};
 use soloist::config::Examination;
 use soloist::domain::lease::Timing;
 use soloist::fence::FenceError;
 use soloist::runner::once::{self, Once};
 use soloist::{app, telemetry};
-
-/// Between TERM and KILL for `soloist run`.
-const STOP_GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
     // Before any thread, runtime or open file of ours exists: this process may be a guard.
@@ -67,8 +63,7 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
         Ok(timing) => timing,
         Err(problem) => return Err(Failure::Usage(format!("--ttl: {problem}"))),
     };
-    let desk = Desk::open(examined).await?;
-    let config = desk.config;
+    let config = examined.config?;
     if config.job(args.name.as_str()).is_some() {
         return Err(Failure::Refused(format!(
             "{} is a job of the configuration and has that lease: use another --name",
@@ -81,7 +76,7 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
         name: args.name,
         node: config.node,
         timing: timing.unwrap_or(config.timing),
-        stop_grace: STOP_GRACE,
+        stop_grace: args.stop_grace,
         wait: args.wait,
         argv: args.argv,
         dir,
@@ -89,7 +84,7 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
         store_url: config.store,
         prefix: config.prefix,
     };
-    Ok(exit_code(once::run(&desk.store, once).await?))
+    Ok(exit_code(once::run(once).await?))
 }
 
 /// The caller's environment without what configures Soloist: the store's URL may hold a password.

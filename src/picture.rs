@@ -5,6 +5,7 @@
 //! reports and the clock arrive as values.
 
 mod clauses;
+pub mod drill;
 mod records;
 mod why;
 

@@ -115,7 +115,7 @@ impl Metrics {
             ),
             takeover: histogram(
                 "soloist_takeover_seconds",
-                "From the end of a lost holder's lease to the start of the next run.",
+                "From the end of a lost holder's lease (given back by its guard, or run out) to the start of the next run here.",
                 &MILLISECONDS,
             ),
             lease_lost: counter("soloist_lease_lost_total", "Leases this node lost."),
@@ -144,6 +144,11 @@ impl Metrics {
     pub fn global() -> Arc<Self> {
         static GLOBAL: OnceLock<Arc<Metrics>> = OnceLock::new();
         Arc::clone(GLOBAL.get_or_init(|| Arc::new(Metrics::new())))
+    }
+
+    /// Counts a job's crashes from zero, so that the first one is seen as a rise.
+    pub fn know(&self, job: &JobName) {
+        self.run_crashes.with_label_values(&[job.as_str()]).inc_by(0);
     }
 
     /// A renewal found this much of the lease left.

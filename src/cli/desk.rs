@@ -104,6 +104,19 @@ impl Desk {
         Ok(user.name)
     }
 
+    /// The admin who acts; a login name without an account is let through as in [`Self::operator`].
+    pub(super) async fn admin(&self, given: Option<&str>) -> Result<UserName, Failure> {
+        let name = self.operator(given, None).await?;
+        match self.store.user(&name).await? {
+            Some(user) if user.role != Role::Admin => Err(Failure::Refused(format!(
+                "{} is an {} and may not do this: ask an admin",
+                user.name,
+                user.role.as_str()
+            ))),
+            _ => Ok(name),
+        }
+    }
+
     /// All records of `jobs` as a feed would have seen them just now.
     pub(super) async fn see(&self, jobs: &[&JobConfig]) -> Result<Vec<Seen>, Failure> {
         let names: Vec<JobName> = jobs.iter().map(|job| job.name.clone()).collect();

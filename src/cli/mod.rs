@@ -7,6 +7,8 @@
 mod accounts;
 mod check;
 mod desk;
+mod doctor;
+mod drill;
 mod failure;
 mod look;
 mod nodes;
@@ -88,6 +90,17 @@ pub enum Command {
     /// Hand a running job over to another node now
     #[command(after_help = "Example: soloist move outbound --to node-b")]
     Move(MoveArgs),
+    /// Crash the present holder of a job on purpose and report the measured take-over
+    #[command(after_help = "\
+Example: soloist drill outbound --user ada
+
+The node process is killed with kill -9 and all its jobs move. It comes back only if a service manager (systemd,
+Docker restart policy) starts it again. Refused when the job is not running, is held, or no other node may take over.")]
+    Drill(DrillArgs),
+    /// Look at configuration, store, machine and cluster, and say what to do
+    #[command(after_help = "\
+Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of reach is one finding among others.")]
+    Doctor(ListArgs),
     /// List the nodes
     Nodes(ListArgs),
     /// Empty a node and keep it empty: its jobs are handed over
@@ -116,8 +129,12 @@ pub enum Command {
     #[command(after_help = "\
 Example: soloist run --name nightly --wait 10m -- ./backup.sh --full
 
-The command's exit code is returned; 75 when the lease was not had in time, 76 when it was lost and the command was
-killed. Of several machines that start the same line, one runs it; the others wait for --wait.")]
+The command's exit code is returned, 128 + N when signal N ended it, 127 when it could not be started; 75 when the
+lease was not had in time, 76 when it was lost and the command was killed. Of several machines that start the same
+line, one runs it; the others wait for --wait.
+
+HUP, INT, QUIT and TERM ask the command to stop (TERM, --stop-grace, KILL to its whole tree); a second one kills it at
+once. Its output is passed on unchanged; its standard input is empty: give it files.")]
     Run(RunArgs),
     /// Run a command only if $SOLOIST_TOKEN is not older than the newest token that FILE has seen
     #[command(after_help = "\
@@ -211,6 +228,18 @@ pub struct MoveArgs {
     /// To which node [default: any other]
     #[arg(long, value_name = "NODE")]
     pub to: Option<NodeName>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct DrillArgs {
+    #[command(flatten)]
+    pub act: ActArgs,
+    /// Also when no other node can take over: the job stays down until one is there
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub list: ListArgs,
 }
 
 #[derive(Debug, Args)]
@@ -328,9 +357,13 @@ pub struct RunArgs {
     /// How long the lease lasts when its holder falls silent [default: `lease_ttl` of the configuration]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub ttl: Option<Duration>,
-    /// How long to wait for the lease; 0s tries once [default: for ever]
+    /// How long to wait for the lease, and for a store that is away; 0 tries once [default: for ever]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub wait: Option<Duration>,
+    /// How long the command may take to stop after TERM before its whole tree is killed; cut to what is left of the
+    /// lease when that runs out
+    #[arg(long, value_name = "DUR", value_parser = duration, default_value = "2s")]
+    pub stop_grace: Duration,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub argv: Vec<String>,
@@ -361,6 +394,9 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
     if let Command::Check = command {
         return check::check(examined);
     }
+    if let Command::Doctor(args) = command {
+        return doctor::doctor(examined, &args).await;
+    }
     let desk = Desk::open(examined).await?;
     match command {
         Command::Status(args) => look::status(&desk, &args).await,
@@ -370,6 +406,7 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::Hold(args) => switch::hold(&desk, &args).await,
         Command::Resume(args) => switch::resume(&desk, &args).await,
         Command::Move(args) => switch::hand_over(&desk, &args).await,
+        Command::Drill(args) => drill::drill(&desk, &args).await,
         Command::Nodes(args) => nodes::list(&desk, &args).await,
         Command::Drain(args) => nodes::drain(&desk, &args, true).await,
         Command::Undrain(args) => nodes::drain(&desk, &args, false).await,
@@ -378,7 +415,11 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::User(command) => accounts::act(&desk, command).await,
         Command::Token(command) => tokens::act(&desk, command).await,
         Command::Link { user } => tokens::link(&desk, user).await,
-        Command::Serve(_) | Command::Check | Command::Run(_) | Command::Fence { .. } => {
+        Command::Serve(_)
+        | Command::Check
+        | Command::Doctor(_)
+        | Command::Run(_)
+        | Command::Fence { .. } => {
             Err(Failure::Failed("this command is carried out elsewhere".to_owned()))
         }
     }

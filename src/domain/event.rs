@@ -23,6 +23,8 @@ pub enum EventKind {
     Resumed,
     /// A move was asked for (not in the contract's list; other readers ignore it).
     MoveRequested,
+    /// The holder was ordered to crash (not in the contract's list either).
+    DrillRequested,
 }
 
 impl EventKind {
@@ -40,6 +42,7 @@ impl EventKind {
             Self::Held => "held",
             Self::Resumed => "resumed",
             Self::MoveRequested => "move_requested",
+            Self::DrillRequested => "drill_requested",
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::drill::Drill;
 use super::lease::Token;
 use super::name::{JobName, NodeName, Owner, RunId, UserName};
 use super::time::StoreTime;
@@ -212,6 +213,8 @@ pub struct JobRecord {
     pub given_up: bool,
     /// A hand-over in progress.
     pub moving: Option<Move>,
+    /// The newest drill and its result.
+    pub drill: Option<Drill>,
     /// Highest token ever granted.
     pub token: Token,
     /// Newest line of output, for the dashboard.
@@ -237,6 +240,7 @@ impl JobRecord {
             next: None,
             given_up: false,
             moving: None,
+            drill: None,
             token: Token(0),
             last_line: None,
             log_seq: 0,

@@ -56,6 +56,16 @@ pub struct Spec {
     pub prefix: String,
     pub timing: Timing,
     pub stop_grace: Duration,
+    pub streams: Streams,
+}
+
+/// Where a script's output goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Streams {
+    /// To this process, line by line, as [`ChildEvent::Line`] and [`ChildEvent::Progress`].
+    Read,
+    /// Where this process's own goes, byte by byte and without passing through it.
+    Inherited,
 }
 
 /// What a child says.
@@ -153,9 +163,10 @@ impl Child {
             .arg0(format!("soloist guard of {}", spec.job))
             .arg(crate::guard::WORD)
             .env_clear()
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .stdin(Stdio::from(theirs));
+        if spec.streams == Streams::Read {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
         let mut guards = sweep::guards();
         let mut guard = command.spawn()?;
         let pid = guard.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
@@ -257,6 +268,12 @@ impl Child {
 /// that starts nothing but guards: whatever else it starts later would be taken for such an orphan.
 pub fn become_subreaper() {
     sweep::become_subreaper();
+}
+
+/// The level at which the processes of a script are held together here, as nodes report it.
+#[must_use]
+pub fn containment() -> &'static str {
+    "subreaper"
 }
 
 /// The socket to one guard, and what is known of the guard's health.

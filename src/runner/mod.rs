@@ -2,7 +2,7 @@
 //!
 //! `keeper` renews leases in batches, `supervisor` turns facts into steps and steps into acts, `run` is one held run
 //! with its output, `child` is the node's end of a guard, `sweep` what it does when a guard is lost, `beat` reports
-//! that this node lives, `once` is `soloist run`.
+//! that this node lives, `once` is `soloist run`, `signals` what may stop it.
 //! The runner hears about people's wishes only through the feed; it never meets the web.
 
 pub mod beat;
@@ -11,5 +11,6 @@ pub mod keeper;
 pub mod once;
 mod output;
 pub mod run;
+mod signals;
 pub mod supervisor;
 mod sweep;

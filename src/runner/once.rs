@@ -1,36 +1,48 @@
 //! `soloist run`: one command under a lease of its own, guarded and fenced as a job is.
 //!
-//! It waits for the lease, runs the command once, passes its output on, and gives the lease back. It shares the
-//! keeper, the guard and the journal with jobs; there is no configuration, no participation and no retry.
+//! It waits for the lease, runs the command once, and gives the lease back. It shares the keeper, the guard and the
+//! journal with jobs; there is no configuration, no participation and no retry. The command writes to this process's
+//! own standard output and error, so nothing of it is changed, delayed or kept, and a reader who leaves is the
+//! command's own business; its standard input is empty, as a job's is. Signals that were ignored when this
+//! process was started (`nohup`) stay ignored.
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::timeout;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
 
-use super::child::{Cause, Child, ChildEvent, Spec};
-use super::keeper::Keeper;
+use super::child::{Cause, Child, ChildEvent, Spec, Streams};
+use super::keeper::{Keeper, Kept};
+use super::signals::Signals;
 use crate::clock;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::Boot;
 use crate::store::events::{Events, StoreEvent};
-use crate::store::journal::{Ended, Journal, Started, Stream, Then};
+use crate::store::journal::{Ended, Journal, Started, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
-use crate::store::{Store, StoreError};
+use crate::store::{Options, Store, StoreError};
 use crate::telemetry::Metrics;
 
 /// The lease was not had in time.
 pub const NOT_HAD: i32 = 75;
 /// The lease was lost and the command was killed.
 pub const LOST: i32 = 76;
+/// As a shell says that a command could not be started.
+const NOT_STARTED: i32 = 127;
+/// As a shell says which signal ended a command.
+const SIGNALLED: i32 = 128;
 /// A waiter looks at least this often, whatever hints it missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A store that is away is asked again this often.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -40,7 +52,7 @@ pub struct Once {
     pub node: NodeName,
     pub timing: Timing,
     pub stop_grace: Duration,
-    /// How long to wait for the lease; `None` for ever.
+    /// How long to wait for the lease, and for a store that is away; `None` for ever.
     pub wait: Option<Duration>,
     pub argv: Vec<String>,
     pub dir: PathBuf,
@@ -49,161 +61,149 @@ pub struct Once {
     pub prefix: String,
 }
 
+/// Says something beside the command's own output; that nobody reads it is no reason to stop.
+fn say(text: &str) {
+    writeln!(std::io::stderr(), "soloist: {text}").ok();
+}
+
 /// Runs the command; returns its exit code, 128 + signal, [`NOT_HAD`] or [`LOST`].
 ///
 /// # Errors
-/// When the command cannot be started or signals cannot be listened to.
-pub async fn run(store: &Store, once: Once) -> anyhow::Result<i32> {
-    let owner = Owner(format!("{:032x}/run", rand::random::<u128>()));
-    let Some((token, sent)) = acquire(store, &once, &owner).await? else {
+/// When the store cannot be used at all, the guard cannot be started, or signals cannot be listened to.
+pub async fn run(once: Once) -> anyhow::Result<i32> {
+    let mut signals = Signals::listen()?;
+    let mut patience = Patience { begun: clock::boot(), wait: once.wait, said: false };
+    let store = tokio::select! {
+        store = connect(&once, &mut patience) => store?,
+        signal = signals.next() => return Ok(SIGNALLED + signal),
+    };
+    let Some(store) = store else { return Ok(NOT_HAD) };
+    let ask = Acquire {
+        job: once.name.clone(),
+        owner: Owner(format!("{:032x}/run", rand::random::<u128>())),
+        node: once.node.clone(),
+        ttl: once.timing.ttl,
+        condition: Condition::None,
+        seen: Token(0),
+    };
+    let acquired = tokio::select! {
+        acquired = acquire(&store, &once, &ask, &mut patience) => acquired?,
+        signal = signals.next() => {
+            give_back(&store, &ask).await;
+            return Ok(SIGNALLED + signal);
+        }
+    };
+    let Some((token, sent)) = acquired else {
+        give_back(&store, &ask).await;
         return Ok(NOT_HAD);
     };
     let keeper = Keeper::start(store.clone(), Arc::new(Metrics::default()));
-    let Once { name, node, timing, .. } = &once;
-    let mut kept = keeper.keep(
-        Renewal {
-            job: name.clone(),
-            owner: owner.clone(),
-            node: node.clone(),
-            token,
-            ttl: timing.ttl,
-        },
-        *timing,
-        sent,
-    );
-    let run = RunId(ulid::Ulid::generate().to_string());
-    let spec = Spec {
-        argv: once.argv.clone(),
-        dir: once.dir.clone(),
-        env: once.env.clone(),
-        job: name.clone(),
-        run: run.clone(),
-        node: node.clone(),
+    let renewal = Renewal {
+        job: once.name.clone(),
+        owner: ask.owner.clone(),
+        node: once.node.clone(),
         token,
-        owner: owner.clone(),
-        store_url: once.store_url.clone(),
-        prefix: once.prefix.clone(),
-        timing: *timing,
-        stop_grace: once.stop_grace,
+        ttl: once.timing.ttl,
     };
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let deadline = *kept.trusted_until.borrow_and_update();
-    let (child, mut events) = Child::spawn(spec, deadline)?;
-    let (mut lost, mut stopped, mut listening) = (false, false, true);
-    let (exit, killed, cause) = loop {
-        tokio::select! {
-            biased;
-            Ok(()) = kept.trusted_until.changed() => child.extend(*kept.trusted_until.borrow_and_update()),
-            answer = &mut kept.lost, if listening => {
-                listening = false;
-                if answer.is_ok() {
-                    lost = true;
-                    child.kill();
-                }
-            }
-            _ = terminate.recv() => { stopped = true; child.stop(once.stop_grace) }
-            _ = interrupt.recv() => { stopped = true; child.stop(once.stop_grace) }
-            event = events.recv() => match event {
-                Some(ChildEvent::Started { pid }) => {
-                    let started = Started { job: name.clone(), token, run: run.clone(), node: node.clone(), pid };
-                    let store = store.clone();
-                    tokio::spawn(async move {
-                        if let Err(error) = store.record_started(&started).await {
-                            tracing::warn!(%error, "the start is not in the history");
-                        }
-                    });
-                }
-                Some(ChildEvent::Line(line)) => pass_on(line.stream, &line.text)?,
-                Some(ChildEvent::Progress(_)) => {}
-                Some(ChildEvent::Failed { error }) => {
-                    eprintln!("soloist: {error}");
-                    break (Exit { code: Some(127), signal: None }, 0, None);
-                }
-                Some(ChildEvent::Gone { exit, processes_killed, cause }) => {
-                    break (exit, processes_killed, Some(cause));
-                }
-                None => anyhow::bail!("the guard ended without proof that the command is gone; its lease runs out by itself"),
-            },
+    let kept = keeper.keep(renewal, once.timing, sent);
+    let held = Held {
+        store,
+        once,
+        owner: ask.owner,
+        token,
+        run: RunId(ulid::Ulid::generate().to_string()),
+    };
+    held.run(keeper, kept, &mut signals).await
+}
+
+/// How long is still waited, and whether it was said that it is.
+struct Patience {
+    begun: Boot,
+    wait: Option<Duration>,
+    said: bool,
+}
+
+impl Patience {
+    /// Notes that `name` has to wait because of `why`. For how long at most; `None` when the patience is over.
+    fn left(&mut self, name: &JobName, why: &str) -> Option<Duration> {
+        let left = self.wait.map(|wait| wait.saturating_sub(clock::boot().since(self.begun)));
+        if left.is_some_and(|left| left.is_zero()) {
+            say(&format!("the lease of {name} was not had in time: {why}"));
+            return None;
         }
-    };
-    keeper.forget(&owner);
-    let fenced = lost || cause == Some(Cause::Deadline);
-    let end = match () {
-        () if fenced => RunEnd::Fenced,
-        () if stopped => RunEnd::Stopped,
-        () if exit.is_success() => RunEnd::Exited,
-        () => RunEnd::Crashed,
-    };
-    let ended = Ended {
-        job: name.clone(),
-        owner,
-        token,
-        run,
-        exit,
-        end,
-        processes_killed: killed,
-        then: Then::Nothing,
-    };
-    if let Err(error) = store.record_ended(&ended).await {
-        eprintln!("soloist: the lease of {name} is left to run out by itself: {error}");
+        if !std::mem::replace(&mut self.said, true) {
+            say(&format!("waiting for the lease of {name}: {why}"));
+        }
+        Some(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN))
     }
-    child.dismiss();
-    if fenced {
-        eprintln!("soloist: the lease of {name} was lost, and the command was killed");
-        return Ok(LOST);
+}
+
+/// Opens the store; tried again for as long as the lease would be waited for.
+async fn connect(once: &Once, patience: &mut Patience) -> anyhow::Result<Option<Store>> {
+    let options = Options { prefix: once.prefix.clone(), ..Options::default() };
+    loop {
+        match Store::connect(&once.store_url, &options).await {
+            Ok(store) => return Ok(Some(store)),
+            Err(error @ StoreError::Unavailable(_)) => {
+                let Some(left) = patience.left(&once.name, &error.to_string()) else {
+                    return Ok(None);
+                };
+                sleep(left.min(ASK_AGAIN)).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(exit.code.unwrap_or_else(|| 128 + exit.signal.unwrap_or(0)))
 }
 
 /// Subscribes, tries, then sleeps until a hint, the lease's remaining time or a second.
 async fn acquire(
     store: &Store,
     once: &Once,
-    owner: &Owner,
+    ask: &Acquire,
+    patience: &mut Patience,
 ) -> anyhow::Result<Option<(Token, Boot)>> {
-    let mut events = store.subscribe().await?;
-    let begun = clock::boot();
-    let mut said = false;
+    let mut events: Option<mpsc::Receiver<StoreEvent>> = None;
     loop {
+        if events.is_none() {
+            // Without a subscription hints are missed, and nothing else.
+            events = store.subscribe().await.ok();
+        }
         let sent = clock::boot();
-        let ask = Acquire {
-            job: once.name.clone(),
-            owner: owner.clone(),
-            node: once.node.clone(),
-            ttl: once.timing.ttl,
-            condition: Condition::None,
-            seen: Token(0),
-        };
-        let (pause, why) = match store.acquire(&ask).await {
+        let (pause, why) = match store.acquire(ask).await {
             Ok(Acquired::Granted { token, .. }) => {
                 if once.timing.trusted_until(sent) > clock::boot() {
                     return Ok(Some((token, sent)));
                 }
-                (Duration::ZERO, "the answer came too late".to_owned())
+                (Duration::ZERO, "the answer came too late to be trusted".to_owned())
             }
             Ok(Acquired::Busy { node, remaining }) => (remaining, format!("{node} holds it")),
-            Ok(Acquired::Quarantined { wait }) => (wait, "the store has just restarted".to_owned()),
-            Ok(other) => (LOOK_AGAIN, format!("{other:?}")),
-            Err(StoreError::Unavailable(why)) => (Duration::from_millis(200), why),
+            Ok(Acquired::Quarantined { wait }) => (
+                wait,
+                format!(
+                    "the store was restarted, emptied or replaced, so nothing is granted for another {} ms, until every lease that it may have forgotten has run out",
+                    wait.as_millis()
+                ),
+            ),
+            Ok(Acquired::NotYet { wait } | Acquired::Reserved { wait }) => {
+                (wait, "it is reserved for another".to_owned())
+            }
+            Ok(Acquired::NotWanted) => (LOOK_AGAIN, "it is a job that nobody wants".to_owned()),
+            Err(error @ StoreError::Unavailable(_)) => (ASK_AGAIN, error.to_string()),
             Err(error) => return Err(error.into()),
         };
-        let left = once.wait.map(|wait| wait.saturating_sub(clock::boot().since(begun)));
-        if left.is_some_and(|left| left.is_zero()) {
-            eprintln!("soloist: the lease of {} was not had in time: {why}", once.name);
-            store.release(&once.name, owner, Token(0)).await.unwrap_or_default();
-            return Ok(None);
-        }
-        if !std::mem::replace(&mut said, true) {
-            eprintln!("soloist: waiting for the lease of {}: {why}", once.name);
-        }
-        let pause = pause.min(LOOK_AGAIN).min(left.unwrap_or(LOOK_AGAIN));
+        let Some(left) = patience.left(&once.name, &why) else { return Ok(None) };
+        let hint = async {
+            match &mut events {
+                Some(events) => hint(events, &once.name).await,
+                None => std::future::pending().await,
+            }
+        };
         // A hint, the end of the pause: either way it is asked again.
-        drop(timeout(pause, hint(&mut events, &once.name)).await);
+        drop(timeout(pause.min(left), hint).await);
     }
 }
 
-async fn hint(events: &mut tokio::sync::mpsc::Receiver<StoreEvent>, name: &JobName) {
+async fn hint(events: &mut mpsc::Receiver<StoreEvent>, name: &JobName) {
     loop {
         match events.recv().await {
             Some(StoreEvent::Job(event)) if &event.job != name => {}
@@ -214,10 +214,163 @@ async fn hint(events: &mut tokio::sync::mpsc::Receiver<StoreEvent>, name: &JobNa
     }
 }
 
-fn pass_on(stream: Stream, text: &str) -> std::io::Result<()> {
-    match stream {
-        Stream::Stdout => writeln!(std::io::stdout().lock(), "{text}"),
-        Stream::Stderr => writeln!(std::io::stderr().lock(), "{text}"),
-        Stream::Soloist => writeln!(std::io::stderr().lock(), "soloist: {text}"),
+/// An answer that was lost may have been a grant, which would keep others waiting: it is asked for once more, under
+/// the same owner, and given back.
+async fn give_back(store: &Store, ask: &Acquire) {
+    if let Ok(Acquired::Granted { token, .. }) = store.acquire(ask).await
+        && let Err(error) = store.release(&ask.job, &ask.owner, token).await
+    {
+        say(&format!("the lease of {} is left to run out by itself: {error}", ask.job));
+    }
+}
+
+/// A lease under which the command runs.
+struct Held {
+    store: Store,
+    once: Once,
+    owner: Owner,
+    token: Token,
+    run: RunId,
+}
+
+impl Held {
+    fn spec(&self) -> Spec {
+        let Once { name, node, timing, stop_grace, argv, dir, env, store_url, prefix, .. } =
+            self.once.clone();
+        Spec {
+            argv,
+            dir,
+            env,
+            job: name,
+            run: self.run.clone(),
+            node,
+            token: self.token,
+            owner: self.owner.clone(),
+            store_url,
+            prefix,
+            timing,
+            stop_grace,
+            streams: Streams::Inherited,
+        }
+    }
+
+    async fn run(
+        self,
+        keeper: Keeper,
+        mut kept: Kept,
+        signals: &mut Signals,
+    ) -> anyhow::Result<i32> {
+        let name = &self.once.name;
+        let deadline = *kept.trusted_until.borrow_and_update();
+        let (child, mut events) = Child::spawn(self.spec(), deadline)?;
+        let (mut lost, mut stopped, mut listening) = (false, false, true);
+        let (exit, killed, cause) = loop {
+            tokio::select! {
+                biased;
+                Ok(()) = kept.trusted_until.changed() => {
+                    child.extend(*kept.trusted_until.borrow_and_update());
+                }
+                answer = &mut kept.lost, if listening => {
+                    listening = false;
+                    if answer.is_ok() {
+                        lost = true;
+                        child.kill();
+                    }
+                }
+                // The second one does not wait for the grace, as with a node.
+                _ = signals.next() => match std::mem::replace(&mut stopped, true) {
+                    false => child.stop(self.once.stop_grace),
+                    true => child.kill(),
+                },
+                event = events.recv() => match event {
+                    Some(ChildEvent::Started { pid }) => self.record_started(pid),
+                    Some(ChildEvent::Line(_) | ChildEvent::Progress(_)) => {}
+                    Some(ChildEvent::Failed { error }) => {
+                        say(&error);
+                        break (Exit { code: Some(NOT_STARTED), signal: None }, 0, None);
+                    }
+                    Some(ChildEvent::Gone { exit, processes_killed, cause }) => {
+                        break (exit, processes_killed, Some(cause));
+                    }
+                    None => anyhow::bail!(
+                        "the guard of {name} ended without proof that the command is gone; its lease runs out by itself"
+                    ),
+                },
+            }
+        };
+        keeper.forget(&self.owner);
+        let fenced = lost || cause == Some(Cause::Deadline);
+        let end = match () {
+            () if fenced => RunEnd::Fenced,
+            () if stopped => RunEnd::Stopped,
+            () if exit.is_success() => RunEnd::Exited,
+            () => RunEnd::Crashed,
+        };
+        if self.record_ended(exit, end, killed).await {
+            child.dismiss();
+        }
+        if cause == Some(Cause::GuardLost) {
+            say(&format!(
+                "the guard of {name} was killed or fell silent, so its command was killed"
+            ));
+        }
+        if fenced {
+            let why = if lost { "lost to another" } else { "not renewed in time" };
+            say(&format!("the lease of {name} was {why}, and the command was killed"));
+            return Ok(LOST);
+        }
+        Ok(exit.code.unwrap_or_else(|| SIGNALLED + exit.signal.unwrap_or(0)))
+    }
+
+    fn record_started(&self, pid: u32) {
+        let started = Started {
+            job: self.once.name.clone(),
+            token: self.token,
+            run: self.run.clone(),
+            node: self.once.node.clone(),
+            pid,
+        };
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            if let Err(error) = store.record_started(&started).await {
+                tracing::warn!(%error, "the start is not in the history");
+            }
+        });
+    }
+
+    /// Whether the end is recorded, which gives the lease back; otherwise that is left to the guard.
+    async fn record_ended(&self, exit: Exit, end: RunEnd, processes_killed: u32) -> bool {
+        let name = &self.once.name;
+        let ended = Ended {
+            job: name.clone(),
+            owner: self.owner.clone(),
+            token: self.token,
+            run: self.run.clone(),
+            exit,
+            end,
+            processes_killed,
+            then: Then::Nothing,
+        };
+        let begun = clock::boot();
+        loop {
+            match self.store.record_ended(&ended).await {
+                Ok(()) => return true,
+                Err(StoreError::Unavailable(_)) if clock::boot().since(begun) < LAST_WORDS => {
+                    sleep(ASK_AGAIN).await;
+                }
+                Err(error @ StoreError::Unavailable(_)) => {
+                    say(&format!(
+                        "the end of {name} is not recorded yet ({error}): its guard goes on trying, and at the latest the lease runs out"
+                    ));
+                    return false;
+                }
+                // Whoever came later has closed this run already.
+                Err(StoreError::Stale { .. }) => return true,
+                Err(error) => {
+                    say(&format!("the lease of {name} is left to run out by itself: {error}"));
+                    return true;
+                }
+            }
+        }
     }
 }

@@ -33,6 +33,8 @@ pub enum Command {
 /// What a run tells the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
+    /// The script runs.
+    Started,
     /// The store says that the lease is another's; the supervisor answers with a kill.
     LeaseLost,
     /// No process of the tree is left.
@@ -96,7 +98,10 @@ pub async fn drive(
                 }
             }
             event = events.recv() => match event {
-                Some(ChildEvent::Started { pid }) => reporter.started(pid),
+                Some(ChildEvent::Started { pid }) => {
+                    reporter.started(pid);
+                    tell(News::Started);
+                }
                 Some(ChildEvent::Line(line)) => reporter.line(line),
                 Some(ChildEvent::Progress(progress)) => reporter.progress = Some(progress),
                 Some(ChildEvent::Failed { error }) => {

@@ -12,12 +12,13 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::child::{Cause, Spec};
+use super::child::{Cause, Spec, Streams};
 use super::keeper::{Keeper, Kept};
 use super::run::{self, Command, Gone, News};
 use crate::clock;
 use crate::config::{JobConfig, Repeat};
 use crate::domain::backoff::AfterCrash;
+use crate::domain::drill::must_crash;
 use crate::domain::job::{JobRecord, RunEnd};
 use crate::domain::lease::{Token, TokensSeen, WentBack};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
@@ -105,6 +106,12 @@ struct Here {
     started: Boot,
     gone: Option<Gone>,
     lost: bool,
+    /// Since when this node would have run the job without a break, had it been free.
+    willing_since: Option<Boot>,
+    /// When the newest lease of another runs out, or ran out.
+    anothers_until: Option<Boot>,
+    /// When the lost holder's lease ended that this node is about to follow.
+    vacant_since: Option<Boot>,
 }
 
 impl Here {
@@ -121,6 +128,9 @@ impl Here {
             started: Boot(0),
             gone: None,
             lost: false,
+            willing_since: None,
+            anothers_until: None,
+            vacant_since: None,
         }
     }
 }
@@ -133,7 +143,7 @@ struct Back {
 }
 
 enum What {
-    Granted { token: Token, sent: Boot, since_ms: i64 },
+    Granted { token: Token, sent: Boot },
     Input(Input),
     News(News),
 }
@@ -237,6 +247,9 @@ impl Supervisor {
     fn refresh(&mut self, job: usize) {
         let here = &self.jobs[job];
         let Some(seen) = self.feed.job(&here.config.name) else { return };
+        if must_crash(&seen.record, &here.owner, here.held) {
+            crash(&here.config.name);
+        }
         let facts = self.facts(here, &seen);
         let read = self.jobs[job].tokens.read(seen.record.token);
         if let Err(error) = read {
@@ -246,6 +259,12 @@ impl Supervisor {
                 "the store forgot the newest token; greater ones are still granted",
             );
         }
+        let here = &mut self.jobs[job];
+        here.anothers_until = facts.held_until.or(here.anothers_until);
+        here.willing_since = match facts.wanted && facts.eligible {
+            true => here.willing_since.or_else(|| Some(clock::boot())),
+            false => None,
+        };
         if facts != self.jobs[job].slot.facts {
             self.step(job, Input::Facts(facts));
         }
@@ -286,7 +305,7 @@ impl Supervisor {
             return;
         }
         match what {
-            What::Granted { token, sent, since_ms } => {
+            What::Granted { token, sent } => {
                 if let Err(error) = self.jobs[job].tokens.grant(token) {
                     self.alarm(
                         job,
@@ -301,7 +320,6 @@ impl Supervisor {
                 let sent = if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
                 let trusted_until = here.config.timing.trusted_until(sent);
                 here.started = sent;
-                self.note_takeover(job, since_ms);
                 self.step(job, Input::Granted { token, trusted_until });
             }
             What::Input(input) => {
@@ -309,6 +327,11 @@ impl Supervisor {
                     self.jobs[job].commands = None;
                 }
                 self.step(job, input);
+            }
+            What::News(News::Started) => {
+                if let Some(since) = self.jobs[job].vacant_since.take() {
+                    self.around.metrics.takeover(clock::boot().since(since));
+                }
             }
             What::News(News::LeaseLost) => {
                 self.jobs[job].lost = true;
@@ -323,13 +346,20 @@ impl Supervisor {
         }
     }
 
-    fn note_takeover(&self, job: usize, since_ms: i64) {
-        let Some(seen) = self.feed.job(&self.jobs[job].config.name) else { return };
-        let last = seen.record.last_exit.as_ref().filter(|last| last.end == RunEnd::Lost);
-        if let Some(last) = last.filter(|last| last.node != self.around.node) {
-            let took = crate::domain::time::StoreTime(since_ms).since(last.at);
-            self.around.metrics.takeover(took);
-        }
+    /// When the lease of another ended whose run was lost: given back by its guard, or run out. Only for a loss that
+    /// this node has been waiting for; whoever comes later, or only wants it now, takes nothing over.
+    fn vacant_since(&self, here: &Here) -> Option<Boot> {
+        let seen = self.feed.job(&here.config.name)?;
+        let (record, me) = (&seen.record, &self.around.node);
+        let since = match (&record.run, &record.last_exit) {
+            // Nobody has closed it yet: its lease ran out.
+            (Some(run), _) => here.anothers_until.filter(|_| &run.node != me)?,
+            (None, Some(last)) if last.end == RunEnd::Lost && &last.node != me => {
+                seen.confirmed - seen.at.since(last.at)
+            }
+            _ => return None,
+        };
+        here.willing_since.filter(|willing| *willing <= since).map(|_| since)
     }
 
     fn step(&mut self, job: usize, input: Input) {
@@ -381,7 +411,9 @@ impl Supervisor {
         {
             here.owner = Owner(format!("{:032x}/{}", rand::random::<u128>(), attempt.0));
             here.tokens.begin();
+            self.jobs[job].vacant_since = self.vacant_since(&self.jobs[job]);
         }
+        let here = &mut self.jobs[job];
         let ask = Acquire {
             job: here.config.name.clone(),
             owner: here.owner.clone(),
@@ -397,9 +429,7 @@ impl Supervisor {
             let answer = timeout(patience, store.acquire(&ask)).await;
             let refused = |wait| What::Input(Input::Refused { wait });
             let what = match answer {
-                Ok(Ok(Acquired::Granted { token, since })) => {
-                    What::Granted { token, sent, since_ms: since.0 }
-                }
+                Ok(Ok(Acquired::Granted { token, .. })) => What::Granted { token, sent },
                 Ok(Ok(Acquired::Busy { remaining, .. })) => refused(remaining),
                 Ok(Ok(Acquired::NotWanted)) => refused(Duration::from_secs(1)),
                 Ok(Ok(
@@ -467,6 +497,7 @@ impl Supervisor {
             prefix: around.prefix.clone(),
             timing: config.timing,
             stop_grace: config.stop_grace,
+            streams: Streams::Read,
         };
         let (commands, inbox) = mpsc::unbounded_channel();
         here.commands = Some(commands);
@@ -520,6 +551,14 @@ impl Supervisor {
             drop(back.send(Back { job, attempt, what }));
         });
     }
+}
+
+/// Ends this process as `kill -9` would: no line of a shutdown runs, which is what a drill is to measure.
+fn crash(job: &JobName) {
+    tracing::error!(%job, "a drill was ordered: this process kills itself now and does not come back by itself");
+    nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).ok();
+    // Nobody survives that; but a drill that was ordered must never be a drill that was ignored.
+    std::process::abort();
 }
 
 /// Nodes that may run the job now. A node whose run of this job was just lost is not counted on.

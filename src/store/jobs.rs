@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Result;
 use crate::domain::job::JobRecord;
+use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, UserName};
 use crate::domain::time::StoreTime;
 
@@ -62,4 +63,18 @@ pub trait Jobs {
     /// [`super::StoreError::Unavailable`].
     async fn request_move(&self, job: &JobName, to: Option<&NodeName>, by: &UserName)
     -> Result<()>;
+
+    /// Orders the process that holds the lease under `token` to crash, and gives the instant of the order; `None`
+    /// when that lease is not out any more. Asking again for the same token changes nothing. The first run that
+    /// starts under a later token, after that one was lost, completes `drill`; if the run ended in any other way, the
+    /// order lapses then. Publishes `drill_requested`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn request_drill(
+        &self,
+        job: &JobName,
+        token: Token,
+        by: &UserName,
+    ) -> Result<Option<StoreTime>>;
 }

@@ -8,6 +8,7 @@
 pub mod accounts;
 pub mod credentials;
 pub mod events;
+pub mod examine;
 pub mod jobs;
 pub mod journal;
 pub mod leases;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use crate::domain::time::StoreTime;
 
 /// Why a call to the store did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -176,6 +178,7 @@ forward! {
         fn hold(job: &JobName, by: &UserName, reason: &str) -> ();
         fn resume(job: &JobName) -> ();
         fn request_move(job: &JobName, to: Option<&NodeName>, by: &UserName) -> ();
+        fn request_drill(job: &JobName, token: Token, by: &UserName) -> Option<StoreTime>;
     }
     journal::Journal {
         fn record_started(started: &journal::Started) -> ();

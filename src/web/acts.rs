@@ -7,7 +7,9 @@ use super::Web;
 use super::auth::Caller;
 use super::error::WebError;
 use crate::config::JobConfig;
+use crate::domain::drill::Drill;
 use crate::domain::name::{NodeName, UserName};
+use crate::picture::drill::{DrillView, target};
 use crate::store::accounts::{Accounts, Role};
 use crate::store::jobs::Jobs;
 use crate::store::nodes::Nodes;
@@ -143,6 +145,45 @@ pub async fn move_job(
     web.store.request_move(&job.name, to.as_ref(), &caller.user).await?;
     let said = to.map(|to| format!("to {to}"));
     web.audit(caller, "job.move", job.name.as_str(), said.as_deref()).await
+}
+
+/// Has the node process that holds a job crash; `force` also when nobody could take over.
+///
+/// # Errors
+/// As [`participate`], and [`WebError::Conflict`] when there is nobody to crash or nobody to take over.
+pub async fn drill(
+    web: &Web,
+    caller: &Caller,
+    job: &str,
+    force: bool,
+) -> Result<DrillView, WebError> {
+    let job = web.job(job)?;
+    if !caller.is_admin() {
+        return Err(WebError::forbidden(format!(
+            "{} is a {} and may not crash nodes: ask an admin",
+            caller.user,
+            caller.role.as_str()
+        )));
+    }
+    let conflict = |detail| WebError::Conflict { detail };
+    let records = web.store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
+    let record = records.first().ok_or_else(|| WebError::Internal {
+        detail: format!("the store did not answer for {}", job.name),
+    })?;
+    let nodes = web.store.nodes().await?;
+    let lease =
+        target(record, &nodes, force, "force").map_err(|refusal| conflict(refusal.to_string()))?;
+    let by = &caller.user;
+    let Some(at) = web.store.request_drill(&job.name, lease.token, by).await? else {
+        let (job, node) = (&job.name, &lease.node);
+        return Err(conflict(format!(
+            "{job} has just left {node}, so nobody was crashed: try again"
+        )));
+    };
+    let said = format!("{} under token {}", lease.node, lease.token);
+    web.audit(caller, "job.drill", job.name.as_str(), Some(&said)).await?;
+    let drill = Drill { token: lease.token, by: by.clone(), at, to: None, started: None };
+    Ok(DrillView::of(&job.name, &drill))
 }
 
 /// Empties a node and keeps it empty, or allows it again.

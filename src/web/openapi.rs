@@ -18,7 +18,7 @@ use super::{Web, api, health, metrics};
     ),
     paths(
         api::jobs::list, api::jobs::one, api::participation::put, api::hold::put, api::hold::delete,
-        api::moves::post, api::runs::list, api::log::list, api::timeline::list,
+        api::moves::post, api::drill::post, api::drill::get, api::runs::list, api::log::list, api::timeline::list,
         api::nodes::list, api::nodes::drain, api::nodes::undrain, api::audit::list,
         document, health::healthz, health::readyz, metrics::metrics,
     ),

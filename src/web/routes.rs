@@ -51,7 +51,7 @@ impl Route {
     }
 }
 
-use Access::{Guest, Login, LoopbackOrLogin, Open, Operator};
+use Access::{Admin, Guest, Login, LoopbackOrLogin, Open, Operator};
 
 /// The table.
 pub static ROUTES: &[Route] = &[
@@ -62,6 +62,7 @@ pub static ROUTES: &[Route] = &[
     Route::post("/jobs/{job}/hold", Operator, || web::to(pages::job::hold)),
     Route::post("/jobs/{job}/resume", Operator, || web::to(pages::job::resume)),
     Route::post("/jobs/{job}/move", Operator, || web::to(pages::job::move_)),
+    Route::post("/jobs/{job}/drill", Admin, || web::to(pages::job::drill)),
     Route::get("/nodes", Login, || web::to(pages::nodes::page)),
     Route::post("/nodes/{node}/drain", Operator, || web::to(pages::nodes::drain)),
     Route::get("/audit", Login, || web::to(pages::audit::page)),
@@ -83,6 +84,8 @@ pub static ROUTES: &[Route] = &[
     Route::put("/api/v1/jobs/{job}/hold", Operator, || web::to(api::hold::put)),
     Route::delete("/api/v1/jobs/{job}/hold", Operator, || web::to(api::hold::delete)),
     Route::post("/api/v1/jobs/{job}/move", Operator, || web::to(api::moves::post)),
+    Route::post("/api/v1/jobs/{job}/drill", Admin, || web::to(api::drill::post)),
+    Route::get("/api/v1/jobs/{job}/drill", Login, || web::to(api::drill::get)),
     Route::get("/api/v1/jobs/{job}/runs", Login, || web::to(api::runs::list)),
     Route::get("/api/v1/jobs/{job}/log", Login, || web::to(api::log::list)),
     Route::get("/api/v1/jobs/{job}/timeline", Login, || web::to(api::timeline::list)),

@@ -207,6 +207,12 @@ act-move = Move
 act-move-text = Hand it over now: it stops here, is proved gone, and starts there.
 act-move-to = To
 act-move-any = any other node
+act-drill = Drill
+act-drill-text = A drill: the node process { $node } is killed with kill -9, and the take-over is measured. All its jobs move; it comes back only if a service manager (systemd, Docker restart policy) starts it again.
+act-drill-force = also when nobody can take over
+drill-title = Kill the node process { $node }?
+drill-yes = Kill it
+drilled = Drill of { $at } by { $user }: { $node } had started it again { $ms } ms after the order.
 
 # Nodes
 nodes-title = Nodes

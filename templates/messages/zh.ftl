@@ -202,6 +202,12 @@ act-move = 转移
 act-move-text = 立即交接：在这里停止，确认全部消失，再在那里启动。
 act-move-to = 转移到
 act-move-any = 任意其他节点
+act-drill = 演练
+act-drill-text = 演练：用 kill -9 结束节点进程 { $node }，并测量接管时间。它的全部任务都会转移；只有服务管理器（systemd、Docker 重启策略）重新启动它，它才会回来。
+act-drill-force = 即使没有节点可以接管
+drill-title = 结束节点进程 { $node }？
+drill-yes = 结束它
+drilled = { $at } 由 { $user } 演练：下令后 { $ms } 毫秒，{ $node } 已重新启动任务。
 
 # 节点
 nodes-title = 节点

@@ -6,7 +6,9 @@ use futures_util::future::try_join_all;
 use super::link::Repeat;
 use super::record::job_record;
 use super::{BATCH, Guarded, RedisStore, scripts};
+use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, UserName};
+use crate::domain::time::StoreTime;
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::{Result, StoreError};
 
@@ -80,6 +82,20 @@ impl Jobs for RedisStore {
             .arg(by.as_str())
             .arg(MOVE_LASTS_MS);
         self.change_job(&call).await
+    }
+
+    async fn request_drill(
+        &self,
+        job: &JobName,
+        token: Token,
+        by: &UserName,
+    ) -> Result<Option<StoreTime>> {
+        let keys = self.keys();
+        let mut call = scripts::REQUEST_DRILL.prepare_invoke();
+        call.key(keys.state(job)).key(keys.lease(job)).key(keys.events(job));
+        call.arg(job.as_str()).arg(token.0).arg(by.as_str());
+        let ordered: Option<i64> = self.shared.rest.script(&call, Repeat::Harmless).await?;
+        Ok(ordered.map(StoreTime))
     }
 }
 

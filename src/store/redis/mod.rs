@@ -13,7 +13,7 @@
 //! | `soloist:{J}:lease` | hash, PX | `owner node token since ttl`; exists if and only if somebody may be running `J` |
 //! | `soloist:{J}:participants` | hash | user -> since, milliseconds since 1970 |
 //! | `soloist:{J}:token` | string | newest fencing token; never expires, never deleted |
-//! | `soloist:{J}:state` | hash | `version`; `hold_*`, `run_*`, `exit_*`, `switch_*`, `next_*`, `move_*`; `crashes`, `given_up`, `last_line`, `log_seq`, `holder`, `released` |
+//! | `soloist:{J}:state` | hash | `version`; `hold_*`, `run_*`, `exit_*`, `switch_*`, `next_*`, `move_*`, `drill_*`; `crashes`, `given_up`, `last_line`, `log_seq`, `holder`, `released` |
 //! | `soloist:{J}:log` | list | JSON lines, oldest first; their numbers are contiguous and end at `log_seq` |
 //! | `soloist:{J}:runs` | sorted set | `ID JSON` of ended runs, ordered by id |
 //! | `soloist:{J}:events` | channel | `{"job","version","event"}` |
@@ -47,6 +47,7 @@
 mod accounts;
 mod credentials;
 mod events;
+mod examine;
 mod jobs;
 mod journal;
 mod keys;

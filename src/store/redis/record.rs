@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::keys::Keys;
+use crate::domain::drill::Drill;
 use crate::domain::job::{
     Exit, Hold, JobRecord, LastExit, LastSwitch, LeaseRecord, Move, Next, NextWhat, Participant,
     RunEnd, RunPhase, RunRecord,
@@ -88,6 +89,7 @@ pub(super) fn job_record(
         next: next(&state)?,
         given_up: state.has("given_up"),
         moving: moving(&state)?.filter(|moving| moving.until > now),
+        drill: drill(&state)?,
         token: Token(
             token
                 .parse()
@@ -191,6 +193,17 @@ fn moving(state: &Fields) -> Result<Option<Move>> {
         to: state.get("move_to")?,
         by,
         until: state.time("move_until")?,
+    }))
+}
+
+fn drill(state: &Fields) -> Result<Option<Drill>> {
+    let Some(token) = state.get("drill_token")? else { return Ok(None) };
+    Ok(Some(Drill {
+        token: Token(token),
+        by: state.need("drill_by")?,
+        at: state.time("drill_at")?,
+        to: state.get("drill_to")?,
+        started: state.get("drill_started")?.map(StoreTime),
     }))
 }
 

@@ -30,6 +30,7 @@ scripts! {
     HOLD_JOB = "publish_change.lua" "hold_job.lua";
     RESUME_JOB = "publish_change.lua" "resume_job.lua";
     REQUEST_MOVE = "publish_change.lua" "request_move.lua";
+    REQUEST_DRILL = "publish_change.lua" "request_drill.lua";
     RECORD_STARTED = "publish_change.lua" "check_token.lua" "record_started.lua";
     RECORD_STOPPING = "publish_change.lua" "check_token.lua" "record_stopping.lua";
     RECORD_OUTPUT = "publish_change.lua" "check_token.lua" "record_output.lua";

@@ -60,8 +60,12 @@ impl Server {
         Ok(Self { info, eviction })
     }
 
-    fn get(&self, field: &str) -> &str {
+    pub(super) fn get(&self, field: &str) -> &str {
         self.info.get(field).map_or("", String::as_str)
+    }
+
+    pub(super) fn eviction(&self) -> &str {
+        &self.eviction
     }
 
     /// Refuses a server that cannot keep the promise.

@@ -154,6 +154,10 @@ impl Place {
     }
 
     /// Set-ups that work but deserve a word.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if statfs::statfs(&self.path).is_ok_and(|fs| fs.filesystem_type() == FsType(0x0102_1994)) {

@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use super::SqliteStore;
 use super::row::{Job, find};
+use crate::domain::drill::Drill;
 use crate::domain::event::EventKind;
 use crate::domain::job::{Hold, LastSwitch, Move, Participant};
+use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, UserName};
+use crate::domain::time::StoreTime;
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::{Result, StoreError};
 
@@ -98,6 +101,30 @@ impl Jobs for SqliteStore {
             job.record.moving = Some(Move { from, to, by, until: step.at.wall + MOVE_LASTS });
             step.publish(&mut job, EventKind::MoveRequested)?;
             job.save(step)
+        })
+        .await
+    }
+
+    async fn request_drill(
+        &self,
+        job: &JobName,
+        token: Token,
+        by: &UserName,
+    ) -> Result<Option<StoreTime>> {
+        let (name, by) = (job.clone(), by.clone());
+        self.write(move |step| {
+            let mut job = Job::load(step, &name)?;
+            if let Some(known) = job.record.drill.as_ref().filter(|drill| drill.token == token) {
+                return Ok(Some(known.at));
+            }
+            if job.living_lease(&step.at).is_none_or(|(lease, _)| lease.token != token) {
+                return Ok(None);
+            }
+            let at = step.at.wall;
+            job.record.drill = Some(Drill { token, by, at, to: None, started: None });
+            step.publish(&mut job, EventKind::DrillRequested)?;
+            job.save(step)?;
+            Ok(Some(at))
         })
         .await
     }

@@ -9,7 +9,7 @@ use super::fault::Outcome;
 use super::row::{Job, corrupt, int, uint};
 use super::step::Step;
 use crate::domain::event::EventKind;
-use crate::domain::job::{Exit, LastExit, Next, NextWhat, RunEnd, RunPhase, RunRecord};
+use crate::domain::job::{Exit, JobRecord, LastExit, Next, NextWhat, RunEnd, RunPhase, RunRecord};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, RunId};
 use crate::domain::time::StoreTime;
@@ -170,9 +170,24 @@ fn record_started(step: &Step<'_>, started: &Started) -> Outcome<()> {
         last_output: None,
     };
     insert_run(step, &started.job, &run)?;
+    end_drill(&mut job.record, &run);
     job.record.run = Some(run);
     step.publish(&mut job, EventKind::RunStarted)?;
     job.save(step)
+}
+
+/// A drill ends with the first run after it; one whose run did not crash measured nothing and is forgotten.
+fn end_drill(record: &mut JobRecord, run: &RunRecord) {
+    let Some(drill) = &mut record.drill else { return };
+    if drill.started.is_some() || drill.token >= run.token {
+        return;
+    }
+    if record.last_exit.as_ref().is_some_and(|last| last.end == RunEnd::Lost) {
+        drill.to = Some(run.node.clone());
+        drill.started = Some(run.started);
+    } else {
+        record.drill = None;
+    }
 }
 
 fn record_output(step: &Step<'_>, output: &Output) -> Outcome<()> {

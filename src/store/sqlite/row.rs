@@ -48,21 +48,21 @@ pub(super) struct Job {
 
 const SELECT: &str = "SELECT version, token, participants, hold, lease_node, lease_owner, lease_token, lease_since, \
     lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires, run, last_exit, last_switch, crashes, next, \
-    given_up, moving, last_line, log_seq FROM jobs WHERE name = ?";
+    given_up, moving, drill, last_line, log_seq FROM jobs WHERE name = ?";
 
 const SAVE: &str = "INSERT INTO jobs (name, version, token, participants, hold, lease_node, lease_owner, \
     lease_token, lease_since, lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires, run, last_exit, last_switch, \
-    crashes, next, given_up, moving, last_line, log_seq) \
+    crashes, next, given_up, moving, drill, last_line, log_seq) \
     VALUES (:name, :version, :token, :participants, :hold, :lease_node, :lease_owner, :lease_token, :lease_since, \
     :lease_ttl_ms, :lease_expires_ns, :lease_boot, :lease_expires, :run, :last_exit, :last_switch, :crashes, :next, :given_up, \
-    :moving, :last_line, :log_seq) \
+    :moving, :drill, :last_line, :log_seq) \
     ON CONFLICT (name) DO UPDATE SET version = excluded.version, token = excluded.token, \
     participants = excluded.participants, hold = excluded.hold, lease_node = excluded.lease_node, \
     lease_owner = excluded.lease_owner, lease_token = excluded.lease_token, lease_since = excluded.lease_since, \
     lease_ttl_ms = excluded.lease_ttl_ms, lease_expires_ns = excluded.lease_expires_ns, \
     lease_boot = excluded.lease_boot, lease_expires = excluded.lease_expires, run = excluded.run, last_exit = excluded.last_exit, \
     last_switch = excluded.last_switch, crashes = excluded.crashes, next = excluded.next, \
-    given_up = excluded.given_up, moving = excluded.moving, last_line = excluded.last_line, \
+    given_up = excluded.given_up, moving = excluded.moving, drill = excluded.drill, last_line = excluded.last_line, \
     log_seq = excluded.log_seq";
 
 impl Job {
@@ -92,6 +92,7 @@ impl Job {
             next: json(row, "next", &bad)?,
             given_up: row.get("given_up")?,
             moving: json(row, "moving", &bad)?,
+            drill: json(row, "drill", &bad)?,
             token: Token(uint(row.get("token")?)),
             last_line: row.get("last_line")?,
             log_seq: uint(row.get("log_seq")?),
@@ -171,6 +172,7 @@ impl Job {
             ":next": optional(record.next.as_ref())?,
             ":given_up": record.given_up,
             ":moving": optional(record.moving.as_ref())?,
+            ":drill": optional(record.drill.as_ref())?,
             ":last_line": record.last_line,
             ":log_seq": int(record.log_seq),
         })?;

@@ -4,6 +4,7 @@
 //! answering with a job as the store has it after the caller's own write.
 
 pub mod audit;
+pub mod drill;
 pub mod hold;
 pub mod jobs;
 pub mod log;

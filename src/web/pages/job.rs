@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::confirm::Confirm;
 use super::{Frame, done, html, picture, viewer, wants_json};
+use crate::domain::drill::Drill;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::time::StoreTime;
 use crate::picture::takers;
@@ -16,7 +17,7 @@ use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::{Head, Lines};
 use crate::web::{Web, acts};
-use crate::words::{Arg, Language, Piece, clock, day_clock, duration, say};
+use crate::words::{Arg, Language, Piece, clock, day_clock, duration, plain, say};
 
 /// How many lines and runs the first page carries.
 const LINES: usize = 200;
@@ -34,6 +35,8 @@ pub(super) struct JobPage<'a> {
     /// Number of the newest line shown.
     pub(super) newest: u64,
     pub(super) runs: Vec<RunRow>,
+    /// What the newest drill measured.
+    pub(super) drilled: Option<String>,
     pub(super) operate: Option<Operate>,
 }
 
@@ -41,6 +44,8 @@ pub(super) struct JobPage<'a> {
 pub(super) struct Operate {
     pub(super) held: bool,
     pub(super) takers: Vec<String>,
+    /// For admins, while it runs: the warning that stands before a drill.
+    pub(super) drill: Option<String>,
 }
 
 /// A line of the history.
@@ -123,7 +128,10 @@ pub async fn page(
     };
     let trouble = web.feed.trouble().or(failed);
     let holder = view.lease.as_ref().map(|lease| lease.node.clone());
+    let drilled =
+        web.feed.job(&job.name).and_then(|seen| drilled(lang, seen.record.drill.as_ref()?));
     Ok(html(&JobPage {
+        drilled,
         epoch: web.feed.epoch(),
         name: job.name.to_string(),
         trouble: trouble.map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
@@ -137,10 +145,27 @@ pub async fn page(
                 .map(|node| node.to_string())
                 .filter(|node| Some(node) != holder.as_ref())
                 .collect(),
+            drill: holder
+                .as_deref()
+                .filter(|_| caller.is_admin())
+                .map(|node| say(lang, "act-drill-text", &[("node", Arg::from(node))])),
         }),
         head: Head::new(&view, viewer, lang, &caller.csrf),
         frame,
     }))
+}
+
+/// What a drill measured, once somebody took over.
+fn drilled(lang: Language, drill: &Drill) -> Option<String> {
+    let (to, took) = (drill.to.as_ref()?, drill.takeover()?);
+    let ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
+    let facts = [
+        ("at", Arg::from(plain(&[day_clock(drill.at)]))),
+        ("user", Arg::from(drill.by.as_str())),
+        ("node", Arg::from(to.as_str())),
+        ("ms", Arg::from(ms.to_string())),
+    ];
+    Some(say(lang, "drilled", &facts))
 }
 
 /// `on=true|false`, and `confirm=yes` from the last participant.
@@ -253,4 +278,45 @@ pub async fn move_(
     let to = Some(form.to.as_str()).filter(|to| !to.is_empty());
     acts::move_job(&web, &caller, &name, to).await?;
     Ok(done(&request, &format!("/jobs/{name}")))
+}
+
+/// `confirm=yes` from the page that warns, and `force=yes` when nobody could take over.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Crash {
+    pub confirm: Option<String>,
+    pub force: Option<String>,
+}
+
+/// `POST /jobs/{job}/drill`; asked back for.
+///
+/// # Errors
+/// As [`acts::drill`].
+pub async fn drill(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    name: web::Path<String>,
+    form: web::Form<Crash>,
+) -> Result<HttpResponse, WebError> {
+    let job = web.job(&name)?;
+    let path = format!("/jobs/{}", job.name);
+    let view = picture(&web, &caller, job);
+    let force = form.force.as_deref() == Some("yes");
+    if let (Some(lease), None) = (&view.lease, &form.confirm) {
+        let lang = caller.language;
+        let node = [("node", Arg::from(lease.node.as_str()))];
+        let confirm = Confirm {
+            frame: Frame::of(&web, &caller, "jobs", path.clone(), say(lang, "drill-title", &node)),
+            text: say(lang, "act-drill-text", &node),
+            action: format!("{path}/drill"),
+            fields: if force { vec![("force", "yes".to_owned())] } else { Vec::new() },
+            yes: say(lang, "drill-yes", &node),
+            no: say(lang, "cancel", &[]),
+            back: path,
+        };
+        return Ok(confirm.answer());
+    }
+    acts::drill(&web, &caller, &name, force).await?;
+    Ok(done(&request, &path))
 }

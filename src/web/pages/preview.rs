@@ -93,6 +93,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     ];
     let job = |view: &JobView, held: bool| {
         render(&JobPage {
+            drilled: Some("Drilled.".to_owned()),
             frame: frame(lang, theme, "jobs", &view.title),
             epoch: "e".to_owned(),
             name: view.name.clone(),
@@ -101,7 +102,11 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             lines: Lines::new(if held { &[] } else { &lines }, lang),
             newest: 6,
             runs: runs.iter().map(|run| RunRow::of(run, lang, Some(NOW))).collect(),
-            operate: Some(Operate { held, takers: vec!["node-b".to_owned()] }),
+            operate: Some(Operate {
+                held,
+                takers: vec!["node-b".to_owned()],
+                drill: Some("A drill.".to_owned()),
+            }),
         })
     };
     let nodes = [

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use soloist::domain::job::JobRecord;
+use soloist::domain::job::{JobRecord, RunEnd};
 use soloist::store::jobs::Jobs;
-use soloist::store::journal::{Journal, Then};
+use soloist::store::journal::{Ended, Journal, Then};
 use soloist::store::leases::Leases;
 
 use super::*;
@@ -122,6 +122,65 @@ pub(super) async fn a_move_names_the_present_holder_and_lapses(fresh: Fresh) {
     assert_eq!((moving.from, moving.to, moving.by), (Some(holder.node), Some(goal), user("ops")));
     let left = moving.until.since(now);
     assert!(left <= Duration::from_secs(30) && left > Duration::from_secs(10), "{left:?}");
+}
+
+pub(super) async fn a_drill_is_for_one_token_only(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let (outbound, ada) = (job("outbound"), user("ada"));
+    let order = async |token| store.request_drill(&outbound, token, &ada).await.expect("an answer");
+    assert_eq!(order(Token(7)).await, None, "nobody holds it");
+    let first = ask("outbound", "node-a");
+    let token = granted(&store, &first).await;
+    assert_eq!(order(Token(token.0 + 1)).await, None, "not the token that is out");
+    assert_eq!(record(&store, "outbound").await.drill, None);
+    let before = version(&store, "outbound").await;
+    let at = order(token).await.expect("ordered");
+    let after = record(&store, "outbound").await;
+    assert!(after.version > before, "everybody hears it");
+    let drill = after.drill.expect("a drill");
+    assert_eq!((drill.token, &drill.by, drill.at), (token, &ada, at));
+    assert_eq!((drill.to, drill.started), (None, None));
+    assert_eq!(order(token).await, Some(at), "asked twice, ordered once");
+    assert_eq!(version(&store, "outbound").await, after.version);
+    store.release(&outbound, &first.owner, token).await.expect("released");
+    assert_eq!(order(token).await, Some(at), "the first answer may have been lost");
+    let second = granted(&store, &ask("outbound", "node-b")).await;
+    assert_eq!(record(&store, "outbound").await.drill.map(|d| d.token), Some(token));
+    let later = order(second).await.expect("ordered");
+    let drill = record(&store, "outbound").await.drill.expect("a drill");
+    assert_eq!((drill.token, drill.at), (second, later));
+}
+
+pub(super) async fn a_drill_ends_with_the_next_run(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let (outbound, ada) = (job("outbound"), user("ada"));
+    for end in [RunEnd::Lost, RunEnd::Stopped] {
+        let first = ask("outbound", "node-a");
+        let token = granted(&store, &first).await;
+        let run = started(&first, token);
+        store.record_started(&run).await.expect("started");
+        let at = store.request_drill(&outbound, token, &ada).await.expect("an answer");
+        store.record_started(&run).await.expect("reported again");
+        let drill = record(&store, "outbound").await.drill.expect("a drill");
+        assert_eq!(drill.started, None, "its own start is no take-over");
+        let over = Ended { end, ..ended(&first, token, &run.run, Then::Nothing) };
+        store.record_ended(&over).await.expect("ended");
+        let second = ask("outbound", "node-b");
+        let token = granted(&store, &second).await;
+        let run = started(&second, token);
+        store.record_started(&run).await.expect("started");
+        let after = record(&store, "outbound").await;
+        if end == RunEnd::Lost {
+            let drill = after.drill.expect("a drill");
+            assert_eq!(drill.to, Some(second.node.clone()));
+            assert_eq!(drill.started, after.run.map(|run| run.started));
+            assert!(drill.started >= at && drill.takeover().is_some());
+        } else {
+            assert_eq!(after.drill, None, "nobody crashed, so nothing was measured");
+        }
+        let over = ended(&second, token, &run.run, Then::Nothing);
+        store.record_ended(&over).await.expect("ended");
+    }
 }
 
 pub(super) async fn every_change_grows_the_version(fresh: Fresh) {

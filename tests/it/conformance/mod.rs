@@ -76,6 +76,8 @@ macro_rules! laws {
                 a_resume_forgives
                 a_hold_is_kept_with_its_reason_until_the_resume
                 a_move_names_the_present_holder_and_lapses
+                a_drill_is_for_one_token_only
+                a_drill_ends_with_the_next_run
                 every_change_grows_the_version
             );
             laws!(@room journal, $fresh;

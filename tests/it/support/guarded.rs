@@ -13,7 +13,7 @@ use soloist::domain::job::Exit;
 use soloist::domain::lease::{Timing, Token};
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::Boot;
-use soloist::runner::child::{Cause, Child, ChildEvent, Spec};
+use soloist::runner::child::{Cause, Child, ChildEvent, Spec, Streams};
 use soloist::store::journal::Stream;
 use tempfile::TempDir;
 use tokio::sync::mpsc::Receiver;
@@ -68,6 +68,7 @@ pub fn spec(directory: &Path, script: &str) -> Spec {
         prefix: "soloist:".to_owned(),
         timing: Timing::from_ttl(Duration::from_secs(1)).expect("safe times"),
         stop_grace: Duration::from_millis(300),
+        streams: Streams::Read,
     }
 }
 

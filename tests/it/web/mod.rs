@@ -7,6 +7,7 @@ mod away;
 mod live;
 mod login;
 mod openapi;
+mod storm;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};

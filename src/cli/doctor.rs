@@ -1,0 +1,231 @@
+//! `soloist doctor`: looks at the configuration, the store, this machine and the cluster, and says what to do.
+//!
+//! It repairs nothing, and it finishes whatever is broken: a store out of reach is one finding among others.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::output::{json, print, visible};
+use super::{Failure, ListArgs};
+use crate::config::{Config, Examination};
+use crate::picture::is_alive;
+use crate::store::examine::{Finding, Verdict};
+use crate::store::nodes::{NodeRecord, Nodes};
+use crate::store::{Options, Store, StoreError};
+
+/// Descriptors that a job needs at its node: a guard's socket and two pipes, and what a start needs for a moment.
+const DESCRIPTORS_PER_JOB: u64 = 8;
+/// What a node needs besides jobs and sockets.
+const DESCRIPTORS: u64 = 128;
+
+#[derive(Serialize)]
+struct Answer {
+    findings: Vec<Finding>,
+    bad: usize,
+    warnings: usize,
+}
+
+/// `doctor`.
+pub(super) async fn doctor(examined: Examination, args: &ListArgs) -> Result<(), Failure> {
+    let mut findings = configuration(&examined);
+    match &examined.config {
+        Ok(config) => {
+            findings.extend(commands(config, &examined));
+            findings.extend(store(config).await);
+            findings.extend(descriptors(config));
+        }
+        Err(_) => findings.push(Finding::warn(
+            "store",
+            "not looked at: the configuration that names it has problems",
+            "put those right first",
+        )),
+    }
+    findings.push(containment());
+    let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
+    let (bad, warnings) = (count(Verdict::Bad), count(Verdict::Warn));
+    if args.json {
+        print(&json(&Answer { findings, bad, warnings }, false)?)?;
+    } else {
+        print(&report(&findings))?;
+    }
+    match bad {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("1 thing is bad".to_owned())),
+        n => Err(Failure::Failed(format!("{n} things are bad"))),
+    }
+}
+
+fn report(findings: &[Finding]) -> String {
+    let wide = findings.iter().map(|f| f.check.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for Finding { check, verdict, what, remedy } in findings {
+        let verdict = match verdict {
+            Verdict::Ok => "ok  ",
+            Verdict::Warn => "warn",
+            Verdict::Bad => "BAD ",
+        };
+        text.push_str(&format!("{verdict}  {check:wide$}  {}\n", visible(what)));
+        if let Some(remedy) = remedy {
+            text.push_str(&format!("      {:wide$}  -> {}\n", "", visible(remedy)));
+        }
+    }
+    text
+}
+
+/// What `soloist check` says, and who may change the file.
+fn configuration(examined: &Examination) -> Vec<Finding> {
+    let check = "configuration";
+    let as_it_says = |verdict, text: String| Finding { check, verdict, what: text, remedy: None };
+    let problems = examined.config.as_ref().err().map(|p| p.0.as_slice()).unwrap_or_default();
+    let mut findings: Vec<Finding> =
+        problems.iter().map(|p| as_it_says(Verdict::Bad, p.to_string())).collect();
+    let warnings = examined.warnings.0.iter();
+    findings.extend(warnings.map(|w| as_it_says(Verdict::Warn, w.to_string())));
+    if let Ok(config) = &examined.config {
+        match &config.file {
+            Some(file) => findings.extend(permissions(file, &config.store)),
+            None => findings.push(Finding::warn(
+                check,
+                "there is no file: the defaults rule, without jobs",
+                "write a soloist.toml, or name one with --config",
+            )),
+        }
+        if findings.is_empty() {
+            let file = config.file.as_deref().map(|file| file.display().to_string());
+            findings.push(Finding::ok(check, file.unwrap_or_default()));
+        }
+    }
+    findings
+}
+
+/// Whoever can write the file can run any command as the node's user. That *everybody* may is found by the
+/// configuration itself.
+fn permissions(file: &Path, store: &str) -> Vec<Finding> {
+    let Ok(found) = std::fs::metadata(file) else { return Vec::new() };
+    let (mode, shown) = (found.permissions().mode(), file.display());
+    let mut findings = Vec::new();
+    if mode & 0o020 != 0 {
+        findings.push(Finding::warn(
+            "configuration",
+            format!(
+                "the group of {shown} may change it, and with it run any command as the node's user"
+            ),
+            format!("chmod g-w {shown}, unless all of that group may do so"),
+        ));
+    }
+    let me = nix::unistd::getuid().as_raw();
+    if found.uid() != 0 && found.uid() != me {
+        findings.push(Finding::warn(
+            "configuration",
+            format!("{shown} belongs to user {}, who may run any command through it", found.uid()),
+            format!("chown {me} {shown}"),
+        ));
+    }
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    if mode & 0o004 != 0 && store.contains('@') && text.contains(store) {
+        findings.push(Finding::warn(
+            "configuration",
+            format!("{shown} holds the store's password and everybody may read it"),
+            format!("chmod o-r {shown}, or set SOLOIST_STORE instead"),
+        ));
+    }
+    findings
+}
+
+/// That commands and directories are there is checked with the configuration; a missing one stands there already.
+fn commands(config: &Config, examined: &Examination) -> Option<Finding> {
+    let here: Vec<&str> = config
+        .jobs
+        .iter()
+        .filter(|job| job.runs_on(&config.node))
+        .map(|job| job.name.as_str())
+        .collect();
+    let elsewhere = config.jobs.len() - here.len();
+    if config.jobs.is_empty() || !examined.warnings.0.is_empty() {
+        return None;
+    }
+    let mut what = match here.as_slice() {
+        [] => format!("no job may run on {}", config.node),
+        here => format!("found, with their directories: {}", here.join(", ")),
+    };
+    if elsewhere > 0 {
+        what.push_str(&format!("; {elsewhere} not for {}", config.node));
+    }
+    Some(Finding::ok("commands", what))
+}
+
+async fn store(config: &Config) -> Vec<Finding> {
+    let options = Options { prefix: config.prefix.clone(), ..Options::default() };
+    let out_of_reach = |error: StoreError| {
+        let remedy = match error {
+            StoreError::Unavailable(_) => {
+                "start it, or correct `store` (--store, SOLOIST_STORE); until then nothing runs"
+            }
+            _ => "as it says; until then no node starts",
+        };
+        vec![Finding::bad("store", error.to_string(), remedy)]
+    };
+    let store = match Store::connect(&config.store, &options).await {
+        Ok(store) => store,
+        Err(error) => return out_of_reach(error),
+    };
+    let mut findings = store.examine().await.unwrap_or_else(out_of_reach);
+    match store.nodes().await {
+        Ok(nodes) => findings.push(cluster(&nodes)),
+        Err(error) => findings.extend(out_of_reach(error)),
+    }
+    findings
+}
+
+fn cluster(nodes: &[NodeRecord]) -> Finding {
+    let living: Vec<&NodeRecord> = nodes.iter().filter(|node| is_alive(node)).collect();
+    let mut versions: Vec<&str> = living.iter().map(|n| n.beat.version.as_str()).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let what = match living.len() {
+        0 => "no node is alive".to_owned(),
+        n => format!("{n} alive, version {}", versions.join(" and ")),
+    };
+    match (living.len(), versions.len()) {
+        (0, _) => Finding::warn("nodes", what, "start one: soloist serve"),
+        (1, _) => Finding::warn("nodes", what, "start a second one: nobody takes over from one"),
+        (_, 1) => Finding::ok("nodes", what),
+        _ => Finding::warn("nodes", what, "finish the upgrade: give all nodes one version"),
+    }
+}
+
+/// What this process may open is what a node started from here could.
+fn descriptors(config: &Config) -> Option<Finding> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let soft: u64 = line.split_whitespace().next()?.parse().unwrap_or(u64::MAX);
+    let jobs = config.jobs.len() as u64 * DESCRIPTORS_PER_JOB;
+    let need = DESCRIPTORS + jobs + config.live.sockets_per_node as u64;
+    let what = format!("{soft} may be open at once; jobs and live sockets may need {need}");
+    let check = "descriptors";
+    Some(match soft {
+        soft if soft >= need => Finding::ok(check, what),
+        soft if soft < DESCRIPTORS + jobs => Finding::bad(
+            check,
+            what,
+            format!(
+                "raise it for the node (systemd: LimitNOFILE={need}; shell: ulimit -n {need}): scripts could not be started"
+            ),
+        ),
+        _ => Finding::warn(
+            check,
+            what,
+            format!(
+                "raise it (systemd: LimitNOFILE={need}; shell: ulimit -n {need}), or lower live.sockets_per_node"
+            ),
+        ),
+    })
+}
+
+/// How a script's processes are kept together on this machine.
+fn containment() -> Finding {
+    let level = crate::runner::child::containment();
+    Finding::ok("containment", format!("scripts started here are contained by: {level}"))
+}

@@ -1,0 +1,69 @@
+//! `GET` and `POST /api/v1/jobs/{job}/drill`: crash the holder of a job on purpose; what the newest drill measured.
+
+use actix_web::HttpResponse;
+use actix_web::web::{self, Bytes};
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, answer, read};
+use crate::picture::drill::DrillView;
+use crate::store::jobs::Jobs;
+use crate::web::auth::Caller;
+use crate::web::error::{Problem, WebError};
+use crate::web::{Web, acts};
+
+/// How.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Crash {
+    /// Also when no other node can take over; the job then stays down.
+    #[serde(default)]
+    pub force: bool,
+}
+
+/// The newest drill.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Newest {
+    /// Null when there was none, or when the run ended before the order came.
+    pub drill: Option<DrillView>,
+}
+
+/// Kills the node process that holds the job with kill -9. All its jobs move; it comes back only if a service manager
+/// starts it again. The take-over is measured from the order to the start of the next run.
+#[utoipa::path(post, path = "/api/v1/jobs/{job}/drill", tag = "jobs",
+    params(("job" = String, Path, description = "Its name.")),
+    request_body = Crash,
+    responses(
+        (status = 202, description = "Ordered; the same address answers what came of it.", body = DrillView),
+        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "Not running, held, or nobody could take over.", body = Problem, content_type = "application/problem+json"),
+        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn post(
+    web: web::Data<Web>,
+    caller: Caller,
+    job: web::Path<String>,
+    body: Bytes,
+) -> Result<HttpResponse, WebError> {
+    web.job(&job)?;
+    let Crash { force } = read(&body)?;
+    let ordered = acts::drill(&web, &caller, &job, force).await?;
+    Ok(HttpResponse::Accepted().json(ordered))
+}
+
+/// The newest drill and what it measured.
+#[utoipa::path(get, path = "/api/v1/jobs/{job}/drill", tag = "jobs",
+    params(("job" = String, Path, description = "Its name.")),
+    responses(
+        (status = 200, description = "The newest drill.", body = Newest),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn get(web: web::Data<Web>, job: web::Path<String>) -> Answer<Newest> {
+    let config = web.job(&job)?;
+    let jobs = web.store.snapshot(std::slice::from_ref(&config.name)).await?.jobs;
+    let drill = jobs.first().and_then(|record| record.drill.as_ref());
+    answer(Newest { drill: drill.map(|drill| DrillView::of(&config.name, drill)) })
+}
