@@ -9,30 +9,41 @@ use crate::cluster::{Cluster, Job, Options, StoreKind};
 use crate::wait::until;
 use crate::witness::Mode;
 
+/// A take-over that took this long after a kill -9 was no hint that arrived, but a look after a while.
+const LATE: Duration = Duration::from_millis(500);
+
 /// Take-overs of one kind.
 #[derive(Debug, Default)]
-pub(crate) struct Figures(Vec<Duration>);
+pub(crate) struct Figures {
+    took: Vec<Duration>,
+    late: Vec<String>,
+}
 
 impl Figures {
     /// Waits until each of `jobs`, which had those tokens at `at`, is run anew, and notes how long it took.
     pub(crate) fn note(&mut self, cluster: &Cluster, at: Boot, jobs: &[(usize, u64)]) {
         for (job, token) in jobs {
             let next = cluster.until_after(*job, *token);
-            self.0.push(Boot(next.first).since(at));
+            let took = Boot(next.first).since(at);
+            if took > LATE {
+                self.late.push(format!("{took:?} from {} to {next:?}", at.0));
+            }
+            self.took.push(took);
         }
     }
 
     pub(crate) fn worst(&self) -> Option<Duration> {
-        self.0.iter().max().copied()
+        self.took.iter().max().copied()
     }
 
     fn in_words(&mut self) -> String {
-        self.0.sort();
-        let at = |percent: usize| self.0.get((self.0.len() * percent).div_ceil(100).max(1) - 1);
+        self.took.sort();
+        let at =
+            |percent: usize| self.took.get((self.took.len() * percent).div_ceil(100).max(1) - 1);
         let ms = |percent| at(percent).map_or(0, Duration::as_millis);
         format!(
             "{} measured, p50 {} ms, p99 {} ms, max {} ms",
-            self.0.len(),
+            self.took.len(),
             ms(50),
             ms(99),
             ms(100)
@@ -72,7 +83,8 @@ pub(crate) fn take_overs(kills: usize, cuts: usize) -> bool {
             let at = victim.kill(Duration::ZERO).expect("it lives");
             figures.note(&cluster, at, &held);
         }
-        verdict(&cluster, figures.in_words())
+        let late: Vec<String> = figures.late.drain(..).collect();
+        verdict(&cluster, figures.in_words(), late)
     });
     let cut = crate::in_directory("take_over after a partition", |directory| {
         let cluster = Cluster::start(directory, options(SHORT));
@@ -90,7 +102,11 @@ pub(crate) fn take_overs(kills: usize, cuts: usize) -> bool {
         let beyond =
             i128::try_from(worst).unwrap_or(0) - i128::try_from(SHORT.as_millis()).unwrap_or(0);
         let line = figures.in_words();
-        verdict(&cluster, format!("{line}; worst beyond the lease of {SHORT:?}: {beyond} ms"))
+        verdict(
+            &cluster,
+            format!("{line}; worst beyond the lease of {SHORT:?}: {beyond} ms"),
+            Vec::new(),
+        )
     });
     killed && cut
 }
@@ -105,7 +121,11 @@ fn settle(cluster: &Cluster) {
     cluster.until_all_act(boot(), crate::wait::PATIENCE).expect("every job acts");
 }
 
-fn verdict(cluster: &Cluster, line: String) -> Result<String, Vec<String>> {
-    let wrongs = cluster.wrongs();
+fn verdict(cluster: &Cluster, line: String, late: Vec<String>) -> Result<String, Vec<String>> {
+    let mut wrongs = cluster.wrongs();
+    if !late.is_empty() {
+        wrongs.push(line.clone());
+        wrongs.extend(late);
+    }
     if wrongs.is_empty() { Ok(format!("{line}, 0 overlaps")) } else { Err(wrongs) }
 }

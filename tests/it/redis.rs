@@ -3,7 +3,7 @@
 //! | event | a living holder | a dead one, and everybody else |
 //! | --- | --- | --- |
 //! | FLUSHALL | `forgetting::emptying_the_store_never_gives_a_second_holder_and_the_first_goes_on` | `forgetting::a_dead_holders_lease_is_waited_for_when_the_store_was_emptied` |
-//! | FLUSHALL, then a new process | `forgetting::a_process_that_starts_in_an_emptied_store_holds_back_while_others_use_it` | `forgetting::a_process_that_starts_in_a_store_emptied_after_everybody_left_does_not_wait` |
+//! | FLUSHALL, then a new process | `forgetting::a_process_that_starts_in_an_emptied_store_holds_back_while_others_use_it` | `forgetting::processes_of_another_prefix_do_not_make_an_empty_store_look_used` |
 //! | restart without persistence | `forgetting::a_restart_without_persistence_never_gives_a_second_holder` | the same |
 //! | restart with its data | `takeover::a_restart_of_redis_with_its_append_only_file_does_not_touch_the_script` | `forgetting::a_restart_with_its_data_never_gives_a_second_holder` |
 //! | promoted replica that never saw the lease | `replica::a_promoted_replica_that_never_saw_the_lease_waits_for_its_holder` | the same |

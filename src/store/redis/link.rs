@@ -64,6 +64,8 @@ struct Slot {
     /// In a row, without a call that succeeded between.
     failures: u32,
     not_before: Boot,
+    /// When a call on this connection was given up with none answered since.
+    doubted: Option<Boot>,
     refused: Option<StoreError>,
     attempts: u64,
 }
@@ -81,6 +83,17 @@ impl Slot {
     fn discard(&mut self, generation: u64) {
         if self.generation == generation && self.connection.take().is_some() {
             self.failed();
+        }
+    }
+
+    /// Of two calls given up one after the other the second ends the connection. After the first it may just be slow:
+    /// a first use of a script takes three round trips, and a new connection takes more.
+    fn given_up(&mut self, generation: u64, begun: Boot) {
+        match self.doubted {
+            _ if self.generation != generation => {}
+            Some(doubted) if begun >= doubted => self.discard(generation),
+            Some(_) => {}
+            None => self.doubted = Some(clock::boot()),
         }
     }
 }
@@ -188,6 +201,7 @@ impl Link {
                 Work::Command(command) => command.query_async(&mut connection).await,
             };
             flight.landed = true;
+            lock(&self.slot).doubted = None;
             match answer {
                 Ok(value) => {
                     lock(&self.slot).failures = 0;
@@ -253,6 +267,7 @@ impl Link {
                 slot.connection = Some(connection.clone());
                 slot.master = Some(master);
                 slot.refused = None;
+                slot.doubted = None;
                 Ok((Generation(generation), connection))
             }
             Err(words) => {
@@ -326,7 +341,8 @@ pub(super) async fn expect_master(
     }
 }
 
-/// Drops a connection whose call nobody waited for any more: the server hangs, or the network swallows packets.
+/// Doubts a connection whose call nobody waited for any more: the server hangs, or the network swallows packets, or
+/// either is slow.
 struct Flight<'a> {
     slot: &'a Mutex<Slot>,
     generation: u64,
@@ -337,7 +353,7 @@ struct Flight<'a> {
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
         if !self.landed && clock::boot().since(self.begun) >= GIVEN_UP_AFTER {
-            lock(self.slot).discard(self.generation);
+            lock(self.slot).given_up(self.generation, self.begun);
         }
     }
 }

@@ -37,8 +37,10 @@
 //!
 //! A process that starts after the store was emptied finds what looks like a fresh store. It holds back all the same
 //! when `CLIENT LIST` shows a process that had opened it (their connections for leases are called `soloist:leases`).
-//! So what remains is a Redis that *restarts* empty and is asked by a newly started process in the moment before
-//! those that knew it have dialled again (about a second). Whatever that one is granted, its token is the newer one.
+//! A Redis that *restarts* empty closes those connections, and a newly started process may ask before the others have
+//! dialled again: on a server that has been up for less than ten minutes an empty store therefore grants a lease only
+//! when it has been known for as long as that lease lasts. What remains is a FLUSHALL on an older server in the very
+//! moment in which every holder is dialling. Whatever is granted then, its token is the newer one.
 //!
 //! Behind a plain `redis://` URL, a former master that is cut off from its replicas and goes on accepting writes is a
 //! second store. With sentinels it is not (`sentinel.rs`); otherwise set `min-replicas-to-write 1` and a
@@ -121,15 +123,16 @@ impl RedisStore {
     /// As [`Store::connect`](super::Store::connect).
     pub async fn connect(url: &str, options: &Options) -> Result<Self> {
         let store = Self { shared: Arc::new(Shared::new(url, options)?) };
-        server::Server::read(&store.shared).await?.check(&store.shared.route.name())?;
-        let alone = server::is_unused(&store.shared).await?;
+        let server = server::Server::read(&store.shared).await?;
+        server.check(&store.shared.route.name())?;
+        let emptiness = server::emptiness(&store.shared, &server).await?;
         let opened = store
             .guarded(
                 &store.shared.leases,
                 &scripts::OPEN_STORE,
                 &[store.shared.keys.global("schema")],
                 Duration::ZERO,
-                &[SCHEMA.to_string(), u8::from(alone).to_string()],
+                &[SCHEMA.to_string(), emptiness.as_str().to_owned()],
             )
             .await?;
         let found: u32 = record::parsed(

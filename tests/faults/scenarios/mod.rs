@@ -60,6 +60,7 @@ pub(crate) static ALL: &[Scenario] = &[
     stores::REDIS_FROZEN,
     stores::FLUSHALL_CUT_HOLDER,
     stores::RESTART_EMPTY_CUT_HOLDER,
+    stores::RESTART_EMPTY_NEW_NODE,
     stores::FAIL_OVER_CUT_HOLDER,
     stores::OUT_OF_MEMORY,
     stores::READ_ONLY,

@@ -83,6 +83,29 @@ pub(super) const RESTART_EMPTY_CUT_HOLDER: Scenario = Scenario {
     limit: false,
 };
 
+/// Redis restarts empty, a node that has just started is the first to dial, and those that know better cannot say so.
+pub(super) const RESTART_EMPTY_NEW_NODE: Scenario = Scenario {
+    name: "restart_empty_new_node",
+    options: stubborn,
+    act: |cluster| {
+        cluster.until_more(JOB, 100);
+        let holder = cluster.holder(JOB);
+        let (_, token) = cluster.held_by(&holder)[0];
+        let others = || cluster.nodes.iter().filter(|node| node.plan.name != holder.plan.name);
+        let (knows, new) = (others().next().expect("three"), others().nth(1).expect("three"));
+        new.kill(Duration::ZERO);
+        let at = boot();
+        holder.cut_off(true);
+        knows.cut_off(true);
+        inflict(cluster, Fault::RestartRedis, Duration::ZERO, false);
+        let took = taken_over(cluster, at, token);
+        holder.cut_off(false);
+        knows.cut_off(false);
+        vec![took]
+    },
+    limit: false,
+};
+
 /// The replica knows the switches and nothing of the lease, whose last renewal it has missed.
 pub(super) const FAIL_OVER_CUT_HOLDER: Scenario = Scenario {
     name: "fail_over_cut_holder",
