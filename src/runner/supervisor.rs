@@ -23,16 +23,18 @@ use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::placement::{Candidate, courtesy};
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
-use crate::domain::time::Boot;
+use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
 use crate::store::journal::{Ended, Journal, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
-use crate::store::nodes::{ALIVE_FOR, NodeRecord};
+use crate::store::nodes::{ALIVE_FOR, BEAT_EVERY, NodeRecord};
 use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
 /// How long a shutdown waits beyond the longest stop before it leaves a lease to run out.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A node that reported within this is expected to try for a free lease; who missed a report is not waited for.
+const PROMPT: Duration = BEAT_EVERY.saturating_mul(2);
 
 /// What every run on this node shares.
 #[derive(Clone)]
@@ -86,6 +88,7 @@ pub async fn supervise(
         draining: false,
         leaving: false,
         releases: JoinSet::new(),
+        lost: HashMap::new(),
     };
     supervisor.run(results, changes, mode).await;
 }
@@ -148,6 +151,8 @@ struct Supervisor {
     draining: bool,
     leaving: bool,
     releases: JoinSet<()>,
+    /// Nodes that lost a run, and when: dead, although their last report may still be fresh.
+    lost: HashMap<NodeName, StoreTime>,
 }
 
 impl Supervisor {
@@ -237,6 +242,12 @@ impl Supervisor {
     fn refresh(&mut self, job: usize) {
         let here = &self.jobs[job];
         let Some(seen) = self.feed.job(&here.config.name) else { return };
+        if let Some(last) = seen.record.last_exit.as_ref().filter(|l| l.end == RunEnd::Lost) {
+            let now = seen.store_now(clock::boot());
+            self.lost.retain(|_, &mut at| now.since(at) < ALIVE_FOR);
+            let at = self.lost.entry(last.node.clone()).or_default();
+            *at = last.at.max(*at);
+        }
         let facts = self.facts(here, &seen);
         self.jobs[job].token = self.jobs[job].token.max(seen.record.token);
         if facts != self.jobs[job].slot.facts {
@@ -247,7 +258,7 @@ impl Supervisor {
     fn facts(&self, here: &Here, seen: &Seen) -> Facts {
         let record = &seen.record;
         let me = &self.around.node;
-        let local = |at: crate::domain::time::StoreTime| seen.confirmed + at.since(seen.at);
+        let local = |at: StoreTime| seen.confirmed + at.since(seen.at);
         let moving = record.moving.as_ref().filter(|m| m.until > seen.store_now(clock::boot()));
         let mine = record.lease.as_ref().is_some_and(|lease| lease.owner == here.owner);
         let wanted_here = moving.is_some_and(|m| m.to.as_ref() == Some(me));
@@ -267,7 +278,9 @@ impl Supervisor {
             courtesy: if wanted_here || !record.wanted() {
                 Duration::ZERO
             } else {
-                let candidates = candidates(&here.config, record, seen, &self.feed.nodes());
+                let now = seen.store_now(clock::boot());
+                let nodes = self.feed.nodes();
+                let candidates = candidates(&here.config, record, now, &nodes, &self.lost);
                 courtesy(&here.config.name, me, &candidates)
             },
         }
@@ -310,7 +323,7 @@ impl Supervisor {
         let Some(seen) = self.feed.job(&self.jobs[job].config.name) else { return };
         let last = seen.record.last_exit.as_ref().filter(|last| last.end == RunEnd::Lost);
         if let Some(last) = last.filter(|last| last.node != self.around.node) {
-            let took = crate::domain::time::StoreTime(since_ms).since(last.at);
+            let took = StoreTime(since_ms).since(last.at);
             self.around.metrics.takeover(took);
         }
     }
@@ -493,23 +506,27 @@ impl Supervisor {
     }
 }
 
-/// Nodes that may run the job now. A node whose run of this job was just lost is not counted on.
+/// Nodes that may run the job now. Not counted on: a node that missed a report, one that let go of this job a moment
+/// ago (it leaves, or must not have it), and one in `lost`, whose guards said that it is dead.
 fn candidates(
     config: &JobConfig,
     record: &JobRecord,
-    seen: &Seen,
+    now: StoreTime,
     nodes: &[NodeRecord],
+    lost: &HashMap<NodeName, StoreTime>,
 ) -> Vec<Candidate> {
-    let dead = record
+    let recent = |at: StoreTime| now.since(at) < ALIVE_FOR;
+    let gone = record
         .last_exit
         .as_ref()
-        .filter(|last| last.end == RunEnd::Lost)
-        .filter(|last| seen.store_now(clock::boot()).since(last.at) < ALIVE_FOR)
+        .filter(|last| matches!(last.end, RunEnd::Lost | RunEnd::Stopped | RunEnd::Fenced))
+        .filter(|last| recent(last.at))
         .map(|last| &last.node);
     nodes
         .iter()
-        .filter(|n| Duration::from_millis(n.age_ms) < ALIVE_FOR && !n.draining)
-        .filter(|n| n.beat.jobs.contains(&config.name) && Some(&n.beat.node) != dead)
+        .filter(|n| Duration::from_millis(n.age_ms) < PROMPT && !n.draining)
+        .filter(|n| n.beat.jobs.contains(&config.name) && Some(&n.beat.node) != gone)
+        .filter(|n| !lost.get(&n.beat.node).is_some_and(|&at| recent(at)))
         .map(|n| Candidate { node: n.beat.node.clone(), holds: n.beat.holds.len() })
         .collect()
 }
