@@ -13,7 +13,7 @@ use super::name::{JobName, NodeName};
 const STEP: Duration = Duration::from_millis(5);
 /// Longest courtesy, however many nodes there are: dead ones that still count must not hold the living up. Whoever is
 /// later in line than this asks at the same moment as its neighbours; the store refuses all but one.
-const LONGEST: Duration = Duration::from_millis(50);
+const LONGEST: Duration = Duration::from_millis(25);
 
 /// A node that may run a job, and how many jobs it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -280,7 +280,7 @@ impl Supervisor {
             } else {
                 let now = seen.store_now(clock::boot());
                 let nodes = self.feed.nodes();
-                let candidates = candidates(&here.config, record, now, &nodes, &self.lost);
+                let candidates = candidates(record, now, &nodes, &self.lost);
                 courtesy(&here.config.name, me, &candidates)
             },
         }
@@ -509,7 +509,6 @@ impl Supervisor {
 /// Nodes that may run the job now. Not counted on: a node that missed a report, one that let go of this job a moment
 /// ago (it leaves, or must not have it), and one in `lost`, whose guards said that it is dead.
 fn candidates(
-    config: &JobConfig,
     record: &JobRecord,
     now: StoreTime,
     nodes: &[NodeRecord],
@@ -525,7 +524,7 @@ fn candidates(
     nodes
         .iter()
         .filter(|n| Duration::from_millis(n.age_ms) < PROMPT && !n.draining)
-        .filter(|n| n.beat.jobs.contains(&config.name) && Some(&n.beat.node) != gone)
+        .filter(|n| n.beat.jobs.contains(&record.name) && Some(&n.beat.node) != gone)
         .filter(|n| !lost.get(&n.beat.node).is_some_and(|&at| recent(at)))
         .map(|n| Candidate { node: n.beat.node.clone(), holds: n.beat.holds.len() })
         .collect()
@@ -558,4 +557,65 @@ fn ending(
         AfterCrash::GiveUp { crashes } => Then::GiveUp { crashes },
     };
     (RunEnd::Crashed, then)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{Exit, LastExit};
+    use crate::store::nodes::Beat;
+
+    const NOW: StoreTime = StoreTime(1_000_000);
+
+    fn ago(ms: i64) -> StoreTime {
+        StoreTime(NOW.0 - ms)
+    }
+
+    fn node(name: &str, age_ms: u64) -> NodeRecord {
+        let beat = Beat {
+            node: name.parse().unwrap(),
+            boot: String::new(),
+            version: String::new(),
+            started: StoreTime(0),
+            containment: String::new(),
+            jobs: vec!["outbound".parse().unwrap()],
+            holds: Vec::new(),
+        };
+        NodeRecord { beat, age_ms, draining: false }
+    }
+
+    /// Who is expected to try, after a run on `node-a` ended so, `ms` ago.
+    fn expected(end: RunEnd, ms: i64, lost: &[(&str, i64)]) -> Vec<String> {
+        let mut record = JobRecord::untouched("outbound".parse().unwrap());
+        let (exit, node_a) = (Exit::default(), "node-a".parse().unwrap());
+        record.last_exit = Some(LastExit { exit, end, node: node_a, at: ago(ms) });
+        let lost = lost.iter().map(|(name, ms)| (name.parse().unwrap(), ago(*ms))).collect();
+        let nodes = [node("node-a", 900), node("node-b", 900), node("node-c", 900)];
+        let found = candidates(&record, NOW, &nodes, &lost);
+        found.into_iter().map(|candidate| candidate.node.to_string()).collect()
+    }
+
+    #[test]
+    fn a_node_that_lost_or_let_go_of_the_job_just_now_is_not_waited_for() {
+        for end in [RunEnd::Lost, RunEnd::Stopped, RunEnd::Fenced] {
+            assert_eq!(expected(end, 10, &[]), ["node-b", "node-c"], "{end:?}");
+            assert_eq!(expected(end, 60_000, &[]).len(), 3, "{end:?}, long ago");
+        }
+        assert_eq!(expected(RunEnd::Exited, 10, &[]).len(), 3);
+    }
+
+    #[test]
+    fn a_node_that_lost_any_run_just_now_is_not_waited_for() {
+        let lost = [("node-b", 2_000), ("node-c", 60_000)];
+        assert_eq!(expected(RunEnd::Lost, 10, &lost), ["node-c"]);
+    }
+
+    #[test]
+    fn a_node_that_missed_a_report_is_not_waited_for() {
+        let record = JobRecord::untouched("outbound".parse().unwrap());
+        let nodes = [node("node-a", 2_100), node("node-b", 1_100)];
+        let found = candidates(&record, NOW, &nodes, &HashMap::new());
+        assert_eq!(found[0].node.as_str(), "node-b");
+        assert_eq!(found.len(), 1);
+    }
 }

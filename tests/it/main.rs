@@ -5,6 +5,7 @@ mod cli;
 mod config;
 mod conformance;
 mod fence;
+mod fencing;
 mod guard;
 mod lifecycle;
 mod redis;
