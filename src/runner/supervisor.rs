@@ -506,8 +506,8 @@ impl Supervisor {
     }
 }
 
-/// Nodes that may run the job now. Not counted on: a node that missed a report, one that let go of this job a moment
-/// ago (it leaves, or must not have it), and one in `lost`, whose guards said that it is dead.
+/// Nodes that may run the job now. Not counted on: a node that missed a report, one whose lease of this job ran out a
+/// moment ago, and one in `lost`, whose guards said that it is dead.
 fn candidates(
     record: &JobRecord,
     now: StoreTime,
@@ -518,7 +518,7 @@ fn candidates(
     let gone = record
         .last_exit
         .as_ref()
-        .filter(|last| matches!(last.end, RunEnd::Lost | RunEnd::Stopped | RunEnd::Fenced))
+        .filter(|last| matches!(last.end, RunEnd::Lost | RunEnd::Fenced))
         .filter(|last| recent(last.at))
         .map(|last| &last.node);
     nodes
@@ -596,12 +596,14 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_lost_or_let_go_of_the_job_just_now_is_not_waited_for() {
-        for end in [RunEnd::Lost, RunEnd::Stopped, RunEnd::Fenced] {
+    fn a_node_whose_lease_of_the_job_just_ended_against_its_will_is_not_waited_for() {
+        for end in [RunEnd::Lost, RunEnd::Fenced] {
             assert_eq!(expected(end, 10, &[]), ["node-b", "node-c"], "{end:?}");
             assert_eq!(expected(end, 60_000, &[]).len(), 3, "{end:?}, long ago");
         }
-        assert_eq!(expected(RunEnd::Exited, 10, &[]).len(), 3);
+        for end in [RunEnd::Exited, RunEnd::Crashed, RunEnd::Stopped] {
+            assert_eq!(expected(end, 10, &[]).len(), 3, "{end:?}");
+        }
     }
 
     #[test]
