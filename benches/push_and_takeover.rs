@@ -1,6 +1,6 @@
 //! Measures what issue 2 promises in milliseconds, with release nodes on a real Redis, and prints the table.
 //!
-//! `cargo bench --bench push_and_takeover [-- --switches N --kills N --idle SECONDS]`
+//! `cargo bench --bench push_and_takeover [-- --switches N --kills N --handovers N --idle SECONDS]`
 //!
 //! Every time is CLOCK_BOOTTIME of this machine: from before the request was sent (or the signal), to what the script
 //! itself wrote as its first act, or to the arrival of the frame. The script is this program, started again as
@@ -31,6 +31,7 @@ const JOB: &str = "outbound";
 struct Counts {
     switches: usize,
     kills: usize,
+    handovers: usize,
     idle: u64,
 }
 
@@ -52,6 +53,7 @@ fn main() {
     let counts = Counts {
         switches: count("--switches", 200),
         kills: count("--kills", 20),
+        handovers: count("--handovers", 20),
         idle: count("--idle", 10) as u64,
     };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -74,8 +76,9 @@ async fn measure(counts: &Counts) {
     let mut table = Table::default();
     switches(counts.switches, &mut table).await;
     for ttl in ["2s", "5s", "30s"] {
-        kills(ttl, counts.kills, &mut table).await;
+        leave(Leaving::Kill, ttl, counts.kills, &mut table).await;
     }
+    leave(Leaving::Terminate, "5s", counts.handovers, &mut table).await;
     print!("\n{}", table.text);
     println!("\n{}", idle("Redis", &RedisServer::start(&[]).url(), counts.idle));
     println!("{}", idle("SQLite", "sqlite:soloist.db", counts.idle));
@@ -189,7 +192,15 @@ async fn switches(count: usize, table: &mut Table) {
     at_b.close().await;
 }
 
-async fn kills(ttl: &str, count: usize, table: &mut Table) {
+/// How a holder leaves.
+#[derive(Clone, Copy)]
+enum Leaving {
+    Kill,
+    /// The script ends at once on TERM, so all of it is the hand-over.
+    Terminate,
+}
+
+async fn leave(how: Leaving, ttl: &str, count: usize, table: &mut Table) {
     let redis = RedisServer::start(&[]);
     let (ground, file) = ground(&redis.url(), ttl);
     let token = ground.token("li");
@@ -200,14 +211,24 @@ async fn kills(ttl: &str, count: usize, table: &mut Table) {
     for nth in 1..=count {
         let holder = holder(&nodes[0].api(&token), &file).await;
         let at = nodes.iter().position(|node| node.name == holder).expect("one of ours");
-        let mut dying = nodes.remove(at);
+        let mut leaving = nodes.remove(at);
         let before = clock::boot();
-        dying.kill();
+        match how {
+            Leaving::Kill => leaving.kill(),
+            Leaving::Terminate => leaving.signal(nix::sys::signal::Signal::SIGTERM),
+        }
         takeovers.push(start(&file, nth + 1).since(before));
+        if let Leaving::Terminate = how {
+            leaving.wait();
+        }
         // The dead one's name is taken for as long as its last report is fresh.
         nodes.push(ground.start(&format!("node-{}", nth + 2)));
     }
-    table.row(&format!("kill -9 -> other started, lease {ttl}"), &takeovers, Some(250));
+    let (what, wanted) = match how {
+        Leaving::Kill => ("kill -9", 150),
+        Leaving::Terminate => ("SIGTERM", 50),
+    };
+    table.row(&format!("{what} -> other started, lease {ttl}"), &takeovers, Some(wanted));
 }
 
 /// The node whose run is shown under the newest token.

@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use super::name::{JobName, NodeName};
 
-/// How long each later node waits for the one before it.
-const STEP: Duration = Duration::from_millis(15);
-/// Longest courtesy, however many nodes there are.
-const LONGEST: Duration = Duration::from_millis(150);
+/// How long each later node waits for the one before it: some store round trips, so that it hears of the grant before
+/// it asks itself. Shorter than that costs the store one more refusal; longer, a job waits when the first is dead.
+const STEP: Duration = Duration::from_millis(5);
+/// Longest courtesy, however many nodes there are: dead ones that still count must not hold the living up. Whoever is
+/// later in line than this asks at the same moment as its neighbours; the store refuses all but one.
+const LONGEST: Duration = Duration::from_millis(25);
 
 /// A node that may run a job, and how many jobs it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -72,6 +74,19 @@ mod tests {
         let firsts: Vec<_> = (0..delays.len()).filter(|&i| delays[i].is_zero()).collect();
         assert_eq!(firsts.len(), 1, "exactly one node goes first: {delays:?}");
         firsts[0]
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_a_take_over_may_last_however_many_are_ahead() {
+        let candidates = nodes(&[0; 40]);
+        let job = JobName::new("job").unwrap();
+        let mut waits: Vec<_> =
+            candidates.iter().map(|c| courtesy(&job, &c.node, &candidates)).collect();
+        waits.sort_unstable();
+        assert_eq!(waits[..3], [Duration::ZERO, STEP, STEP * 2], "one at a time at first");
+        assert_eq!(waits[39], LONGEST);
+        let stranger = NodeName::new("stranger").unwrap();
+        assert_eq!(courtesy(&job, &stranger, &candidates), Duration::ZERO);
     }
 
     #[test]

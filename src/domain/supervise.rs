@@ -210,6 +210,8 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
             let free = facts.held_until.is_none_or(|until| until <= now);
             if !free {
                 *free_since = None;
+                // Whoever was refused because of this lease need not sit the pause out once it is given back.
+                *pause_until = now;
                 effects.push(Effect::Wake(facts.held_until.unwrap_or(now).min(now + LOOK_AGAIN)));
                 return effects;
             }
@@ -312,6 +314,18 @@ mod tests {
         step(&mut slot, Input::Facts(Facts::default()), now);
         assert_eq!(step(&mut slot, Input::LeaseLost, now), [Effect::Kill]);
         assert_eq!(step(&mut slot, Input::LeaseLost, now), []);
+    }
+
+    #[test]
+    fn who_lost_a_race_asks_again_as_soon_as_the_winner_is_gone() {
+        let (mut slot, now) = (Slot::default(), Boot(1));
+        let later = |ms| now + Duration::from_millis(ms);
+        step(&mut slot, Input::Facts(wanted()), now);
+        step(&mut slot, Input::Refused { wait: TTL }, later(1));
+        let held = Facts { held_until: Some(now + TTL), ..wanted() };
+        step(&mut slot, Input::Facts(held), later(2));
+        let effects = step(&mut slot, Input::Facts(wanted()), later(3));
+        assert_eq!(effects, [Effect::Acquire(Attempt(2))]);
     }
 
     #[test]

@@ -24,17 +24,19 @@ use crate::domain::lease::{Token, TokensSeen, WentBack};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::placement::{Candidate, courtesy};
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
-use crate::domain::time::Boot;
+use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
 use crate::sabotage::{Bug, planted};
 use crate::store::journal::{Ended, Journal, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
-use crate::store::nodes::{ALIVE_FOR, NodeRecord};
+use crate::store::nodes::{ALIVE_FOR, BEAT_EVERY, NodeRecord};
 use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
 /// How long a shutdown waits beyond the longest stop before it leaves a lease to run out.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A node that reported within this is expected to try for a free lease; who missed a report is not waited for.
+const PROMPT: Duration = BEAT_EVERY.saturating_mul(2);
 
 /// What every run on this node shares.
 #[derive(Clone)]
@@ -88,6 +90,7 @@ pub async fn supervise(
         draining: false,
         leaving: false,
         releases: JoinSet::new(),
+        lost: HashMap::new(),
     };
     supervisor.run(results, changes, mode).await;
 }
@@ -158,6 +161,8 @@ struct Supervisor {
     draining: bool,
     leaving: bool,
     releases: JoinSet<()>,
+    /// Nodes that lost a run, and when: dead, although their last report may still be fresh.
+    lost: HashMap<NodeName, StoreTime>,
 }
 
 impl Supervisor {
@@ -250,6 +255,12 @@ impl Supervisor {
         if must_crash(&seen.record, &here.owner, here.held) {
             crash(&here.config.name);
         }
+        if let Some(last) = seen.record.last_exit.as_ref().filter(|l| l.end == RunEnd::Lost) {
+            let now = seen.store_now(clock::boot());
+            self.lost.retain(|_, &mut at| now.since(at) < ALIVE_FOR);
+            let at = self.lost.entry(last.node.clone()).or_default();
+            *at = last.at.max(*at);
+        }
         let facts = self.facts(here, &seen);
         let read = self.jobs[job].tokens.read(seen.record.token);
         if let Err(error) = read {
@@ -273,7 +284,7 @@ impl Supervisor {
     fn facts(&self, here: &Here, seen: &Seen) -> Facts {
         let record = &seen.record;
         let me = &self.around.node;
-        let local = |at: crate::domain::time::StoreTime| seen.confirmed + at.since(seen.at);
+        let local = |at: StoreTime| seen.confirmed + at.since(seen.at);
         let moving = record.moving.as_ref().filter(|m| m.until > seen.store_now(clock::boot()));
         let mine = record.lease.as_ref().is_some_and(|lease| lease.owner == here.owner);
         let wanted_here = moving.is_some_and(|m| m.to.as_ref() == Some(me));
@@ -293,7 +304,9 @@ impl Supervisor {
             courtesy: if wanted_here || !record.wanted() {
                 Duration::ZERO
             } else {
-                let candidates = candidates(&here.config, record, seen, &self.feed.nodes());
+                let now = seen.store_now(clock::boot());
+                let nodes = self.feed.nodes();
+                let candidates = candidates(record, now, &nodes, &self.lost);
                 courtesy(&here.config.name, me, &candidates)
             },
         }
@@ -561,23 +574,26 @@ fn crash(job: &JobName) {
     std::process::abort();
 }
 
-/// Nodes that may run the job now. A node whose run of this job was just lost is not counted on.
+/// Nodes that may run the job now. Not counted on: a node that missed a report, one whose lease of this job ran out a
+/// moment ago, and one in `lost`, whose guards said that it is dead.
 fn candidates(
-    config: &JobConfig,
     record: &JobRecord,
-    seen: &Seen,
+    now: StoreTime,
     nodes: &[NodeRecord],
+    lost: &HashMap<NodeName, StoreTime>,
 ) -> Vec<Candidate> {
-    let dead = record
+    let recent = |at: StoreTime| now.since(at) < ALIVE_FOR;
+    let gone = record
         .last_exit
         .as_ref()
-        .filter(|last| last.end == RunEnd::Lost)
-        .filter(|last| seen.store_now(clock::boot()).since(last.at) < ALIVE_FOR)
+        .filter(|last| matches!(last.end, RunEnd::Lost | RunEnd::Fenced))
+        .filter(|last| recent(last.at))
         .map(|last| &last.node);
     nodes
         .iter()
-        .filter(|n| Duration::from_millis(n.age_ms) < ALIVE_FOR && !n.draining)
-        .filter(|n| n.beat.jobs.contains(&config.name) && Some(&n.beat.node) != dead)
+        .filter(|n| Duration::from_millis(n.age_ms) < PROMPT && !n.draining)
+        .filter(|n| n.beat.jobs.contains(&record.name) && Some(&n.beat.node) != gone)
+        .filter(|n| !lost.get(&n.beat.node).is_some_and(|&at| recent(at)))
         .map(|n| Candidate { node: n.beat.node.clone(), holds: n.beat.holds.len() })
         .collect()
 }
@@ -609,4 +625,67 @@ fn ending(
         AfterCrash::GiveUp { crashes } => Then::GiveUp { crashes },
     };
     (RunEnd::Crashed, then)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{Exit, LastExit};
+    use crate::store::nodes::Beat;
+
+    const NOW: StoreTime = StoreTime(1_000_000);
+
+    fn ago(ms: i64) -> StoreTime {
+        StoreTime(NOW.0 - ms)
+    }
+
+    fn node(name: &str, age_ms: u64) -> NodeRecord {
+        let beat = Beat {
+            node: name.parse().unwrap(),
+            boot: String::new(),
+            version: String::new(),
+            started: StoreTime(0),
+            containment: String::new(),
+            jobs: vec!["outbound".parse().unwrap()],
+            holds: Vec::new(),
+        };
+        NodeRecord { beat, age_ms, draining: false }
+    }
+
+    /// Who is expected to try, after a run on `node-a` ended so, `ms` ago.
+    fn expected(end: RunEnd, ms: i64, lost: &[(&str, i64)]) -> Vec<String> {
+        let mut record = JobRecord::untouched("outbound".parse().unwrap());
+        let (exit, node_a) = (Exit::default(), "node-a".parse().unwrap());
+        record.last_exit = Some(LastExit { exit, end, node: node_a, at: ago(ms) });
+        let lost = lost.iter().map(|(name, ms)| (name.parse().unwrap(), ago(*ms))).collect();
+        let nodes = [node("node-a", 900), node("node-b", 900), node("node-c", 900)];
+        let found = candidates(&record, NOW, &nodes, &lost);
+        found.into_iter().map(|candidate| candidate.node.to_string()).collect()
+    }
+
+    #[test]
+    fn a_node_whose_lease_of_the_job_just_ended_against_its_will_is_not_waited_for() {
+        for end in [RunEnd::Lost, RunEnd::Fenced] {
+            assert_eq!(expected(end, 10, &[]), ["node-b", "node-c"], "{end:?}");
+            assert_eq!(expected(end, 60_000, &[]).len(), 3, "{end:?}, long ago");
+        }
+        for end in [RunEnd::Exited, RunEnd::Crashed, RunEnd::Stopped] {
+            assert_eq!(expected(end, 10, &[]).len(), 3, "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_lost_any_run_just_now_is_not_waited_for() {
+        let lost = [("node-b", 2_000), ("node-c", 60_000)];
+        assert_eq!(expected(RunEnd::Lost, 10, &lost), ["node-c"]);
+    }
+
+    #[test]
+    fn a_node_that_missed_a_report_is_not_waited_for() {
+        let record = JobRecord::untouched("outbound".parse().unwrap());
+        let nodes = [node("node-a", 2_100), node("node-b", 1_100)];
+        let found = candidates(&record, NOW, &nodes, &HashMap::new());
+        assert_eq!(found[0].node.as_str(), "node-b");
+        assert_eq!(found.len(), 1);
+    }
 }

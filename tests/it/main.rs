@@ -7,6 +7,7 @@ mod conformance;
 mod doctor;
 mod drill;
 mod fence;
+mod fencing;
 mod guard;
 mod lifecycle;
 mod metrics;
