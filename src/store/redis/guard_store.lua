@@ -7,7 +7,7 @@
 -- ARGV[5] suspect    1 when this client saw the store's clock jump, else 0
 -- Returns a READONLY error on a replica, else nothing by itself; leaves for the script that follows: `now`, `quarantine`
 -- (milliseconds left), `begun` (there was no epoch), `guard` (the reply's first element: id, now, quarantine, longest ttl,
--- connected replicas).
+-- replicas online).
 -- Why: FLUSHALL, a restart without persistence, a promoted replica and a clock jump each make a plain lock
 -- grant twice. When the record is gone or another's, the server's run id changed, or a client saw the clock
 -- jump, nothing is granted for the longest ttl that may be out there, while living holders re-assert theirs.
@@ -62,5 +62,7 @@ do
       'turned', string.format('%.0f', turned))
   end
   quarantine = math.max(0, till - now)
-  guard = { id, now, quarantine, reach, tonumber(string.match(info, 'connected_slaves:(%d+)')) or 0 }
+  -- One that still loads its first copy would confirm nothing for as long as that takes.
+  local _, replicas = string.gsub(info, 'state=online', '')
+  guard = { id, now, quarantine, reach, replicas }
 end

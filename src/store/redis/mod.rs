@@ -107,7 +107,7 @@ struct Guarded {
     quarantine: Duration,
     /// The store's clock jumped since this process called before.
     jumped: bool,
-    /// Connected to the server at that moment.
+    /// That followed the server at that moment.
     replicas: u64,
     /// Which connection it came by.
     by: Generation,

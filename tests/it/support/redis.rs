@@ -93,11 +93,14 @@ impl RedisServer {
             "--replicaof",
             &format!("127.0.0.1 {port}"),
         ]);
-        let own_port = format!("port={},state=online", replica.port);
+        // The master sends it nothing before it has acknowledged something, which takes up to a second.
+        let (own, silent) = (format!("port={},state=online", replica.port), "offset=0,");
         until("the master counts on the replica", || {
             let master = format!("redis://127.0.0.1:{port}/");
+            // So that there is something to acknowledge.
+            ask::<u64>(&master, &["PUBLISH", "nobody", "listens"]).ok()?;
             let info: String = ask(&master, &["INFO", "replication"]).ok()?;
-            info.contains(&own_port).then_some(())
+            info.lines().find(|line| line.contains(&own) && !line.contains(silent)).map(drop)
         });
         replica
     }
