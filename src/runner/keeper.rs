@@ -1,8 +1,8 @@
 //! The keeper: renews every lease this node holds, in batches, and moves each guard's deadline.
 //!
 //! A time-out or an error means *unknown*: it is tried again until the guard's own deadline ends the matter. "Not
-//! yours" means *lost*. Batches run beside each other with a time-out each, so that a slow one delays no other. The
-//! keeper neither acquires nor releases, and knows nothing of processes.
+//! yours" means *lost*. Batches run beside each other with a time-out each, so that a slow one delays no other; where
+//! each job may be out of reach by itself (a cluster), each lease is a batch of its own. The keeper neither acquires nor releases, and knows nothing of processes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -119,7 +119,8 @@ fn send_due(store: &Store, entries: &mut HashMap<Owner, Entry>, calls: &mut Join
         .values_mut()
         .filter(|e| !e.in_flight && e.due <= now + e.timing.renew_every / 8)
         .collect();
-    for chunk in due.chunks_mut(BATCH) {
+    let batch = if store.is_apart() { 1 } else { BATCH };
+    for chunk in due.chunks_mut(batch) {
         let longest = chunk.iter().map(|e| e.timing.store_timeout).min().unwrap_or_default();
         let renewals: Vec<Renewal> = chunk.iter().map(|e| e.renewal.clone()).collect();
         for entry in chunk {

@@ -162,7 +162,7 @@ async fn acquire(
     once: &Once,
     owner: &Owner,
 ) -> anyhow::Result<Option<(Token, Boot)>> {
-    let mut events = store.subscribe().await?;
+    let mut events = store.subscribe(std::slice::from_ref(&once.name)).await?;
     let begun = clock::boot();
     let mut said = false;
     loop {

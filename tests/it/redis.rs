@@ -101,7 +101,7 @@ async fn renew_one(store: &Store, renewal: &Renewal) -> Renewed {
 async fn connections_killed_under_load_leave_no_old_picture() {
     let server = RedisServer::start(&[]);
     let (writer, reader) = (connect(&server).await, connect(&server).await);
-    let mut events = reader.subscribe().await.expect("subscribed");
+    let mut events = reader.subscribe(&[job()]).await.expect("subscribed");
     assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
     let load = tokio::spawn(async move {
         let mut failed = 0;
@@ -168,7 +168,7 @@ async fn a_server_that_hangs_does_not_hang_its_callers_and_is_used_again() {
     let server = RedisServer::start(&[]);
     let options = Options { timeout: Duration::from_millis(300), ..Options::default() };
     let store = Store::connect(&server.url(), &options).await.unwrap();
-    let mut events = store.subscribe().await.unwrap();
+    let mut events = store.subscribe(&[job()]).await.unwrap();
     assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
     server.pause();
     for _ in 0..3 {
@@ -308,7 +308,7 @@ async fn tls_towards_a_server_without_it_is_an_error_in_words() {
 async fn the_layout_is_the_one_that_the_contract_shows_to_redis_cli() {
     let server = RedisServer::start(&[]);
     let store = connect(&server).await;
-    let mut events = store.subscribe().await.unwrap();
+    let mut events = store.subscribe(&[job()]).await.unwrap();
     assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
     assert!(store.participate(&job(), &li(), true, Some("spring sale")).await.unwrap());
     let mut asked = ask("node-a", TTL);
@@ -351,7 +351,7 @@ async fn every_key_begins_with_the_prefix_whatever_it_is() {
     let options = Options { prefix: "my[1]*:".to_owned(), ..Options::default() };
     let store = Store::connect(&server.url(), &options).await.unwrap();
     let plain = connect(&server).await;
-    let mut events = store.subscribe().await.unwrap();
+    let mut events = store.subscribe(&[job()]).await.unwrap();
     assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
     plain.hold(&job(), &li(), "not heard").await.unwrap();
     store.participate(&job(), &li(), true, None).await.unwrap();
