@@ -285,16 +285,29 @@ impl Follower {
     /// Reads `names`; returns whether anything could be read.
     async fn fetch(&mut self, names: Vec<JobName>) -> bool {
         let asked = clock::boot();
+        let some = names.len() < self.names.len();
+        let mut read = self.read(names).await;
+        let known = self.feed.epoch();
+        let replaced = !known.is_empty() && read.iter().any(|snapshot| snapshot.epoch != known);
+        if replaced && some {
+            // Versions of the others do not compare any more either.
+            read = self.read(self.names.clone()).await;
+        }
+        let any = !read.is_empty();
+        for snapshot in read {
+            self.apply(snapshot, asked);
+        }
+        if replaced && any {
+            self.feed.tell(Change::Resynced);
+        }
+        any
+    }
+
+    /// What could be read of `names`.
+    async fn read(&mut self, names: Vec<JobName>) -> Vec<Snapshot> {
         let parts = self.parts(names);
         let answers = join_all(parts.iter().map(|part| self.store.snapshot(part))).await;
-        let mut read = false;
-        for (part, answer) in parts.iter().zip(answers) {
-            if let Some(snapshot) = self.note(part, answer) {
-                self.apply(snapshot, asked);
-                read = true;
-            }
-        }
-        read
+        parts.iter().zip(answers).filter_map(|(part, answer)| self.note(part, answer)).collect()
     }
 
     /// What is read in one call.

@@ -41,6 +41,7 @@ pub struct Metrics {
     lease_margin: Histogram,
     takeover: Histogram,
     lease_lost: IntCounter,
+    tokens_went_back: IntCounter,
     run_crashes: IntCounterVec,
     live_connections: Gauge,
     live_push: Histogram,
@@ -118,6 +119,10 @@ impl Metrics {
                 &MILLISECONDS,
             ),
             lease_lost: counter("soloist_lease_lost_total", "Leases this node lost."),
+            tokens_went_back: counter(
+                "soloist_token_regressions_total",
+                "Times that the store showed or granted an older token than before; always 0 in a healthy cluster.",
+            ),
             live_push: histogram(
                 "soloist_live_push_seconds",
                 "From a store event to the write to a live socket.",
@@ -149,6 +154,11 @@ impl Metrics {
     /// A job was taken over from a lost holder in this time.
     pub fn takeover(&self, took: Duration) {
         self.takeover.observe(took.as_secs_f64());
+    }
+
+    /// Counts a token that went back.
+    pub fn token_went_back(&self) {
+        self.tokens_went_back.inc();
     }
 
     /// A lease was lost.
@@ -237,6 +247,7 @@ mod tests {
             "soloist_lease_margin_seconds_bucket",
             "soloist_takeover_seconds_count 0",
             "soloist_lease_lost_total 0",
+            "soloist_token_regressions_total 0",
             "soloist_run_crashes_total{job=\"outbound\"} 1",
             "soloist_live_connections 0",
             "soloist_live_push_seconds_count 0",

@@ -28,6 +28,66 @@ impl fmt::Display for Token {
     }
 }
 
+/// The highest tokens that one node has seen of one job.
+///
+/// The store is told of them and mints above them; so a grant that is not newer than all that was seen before it was
+/// asked for comes from a store that is broken or another one, and nothing may start under it. A record whose token went
+/// back comes from a store that forgot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct TokensSeen {
+    /// Of all.
+    highest: Token,
+    /// Of records; grants are known sooner than the records that show them.
+    recorded: Token,
+    /// When the present owner was chosen. Asked again, the store gives it the same token, which records may show by then.
+    before_owner: Token,
+}
+
+/// A token that went back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("token {token} is not newer than {seen}, which this node saw before")]
+pub struct WentBack {
+    /// What the store says.
+    pub token: Token,
+    /// What it said.
+    pub seen: Token,
+}
+
+impl TokensSeen {
+    /// The highest of all.
+    #[must_use]
+    pub fn highest(&self) -> Token {
+        self.highest
+    }
+
+    /// A new owner is about to ask.
+    pub fn begin(&mut self) {
+        self.before_owner = self.highest;
+    }
+
+    /// Takes in the token of a record.
+    ///
+    /// # Errors
+    /// [`WentBack`], once for each time that it does.
+    pub fn read(&mut self, token: Token) -> Result<(), WentBack> {
+        self.highest = self.highest.max(token);
+        let seen = std::mem::replace(&mut self.recorded, token);
+        if token < seen { Err(WentBack { token, seen }) } else { Ok(()) }
+    }
+
+    /// Takes in the token of a grant to the present owner.
+    ///
+    /// # Errors
+    /// [`WentBack`]: nothing may start under it.
+    pub fn grant(&mut self, token: Token) -> Result<(), WentBack> {
+        if token <= self.before_owner {
+            return Err(WentBack { token, seen: self.before_owner });
+        }
+        self.highest = self.highest.max(token);
+        Ok(())
+    }
+}
+
 /// The times that follow from one `lease_ttl`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timing {
@@ -116,6 +176,36 @@ mod tests {
             let sent = Boot(1_000_000);
             assert!(t.trusted_until(sent) + t.kill_time <= sent + t.ttl);
         }
+    }
+
+    #[test]
+    fn a_grant_that_is_not_newer_than_what_was_seen_is_refused() {
+        let mut seen = TokensSeen::default();
+        assert_eq!(seen.read(Token(7)), Ok(()));
+        seen.begin();
+        for token in [Token(0), Token(6), Token(7)] {
+            assert_eq!(seen.grant(token), Err(WentBack { token, seen: Token(7) }));
+        }
+        assert_eq!(seen.highest(), Token(7));
+        assert_eq!(seen.grant(Token(9)), Ok(()));
+        // The first answer was lost, its record was read, and the same owner asked again.
+        assert_eq!(seen.read(Token(9)), Ok(()));
+        assert_eq!(seen.grant(Token(9)), Ok(()));
+        seen.begin();
+        assert_eq!(seen.grant(Token(9)), Err(WentBack { token: Token(9), seen: Token(9) }));
+    }
+
+    #[test]
+    fn a_record_that_went_back_is_told_once_and_forgets_nothing() {
+        let mut seen = TokensSeen::default();
+        seen.begin();
+        assert_eq!(seen.grant(Token(5)), Ok(()));
+        // The record that shows the grant is still on its way.
+        assert_eq!(seen.read(Token(3)), Ok(()));
+        assert_eq!(seen.read(Token(5)), Ok(()));
+        assert_eq!(seen.read(Token(0)), Err(WentBack { token: Token(0), seen: Token(5) }));
+        assert_eq!(seen.read(Token(0)), Ok(()));
+        assert_eq!(seen.highest(), Token(5));
     }
 
     #[test]

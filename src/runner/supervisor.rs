@@ -19,7 +19,7 @@ use crate::clock;
 use crate::config::{JobConfig, Repeat};
 use crate::domain::backoff::AfterCrash;
 use crate::domain::job::{JobRecord, RunEnd};
-use crate::domain::lease::Token;
+use crate::domain::lease::{Token, TokensSeen, WentBack};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::placement::{Candidate, courtesy};
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
@@ -97,8 +97,7 @@ struct Here {
     wake: Option<Boot>,
     owner: Owner,
     run: RunId,
-    /// Highest token ever seen for the job.
-    token: Token,
+    tokens: TokensSeen,
     /// The token of the newest run here.
     held: Token,
     commands: Option<mpsc::UnboundedSender<Command>>,
@@ -115,7 +114,7 @@ impl Here {
             wake: None,
             owner: Owner(String::new()),
             run: RunId(String::new()),
-            token: Token(0),
+            tokens: TokensSeen::default(),
             held: Token(0),
             commands: None,
             started: Boot(0),
@@ -238,7 +237,14 @@ impl Supervisor {
         let here = &self.jobs[job];
         let Some(seen) = self.feed.job(&here.config.name) else { return };
         let facts = self.facts(here, &seen);
-        self.jobs[job].token = self.jobs[job].token.max(seen.record.token);
+        let read = self.jobs[job].tokens.read(seen.record.token);
+        if let Err(error) = read {
+            self.alarm(
+                job,
+                error,
+                "the store forgot the newest token; greater ones are still granted",
+            );
+        }
         if facts != self.jobs[job].slot.facts {
             self.step(job, Input::Facts(facts));
         }
@@ -280,8 +286,17 @@ impl Supervisor {
         }
         match what {
             What::Granted { token, sent, since_ms } => {
+                if let Err(error) = self.jobs[job].tokens.grant(token) {
+                    self.alarm(
+                        job,
+                        error,
+                        "not starting: look whether every node uses the same store",
+                    );
+                    self.give_back(job, token);
+                    let wait = self.jobs[job].config.timing.ttl;
+                    return self.step(job, Input::Refused { wait });
+                }
                 let here = &mut self.jobs[job];
-                here.token = here.token.max(token);
                 let trusted_until = here.config.timing.trusted_until(sent);
                 here.started = sent;
                 self.note_takeover(job, since_ms);
@@ -326,7 +341,7 @@ impl Supervisor {
             match effect {
                 Effect::Wake(at) => self.jobs[job].wake = Some(at),
                 Effect::Acquire(attempt) => self.acquire(job, attempt),
-                Effect::Release(_) => self.release(job),
+                Effect::Release(_) => self.give_back(job, self.jobs[job].tokens.highest()),
                 Effect::Start(attempt) => self.start(job, attempt),
                 Effect::Stop => self.command(job, Command::Stop(self.jobs[job].config.stop_grace)),
                 Effect::Kill => self.command(job, Command::Kill),
@@ -357,6 +372,7 @@ impl Supervisor {
             && !here.owner.as_str().ends_with(&format!("/{}", attempt.0))
         {
             here.owner = Owner(format!("{:032x}/{}", rand::random::<u128>(), attempt.0));
+            here.tokens.begin();
         }
         let ask = Acquire {
             job: here.config.name.clone(),
@@ -364,7 +380,7 @@ impl Supervisor {
             node: self.around.node.clone(),
             ttl: here.config.timing.ttl,
             condition: Condition::Wanted,
-            seen: here.token,
+            seen: here.tokens.highest(),
         };
         let patience = here.config.timing.store_timeout;
         let (store, back) = (self.around.store.clone(), self.back.clone());
@@ -393,9 +409,14 @@ impl Supervisor {
         });
     }
 
-    fn release(&mut self, job: usize) {
+    fn alarm(&self, job: usize, error: WentBack, what: &'static str) {
+        tracing::error!(job = %self.jobs[job].config.name, %error, "{what}");
+        self.around.metrics.token_went_back();
+    }
+
+    fn give_back(&mut self, job: usize, token: Token) {
         let here = &self.jobs[job];
-        let (name, owner, token) = (here.config.name.clone(), here.owner.clone(), here.token);
+        let (name, owner) = (here.config.name.clone(), here.owner.clone());
         let store = self.around.store.clone();
         while self.releases.try_join_next().is_some() {}
         self.releases.spawn(async move {

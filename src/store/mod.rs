@@ -150,10 +150,10 @@ impl Store {
         }
     }
 
-    /// What it is.
+    /// What it is, after looking whether it can still keep the promise and takes writes.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`].
+    /// [`StoreError::Unavailable`]; [`StoreError::Unsupported`] when it was set up badly meanwhile.
     pub async fn describe(&self) -> Result<Description> {
         match &self.backend {
             Backend::Sqlite(store) => store.describe().await,

@@ -1,6 +1,30 @@
 //! What only Redis can get wrong: it forgets, restarts, hangs, turns read-only, and cuts connections.
+//!
+//! | event | a living holder | a dead one, and everybody else |
+//! | --- | --- | --- |
+//! | FLUSHALL | `forgetting::emptying_the_store_never_gives_a_second_holder_and_the_first_goes_on` | `forgetting::a_dead_holders_lease_is_waited_for_when_the_store_was_emptied` |
+//! | FLUSHALL, then a new process | `forgetting::a_process_that_starts_in_an_emptied_store_holds_back_while_others_use_it` | `forgetting::a_process_that_starts_in_a_store_emptied_after_everybody_left_does_not_wait` |
+//! | restart without persistence | `forgetting::a_restart_without_persistence_never_gives_a_second_holder` | the same |
+//! | restart with its data | `takeover::a_restart_of_redis_with_its_append_only_file_does_not_touch_the_script` | `forgetting::a_restart_with_its_data_never_gives_a_second_holder` |
+//! | promoted replica that never saw the lease | `replica::a_promoted_replica_that_never_saw_the_lease_waits_for_its_holder` | the same |
+//! | promoted replica that saw it | `replica::a_promoted_replica_that_saw_the_lease_keeps_it_for_its_holder` | the same |
+//! | no replica confirms a grant | `replica::a_request_that_waits_for_a_replica_holds_no_renewal_up` | `replica::a_lease_is_granted_only_once_a_replica_has_it` |
+//! | master dies, sentinels promote | `sentinel::when_the_master_dies_its_replica_is_found_and_the_living_holder_goes_on` | `sentinel::two_nodes_on_sentinels_lose_a_node_and_then_the_master_and_never_run_two` |
+//! | former master still takes writes | `sentinel::a_master_that_no_majority_of_sentinels_names_is_not_believed` | `sentinel::a_master_that_slept_through_its_replacement_gets_no_call_when_it_wakes` |
+//! | wall clock +30 s | `jumping::half_a_minute_ahead_takes_nothing_from_a_living_holder` | `jumping::half_a_minute_ahead_gives_a_dead_holders_lease_to_nobody_before_its_time` |
+//! | wall clock -1 h | `jumping::an_hour_back_takes_nothing_from_a_living_holder` | `jumping::an_hour_back_does_not_keep_a_dead_holders_lease_for_an_hour` |
+//! | token after data loss | `forgetting::tokens_grow_through_emptying_and_restarting_even_for_a_node_that_saw_none` | `jumping::tokens_grow_when_the_store_is_emptied_and_its_clock_set_back_at_once` |
+//! | a token that went back | `forgetting::a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_same` | the same |
+//! | out of memory, noeviction | `full::without_memory_a_lease_is_still_renewed_and_a_new_one_refused_in_words` | the same |
+//! | eviction | `full::a_policy_that_is_set_while_a_node_runs_is_said_on_readyz` | `full::a_server_that_may_evict_leases_is_refused_with_the_command_that_helps` |
+//! | disk full (MISCONF) | `full::a_script_is_ended_in_time_when_the_disk_of_the_store_is_full_and_readyz_says_why` | `full::a_disk_that_is_full_is_said_in_words_and_the_lease_is_renewed_once_it_is_not` |
 
+mod cluster;
 mod forgetting;
+mod full;
+mod jumping;
+mod replica;
+mod sentinel;
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -239,24 +263,11 @@ async fn large_tokens_keep_every_digit() {
 }
 
 #[tokio::test]
-async fn a_server_that_may_evict_leases_is_refused_with_the_command_that_helps() {
-    let server = RedisServer::start(&["--maxmemory-policy", "allkeys-lru"]);
-    let Some(StoreError::Unsupported(why)) =
-        Store::connect(&server.url(), &Options::default()).await.err()
-    else {
-        panic!("refused")
-    };
-    assert!(why.contains("CONFIG SET maxmemory-policy noeviction"), "{why}");
-    server.run::<()>(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
-    connect(&server).await;
-}
-
-#[tokio::test]
 async fn a_cluster_a_newer_schema_and_a_closed_port_are_refused_in_words() {
     let mut server = RedisServer::start(&["--cluster-enabled", "yes"]);
     let refused = Store::connect(&server.url(), &Options::default()).await.err();
     assert!(
-        matches!(&refused, Some(StoreError::Unsupported(why)) if why.contains("cluster")),
+        matches!(&refused, Some(StoreError::Unsupported(why)) if why.contains("redis+cluster://127.0.0.1")),
         "{refused:?}"
     );
     server.kill();
@@ -398,4 +409,24 @@ async fn a_page_of_two_thousand_lines_is_kept_and_read_in_order() {
     assert!(store.log(&job(), Some(2_500), 10).await.unwrap().is_empty());
     let old = store.log(&job(), Some(3), 2).await.unwrap();
     assert_eq!(old.iter().map(|line| line.seq).collect::<Vec<_>>(), [501, 502]);
+}
+
+#[test]
+fn every_test_in_the_table_above_exists() {
+    let read = |file: &str| {
+        let place = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(file);
+        std::fs::read_to_string(&place).expect("a source")
+    };
+    let text = read("redis.rs");
+    let mut named = 0;
+    for name in text.lines().filter(|line| line.starts_with("//! |")).flat_map(|l| l.split('`')) {
+        let Some((module, test)) = name.split_once("::") else { continue };
+        let source = match module {
+            "takeover" => read("takeover.rs"),
+            _ => read(&format!("redis/{module}.rs")),
+        };
+        assert!(source.contains(&format!("fn {test}()")), "there is no {name}");
+        named += 1;
+    }
+    assert!(named >= 25, "only {named}");
 }

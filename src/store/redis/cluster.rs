@@ -389,6 +389,9 @@ async fn ask(cluster: Weak<Cluster>, master: Arc<Master>, address: String, nudge
         let at = clock::boot();
         let said = match tokio::time::timeout(PATIENCE, question(&master, &mut connection)).await {
             Ok(Ok(text)) => Ok(text),
+            Ok(Err(error)) if error.to_string().contains("cluster support disabled") => Err(format!(
+                "Redis at {address} is no member of a cluster: write redis://{address}/0 for one server"
+            )),
             Ok(Err(error)) => Err(in_words(&error, &address).to_string()),
             Err(_) => Err(format!("Redis at {address} did not answer within {PATIENCE:?}")),
         };

@@ -5,15 +5,17 @@
 -- ARGV[3] remembered longest ttl that this client remembers, milliseconds
 -- ARGV[4] ttl        longest ttl asked for now, milliseconds; 0 when none
 -- ARGV[5] suspect    1 when this client saw the store's clock jump, else 0
--- Returns a READONLY error on a replica, else nothing by itself; leaves `now`, `quarantine` (milliseconds left) and `guard` (the reply's first
--- element: id, now, quarantine, longest ttl, connected replicas) for the script that follows.
+-- Returns a READONLY error on a replica, else nothing by itself; leaves for the script that follows: `now`, `quarantine`
+-- (milliseconds left), `begun` (there was no epoch), `guard` (the reply's first element: id, now, quarantine, longest ttl,
+-- connected replicas).
 -- Why: FLUSHALL, a restart without persistence, a promoted replica and a clock jump each make a plain lock
 -- grant twice. When the record is gone or another's, the server's run id changed, or a client saw the clock
 -- jump, nothing is granted for the longest ttl that may be out there, while living holders re-assert theirs.
 -- A replica is refused even where it could answer: what it says may be old.
+-- Another run id is another epoch: the newest writes may be lost, and versions must not be compared across that.
 -- `longest` and `before` are two buckets that turn slower than any lease lasts, so one long lease of last
 -- week does not lengthen the quarantine of today.
-local now, quarantine, guard
+local now, quarantine, begun, guard
 do
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -28,8 +30,10 @@ do
     'id', 'run_id', 'since', 'until', 'longest', 'before', 'turned')
   local id, since, till = held[1], tonumber(held[3]) or 0, tonumber(held[4]) or 0
   local longest, before = tonumber(held[5]) or 0, tonumber(held[6]) or 0
-  local turned, dirty = tonumber(held[7]) or now, not id
-  if not id or (known ~= '' and known ~= id) then
+  local replaced = held[2] and held[2] ~= server
+  begun = not id
+  local turned, dirty = tonumber(held[7]) or now, begun
+  if begun or replaced or (known ~= '' and known ~= id) then
     longest = math.max(longest, remembered)
   end
   if ttl > 0 and now >= turned + 60000 + 2 * math.max(longest, before) then
@@ -43,10 +47,10 @@ do
     if since == 0 then since = now end
     if till < since + reach then till, dirty = since + reach, true end
   end
-  if (held[2] and held[2] ~= server) or suspect then
+  if replaced or suspect then
     since, till, dirty = now, now + reach, true
   end
-  id = id or fresh
+  if begun or replaced then id = fresh end
   if since > 0 then
     -- Whoever noticed may never have heard of a lease as long as the one asked for now.
     till = math.max(till, since + ttl)

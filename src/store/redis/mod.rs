@@ -19,6 +19,7 @@
 //! | `soloist:{J}:events` | channel | `{"job","version","event"}` |
 //! | `soloist:schema` | string | version of this layout |
 //! | `soloist:epoch` | hash | `id run_id since until longest before turned`: whether this is the store we knew (`guard_store.lua`) |
+//! | `soloist:probe` | string, PX | nothing: written to find out whether the server takes writes |
 //! | `soloist:nodes` | hash | node -> `MILLISECONDS JSON` of its newest report |
 //! | `soloist:drains` | set | nodes to keep empty |
 //! | `soloist:nodes:events` | channel | a hint that nodes changed |
@@ -170,6 +171,11 @@ impl RedisStore {
         let servers = server::Servers::read(&self.shared).await?;
         // What was refused at the start must not go on unsaid when it was set later.
         servers.check(&self.shared)?;
+        // A server without memory, disk or replicas may read well and write nothing.
+        let key = self.keys().global("probe");
+        let mut probe = ::redis::cmd("SET");
+        probe.arg(&key).arg("").arg("PX").arg(1_000);
+        self.shared.rest.command::<()>(&key, &probe, Repeat::Harmless).await?;
         servers.describe(&self.shared).await
     }
 

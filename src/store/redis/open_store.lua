@@ -7,8 +7,7 @@
 -- others use it, lost something, and begins with a quarantine of ten seconds, which whoever knows of a longer
 -- lease makes longer. A newer schema is reported and left alone.
 local schema = tonumber(redis.call('GET', KEYS[2]))
-local begun = guard[1] == ARGV[2] and ARGV[1] == ''
-if begun and (schema or ARGV[7] ~= '1') then
+if begun and ARGV[1] == '' and (schema or ARGV[7] ~= '1') then
   redis.call('HSET', KEYS[1], 'since', string.format('%.0f', now),
     'until', string.format('%.0f', now + 10000), 'longest', 10000)
 end

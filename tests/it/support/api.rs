@@ -71,6 +71,13 @@ impl Api {
         value
     }
 
+    /// As [`Self::switch`], at a node whose store may be away; whether it was answered with the Job.
+    pub async fn try_switch(&self, job: &str, on: bool) -> bool {
+        let path = format!("/api/v1/jobs/{job}/participation");
+        let (status, _) = self.call(Method::PUT, &path, Some(json!({ "on": on }))).await;
+        status.is_success()
+    }
+
     /// The ended and present runs, newest first.
     pub async fn runs(&self, job: &str) -> Vec<Value> {
         let answer = self.get(&format!("/api/v1/jobs/{job}/runs")).await;

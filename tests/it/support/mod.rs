@@ -7,5 +7,6 @@ pub mod cluster;
 pub mod guarded;
 pub mod node;
 pub mod redis;
+pub mod sentinel;
 pub mod wait;
 pub mod witness;

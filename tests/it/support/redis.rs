@@ -11,6 +11,21 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
+use super::wait::until;
+
+/// Runs one command on a connection of its own to the server at `url`.
+///
+/// # Errors
+/// What the server or the connection says.
+pub fn ask<T: ::redis::FromRedisValue>(url: &str, words: &[&str]) -> ::redis::RedisResult<T> {
+    let client = ::redis::Client::open(url)?;
+    let mut connection = client.get_connection_with_timeout(Duration::from_secs(2))?;
+    connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let mut command = ::redis::cmd(words[0]);
+    command.arg(&words[1..]);
+    command.query(&mut connection)
+}
+
 /// How long a server may take to answer after it was started.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -55,6 +70,24 @@ impl RedisServer {
             }
         }
         panic!("redis-server did not start on any of five free ports: is Redis 7 installed?");
+    }
+
+    /// Starts a replica of the server on `port`, and waits until that one counts on it.
+    #[must_use]
+    pub fn replica_of(port: u16) -> Self {
+        let replica = Self::start(&[
+            "--repl-diskless-sync-delay",
+            "0",
+            "--replicaof",
+            &format!("127.0.0.1 {port}"),
+        ]);
+        let own_port = format!("port={},state=online", replica.port);
+        until("the master counts on the replica", || {
+            let master = format!("redis://127.0.0.1:{port}/");
+            let info: String = ask(&master, &["INFO", "replication"]).ok()?;
+            info.contains(&own_port).then_some(())
+        });
+        replica
     }
 
     /// Its URL, database 0.
@@ -111,11 +144,17 @@ impl RedisServer {
     /// # Errors
     /// What the server or the connection says.
     pub fn try_run<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> ::redis::RedisResult<T> {
-        let client = ::redis::Client::open(self.url())?;
-        let mut connection = client.get_connection_with_timeout(Duration::from_secs(2))?;
-        let mut command = ::redis::cmd(words[0]);
-        command.arg(&words[1..]);
-        command.query(&mut connection)
+        ask(&self.url(), words)
+    }
+
+    /// `master`, `slave`, or nothing when it does not answer.
+    #[must_use]
+    pub fn role(&self) -> String {
+        let role: Vec<::redis::Value> = self.try_run(&["ROLE"]).unwrap_or_default();
+        role.into_iter()
+            .next()
+            .and_then(|role| ::redis::from_redis_value(role).ok())
+            .unwrap_or_default()
     }
 
     fn spawn(&mut self) -> bool {
