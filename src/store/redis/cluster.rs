@@ -389,9 +389,11 @@ async fn ask(cluster: Weak<Cluster>, master: Arc<Master>, address: String, nudge
         let at = clock::boot();
         let said = match tokio::time::timeout(PATIENCE, question(&master, &mut connection)).await {
             Ok(Ok(text)) => Ok(text),
-            Ok(Err(error)) if error.to_string().contains("cluster support disabled") => Err(format!(
-                "Redis at {address} is no member of a cluster: write redis://{address}/0 for one server"
-            )),
+            Ok(Err(error)) if error.to_string().contains("cluster support disabled") => {
+                Err(format!(
+                    "Redis at {address} is no member of a cluster: write redis://{address}/0 for one server"
+                ))
+            }
             Ok(Err(error)) => Err(in_words(&error, &address).to_string()),
             Err(_) => Err(format!("Redis at {address} did not answer within {PATIENCE:?}")),
         };
@@ -455,5 +457,45 @@ mod tests {
             let error = Parts::of(wrong).expect("of a cluster").expect_err(wrong).to_string();
             assert!(error.contains("HOST1") && !error.contains("sesame"), "{error}");
         }
+    }
+
+    /// What a master says whose `CLUSTER NODES` names these owners of all slots below and above 8,000.
+    fn says(myself: &str, low: &str, high: &str) -> std::result::Result<String, String> {
+        let line = |address: &str, slots: &str| {
+            let flags = if address == myself { "myself,master" } else { "master" };
+            format!("id-of-{address} {address}@17000 {flags} - 0 0 1 connected {slots}\n")
+        };
+        let idle = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"];
+        let third = idle.into_iter().find(|a| *a != low && *a != high).unwrap_or("127.0.0.1:4");
+        Ok(line(low, "0-8000") + &line(high, "8001-16000") + &line(third, "16001-16383"))
+    }
+
+    #[tokio::test]
+    async fn the_owner_of_a_slot_is_who_a_majority_names_lately() {
+        let [one, two, three, new] = ["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"];
+        let url = format!("redis+cluster://{one},{two},{three}/");
+        let parts = Parts::of(&url).expect("of a cluster").expect("usable");
+        let cluster = Cluster::start(parts, Duration::from_secs(1)).expect("started");
+        let owner = || cluster.owner_now(Slot::default()).map(|master| master.address.to_string());
+        let hear = |from: &str, said| cluster.hear(from, clock::boot(), said);
+        assert_eq!(owner(), None);
+        hear(one, says(one, one, two));
+        assert_eq!(owner(), None, "one of three");
+        hear(two, says(two, one, two));
+        assert_eq!(owner().as_deref(), Some(one));
+        // The first is cut off and believes in itself; a replica was promoted.
+        hear(three, says(three, new, two));
+        assert_eq!(owner().as_deref(), Some(one), "two of three still say so");
+        cluster.doubt(one);
+        assert_eq!(owner(), None, "what was said before the doubt counts no more");
+        hear(one, says(one, one, two));
+        hear(two, says(two, new, two));
+        assert_eq!(owner().as_deref(), Some(new));
+        // Silence: nobody is believed for longer than a second.
+        let old = clock::boot() - BELIEVED_FOR;
+        for from in [one, two, three] {
+            cluster.hear(from, old, says(from, new, two));
+        }
+        assert_eq!(owner(), None);
     }
 }

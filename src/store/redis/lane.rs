@@ -179,7 +179,8 @@ impl Links {
                 Ok((value, generation)) => return Ok((value, Sent { link, generation })),
                 Err(failure) => failure,
             };
-            if !failure.elsewhere && !(again && is_unavailable(&failure)) {
+            let worth_another = failure.elsewhere || again && is_unavailable(&failure);
+            if !worth_another {
                 return Err(failure.words);
             }
             // The trouble made the cluster doubtful, so this is what a majority says since then.

@@ -47,6 +47,13 @@ impl Drop for Ear {
     }
 }
 
+/// What is to be heard at one master, which may be unknown at this moment.
+#[derive(Default)]
+struct Wanted {
+    master: Option<Arc<Master>>,
+    channels: BTreeSet<String>,
+}
+
 /// All of them.
 struct Ears {
     cluster: Arc<Cluster>,
@@ -153,7 +160,7 @@ impl Ears {
 
     /// Starts, moves and ends connections so that each channel is heard where it is published.
     fn arrange(&mut self) {
-        let mut wanted: HashMap<Arc<str>, (Option<Arc<Master>>, BTreeSet<String>)> = HashMap::new();
+        let mut wanted: HashMap<Arc<str>, Wanted> = HashMap::new();
         for (channel, slot) in &self.channels {
             let master = self.cluster.owner_now(*slot);
             let address = match &master {
@@ -166,15 +173,15 @@ impl Ears {
                     .map(|(address, _)| Arc::clone(address)),
             };
             if let Some(address) = address {
-                let (known, channels) = wanted.entry(address).or_default();
-                channels.insert(channel.clone());
-                *known = known.take().or(master);
+                let there = wanted.entry(address).or_default();
+                there.channels.insert(channel.clone());
+                there.master = there.master.take().or(master);
             }
         }
         self.each.retain(|address, ear| {
-            wanted.get(address).is_some_and(|(_, channels)| *channels == ear.channels)
+            wanted.get(address).is_some_and(|there| there.channels == ear.channels)
         });
-        for (address, (master, channels)) in wanted {
+        for (address, Wanted { master, channels }) in wanted {
             if let Some(master) = master
                 && !self.each.contains_key(&address)
             {

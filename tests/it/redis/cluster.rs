@@ -94,6 +94,7 @@ async fn a_lost_master_delays_only_its_own_jobs_and_its_replica_grants_nothing_t
     let mut events = a.subscribe(&jobs).await.expect("subscribed");
     until_heard(&mut events, |event| *event == StoreEvent::Subscribed).await;
     let (stop, stopping) = tokio::sync::watch::channel(false);
+    let lease = format!("soloist:{{{}}}:lease", jobs[0]);
     let mut mine = Vec::new();
     let mut keepers = Vec::new();
     for job in &jobs {
@@ -114,7 +115,11 @@ async fn a_lost_master_delays_only_its_own_jobs_and_its_replica_grants_nothing_t
     // Another asks for the lost job all the time, from before its replica is promoted until well after.
     let other = ask_for(lost, "node-b");
     let mut promoted = None;
+    let mut known_to_the_cluster = None;
     while promoted.is_none_or(|at| clock::boot().since(at) < TTL * 3) {
+        if known_to_the_cluster.is_none() && cluster.master_of(&lease, 1) != 0 {
+            known_to_the_cluster = Some(clock::boot());
+        }
         match b.acquire(&other).await {
             Ok(Acquired::Busy { .. } | Acquired::Quarantined { .. }) => {
                 promoted.get_or_insert_with(clock::boot);
@@ -143,7 +148,9 @@ async fn a_lost_master_delays_only_its_own_jobs_and_its_replica_grants_nothing_t
             assert!(kept, "another master's lease: {answer:?}");
         }
     }
-    println!("promoted after {:?}", promoted.map(|at| at.since(killed)));
+    let (known, used) = known_to_the_cluster.zip(promoted).expect("both happened");
+    println!("promoted after {:?}, in use {:?} later", known.since(killed), used.since(known));
+    assert!(used.since(known) < Duration::from_secs(2), "{:?}", used.since(known));
 
     // The holder falls silent: its lease runs out, and only then it is another's.
     let (newer, _) = granted_in_the_end(&b, &other).await;
