@@ -223,3 +223,19 @@ pub fn without_password(url: &str) -> String {
         _ => url.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::without_password;
+
+    #[test]
+    fn a_store_url_is_shown_without_any_password() {
+        for (url, shown) in [
+            ("redis://u:p@ss@h:1/0", "redis://h:1/0"),
+            ("redis+sentinel://:p@a,b/jobs?sentinel_password=x@y", "redis+sentinel://a,b/jobs"),
+            ("sqlite:/data/a?b.db", "sqlite:/data/a?b.db"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+}

@@ -190,6 +190,19 @@ mod tests {
     }
 
     #[test]
+    fn a_url_of_sentinels_names_them_and_the_master() {
+        for url in [
+            "redis+sentinel://u:p@a:26379,b,c/jobs/0",
+            "rediss+sentinel://a/jobs?sentinel_password=p",
+        ] {
+            assert_eq!(store(url, Path::new("/")).as_deref(), Ok(url));
+        }
+        for url in ["redis+sentinel://a,b,c", "redis+sentinel:///jobs", "redis+sentinel://a/"] {
+            assert!(store(url, Path::new("/")).is_err(), "{url}");
+        }
+    }
+
+    #[test]
     fn no_message_about_a_store_repeats_its_password() {
         for url in [
             "redis+cluster://:sesame@",

@@ -63,7 +63,7 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         ("lease_ttl = 5", "soloist.toml:1: lease_ttl: must be a string", "\"...\""),
         ("lease_ttl = \"600ms\"", "soloist.toml:1: lease_ttl: ", "506ms = 846ms"),
         ("store = \"mysql://x\"", "soloist.toml:1: store: unknown kind of store \"mysql\"", "sqlite:PATH"),
-        ("store = \"redis+sentinel://x\"", "soloist.toml:1: store: ", "redis+sentinel://10.0.0.1"),
+        ("store = \"redis+sentinel://x\"", "soloist.toml:1: store: ", "names no sentinel or no master"),
         ("store = \"redis+cluster://x/3\"", "soloist.toml:1: store: ", "redis+cluster://10.0.0.1"),
         ("store = \"sqlite:\"", "soloist.toml:1: store: ", "sqlite:data/soloist.db"),
         ("prefix = \"a{b}\"", "soloist.toml:1: prefix: ", "\"soloist:\""),

@@ -76,10 +76,15 @@ fn a_store_that_is_down_at_the_start_is_named_without_its_password() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("its address");
     drop(free);
-    let ground = Ground::new(&format!("redis://:sesame@{address}/0"), JOB);
-    let said = refusal(&ground, &["serve"], 1);
-    assert!(said.contains(&address.to_string()), "{said}");
-    assert!(!said.contains("sesame"), "{said}");
+    for url in [
+        format!("redis://:sesame@{address}/0"),
+        format!("redis+sentinel://:sesame@{address}/jobs?sentinel_password=sesame"),
+    ] {
+        let ground = Ground::new(&url, JOB);
+        let said = refusal(&ground, &["serve"], 1);
+        assert!(said.contains(&address.to_string()), "{said}");
+        assert!(!said.contains("sesame"), "{said}");
+    }
 }
 
 #[test]

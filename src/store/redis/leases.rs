@@ -19,6 +19,8 @@ use crate::store::{Result, StoreError};
 
 /// For a replica's word, at most; a twentieth of a shorter lease, so that it fits into the caller's patience.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
+/// Shorter, a busy machine would refuse what is in order.
+const SHORTEST_WAIT: Duration = Duration::from_millis(50);
 
 impl Leases for RedisStore {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
@@ -136,7 +138,7 @@ impl RedisStore {
     /// Gives the lease back and fails unless a replica confirms that it has it: one that no replica has would be
     /// forgotten by a fail-over. Outside the script, because WAIT does not wait inside one.
     async fn wait_for_replica(&self, ask: &Acquire, token: Token, by: &Sent) -> Result<()> {
-        let patience = (ask.ttl / 20).min(LONGEST_WAIT).max(Duration::from_millis(1));
+        let patience = (ask.ttl / 20).clamp(SHORTEST_WAIT, LONGEST_WAIT);
         let mut wait = ::redis::cmd("WAIT");
         wait.arg(1).arg(millis(patience));
         // WAIT counts what this connection wrote: on another one it would confirm nothing.

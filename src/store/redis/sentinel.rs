@@ -222,7 +222,11 @@ impl Sentinels {
             .collect();
         let mut others = 0;
         while let Some(answer) = asking.next().await {
-            others = others.max(answer.map_or(0, |known| known.len()));
+            if let Ok(known) = answer {
+                // Each of them knows the others; whoever is silent must not be waited for.
+                others = known.len();
+                break;
+            }
         }
         let (all, listed) = (others + 1, self.each.len());
         (self.majority() * 2 <= all).then(|| {
