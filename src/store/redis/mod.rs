@@ -41,6 +41,9 @@
 //! So what remains is a Redis that *restarts* empty and is asked by a newly started process in the moment before
 //! those that knew it have dialled again (about a second). Whatever that one is granted, its token is the newer one.
 //!
+//! On a cluster each job has its own record, and `CLIENT LIST` is asked only when the whole store is new: there the
+//! same moment remains for a process that is new to a job whose master alone was emptied.
+//!
 //! Behind a plain `redis://` URL, a former master that is cut off from its replicas and goes on accepting writes is a
 //! second store. With sentinels or a cluster it is not (`sentinel.rs`, `cluster.rs`); otherwise set `min-replicas-to-write 1` and a
 //! `min-replicas-max-lag` below the lease.

@@ -132,7 +132,10 @@ impl RedisCluster {
                     cluster.contains("cluster_state:ok")
                         && cluster.contains("cluster_slots_ok:16384")
                         && replicas == MASTERS
-                        && (link.contains("role:master") && link.contains("connected_slaves:1")
+                        // A replica that has confirmed nothing yet is sent nothing, for up to a second.
+                        && (link.contains("role:master")
+                            && link.contains("connected_slaves:1")
+                            && !link.contains(",offset=0,")
                             || link.contains("master_link_status:up"))
                 })
                 .then_some(())
