@@ -3,12 +3,14 @@
 //!
 //! Events are hints; the feed reads the state itself, drops what is older, and takes a whole snapshot after every
 //! interruption and on a new epoch. Leases in use are observed several times a lease, everything else every second
-//! or two, so that a lost hint or a silent holder is noticed. One subscription per process. It decides nothing.
+//! or two, so that a lost hint or a silent holder is noticed. One subscription per process. Where each job may be out
+//! of reach by itself (a cluster), each is read by itself, all at once. It decides nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::{Instant, sleep_until};
 
@@ -150,6 +152,7 @@ impl Feed {
             feed: feed.clone(),
             store,
             said: HashMap::new(),
+            missing: HashMap::new(),
         };
         let events = follower.subscribe().await;
         tokio::spawn(async move { follower.follow(events).await });
@@ -177,12 +180,14 @@ struct Follower {
     jobs: HashMap<JobName, Followed>,
     /// The state last announced, to notice when time alone changes it.
     said: HashMap<JobName, State>,
+    /// What could not be read at the last attempt, and why; `None` stands for the nodes.
+    missing: HashMap<Option<JobName>, String>,
 }
 
 impl Follower {
     /// Subscribes and takes the first snapshot; `None` when the store is away.
     async fn subscribe(&mut self) -> Option<mpsc::Receiver<StoreEvent>> {
-        match self.store.subscribe().await {
+        match self.store.subscribe(&self.names).await {
             Ok(mut events) => {
                 // The first event confirms the subscription: only a snapshot taken after it has no gap.
                 if events.recv().await == Some(StoreEvent::Subscribed) {
@@ -280,23 +285,41 @@ impl Follower {
         }
     }
 
+    /// Reads `names`; returns whether anything could be read.
     async fn fetch(&mut self, names: Vec<JobName>) -> bool {
         let asked = clock::boot();
-        let answer = self.store.snapshot(&names).await;
-        let Some(mut snapshot) = self.note(answer) else { return false };
+        let some = names.len() < self.names.len();
+        let mut read = self.read(names).await;
         let known = self.feed.epoch();
-        let replaced = !known.is_empty() && known != snapshot.epoch;
-        if replaced && names.len() < self.names.len() {
+        let replaced = !known.is_empty() && read.iter().any(|snapshot| snapshot.epoch != known);
+        if replaced && some {
             // Versions of the others do not compare any more either.
-            let answer = self.store.snapshot(&self.names).await;
-            let Some(all) = self.note(answer) else { return false };
-            snapshot = all;
+            read = self.read(self.names.clone()).await;
         }
-        self.apply(snapshot, asked);
-        if replaced {
+        let any = !read.is_empty();
+        for snapshot in read {
+            self.apply(snapshot, asked);
+        }
+        if replaced && any {
             self.feed.tell(Change::Resynced);
         }
-        true
+        any
+    }
+
+    /// What could be read of `names`.
+    async fn read(&mut self, names: Vec<JobName>) -> Vec<Snapshot> {
+        let parts = self.parts(names);
+        let answers = join_all(parts.iter().map(|part| self.store.snapshot(part))).await;
+        parts.iter().zip(answers).filter_map(|(part, answer)| self.note(part, answer)).collect()
+    }
+
+    /// What is read in one call.
+    fn parts(&self, names: Vec<JobName>) -> Vec<Vec<JobName>> {
+        if self.store.is_apart() {
+            names.into_iter().map(|name| vec![name]).collect()
+        } else {
+            vec![names]
+        }
     }
 
     fn apply(&mut self, snapshot: Snapshot, asked: Boot) {
@@ -336,12 +359,16 @@ impl Follower {
         };
         if !names.is_empty() {
             let asked = clock::boot();
-            let answer = self.store.observe(&names).await;
-            if let Some(observed) = self.note(answer) {
-                let changed = self.confirm(&names, &observed, asked);
-                if !changed.is_empty() {
-                    self.fetch(changed).await;
+            let parts = self.parts(names);
+            let answers = join_all(parts.iter().map(|part| self.store.observe(part))).await;
+            let mut changed = Vec::new();
+            for (part, answer) in parts.iter().zip(answers) {
+                if let Some(observed) = self.note(part, answer) {
+                    changed.extend(self.confirm(part, &observed, asked));
                 }
+            }
+            if !changed.is_empty() {
+                self.fetch(changed).await;
             }
         }
         self.announce_by_time();
@@ -377,7 +404,7 @@ impl Follower {
 
     async fn read_nodes(&mut self, tell: bool) {
         let answer = self.store.nodes().await;
-        let Some(nodes) = self.note(answer) else { return };
+        let Some(nodes) = self.note(&[], answer) else { return };
         let changed = self.feed.write(|p| {
             let same = |(a, b): (&NodeRecord, &NodeRecord)| {
                 a.beat == b.beat && a.draining == b.draining && alive(a) == alive(b)
@@ -410,18 +437,29 @@ impl Follower {
         Some(word)
     }
 
-    /// Notes whether the store answered; hands the answer on.
-    fn note<T>(&mut self, answer: Result<T>) -> Option<T> {
-        match answer {
+    /// Notes whether the store answered about `names` (about nodes when there are none); hands the answer on.
+    fn note<T>(&mut self, names: &[JobName], answer: Result<T>) -> Option<T> {
+        let about: Vec<Option<JobName>> = match names {
+            [] => vec![None],
+            names => names.iter().cloned().map(Some).collect(),
+        };
+        let read = match answer {
             Ok(value) => {
-                self.trouble(None);
+                if self.store.is_apart() {
+                    self.missing.retain(|of, _| !about.contains(of));
+                } else {
+                    // One answer speaks for all that lives in one place.
+                    self.missing.clear();
+                }
                 Some(value)
             }
             Err(error) => {
-                self.trouble(Some(error.to_string()));
+                self.missing.extend(about.into_iter().map(|of| (of, error.to_string())));
                 None
             }
-        }
+        };
+        self.trouble(self.missing.values().min().cloned());
+        read
     }
 
     fn trouble(&self, trouble: Option<String>) {

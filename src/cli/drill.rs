@@ -52,7 +52,7 @@ struct Report {
 pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> {
     let job = desk.job(&args.act.job)?;
     let user = desk.admin(args.act.user.as_deref()).await?;
-    let mut events = desk.store.subscribe().await?;
+    let mut events = desk.store.subscribe(std::slice::from_ref(&job.name)).await?;
     let before = look(desk, job).await?;
     let lease = target(&before, &desk.nodes().await?, args.force, "--force")
         .map_err(|refusal| Failure::Refused(refusal.to_string()))?;

@@ -55,7 +55,7 @@ pub struct Cli {
     /// Configuration file [default: $SOLOIST_CONFIG, else ./soloist.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Store that the nodes share: sqlite:PATH, redis://HOST:PORT/DB, rediss://..., redis+sentinel://HOST,HOST,HOST/MASTERNAME [default: `store` of the configuration]
+    /// Store that the nodes share: sqlite:PATH, redis://HOST:PORT/DB, rediss://..., redis+sentinel://HOST,HOST,HOST/MASTERNAME, redis+cluster://HOST,HOST,HOST/ [default: `store` of the configuration]
     #[arg(long, global = true, value_name = "URL")]
     pub store: Option<String>,
     /// What to do; `serve` when left out

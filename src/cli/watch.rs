@@ -9,6 +9,7 @@ use tokio::time::sleep;
 
 use super::output::print;
 use super::{Desk, Failure};
+use crate::domain::name::JobName;
 use crate::store::events::{Events, StoreEvent};
 
 /// A state such as `starting` ends without an event.
@@ -29,7 +30,9 @@ impl Watch {
     pub(super) async fn start(desk: &Desk) -> Result<Self, Failure> {
         let interrupt = signal(SignalKind::interrupt())
             .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
-        Ok(Self { events: desk.store.subscribe().await?, interrupt, shown: String::new() })
+        let jobs: Vec<JobName> = desk.config.jobs.iter().map(|job| job.name.clone()).collect();
+        let events = desk.store.subscribe(&jobs).await?;
+        Ok(Self { events, interrupt, shown: String::new() })
     }
 
     /// Waits until something may have changed; `false` on Ctrl-C.

@@ -74,7 +74,7 @@ pub(super) fn origin_of(listen: SocketAddr) -> String {
 
 /// A store URL with a relative SQLite path resolved against `base`.
 pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
-    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB or redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME";
+    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME or redis+cluster://HOST1,HOST2,HOST3/";
     let Some((scheme, rest)) = text.split_once(':') else {
         return Err(format!("is not a store URL: {KINDS}"));
     };
@@ -112,9 +112,22 @@ pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
                 )),
             }
         }
-        "redis+cluster" => Err(format!(
-            "{scheme}:// does not work yet: use redis:// or rediss:// with the address of one master"
-        )),
+        "redis+cluster" | "rediss+cluster" => {
+            let place =
+                rest.strip_prefix("//").map(|rest| rest.split_once('/').unwrap_or((rest, "")));
+            match place {
+                Some((authority, "" | "0"))
+                    if !authority.is_empty()
+                        && !authority.ends_with('@')
+                        && !authority.contains('?') =>
+                {
+                    Ok(text.to_owned())
+                }
+                _ => Err(format!(
+                    "names no member of a cluster, or a database: use for example {scheme}://10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379/"
+                )),
+            }
+        }
         _ => Err(format!("unknown kind of store {scheme:?}: {KINDS}")),
     }
 }
@@ -192,7 +205,8 @@ mod tests {
     #[test]
     fn no_message_about_a_store_repeats_its_password() {
         for url in [
-            "redis+cluster://:sesame@h",
+            "redis+cluster://:sesame@",
+            "redis+cluster://:sesame@h/3",
             "redis+sentinel://:sesame@h",
             "redis+sentinel://:sesame@/m",
             "mysql://u:sesame@h",

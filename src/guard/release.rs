@@ -35,7 +35,8 @@ pub(super) fn record_lost(plan: &Plan, exit: Exit, processes_killed: u32, deadli
     };
     runtime.block_on(async {
         let mut pause = FIRST_PAUSE;
-        let options = Options { prefix: plan.prefix.clone(), ..Options::default() };
+        // The node has checked the store; every round trip less, another node starts sooner.
+        let options = Options { prefix: plan.prefix.clone(), checked: true, ..Options::default() };
         while clock::boot() < deadline + AFTER_DEADLINE {
             match record(plan, &options, &ended).await {
                 Ok(()) => return,

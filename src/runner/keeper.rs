@@ -1,8 +1,8 @@
 //! The keeper: renews every lease this node holds, in batches, and moves each guard's deadline.
 //!
 //! A time-out or an error means *unknown*: it is tried again until the guard's own deadline ends the matter. "Not
-//! yours" means *lost*. Batches run beside each other with a time-out each, so that a slow one delays no other. The
-//! keeper neither acquires nor releases, and knows nothing of processes.
+//! yours" means *lost*. Batches run beside each other with a time-out each, so that a slow one delays no other; where
+//! each job may be out of reach by itself (a cluster), each lease is a batch of its own. The keeper neither acquires nor releases, and knows nothing of processes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -127,7 +127,8 @@ impl Leased {
     }
 
     fn send_due(&mut self, store: &Store, calls: &mut JoinSet<Answer>) {
-        for party in self.rounds.take(clock::boot(), BATCH) {
+        let batch = if store.is_apart() { 1 } else { BATCH };
+        for party in self.rounds.take(clock::boot(), batch) {
             let entries = || party.owners.iter().filter_map(|owner| self.entries.get(owner));
             let longest = entries().map(|e| e.timing.store_timeout).min().unwrap_or_default();
             let renewals: Vec<Renewal> = entries().map(|e| e.renewal.clone()).collect();

@@ -166,7 +166,7 @@ async fn acquire(
     loop {
         if events.is_none() {
             // Without a subscription hints are missed, and nothing else.
-            events = store.subscribe().await.ok();
+            events = store.subscribe(std::slice::from_ref(&once.name)).await.ok();
         }
         let sent = clock::boot();
         let (pause, why) = match store.acquire(ask).await {

@@ -4,6 +4,7 @@ use tokio::sync::mpsc;
 
 use super::Result;
 use crate::domain::event::JobEvent;
+use crate::domain::name::JobName;
 
 /// What a subscriber hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,18 +15,19 @@ pub enum StoreEvent {
     Nodes,
     /// The subscription is confirmed (first, and after every interruption): take a snapshot now.
     Subscribed,
-    /// The subscription is interrupted; a [`StoreEvent::Subscribed`] follows when it is back.
+    /// The subscription is interrupted, on a cluster perhaps a part of it; a [`StoreEvent::Subscribed`] follows when
+    /// it is back.
     Interrupted,
 }
 
 /// The subscription of changes.
 #[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
 pub trait Events {
-    /// Subscribes to all jobs and nodes. The store keeps the subscription alive by itself for as long as the
+    /// Subscribes to `jobs` and nodes; other jobs may be heard as well. The store keeps the subscription alive by itself for as long as the
     /// receiver lives. The channel is bounded: when its reader is slow, hints are dropped and
     /// [`StoreEvent::Subscribed`] is sent instead, so that it takes a snapshot.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`] when the first subscription is not confirmed in time.
-    async fn subscribe(&self) -> Result<mpsc::Receiver<StoreEvent>>;
+    async fn subscribe(&self, jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>>;
 }

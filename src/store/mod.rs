@@ -72,11 +72,19 @@ pub struct Options {
     pub prefix: String,
     /// Told the name and duration of every call; the composition root makes a metric of it.
     pub observe: fn(&'static str, Duration),
+    /// Somebody has opened this store with the same program already, and checked it: a process that has only a few
+    /// milliseconds to give a lease back need not do so again (Redis only).
+    pub checked: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { timeout: Duration::from_secs(1), prefix: "soloist:".to_owned(), observe: |_, _| {} }
+        Self {
+            timeout: Duration::from_secs(1),
+            prefix: "soloist:".to_owned(),
+            observe: |_, _| {},
+            checked: false,
+        }
     }
 }
 
@@ -111,7 +119,8 @@ impl Store {
     /// `redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../MASTERNAME[/DB]` or `rediss+sentinel://` for the
     /// master that a majority of those sentinels names (all of them must be listed; port 26379 unless said). USER and
     /// PASSWORD are for the servers; `?sentinel_user=...&sentinel_password=...` at the end is for the sentinels.
-    /// `redis+cluster://` is refused until it works.
+    /// `redis+cluster://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../` or `rediss+cluster://` for a cluster of which
+    /// those are members (port 6379 unless said); the others are found by asking.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] for another scheme or an unsafe set-up, [`StoreError::NewerSchema`],
@@ -119,22 +128,28 @@ impl Store {
     pub async fn connect(url: &str, options: &Options) -> Result<Self> {
         let backend = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => Backend::Sqlite(sqlite::SqliteStore::connect(url, options).await?),
-            Some("redis" | "rediss" | "redis+sentinel" | "rediss+sentinel") => {
-                Backend::Redis(redis::RedisStore::connect(url, options).await?)
-            }
-            Some(scheme @ "redis+cluster") => {
-                return Err(StoreError::Unsupported(format!(
-                    "{scheme}:// does not work yet: use redis:// or rediss:// with the address of one master"
-                )));
-            }
+            Some(
+                "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
+                | "rediss+cluster",
+            ) => Backend::Redis(redis::RedisStore::connect(url, options).await?),
             _ => {
                 return Err(StoreError::Unsupported(
-                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB or redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME"
+                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME or redis+cluster://HOST1,HOST2,HOST3/"
                         .to_owned(),
                 ));
             }
         };
         Ok(Self { backend, observe: options.observe })
+    }
+
+    /// Whether each job may be out of reach by itself (a cluster): then a call about several of them fails as a whole
+    /// when one of its masters is lost, and callers ask for one job at a time, all at once.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        match &self.backend {
+            Backend::Sqlite(_) => false,
+            Backend::Redis(store) => store.is_apart(),
+        }
     }
 
     /// What it is, after looking whether it can still keep the promise and takes writes.
@@ -216,7 +231,7 @@ forward! {
         fn failures(key: &str, step: credentials::Count, window: Duration) -> u32;
     }
     events::Events {
-        fn subscribe() -> tokio::sync::mpsc::Receiver<events::StoreEvent>;
+        fn subscribe(jobs: &[JobName]) -> tokio::sync::mpsc::Receiver<events::StoreEvent>;
     }
 }
 

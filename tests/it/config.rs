@@ -64,7 +64,7 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         ("lease_ttl = \"600ms\"", "soloist.toml:1: lease_ttl: ", "506ms = 846ms"),
         ("store = \"mysql://x\"", "soloist.toml:1: store: unknown kind of store \"mysql\"", "sqlite:PATH"),
         ("store = \"redis+sentinel://x\"", "soloist.toml:1: store: ", "names no sentinel or no master"),
-        ("store = \"redis+cluster://x\"", "soloist.toml:1: store: ", "does not work yet"),
+        ("store = \"redis+cluster://x/3\"", "soloist.toml:1: store: ", "redis+cluster://10.0.0.1"),
         ("store = \"sqlite:\"", "soloist.toml:1: store: ", "sqlite:data/soloist.db"),
         ("prefix = \"a{b}\"", "soloist.toml:1: prefix: ", "\"soloist:\""),
         ("live = { sockets_per_node = 0 }", "soloist.toml:1: live.sockets_per_node: 0 is out of range", "from 1"),

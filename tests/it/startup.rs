@@ -54,10 +54,10 @@ fn an_unreadable_configuration_is_named() {
 }
 
 #[test]
-fn kinds_of_store_that_do_not_work_yet_are_refused() {
-    for url in ["redis+cluster://h:1", "postgres://h/db"] {
+fn stores_that_cannot_be_are_refused() {
+    for url in ["redis+sentinel://h:1", "redis+cluster://h:1/3", "postgres://h/db"] {
         let ground = Ground::new(url, JOB);
-        assert!(refusal(&ground, &["serve"], 2).contains("redis://"), "{url}: says what to use");
+        assert!(refusal(&ground, &["serve"], 2).contains("use "), "{url}: says what to use");
     }
 }
 

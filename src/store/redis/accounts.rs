@@ -12,7 +12,7 @@ use crate::store::{Result, StoreError};
 impl Accounts for RedisStore {
     async fn add_user(&self, user: &User, only_if_first: bool) -> Result<()> {
         let users = self.keys().global("users");
-        let mut call = scripts::ADD_USER.prepare_invoke();
+        let mut call = self.call(&scripts::ADD_USER);
         call.key(&users);
         call.arg(user.name.as_str())
             .arg(inside(&users, user, &["created"])?)
@@ -26,7 +26,7 @@ impl Accounts for RedisStore {
 
     async fn update_user(&self, user: &User) -> Result<()> {
         let users = self.keys().global("users");
-        let mut call = scripts::UPDATE_USER.prepare_invoke();
+        let mut call = self.call(&scripts::UPDATE_USER);
         call.key(&users);
         call.arg(user.name.as_str()).arg(inside(&users, user, &["created"])?);
         existed(self.shared.rest.script(&call, Repeat::Harmless).await?, &user.name)
@@ -34,7 +34,7 @@ impl Accounts for RedisStore {
 
     async fn remove_user(&self, name: &UserName) -> Result<()> {
         let keys = self.keys();
-        let mut call = scripts::REMOVE_USER.prepare_invoke();
+        let mut call = self.call(&scripts::REMOVE_USER);
         call.key(keys.global("users")).key(keys.global("sessions")).key(keys.global("tokens"));
         call.arg(name.as_str());
         existed(self.shared.rest.script(&call, Repeat::Never).await?, name)
@@ -44,7 +44,7 @@ impl Accounts for RedisStore {
         let users = self.keys().global("users");
         let mut get = cmd("HGET");
         get.arg(&users).arg(name.as_str());
-        let text: Option<String> = self.shared.rest.command(&get, Repeat::Harmless).await?;
+        let text: Option<String> = self.shared.rest.command(&users, &get, Repeat::Harmless).await?;
         text.map(|text| from_json(&users, &text)).transpose()
     }
 
@@ -52,7 +52,7 @@ impl Accounts for RedisStore {
         let users = self.keys().global("users");
         let mut get = cmd("HVALS");
         get.arg(&users);
-        let texts: Vec<String> = self.shared.rest.command(&get, Repeat::Harmless).await?;
+        let texts: Vec<String> = self.shared.rest.command(&users, &get, Repeat::Harmless).await?;
         let mut all =
             texts.iter().map(|text| from_json(&users, text)).collect::<Result<Vec<User>>>()?;
         all.sort_by(|a, b| a.name.cmp(&b.name));

@@ -14,7 +14,7 @@ use crate::store::{Result, StoreError};
 impl Credentials for RedisStore {
     async fn open_session(&self, hash: &str, session: &Session, lifetime: Duration) -> Result<()> {
         let sessions = self.keys().global("sessions");
-        let mut call = scripts::OPEN_SESSION.prepare_invoke();
+        let mut call = self.call(&scripts::OPEN_SESSION);
         call.key(&sessions);
         call.arg(hash).arg(without_times(&sessions, session)?).arg(millis(lifetime));
         let _done: u8 = self.shared.rest.script(&call, Repeat::Harmless).await?;
@@ -23,7 +23,7 @@ impl Credentials for RedisStore {
 
     async fn session(&self, hash: &str, idle: Duration) -> Result<Option<Session>> {
         let sessions = self.keys().global("sessions");
-        let mut call = scripts::USE_SESSION.prepare_invoke();
+        let mut call = self.call(&scripts::USE_SESSION);
         call.key(&sessions);
         call.arg(hash).arg(millis(idle));
         let found: Vec<String> = self.shared.rest.script(&call, Repeat::Harmless).await?;
@@ -32,7 +32,7 @@ impl Credentials for RedisStore {
     }
 
     async fn close_sessions(&self, user: &UserName, hash: Option<&str>) -> Result<()> {
-        let mut call = scripts::CLOSE_SESSIONS.prepare_invoke();
+        let mut call = self.call(&scripts::CLOSE_SESSIONS);
         call.key(self.keys().global("sessions"));
         call.arg(user.as_str()).arg(hash.unwrap_or_default());
         let _ended: u64 = self.shared.rest.script(&call, Repeat::Harmless).await?;
@@ -46,7 +46,7 @@ impl Credentials for RedisStore {
         lifetime: Option<Duration>,
     ) -> Result<()> {
         let tokens = self.keys().global("tokens");
-        let mut call = scripts::ADD_TOKEN.prepare_invoke();
+        let mut call = self.call(&scripts::ADD_TOKEN);
         call.key(&tokens);
         call.arg(hash)
             .arg(without_times(&tokens, token)?)
@@ -66,7 +66,7 @@ impl Credentials for RedisStore {
     }
 
     async fn revoke_token(&self, id: &str) -> Result<()> {
-        let mut call = scripts::REVOKE_TOKEN.prepare_invoke();
+        let mut call = self.call(&scripts::REVOKE_TOKEN);
         call.key(self.keys().global("tokens"));
         call.arg(id);
         match self.shared.rest.script(&call, Repeat::Never).await? {
@@ -77,7 +77,7 @@ impl Credentials for RedisStore {
 
     async fn add_link(&self, hash: &str, link: &Link, lifetime: Duration) -> Result<()> {
         let links = self.keys().global("links");
-        let mut call = scripts::ADD_LINK.prepare_invoke();
+        let mut call = self.call(&scripts::ADD_LINK);
         call.key(&links);
         call.arg(hash).arg(to_json(&links, link)?).arg(millis(lifetime));
         let _done: u8 = self.shared.rest.script(&call, Repeat::Harmless).await?;
@@ -86,7 +86,7 @@ impl Credentials for RedisStore {
 
     async fn link(&self, hash: &str, take: bool) -> Result<Option<Link>> {
         let links = self.keys().global("links");
-        let mut call = scripts::READ_LINK.prepare_invoke();
+        let mut call = self.call(&scripts::READ_LINK);
         call.key(&links);
         call.arg(hash).arg(u8::from(take));
         let repeat = if take { Repeat::Never } else { Repeat::Harmless };
@@ -95,7 +95,7 @@ impl Credentials for RedisStore {
     }
 
     async fn failures(&self, key: &str, step: Count, window: Duration) -> Result<u32> {
-        let mut call = scripts::COUNT_FAILURES.prepare_invoke();
+        let mut call = self.call(&scripts::COUNT_FAILURES);
         call.key(self.keys().failures(key));
         let (word, repeat) = match step {
             Count::Look => ("look", Repeat::Harmless),
@@ -110,7 +110,7 @@ impl Credentials for RedisStore {
 impl RedisStore {
     async fn read_tokens(&self, hash: &str) -> Result<Vec<ApiToken>> {
         let tokens = self.keys().global("tokens");
-        let mut call = scripts::READ_TOKENS.prepare_invoke();
+        let mut call = self.call(&scripts::READ_TOKENS);
         call.key(&tokens);
         call.arg(hash);
         let read: Vec<String> = self.shared.rest.script(&call, Repeat::Harmless).await?;

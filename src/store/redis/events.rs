@@ -14,27 +14,44 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::link::{self, in_words};
-use super::route::Master;
-use super::{RedisStore, Shared};
+use super::route::{Master, Route};
+use super::{Place, RedisStore, Shared, shards};
 use crate::domain::event::JobEvent;
+use crate::domain::name::JobName;
 use crate::store::events::{Events, StoreEvent};
 use crate::store::{Result, StoreError};
 
 /// Events that wait for a slow reader before it is told to read everything again.
-const WAITING: usize = 1_024;
+pub(super) const WAITING: usize = 1_024;
 /// A link that is silent for this long is pinged.
-const PING_EVERY: Duration = Duration::from_secs(2);
+pub(super) const PING_EVERY: Duration = Duration::from_secs(2);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 impl Events for RedisStore {
-    async fn subscribe(&self) -> Result<mpsc::Receiver<StoreEvent>> {
-        let subscription = subscribe(&self.shared).await?;
+    async fn subscribe(&self, jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
+        let route = match &self.shared.place {
+            Place::Server(route) => Arc::clone(route),
+            Place::Cluster(cluster) => return shards::subscribe(&self.shared, cluster, jobs).await,
+        };
+        // One pattern for all jobs: cheaper than a name for each, and the reader knows which are its own.
+        let subscription = subscribe(&self.shared, &route).await?;
         let (sender, receiver) = mpsc::channel(WAITING);
-        let mut outlet = Outlet { sender, owed: None };
+        let mut outlet = Outlet::new(sender);
         outlet.deliver(StoreEvent::Subscribed);
-        tokio::spawn(keep(Arc::clone(&self.shared), subscription, outlet));
+        tokio::spawn(keep(Arc::clone(&self.shared), route, subscription, outlet));
         Ok(receiver)
+    }
+}
+
+/// What a message about a job says; a newer Soloist may publish words that this one does not know.
+pub(super) fn understood(payload: &[u8]) -> Option<StoreEvent> {
+    match serde_json::from_slice::<JobEvent>(payload) {
+        Ok(event) => Some(StoreEvent::Job(event)),
+        Err(error) => {
+            tracing::debug!(%error, "an event that is not understood");
+            None
+        }
     }
 }
 
@@ -47,11 +64,11 @@ struct Subscription {
 }
 
 /// Subscribes and waits for every acknowledgement.
-async fn subscribe(shared: &Shared) -> Result<Subscription> {
+async fn subscribe(shared: &Shared, route: &Route) -> Result<Subscription> {
     let attempt = async {
-        let master = shared.route.master().await?;
+        let master = route.master().await?;
         let words = |error| in_words(&error, &master.address);
-        if shared.route.may_move() {
+        if route.may_move() {
             expect_master(&master).await?;
         }
         let (mut sink, stream) = master.client.get_async_pubsub().await.map_err(words)?.split();
@@ -62,12 +79,12 @@ async fn subscribe(shared: &Shared) -> Result<Subscription> {
     let result = tokio::time::timeout(shared.timeout, attempt).await.unwrap_or_else(|_| {
         Err(StoreError::Unavailable(format!(
             "Redis at {} did not confirm the subscription within {:?}",
-            shared.route.name(),
+            route.name(),
             shared.timeout
         )))
     });
     if result.is_err() {
-        shared.route.doubt();
+        route.doubt();
     }
     result
 }
@@ -84,13 +101,18 @@ async fn expect_master(master: &Master) -> Result<()> {
 }
 
 /// Follows one subscription after the other until nobody listens any more.
-async fn keep(shared: Arc<Shared>, mut subscription: Subscription, mut outlet: Outlet) {
+async fn keep(
+    shared: Arc<Shared>,
+    route: Arc<Route>,
+    mut subscription: Subscription,
+    mut outlet: Outlet,
+) {
     loop {
-        let why = follow(&shared, &mut subscription, &mut outlet).await;
+        let why = follow(&shared, &route, &mut subscription, &mut outlet).await;
         if outlet.sender.is_closed() {
             return;
         }
-        tracing::warn!(address = %shared.route.name(), why, "the subscription is interrupted");
+        tracing::warn!(address = %route.name(), why, "the subscription is interrupted");
         outlet.deliver(StoreEvent::Interrupted);
         let mut wait = Duration::ZERO;
         subscription = loop {
@@ -102,13 +124,13 @@ async fn keep(shared: Arc<Shared>, mut subscription: Subscription, mut outlet: O
                     () = &mut pause => break,
                 }
             }
-            match subscribe(&shared).await {
+            match subscribe(&shared, &route).await {
                 Ok(subscription) => break subscription,
                 Err(error) => tracing::debug!(%error, "not subscribed yet"),
             }
             wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
         };
-        tracing::info!(address = %shared.route.name(), "subscribed again");
+        tracing::info!(address = %route.name(), "subscribed again");
         outlet.deliver(StoreEvent::Subscribed);
     }
 }
@@ -116,6 +138,7 @@ async fn keep(shared: Arc<Shared>, mut subscription: Subscription, mut outlet: O
 /// Passes events on until the link is lost (says why) or nobody listens.
 async fn follow(
     shared: &Shared,
+    route: &Route,
     subscription: &mut Subscription,
     outlet: &mut Outlet,
 ) -> &'static str {
@@ -130,10 +153,8 @@ async fn follow(
                     outlet.deliver(StoreEvent::Nodes);
                     continue;
                 }
-                match serde_json::from_slice::<JobEvent>(message.get_payload_bytes()) {
-                    Ok(event) => outlet.deliver(StoreEvent::Job(event)),
-                    // A newer Soloist may publish words that this one does not know.
-                    Err(error) => tracing::debug!(%error, "an event that is not understood"),
+                if let Some(event) = understood(message.get_payload_bytes()) {
+                    outlet.deliver(event);
                 }
             }
             _ = ping.tick() => {
@@ -144,7 +165,7 @@ async fn follow(
                     Err(_) => return "the server does not answer",
                 }
                 // A server that was the master once may answer pings for ever, and publish nothing.
-                match shared.route.master().await {
+                match route.master().await {
                     Ok(master) if Arc::ptr_eq(&master, &subscription.master) => {}
                     Ok(_) => return "another server is the master",
                     Err(_) => return "nobody knows who the master is",
@@ -156,14 +177,18 @@ async fn follow(
 }
 
 /// The bounded way to the reader.
-struct Outlet {
+pub(super) struct Outlet {
     sender: mpsc::Sender<StoreEvent>,
     /// What a slow reader must be told before anything else; hints are dropped meanwhile.
     owed: Option<StoreEvent>,
 }
 
 impl Outlet {
-    fn deliver(&mut self, event: StoreEvent) {
+    pub(super) fn new(sender: mpsc::Sender<StoreEvent>) -> Self {
+        Self { sender, owed: None }
+    }
+
+    pub(super) fn deliver(&mut self, event: StoreEvent) {
         let turn = matches!(event, StoreEvent::Subscribed | StoreEvent::Interrupted);
         if self.owed.is_some() {
             if turn {
@@ -180,7 +205,7 @@ impl Outlet {
     }
 
     /// Waits for room and tells what is owed, or for the end of the reader; returns whether it lives.
-    async fn settle(&mut self) -> bool {
+    pub(super) async fn settle(&mut self) -> bool {
         if self.owed.is_none() {
             self.sender.closed().await;
             return false;
@@ -204,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn a_reader_that_was_too_slow_is_told_to_read_everything_again() {
         let (sender, mut receiver) = mpsc::channel(2);
-        let mut outlet = Outlet { sender, owed: None };
+        let mut outlet = Outlet::new(sender);
         for _ in 0..10 {
             outlet.deliver(StoreEvent::Nodes);
         }
@@ -219,7 +244,7 @@ mod tests {
     #[tokio::test]
     async fn an_interruption_is_not_hidden_by_a_full_channel() {
         let (sender, mut receiver) = mpsc::channel(1);
-        let mut outlet = Outlet { sender, owed: None };
+        let mut outlet = Outlet::new(sender);
         outlet.deliver(StoreEvent::Nodes);
         outlet.deliver(StoreEvent::Nodes);
         outlet.deliver(StoreEvent::Interrupted);

@@ -1,8 +1,8 @@
 //! What `soloist doctor` looks at in a Redis: version, persistence, eviction, memory, replication.
 
 use super::RedisStore;
-use super::link::Repeat;
-use super::server::Server;
+use super::link::{Link, Repeat};
+use super::server::{Server, Servers};
 use crate::store::Result;
 use crate::store::examine::{Finding, Verdict};
 
@@ -12,36 +12,48 @@ impl RedisStore {
     /// # Errors
     /// As there.
     pub async fn examine(&self) -> Result<Vec<Finding>> {
-        let server = Server::read(&self.shared).await?;
-        let mut findings = Vec::new();
-        let about = server.describe(&self.shared.route).await?;
-        findings.push(match server.check(&self.shared.route.name()) {
+        let servers = Servers::read(&self.shared).await?;
+        let about = servers.describe(&self.shared).await?;
+        let mut findings = vec![match servers.check(&self.shared) {
             Ok(()) => Finding::ok("store", about.what.clone()),
             Err(error) => Finding::bad("store", about.what.clone(), error.to_string()),
-        });
-        findings.push(persistence(&server));
+        }];
         // What it warns of beside persistence, which stands above; each says its own remedy.
         let others = about.warnings.into_iter().filter(|warning| !warning.contains("appendonly"));
         findings.extend(others.map(|what| Finding {
-            check: "sentinels",
+            check: "servers",
             verdict: Verdict::Warn,
             what,
             remedy: None,
         }));
-        findings.push(eviction(&server));
-        findings.extend(memory(&server));
-        findings.push(replication(&server, self.setting("min-replicas-to-write").await));
+        let links = self.shared.rest.links().await?;
+        for server in &servers.each {
+            let mut of_one = vec![persistence(server), eviction(server)];
+            of_one.extend(memory(server));
+            let link = links.iter().find(|link| link.address() == server.address());
+            let least = match link {
+                Some(link) => setting(link, "min-replicas-to-write").await,
+                None => None,
+            };
+            of_one.push(replication(server, least));
+            if servers.each.len() > 1 {
+                for finding in &mut of_one {
+                    finding.what = format!("{}: {}", server.address(), finding.what);
+                }
+            }
+            findings.extend(of_one);
+        }
         Ok(findings)
     }
+}
 
-    /// A setting; `None` when the server does not tell (an ACL, a hosted service).
-    async fn setting(&self, name: &str) -> Option<u64> {
-        let mut ask = ::redis::cmd("CONFIG");
-        ask.arg("GET").arg(name);
-        let answer: std::collections::HashMap<String, String> =
-            self.shared.rest.command(&ask, Repeat::Harmless).await.ok()?;
-        answer.into_values().next()?.parse().ok()
-    }
+/// A setting; `None` when the server does not tell (an ACL, a hosted service).
+async fn setting(link: &Link, name: &str) -> Option<u64> {
+    let mut ask = ::redis::cmd("CONFIG");
+    ask.arg("GET").arg(name);
+    let answer: std::collections::HashMap<String, String> =
+        link.command(&ask, Repeat::Harmless).await.ok()?;
+    answer.into_values().next()?.parse().ok()
 }
 
 fn persistence(server: &Server) -> Finding {

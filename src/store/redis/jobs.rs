@@ -1,11 +1,11 @@
 //! What people want of jobs, in Redis, and the snapshot of everything known.
 
-use ::redis::ScriptInvocation;
 use futures_util::future::try_join_all;
 
+use super::lane::Call;
 use super::link::Repeat;
 use super::record::job_record;
-use super::{BATCH, Guarded, RedisStore, scripts};
+use super::{Guarded, RedisStore, scripts};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, UserName};
 use crate::domain::time::StoreTime;
@@ -18,7 +18,8 @@ const MOVE_LASTS_MS: u64 = 30_000;
 impl Jobs for RedisStore {
     async fn snapshot(&self, jobs: &[JobName]) -> Result<Snapshot> {
         // Without any job, the epoch and the clock are still read.
-        let batches = if jobs.is_empty() { vec![jobs] } else { jobs.chunks(BATCH).collect() };
+        let batches =
+            if jobs.is_empty() { vec![jobs] } else { jobs.chunks(self.batch()).collect() };
         let parts =
             try_join_all(batches.into_iter().map(|batch| self.snapshot_batch(batch))).await?;
         let mut whole: Option<Snapshot> = None;
@@ -44,7 +45,7 @@ impl Jobs for RedisStore {
         reason: Option<&str>,
     ) -> Result<bool> {
         let keys = self.keys();
-        let mut call = scripts::SWITCH_PARTICIPATION.prepare_invoke();
+        let mut call = self.call(&scripts::SWITCH_PARTICIPATION);
         call.key(keys.state(job)).key(keys.participants(job)).key(keys.events(job));
         call.arg(job.as_str()).arg(user.as_str()).arg(u8::from(on));
         if let Some(reason) = reason {
@@ -55,14 +56,14 @@ impl Jobs for RedisStore {
     }
 
     async fn hold(&self, job: &JobName, by: &UserName, reason: &str) -> Result<()> {
-        let mut call = scripts::HOLD_JOB.prepare_invoke();
+        let mut call = self.call(&scripts::HOLD_JOB);
         call.key(self.keys().state(job)).key(self.keys().events(job));
         call.arg(job.as_str()).arg(by.as_str()).arg(reason);
         self.change_job(&call).await
     }
 
     async fn resume(&self, job: &JobName) -> Result<()> {
-        let mut call = scripts::RESUME_JOB.prepare_invoke();
+        let mut call = self.call(&scripts::RESUME_JOB);
         call.key(self.keys().state(job)).key(self.keys().events(job));
         call.arg(job.as_str());
         self.change_job(&call).await
@@ -75,7 +76,7 @@ impl Jobs for RedisStore {
         by: &UserName,
     ) -> Result<()> {
         let keys = self.keys();
-        let mut call = scripts::REQUEST_MOVE.prepare_invoke();
+        let mut call = self.call(&scripts::REQUEST_MOVE);
         call.key(keys.state(job)).key(keys.lease(job)).key(keys.events(job));
         call.arg(job.as_str())
             .arg(to.map(NodeName::as_str).unwrap_or_default())
@@ -91,7 +92,7 @@ impl Jobs for RedisStore {
         by: &UserName,
     ) -> Result<Option<StoreTime>> {
         let keys = self.keys();
-        let mut call = scripts::REQUEST_DRILL.prepare_invoke();
+        let mut call = self.call(&scripts::REQUEST_DRILL);
         call.key(keys.state(job)).key(keys.lease(job)).key(keys.events(job));
         call.arg(job.as_str()).arg(token.0).arg(by.as_str());
         let ordered: Option<i64> = self.shared.rest.script(&call, Repeat::Harmless).await?;
@@ -101,7 +102,7 @@ impl Jobs for RedisStore {
 
 impl RedisStore {
     /// Twice does what once does; only the version grows once more.
-    async fn change_job(&self, call: &ScriptInvocation<'_>) -> Result<()> {
+    async fn change_job(&self, call: &Call) -> Result<()> {
         let _done: u8 = self.shared.rest.script(call, Repeat::Harmless).await?;
         Ok(())
     }
@@ -114,9 +115,10 @@ impl RedisStore {
                 [names.state(job), names.lease(job), names.participants(job), names.token(job)]
             })
             .collect();
-        let link = &self.shared.rest;
+        let epoch = names.epoch(batch.first());
+        let lane = &self.shared.rest;
         let answer = self
-            .guarded(link, &scripts::SNAPSHOT_JOBS, &keys, std::time::Duration::ZERO, &[])
+            .guarded(lane, &scripts::SNAPSHOT_JOBS, epoch, &keys, std::time::Duration::ZERO, &[])
             .await?;
         if answer.values.len() != batch.len() {
             return Err(StoreError::Corrupt("snapshot_jobs: an answer is missing".to_owned()));

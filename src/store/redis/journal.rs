@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use ::redis::ScriptInvocation;
-
-use super::link::{Link, Repeat};
+use super::lane::{Call, Lane};
+use super::link::Repeat;
 use super::record::{from_json, inside, to_json};
 use super::{RedisStore, millis, scripts};
 use crate::domain::job::Exit;
@@ -23,7 +22,7 @@ const AUDIT_STRETCH: usize = 1_000;
 impl Journal for RedisStore {
     async fn record_started(&self, started: &Started) -> Result<()> {
         let keys = self.keys();
-        let mut call = scripts::RECORD_STARTED.prepare_invoke();
+        let mut call = self.call(&scripts::RECORD_STARTED);
         call.key(keys.token(&started.job))
             .key(keys.state(&started.job))
             .key(keys.events(&started.job));
@@ -37,7 +36,7 @@ impl Journal for RedisStore {
 
     async fn record_stopping(&self, job: &JobName, token: Token, grace: Duration) -> Result<()> {
         let keys = self.keys();
-        let mut call = scripts::RECORD_STOPPING.prepare_invoke();
+        let mut call = self.call(&scripts::RECORD_STOPPING);
         call.key(keys.token(job)).key(keys.state(job)).key(keys.events(job));
         call.arg(token.0).arg(job.as_str()).arg(millis(grace));
         fenced(&self.shared.rest, &call, token, Repeat::Harmless).await
@@ -51,7 +50,7 @@ impl Journal for RedisStore {
             None => String::new(),
         };
         let newest = output.lines.last().map_or("", |line| line.text.as_str());
-        let mut call = scripts::RECORD_OUTPUT.prepare_invoke();
+        let mut call = self.call(&scripts::RECORD_OUTPUT);
         call.key(keys.token(&output.job))
             .key(keys.state(&output.job))
             .key(&log)
@@ -86,7 +85,7 @@ impl Journal for RedisStore {
             Then::Retry { crashes, wait } => ("retry", crashes, wait),
             Then::GiveUp { crashes } => ("give_up", crashes, Duration::ZERO),
         };
-        let mut call = scripts::RECORD_ENDED.prepare_invoke();
+        let mut call = self.call(&scripts::RECORD_ENDED);
         call.key(keys.token(&ended.job))
             .key(keys.state(&ended.job))
             .key(keys.lease(&ended.job))
@@ -115,7 +114,7 @@ impl Journal for RedisStore {
         limit: usize,
     ) -> Result<Vec<RunEntry>> {
         let runs = self.keys().runs(job);
-        let mut call = scripts::READ_RUNS.prepare_invoke();
+        let mut call = self.call(&scripts::READ_RUNS);
         call.key(self.keys().state(job)).key(&runs);
         call.arg(before.map(RunId::as_str).unwrap_or_default()).arg(limit);
         let (present, ended): (Present, Vec<String>) =
@@ -135,7 +134,7 @@ impl Journal for RedisStore {
 
     async fn log(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<LogLine>> {
         let log = self.keys().log(job);
-        let mut call = scripts::READ_LOG.prepare_invoke();
+        let mut call = self.call(&scripts::READ_LOG);
         call.key(self.keys().state(job)).key(&log);
         call.arg(after.map(|after| after.to_string()).unwrap_or_default())
             .arg(limit.min(LOG_LINES));
@@ -145,7 +144,7 @@ impl Journal for RedisStore {
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {
         let audit = self.keys().global("audit");
-        let mut call = scripts::APPEND_AUDIT.prepare_invoke();
+        let mut call = self.call(&scripts::APPEND_AUDIT);
         call.key(&audit).key(self.keys().global("audit_seq"));
         call.arg(inside(&audit, entry, &["id", "at"])?).arg(AUDIT_KEPT);
         let _id: u64 = self.shared.rest.script(&call, Repeat::Never).await?;
@@ -162,7 +161,7 @@ impl Journal for RedisStore {
         let stretch = if target.is_some() { AUDIT_STRETCH } else { limit };
         let (mut found, mut before) = (Vec::new(), before);
         while found.len() < limit {
-            let mut call = scripts::READ_AUDIT.prepare_invoke();
+            let mut call = self.call(&scripts::READ_AUDIT);
             call.key(&audit).key(self.keys().global("audit_seq"));
             call.arg(before.map(|before| before.to_string()).unwrap_or_default()).arg(stretch);
             let read: Vec<String> = self.shared.rest.script(&call, Repeat::Harmless).await?;
@@ -183,13 +182,8 @@ impl Journal for RedisStore {
 }
 
 /// Runs a script that answers `ok`, or `stale` and the newest token.
-async fn fenced(
-    link: &Link,
-    call: &ScriptInvocation<'_>,
-    sent: Token,
-    repeat: Repeat,
-) -> Result<()> {
-    let answer: Vec<String> = link.script(call, repeat).await?;
+async fn fenced(lane: &Lane, call: &Call, sent: Token, repeat: Repeat) -> Result<()> {
+    let answer: Vec<String> = lane.script(call, repeat).await?;
     match answer.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["ok"] => Ok(()),
         ["stale", newest] => Err(StoreError::Stale {

@@ -1,6 +1,7 @@
 //! The names of keys and channels (the table is in the page of [`super`]); nothing else writes one down.
 //!
-//! Everything of one job carries the hash tag `{job}`, so that a cluster could keep it on one server.
+//! Everything of one job carries the hash tag `{job}`, so that a cluster keeps it on one server. What belongs to no
+//! job has, on a cluster, the tag `{~}`, which no job can have: scripts may touch several of those keys.
 
 use crate::domain::name::JobName;
 
@@ -8,21 +9,31 @@ use crate::domain::name::JobName;
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     prefix: String,
+    on_a_cluster: bool,
 }
 
 impl Keys {
-    pub(super) fn new(prefix: &str) -> Self {
-        Self { prefix: prefix.to_owned() }
+    pub(super) fn new(prefix: &str, on_a_cluster: bool) -> Self {
+        Self { prefix: prefix.to_owned(), on_a_cluster }
     }
 
-    /// A key that belongs to no job: `soloist:users`.
+    pub(super) fn on_a_cluster(&self) -> bool {
+        self.on_a_cluster
+    }
+
+    /// A key that belongs to no job: `soloist:users`, on a cluster `soloist:{~}:users`.
     pub(super) fn global(&self, noun: &str) -> String {
-        format!("{}{noun}", self.prefix)
+        let tag = if self.on_a_cluster { "{~}:" } else { "" };
+        format!("{}{tag}{noun}", self.prefix)
     }
 
-    /// The record by which [`super`] believes or disbelieves the store.
-    pub(super) fn epoch(&self) -> String {
-        self.global("epoch")
+    /// The record by which [`super`] believes or disbelieves the store; on a cluster each job has its own, because
+    /// each of its masters may forget by itself.
+    pub(super) fn epoch(&self, job: Option<&JobName>) -> String {
+        match job.filter(|_| self.on_a_cluster) {
+            Some(job) => self.job(job, "epoch"),
+            None => self.global("epoch"),
+        }
     }
 
     /// What connections that hold or ask for leases are called in `CLIENT LIST`, where names have no spaces.
@@ -33,7 +44,7 @@ impl Keys {
 
     /// Failed logins of one account or address.
     pub(super) fn failures(&self, of: &str) -> String {
-        format!("{}failures:{of}", self.prefix)
+        self.global(&format!("failures:{of}"))
     }
 
     fn job(&self, job: &JobName, part: &str) -> String {

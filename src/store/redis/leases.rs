@@ -5,9 +5,10 @@ use std::time::Duration;
 use ::redis::{Value, from_redis_value};
 use futures_util::future::try_join_all;
 
-use super::link::{Generation, Repeat};
+use super::lane::Sent;
+use super::link::Repeat;
 use super::record::parsed;
-use super::{BATCH, RedisStore, millis, scripts};
+use super::{RedisStore, millis, scripts};
 use crate::clock;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, Owner};
@@ -18,19 +19,25 @@ use crate::store::{Result, StoreError};
 
 /// For a replica's word, at most; a twentieth of a shorter lease, so that it fits into the caller's patience.
 const LONGEST_WAIT: Duration = Duration::from_millis(500);
+/// Shorter, a busy machine would refuse what is in order.
+const SHORTEST_WAIT: Duration = Duration::from_millis(50);
 
 impl Leases for RedisStore {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
         let keys = self.keys();
         let lease = keys.lease(&ask.job);
-        if !self.memory().read_recently(clock::boot()) {
+        let only = std::slice::from_ref(&ask.job);
+        let epoch = keys.epoch(Some(&ask.job));
+        let recently = self.memories().of(&epoch).read_recently(clock::boot());
+        if !recently {
             // So that a jump is known before a token is minted, which would cost a living holder its lease.
-            self.observe_batch(&[]).await?;
+            self.observe_batch(only).await?;
         }
         let answer = self
             .guarded(
                 &self.shared.grants,
                 &scripts::ACQUIRE_LEASE,
+                epoch,
                 &[
                     lease.clone(),
                     keys.state(&ask.job),
@@ -60,23 +67,23 @@ impl Leases for RedisStore {
         if let (true, Acquired::Granted { token, .. }) = (answer.jumped, &acquired) {
             // The lease before this one may have ended by the jump alone. Nothing runs under ours yet.
             self.release(&ask.job, &ask.owner, *token).await?;
-            let begun = self.observe_batch(&[]).await?.1;
+            let begun = self.observe_batch(only).await?.1;
             return Ok(Acquired::Quarantined { wait: begun.max(ask.ttl) });
         }
         if let (1.., Acquired::Granted { token, .. }) = (replicas, &acquired) {
-            self.wait_for_replica(ask, *token, by).await?;
+            self.wait_for_replica(ask, *token, &by).await?;
         }
         Ok(acquired)
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
-        let batches = renewals.chunks(BATCH).map(|batch| self.renew_batch(batch));
+        let batches = renewals.chunks(self.batch()).map(|batch| self.renew_batch(batch));
         Ok(try_join_all(batches).await?.concat())
     }
 
     async fn release(&self, job: &JobName, owner: &Owner, token: Token) -> Result<()> {
         let keys = self.keys();
-        let mut call = scripts::RELEASE_LEASE.prepare_invoke();
+        let mut call = self.call(&scripts::RELEASE_LEASE);
         call.key(keys.lease(job)).key(keys.state(job)).key(keys.events(job));
         call.arg(job.as_str()).arg(owner.as_str()).arg(token.0);
         let _given_back: u8 = self.shared.leases.script(&call, Repeat::Harmless).await?;
@@ -84,7 +91,7 @@ impl Leases for RedisStore {
     }
 
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<Observed>> {
-        let batches = jobs.chunks(BATCH).map(|batch| self.observe_batch(batch));
+        let batches = jobs.chunks(self.batch()).map(|batch| self.observe_batch(batch));
         let answers = try_join_all(batches).await?;
         Ok(answers.into_iter().flat_map(|(observed, _)| observed).collect())
     }
@@ -109,8 +116,10 @@ impl RedisStore {
             ]);
         }
         let ttl = batch.iter().map(|renewal| renewal.ttl).max().unwrap_or_default();
-        let link = &self.shared.leases;
-        let answer = self.guarded(link, &scripts::RENEW_LEASES, &keys, ttl, &arguments).await?;
+        let epoch = names.epoch(batch.first().map(|renewal| &renewal.job));
+        let lane = &self.shared.leases;
+        let answer =
+            self.guarded(lane, &scripts::RENEW_LEASES, epoch, &keys, ttl, &arguments).await?;
         if answer.values.len() != batch.len() {
             return Err(StoreError::Corrupt("renew_leases: an answer is missing".to_owned()));
         }
@@ -128,15 +137,15 @@ impl RedisStore {
 
     /// Gives the lease back and fails unless a replica confirms that it has it: one that no replica has would be
     /// forgotten by a fail-over. Outside the script, because WAIT does not wait inside one.
-    async fn wait_for_replica(&self, ask: &Acquire, token: Token, by: Generation) -> Result<()> {
-        let patience = (ask.ttl / 20).min(LONGEST_WAIT).max(Duration::from_millis(1));
+    async fn wait_for_replica(&self, ask: &Acquire, token: Token, by: &Sent) -> Result<()> {
+        let patience = (ask.ttl / 20).clamp(SHORTEST_WAIT, LONGEST_WAIT);
         let mut wait = ::redis::cmd("WAIT");
         wait.arg(1).arg(millis(patience));
         // WAIT counts what this connection wrote: on another one it would confirm nothing.
-        let shortfall = match self.shared.grants.command_on::<u64>(&wait, by).await {
+        let shortfall = match by.command::<u64>(&wait).await {
             Ok(1..) => return Ok(()),
             Ok(0) => {
-                let name = self.shared.route.name();
+                let name = self.shared.name();
                 StoreError::Unavailable(format!(
                     "no replica of Redis at {name} confirmed the new lease within {patience:?}: look at `redis-cli INFO replication` there"
                 ))
@@ -152,9 +161,10 @@ impl RedisStore {
     async fn observe_batch(&self, batch: &[JobName]) -> Result<(Vec<Observed>, Duration)> {
         let keys: Vec<String> =
             batch.iter().flat_map(|job| [self.keys().state(job), self.keys().lease(job)]).collect();
-        let link = &self.shared.leases;
+        let epoch = self.keys().epoch(batch.first());
+        let lane = &self.shared.leases;
         let answer =
-            self.guarded(link, &scripts::OBSERVE_LEASES, &keys, Duration::ZERO, &[]).await?;
+            self.guarded(lane, &scripts::OBSERVE_LEASES, epoch, &keys, Duration::ZERO, &[]).await?;
         let numbers: Vec<i64> = parsed("observe_leases", Value::Array(answer.values))?;
         if numbers.len() != keys.len() {
             return Err(StoreError::Corrupt("observe_leases: an answer is missing".to_owned()));

@@ -32,6 +32,25 @@ pub(super) enum Repeat {
     Never,
 }
 
+/// Why a call came back without an answer.
+pub(super) struct Failure {
+    pub(super) words: StoreError,
+    /// Nothing was done, because another member of the cluster has the slot, or will have it in a moment.
+    pub(super) elsewhere: bool,
+}
+
+impl From<StoreError> for Failure {
+    fn from(words: StoreError) -> Self {
+        Self { words, elsewhere: false }
+    }
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        failure.words
+    }
+}
+
 /// What to send.
 #[derive(Clone, Copy)]
 pub(super) enum Work<'a> {
@@ -107,15 +126,6 @@ impl Link {
         Self { route, timeout, slot: Arc::default(), dial: tokio::sync::Mutex::default() }
     }
 
-    /// Runs a script.
-    pub(super) async fn script<T: FromRedisValue>(
-        &self,
-        invocation: &ScriptInvocation<'_>,
-        repeat: Repeat,
-    ) -> Result<T> {
-        Ok(self.call(Work::Script(invocation), repeat, None).await?.0)
-    }
-
     /// Runs one command.
     pub(super) async fn command<T: FromRedisValue>(
         &self,
@@ -123,15 +133,6 @@ impl Link {
         repeat: Repeat,
     ) -> Result<T> {
         Ok(self.call(Work::Command(command), repeat, None).await?.0)
-    }
-
-    /// Runs a script and says on which connection, for [`Self::command_on`].
-    pub(super) async fn script_where<T: FromRedisValue>(
-        &self,
-        invocation: &ScriptInvocation<'_>,
-        repeat: Repeat,
-    ) -> Result<(T, Generation)> {
-        self.call(Work::Script(invocation), repeat, None).await
     }
 
     /// Runs one command on that connection and no other.
@@ -143,6 +144,16 @@ impl Link {
         Ok(self.call(Work::Command(command), Repeat::Never, Some(generation)).await?.0)
     }
 
+    /// For messages.
+    pub(super) fn address(&self) -> String {
+        self.route.name().to_string()
+    }
+
+    /// Gives connections that are made from now on a name.
+    pub(super) fn name_next(&self, name: &str) {
+        lock(&self.slot).name = Some(name.to_owned());
+    }
+
     /// Gives this connection, and those that come after it, a name, if the server permits that.
     pub(super) async fn call_itself(&self, name: &str) {
         lock(&self.slot).name = Some(name.to_owned());
@@ -151,30 +162,31 @@ impl Link {
         }
     }
 
-    async fn call<T: FromRedisValue>(
+    /// Does `work`, on the connection `only` if one is given, and says on which.
+    pub(super) async fn call<T: FromRedisValue>(
         &self,
         work: Work<'_>,
         repeat: Repeat,
         only: Option<Generation>,
-    ) -> Result<(T, Generation)> {
+    ) -> std::result::Result<(T, Generation), Failure> {
         let sending = self.send(work, repeat, only);
         let (value, generation) = match tokio::time::timeout(self.timeout, sending).await {
             Ok(answer) => answer?,
             Err(_) => {
                 self.route.doubt();
-                return Err(StoreError::Unavailable(format!(
+                return Err(Failure::from(StoreError::Unavailable(format!(
                     "Redis at {} did not answer within {:?}",
                     self.route.name(),
                     self.timeout
-                )));
+                ))));
             }
         };
         match ::redis::from_redis_value(value) {
             Ok(value) => Ok((value, generation)),
-            Err(error) => Err(StoreError::Corrupt(format!(
+            Err(error) => Err(Failure::from(StoreError::Corrupt(format!(
                 "an answer of Redis at {}: {error}",
                 self.route.name()
-            ))),
+            )))),
         }
     }
 
@@ -183,7 +195,7 @@ impl Link {
         work: Work<'_>,
         repeat: Repeat,
         only: Option<Generation>,
-    ) -> Result<(Value, Generation)> {
+    ) -> std::result::Result<(Value, Generation), Failure> {
         let mut again = repeat == Repeat::Harmless;
         loop {
             let (generation, mut connection) = match only {
@@ -208,6 +220,11 @@ impl Link {
                     return Ok((value, generation));
                 }
                 Err(error) => {
+                    if elsewhere(&error) {
+                        self.route.doubt();
+                        let words = in_words(&error, &self.route.name());
+                        return Err(Failure { words, elsewhere: true });
+                    }
                     if breaks(&error) {
                         self.route.doubt();
                         lock(&self.slot).discard(generation.0);
@@ -216,7 +233,7 @@ impl Link {
                             continue;
                         }
                     }
-                    return Err(in_words(&error, &self.route.name()));
+                    return Err(in_words(&error, &self.route.name()).into());
                 }
             }
         }
@@ -358,11 +375,17 @@ impl Drop for Flight<'_> {
     }
 }
 
+/// Refused before anything was done, by a member of a cluster that may be healthy.
+fn elsewhere(error: &::redis::RedisError) -> bool {
+    matches!(error.code(), Some("MOVED" | "ASK" | "TRYAGAIN"))
+}
+
 /// Errors after which the connection, or the server behind it, is the wrong one.
 fn breaks(error: &::redis::RedisError) -> bool {
     match error.code() {
         Some(
-            "OOM" | "MISCONF" | "NOREPLICAS" | "BUSY" | "ERR" | "WRONGTYPE" | "NOSCRIPT" | "NOPERM",
+            "OOM" | "MISCONF" | "NOREPLICAS" | "BUSY" | "ERR" | "WRONGTYPE" | "NOSCRIPT" | "NOPERM"
+            | "CLUSTERDOWN",
         ) => false,
         Some(_) => true,
         None => error.is_io_error() || error.is_unrecoverable_error(),
@@ -382,6 +405,14 @@ pub(super) fn in_words(error: &::redis::RedisError, address: &str) -> StoreError
             "refuses writes, because it cannot save to disk: free space there and look into its log"
                 .to_owned()
         }
+        Some("CLUSTERDOWN") => {
+            "says that the cluster is down: look at `redis-cli CLUSTER INFO`; with `cluster-require-full-coverage no` only the jobs of a lost master stop"
+                .to_owned()
+        }
+        Some("MOVED" | "ASK" | "TRYAGAIN") => {
+            "has handed this part of the cluster to another member, or is about to".to_owned()
+        }
+        Some("CROSSSLOT") => "is given keys of several slots in one call".to_owned(),
         Some("BUSY") => "is busy with a script: look at redis-cli SLOWLOG GET".to_owned(),
         Some(code @ ("NOAUTH" | "WRONGPASS")) => {
             format!("wants another user or password ({code}): correct them in the store URL")

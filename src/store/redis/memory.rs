@@ -4,6 +4,7 @@
 //! machine's CLOCK_BOOTTIME. The store cannot see its own clock jump; every reply lets the client check that it
 //! went on as it should have. Decides only *whether* something is wrong; `guard_store.lua` acts on it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::domain::time::{Boot, StoreTime};
@@ -14,7 +15,33 @@ const SLACK_MS: i64 = 250;
 /// An older reading does not tell whether the clock jumped just now.
 const RECENT: Duration = Duration::from_millis(20);
 
-/// One process's memory.
+/// What is remembered under each epoch record: one on a single server, one for each job on a cluster.
+#[derive(Debug, Default)]
+pub(super) struct Memories {
+    each: HashMap<String, Memory>,
+    /// How many of them were found emptied or replaced so far.
+    pub(super) replaced: u64,
+    /// The first epoch seen of the record that belongs to no job.
+    begun: Option<String>,
+}
+
+impl Memories {
+    /// Under the record `epoch_key`.
+    pub(super) fn of(&mut self, epoch_key: &str) -> &mut Memory {
+        self.each.entry(epoch_key.to_owned()).or_default()
+    }
+
+    /// One epoch for all jobs of a cluster: another one whenever any of them began anew. `global` is the record that
+    /// belongs to no job.
+    pub(super) fn whole(&mut self, global: &str) -> String {
+        if self.begun.is_none() {
+            self.begun = self.each.get(global).map(|memory| memory.epoch.clone());
+        }
+        format!("{}.{}", self.begun.as_deref().unwrap_or_default(), self.replaced)
+    }
+}
+
+/// One process's memory of one record.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// Epoch of the last reply; empty before the first.

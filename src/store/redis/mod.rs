@@ -1,7 +1,7 @@
 //! The store in Redis 7: for nodes on many machines.
 //!
 //! One Lua script per transition (`verb_noun.lua`), so that a change, its version and its event are one step.
-//! One server only: Cluster is refused until it works. It never retries what must not happen twice, and it keeps
+//! One server, the one that sentinels name, or a cluster. It never retries what must not happen twice, and it keeps
 //! no state of its own but what it needs to notice that the store forgot (`memory.rs`).
 //!
 //! # Keys
@@ -30,8 +30,9 @@
 //! | `soloist:failures:KEY` | sorted set, PX | failed logins by time |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!
-//! Scripts about one job use that job's hash tag alone, except that those which grant, renew or read leases also
-//! read `soloist:epoch`; on a cluster that record would have to exist once for each slot.
+//! On a cluster, what is about no job is called `soloist:{~}:schema`, `soloist:{~}:users` and so on, and each job has
+//! an epoch of its own, `soloist:{J}:epoch`: each master may forget by itself. Scripts use the hash tag of one job, or
+//! of none; on one server those which grant, renew or read leases also use `soloist:epoch`, a hundred jobs in a call.
 //!
 //! # What is not covered
 //!
@@ -42,19 +43,25 @@
 //! when it has been known for as long as that lease lasts. What remains is a FLUSHALL on an older server in the very
 //! moment in which every holder is dialling. Whatever is granted then, its token is the newer one.
 //!
+//! On a cluster each job has its own record, and `CLIENT LIST` is asked only when the whole store is new: there the
+//! same moment remains for a process that is new to a job whose master alone was emptied.
+//!
 //! Behind a plain `redis://` URL, a former master that is cut off from its replicas and goes on accepting writes is a
-//! second store. With sentinels it is not (`sentinel.rs`); otherwise set `min-replicas-to-write 1` and a
+//! second store. With sentinels or a cluster it is not (`sentinel.rs`, `cluster.rs`); otherwise set `min-replicas-to-write 1` and a
 //! `min-replicas-max-lag` below the lease.
 
 mod accounts;
+mod cluster;
 mod credentials;
 mod events;
 mod examine;
 mod jobs;
 mod journal;
 mod keys;
+mod lane;
 mod leases;
 mod link;
+mod members;
 mod memory;
 mod nodes;
 mod record;
@@ -62,16 +69,20 @@ mod route;
 mod scripts;
 mod sentinel;
 mod server;
+mod shards;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::redis::{Script, Value};
+use ::redis::Value;
 
+use self::cluster::Cluster;
 use self::keys::Keys;
-use self::link::{Generation, Link, Repeat};
-use self::memory::Memory;
+use self::lane::{Call, Lane, Sent};
+use self::link::Repeat;
+use self::memory::Memories;
 use self::route::Route;
+use self::scripts::Transition;
 use super::{Description, Options, Result, StoreError};
 use crate::clock;
 use crate::domain::time::StoreTime;
@@ -90,13 +101,21 @@ pub struct RedisStore {
 struct Shared {
     keys: Keys,
     /// Leases have a connection of their own: a long page of log must not hold a renewal up.
-    leases: Link,
+    leases: Lane,
     /// So have requests for new ones: WAIT blocks its connection, and must not hold a renewal up either.
-    grants: Link,
-    rest: Link,
-    memory: Mutex<Memory>,
-    route: Arc<Route>,
+    grants: Lane,
+    rest: Lane,
+    memories: Mutex<Memories>,
+    place: Place,
     timeout: Duration,
+}
+
+/// Where the store is.
+enum Place {
+    /// On one server, though perhaps not always the same.
+    Server(Arc<Route>),
+    /// Spread over the masters of a cluster.
+    Cluster(Arc<Cluster>),
 }
 
 /// The answer of a script that begins with `guard_store.lua`.
@@ -110,26 +129,30 @@ struct Guarded {
     /// That followed the server at that moment.
     replicas: u64,
     /// Which connection it came by.
-    by: Generation,
+    by: Sent,
     /// What the script itself answered.
     values: Vec<Value>,
 }
 
 impl RedisStore {
-    /// Opens the Redis at `url` (`redis://`, `rediss://`, `redis+sentinel://`, `rediss+sentinel://`), checks that it can keep the promise, and begins an
-    /// epoch if it has none.
+    /// Opens the Redis at `url` (`redis`, `rediss`, `redis+sentinel`, `rediss+sentinel`, `redis+cluster` or
+    /// `rediss+cluster`), checks that it can keep the promise, and begins an epoch if it has none.
     ///
     /// # Errors
     /// As [`Store::connect`](super::Store::connect).
     pub async fn connect(url: &str, options: &Options) -> Result<Self> {
         let store = Self { shared: Arc::new(Shared::new(url, options)?) };
-        let server = server::Server::read(&store.shared).await?;
-        server.check(&store.shared.route.name())?;
-        let emptiness = server::emptiness(&store.shared, &server).await?;
+        if options.checked {
+            return Ok(store);
+        }
+        let servers = server::Servers::read(&store.shared).await?;
+        servers.check(&store.shared)?;
+        let emptiness = server::emptiness(&store.shared, &servers).await?;
         let opened = store
             .guarded(
                 &store.shared.leases,
                 &scripts::OPEN_STORE,
+                store.keys().epoch(None),
                 &[store.shared.keys.global("schema")],
                 Duration::ZERO,
                 &[SCHEMA.to_string(), emptiness.as_str().to_owned()],
@@ -152,62 +175,83 @@ impl RedisStore {
     /// # Errors
     /// As [`Store::describe`](super::Store::describe).
     pub async fn describe(&self) -> Result<Description> {
-        let server = server::Server::read(&self.shared).await?;
+        let servers = server::Servers::read(&self.shared).await?;
         // What was refused at the start must not go on unsaid when it was set later.
-        server.check(&self.shared.route.name())?;
+        servers.check(&self.shared)?;
         // A server without memory, disk or replicas may read well and write nothing.
+        let key = self.keys().global("probe");
         let mut probe = ::redis::cmd("SET");
-        probe.arg(self.keys().global("probe")).arg("").arg("PX").arg(1_000);
-        self.shared.rest.command::<()>(&probe, Repeat::Harmless).await?;
-        server.describe(&self.shared.route).await
+        probe.arg(&key).arg("").arg("PX").arg(1_000);
+        self.shared.rest.command::<()>(&key, &probe, Repeat::Harmless).await?;
+        servers.describe(&self.shared).await
+    }
+
+    /// Whether each job may be out of reach by itself.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        self.keys().on_a_cluster()
+    }
+
+    /// Begins a call of a script.
+    fn call(&self, transition: &'static Transition) -> Call {
+        Call::new(transition, self.keys().on_a_cluster())
+    }
+
+    /// How many jobs may be in one call.
+    fn batch(&self) -> usize {
+        if self.is_apart() { 1 } else { BATCH }
     }
 
     fn keys(&self) -> &Keys {
         &self.shared.keys
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    fn memories(&self) -> MutexGuard<'_, Memories> {
+        self.shared.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a script that begins with `guard_store.lua`, and remembers what it says of the store.
     async fn guarded(
         &self,
-        link: &Link,
-        script: &Script,
+        lane: &Lane,
+        transition: &'static Transition,
+        epoch_key: String,
         keys: &[String],
         ttl: Duration,
         arguments: &[String],
     ) -> Result<Guarded> {
-        let epoch_key = self.keys().epoch();
         // After a move, what the former master may have renewed meanwhile must run out as well.
-        let ttl = if ttl.is_zero() { ttl } else { ttl + self.shared.route.lag() };
-        let mut invocation = script.prepare_invoke();
-        invocation.key(&epoch_key).key(keys);
+        let ttl = if ttl.is_zero() { ttl } else { ttl + self.shared.lag() };
+        let mut call = self.call(transition);
+        call.key(&epoch_key);
+        for key in keys {
+            call.key(key);
+        }
         let suspect = {
-            let memory = self.memory();
-            invocation
-                .arg(&memory.epoch)
+            let mut memories = self.memories();
+            let memory = memories.of(&epoch_key);
+            call.arg(&memory.epoch)
                 .arg(ulid::Ulid::generate().to_string())
                 .arg(memory.longest_ms)
                 .arg(millis(ttl))
                 .arg(u8::from(memory.suspect));
             memory.suspect
         };
-        invocation.arg(arguments);
+        call.arg(arguments);
         let sent = clock::boot();
-        let (values, by): (Vec<Value>, _) =
-            link.script_where(&invocation, Repeat::Harmless).await?;
+        let (values, by): (Vec<Value>, _) = lane.script_where(&call, Repeat::Harmless).await?;
         let received = clock::boot();
         let mut values = values.into_iter();
         let (epoch, now, quarantine, longest_ms, replicas): (String, i64, u64, u64, u64) =
             record::parsed(&epoch_key, values.next().unwrap_or(Value::Nil))?;
         let now = StoreTime(now);
-        let jumped = {
-            let mut memory = self.memory();
-            if !memory.epoch.is_empty() && memory.epoch != epoch {
+        let (epoch, jumped) = {
+            let mut memories = self.memories();
+            let memory = memories.of(&epoch_key);
+            let replaced = !memory.epoch.is_empty() && memory.epoch != epoch;
+            if replaced {
                 tracing::warn!(
-                    address = %self.shared.route.name(),
+                    store = %self.shared.name(), record = epoch_key,
                     "the store was emptied or replaced: no lease is granted until every old one has run out"
                 );
             }
@@ -216,11 +260,13 @@ impl RedisStore {
             if suspect {
                 memory.suspect = false;
             }
-            memory.read_clock(now, sent, received)
+            let jumped = memory.read_clock(now, sent, received);
+            memories.replaced += u64::from(replaced);
+            (if self.is_apart() { memories.whole(&self.keys().epoch(None)) } else { epoch }, jumped)
         };
         if jumped {
             tracing::warn!(
-                address = %self.shared.route.name(),
+                store = %self.shared.name(), record = epoch_key,
                 "the store's clock jumped: no lease is granted until every old one has run out"
             );
         }
@@ -238,17 +284,46 @@ impl RedisStore {
 
 impl Shared {
     fn new(url: &str, options: &Options) -> Result<Self> {
-        let route = Arc::new(Route::new(url, options.timeout)?);
-        let link = || Link::new(Arc::clone(&route), options.timeout);
+        let place = match cluster::Parts::of(url) {
+            Some(parts) => Place::Cluster(Cluster::start(parts?, options.timeout)?),
+            None => Place::Server(Arc::new(Route::new(url, options.timeout)?)),
+        };
+        let on_a_cluster = matches!(place, Place::Cluster(_));
+        if on_a_cluster && options.prefix.contains(['{', '}']) {
+            return Err(StoreError::Unsupported(
+                "on a cluster the key prefix must be without braces: they would change which keys belong together"
+                    .to_owned(),
+            ));
+        }
+        let lane = || match &place {
+            Place::Server(route) => Lane::one(Arc::clone(route), options.timeout),
+            Place::Cluster(cluster) => Lane::each(Arc::clone(cluster), options.timeout),
+        };
         Ok(Self {
-            keys: Keys::new(&options.prefix),
-            leases: link(),
-            grants: link(),
-            rest: link(),
-            memory: Mutex::default(),
-            route,
+            keys: Keys::new(&options.prefix, on_a_cluster),
+            leases: lane(),
+            grants: lane(),
+            rest: lane(),
+            memories: Mutex::default(),
+            place,
             timeout: options.timeout,
         })
+    }
+
+    /// As [`Route::lag`].
+    fn lag(&self) -> Duration {
+        match &self.place {
+            Place::Server(route) => route.lag(),
+            Place::Cluster(_) => cluster::BELIEVED_FOR,
+        }
+    }
+
+    /// For messages.
+    fn name(&self) -> Arc<str> {
+        match &self.place {
+            Place::Server(route) => route.name(),
+            Place::Cluster(cluster) => cluster.name().into(),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 impl Nodes for RedisStore {
     async fn beat(&self, beat: &Beat) -> Result<Heard> {
         let nodes = self.keys().global("nodes");
-        let mut call = scripts::BEAT_NODE.prepare_invoke();
+        let mut call = self.call(&scripts::BEAT_NODE);
         call.key(&nodes).key(self.keys().global("drains")).key(self.keys().nodes_events());
         call.arg(beat.node.as_str())
             .arg(&beat.boot)
@@ -33,7 +33,7 @@ impl Nodes for RedisStore {
 
     async fn nodes(&self) -> Result<Vec<NodeRecord>> {
         let nodes = self.keys().global("nodes");
-        let mut call = scripts::READ_NODES.prepare_invoke();
+        let mut call = self.call(&scripts::READ_NODES);
         call.key(&nodes).key(self.keys().global("drains"));
         call.arg(millis(FORGOTTEN_AFTER));
         let read: Vec<String> = self.shared.rest.script(&call, Repeat::Harmless).await?;
@@ -51,7 +51,7 @@ impl Nodes for RedisStore {
 
     async fn drain(&self, node: &NodeName, on: bool) -> Result<()> {
         let keys = self.keys();
-        let mut call = scripts::DRAIN_NODE.prepare_invoke();
+        let mut call = self.call(&scripts::DRAIN_NODE);
         call.key(keys.global("nodes")).key(keys.global("drains")).key(keys.nodes_events());
         call.arg(node.as_str()).arg(u8::from(on));
         match self.shared.rest.script(&call, Repeat::Harmless).await? {
@@ -61,7 +61,7 @@ impl Nodes for RedisStore {
     }
 
     async fn leave(&self, node: &NodeName, boot: &str) -> Result<()> {
-        let mut call = scripts::LEAVE_NODE.prepare_invoke();
+        let mut call = self.call(&scripts::LEAVE_NODE);
         call.key(self.keys().global("nodes")).key(self.keys().nodes_events());
         call.arg(node.as_str()).arg(boot);
         let _left: u8 = self.shared.rest.script(&call, Repeat::Harmless).await?;

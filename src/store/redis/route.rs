@@ -1,4 +1,4 @@
-//! Which server to talk to: the one of the URL, or the master that sentinels name.
+//! Which server to talk to: the one of the URL, the master that sentinels name, or one member of a cluster.
 //!
 //! A connection asks here before every call, so that one to a server which is the master no more is left by itself.
 //! It neither connects to that server nor judges it.
@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
+use super::cluster::{self, Cluster};
 use super::sentinel::{self, Sentinels};
 use crate::store::{Result, StoreError};
 
@@ -27,6 +28,8 @@ pub(super) enum Route {
     Fixed(Arc<Master>),
     /// Sentinels name it.
     Sentinels(Box<Sentinels>),
+    /// One member of a cluster, whichever slots it has.
+    Member(Arc<Master>, Arc<Cluster>),
 }
 
 impl Route {
@@ -47,19 +50,22 @@ impl Route {
     /// [`StoreError::Unavailable`] when too few sentinels answer or they do not agree.
     pub(super) async fn master(&self) -> Result<Arc<Master>> {
         match self {
-            Self::Fixed(master) => Ok(Arc::clone(master)),
+            Self::Fixed(master) | Self::Member(master, _) => Ok(Arc::clone(master)),
             Self::Sentinels(sentinels) => sentinels.master().await,
         }
     }
 
     /// Something is wrong with the server: what was heard of it before counts no more.
     pub(super) fn doubt(&self) {
-        if let Self::Sentinels(sentinels) = self {
-            sentinels.doubt();
+        match self {
+            Self::Fixed(_) => {}
+            Self::Sentinels(sentinels) => sentinels.doubt(),
+            Self::Member(master, cluster) => cluster.doubt(&master.address),
         }
     }
 
-    /// Whether another server may become the master, so that a new connection has to ask for its role.
+    /// Whether another server may become the master, so that a new connection has to ask for its role. A member of a
+    /// cluster says by itself what is not its own.
     pub(super) fn may_move(&self) -> bool {
         matches!(self, Self::Sentinels(_))
     }
@@ -69,13 +75,14 @@ impl Route {
         match self {
             Self::Fixed(_) => Duration::ZERO,
             Self::Sentinels(_) => sentinel::BELIEVED_FOR,
+            Self::Member(..) => cluster::BELIEVED_FOR,
         }
     }
 
     /// For messages: `HOST:PORT`, or `NAME (HOST:PORT)`.
     pub(super) fn name(&self) -> Arc<str> {
         match self {
-            Self::Fixed(master) => Arc::clone(&master.address),
+            Self::Fixed(master) | Self::Member(master, _) => Arc::clone(&master.address),
             Self::Sentinels(sentinels) => sentinels.label().into(),
         }
     }
@@ -83,7 +90,9 @@ impl Route {
     /// For people: `HOST:PORT/DB`, and by whose word.
     pub(super) fn place(&self, database: i64) -> String {
         match self {
-            Self::Fixed(master) => format!("{}/{database}", master.address),
+            Self::Fixed(master) | Self::Member(master, _) => {
+                format!("{}/{database}", master.address)
+            }
             Self::Sentinels(sentinels) => {
                 format!(
                     "{}/{database}, master by the word of {} sentinels",

@@ -2,20 +2,44 @@
 //!
 //! One file per transition. A file's header says its keys, arguments and answer.
 
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 use ::redis::Script;
 
 use crate::sabotage;
 
+/// A script, in the two wordings that differ in how they publish: on a cluster a channel belongs to a slot, as a key
+/// does, and is heard by those who ask the master of that slot.
+pub(super) struct Transition {
+    text: &'static str,
+    alone: OnceLock<Script>,
+    sharded: OnceLock<Script>,
+}
+
+impl Transition {
+    const fn new(text: &'static str) -> Self {
+        Self { text, alone: OnceLock::new(), sharded: OnceLock::new() }
+    }
+
+    /// The wording for one server or for a cluster.
+    pub(super) fn on(&self, a_cluster: bool) -> &Script {
+        if a_cluster {
+            let text = || sabotage::lua(self.text).replace("'PUBLISH'", "'SPUBLISH'");
+            self.sharded.get_or_init(|| Script::new(&text()))
+        } else {
+            self.alone.get_or_init(|| Script::new(&sabotage::lua(self.text)))
+        }
+    }
+}
+
 macro_rules! scripts {
     ($($name:ident = $($file:literal)+;)*) => {
-        $(pub(super) static $name: LazyLock<Script> =
-            LazyLock::new(|| Script::new(&sabotage::lua(concat!($(include_str!($file)),+))));)*
+        $(pub(super) static $name: Transition =
+            Transition::new(concat!($(include_str!($file)),+));)*
 
         /// Every script, for the server to compile in a test.
         #[cfg(test)]
-        static ALL: &[(&str, &LazyLock<Script>)] = &[$((stringify!($name), &$name)),*];
+        static ALL: &[(&str, &Transition)] = &[$((stringify!($name), &$name)),*];
     };
 }
 
@@ -89,8 +113,19 @@ mod tests {
     }
 
     #[test]
+    fn on_a_cluster_nothing_is_published_to_everybody() {
+        for (name, transition) in super::ALL {
+            let hash = |sharded| transition.on(sharded).get_hash().to_owned();
+            assert_eq!(hash(true) != hash(false), transition.text.contains("PUBLISH"), "{name}");
+            let every = transition.text.matches("PUBLISH").count();
+            assert_eq!(every, transition.text.matches("redis.call('PUBLISH'").count(), "{name}");
+        }
+    }
+
+    #[test]
     fn every_script_is_another() {
-        let mut hashes: Vec<_> = super::ALL.iter().map(|(_, s)| s.get_hash().to_owned()).collect();
+        let mut hashes: Vec<_> =
+            super::ALL.iter().map(|(_, s)| s.on(false).get_hash().to_owned()).collect();
         hashes.sort();
         hashes.dedup();
         assert_eq!(hashes.len(), super::ALL.len());

@@ -1,17 +1,20 @@
-//! What kind of server answers, and whether it can keep the promise.
+//! What kind of servers answer, and whether they can keep the promise.
 //!
-//! Refuses what would lose leases (eviction), what does not work yet (cluster mode) and what is too old; warns
+//! Refuses what would lose leases (eviction), what the URL does not fit (cluster mode) and what is too old; warns
 //! about what is merely unwise.
 
 use std::collections::HashMap;
 
-use super::Shared;
-use super::link::Repeat;
+use futures_util::future::join_all;
+
+use super::link::{Link, Repeat};
 use super::route::Route;
+use super::{Place, Shared};
 use crate::store::{Description, Result, StoreError};
 
-/// The newest `INFO`.
+/// The newest `INFO` of one server.
 pub(super) struct Server {
+    address: String,
     info: HashMap<String, String>,
     eviction: String,
 }
@@ -42,40 +45,131 @@ impl Emptiness {
 }
 
 /// Looks whether the store is empty, and who else is there.
-pub(super) async fn emptiness(shared: &Shared, server: &Server) -> Result<Emptiness> {
+pub(super) async fn emptiness(shared: &Shared, servers: &Servers) -> Result<Emptiness> {
     if !is_unused(shared).await? {
         return Ok(Emptiness::InUse);
     }
-    let up: u64 = server.get("uptime_in_seconds").parse().unwrap_or(0);
-    Ok(if up < YOUNG_S { Emptiness::Young } else { Emptiness::Unused })
+    let up = |server: &Server| server.get("uptime_in_seconds").parse().unwrap_or(0);
+    let youngest: u64 = servers.each.iter().map(up).min().unwrap_or(0);
+    Ok(if youngest < YOUNG_S { Emptiness::Young } else { Emptiness::Unused })
+}
+
+/// Every server that could be asked.
+pub(super) struct Servers {
+    pub(super) each: Vec<Server>,
+    /// Masters of a cluster that did not answer.
+    silent: Vec<StoreError>,
 }
 
 /// Whether the store is empty and no process that had opened it is connected.
 async fn is_unused(shared: &Shared) -> Result<bool> {
+    let key = shared.keys.global("schema");
     let mut schema = ::redis::cmd("EXISTS");
-    schema.arg(shared.keys.global("schema"));
-    if shared.rest.command(&schema, Repeat::Harmless).await? {
+    schema.arg(&key);
+    if shared.rest.command(&key, &schema, Repeat::Harmless).await? {
         return Ok(false);
     }
     let mut list = ::redis::cmd("CLIENT");
     list.arg("LIST");
     let name = format!("name={}", shared.keys.client());
-    let database = format!("db={}", shared.route.master().await?.database());
-    match shared.rest.command::<String>(&list, Repeat::Harmless).await {
-        Ok(clients) => Ok(!clients.lines().any(|client| {
-            let has = |wanted: &str| client.split(' ').any(|field| field == wanted);
-            has(&name) && has(&database)
-        })),
-        Err(error) => {
-            tracing::info!(%error, "who else uses the store cannot be seen: an empty one is not taken for a fresh one");
-            Ok(false)
+    let database = match &shared.place {
+        Place::Server(route) => format!("db={}", route.master().await?.database()),
+        Place::Cluster(_) => "db=0".to_owned(),
+    };
+    for link in shared.rest.links().await? {
+        match link.command::<String>(&list, Repeat::Harmless).await {
+            Ok(clients) => {
+                if clients.lines().any(|client| {
+                    let has = |wanted: &str| client.split(' ').any(|field| field == wanted);
+                    has(&name) && has(&database)
+                }) {
+                    return Ok(false);
+                }
+            }
+            Err(error) => {
+                tracing::info!(%error, "who else uses the store cannot be seen: an empty one is not taken for a fresh one");
+                return Ok(false);
+            }
         }
+    }
+    Ok(true)
+}
+
+impl Servers {
+    /// Asks all of them. Of a cluster some may be silent: their jobs are out of reach, not the store.
+    pub(super) async fn read(shared: &Shared) -> Result<Self> {
+        let links = shared.rest.links().await?;
+        let mut servers = Self { each: Vec::new(), silent: Vec::new() };
+        for answer in join_all(links.iter().map(|link| Server::read(link))).await {
+            match answer {
+                Ok(server) => servers.each.push(server),
+                Err(error @ StoreError::Unavailable(_)) => servers.silent.push(error),
+                Err(error) => return Err(error),
+            }
+        }
+        match servers.silent.first() {
+            Some(error) if servers.each.is_empty() => Err(error.clone()),
+            _ => Ok(servers),
+        }
+    }
+
+    /// Refuses servers that cannot keep the promise.
+    pub(super) fn check(&self, shared: &Shared) -> Result<()> {
+        let clustered = matches!(shared.place, Place::Cluster(_));
+        self.each.iter().try_for_each(|server| server.check(clustered))
+    }
+
+    pub(super) async fn describe(&self, shared: &Shared) -> Result<Description> {
+        if let Some(silent) = self.silent.first() {
+            return Err(silent.clone());
+        }
+        let mut warnings = Vec::new();
+        if self.each.iter().any(|server| server.get("aof_enabled") != "1") {
+            warnings.push(
+                "Redis does not write every change to disk: a restart may forget who wants what. Run `redis-cli CONFIG SET appendonly yes` and write `appendonly yes` into redis.conf"
+                    .to_owned(),
+            );
+        }
+        let version = self.each.first().map_or("", |server| server.get("redis_version"));
+        let what = match &shared.place {
+            Place::Server(route) => {
+                if let Route::Sentinels(sentinels) = &**route {
+                    warnings.extend(sentinels.too_few().await);
+                }
+                let database = route.master().await?.database();
+                format!("Redis {version} at {}", route.place(database))
+            }
+            Place::Cluster(_) => {
+                warnings.extend(self.each.iter().filter_map(Server::lonely));
+                warnings.extend(partial_refusal(shared).await);
+                let places: Vec<&str> = self.each.iter().map(|s| s.address.as_str()).collect();
+                format!(
+                    "Redis Cluster {version}, {} masters at {}",
+                    places.len(),
+                    places.join(", ")
+                )
+            }
+        };
+        Ok(Description { what, shared: true, warnings })
     }
 }
 
+/// A cluster that refuses everything for want of one master, if it may be asked.
+async fn partial_refusal(shared: &Shared) -> Option<String> {
+    let mut ask = ::redis::cmd("CONFIG");
+    ask.arg("GET").arg("cluster-require-full-coverage");
+    let key = shared.keys.global("schema");
+    let answer: HashMap<String, String> =
+        shared.rest.command(&key, &ask, Repeat::Harmless).await.unwrap_or_default();
+    answer.values().any(|value| value == "yes").then(|| {
+        "while one master of the cluster is lost, all of them refuse every job. Run `redis-cli CONFIG SET cluster-require-full-coverage no` on every member and write it into redis.conf: then only its own jobs wait for its replica"
+            .to_owned()
+    })
+}
+
 impl Server {
-    pub(super) async fn read(shared: &Shared) -> Result<Self> {
-        let text: String = shared.rest.command(&::redis::cmd("INFO"), Repeat::Harmless).await?;
+    async fn read(link: &Link) -> Result<Self> {
+        let text: String = link.command(&::redis::cmd("INFO"), Repeat::Harmless).await?;
         let info: HashMap<String, String> = text
             .lines()
             .filter_map(|line| line.trim_end().split_once(':'))
@@ -86,12 +180,11 @@ impl Server {
             None => {
                 let mut ask = ::redis::cmd("CONFIG");
                 ask.arg("GET").arg("maxmemory-policy");
-                let answer: HashMap<String, String> =
-                    shared.rest.command(&ask, Repeat::Harmless).await?;
+                let answer: HashMap<String, String> = link.command(&ask, Repeat::Harmless).await?;
                 answer.into_values().next().unwrap_or_default()
             }
         };
-        Ok(Self { info, eviction })
+        Ok(Self { address: link.address(), info, eviction })
     }
 
     pub(super) fn get(&self, field: &str) -> &str {
@@ -102,8 +195,21 @@ impl Server {
         &self.eviction
     }
 
-    /// Refuses a server that cannot keep the promise.
-    pub(super) fn check(&self, address: &str) -> Result<()> {
+    fn lonely(&self) -> Option<String> {
+        (self.get("connected_slaves") == "0").then(|| {
+            format!(
+                "Redis at {} has no replica: while it is lost its jobs stand still. Add one with `redis-cli --cluster add-node ... --cluster-slave`",
+                self.address
+            )
+        })
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn check(&self, clustered: bool) -> Result<()> {
+        let address = &self.address;
         let version = self.get("redis_version");
         let major: u32 = version.split('.').next().and_then(|n| n.parse().ok()).unwrap_or(0);
         if major < 7 {
@@ -111,9 +217,9 @@ impl Server {
                 "Redis at {address} is version {version:?}: Soloist needs 7.0 or newer"
             )));
         }
-        if self.get("cluster_enabled") == "1" {
+        if !clustered && self.get("cluster_enabled") == "1" {
             return Err(StoreError::Unsupported(format!(
-                "Redis at {address} runs in cluster mode, which does not work yet: use a single server (cluster-enabled no)"
+                "Redis at {address} is a member of a cluster: write redis+cluster://{address}/ (more members may be listed, separated by commas)"
             )));
         }
         if self.eviction != "noeviction" {
@@ -122,7 +228,7 @@ impl Server {
                 self.eviction
             )));
         }
-        if self.get("role") != "master" {
+        if !clustered && self.get("role") != "master" {
             return Err(StoreError::Unavailable(format!(
                 "Redis at {address} is a read-only replica of {}:{}: use the address of the master",
                 self.get("master_host"),
@@ -130,24 +236,5 @@ impl Server {
             )));
         }
         Ok(())
-    }
-
-    pub(super) async fn describe(&self, route: &Route) -> Result<Description> {
-        let mut warnings = Vec::new();
-        if self.get("aof_enabled") != "1" {
-            warnings.push(
-                "Redis does not write every change to disk: a restart may forget who wants what. Run `redis-cli CONFIG SET appendonly yes` and write `appendonly yes` into redis.conf"
-                    .to_owned(),
-            );
-        }
-        if let Route::Sentinels(sentinels) = route {
-            warnings.extend(sentinels.too_few().await);
-        }
-        let database = route.master().await?.database();
-        Ok(Description {
-            what: format!("Redis {} at {}", self.get("redis_version"), route.place(database)),
-            shared: true,
-            warnings,
-        })
     }
 }

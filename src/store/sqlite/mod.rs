@@ -38,6 +38,7 @@ use rusqlite::TransactionBehavior;
 use tokio::sync::mpsc;
 
 use super::{Description, Options, Result, StoreError};
+use crate::domain::name::JobName;
 use crate::store::events::{Events, StoreEvent};
 use fault::Outcome;
 use file::Place;
@@ -132,7 +133,7 @@ impl SqliteStore {
 }
 
 impl Events for SqliteStore {
-    async fn subscribe(&self) -> Result<mpsc::Receiver<StoreEvent>> {
+    async fn subscribe(&self, _jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
         let confirmed = {
             let mut notifier =
                 self.inner.notifier.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

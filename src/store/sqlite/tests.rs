@@ -176,7 +176,7 @@ async fn a_locked_store_is_unavailable_for_writers_in_time_and_readable_all_alon
 async fn a_removed_or_replaced_file_stops_every_call_until_it_is_back() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
-    let mut events = store.subscribe().await.unwrap();
+    let mut events = store.subscribe(&[]).await.unwrap();
     assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
     let away = dir.path().join("away.db");
     std::fs::rename(file(&dir), &away).unwrap();
@@ -185,7 +185,7 @@ async fn a_removed_or_replaced_file_stops_every_call_until_it_is_back() {
         store.acquire(&ask("x")).await.err(),
         store.snapshot(&[]).await.err(),
         store.describe().await.err(),
-        store.subscribe().await.err(),
+        store.subscribe(&[]).await.err(),
     ] {
         let text = refused.expect("refused").to_string();
         assert!(text.contains("was removed or replaced") && text.contains("deep/soloist.db"));
@@ -234,7 +234,7 @@ async fn the_last_clone_takes_its_threads_and_files_along() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     let clone = store.clone();
-    let mut events = store.subscribe().await.unwrap();
+    let mut events = store.subscribe(&[]).await.unwrap();
     drop(store);
     clone.participate(&job(), &li(), true, None).await.unwrap();
     assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
@@ -255,7 +255,7 @@ async fn the_last_clone_takes_its_threads_and_files_along() {
 async fn a_change_whose_bell_was_never_rung_is_heard_all_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
-    let mut events = store.subscribe().await.unwrap();
+    let mut events = store.subscribe(&[]).await.unwrap();
     assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
     raw(&dir)
         .execute("INSERT INTO events (job, version, kind) VALUES ('outbound', 7, 'held')", [])
@@ -267,7 +267,7 @@ async fn a_change_whose_bell_was_never_rung_is_heard_all_the_same() {
 async fn events_are_trimmed_and_a_gap_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
-    let mut events = store.subscribe().await.unwrap();
+    let mut events = store.subscribe(&[]).await.unwrap();
     assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
     raw(&dir)
         .execute("INSERT INTO events (seq, job, version, kind) VALUES (20479, 'a', 7, 'held')", [])
@@ -294,7 +294,7 @@ async fn the_other_process() {
 async fn another_process_is_heard() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
-    let mut events = store.subscribe().await.unwrap();
+    let mut events = store.subscribe(&[]).await.unwrap();
     assert_eq!(heard(&mut events).await, Some(StoreEvent::Subscribed));
     let mut other = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "store::sqlite::tests::the_other_process", "--ignored"])

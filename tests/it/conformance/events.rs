@@ -20,7 +20,7 @@ pub(super) async fn next(heard: &mut Receiver<StoreEvent>) -> StoreEvent {
 
 /// A confirmed subscription.
 async fn listen(store: &Store) -> Receiver<StoreEvent> {
-    let mut heard = store.subscribe().await.expect("subscribed");
+    let mut heard = store.subscribe(&[job("outbound")]).await.expect("subscribed");
     assert_eq!(next(&mut heard).await, StoreEvent::Subscribed);
     heard
 }
@@ -44,7 +44,7 @@ async fn expect(store: &Store, heard: &mut Receiver<StoreEvent>, kinds: &[EventK
 pub(super) async fn the_first_thing_heard_is_the_confirmation(fresh: Fresh) {
     let store = fresh.connect().await;
     switch(&store, "outbound", "li", true).await;
-    let mut heard = store.subscribe().await.expect("subscribed");
+    let mut heard = store.subscribe(&[job("outbound")]).await.expect("subscribed");
     // Confirmed means: nothing that happens from now on is missed.
     switch(&store, "outbound", "wang", true).await;
     assert_eq!(next(&mut heard).await, StoreEvent::Subscribed);

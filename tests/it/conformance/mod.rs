@@ -153,6 +153,7 @@ macro_rules! laws {
 
 laws!(sqlite, crate::conformance::fresh_sqlite());
 laws!(redis, crate::conformance::fresh_redis());
+laws!(cluster, crate::conformance::fresh_cluster());
 
 /// A store of its own for one test, gone with it.
 pub(crate) struct Fresh {
@@ -185,6 +186,13 @@ fn fresh_redis() -> Fresh {
     let server = crate::support::redis::RedisServer::start(&[]);
     let url = server.url();
     Fresh::new(server, url, patient())
+}
+
+/// Keys of its own in the cluster that all of them share.
+fn fresh_cluster() -> Fresh {
+    let cluster = crate::support::cluster::RedisCluster::shared();
+    let options = Options { prefix: format!("{}:", unique("law")), ..patient() };
+    Fresh::new((), cluster.url(), options)
 }
 
 /// Options for tests: a machine that is busy with other tests is not an unreachable store.

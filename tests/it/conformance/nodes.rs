@@ -90,7 +90,7 @@ pub(super) async fn an_unknown_node_cannot_be_drained(fresh: Fresh) {
 
 pub(super) async fn only_news_about_nodes_are_published(fresh: Fresh) {
     let store = fresh.connect().await;
-    let mut heard = store.subscribe().await.expect("subscribed");
+    let mut heard = store.subscribe(&[job("outbound")]).await.expect("subscribed");
     assert_eq!(heard.recv().await, Some(StoreEvent::Subscribed));
     let quiet = beat("node-a", "first");
     let holding = Beat { holds: vec![job("outbound")], ..quiet.clone() };

@@ -118,7 +118,7 @@ pub(super) async fn a_renewal_publishes_nothing(fresh: Fresh) {
     let ask = ask("outbound", "node-a");
     let token = granted(&store, &ask).await;
     let before = version(&store, "outbound").await;
-    let mut heard = store.subscribe().await.expect("subscribed");
+    let mut heard = store.subscribe(&[job("outbound"), job("inbound")]).await.expect("subscribed");
     assert_eq!(heard.recv().await, Some(StoreEvent::Subscribed));
     for _ in 0..3 {
         renew_one(&store, renewal(&ask, token, LONG)).await;

@@ -35,7 +35,7 @@ async fn when_the_master_dies_its_replica_is_found_and_the_living_holder_goes_on
     let place = format!("jobs (127.0.0.1:{})/0", watched.servers[0].port());
     assert!(about.what.contains(&place) && about.what.contains("3 sentinels"), "{about:?}");
     assert!(!about.warnings.iter().any(|warning| warning.contains("list all")), "{about:?}");
-    let mut events = a.subscribe().await.expect("subscribed");
+    let mut events = a.subscribe(&[job()]).await.expect("subscribed");
     until_heard(&mut events, &StoreEvent::Subscribed).await;
     let epoch = a.snapshot(&[job()]).await.expect("a snapshot").epoch;
     let (asked, other) = (ask("node-a", TTL), ask("node-b", TTL));
@@ -112,7 +112,7 @@ async fn when_the_master_dies_its_replica_is_found_and_the_living_holder_goes_on
 async fn a_master_that_slept_through_its_replacement_gets_no_call_when_it_wakes() {
     let watched = Watched::start();
     let store = connect(&watched).await;
-    let mut events = store.subscribe().await.expect("subscribed");
+    let mut events = store.subscribe(&[job()]).await.expect("subscribed");
     until_heard(&mut events, &StoreEvent::Subscribed).await;
     let (job, li) = (job(), li());
     assert!(in_the_end(|| store.participate(&job, &li, true, None)).await);

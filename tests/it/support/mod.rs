@@ -2,6 +2,7 @@
 
 pub mod api;
 pub mod browser;
+pub mod cluster;
 
 pub mod guarded;
 pub mod node;

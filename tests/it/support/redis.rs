@@ -1,4 +1,5 @@
-//! A real `redis-server` for one test: a free port, a directory of its own, killed by its process id at the end.
+//! A real `redis-server` for one test: a free port, a directory of its own, killed by its process id at the end, and by
+//! the kernel should the test process end without an end.
 //!
 //! It may be killed and started again on the same port and directory, paused, and spoken to directly.
 
@@ -69,7 +70,7 @@ impl RedisServer {
                 return server;
             }
         }
-        panic!("redis-server did not start on any of five free ports");
+        panic!("redis-server did not start on any of five free ports: is Redis 7 installed?");
     }
 
     /// An empty store on a server that has just started is taken for one that lost everything, and grants nothing for
@@ -173,7 +174,9 @@ impl RedisServer {
     }
 
     fn spawn(&mut self) -> bool {
-        let child = Command::new("redis-server")
+        // Killed with the thread that starts it, whatever becomes of this value: no server outlives the tests.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", "--", "redis-server"])
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--appendonly", "no", "--daemonize", "no"])
             .arg("--dir")
@@ -185,7 +188,7 @@ impl RedisServer {
             .stderr(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| {
-                panic!("redis-server cannot be started ({error}): install Redis 7, for instance `apt-get install redis-server`")
+                panic!("setpriv cannot be started ({error}): install util-linux, and Redis 7: for instance `apt-get install util-linux redis-server`")
             });
         self.process = Some(child);
         #[expect(clippy::disallowed_methods, reason = "a test's patience, nothing depends on it")]
