@@ -12,13 +12,15 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
-use super::child::{Cause, Child, ChildEvent, Spec};
+use super::child::{Cause, Child, ChildEvent, Spec, become_subreaper};
 use super::keeper::Keeper;
+use super::leftovers;
 use crate::clock;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::Boot;
+use crate::guard::containment::Choice;
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::{Ended, Journal, Started, Stream, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
@@ -47,6 +49,7 @@ pub struct Once {
     pub env: BTreeMap<String, String>,
     pub store_url: String,
     pub prefix: String,
+    pub containment: Choice,
 }
 
 /// Runs the command; returns its exit code, 128 + signal, [`NOT_HAD`] or [`LOST`].
@@ -54,6 +57,9 @@ pub struct Once {
 /// # Errors
 /// When the command cannot be started or signals cannot be listened to.
 pub async fn run(store: &Store, once: Once) -> anyhow::Result<i32> {
+    // This process starts one guard and nothing else: whatever comes to it as an orphan is of that guard's script.
+    become_subreaper();
+    leftovers::sweep(&leftovers::notes_of(&once.store_url, &once.prefix))?;
     let owner = Owner(format!("{:032x}/run", rand::random::<u128>()));
     let Some((token, sent)) = acquire(store, &once, &owner).await? else {
         return Ok(NOT_HAD);
@@ -85,6 +91,7 @@ pub async fn run(store: &Store, once: Once) -> anyhow::Result<i32> {
         prefix: once.prefix.clone(),
         timing: *timing,
         stop_grace: once.stop_grace,
+        containment: once.containment.clone(),
     };
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

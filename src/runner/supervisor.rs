@@ -25,6 +25,7 @@ use crate::domain::placement::{Candidate, courtesy};
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
 use crate::domain::time::Boot;
 use crate::feed::{Change, Feed, Seen};
+use crate::guard::containment::Choice;
 use crate::store::journal::{Ended, Journal, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
 use crate::store::nodes::{ALIVE_FOR, NodeRecord};
@@ -47,6 +48,8 @@ pub struct Surroundings {
     pub node: NodeName,
     /// The part of the node's environment that scripts get.
     pub env: BTreeMap<String, String>,
+    /// What holds scripts together.
+    pub containment: Choice,
     /// The keeper.
     pub keeper: Keeper,
     /// Metrics.
@@ -438,6 +441,7 @@ impl Supervisor {
             prefix: around.prefix.clone(),
             timing: config.timing,
             stop_grace: config.stop_grace,
+            containment: around.containment.clone(),
         };
         let (commands, inbox) = mpsc::unbounded_channel();
         here.commands = Some(commands);
