@@ -46,6 +46,8 @@ pub struct Plan {
     pub store_url: String,
     pub prefix: String,
     pub containment: Choice,
+    /// The file in which the node has noted this run: the guard removes it when the node cannot.
+    pub note: PathBuf,
     /// TERM goes out this long before a deadline that no renewal has moved.
     pub term_before_deadline: Duration,
 }

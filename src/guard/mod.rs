@@ -146,6 +146,9 @@ fn hand_over(plan: &Plan, last: &FromGuard, exit: Exit, processes_killed: u32, d
             Heard::NodeGone => break,
         }
     }
+    // Nothing is left of it to be swept at the next start.
+    std::fs::remove_file(&plan.note).ok();
+    plan.note.parent().map(std::fs::remove_dir).and_then(Result::ok);
     release::record_lost(plan, exit, processes_killed, deadline);
 }
 

@@ -156,6 +156,7 @@ impl Child {
                 store_url: spec.store_url,
                 prefix: spec.prefix,
                 containment: spec.containment,
+                note: notes.join(spec.run.as_str()),
                 term_before_deadline: term_before,
             },
             deadline,

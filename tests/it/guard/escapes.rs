@@ -171,10 +171,11 @@ async fn a_run_of_a_living_node_is_never_swept() {
     assert!(note.exists(), "the run is noted");
     assert!(leftovers::sweep(&notes).unwrap().is_empty());
     assert!(!alive(&node.run()).is_empty() && note.exists());
-    // Nor is a stranger who got a number of it: the same note, of a process that began at another time.
-    node.signal(Signal::SIGKILL);
-    until("the guard has killed it", || alive(&node.run()).is_empty()).await;
     let text = std::fs::read_to_string(&note).unwrap();
+    node.signal(Signal::SIGKILL);
+    until("the guard is gone", || alive(&node.run()).is_empty() && !note.exists()).await;
+    // Nor is a stranger who got a number of it: the same note, of a process that began at another time.
+    std::fs::create_dir_all(&notes).unwrap();
     let mut stranger = Command::new("sleep").arg("300").spawn().unwrap();
     let mut forged: serde_json::Value = serde_json::from_str(&text).unwrap();
     forged["first"] = serde_json::json!({ "pid": stranger.id(), "began": 1 });
