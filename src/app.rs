@@ -14,10 +14,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::config::Config;
+use crate::domain::containment::Containment;
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
 use crate::feed::{Feed, Followed};
+use crate::guard::containment::{self, Choice};
 use crate::runner::keeper::Keeper;
+use crate::runner::leftovers::{self, Swept};
 use crate::runner::supervisor::{Mode, Surroundings, supervise};
 use crate::runner::{beat, child};
 use crate::secrets;
@@ -54,10 +57,18 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
     let config = Arc::new(with_real_port(config, address.port()));
 
     child::become_subreaper();
-    let beat = first_beat(&config, &store).await?;
+    let containment = contain(&config)?;
+    // Before the first word to the store: whoever lives on from an earlier life must not meet a new run of this one.
+    let notes = leftovers::notes_of(&config.store, &config.prefix);
+    for swept in leftovers::sweep(&notes).context("cannot clear away what an earlier life left")? {
+        let Swept { job, run, node, processes } = swept;
+        tracing::warn!(%job, %run, %node, processes, "killed what was left of a run whose node and guard were killed");
+    }
+    let level = containment.level;
+    let beat = first_beat(&config, &store, level).await?;
     let (holds_tx, holds) = watch::channel(Vec::new());
     let boot_id = beat.boot.clone();
-    let beating = tokio::spawn(beat::go_on(store.clone(), beat, holds));
+    let beating = tokio::spawn(beat::go_on(store.clone(), beat, level, holds));
 
     config.jobs.iter().for_each(|job| metrics.know(&job.name));
     let followed = config.jobs.iter().map(|job| Followed {
@@ -73,6 +84,7 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
         prefix: config.prefix.clone(),
         node: config.node.clone(),
         env: script_env(),
+        containment,
         keeper,
         metrics: Arc::clone(&metrics),
     };
@@ -83,6 +95,7 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
     let web = Web::new(store.clone(), feed, Arc::clone(&config), metrics);
     let (server, drain) = crate::web::serve(web, listener)?;
     let serving = tokio::spawn(server);
+    tracing::info!("scripts are contained by {level}");
     greet(&config, &store, &about.what, about.shared, &about.warnings, &address.to_string())
         .await?;
 
@@ -131,7 +144,25 @@ fn with_real_port(mut config: Config, port: u16) -> Config {
     config
 }
 
-async fn first_beat(config: &Config, store: &Store) -> anyhow::Result<Beat> {
+/// What guards of this process are told about containment: what the configuration demands, or the strongest that works.
+///
+/// # Errors
+/// When what it demands does not work here, with the remedy.
+pub fn contain(config: &Config) -> anyhow::Result<Choice> {
+    let available = containment::available();
+    let choice = available.choose(config.containment).map_err(anyhow::Error::msg)?;
+    let better = Containment::ALL.into_iter().filter(|level| *level < choice.level);
+    for (level, why) in better.filter_map(|level| Some((level, available.why_not(level)?))) {
+        tracing::info!("containment by {level} cannot be had: {why}");
+    }
+    Ok(choice)
+}
+
+async fn first_beat(
+    config: &Config,
+    store: &Store,
+    containment: Containment,
+) -> anyhow::Result<Beat> {
     let now = store.snapshot(&[]).await.context("cannot read the store's clock")?.at;
     let own = |job: &&crate::config::JobConfig| job.runs_on(&config.node);
     let beat = Beat {
@@ -139,7 +170,7 @@ async fn first_beat(config: &Config, store: &Store) -> anyhow::Result<Beat> {
         boot: format!("{:032x}", rand::random::<u128>()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: StoreTime(now.0),
-        containment: child::containment().to_owned(),
+        containment: containment.to_string(),
         jobs: config.jobs.iter().filter(own).map(|job| job.name.clone()).collect(),
         holds: Vec::new(),
     };

@@ -72,6 +72,7 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
     }
     let dir = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))?;
+    let containment = app::contain(&config)?;
     let once = Once {
         name: args.name,
         node: config.node,
@@ -83,6 +84,7 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
         env: inherited(),
         store_url: config.store,
         prefix: config.prefix,
+        containment,
     };
     Ok(exit_code(once::run(once).await?))
 }

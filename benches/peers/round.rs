@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::TTL;
 use super::link::Link;
 use super::lives::{Beat, beats};
-use super::support::node::lives;
+use super::support::guarded::runs;
 use super::support::wait::until;
 use super::systems::{Place, System};
 
@@ -113,7 +113,7 @@ impl Round {
         Outcome {
             takeover: took_over.map(|at| at.since(before)),
             overlap: took_over.map(|at| last.at.since(at)).unwrap_or_default(),
-            survives: lives(last.pid),
+            survives: runs(last.pid),
         }
     }
 }

@@ -10,7 +10,9 @@ use serde::Serialize;
 use super::output::{json, print, visible};
 use super::{Failure, ListArgs};
 use crate::config::{Config, Examination};
+use crate::domain::containment::Containment;
 use crate::picture::is_alive;
+use crate::runner::child::available;
 use crate::store::examine::{Finding, Verdict};
 use crate::store::nodes::{NodeRecord, Nodes};
 use crate::store::{Options, Store, StoreError};
@@ -42,7 +44,7 @@ pub(super) async fn doctor(examined: Examination, args: &ListArgs) -> Result<(),
             "put those right first",
         )),
     }
-    findings.push(containment());
+    findings.push(containment(examined.config.as_ref().ok().and_then(|c| c.containment)));
     let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
     let (bad, warnings) = (count(Verdict::Bad), count(Verdict::Warn));
     if args.json {
@@ -224,8 +226,28 @@ fn descriptors(config: &Config) -> Option<Finding> {
     })
 }
 
-/// How a script's processes are kept together on this machine.
-fn containment() -> Finding {
-    let level = crate::runner::child::containment();
-    Finding::ok("containment", format!("scripts started here are contained by: {level}"))
+/// How a script's processes are kept together on this machine, and why not better.
+fn containment(wanted: Option<Containment>) -> Finding {
+    let check = "containment";
+    let available = available();
+    let level = match available.choose(wanted) {
+        Ok(choice) => choice.level,
+        Err(why) => return Finding::bad(check, why, "nodes refuse to start like this"),
+    };
+    let what = format!("scripts started here are contained by: {level}");
+    let better = Containment::ALL.into_iter().filter(|better| *better < level);
+    let whys: Vec<String> = better
+        .filter_map(|better| Some(format!("{better}: {}", available.why_not(better)?)))
+        .collect();
+    if whys.is_empty() {
+        return Finding::ok(check, what);
+    }
+    Finding::warn(
+        check,
+        what,
+        format!(
+            "what left its session outlives a kill -9 of node and guard together until the node starts again; better is {}",
+            whys.join("; ")
+        ),
+    )
 }

@@ -41,8 +41,8 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 8] =
-    ["store", "prefix", "listen", "public_url", "node", "lease_ttl", "live", "job"];
+const KEYS: [&str; 9] =
+    ["store", "prefix", "listen", "public_url", "node", "lease_ttl", "containment", "live", "job"];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
 const DEFAULT_LEASE: Duration = Duration::from_secs(5);
 const JOBS: &str = "begin each job with a line [[job]]";
@@ -166,6 +166,11 @@ impl Loader<'_> {
                 .and_then(|ttl| self.checked(&given, |_| Timing::from_ttl(ttl))),
             None => Timing::from_ttl(DEFAULT_LEASE).ok(),
         };
+        let containment = match self.given("containment", None) {
+            Some(given) if given.text == "auto" => Some(None),
+            Some(given) => self.checked(&given, str::parse).map(Some),
+            None => Some(None),
+        };
         let live = self.live();
         let jobs = self.jobs(node.as_ref(), timing);
         Some(Config {
@@ -176,6 +181,7 @@ impl Loader<'_> {
             public_url: public_url?,
             node: node?,
             timing: timing?,
+            containment: containment?,
             live: live?,
             jobs,
         })

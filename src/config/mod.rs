@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::domain::backoff::Backoff;
+use crate::domain::containment::Containment;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName, UserName};
 
@@ -40,6 +41,8 @@ pub struct Config {
     pub node: NodeName,
     /// Default lease.
     pub timing: Timing,
+    /// The level of containment that is demanded; `None` takes the strongest that works.
+    pub containment: Option<Containment>,
     /// Caps of live connections.
     pub live: LiveLimits,
     /// Jobs, in the order of the file.

@@ -5,6 +5,7 @@
 //! import this room; it imports only `std`, `serde` and `thiserror`.
 
 pub mod backoff;
+pub mod containment;
 pub mod drill;
 pub mod event;
 pub mod job;

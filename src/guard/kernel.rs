@@ -1,16 +1,16 @@
 //! The one file that must talk to the kernel in ways the compiler cannot check: what happens between fork and exec,
-//! and pidfds, for which there is no safe wrapper.
+//! the fork into a namespace, and pidfds and raw wait statuses, for which there is no safe wrapper.
 //!
 //! Nothing may be added here that a system call wrapper elsewhere can do. Between fork and exec only async-signal-safe
 //! calls are allowed (signal-safety(7)): no allocation, no locks, no formatting.
 #![expect(
     unsafe_code,
-    reason = "pre_exec runs between fork and exec, pidfds are bare numbers; each block says why it is sound"
+    reason = "forks, pre_exec, bare numbers of pidfds and wait statuses; each block says why it is sound"
 )]
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -18,11 +18,13 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::sys::socket::{MsgFlags, send};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, getpid, getppid, setsid, write};
 
 use super::message::Plan;
 use crate::clock;
+use crate::domain::job::Exit;
 use crate::domain::time::Boot;
 
 /// Dispositions that a process inherits and that would make a script deaf, or a guard blind to its children.
@@ -57,13 +59,64 @@ pub(super) fn close_inherited() -> Result<(), Errno> {
     Errno::result(result).map(drop)
 }
 
+/// What the script passes on its way from fork to exec, in this order.
+#[derive(Default)]
+pub(super) struct Doors {
+    /// The `cgroup.procs` of its cgroup.
+    pub(super) cgroup: Option<File>,
+    /// A socket on which it shows itself: the kernel tells the other end who it is.
+    pub(super) roll_call: Option<RawFd>,
+}
+
 /// Starts the script in a session of its own, to die with this process, unless the deadline has come.
 ///
 /// Its output goes where this process's output goes, its input is empty, and its environment is `plan.env` and the
 /// four names of the contract, nothing else.
-pub(super) fn start(plan: &Plan, deadline: Boot) -> io::Result<Pid> {
+pub(super) fn start(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Pid> {
+    let child = command(plan, deadline, doors)?.spawn()?;
+    Ok(Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?))
+}
+
+/// As [`start`], under the number `number` in this pid namespace and in the one above, if that is free in both; under
+/// any other if not, or if this kernel cannot.
+///
+/// So `$$` in the script is the number that everybody outside knows it by, although it lives in a namespace.
+pub(super) fn start_numbered(
+    plan: &Plan,
+    deadline: Boot,
+    doors: Doors,
+    number: i32,
+) -> io::Result<Pid> {
+    let mut script = command(plan, deadline, doors)?;
+    let (reading, writing) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+    let child = (number..number.saturating_add(NUMBERS_TRIED))
+        .find_map(|number| fork_as(0, &[number, number]).ok());
+    let child = match child {
+        Some(child) => child,
+        None => fork_as(0, &[])?,
+    };
+    let Some(child) = child else {
+        // This process has one thread, so its copy may allocate. An exec that succeeds never returns.
+        let error = script.exec().raw_os_error().unwrap_or(libc::EINVAL);
+        write(&writing, &error.to_ne_bytes()).ok();
+        std::process::exit(127);
+    };
+    drop(writing);
+    let mut error = [0; 4];
+    // The end of the pipe without a word is a successful exec: the other side was closed by it.
+    if nix::unistd::read(&reading, &mut error)? == 0 {
+        return Ok(child);
+    }
+    nix::sys::wait::waitpid(child, None)?;
+    Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
+}
+
+/// How many numbers in a row may be taken before any is good.
+const NUMBERS_TRIED: i32 = 64;
+
+fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
     let (command, arguments) = plan.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let guard = getpid();
+    let parent = getpid();
     let mut script = Command::new(command);
     script
         .args(arguments)
@@ -76,7 +129,7 @@ pub(super) fn start(plan: &Plan, deadline: Boot) -> io::Result<Pid> {
         .env("SOLOIST_TOKEN", plan.token.to_string())
         .stdin(Stdio::null());
     // SAFETY: the closure only makes async-signal-safe system calls (setsid, prctl, sigaction, sigprocmask, open,
-    // write, close, getppid, clock_gettime), allocates nothing, and returns errors without formatting.
+    // write, send, close, getppid, clock_gettime), allocates nothing, and returns errors without formatting.
     unsafe {
         script.pre_exec(move || {
             setsid()?;
@@ -89,15 +142,93 @@ pub(super) fn start(plan: &Plan, deadline: Boot) -> io::Result<Pid> {
             if let Ok(file) = open(score, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty()) {
                 write(&file, b"300").ok();
             }
-            // The guard may have died before the prctl; and a start that took too long must not happen.
-            if getppid() != guard || clock::boot() >= deadline {
+            if let Some(door) = &doors.cgroup {
+                write(door, b"0")?;
+            }
+            if let Some(socket) = doors.roll_call {
+                send(socket, b"S", MsgFlags::MSG_NOSIGNAL)?;
+            }
+            // The parent may have died before the prctl; and a start that took too long must not happen.
+            if getppid() != parent || clock::boot() >= deadline {
                 return Err(Errno::ETIME.into());
             }
             Ok(())
         });
     }
-    let child = script.spawn()?;
-    Ok(Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?))
+    Ok(script)
+}
+
+/// The arguments of clone3(2), as far as they are used; what stands behind them counts as zero.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+}
+
+/// Forks into the new namespaces that `flags` name; `None` is the child. Only for a process with a single thread.
+pub(super) fn fork(flags: libc::c_int) -> Result<Option<Pid>, Errno> {
+    fork_as(flags, &[])
+}
+
+/// As [`fork`], with the numbers the child shall have, from its own pid namespace upwards.
+fn fork_as(flags: libc::c_int, numbers: &[libc::pid_t]) -> Result<Option<Pid>, Errno> {
+    let arguments = CloneArguments {
+        flags: u64::from(flags.cast_unsigned()),
+        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
+        set_tid: if numbers.is_empty() { 0 } else { numbers.as_ptr() as u64 },
+        set_tid_size: numbers.len() as u64,
+        ..CloneArguments::default()
+    };
+    // SAFETY: without CLONE_VM and without a stack this is fork(2): the child goes on in a copy of everything. Guards
+    // have a single thread, so no lock is held by somebody who is not there. The pointers outlive the call.
+    let result = unsafe {
+        libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>())
+    };
+    let child = Errno::result(result)?;
+    Ok((child != 0).then(|| Pid::from_raw(i32::try_from(child).unwrap_or(-1))))
+}
+
+/// A child that does nothing until it is killed; it dies with this process. Only for a process with a single thread.
+pub(super) fn idle_child() -> Result<Pid, Errno> {
+    match fork(0)? {
+        Some(child) => Ok(child),
+        None => {
+            nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).ok();
+            loop {
+                nix::unistd::pause();
+            }
+        }
+    }
+}
+
+/// Waits for any child, with `flags` of waitpid(2); `None` when none has ended yet.
+///
+/// nix's own wrapper loses number and status of a child that a real-time signal has killed.
+pub(super) fn wait_any(flags: libc::c_int) -> Result<Option<(Pid, Exit)>, Errno> {
+    let mut status = 0;
+    // SAFETY: waitpid(2) writes one integer to the place it is given, which outlives the call.
+    let pid = Errno::result(unsafe { libc::waitpid(-1, &raw mut status, flags) })?;
+    let exit = if libc::WIFEXITED(status) {
+        Exit { code: Some(libc::WEXITSTATUS(status)), signal: None }
+    } else {
+        Exit { code: None, signal: Some(libc::WTERMSIG(status)) }
+    };
+    Ok((pid != 0).then(|| (Pid::from_raw(pid), exit)))
+}
+
+/// Points this process's own input at nothing: an init must not hold its guard's socket open.
+pub(super) fn let_go_of_input() -> Result<(), Errno> {
+    let null = File::open("/dev/null").map_err(|_| Errno::ENODEV)?;
+    nix::unistd::dup2_stdin(&null)
 }
 
 /// Points this process's own output at nothing, so that the node sees the end of the script's.

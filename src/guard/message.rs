@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::containment::Choice;
+use crate::domain::containment::Containment;
 use crate::domain::job::Exit;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
@@ -43,6 +45,9 @@ pub struct Plan {
     pub owner: Owner,
     pub store_url: String,
     pub prefix: String,
+    pub containment: Choice,
+    /// The file in which the node has noted this run: the guard removes it when the node cannot.
+    pub note: PathBuf,
     /// TERM goes out this long before a deadline that no renewal has moved.
     pub term_before_deadline: Duration,
 }
@@ -79,6 +84,10 @@ pub enum FromGuard {
     Started {
         /// Its first process.
         pid: u32,
+        /// The level it is contained by.
+        containment: Containment,
+        /// Why that is weaker than planned, if it is.
+        weaker_because: Option<String>,
     },
     /// A deadline arrived.
     Ack {

@@ -5,7 +5,14 @@
 //! and keeps a deadline of its own on CLOCK_BOOTTIME that only the node's successful renewals move. It decides
 //! nothing about jobs: it starts one command, kills it when told, when the deadline comes or when the node is gone,
 //! and proves the death of the whole tree (`ECHILD` from `waitpid`) before anybody gives the lease back.
+//!
+//! How the tree is held together is one of three levels, `containment` says which: what each of them survives when
+//! guard and node are killed at once stands in ADR 0007. A weaker level than the planned one is never used silently.
 
+mod begin;
+pub(crate) mod cgroup;
+pub mod containment;
+mod init;
 mod kernel;
 pub mod message;
 mod release;
@@ -25,6 +32,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::time::Boot;
+use begin::{Begun, begin};
 use message::{Cause, FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
 use tree::{Reaped, Tree};
 
@@ -52,12 +60,27 @@ pub fn entry() -> Option<i32> {
     if std::env::args_os().nth(1).is_none_or(|word| word != WORD) {
         return None;
     }
+    if std::env::args_os().nth(2).is_some_and(|word| word == containment::PROBE) {
+        return Some(try_containment());
+    }
     match guard() {
         Ok(()) => Some(0),
         Err(error) => {
             eprintln!("soloist: {error}");
             Some(2)
         }
+    }
+}
+
+/// Prints what works here; see [`containment::available`].
+fn try_containment() -> i32 {
+    kernel::close_inherited().ok();
+    match serde_json::to_string(&containment::try_everything()) {
+        Ok(text) => {
+            println!("{text}");
+            0
+        }
+        Err(_) => 2,
     }
 }
 
@@ -80,10 +103,9 @@ fn guard() -> Result<(), NotStarted> {
         SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let timer =
         TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
-    let script = match kernel::start(&plan, deadline) {
-        Ok(pid) => pid,
+    let Begun { script, held, containment, weaker_because } = match begin(&plan, deadline) {
+        Ok(begun) => begun,
         Err(error) => {
-            let error = explain(&plan, &error);
             hand_over(&plan, &FromGuard::Failed { error }, Exit::default(), 0, deadline);
             return Ok(());
         }
@@ -92,7 +114,8 @@ fn guard() -> Result<(), NotStarted> {
     if let Err(error) = kernel::let_go_of_output() {
         eprintln!("soloist: guard: the end of the output will be seen late: {error}");
     }
-    say(&FromGuard::Started { pid: script.as_raw().unsigned_abs() });
+    let pid = script.as_raw().unsigned_abs();
+    say(&FromGuard::Started { pid, containment, weaker_because });
     let mut watch = Watch {
         deadline,
         term_at: deadline - plan.term_before_deadline,
@@ -100,9 +123,10 @@ fn guard() -> Result<(), NotStarted> {
         cause: None,
         exit: None,
         node_is_gone: false,
-        tree: Tree::new(script),
+        tree: Tree::new(script, held),
     };
     watch.until_all_are_gone(&signals, &timer);
+    watch.tree.clear_away();
     let exit = watch.exit.unwrap_or_default();
     let processes_killed = watch.tree.killed_besides_the_first();
     let cause = watch.cause.unwrap_or(Cause::Itself);
@@ -122,6 +146,9 @@ fn hand_over(plan: &Plan, last: &FromGuard, exit: Exit, processes_killed: u32, d
             Heard::NodeGone => break,
         }
     }
+    // Nothing is left of it to be swept at the next start.
+    std::fs::remove_file(&plan.note).ok();
+    plan.note.parent().map(std::fs::remove_dir).and_then(Result::ok);
     release::record_lost(plan, exit, processes_killed, deadline);
 }
 
@@ -150,20 +177,26 @@ impl Watch {
             let limit =
                 if set(timer, wake).is_ok() { PollTimeout::NONE } else { PollTimeout::from(2u8) };
             let stdin = std::io::stdin();
-            let mut fds = [
+            let mut fds = vec![
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(timer.as_fd(), PollFlags::POLLIN),
-                PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
             ];
             // A socket nobody holds is always "ready"; it is left out once that is known.
-            let listening = if self.node_is_gone { 2 } else { 3 };
-            if let Err(error) = poll(&mut fds[..listening], limit)
+            if !self.node_is_gone {
+                fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
+            }
+            fds.extend(self.tree.line().map(|line| PollFd::new(line, PollFlags::POLLIN)));
+            if let Err(error) = poll(&mut fds, limit)
                 && error != Errno::EINTR
             {
                 std::thread::sleep(LOOK_AGAIN);
             }
             while matches!(signals.read_signal(), Ok(Some(_))) {}
-            if !self.node_is_gone && fds[2].revents().is_none_or(|events| !events.is_empty()) {
+            let node_speaks = fds[2..].first().is_some_and(|node| {
+                !self.node_is_gone && node.revents().is_none_or(|events| !events.is_empty())
+            });
+            drop(fds);
+            if node_speaks {
                 self.listen();
             }
         }
@@ -263,29 +296,4 @@ fn say(message: &FromGuard) {
     let Ok(bytes) = serde_json::to_vec(message) else { return };
     let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
     send(std::io::stdin().as_raw_fd(), &bytes, flags).ok();
-}
-
-/// Why the script did not start, with the remedy.
-fn explain(plan: &Plan, error: &std::io::Error) -> String {
-    let command = plan.argv.first().map_or("", String::as_str);
-    let command = format!("{:?}", command.chars().take(200).collect::<String>());
-    let node = &plan.node;
-    if !plan.dir.is_dir() {
-        let dir: String = plan.dir.display().to_string().chars().take(200).collect();
-        return format!("the directory {dir} does not exist on {node}: make it, or change `dir`");
-    }
-    if error.raw_os_error() == Some(Errno::ETIME as i32) {
-        return format!(
-            "{command} was not started: the lease ran out before it could be; if this repeats, use a longer `lease_ttl`"
-        );
-    }
-    match error.kind() {
-        std::io::ErrorKind::NotFound => format!(
-            "the command {command} (or its interpreter) was not found on {node}: install it, or write its whole path in `command`"
-        ),
-        std::io::ErrorKind::PermissionDenied => format!(
-            "{command} may not be executed on {node}: chmod +x it, or name its interpreter first in `command`"
-        ),
-        _ => format!("{command} could not be started on {node}: {error}"),
-    }
 }

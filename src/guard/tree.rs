@@ -1,23 +1,29 @@
 //! A process tree: finding it, ending it, and proving that nothing is left.
 //!
 //! Every descendant of a script, also one that forked twice and called setsid, is a descendant of its guard, because
-//! the guard is their subreaper. A signal goes only to a process whose parent is in the tree at that moment, through
+//! the guard, or the init of the script's pid namespace, is their reaper. So one walk over /proc serves every level of
+//! containment; a cgroup and a namespace add the kernel's own way to kill everybody. A signal goes only to a process whose parent is in the tree at that moment, through
 //! a pidfd; proof of death is `ECHILD` and nothing else. Sources: prctl(2) PR_SET_CHILD_SUBREAPER, pidfd_open(2),
 //! proc_pid_stat(5), proc_tid_children(5).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
 
+use super::cgroup::RunCgroup;
+use super::init::Init;
 use super::kernel;
 use crate::domain::job::Exit;
 
 /// Every so many passes the slow, complete walk is taken: the quick one can miss a child whose sibling just exits.
 const COMPLETE_EVERY: u32 = 4;
+/// So many passes, one every two milliseconds, before an init is killed and everybody with it.
+const PASSES_BEFORE_INIT: u32 = 10;
 
 /// What one reaping found.
 pub(super) enum Reaped {
@@ -31,26 +37,45 @@ pub(super) enum Reaped {
     NobodyLeft,
 }
 
+/// What keeps a script's processes together.
+pub(super) enum Held {
+    /// In a pid namespace; its init is the only child of this process.
+    Namespace(Init),
+    /// In a cgroup, and below this process.
+    Cgroup(RunCgroup),
+    /// Below this process.
+    Below,
+}
+
 /// Everything below this process.
 pub(super) struct Tree {
     first: Pid,
+    held: Held,
     first_is_reaped: bool,
     passes: u32,
-    /// Signalled with KILL and not yet reaped.
+    /// Signalled with KILL, once each.
     killed: HashSet<Pid>,
     killed_and_reaped: u32,
 }
 
 impl Tree {
-    pub(super) fn new(first: Pid) -> Self {
+    pub(super) fn new(first: Pid, held: Held) -> Self {
         let killed = HashSet::new();
-        Self { first, first_is_reaped: false, passes: 0, killed, killed_and_reaped: 0 }
+        Self { first, held, first_is_reaped: false, passes: 0, killed, killed_and_reaped: 0 }
+    }
+
+    /// Something besides signals of children that says that it is time to [`Tree::reap`].
+    pub(super) fn line(&self) -> Option<BorrowedFd<'_>> {
+        match &self.held {
+            Held::Namespace(init) => init.line(),
+            Held::Cgroup(_) | Held::Below => None,
+        }
     }
 
     /// TERM to every process, and CONT so that stopped ones hear it.
     pub(super) fn terminate(&self) {
         let tree = Descendants::of(getpid(), Walk::Quick);
-        for pid in tree.iter() {
+        for pid in tree.iter().filter(|pid| !self.is_init(*pid)) {
             tree.signal(pid, &[Signal::SIGTERM, Signal::SIGCONT]);
         }
     }
@@ -58,12 +83,25 @@ impl Tree {
     /// KILL to every process there is now. One pass: whoever forked meanwhile is found by the next.
     pub(super) fn kill(&mut self) {
         self.passes += 1;
+        if let Held::Namespace(init) = &mut self.held {
+            init.killing_begins();
+            // First without it, so that it can still tell how the script ended and how many were killed.
+            if self.passes > PASSES_BEFORE_INIT {
+                init.kill();
+            }
+        }
         let complete = self.passes.is_multiple_of(COMPLETE_EVERY);
         let tree = Descendants::of(getpid(), if complete { Walk::Complete } else { Walk::Quick });
         for pid in tree.iter() {
-            if tree.signal(pid, &[Signal::SIGKILL]) && pid != self.first {
+            if !self.is_init(pid) && tree.signal(pid, &[Signal::SIGKILL]) && pid != self.first {
                 self.killed.insert(pid);
             }
+        }
+        match &self.held {
+            Held::Namespace(_) => return,
+            // After the walk, which counts; where it fails, the walk of the next pass does not.
+            Held::Cgroup(cgroup) => drop(cgroup.kill()),
+            Held::Below => {}
         }
         if !self.first_is_reaped {
             // Safe by number, as only this process can reap it, and needed where /proc cannot be read.
@@ -71,26 +109,43 @@ impl Tree {
         }
     }
 
+    fn is_init(&self, pid: Pid) -> bool {
+        matches!(&self.held, Held::Namespace(init) if init.pid == pid)
+    }
+
+    /// For the last word, when all are gone.
     pub(super) fn killed_besides_the_first(&self) -> u32 {
-        self.killed_and_reaped
+        match &self.held {
+            // An init that had to be killed could not tell: then whoever was signalled counts.
+            Held::Namespace(init) => {
+                init.killed.unwrap_or_else(|| u32::try_from(self.killed.len()).unwrap_or(u32::MAX))
+            }
+            Held::Cgroup(_) | Held::Below => self.killed_and_reaped,
+        }
+    }
+
+    /// When all are gone: leaves nothing behind.
+    pub(super) fn clear_away(&self) {
+        if let Held::Cgroup(cgroup) = &self.held {
+            cgroup.remove();
+        }
     }
 
     pub(super) fn reap(&mut self) -> Reaped {
-        let (pid, exit) = match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(pid, code)) => (pid, Exit { code: Some(code), signal: None }),
-            Ok(WaitStatus::Signaled(pid, signal, _)) => {
-                (pid, Exit { code: None, signal: Some(signal as i32) })
-            }
-            Err(Errno::ECHILD) => return Reaped::NobodyLeft,
-            // A real-time signal has no name in `Signal`; whoever it killed is reaped all the same.
-            Err(Errno::EINVAL) if self.first_is_reaped || parent_of(self.first).is_some() => {
-                return Reaped::Other;
-            }
-            Err(Errno::EINVAL) => (self.first, Exit::default()),
-            Ok(_) | Err(_) => return Reaped::NothingYet,
+        if let Some(exit) = self.told_by_init() {
+            return Reaped::First(exit);
+        }
+        let (pid, exit) = match kernel::wait_any(libc::WNOHANG) {
+            Ok(Some(ended)) => ended,
+            Ok(None) => return Reaped::NothingYet,
+            Err(Errno::ECHILD) => return self.nobody_left(),
+            Err(_) => return Reaped::NothingYet,
         };
-        // One that had exited by itself before the KILL came did not have to be killed.
-        if self.killed.remove(&pid) && exit.signal == Some(Signal::SIGKILL as i32) {
+        // One that had exited by itself before the KILL came did not have to be killed. A cgroup kills more than
+        // the walk has seen.
+        let by_us = self.killed.remove(&pid)
+            || (self.passes > 0 && matches!(self.held, Held::Cgroup(_)) && pid != self.first);
+        if by_us && exit.signal == Some(Signal::SIGKILL as i32) {
             self.killed_and_reaped += 1;
         }
         if pid == self.first && !self.first_is_reaped {
@@ -98,6 +153,28 @@ impl Tree {
             return Reaped::First(exit);
         }
         Reaped::Other
+    }
+
+    /// How the script ended, when an init has just told it.
+    fn told_by_init(&mut self) -> Option<Exit> {
+        let Held::Namespace(init) = &mut self.held else { return None };
+        init.listen();
+        let exit = init.exit.take()?;
+        self.first_is_reaped = true;
+        Some(exit)
+    }
+
+    fn nobody_left(&mut self) -> Reaped {
+        // Between the last look and the end an init may have said its last.
+        if let Some(exit) = self.told_by_init() {
+            return Reaped::First(exit);
+        }
+        if self.first_is_reaped {
+            return Reaped::NobodyLeft;
+        }
+        // The init was killed, and the kernel has killed the script.
+        self.first_is_reaped = true;
+        Reaped::First(Exit { code: None, signal: Some(Signal::SIGKILL as i32) })
     }
 }
 
@@ -203,13 +280,34 @@ pub(crate) fn began(pid: Pid) -> Option<u64> {
     stat_field(pid, 22)
 }
 
-/// A numeric field of `/proc/PID/stat`, numbered as in proc_pid_stat(5), 4 or above. The name in field 2 may hold
-/// anything, brackets, spaces and bytes that are not UTF-8.
+/// Whether the process that began at `at` under this number lives; one that is dead and not yet reaped does not.
+pub(crate) fn lives_since(pid: Pid, at: u64) -> bool {
+    let dead = |state: &str| matches!(state, "Z" | "X");
+    began(pid) == Some(at) && stat(pid, 3).is_some_and(|state| !dead(&state))
+}
+
+/// The process group of a process.
+pub(crate) fn group_of(pid: Pid) -> Option<Pid> {
+    stat_field(pid, 5)?.try_into().ok().map(Pid::from_raw)
+}
+
+/// The session of a process.
+pub(crate) fn session_of(pid: Pid) -> Option<Pid> {
+    stat_field(pid, 6)?.try_into().ok().map(Pid::from_raw)
+}
+
+/// A numeric field of `/proc/PID/stat`, numbered as in proc_pid_stat(5), 4 or above.
 fn stat_field(pid: Pid, number: usize) -> Option<u64> {
+    stat(pid, number)?.parse().ok()
+}
+
+/// A field of `/proc/PID/stat`, 3 or above. The name in field 2 may hold anything, brackets, spaces and bytes that are
+/// not UTF-8.
+fn stat(pid: Pid, number: usize) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after_name = stat.iter().rposition(|&b| b == b')')? + 1;
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
-    rest.split_whitespace().nth(number - 3)?.parse().ok()
+    rest.split_whitespace().nth(number - 3).map(str::to_owned)
 }
 
 #[cfg(test)]

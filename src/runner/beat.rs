@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::domain::containment::Containment;
 use crate::domain::name::{JobName, NodeName};
 use crate::store::nodes::{BEAT_EVERY, Beat, Heard, Nodes};
 use crate::store::{Result, Store};
@@ -28,7 +29,12 @@ pub async fn first(store: &Store, beat: &Beat) -> Result<Heard> {
 }
 
 /// Reports every second, and at once when what it holds changes, until `holds` is dropped.
-pub async fn go_on(store: Store, mut beat: Beat, mut holds: watch::Receiver<Vec<JobName>>) {
+pub async fn go_on(
+    store: Store,
+    mut beat: Beat,
+    planned: Containment,
+    mut holds: watch::Receiver<Vec<JobName>>,
+) {
     let mut every = interval(BEAT_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut complained = false;
@@ -37,6 +43,8 @@ pub async fn go_on(store: Store, mut beat: Beat, mut holds: watch::Receiver<Vec<
             _ = every.tick() => {}
             changed = holds.changed() => if changed.is_err() { return },
         }
+        // A guard may have had to fall back since.
+        beat.containment = super::child::in_force(planned).to_string();
         beat.holds.clone_from(&holds.borrow_and_update());
         match store.beat(&beat).await {
             Ok(Heard::Welcome { .. }) => complained = false,

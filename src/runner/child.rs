@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -21,12 +22,16 @@ use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
+use super::leftovers::{self, Noted};
 use super::{output, sweep};
 use crate::clock;
+use crate::domain::containment::Containment;
 use crate::domain::job::{Exit, Progress};
 use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::Boot;
+use crate::guard::containment::Choice;
+pub use crate::guard::containment::available;
 pub use crate::guard::message::Cause;
 use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
 use crate::store::journal::{NewLine, Stream};
@@ -57,6 +62,7 @@ pub struct Spec {
     pub timing: Timing,
     pub stop_grace: Duration,
     pub streams: Streams,
+    pub containment: Choice,
 }
 
 /// Where a script's output goes.
@@ -96,6 +102,16 @@ pub enum ChildEvent {
     },
 }
 
+/// The weakest level that a guard of this process had to fall back to; 0 is the strongest.
+static WEAKEST: AtomicU8 = AtomicU8::new(0);
+
+/// The level that is really in force where `planned` was: what the page and the command line may say.
+#[must_use]
+pub fn in_force(planned: Containment) -> Containment {
+    let weakest = usize::from(WEAKEST.load(Ordering::Acquire));
+    Containment::ALL.get(weakest).map_or(planned, |weakest| planned.max(*weakest))
+}
+
 enum Order {
     Extend(Boot),
     Stop(Duration),
@@ -132,6 +148,12 @@ impl Child {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
         let term_before = spec.timing.term_before_deadline(spec.stop_grace);
+        let notes = leftovers::notes_of(&spec.store_url, &spec.prefix);
+        let cgroup = match spec.containment.level {
+            Containment::Subreaper => None,
+            // In a namespace, too: the guard may have to do without one.
+            _ => spec.containment.cgroup_of(&spec.node, &spec.run),
+        };
         let start = Start {
             plan: Plan {
                 argv: spec.argv,
@@ -139,11 +161,13 @@ impl Child {
                 env: spec.env,
                 job: spec.job.clone(),
                 run: spec.run.clone(),
-                node: spec.node,
+                node: spec.node.clone(),
                 token: spec.token,
                 owner: spec.owner,
                 store_url: spec.store_url,
                 prefix: spec.prefix,
+                containment: spec.containment,
+                note: notes.join(spec.run.as_str()),
                 term_before_deadline: term_before,
             },
             deadline,
@@ -154,10 +178,6 @@ impl Child {
                 "the command and its environment are larger than 128 KiB",
             ));
         }
-        send(ours.as_raw_fd(), &start, MsgFlags::MSG_NOSIGNAL)?;
-        set_nonblocking(&ours)?;
-        // A stream by type only: it is read and written message by message, through recv and send.
-        let socket = UnixStream::from_std(std::os::unix::net::UnixStream::from(ours))?;
         let mut command = Command::new(exe);
         command
             .arg0(format!("soloist guard of {}", spec.job))
@@ -173,6 +193,26 @@ impl Child {
         let pid = pid.ok_or_else(|| io::Error::other("a process without a number was started"))?;
         guards.push(pid);
         drop(guards);
+        // Before the guard knows what to start: nothing may run that is not noted.
+        let of = (&spec.job, &spec.run, &spec.node);
+        let noted = Noted::new(&notes, of, pid, cgroup.clone()).map_err(|error| {
+            tracing::warn!(run = %spec.run, %error, "a run is not noted in {}: if node and guard are killed at once, the next start will not find what is left", notes.display());
+        });
+        let noted = noted.ok();
+        let begun = send(ours.as_raw_fd(), &start, MsgFlags::MSG_NOSIGNAL)
+            .and_then(|_| set_nonblocking(&ours))
+            .map_err(io::Error::from)
+            // A stream by type only: it is read and written message by message, through recv and send.
+            .and_then(|()| UnixStream::from_std(std::os::unix::net::UnixStream::from(ours)));
+        let socket = match begun {
+            Ok(socket) => socket,
+            Err(error) => {
+                // It hears the end of its socket and goes; the runtime reaps it.
+                sweep::forget(pid);
+                noted.iter().for_each(Noted::erase);
+                return Err(error);
+            }
+        };
         let (orders, inbox) = mpsc::unbounded_channel();
         let (events_tx, events) = mpsc::channel(EVENTS);
         // The start is told first, and before it nothing is read: there is room for it, so nobody has to wait.
@@ -191,6 +231,8 @@ impl Child {
             socket,
             guard: pid,
             run: spec.run,
+            noted,
+            cgroup,
             timing: spec.timing,
             term_before,
             deadline,
@@ -202,6 +244,7 @@ impl Child {
         };
         tokio::spawn(async move {
             let mut last = attend(line, inbox).await;
+            let noted = last.as_mut().and_then(|(_, line, _)| line.noted.take());
             if let Some((_, line, _)) = &mut last {
                 // It never started: then the readers have waited for nothing.
                 line.room = None;
@@ -228,6 +271,8 @@ impl Child {
             // Only now may its number go to somebody else.
             drop(guard.wait().await);
             sweep::forget(pid);
+            // Without a last word of the guard nobody knows whether nothing is left.
+            noted.iter().for_each(Noted::erase);
         });
         Ok((Self { orders, guard_pid: pid.as_raw().unsigned_abs() }, events))
     }
@@ -270,17 +315,14 @@ pub fn become_subreaper() {
     sweep::become_subreaper();
 }
 
-/// The level at which the processes of a script are held together here, as nodes report it.
-#[must_use]
-pub fn containment() -> &'static str {
-    "subreaper"
-}
-
 /// The socket to one guard, and what is known of the guard's health.
 struct Line {
     socket: UnixStream,
     guard: Pid,
     run: RunId,
+    noted: Option<Noted>,
+    /// Where the run's cgroup is, if it has one.
+    cgroup: Option<PathBuf>,
     timing: Timing,
     term_before: Duration,
     /// The newest one sent.
@@ -301,6 +343,22 @@ impl Line {
         let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
         if let Err(error) = send(self.socket.as_raw_fd(), &bytes, flags) {
             tracing::debug!(run = %self.run, %error, "a guard does not listen");
+        }
+    }
+
+    fn started(&mut self, pid: u32, containment: Containment, weaker_because: Option<String>) {
+        self.first = i32::try_from(pid).ok().map(Pid::from_raw);
+        if let (Some(noted), Some(first)) = (&mut self.noted, self.first) {
+            noted.started(first);
+        }
+        let Some((room, _reading)) = self.room.take() else { return };
+        let events = room.send(ChildEvent::Started { pid });
+        if let Some(why) = weaker_because {
+            WEAKEST.fetch_max(containment as u8, Ordering::AcqRel);
+            tracing::warn!(run = %self.run, "this run is contained by {containment} only: {why}");
+            let text = format!("this run is contained by {containment} only: {why}");
+            // The readers begin after this: there is room.
+            events.try_send(ChildEvent::Line(NewLine { stream: Stream::Soloist, text })).ok();
         }
     }
 
@@ -387,11 +445,8 @@ async fn attend(mut line: Line, mut orders: Orders) -> Option<(ChildEvent, Line,
             // What the guard has said counts before what it has not: this process may have been paused.
             biased;
             heard = line.hear() => match heard {
-                Some(FromGuard::Started { pid }) => {
-                    line.first = i32::try_from(pid).ok().map(Pid::from_raw);
-                    if let Some((room, _reading)) = line.room.take() {
-                        room.send(ChildEvent::Started { pid });
-                    }
+                Some(FromGuard::Started { pid, containment, weaker_because }) => {
+                    line.started(pid, containment, weaker_because);
                 }
                 Some(FromGuard::Ack { seq }) => line.acknowledge(seq),
                 Some(FromGuard::Failed { error }) => {
@@ -416,8 +471,10 @@ async fn attend(mut line: Line, mut orders: Orders) -> Option<(ChildEvent, Line,
         }
     };
     let (guard, run, first) = (line.guard, line.run.clone(), line.first);
+    let cgroup = line.cgroup.clone();
     tracing::error!(%run, %guard, "the guard is lost ({trouble}): this node kills it and its tree");
-    let sweep = tokio::task::spawn_blocking(move || sweep::sweep(guard, &run, first));
+    let sweep =
+        tokio::task::spawn_blocking(move || sweep::sweep(guard, &run, first, cgroup.as_deref()));
     let processes_killed = sweep.await.ok()?;
     let exit = Exit { code: None, signal: Some(Signal::SIGKILL as i32) };
     Some((ChildEvent::Gone { exit, processes_killed, cause: Cause::GuardLost }, line, orders))

@@ -15,14 +15,16 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::child::{Cause, Child, ChildEvent, Spec, Streams};
+use super::child::{Cause, Child, ChildEvent, Spec, Streams, become_subreaper};
 use super::keeper::{Keeper, Kept};
+use super::leftovers;
 use super::signals::Signals;
 use crate::clock;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::Boot;
+use crate::guard::containment::Choice;
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::{Ended, Journal, Started, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
@@ -59,6 +61,7 @@ pub struct Once {
     pub env: BTreeMap<String, String>,
     pub store_url: String,
     pub prefix: String,
+    pub containment: Choice,
 }
 
 /// Says something beside the command's own output; that nobody reads it is no reason to stop.
@@ -72,6 +75,9 @@ fn say(text: &str) {
 /// When the store cannot be used at all, the guard cannot be started, or signals cannot be listened to.
 pub async fn run(once: Once) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
+    // This process starts one guard and nothing else: whatever comes to it as an orphan is of that guard's script.
+    become_subreaper();
+    leftovers::sweep(&leftovers::notes_of(&once.store_url, &once.prefix))?;
     let mut patience = Patience { begun: clock::boot(), wait: once.wait, said: false };
     let store = tokio::select! {
         store = connect(&once, &mut patience) => store?,
@@ -235,8 +241,19 @@ struct Held {
 
 impl Held {
     fn spec(&self) -> Spec {
-        let Once { name, node, timing, stop_grace, argv, dir, env, store_url, prefix, .. } =
-            self.once.clone();
+        let Once {
+            name,
+            node,
+            timing,
+            stop_grace,
+            argv,
+            dir,
+            env,
+            store_url,
+            prefix,
+            containment,
+            ..
+        } = self.once.clone();
         Spec {
             argv,
             dir,
@@ -251,6 +268,7 @@ impl Held {
             timing,
             stop_grace,
             streams: Streams::Inherited,
+            containment,
         }
     }
 

@@ -26,6 +26,7 @@ use crate::domain::placement::{Candidate, courtesy};
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
+use crate::guard::containment::Choice;
 use crate::sabotage::{Bug, planted};
 use crate::store::journal::{Ended, Journal, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
@@ -51,6 +52,8 @@ pub struct Surroundings {
     pub node: NodeName,
     /// The part of the node's environment that scripts get.
     pub env: BTreeMap<String, String>,
+    /// What holds scripts together.
+    pub containment: Choice,
     /// The keeper.
     pub keeper: Keeper,
     /// Metrics.
@@ -511,6 +514,7 @@ impl Supervisor {
             timing: config.timing,
             stop_grace: config.stop_grace,
             streams: Streams::Read,
+            containment: around.containment.clone(),
         };
         let (commands, inbox) = mpsc::unbounded_channel();
         here.commands = Some(commands);

@@ -3,24 +3,27 @@
 //! A run's processes are found in three ways, because none is enough: below the guard while it still lives (it may be
 //! frozen), by the mark `SOLOIST_RUN` in their environment, and, in a process that is a subreaper and starts nothing
 //! but guards, as orphans that came to it: the orphan of a guard that lives goes to that guard and never comes here.
-//! Only two empty looks in a row count as proof.
+//! Where the run has a cgroup, the kernel kills what is in it; where it has a pid namespace, the kernel has done so
+//! when the guard died. Only two empty looks in a row count as proof.
 
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{Pid, getpid};
+use nix::unistd::{Pid, getpgrp, getpid};
 
 use crate::domain::name::RunId;
-use crate::guard::tree::{Descendants, Walk, began, everybody};
+use crate::guard::cgroup::RunCgroup;
+use crate::guard::tree::{Descendants, Walk, began, everybody, group_of};
 
 /// Between two looks.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Empty looks in a row that count as proof: the environment of a process in the middle of an exec reads as empty.
-const EMPTY_LOOKS: u32 = 2;
+pub(super) const EMPTY_LOOKS: u32 = 2;
 
 static GUARDS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 static ADOPTS: AtomicBool = AtomicBool::new(false);
@@ -49,7 +52,7 @@ pub(super) fn forget(guard: Pid) {
 
 /// Kills `guard`, not yet reaped, and all of `run`. When none is left it returns how many there were besides the guard
 /// and the script's `first` process. Blocks until then, so call it where blocking is allowed.
-pub(super) fn sweep(guard: Pid, run: &RunId, first: Option<Pid>) -> u32 {
+pub(super) fn sweep(guard: Pid, run: &RunId, first: Option<Pid>, cgroup: Option<&Path>) -> u32 {
     let since = began(guard);
     let mut killed = HashSet::new();
     // First what is below a guard that only froze: once it is dead, nothing says whose they were.
@@ -62,29 +65,40 @@ pub(super) fn sweep(guard: Pid, run: &RunId, first: Option<Pid>) -> u32 {
         let before = killed.len();
         let mut found = kill_marked(mark.as_bytes(), &mut killed);
         found |= kill_orphans(since, &mut killed);
+        if let Some(cgroup) = cgroup.and_then(RunCgroup::existing) {
+            cgroup.kill().ok();
+            found |= cgroup.populated();
+        }
         found |= !reap(&killed);
         empty_looks = if found || killed.len() > before { 0 } else { empty_looks + 1 };
         std::thread::sleep(LOOK_AGAIN);
+    }
+    if let Some(cgroup) = cgroup.and_then(RunCgroup::existing) {
+        cgroup.remove();
     }
     let besides = killed.iter().filter(|pid| Some(**pid) != first).count();
     u32::try_from(besides).unwrap_or(u32::MAX)
 }
 
-fn kill_tree(root: Pid, killed: &mut HashSet<Pid>) {
+pub(super) fn kill_tree(root: Pid, killed: &mut HashSet<Pid>) {
     let tree = Descendants::of(root, Walk::Complete);
     killed.extend(tree.iter().filter(|pid| tree.signal(*pid, &[Signal::SIGKILL])));
 }
 
 /// Kills whoever carries `mark`, with everything below; false when nobody does. A dead process has no environment.
-fn kill_marked(mark: &[u8], killed: &mut HashSet<Pid>) -> bool {
+pub(super) fn kill_marked(mark: &[u8], killed: &mut HashSet<Pid>) -> bool {
     let mut found = false;
     for pid in everybody().into_iter().filter(|pid| carries(*pid, mark)) {
         found = true;
+        let group = group_of(pid).filter(|group| group.as_raw() > 1 && *group != getpgrp());
         kill_tree(pid, killed);
         // Looked at again right before: the number may have a new bearer.
         if carries(pid, mark) && kill(pid, Signal::SIGKILL).is_ok() {
             killed.insert(pid);
         }
+        // Whoever forks and ends for ever is gone when its own number is signalled; a group cannot be missed. A script
+        // has a session, and so groups, of its own. Last, so that those above are counted.
+        group.map(|group| killpg(group, Signal::SIGKILL)).and_then(Result::ok);
     }
     found
 }

@@ -24,7 +24,7 @@ pub struct Beat {
     pub version: String,
     /// When the process started.
     pub started: StoreTime,
-    /// Containment level in force (`subreaper`).
+    /// Containment level in force (`pid namespace`, `cgroup`, `subreaper`).
     pub containment: String,
     /// Jobs it may run.
     pub jobs: Vec<JobName>,

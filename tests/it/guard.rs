@@ -1,6 +1,8 @@
 //! The guard: real scripts, real signals, real deaths.
 
 mod deadline;
+mod escapes;
+mod levels;
 mod lost;
 mod node_death;
 mod secrets;

@@ -118,7 +118,7 @@ async fn off_is_shown_only_after_a_tree_that_ignores_term_is_dead() {
         pair.witness.acts().iter().any(|act| act.pid != first.pid).then_some(())
     })
     .await;
-    assert_eq!(pair.witness.living().len(), 2);
+    assert!(pair.witness.living().len() >= 2, "the script and its grandchild");
     li.switch(JOB, false).await;
     let stopping = live.until_state(JOB, "stopping").await;
     assert_ne!(stopping["lease"], Value::Null, "the lease stays until all is gone");
@@ -147,6 +147,12 @@ async fn a_crash_is_retried_with_growing_waits_and_stop_beats_restart() {
         let waited = starts[nth + 1] - starts[nth];
         assert!(waited >= least - 0.02, "wait {nth} was {waited} s, not {least} s or more");
     }
+    // Older pictures wait to be read, and they look the same.
+    until_async("the fourth has ended", async || {
+        let runs = li.runs(JOB).await;
+        (runs.len() == 4 && runs[0]["ended"].is_string()).then_some(())
+    })
+    .await;
     let backing_off = live
         .until(JOB, "backing off for the fourth time", |job| {
             job["state"] == "backing_off"
@@ -160,7 +166,7 @@ async fn a_crash_is_retried_with_growing_waits_and_stop_beats_restart() {
     live.until_state(JOB, "off").await;
     let runs = li.runs(JOB).await;
     assert_eq!(runs.len(), 4);
-    assert!(runs.iter().all(|run| run["end"] == "crashed" && run["exit"]["code"] == 3));
+    assert!(runs.iter().all(|run| run["end"] == "crashed" && run["exit"]["code"] == 3), "{runs:?}");
     // The fifth was due 2.6 to 3.2 s after the fourth. That moment passes, and nobody starts.
     until_async("the retry's moment has passed", async || {
         let text = std::fs::read_to_string("/proc/uptime").expect("Linux");

@@ -8,7 +8,8 @@ use std::process::{Child, ExitStatus, Output, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::node::{Ground, lives};
+use crate::support::guarded::runs as lives;
+use crate::support::node::Ground;
 use crate::support::redis::RedisServer;
 use crate::support::wait::until;
 

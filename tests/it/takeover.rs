@@ -36,9 +36,7 @@ async fn kill_9_of_the_holder_ends_its_whole_tree_and_the_other_goes_on_long_bef
     assert!(live.seen.iter().all(|(_, state)| state != "off"), "{:?}", live.seen);
     let runs = survivor.runs(JOB).await;
     assert_eq!(runs[1]["end"], "lost", "{runs:?}");
-    let old: Vec<i32> =
-        pair.witness.acts().iter().filter(|a| a.token == first.token).map(|a| a.pid).collect();
-    assert!(pair.witness.living().iter().all(|pid| !old.contains(pid)));
+    assert_eq!(pair.witness.living_under(first.token), [0; 0]);
     pair.witness.check();
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use soloist::clock::boot;
+use soloist::domain::containment::Containment;
 use soloist::domain::job::RunEnd;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
@@ -20,7 +21,10 @@ use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
 use soloist::store::{Options, Store};
 use tempfile::TempDir;
 
-use crate::support::guarded::{DAEMON, SOLOIST, alive, much_later, number_in, runs, spec, until};
+use crate::support::guarded::{
+    DAEMON, SOLOIST, alive, available, contained_by, levels, much_later, number_in, outside, runs,
+    spec, until,
+};
 use crate::support::redis::RedisServer;
 
 const DIRECTORY: &str = "SOLOIST_TEST_NODE";
@@ -34,6 +38,11 @@ async fn a_node() {
     become_subreaper();
     let script = fs::read_to_string(directory.join("script")).unwrap();
     let mut spec = spec(&directory, &script);
+    let level = fs::read_to_string(directory.join("level")).unwrap();
+    spec.containment = contained_by(level.parse().unwrap());
+    if let Ok(url) = fs::read_to_string(directory.join("store")) {
+        spec.store_url = url;
+    }
     let mut deadline = much_later();
     if let Some(ms) = number_in(&directory.join("deadline")) {
         deadline = boot() + Duration::from_millis(u64::try_from(ms).unwrap());
@@ -58,14 +67,14 @@ async fn a_node() {
     }
 }
 
-struct Node {
-    directory: TempDir,
+pub(super) struct Node {
+    pub(super) directory: TempDir,
     process: std::process::Child,
 }
 
 impl Node {
     /// Starts one that runs `script`, and waits until the script has made the file `ready`.
-    async fn start(script: &str, orders: &[(&str, &str)]) -> Self {
+    pub(super) async fn start(script: &str, orders: &[(&str, &str)]) -> Self {
         Self::start_by("exec \"$@\"", script, orders).await
     }
 
@@ -75,6 +84,10 @@ impl Node {
             fs::write(directory.path().join(file), text).expect("a node of its own");
         }
         fs::write(directory.path().join("script"), script).expect("a node of its own");
+        if orders.iter().all(|(file, _)| *file != "level") {
+            let level = word(available().strongest());
+            fs::write(directory.path().join("level"), level).expect("a node of its own");
+        }
         let process = Command::new("sh")
             .args(["-c", starter, "sh"])
             .arg(std::env::current_exe().expect("a node of its own"))
@@ -90,20 +103,29 @@ impl Node {
         node
     }
 
-    fn path(&self, file: &str) -> PathBuf {
+    pub(super) fn path(&self, file: &str) -> PathBuf {
         self.directory.path().join(file)
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(super) fn pid(&self) -> i32 {
+        i32::try_from(self.process.id()).expect("a node of its own")
+    }
+
+    pub(super) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(i32::try_from(self.process.id()).expect("a node of its own")), signal)
             .expect("a node of its own");
     }
 
-    fn number(&self, file: &str) -> i32 {
+    pub(super) fn number(&self, file: &str) -> i32 {
         number_in(&self.path(file)).expect("a node of its own")
     }
 
-    fn run(&self) -> RunId {
+    /// The process whose number the script wrote to a file, by our numbers.
+    pub(super) fn process(&self, file: &str) -> i32 {
+        outside(&self.run(), self.number(file))
+    }
+
+    pub(super) fn run(&self) -> RunId {
         RunId(fs::read_to_string(self.path("run")).expect("a node of its own"))
     }
 
@@ -127,7 +149,7 @@ fn with_daemon() -> String {
 #[tokio::test]
 async fn the_tree_of_a_killed_node_is_dead_at_once() {
     let node = Node::start(&with_daemon(), &[]).await;
-    let (run, daemon) = (node.run(), node.number("daemon.pid"));
+    let (run, daemon) = (node.run(), node.process("daemon.pid"));
     let asked = boot();
     node.signal(Signal::SIGKILL);
     until("the tree is dead", || alive(&run).is_empty() && !runs(daemon)).await;
@@ -137,7 +159,7 @@ async fn the_tree_of_a_killed_node_is_dead_at_once() {
 #[tokio::test]
 async fn the_tree_of_a_paused_node_is_dead_at_the_deadline_and_the_node_hears_of_it() {
     let node = Node::start(&with_daemon(), &[("deadline", "3000")]).await;
-    let (run, daemon) = (node.run(), node.number("daemon.pid"));
+    let (run, daemon) = (node.run(), node.process("daemon.pid"));
     node.signal(Signal::SIGSTOP);
     until("the tree is dead", || alive(&run).is_empty() && !runs(daemon)).await;
     node.signal(Signal::SIGCONT);
@@ -148,7 +170,7 @@ async fn the_tree_of_a_paused_node_is_dead_at_the_deadline_and_the_node_hears_of
 async fn an_orphan_of_a_killed_guard_is_found_without_its_mark() {
     let script = "env -i setsid sh -c 'echo $$ > nameless.new; mv nameless.new nameless.pid; exec /bin/sleep 300' &
         until [ -s nameless.pid ]; do sleep 0.01; done; touch ready; wait";
-    let node = Node::start(script, &[]).await;
+    let node = Node::start(script, &[("level", "subreaper")]).await;
     let nameless = node.number("nameless.pid");
     assert!(!alive(&node.run()).contains(&nameless) && runs(nameless));
     kill(Pid::from_raw(node.number("guard")), Signal::SIGKILL).unwrap();
@@ -194,6 +216,15 @@ async fn a_script_inherits_no_file_that_its_node_was_started_with() {
     assert!(files(i32::try_from(node.process.id()).unwrap()).contains(&"/etc/passwd".into()));
     for pid in alive(&node.run()).into_iter().chain([node.number("guard")]) {
         assert!(!files(pid).contains(&"/etc/passwd".into()), "{pid}: {:?}", files(pid));
+    }
+}
+
+/// How a level is written in a configuration.
+pub fn word(level: Containment) -> &'static str {
+    match level {
+        Containment::PidNamespace => "pid-namespace",
+        Containment::Cgroup => "cgroup",
+        Containment::Subreaper => "subreaper",
     }
 }
 
@@ -247,23 +278,26 @@ async fn until_released(store: &Store, job: &JobName) {
 
 #[tokio::test]
 async fn the_guard_of_a_killed_node_releases_the_lease_after_the_tree_is_dead() {
-    let (_redis, store, job, lease) = leased().await;
-    kill_and_see_it_released(store, job, lease).await;
+    for level in levels() {
+        let (_redis, store, job, lease) = leased().await;
+        kill_and_see_it_released(store, job, lease, level).await;
+    }
     let directory = TempDir::new().unwrap();
     let url = format!("sqlite:{}", directory.path().join("soloist.db").display());
     let (store, job, lease) = leased_at(&url).await;
-    kill_and_see_it_released(store, job, lease).await;
+    kill_and_see_it_released(store, job, lease, available().strongest()).await;
 }
 
-async fn kill_and_see_it_released(store: Store, job: JobName, lease: String) {
-    let node = Node::start(&with_daemon(), &[("lease", &lease)]).await;
-    let (run, daemon) = (node.run(), node.number("daemon.pid"));
+async fn kill_and_see_it_released(store: Store, job: JobName, lease: String, level: Containment) {
+    let orders = [("lease", lease.as_str()), ("level", word(level))];
+    let node = Node::start(&with_daemon(), &orders).await;
+    let (run, daemon) = (node.run(), node.process("daemon.pid"));
     let asked = boot();
     node.signal(Signal::SIGKILL);
     until_released(&store, &job).await;
     let took = boot().since(asked);
     assert!(alive(&run).is_empty() && !runs(daemon), "released before they were dead");
-    println!("kill -9 to released: {took:?}");
+    println!("{level}: kill -9 to released: {took:?}");
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 

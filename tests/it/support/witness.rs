@@ -3,10 +3,9 @@
 //! Every process appends to one file of this machine: `token node pid CLOCK_BOOTTIME word`. A line is one write with
 //! O_APPEND, so the order of the lines is the order of the acts, whatever the clocks say.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::node::{Ground, lives};
+use super::node::Ground;
 use super::wait::until;
 
 /// `/proc/uptime` is CLOCK_BOOTTIME in hundredths of a second, and reading it needs no other process.
@@ -91,11 +90,35 @@ impl Witness {
         until("the script goes on", || (of() >= before + count).then_some(()));
     }
 
-    /// The processes that wrote and live now.
+    /// The processes of the job that live now, by our numbers: those that a script writes down may be numbers of a
+    /// pid namespace of its own, and there the first process alone has the same.
     #[must_use]
     pub fn living(&self) -> Vec<i32> {
-        let pids: BTreeSet<i32> = self.acts().iter().map(|act| act.pid).collect();
-        pids.into_iter().filter(|pid| lives(*pid)).collect()
+        self.living_with(None)
+    }
+
+    /// Those of one token.
+    #[must_use]
+    pub fn living_under(&self, token: u64) -> Vec<i32> {
+        self.living_with(Some(format!("SOLOIST_TOKEN={token}")))
+    }
+
+    fn living_with(&self, mark: Option<String>) -> Vec<i32> {
+        let name = self.file.file_stem().and_then(|name| name.to_str()).expect("a job");
+        let marks = [Some(format!("SOLOIST_JOB={name}")), mark];
+        let ground = self.file.parent().expect("a ground").canonicalize().expect("a ground");
+        let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+        entries
+            .filter(|entry| {
+                let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+                let carries = |mark: &String| {
+                    environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+                };
+                marks.iter().flatten().all(carries)
+                    && std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == ground)
+            })
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect()
     }
 
     /// The promise of contract section 3.1: once a run has started, no process of an earlier one acts, and each run

@@ -79,6 +79,7 @@ impl Server {
             public_url: format!("http://{address}"),
             node: NodeName::new("node-a").unwrap(),
             timing: Timing::from_ttl(Duration::from_secs(5)).unwrap(),
+            containment: None,
             live: LiveLimits {
                 sockets_per_node: 1_000,
                 sockets_per_user: 200,

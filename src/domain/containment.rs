@@ -1,0 +1,52 @@
+//! How a script's processes are kept together, so that not one can outlive its lease: three ways, the strongest first.
+//! Which of them a machine allows is found out by `guard::containment`; why there are three is ADR 0007.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A level of containment, the strongest first.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Containment {
+    /// A pid namespace: the kernel kills everything in it when its first process dies, whoever else is dead already.
+    PidNamespace,
+    /// A cgroup: the kernel kills everything in it at one word, but somebody must be left to say it.
+    Cgroup,
+    /// The guard as the subreaper of all orphans, who finds them in /proc one by one.
+    #[default]
+    Subreaper,
+}
+
+impl Containment {
+    /// Every level, the strongest first.
+    pub const ALL: [Self; 3] = [Self::PidNamespace, Self::Cgroup, Self::Subreaper];
+}
+
+impl fmt::Display for Containment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::PidNamespace => "pid namespace",
+            Self::Cgroup => "cgroup",
+            Self::Subreaper => "subreaper",
+        })
+    }
+}
+
+impl FromStr for Containment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "pid-namespace" => Ok(Self::PidNamespace),
+            "cgroup" => Ok(Self::Cgroup),
+            "subreaper" => Ok(Self::Subreaper),
+            _ => Err(format!(
+                "{text:?} is no level of containment: write auto, pid-namespace, cgroup or subreaper"
+            )),
+        }
+    }
+}

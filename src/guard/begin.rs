@@ -1,0 +1,104 @@
+//! The beginning of a run in its guard: the script, started on the level of containment that was planned, or on the
+//! next that works here and now. Whoever falls back says why; whoever may not, starts nothing.
+
+use std::io;
+
+use nix::errno::Errno;
+use nix::unistd::Pid;
+
+use super::cgroup::RunCgroup;
+use super::init::{Init, NotBegun};
+use super::kernel::{self, Doors};
+use super::message::Plan;
+use super::tree::Held;
+use crate::domain::containment::Containment;
+use crate::domain::time::Boot;
+
+/// A script that runs.
+pub(super) struct Begun {
+    /// By the numbers of this process, and of the node.
+    pub(super) script: Pid,
+    pub(super) held: Held,
+    pub(super) containment: Containment,
+    pub(super) weaker_because: Option<String>,
+}
+
+/// Starts the script of `plan`.
+///
+/// # Errors
+/// Why nothing runs, with the remedy.
+pub(super) fn begin(plan: &Plan, deadline: Boot) -> Result<Begun, String> {
+    let planned = plan.containment.level;
+    let mut weaker_because: Option<String> = None;
+    for containment in Containment::ALL.into_iter().filter(|level| *level >= planned) {
+        match begin_in(containment, plan, deadline) {
+            Ok((script, held)) => return Ok(Begun { script, held, containment, weaker_because }),
+            Err(NotBegun::Script(error)) => return Err(explain(plan, &error)),
+            Err(NotBegun::Namespace(why)) if plan.containment.demanded => {
+                return Err(format!(
+                    "nothing was started: containment by {planned} is demanded and cannot be had now: {why}; or write containment = \"auto\""
+                ));
+            }
+            // The first is the cause; that a machine has no cgroups either was known before.
+            Err(NotBegun::Namespace(why)) => {
+                weaker_because.get_or_insert(why);
+            }
+        }
+    }
+    Err("the script could not be contained at all".to_owned())
+}
+
+fn begin_in(
+    containment: Containment,
+    plan: &Plan,
+    deadline: Boot,
+) -> Result<(Pid, Held), NotBegun> {
+    match containment {
+        Containment::PidNamespace => {
+            let (init, script) = Init::start(plan, deadline)?;
+            Ok((script, Held::Namespace(init)))
+        }
+        Containment::Cgroup => {
+            let no = |error: io::Error| NotBegun::Namespace(format!("its cgroup: {error}"));
+            let path = plan.containment.cgroup_of(&plan.node, &plan.run);
+            let path = path.ok_or_else(|| no(io::ErrorKind::Unsupported.into()))?;
+            let cgroup = RunCgroup::create(path).map_err(no)?;
+            let doors = Doors { cgroup: Some(cgroup.door().map_err(no)?), ..Doors::default() };
+            match kernel::start(plan, deadline, doors) {
+                Ok(script) => Ok((script, Held::Cgroup(cgroup))),
+                Err(error) => {
+                    cgroup.remove();
+                    Err(NotBegun::Script(error))
+                }
+            }
+        }
+        Containment::Subreaper => kernel::start(plan, deadline, Doors::default())
+            .map(|script| (script, Held::Below))
+            .map_err(NotBegun::Script),
+    }
+}
+
+/// Why the script did not start, with the remedy.
+fn explain(plan: &Plan, error: &io::Error) -> String {
+    let command = plan.argv.first().map_or("", String::as_str);
+    let command = format!("{:?}", command.chars().take(200).collect::<String>());
+    let node = &plan.node;
+    if !plan.dir.is_dir() {
+        let dir: String = plan.dir.display().to_string().chars().take(200).collect();
+        return format!("the directory {dir} does not exist on {node}: make it, or change `dir`");
+    }
+    if error.raw_os_error() == Some(Errno::ETIME as i32) {
+        return format!(
+            "{command} was not started: the lease ran out before it could be; if this repeats, use a longer `lease_ttl`"
+        );
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "the command {command} (or its interpreter) was not found on {node}: install it, or write its whole path in `command`"
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "{command} may not be executed on {node}: chmod +x it, or name its interpreter first in `command`"
+        ),
+        _ => format!("{command} could not be started on {node}: {error}"),
+    }
+}

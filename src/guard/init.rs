@@ -1,0 +1,316 @@
+//! A pid namespace for one run, and its init: the first process in it, a copy of the guard.
+//!
+//! When an init dies, however it dies, the kernel kills every process of its namespace and lets nobody reap it before
+//! they are dead (pid_namespaces(7)). It dies with its guard (PR_SET_PDEATHSIG), so nothing is left even when node and
+//! guard are killed at once. The script is not the init itself: to an init without handlers TERM means nothing.
+//!
+//! The init starts the script, reaps all the time, tells the guard how the script ended, counts who was killed, and
+//! ends when nobody is left. It hears no signal and forwards none: the guard, outside, sees every process of the
+//! namespace below itself. It has its own mounts, passed on from outside but not back, with a /proc that shows the
+//! numbers a script in there knows: `ps`, `kill $!` and `/proc/$$` work. `$$` itself is the number outside, too.
+//!
+//! Needs root (CAP_SYS_ADMIN). A user namespace would do without, but in it sudo, su, ping and the like stop working
+//! in scripts: a node that is not root uses the next level instead.
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::libc;
+use nix::mount::{MsFlags, mount};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixCredentials, recv,
+    recvmsg, send, setsockopt, socketpair, sockopt,
+};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+use super::kernel::{self, Doors};
+use super::message::Plan;
+use crate::domain::job::Exit;
+use crate::domain::time::Boot;
+
+/// Words on the line between guard and init: one of these and a number.
+mod word {
+    /// Init: I die with you from now on. Guard: then go on, your number outside is this.
+    pub(super) const READY: u8 = b'R';
+    /// The script, before its exec: here I am.
+    pub(super) const SCRIPT: u8 = b'S';
+    /// Init: the script runs.
+    pub(super) const RUNS: u8 = b'X';
+    /// Init: the namespace could not be furnished; an errno.
+    pub(super) const NO_NAMESPACE: u8 = b'N';
+    /// Init: the script could not be started; an errno.
+    pub(super) const NO_SCRIPT: u8 = b'F';
+    /// Guard: whoever dies by KILL from now on was killed by us.
+    pub(super) const KILLING: u8 = b'K';
+    /// Init: the script ended with this code.
+    pub(super) const EXITED: u8 = b'E';
+    /// Init: the script ended by this signal.
+    pub(super) const SIGNALED: u8 = b'G';
+    /// Init: nobody is left; so many were killed.
+    pub(super) const EMPTY: u8 = b'D';
+}
+
+/// Why there is no script.
+pub(super) enum NotBegun {
+    /// The namespace cannot be had; a weaker level may do.
+    Namespace(String),
+    /// The script cannot be started, on whatever level.
+    Script(io::Error),
+}
+
+/// A guard's end of the line to its init.
+pub(super) struct Init {
+    pub(super) pid: Pid,
+    line: OwnedFd,
+    /// The other end is closed.
+    hung_up: bool,
+    told_of_killing: bool,
+    /// How the script ended, until it is asked for.
+    pub(super) exit: Option<Exit>,
+    /// How many others were killed, once nobody is left.
+    pub(super) killed: Option<u32>,
+}
+
+impl Init {
+    /// Makes the namespace and starts the script in it. The number of the script is the one outside.
+    pub(super) fn start(plan: &Plan, deadline: Boot) -> Result<(Self, Pid), NotBegun> {
+        let init = Self::make(|line| furnish_and_start(&line, Some((plan, deadline))))?;
+        let mut script = None;
+        loop {
+            match init.hear() {
+                Some((word::SCRIPT, _, sender)) => script = Some(sender),
+                Some((word::RUNS, _, _)) => {
+                    // Its own words came before, and in order.
+                    if let Some(script) = script {
+                        return Ok((init, script));
+                    }
+                }
+                Some((word::NO_NAMESPACE, error, _)) => {
+                    init.reap_now();
+                    return Err(NotBegun::Namespace(explain(Errno::from_raw(error))));
+                }
+                Some((word::NO_SCRIPT, error, _)) => {
+                    init.reap_now();
+                    return Err(NotBegun::Script(io::Error::from_raw_os_error(error)));
+                }
+                Some(_) => {}
+                None => {
+                    init.reap_now();
+                    let error = "the first process of its namespace was killed before it ran";
+                    return Err(NotBegun::Script(io::Error::other(error)));
+                }
+            }
+        }
+    }
+
+    /// An init that dies with this process and is about to do `work`.
+    fn make(work: impl FnOnce(Line) -> i32) -> Result<Self, NotBegun> {
+        let no = |error: Errno| NotBegun::Namespace(explain(error));
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let (line, theirs) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).map_err(no)?;
+        setsockopt(&line, sockopt::PassCred, &true).map_err(no)?;
+        let Some(pid) = kernel::fork(libc::CLONE_NEWPID | libc::CLONE_NEWNS).map_err(no)? else {
+            drop(line);
+            std::process::exit(work(Line(theirs)));
+        };
+        drop(theirs);
+        let init =
+            Self { pid, line, hung_up: false, told_of_killing: false, exit: None, killed: None };
+        // If this guard dies before the init has tied itself to it, the init reads the end of the line instead.
+        if let Some((word::READY, ..)) = init.hear() {
+            tell(init.line.as_fd(), word::READY, pid.as_raw());
+        }
+        Ok(init)
+    }
+
+    /// Kills and reaps it, and with it all in there.
+    fn reap_now(&self) {
+        kill(self.pid, Signal::SIGKILL).ok();
+        waitpid(self.pid, None).ok();
+    }
+
+    /// The next word, its number, and who said it, by the numbers of this side.
+    fn hear(&self) -> Option<(u8, i32, Pid)> {
+        self.receive(MsgFlags::empty())?.ok()
+    }
+
+    /// `None` at the end of the line.
+    fn receive(&self, flags: MsgFlags) -> Option<Result<(u8, i32, Pid), Errno>> {
+        let (mut bytes, mut control) = ([0; 5], cmsg_space!(UnixCredentials));
+        let (length, sender) = loop {
+            let mut parts = [IoSliceMut::new(&mut bytes)];
+            match recvmsg::<()>(self.line.as_raw_fd(), &mut parts, Some(&mut control), flags) {
+                Ok(message) => {
+                    let sender = message.cmsgs().ok().and_then(|mut all| {
+                        all.find_map(|one| match one {
+                            ControlMessageOwned::ScmCredentials(who) => Some(who.pid()),
+                            _ => None,
+                        })
+                    });
+                    break (message.bytes, sender.unwrap_or(0));
+                }
+                Err(Errno::EINTR) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        };
+        let (word, number) = (bytes[0], [bytes[1], bytes[2], bytes[3], bytes[4]]);
+        (length > 0).then(|| Ok((word, i32::from_ne_bytes(number), Pid::from_raw(sender))))
+    }
+
+    /// Takes in what the init has said. It never waits.
+    pub(super) fn listen(&mut self) {
+        while !self.hung_up {
+            match self.receive(MsgFlags::MSG_DONTWAIT) {
+                Some(Ok((word::EXITED, code, _))) => {
+                    self.exit = Some(Exit { code: Some(code), signal: None });
+                }
+                Some(Ok((word::SIGNALED, signal, _))) => {
+                    self.exit = Some(Exit { code: None, signal: Some(signal) });
+                }
+                Some(Ok((word::EMPTY, killed, _))) => self.killed = Some(killed.unsigned_abs()),
+                Some(Ok(_)) => {}
+                Some(Err(Errno::EAGAIN)) => return,
+                Some(Err(_)) | None => self.hung_up = true,
+            }
+        }
+    }
+
+    /// To be waited on for more words; `None` when there will be none.
+    pub(super) fn line(&self) -> Option<BorrowedFd<'_>> {
+        (!self.hung_up).then(|| self.line.as_fd())
+    }
+
+    /// Whoever dies by KILL from now on is counted.
+    pub(super) fn killing_begins(&mut self) {
+        if !std::mem::replace(&mut self.told_of_killing, true) {
+            tell(self.line.as_fd(), word::KILLING, 0);
+        }
+    }
+
+    /// The kernel kills all.
+    pub(super) fn kill(&self) {
+        // Not reaped yet, so the number is its own.
+        kill(self.pid, Signal::SIGKILL).ok();
+    }
+}
+
+/// The init's end.
+struct Line(OwnedFd);
+
+impl Line {
+    fn tell(&self, word: u8, number: i32) {
+        tell(self.0.as_fd(), word, number);
+    }
+
+    fn hear(&self, flags: MsgFlags) -> Option<(u8, i32)> {
+        let mut bytes = [0; 5];
+        let length = recv(self.0.as_raw_fd(), &mut bytes, flags).ok()?;
+        let number = [bytes[1], bytes[2], bytes[3], bytes[4]];
+        (length > 0).then(|| (bytes[0], i32::from_ne_bytes(number)))
+    }
+}
+
+fn tell(line: BorrowedFd<'_>, word: u8, number: i32) {
+    let [a, b, c, d] = number.to_ne_bytes();
+    // One who is gone is noticed by other means.
+    send(line.as_raw_fd(), &[word, a, b, c, d], MsgFlags::MSG_NOSIGNAL).ok();
+}
+
+/// Everything that an init does; returns its exit code. Without a script it only tries whether it could.
+fn furnish_and_start(line: &Line, script: Option<(&Plan, Boot)>) -> i32 {
+    kernel::let_go_of_input().ok();
+    if nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).is_err() {
+        return 1;
+    }
+    line.tell(word::READY, 0);
+    let Some((word::READY, own_number)) = line.hear(MsgFlags::empty()) else { return 1 };
+    if let Err(error) = furnish() {
+        line.tell(word::NO_NAMESPACE, error as i32);
+        return 1;
+    }
+    let Some((plan, deadline)) = script else {
+        line.tell(word::RUNS, 0);
+        return 0;
+    };
+    let doors = Doors { roll_call: Some(line.0.as_raw_fd()), ..Doors::default() };
+    let first = match kernel::start_numbered(plan, deadline, doors, own_number + 1) {
+        Ok(first) => first,
+        Err(error) => {
+            line.tell(word::NO_SCRIPT, error.raw_os_error().unwrap_or(libc::EINVAL));
+            return 1;
+        }
+    };
+    // Only the script and its children hold the output now; without this its end is seen when they all are gone.
+    kernel::let_go_of_output().ok();
+    line.tell(word::RUNS, 0);
+    reap(line, first);
+    0
+}
+
+/// Mounts of its own, and a /proc that tells of this namespace.
+fn furnish() -> Result<(), Errno> {
+    // What is mounted and unmounted outside must still be seen here; what happens here must not be seen there.
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
+    let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), safe, None::<&str>)
+}
+
+/// Reaps until nobody is left.
+fn reap(line: &Line, first: Pid) {
+    let (mut killing, mut killed, mut first_is_reaped) = (false, 0, false);
+    loop {
+        match kernel::wait_any(0) {
+            Ok(Some((pid, exit))) if pid == first && !first_is_reaped => {
+                first_is_reaped = true;
+                match exit {
+                    Exit { code: Some(code), .. } => line.tell(word::EXITED, code),
+                    Exit { signal, .. } => line.tell(word::SIGNALED, signal.unwrap_or(0)),
+                }
+            }
+            Ok(Some((_, exit))) => {
+                killing |= matches!(line.hear(MsgFlags::MSG_DONTWAIT), Some((word::KILLING, _)));
+                killed += i32::from(killing && exit.signal == Some(libc::SIGKILL));
+            }
+            Ok(None) | Err(Errno::EINTR) => {}
+            Err(_) => break,
+        }
+    }
+    line.tell(word::EMPTY, killed);
+}
+
+/// Whether a namespace can be had here, by making one.
+///
+/// # Errors
+/// Why not, with the remedy.
+pub(super) fn probe() -> Result<(), String> {
+    let init = match Init::make(|line| furnish_and_start(&line, None)) {
+        Ok(init) => init,
+        Err(NotBegun::Namespace(why)) => return Err(why),
+        Err(NotBegun::Script(error)) => return Err(error.to_string()),
+    };
+    let heard = init.hear();
+    init.reap_now();
+    match heard {
+        Some((word::RUNS, ..)) => Ok(()),
+        Some((_, error, _)) => Err(explain(Errno::from_raw(error))),
+        None => Err("the first process of a new namespace died at once".to_owned()),
+    }
+}
+
+fn explain(error: Errno) -> String {
+    match error {
+        Errno::EPERM | Errno::EACCES => {
+            "it needs root (CAP_SYS_ADMIN): run the node as root, or its container with --cap-add SYS_ADMIN".to_owned()
+        }
+        Errno::ENOSYS | Errno::EINVAL => format!("this kernel cannot do it, or forbids it ({error})"),
+        Errno::ENOSPC | Errno::EUSERS => {
+            format!("there are too many namespaces ({error}): raise user.max_pid_namespaces")
+        }
+        error => error.to_string(),
+    }
+}
