@@ -405,6 +405,10 @@ impl Drop for Cluster {
         for node in &self.nodes {
             node.stop();
         }
+        // One that a failed test left frozen would stay for ever; awake it ends what it guards.
+        for guard in processes::guards_in(&self.directory) {
+            guard.signal(Signal::SIGCONT);
+        }
         // Whoever was frozen with its guard, or escaped because of what we look for, must not outlive the test.
         for job in &self.options.jobs {
             for process in processes::living(&self.directory, job.name) {

@@ -103,6 +103,15 @@ pub(crate) fn script_under(guard: &Process, directory: &Path, job: &str) -> Opti
     None
 }
 
+/// Every guard that was started in `directory`, also one whose node is dead.
+pub(crate) fn guards_in(directory: &Path) -> Vec<Process> {
+    let is_guard = |p: &Process| p.arguments.get(1).is_some_and(|word| word == "__guard");
+    let is_here = |p: &Process| {
+        fs::read_link(format!("/proc/{}/cwd", p.pid)).is_ok_and(|cwd| cwd == directory)
+    };
+    everybody().into_iter().filter(|p| is_guard(p) && is_here(p)).collect()
+}
+
 /// Every process of any run of `job` that can still act.
 pub(crate) fn living(directory: &Path, job: &str) -> Vec<Process> {
     let all = everybody().into_iter();

@@ -5,6 +5,7 @@
 //! | FLUSHALL | `forgetting::emptying_the_store_never_gives_a_second_holder_and_the_first_goes_on` | `forgetting::a_dead_holders_lease_is_waited_for_when_the_store_was_emptied` |
 //! | FLUSHALL, then a new process | `forgetting::a_process_that_starts_in_an_emptied_store_holds_back_while_others_use_it` | `forgetting::processes_of_another_prefix_do_not_make_an_empty_store_look_used` |
 //! | restart without persistence | `forgetting::a_restart_without_persistence_never_gives_a_second_holder` | the same |
+//! | restart without persistence, then a new process | `faults`: `restart_empty_new_node` | `forgetting::a_process_that_is_first_in_a_server_that_restarted_empty_waits_for_the_leases_of_the_others` |
 //! | restart with its data | `takeover::a_restart_of_redis_with_its_append_only_file_does_not_touch_the_script` | `forgetting::a_restart_with_its_data_never_gives_a_second_holder` |
 //! | promoted replica that never saw the lease | `replica::a_promoted_replica_that_never_saw_the_lease_waits_for_its_holder` | the same |
 //! | promoted replica that saw it | `replica::a_promoted_replica_that_saw_the_lease_keeps_it_for_its_holder` | the same |

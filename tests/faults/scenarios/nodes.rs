@@ -17,23 +17,28 @@ fn stubborn(_: &std::path::Path) -> Options {
     Options::one(Mode::Stubborn)
 }
 
-/// Every renewal is answered late, then the node is paused: whoever counted trust from the answer, not from before the
-/// request, would let the script live on beyond the lease.
+/// The last renewal that reaches the store is answered late, then the node is paused: whoever counted trust from the
+/// answer, not from before the request, would let the script live on beyond the lease.
 pub(super) const PAUSED_NODE: Scenario = Scenario {
     name: "paused_node",
-    options: |_| Options { lease: Duration::from_secs(4), ..Options::one(Mode::Stubborn) },
+    options: |_| Options { lease: Duration::from_secs(5), ..Options::one(Mode::Stubborn) },
     act: |cluster| {
         let holder = cluster.holder(JOB);
-        // Just below the store time-out of such a lease, 798 ms.
-        let late = Flow::After(Duration::from_millis(700));
-        holder.proxy().set(Direction::FromStore, late);
+        goes_on_for(cluster, Duration::from_secs(1));
+        // Just below the store time-out of such a lease, 1 s.
+        let late = Duration::from_millis(850);
+        holder.proxy().set(Direction::FromStore, Flow::After(late));
         goes_on_for(cluster, Duration::from_secs(2));
         let (_, token) = cluster.held_by(&holder)[0];
-        let at = holder.freeze(true).expect("it lives");
+        let at = boot();
+        holder.cut(Direction::ToStore, true);
+        until("every answer has arrived", || (boot().since(at) > late).then_some(()));
+        holder.freeze(true).expect("it lives");
         let took = taken_over(cluster, at, token);
         holder.freeze(false);
+        holder.cut(Direction::ToStore, false);
         holder.proxy().set(Direction::FromStore, HEALTHY);
-        assert!(took < Duration::from_millis(4_500), "lease + 500 ms at most, not {took:?}");
+        assert!(took < Duration::from_millis(5_500), "lease + 500 ms at most, not {took:?}");
         goes_on_for(cluster, Duration::from_secs(2));
         vec![took]
     },

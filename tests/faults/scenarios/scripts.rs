@@ -21,7 +21,7 @@ fn pass(time: Duration) {
     until("some time has passed", || (boot().since(begun) >= time).then_some(()));
 }
 
-/// A guard is frozen while deadlines arrive, its node is cut off, and it is thawed: whoever took a deadline to count
+/// A guard is frozen while deadlines arrive, its node is cut off and paused, and it is thawed: whoever took a deadline to count
 /// from its arrival would let the script live on beyond the lease.
 pub(super) const LATE_MESSAGE: Scenario = Scenario {
     name: "late_message",
@@ -35,8 +35,11 @@ pub(super) const LATE_MESSAGE: Scenario = Scenario {
         let at = boot();
         node.cut_off(true);
         pass(Duration::from_millis(950));
+        // The node would keep the deadline as well.
+        node.freeze(true);
         guard.signal(Signal::SIGCONT);
         let took = taken_over(cluster, at, token);
+        node.freeze(false);
         node.cut_off(false);
         goes_on_for(cluster, Duration::from_secs(1));
         vec![took]
