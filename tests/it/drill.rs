@@ -105,12 +105,12 @@ async fn a_drill_that_would_do_harm_is_refused_with_what_to_do() {
     let other = if second.node == "node-a" { "node-b" } else { "node-a" };
     pair.ground.must(&["drain", other, "--user", "ada"]);
     assert!(refused(&pair.ground, &drill).contains("--force"));
-    assert_eq!(pair.witness.living(), [second.pid], "nobody was crashed: {first:?}");
+    assert!(pair.witness.living().contains(&second.pid), "nobody was crashed: {first:?}");
 
     let out = pair.ground.must(&["drill", JOB, "--user", "ada", "--force"]);
     assert!(out.contains("is down until a node"), "{out}");
     assert_eq!(holder(&mut pair, &second.node).wait(), None);
-    assert!(pair.witness.living().is_empty());
+    until("its script is gone", || pair.witness.living().is_empty().then_some(()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,7 +141,7 @@ async fn page_and_api_order_a_drill_for_admins_and_show_what_it_measured() {
     let form = form.header("content-type", "application/x-www-form-urlencoded").body("");
     let text = form.send().await.expect("an answer").text().await.expect("text");
     assert!(text.contains("name=\"confirm\"") && text.contains(&warning), "{text}");
-    assert_eq!(pair.witness.living(), [first.pid], "asked back, nothing done");
+    assert!(pair.witness.living().contains(&first.pid), "asked back, nothing done");
     let dull = client.get(format!("{url}/jobs/{JOB}")).bearer_auth(&pair.li);
     let dull = dull.send().await.expect("an answer").text().await.expect("text");
     assert!(!dull.contains("kill -9"), "operators are not offered it");

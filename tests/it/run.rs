@@ -12,6 +12,7 @@ use crate::support::guarded::runs as lives;
 use crate::support::node::Ground;
 use crate::support::redis::RedisServer;
 use crate::support::wait::until;
+use crate::support::witness::living;
 
 /// Whoever waited for this lease would fail by its patience.
 const LONG: &str = "60s";
@@ -78,8 +79,8 @@ impl Place {
 
     /// That nobody of [`BEATS`] is left.
     fn until_gone(&self) {
-        let (pid, fled) = (self.number("pid"), self.number("fled"));
-        until("its whole tree is gone", || (!lives(pid) && !lives(fled)).then_some(()));
+        let tree = || living("deploy", &self.path(""), None);
+        until("its whole tree is gone", || tree().is_empty().then_some(()));
     }
 }
 

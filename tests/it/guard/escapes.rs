@@ -175,11 +175,13 @@ async fn a_run_of_a_living_node_is_never_swept() {
     node.signal(Signal::SIGKILL);
     until("the guard is gone", || alive(&node.run()).is_empty() && !note.exists()).await;
     // Nor is a stranger who got a number of it: the same note, of a process that began at another time.
-    std::fs::create_dir_all(&notes).unwrap();
     let mut stranger = Command::new("sleep").arg("300").spawn().unwrap();
     let mut forged: serde_json::Value = serde_json::from_str(&text).unwrap();
     forged["first"] = serde_json::json!({ "pid": stranger.id(), "began": 1 });
-    std::fs::write(&note, forged.to_string()).unwrap();
+    // The guard takes the empty directory away at some moment.
+    let write =
+        || std::fs::create_dir_all(&notes).and_then(|()| std::fs::write(&note, forged.to_string()));
+    until("the note is forged", || write().is_ok()).await;
     until("the guard is gone", || !runs(node.number("guard"))).await;
     assert!(leftovers::sweep(&notes).unwrap().is_empty());
     assert!(stranger.try_wait().unwrap().is_none(), "the stranger lives");

@@ -220,7 +220,8 @@ async fn two_nodes_on_sentinels_lose_a_node_and_then_the_master_and_never_run_tw
         li_at_b.try_switch(JOB, false).await.then_some(())
     })
     .await;
-    api.until_state(JOB, "off").await;
-    assert!(witness.living().is_empty());
+    // For a minute of lease after the move nobody says off: a run that the new master never heard of might live.
+    api.until_state(JOB, "unknown").await;
+    crate::support::wait::until("nobody lives", || witness.living().is_empty().then_some(()));
     witness.check();
 }

@@ -105,20 +105,7 @@ impl Witness {
 
     fn living_with(&self, mark: Option<String>) -> Vec<i32> {
         let name = self.file.file_stem().and_then(|name| name.to_str()).expect("a job");
-        let marks = [Some(format!("SOLOIST_JOB={name}")), mark];
-        let ground = self.file.parent().expect("a ground").canonicalize().expect("a ground");
-        let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
-        entries
-            .filter(|entry| {
-                let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-                let carries = |mark: &String| {
-                    environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
-                };
-                marks.iter().flatten().all(carries)
-                    && std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == ground)
-            })
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .collect()
+        living(name, self.file.parent().expect("a ground"), mark)
     }
 
     /// The promise of contract section 3.1: once a run has started, no process of an earlier one acts, and each run
@@ -142,6 +129,25 @@ impl Witness {
             newest = Some(act);
         }
     }
+}
+
+/// The processes of the job `name` in `directory` that live now, by our numbers; with `mark` those whose environment has it.
+#[must_use]
+pub fn living(name: &str, directory: &Path, mark: Option<String>) -> Vec<i32> {
+    let marks = [Some(format!("SOLOIST_JOB={name}")), mark];
+    let ground = directory.canonicalize().expect("a ground");
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    entries
+        .filter(|entry| {
+            let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            let carries = |mark: &String| {
+                environ.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes())
+            };
+            marks.iter().flatten().all(carries)
+                && std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == ground)
+        })
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 fn act(line: &str) -> Option<Act> {
