@@ -113,7 +113,12 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
 /// How every command connects.
 #[must_use]
 pub fn store_options(config: &Config, observe: fn(&'static str, Duration)) -> Options {
-    Options { prefix: config.prefix.clone(), observe, ..Options::default() }
+    Options {
+        prefix: config.prefix.clone(),
+        longest_lease: config.longest_lease(),
+        observe,
+        ..Options::default()
+    }
 }
 
 /// The part of the node's environment that scripts get, with this program's directory first in PATH, so that

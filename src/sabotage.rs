@@ -5,6 +5,10 @@
 //! [`planted`] says what breaks there; nothing else may be decided by it.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::domain::time::Boot;
 
 /// The variable that names the bug.
 pub const VARIABLE: &str = "SABOTAGE";
@@ -84,6 +88,22 @@ pub fn planted(bug: Bug) -> bool {
     }
 }
 
+/// Whether the weakest containment must be used: a stronger one would hide the bug that this process carries.
+#[must_use]
+pub fn needs_the_weakest_containment() -> bool {
+    [Bug::ProcessGroupOnly, Bug::NoReaping, Bug::GuardDeathIsProof].into_iter().any(planted)
+}
+
+/// The deadline that a guard takes a message to mean: the given one.
+#[must_use]
+pub fn deadline(given: Boot, now: Boot) -> Boot {
+    if !planted(Bug::RelativeDeadline) {
+        return given;
+    }
+    static LENGTH: OnceLock<Duration> = OnceLock::new();
+    now + *LENGTH.get_or_init(|| given.since(now))
+}
+
 /// What a guard must inherit to carry the same bug; nothing without the feature.
 #[must_use]
 pub fn inherited() -> Option<(&'static str, &'static str)> {
@@ -102,6 +122,8 @@ const IN_LUA: &[(Bug, &str, &str)] = &[
         "previous + 1",
     ),
     (Bug::LeaseNeverEnds, "redis.call('PEXPIRE', lease, ttl)", "redis.call('PERSIST', lease)"),
+    // Otherwise whoever asks next would give it an end.
+    (Bug::LeaseNeverEnds, "if left < 0 or left > full then", "if false then"),
 ];
 
 /// A Lua script as this process runs it.

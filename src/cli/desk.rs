@@ -37,7 +37,11 @@ impl Desk {
     /// [`Failure`]: the configuration has problems, or the store cannot be used.
     pub async fn open(examined: Examination) -> Result<Self, Failure> {
         let config = examined.config?;
-        let options = Options { prefix: config.prefix.clone(), ..Options::default() };
+        let options = Options {
+            prefix: config.prefix.clone(),
+            longest_lease: config.longest_lease(),
+            ..Options::default()
+        };
         let store = Store::connect(&config.store, &options).await.map_err(|error| {
             let url = shown(&config.store);
             let remedy = match error {

@@ -159,7 +159,11 @@ fn commands(config: &Config, examined: &Examination) -> Option<Finding> {
 }
 
 async fn store(config: &Config) -> Vec<Finding> {
-    let options = Options { prefix: config.prefix.clone(), ..Options::default() };
+    let options = Options {
+        prefix: config.prefix.clone(),
+        longest_lease: config.longest_lease(),
+        ..Options::default()
+    };
     let out_of_reach = |error: StoreError| {
         let remedy = match error {
             StoreError::Unavailable(_) => {

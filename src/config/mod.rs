@@ -116,10 +116,20 @@ impl JobConfig {
     }
 }
 
+/// What a lease may be like when no job says.
+const LEASE_WITHOUT_JOBS: Duration = Duration::from_secs(10);
+
 impl Config {
     /// The job of that name.
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobConfig> {
         self.jobs.iter().find(|job| job.name.as_str() == name)
+    }
+
+    /// The longest lease of any job.
+    #[must_use]
+    pub fn longest_lease(&self) -> Duration {
+        let longest = self.jobs.iter().map(|job| job.timing.ttl).max();
+        longest.unwrap_or(LEASE_WITHOUT_JOBS)
     }
 }

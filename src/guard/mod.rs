@@ -32,6 +32,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::time::Boot;
+use crate::sabotage::{self, Bug, planted};
 use begin::{Begun, begin};
 use message::{Cause, FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
 use tree::{Reaped, Tree};
@@ -96,6 +97,7 @@ fn guard() -> Result<(), NotStarted> {
     let Heard::Message(Start { plan, deadline }) = receive::<Start>(LARGEST) else {
         return Err(NotStarted::NoNode);
     };
+    let deadline = sabotage::deadline(deadline, clock::boot());
     // A guard that leads a group already is told EPERM and keeps its session; its script gets one of its own anyway.
     nix::unistd::setsid().ok();
     nix::sys::prctl::set_child_subreaper(true)?;
@@ -208,7 +210,7 @@ impl Watch {
             if self.exit.is_some() {
                 // What the script left behind has no claim to a grace.
                 self.kill_at = Some(now);
-            } else if now >= self.term_at.min(self.deadline) {
+            } else if now >= self.term_at.min(self.deadline) && !planted(Bug::NoDeadline) {
                 self.cause = Some(Cause::Deadline);
                 if now < self.deadline {
                     self.tree.terminate();
@@ -222,6 +224,7 @@ impl Watch {
     fn listen(&mut self) {
         match receive(LARGEST_ORDER) {
             Heard::Message(ToGuard::Deadline { seq, deadline, term_before }) => {
+                let deadline = sabotage::deadline(deadline, clock::boot());
                 // Never backwards: a late message of an earlier renewal must not shorten, nor a wrong one.
                 if deadline > self.deadline {
                     self.deadline = deadline;
@@ -246,7 +249,9 @@ impl Watch {
             Heard::NodeGone => {
                 // The node died, however it died: the script dies now, so that another node can start now.
                 self.node_is_gone = true;
-                self.kill_at = Some(clock::boot());
+                if !planted(Bug::NodeDeathUnseen) {
+                    self.kill_at = Some(clock::boot());
+                }
             }
         }
     }

@@ -12,13 +12,14 @@ use std::os::fd::BorrowedFd;
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpid};
 
 use super::cgroup::RunCgroup;
 use super::init::Init;
 use super::kernel;
 use crate::domain::job::Exit;
+use crate::sabotage::{Bug, planted};
 
 /// Every so many passes the slow, complete walk is taken: the quick one can miss a child whose sibling just exits.
 const COMPLETE_EVERY: u32 = 4;
@@ -74,6 +75,10 @@ impl Tree {
 
     /// TERM to every process, and CONT so that stopped ones hear it.
     pub(super) fn terminate(&self) {
+        if planted(Bug::ProcessGroupOnly) {
+            killpg(self.first, Signal::SIGTERM).ok();
+            return;
+        }
         let tree = Descendants::of(getpid(), Walk::Quick);
         for pid in tree.iter().filter(|pid| !self.is_init(*pid)) {
             tree.signal(pid, &[Signal::SIGTERM, Signal::SIGCONT]);
@@ -83,6 +88,10 @@ impl Tree {
     /// KILL to every process there is now. One pass: whoever forked meanwhile is found by the next.
     pub(super) fn kill(&mut self) {
         self.passes += 1;
+        if planted(Bug::ProcessGroupOnly) {
+            killpg(self.first, Signal::SIGKILL).ok();
+            return;
+        }
         if let Held::Namespace(init) = &mut self.held {
             init.killing_begins();
             // First without it, so that it can still tell how the script ended and how many were killed.
@@ -134,6 +143,12 @@ impl Tree {
     pub(super) fn reap(&mut self) -> Reaped {
         if let Some(exit) = self.told_by_init() {
             return Reaped::First(exit);
+        }
+        if planted(Bug::ProcessGroupOnly) && self.first_is_reaped {
+            return Reaped::NobodyLeft;
+        }
+        if planted(Bug::NoReaping) && !self.first_is_reaped && is_no_zombie(self.first) {
+            return Reaped::NothingYet;
         }
         let (pid, exit) = match kernel::wait_any(libc::WNOHANG) {
             Ok(Some(ended)) => ended,
@@ -273,6 +288,12 @@ pub(crate) fn everybody() -> Vec<Pid> {
 /// The parent, also of a process that *looks* like a zombie: its first thread may have ended while others live on.
 fn parent_of(pid: Pid) -> Option<Pid> {
     stat_field(pid, 4)?.try_into().ok().map(Pid::from_raw)
+}
+
+/// Only for a planted bug: whether a process has not ended yet.
+fn is_no_zombie(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 /// When a process began, in clock ticks since boot.

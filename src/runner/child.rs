@@ -34,6 +34,7 @@ use crate::guard::containment::Choice;
 pub use crate::guard::containment::available;
 pub use crate::guard::message::Cause;
 use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
+use crate::sabotage::{self, Bug, planted};
 use crate::store::journal::{NewLine, Stream};
 
 /// How many events may wait; beyond it lines are left out and counted.
@@ -183,6 +184,7 @@ impl Child {
             .arg0(format!("soloist guard of {}", spec.job))
             .arg(crate::guard::WORD)
             .env_clear()
+            .envs(sabotage::inherited())
             .stdin(Stdio::from(theirs));
         if spec.streams == Streams::Read {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -417,6 +419,9 @@ impl Line {
         loop {
             let (at, trouble) = self.overdue_at();
             let left = at.since(clock::boot());
+            if planted(Bug::FrozenGuardUnseen) {
+                std::future::pending::<()>().await;
+            }
             if left.is_zero() {
                 return trouble;
             }
@@ -473,6 +478,11 @@ async fn attend(mut line: Line, mut orders: Orders) -> Option<(ChildEvent, Line,
     let (guard, run, first) = (line.guard, line.run.clone(), line.first);
     let cgroup = line.cgroup.clone();
     tracing::error!(%run, %guard, "the guard is lost ({trouble}): this node kills it and its tree");
+    if planted(Bug::GuardDeathIsProof) {
+        let exit = Exit { code: None, signal: Some(Signal::SIGKILL as i32) };
+        let last = ChildEvent::Gone { exit, processes_killed: 0, cause: Cause::GuardLost };
+        return Some((last, line, orders));
+    }
     let sweep =
         tokio::task::spawn_blocking(move || sweep::sweep(guard, &run, first, cgroup.as_deref()));
     let processes_killed = sweep.await.ok()?;

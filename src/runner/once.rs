@@ -146,7 +146,8 @@ impl Patience {
 
 /// Opens the store; tried again for as long as the lease would be waited for.
 async fn connect(once: &Once, patience: &mut Patience) -> anyhow::Result<Option<Store>> {
-    let options = Options { prefix: once.prefix.clone(), ..Options::default() };
+    let (prefix, longest_lease) = (once.prefix.clone(), once.timing.ttl);
+    let options = Options { prefix, longest_lease, ..Options::default() };
     loop {
         match Store::connect(&once.store_url, &options).await {
             Ok(store) => return Ok(Some(store)),

@@ -70,6 +70,9 @@ pub struct Options {
     pub timeout: Duration,
     /// Key prefix (Redis only), `soloist:` by default.
     pub prefix: String,
+    /// Longest lease that others may hold, as far as this process knows: so long a store is doubted that turns out to be
+    /// empty although it was in use, or to have just started.
+    pub longest_lease: Duration,
     /// Told the name and duration of every call; the composition root makes a metric of it.
     pub observe: fn(&'static str, Duration),
     /// Somebody has opened this store with the same program already, and checked it: a process that has only a few
@@ -81,6 +84,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             timeout: Duration::from_secs(1),
+            longest_lease: Duration::from_secs(10),
             prefix: "soloist:".to_owned(),
             observe: |_, _| {},
             checked: false,

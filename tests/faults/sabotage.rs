@@ -18,15 +18,15 @@ const AT_ONCE: usize = 3;
 fn found_by(bug: Bug) -> &'static str {
     match bug {
         Bug::RelativeDeadline => "late_message",
-        Bug::NoDeadline | Bug::LeaseNeverEnds => "cut_node",
+        Bug::NoDeadline | Bug::TrustFromReply => "paused_node",
+        Bug::LeaseNeverEnds => "cut_node",
         Bug::NodeDeathUnseen => "double_forked_daemon",
         Bug::ProcessGroupOnly => "stubborn_hand_over",
         Bug::NoReaping => "comet",
         Bug::GuardDeathIsProof => "guard_killed",
         Bug::FrozenGuardUnseen => "guard_frozen_node_cut",
         Bug::ReleaseBeforeProof => "stubborn_stop",
-        Bug::TrustFromReply => "paused_node",
-        Bug::RenewalEndsWithError => "redis_restart_aof",
+        Bug::RenewalEndsWithError => "redis_frozen",
         Bug::MonotonicClock => "suspended_machine",
         Bug::NoQuarantine | Bug::TokenForgotten => "flushall_cut_holder",
         Bug::TokenNotCompared => "stale_token",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// `room: rooms it may use`; `main`, `app` and `lib` may use all.
 const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
-    ("sabotage", &[]),
+    ("sabotage", &["domain"]),
     ("clock", &["domain", "sabotage"]),
     ("telemetry", &["domain"]),
     ("config", &["domain"]),

@@ -155,7 +155,11 @@ impl RedisStore {
                 store.keys().epoch(None),
                 &[store.shared.keys.global("schema")],
                 Duration::ZERO,
-                &[SCHEMA.to_string(), emptiness.as_str().to_owned()],
+                &[
+                    SCHEMA.to_string(),
+                    emptiness.as_str().to_owned(),
+                    millis(options.longest_lease).to_string(),
+                ],
             )
             .await?;
         let found: u32 = record::parsed(

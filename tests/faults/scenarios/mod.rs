@@ -3,6 +3,7 @@
 //! Whatever a scenario looks at besides, each ends alike: every job still acts, is switched off, no page says `off`
 //! while a process lives, and the records show no overlap.
 
+mod late;
 mod network;
 mod nodes;
 mod scripts;
@@ -41,6 +42,7 @@ pub(crate) static ALL: &[Scenario] = &[
     nodes::STUBBORN_STOP,
     nodes::STALE_TOKEN,
     nodes::WALL_CLOCK_STEP,
+    late::SUSPENDED_MACHINE,
     nodes::NODE_AND_GUARD_KILLED,
     scripts::LATE_MESSAGE,
     scripts::GUARD_FROZEN,

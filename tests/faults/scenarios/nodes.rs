@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use soloist::clock::boot;
 
+use super::late::nothing_of_it_is_believed;
 use super::{JOB, Scenario, goes_on_for, taken_over};
 use crate::cluster::{Cluster, Options};
 use crate::node::SOLOIST;
@@ -113,6 +114,7 @@ pub(super) const STALE_TOKEN: Scenario = Scenario {
         holder.freeze(false);
         // Longer than a lease: the sleeper has tried to renew, and the run that is right has had to.
         goes_on_for(cluster, Duration::from_secs(3));
+        nothing_of_it_is_believed(cluster, old);
         let new = cluster.judge(JOB, |judge| judge.newest().expect("a run").token);
         let survivor = cluster.holder(JOB);
         let page = |path: &str| {

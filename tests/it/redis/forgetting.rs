@@ -180,22 +180,6 @@ async fn a_process_that_is_first_in_a_server_that_restarted_empty_waits_for_the_
 }
 
 #[tokio::test]
-async fn processes_of_another_prefix_do_not_make_an_empty_store_look_used() {
-    let server = RedisServer::start(&[]);
-    drop(connect(&server).await);
-    let options = Options { prefix: "other:".to_owned(), ..Options::default() };
-    let _other = Store::connect(&server.url(), &options).await.expect("it connects");
-    until("the first has left", || {
-        let clients: String = server.run(&["CLIENT", "LIST"]);
-        (!clients.contains("name=soloist:leases")).then_some(())
-    });
-    server.run::<()>(&["FLUSHALL"]);
-    // Only as long as a server that may have restarted makes it wait, not the ten seconds of a store in use.
-    let answer = connect(&server).await.acquire(&ask("node-b", TTL)).await.expect("an answer");
-    assert!(matches!(answer, Acquired::Quarantined { wait } if wait <= TTL), "{answer:?}");
-}
-
-#[tokio::test]
 async fn a_user_who_may_not_see_the_others_takes_no_empty_store_for_a_fresh_one() {
     let server = RedisServer::start(&[]);
     let rights = ["ACL", "SETUSER", "soloist", "on", ">pass", "~*", "&*", "+@all", "-client"];
