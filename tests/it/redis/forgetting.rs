@@ -11,7 +11,7 @@ use soloist::store::{Options, Store};
 use super::{TTL, ask, connect, granted, granted_in_the_end, in_the_end, job, renew_one, renewal};
 use crate::lifecycle::{JOB, Pair};
 use crate::support::redis::RedisServer;
-use crate::support::wait::{until, until_async};
+use crate::support::wait::until_async;
 
 /// What must hold when the store lost everything while `a` held the lease and `b` wants it.
 async fn a_living_holder_keeps_its_lease(a: &Store, b: &Store, asked: &Acquire, token: Token) {
