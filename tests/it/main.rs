@@ -4,6 +4,7 @@ mod browser;
 mod cli;
 mod config;
 mod conformance;
+mod docs;
 mod doctor;
 mod drill;
 mod fence;
