@@ -5,6 +5,7 @@
 
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, mpsc};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -174,8 +175,8 @@ impl RedisServer {
     }
 
     fn spawn(&mut self) -> bool {
-        // Killed with the thread that starts it, whatever becomes of this value: no server outlives the tests.
-        let child = Command::new("setpriv")
+        let mut command = Command::new("setpriv");
+        command
             .args(["--pdeathsig", "KILL", "--", "redis-server"])
             .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
             .args(["--appendonly", "no", "--daemonize", "no"])
@@ -185,9 +186,8 @@ impl RedisServer {
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| {
+            .stderr(Stdio::null());
+        let child = spawn_for_good(command).unwrap_or_else(|error| {
                 panic!("setpriv cannot be started ({error}): install util-linux, and Redis 7: for instance `apt-get install util-linux redis-server`")
             });
         self.process = Some(child);
@@ -207,6 +207,25 @@ impl RedisServer {
         self.kill();
         false
     }
+}
+
+/// Starts a process that is killed with this one, so that no server outlives the tests. The kernel sends that signal when
+/// the *thread* ends which started the process: so all are started by one thread that never does.
+fn spawn_for_good(command: Command) -> std::io::Result<Child> {
+    type Order = (Command, mpsc::Sender<std::io::Result<Child>>);
+    static ORDERS: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        std::thread::spawn(move || {
+            for (mut command, answer) in inbox {
+                // Whoever ordered it waits for it.
+                answer.send(command.spawn()).ok();
+            }
+        });
+        orders
+    });
+    let (answer, started) = mpsc::channel();
+    ORDERS.send((command, answer)).map_err(std::io::Error::other)?;
+    started.recv().map_err(std::io::Error::other)?
 }
 
 impl Drop for RedisServer {
