@@ -39,9 +39,9 @@
 //! A process that starts after the store was emptied finds what looks like a fresh store. It holds back all the same
 //! when `CLIENT LIST` shows a process that had opened it (their connections for leases are called `soloist:leases`).
 //! A Redis that *restarts* empty closes those connections, and a newly started process may ask before the others have
-//! dialled again: on a server that has been up for less than ten minutes an empty store therefore grants a lease only
-//! when it has been known for as long as that lease lasts. What remains is a FLUSHALL on an older server in the very
-//! moment in which every holder is dialling. Whatever is granted then, its token is the newer one.
+//! dialled again: until a server has been up for as long as the longest lease, an empty store grants nothing. What
+//! remains is a FLUSHALL on an older server in the very moment in which every holder is dialling. Whatever is granted
+//! then, its token is the newer one.
 //!
 //! On a cluster each job has its own record, and `CLIENT LIST` is asked only when the whole store is new: there the
 //! same moment remains for a process that is new to a job whose master alone was emptied.
@@ -147,7 +147,7 @@ impl RedisStore {
         }
         let servers = server::Servers::read(&store.shared).await?;
         servers.check(&store.shared)?;
-        let emptiness = server::emptiness(&store.shared, &servers).await?;
+        let unused = server::is_unused(&store.shared).await?;
         let opened = store
             .guarded(
                 &store.shared.leases,
@@ -157,7 +157,7 @@ impl RedisStore {
                 Duration::ZERO,
                 &[
                     SCHEMA.to_string(),
-                    emptiness.as_str().to_owned(),
+                    u8::from(unused).to_string(),
                     millis(options.longest_lease).to_string(),
                 ],
             )

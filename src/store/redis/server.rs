@@ -19,41 +19,6 @@ pub(super) struct Server {
     eviction: String,
 }
 
-/// A server that has been up for less may have had leases when it went down that are still trusted by holders who have
-/// not dialled again. Few leases last longer.
-const YOUNG_S: u64 = 600;
-
-/// What an opening process makes of a store without an epoch; the words are those of `open_store.lua`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Emptiness {
-    /// Nobody had opened it, as far as can be known.
-    Unused,
-    /// The same, but the server has only just started: a restart without persistence looks like this, too.
-    Young,
-    /// It is not empty, or somebody is connected who had opened it.
-    InUse,
-}
-
-impl Emptiness {
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Unused => "unused",
-            Self::Young => "young",
-            Self::InUse => "in_use",
-        }
-    }
-}
-
-/// Looks whether the store is empty, and who else is there.
-pub(super) async fn emptiness(shared: &Shared, servers: &Servers) -> Result<Emptiness> {
-    if !is_unused(shared).await? {
-        return Ok(Emptiness::InUse);
-    }
-    let up = |server: &Server| server.get("uptime_in_seconds").parse().unwrap_or(0);
-    let youngest: u64 = servers.each.iter().map(up).min().unwrap_or(0);
-    Ok(if youngest < YOUNG_S { Emptiness::Young } else { Emptiness::Unused })
-}
-
 /// Every server that could be asked.
 pub(super) struct Servers {
     pub(super) each: Vec<Server>,
@@ -62,7 +27,7 @@ pub(super) struct Servers {
 }
 
 /// Whether the store is empty and no process that had opened it is connected.
-async fn is_unused(shared: &Shared) -> Result<bool> {
+pub(super) async fn is_unused(shared: &Shared) -> Result<bool> {
     let key = shared.keys.global("schema");
     let mut schema = ::redis::cmd("EXISTS");
     schema.arg(&key);

@@ -31,6 +31,8 @@ use soloist::telemetry::Metrics;
 use soloist::web::auth;
 use soloist::web::{Drain, Web, serve};
 
+use crate::support::redis::RedisServer;
+
 /// A password of every account that signs in by one.
 pub(crate) const PASSWORD: &str = "a long enough password";
 
@@ -68,7 +70,7 @@ impl Server {
 
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let redis = OwnRedis::start(dir.path());
+        let redis = OwnRedis::start();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut config = Config {
@@ -176,35 +178,18 @@ pub(crate) async fn problem(response: Response) -> (u16, String) {
 
 /// A store of this test's own. Redis, until the embedded store is there.
 pub(crate) struct OwnRedis {
-    child: std::process::Child,
+    server: RedisServer,
     url: String,
 }
 
 impl OwnRedis {
-    fn start(dir: &std::path::Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = std::process::Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--save", "", "--bind", "127.0.0.1", "--dir"])
-            .arg(dir)
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Self { child, url: format!("redis://127.0.0.1:{port}/0") }
+    fn start() -> Self {
+        let server = RedisServer::start(&[]);
+        let url = server.url();
+        Self { server, url }
     }
-}
 
-impl OwnRedis {
     pub(crate) fn stop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-impl Drop for OwnRedis {
-    fn drop(&mut self) {
-        self.stop();
+        self.server.kill();
     }
 }
