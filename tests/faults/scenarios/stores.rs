@@ -68,11 +68,11 @@ pub(super) const FLUSHALL_CUT_HOLDER: Scenario = Scenario {
     options: stubborn,
     act: |cluster| {
         // Some tokens, so that one which only counts on from what the store remembers would go back.
-        for run in 1..=4 {
+        for run in 1..=15 {
             cluster.until_started(JOB, run);
             until("a script", || cluster.script(JOB)).signal(nix::sys::signal::Signal::SIGKILL);
         }
-        cluster.until_started(JOB, 5);
+        cluster.until_started(JOB, 16);
         forgets(cluster, |cluster| {
             inflict(cluster, Fault::FlushAll, Duration::ZERO, false);
         })
