@@ -224,8 +224,8 @@ async fn hint(events: &mut mpsc::Receiver<StoreEvent>, name: &JobName) {
 /// An answer that was lost may have been a grant, which would keep others waiting: it is asked for once more, under
 /// the same owner, and given back.
 async fn give_back(store: &Store, ask: &Acquire) {
-    if let Ok(Acquired::Granted { token, .. }) = store.acquire(ask).await
-        && let Err(error) = store.release(&ask.job, &ask.owner, token).await
+    if let Ok(Acquired::Granted { .. }) = store.acquire(ask).await
+        && let Err(error) = store.release(&ask.job, &ask.owner).await
     {
         say(&format!("the lease of {} is left to run out by itself: {error}", ask.job));
     }

@@ -328,7 +328,7 @@ impl Supervisor {
                         error,
                         "not starting: look whether every node uses the same store",
                     );
-                    self.give_back(job, token);
+                    self.give_back(job);
                     let wait = self.jobs[job].config.timing.ttl;
                     return self.step(job, Input::Refused { wait });
                 }
@@ -389,13 +389,13 @@ impl Supervisor {
             match effect {
                 Effect::Wake(at) => self.jobs[job].wake = Some(at),
                 Effect::Acquire(attempt) => self.acquire(job, attempt),
-                Effect::Release(_) => self.give_back(job, self.jobs[job].tokens.highest()),
+                Effect::Release(_) => self.give_back(job),
                 Effect::Start(attempt) => self.start(job, attempt),
                 Effect::Stop => {
                     self.command(job, Command::Stop(self.jobs[job].config.stop_grace));
                     if planted(Bug::ReleaseBeforeProof) {
                         self.around.keeper.forget(&self.jobs[job].owner);
-                        self.give_back(job, self.jobs[job].tokens.highest());
+                        self.give_back(job);
                     }
                 }
                 Effect::Kill => self.command(job, Command::Kill),
@@ -468,13 +468,13 @@ impl Supervisor {
         self.around.metrics.token_went_back();
     }
 
-    fn give_back(&mut self, job: usize, token: Token) {
+    fn give_back(&mut self, job: usize) {
         let here = &self.jobs[job];
         let (name, owner) = (here.config.name.clone(), here.owner.clone());
         let store = self.around.store.clone();
         while self.releases.try_join_next().is_some() {}
         self.releases.spawn(async move {
-            if let Err(error) = store.release(&name, &owner, token).await {
+            if let Err(error) = store.release(&name, &owner).await {
                 tracing::warn!(job = %name, %error, "an unused lease is left to run out");
             }
         });
@@ -579,7 +579,7 @@ fn crash(job: &JobName) {
 }
 
 /// Nodes that may run the job now. Not counted on: a node that missed a report, one whose lease of this job ran out a
-/// moment ago, and one in `lost`, whose guards said that it is dead.
+/// moment ago or that was made to stop it (a hand-over), and one in `lost`, whose guards said that it is dead.
 fn candidates(
     record: &JobRecord,
     now: StoreTime,
@@ -590,7 +590,7 @@ fn candidates(
     let gone = record
         .last_exit
         .as_ref()
-        .filter(|last| matches!(last.end, RunEnd::Lost | RunEnd::Fenced))
+        .filter(|last| matches!(last.end, RunEnd::Lost | RunEnd::Fenced | RunEnd::Stopped))
         .filter(|last| recent(last.at))
         .map(|last| &last.node);
     nodes
@@ -668,12 +668,12 @@ mod tests {
     }
 
     #[test]
-    fn a_node_whose_lease_of_the_job_just_ended_against_its_will_is_not_waited_for() {
-        for end in [RunEnd::Lost, RunEnd::Fenced] {
+    fn a_node_whose_run_of_the_job_just_ended_against_its_will_is_not_waited_for() {
+        for end in [RunEnd::Lost, RunEnd::Fenced, RunEnd::Stopped] {
             assert_eq!(expected(end, 10, &[]), ["node-b", "node-c"], "{end:?}");
             assert_eq!(expected(end, 60_000, &[]).len(), 3, "{end:?}, long ago");
         }
-        for end in [RunEnd::Exited, RunEnd::Crashed, RunEnd::Stopped] {
+        for end in [RunEnd::Exited, RunEnd::Crashed] {
             assert_eq!(expected(end, 10, &[]).len(), 3, "{end:?}");
         }
     }

@@ -123,11 +123,12 @@ pub trait Leases {
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>>;
 
     /// Gives the lease back without a run having been recorded (never started, or `soloist run`).
-    /// Not being the owner any more is not an error: there is nothing to give back.
+    /// Not being the owner any more is not an error: there is nothing to give back. The owner alone is compared: it is
+    /// random per acquisition, and whoever lost the answer to its request knows no token.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
-    async fn release(&self, job: &JobName, owner: &Owner, token: Token) -> Result<()>;
+    async fn release(&self, job: &JobName, owner: &Owner) -> Result<()>;
 
     /// Version and remaining lease of each job, in order, in one round trip per hundred.
     ///

@@ -188,7 +188,7 @@ forward! {
     leases::Leases {
         fn acquire(ask: &leases::Acquire) -> leases::Acquired;
         fn renew(renewals: &[leases::Renewal]) -> Vec<leases::Renewed>;
-        fn release(job: &JobName, owner: &Owner, token: Token) -> ();
+        fn release(job: &JobName, owner: &Owner) -> ();
         fn observe(jobs: &[JobName]) -> Vec<leases::Observed>;
     }
     jobs::Jobs {

@@ -354,7 +354,7 @@ async fn the_layout_is_the_one_that_the_contract_shows_to_redis_cli() {
             ("outbound".to_owned(), 2, EventKind::LeaseAcquired),
         ]
     );
-    store.release(&job(), &asked.owner, token).await.unwrap();
+    store.release(&job(), &asked.owner).await.unwrap();
     assert_eq!(server.run::<u8>(&["EXISTS", "soloist:{outbound}:lease"]), 0);
 }
 

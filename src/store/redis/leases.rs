@@ -64,14 +64,14 @@ impl Leases for RedisStore {
             .await?;
         let (replicas, by) = (answer.replicas, answer.by);
         let acquired = acquired(&lease, answer.values)?;
-        if let (true, Acquired::Granted { token, .. }) = (answer.jumped, &acquired) {
+        if let (true, Acquired::Granted { .. }) = (answer.jumped, &acquired) {
             // The lease before this one may have ended by the jump alone. Nothing runs under ours yet.
-            self.release(&ask.job, &ask.owner, *token).await?;
+            self.release(&ask.job, &ask.owner).await?;
             let begun = self.observe_batch(only).await?.1;
             return Ok(Acquired::Quarantined { wait: begun.max(ask.ttl) });
         }
-        if let (1.., Acquired::Granted { token, .. }) = (replicas, &acquired) {
-            self.wait_for_replica(ask, *token, &by).await?;
+        if let (1.., Acquired::Granted { .. }) = (replicas, &acquired) {
+            self.wait_for_replica(ask, &by).await?;
         }
         Ok(acquired)
     }
@@ -81,11 +81,11 @@ impl Leases for RedisStore {
         Ok(try_join_all(batches).await?.concat())
     }
 
-    async fn release(&self, job: &JobName, owner: &Owner, token: Token) -> Result<()> {
+    async fn release(&self, job: &JobName, owner: &Owner) -> Result<()> {
         let keys = self.keys();
         let mut call = self.call(&scripts::RELEASE_LEASE);
         call.key(keys.lease(job)).key(keys.state(job)).key(keys.events(job));
-        call.arg(job.as_str()).arg(owner.as_str()).arg(token.0);
+        call.arg(job.as_str()).arg(owner.as_str());
         let _given_back: u8 = self.shared.leases.script(&call, Repeat::Harmless).await?;
         Ok(())
     }
@@ -137,7 +137,7 @@ impl RedisStore {
 
     /// Gives the lease back and fails unless a replica confirms that it has it: one that no replica has would be
     /// forgotten by a fail-over. Outside the script, because WAIT does not wait inside one.
-    async fn wait_for_replica(&self, ask: &Acquire, token: Token, by: &Sent) -> Result<()> {
+    async fn wait_for_replica(&self, ask: &Acquire, by: &Sent) -> Result<()> {
         let patience = (ask.ttl / 20).clamp(SHORTEST_WAIT, LONGEST_WAIT);
         let mut wait = ::redis::cmd("WAIT");
         wait.arg(1).arg(millis(patience));
@@ -153,7 +153,7 @@ impl RedisStore {
             Err(error) => error,
         };
         // Should this fail as well, the caller asks again as the same owner, or the lease runs out.
-        self.release(&ask.job, &ask.owner, token).await?;
+        self.release(&ask.job, &ask.owner).await?;
         Err(shortfall)
     }
 

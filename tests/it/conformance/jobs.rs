@@ -142,7 +142,7 @@ pub(super) async fn a_drill_is_for_one_token_only(fresh: Fresh) {
     assert_eq!((drill.to, drill.started), (None, None));
     assert_eq!(order(token).await, Some(at), "asked twice, ordered once");
     assert_eq!(version(&store, "outbound").await, after.version);
-    store.release(&outbound, &first.owner, token).await.expect("released");
+    store.release(&outbound, &first.owner).await.expect("released");
     assert_eq!(order(token).await, Some(at), "the first answer may have been lost");
     let second = granted(&store, &ask("outbound", "node-b")).await;
     assert_eq!(record(&store, "outbound").await.drill.map(|d| d.token), Some(token));
@@ -198,7 +198,7 @@ pub(super) async fn every_change_grows_the_version(fresh: Fresh) {
             5 => drop(granted(&store, &ask).await),
             6 => {
                 let lease = record(&store, "outbound").await.lease.expect("a lease");
-                store.release(&outbound, &lease.owner, lease.token).await.expect("released");
+                store.release(&outbound, &lease.owner).await.expect("released");
             }
             _ => drop(switch(&store, "outbound", "li", step == 8).await),
         }

@@ -45,7 +45,7 @@ pub(super) async fn a_renewal_by_another_owner_is_lost_and_revives_nothing(fresh
     assert_eq!(lease.owner, holder.owner);
 
     // An older token finds the lease run out: it must not come back to life under it.
-    store.release(&holder.job, &holder.owner, token).await.expect("released");
+    store.release(&holder.job, &holder.owner).await.expect("released");
     let next = Acquire { ttl: SHORT, ..ask("outbound", "node-b") };
     granted(&store, &next).await;
     eventually("the lease runs out", async || {
@@ -60,7 +60,7 @@ pub(super) async fn a_renewal_after_the_release_is_lost(fresh: Fresh) {
     let store = fresh.connect().await;
     let ask = ask("outbound", "node-a");
     let token = granted(&store, &ask).await;
-    store.release(&ask.job, &ask.owner, token).await.expect("released");
+    store.release(&ask.job, &ask.owner).await.expect("released");
     assert_eq!(renew_one(&store, renewal(&ask, token, LONG)).await, Renewed::Lost);
     assert_eq!(record(&store, "outbound").await.lease, None, "nobody is running it");
 }

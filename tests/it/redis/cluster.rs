@@ -220,7 +220,7 @@ async fn a_slot_that_moves_takes_its_lease_along() {
     let answers = keeper.await.expect("it ends");
     assert!(!answers.iter().any(|answer| matches!(answer, Ok(Renewed::Lost))), "{answers:?}");
     assert!(matches!(answers.last(), Some(Ok(Renewed::Kept { .. }))), "{answers:?}");
-    a.release(moving, &asked.owner, token).await.expect("given back");
+    a.release(moving, &asked.owner).await.expect("given back");
     let (newer, _) = granted_in_the_end(&b, &other).await;
     assert!(newer > token);
 }
@@ -420,7 +420,7 @@ async fn a_master_that_was_emptied_holds_back_and_its_living_holder_goes_on() {
     // The others know nothing of it.
     granted(&b, &ask_for(&jobs[1], "node-b")).await;
     assert_ne!(b.snapshot(&jobs).await.expect("a snapshot").epoch, before);
-    a.release(&jobs[0], &asked.owner, token).await.expect("given back");
+    a.release(&jobs[0], &asked.owner).await.expect("given back");
     let (newer, _) = granted_in_the_end(&b, &other).await;
     assert!(newer > token);
 }

@@ -31,7 +31,7 @@ async fn a_living_holder_keeps_its_lease(a: &Store, b: &Store, asked: &Acquire, 
         assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    a.release(&asked.job, &asked.owner, token).await.expect("given back");
+    a.release(&asked.job, &asked.owner).await.expect("given back");
     let (newer, _) = granted_in_the_end(b, &other).await;
     assert!(newer > token);
 }
@@ -102,7 +102,7 @@ async fn two_that_reassert_in_an_empty_store_leave_the_newer_token() {
     let (a, b) = (connect(&server).await, connect(&server).await);
     let (first, second) = (ask("node-a", TTL), ask("node-b", TTL));
     let old = granted(&a, &first).await;
-    a.release(&job(), &first.owner, old).await.unwrap();
+    a.release(&job(), &first.owner).await.unwrap();
     let new = granted(&b, &second).await;
     server.run::<()>(&["FLUSHALL"]);
     assert!(matches!(renew_one(&a, &renewal(&first, old)).await, Renewed::Kept { .. }));
@@ -116,7 +116,7 @@ async fn a_late_renewal_does_not_resurrect_a_lease_that_was_given_back() {
     let store = connect(&server).await;
     let asked = ask("node-a", TTL);
     let token = granted(&store, &asked).await;
-    store.release(&job(), &asked.owner, token).await.unwrap();
+    store.release(&job(), &asked.owner).await.unwrap();
     assert_eq!(renew_one(&store, &renewal(&asked, token)).await, Renewed::Lost);
     assert_eq!(store.observe(&[job()]).await.unwrap()[0].lease_left, None);
 }
@@ -200,7 +200,7 @@ async fn tokens_grow_through_emptying_and_restarting_even_for_a_node_that_saw_no
     for fault in 0..3 {
         let (token, _) = granted_in_the_end(&store, &asked).await;
         assert!(token > last, "{token} after {last}");
-        store.release(&job(), &asked.owner, token).await.expect("given back");
+        store.release(&job(), &asked.owner).await.expect("given back");
         last = token;
         match fault {
             0 => server.run::<()>(&["FLUSHALL"]),

@@ -83,7 +83,7 @@ impl Jumping {
             assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        self.a.release(&job(), &self.asked.owner, self.token).await.expect("given back");
+        self.a.release(&job(), &self.asked.owner).await.expect("given back");
         let (newer, _) = granted_in_the_end(&self.b, &other).await;
         assert!(newer > self.token);
     }

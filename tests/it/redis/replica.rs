@@ -29,7 +29,7 @@ async fn a_lease_is_granted_only_once_a_replica_has_it() {
     let token = granted(&store, &asked).await;
     // At once: the grant itself has waited for it.
     assert_eq!(replica.run::<String>(&["HGET", LEASE, "token"]), token.to_string());
-    store.release(&job(), &asked.owner, token).await.expect("given back");
+    store.release(&job(), &asked.owner).await.expect("given back");
 
     replica.pause();
     let begun = clock::boot();
@@ -130,7 +130,7 @@ async fn a_promoted_replica_that_never_saw_the_lease_waits_for_its_holder() {
     // Leases of this length are known of.
     let before = ask("node-c", TTL);
     let token = granted(&store, &before).await;
-    store.release(&job(), &before.owner, token).await.expect("given back");
+    store.release(&job(), &before.owner).await.expect("given back");
     until_async("the replica has all so far", async || {
         (replica.run::<String>(&["HGET", "soloist:{outbound}:state", "released"])
             == token.to_string())
