@@ -19,6 +19,7 @@ use crate::domain::job::{JobRecord, State, Viewpoint, state};
 use crate::domain::lease::Timing;
 use crate::domain::name::JobName;
 use crate::domain::time::{Boot, StoreTime};
+use crate::store::dispatch::Waiter;
 use crate::store::events::{Events, StoreEvent};
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::leases::{Leases, Observed};
@@ -88,6 +89,8 @@ pub enum Change {
     Reachable(bool),
     /// A new epoch or an interruption: everything was read again.
     Resynced,
+    /// It is the turn of these waiters, here or elsewhere: said once and kept nowhere.
+    Wake(Vec<Waiter>),
 }
 
 /// A handle; cheap to clone.
@@ -261,6 +264,7 @@ impl Follower {
                     }
                 }
                 StoreEvent::Nodes => nodes = true,
+                StoreEvent::Wake(waiters) => self.feed.tell(Change::Wake(waiters)),
                 StoreEvent::Subscribed => resync = true,
                 StoreEvent::Interrupted => {
                     self.trouble(Some("the store's event connection was interrupted".to_owned()));

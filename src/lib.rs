@@ -4,6 +4,7 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod dispatch;
 pub mod domain;
 pub mod feed;
 pub mod fence;

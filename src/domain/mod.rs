@@ -6,6 +6,7 @@
 
 pub mod backoff;
 pub mod containment;
+pub mod dispatch;
 pub mod drill;
 pub mod event;
 pub mod job;

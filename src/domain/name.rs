@@ -95,6 +95,82 @@ names! {
     NodeName;
     /// An account.
     UserName;
+    /// Where tasks come from.
+    SourceName;
+}
+
+/// Longest label, in bytes.
+const LONGEST_LABEL: usize = 128;
+
+/// Why a text is not a label.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not valid here: use 1 to 128 printable ASCII characters without spaces")]
+pub struct InvalidLabel {
+    /// The text as it was given.
+    pub given: String,
+}
+
+macro_rules! labels {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks and wraps a label.
+            ///
+            /// # Errors
+            /// [`InvalidLabel`].
+            pub fn new(text: &str) -> Result<Self, InvalidLabel> {
+                let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+                if plain && !text.is_empty() && text.len() <= LONGEST_LABEL {
+                    Ok(Self(Arc::from(text)))
+                } else {
+                    Err(InvalidLabel { given: text.chars().take(80).collect() })
+                }
+            }
+
+            /// As text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = InvalidLabel;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidLabel;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                Self::new(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0.to_string()
+            }
+        }
+    )*};
+}
+
+labels! {
+    /// A collector, as it calls itself: often a host name with a number.
+    CollectorName;
+    /// Chosen by a client for one request, so that asking again is the same request.
+    RequestId;
 }
 
 macro_rules! ids {

@@ -1,4 +1,4 @@
-//! Two kinds of instant that must never be mixed.
+//! Kinds of instant that must never be mixed.
 //!
 //! [`Boot`] is this machine's CLOCK_BOOTTIME: it cannot be set and runs on in suspend; every deadline a
 //! script depends on is one. [`StoreTime`] is the store's wall clock: the only clock that is written
@@ -57,5 +57,46 @@ impl Add<Duration> for StoreTime {
     type Output = StoreTime;
     fn add(self, by: Duration) -> StoreTime {
         StoreTime(self.0.saturating_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
+/// An instant on the store's clock in microseconds since 1970-01-01 UTC: dispatch and rotations promise gaps that are
+/// exact, and milliseconds tie.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default,
+)]
+#[serde(transparent)]
+pub struct Stamp(pub i64);
+
+impl Stamp {
+    /// How long after `earlier` this is; zero when it is not.
+    #[must_use]
+    pub fn since(self, earlier: Stamp) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The last whole millisecond at or before this: how long something lasts is never said too long.
+    #[must_use]
+    pub fn floor(self) -> StoreTime {
+        StoreTime(self.0.div_euclid(1_000))
+    }
+
+    /// The first whole millisecond at or after this: whoever comes then does not come too soon.
+    #[must_use]
+    pub fn ceil(self) -> StoreTime {
+        StoreTime(self.0.saturating_add(999).div_euclid(1_000))
+    }
+}
+
+impl Add<Duration> for Stamp {
+    type Output = Stamp;
+    fn add(self, by: Duration) -> Stamp {
+        Stamp(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+    }
+}
+
+impl From<StoreTime> for Stamp {
+    fn from(at: StoreTime) -> Stamp {
+        Stamp(at.0.saturating_mul(1_000))
     }
 }

@@ -205,7 +205,7 @@ impl Supervisor {
                     Ok(Change::Nodes | Change::Resynced) | Err(broadcast::error::RecvError::Lagged(_)) => {
                         self.refresh_all();
                     }
-                    Ok(Change::Reachable(_)) => {}
+                    Ok(Change::Reachable(_) | Change::Wake(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return,
                 },
                 Ok(()) = mode.changed() => {

@@ -3,6 +3,7 @@
 use tokio::sync::mpsc;
 
 use super::Result;
+use super::dispatch::Waiter;
 use crate::domain::event::JobEvent;
 use crate::domain::name::JobName;
 
@@ -13,6 +14,8 @@ pub enum StoreEvent {
     Job(JobEvent),
     /// Something about nodes changed.
     Nodes,
+    /// It is their turn; those of other nodes are heard as well.
+    Wake(Vec<Waiter>),
     /// The subscription is confirmed (first, and after every interruption): take a snapshot now.
     Subscribed,
     /// The subscription is interrupted, on a cluster perhaps a part of it; a [`StoreEvent::Subscribed`] follows when

@@ -7,6 +7,7 @@
 
 pub mod accounts;
 pub mod credentials;
+pub mod dispatch;
 pub mod events;
 pub mod examine;
 pub mod jobs;
@@ -18,8 +19,9 @@ pub mod sqlite;
 
 use std::time::Duration;
 
+use crate::domain::dispatch::Rules;
 use crate::domain::lease::Token;
-use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use crate::domain::name::{CollectorName, JobName, NodeName, Owner, RunId, SourceName, UserName};
 use crate::domain::time::StoreTime;
 
 /// Why a call to the store did not do what was asked.
@@ -233,6 +235,23 @@ forward! {
         fn add_link(hash: &str, link: &credentials::Link, lifetime: Duration) -> ();
         fn link(hash: &str, take: bool) -> Option<credentials::Link>;
         fn failures(key: &str, step: credentials::Count, window: Duration) -> u32;
+    }
+    dispatch::Sources {
+        fn put_source(source: &SourceName, rules: &Rules) -> dispatch::SourceView;
+        fn block_source(source: &SourceName, lasting: Duration) -> dispatch::SourceView;
+        fn sources(only: Option<&SourceName>) -> Vec<dispatch::SourceView>;
+        fn collectors() -> Vec<dispatch::CollectorView>;
+    }
+    dispatch::Dispatch {
+        fn put_tasks(tasks: &[dispatch::NewTask]) -> Vec<bool>;
+        fn exchange(ask: &dispatch::Exchange) -> dispatch::Exchanged;
+        fn extend(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> dispatch::Extended;
+        fn give_back(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> u64;
+        fn stop_waiting(waiter: &dispatch::Waiter, sources: &[SourceName]) -> ();
+        fn pump() -> dispatch::Pumped;
+        fn task(id: &dispatch::TaskId) -> Option<dispatch::TaskView>;
+        fn dead(source: Option<&SourceName>, skip: usize, limit: usize) -> Vec<dispatch::TaskView>;
+        fn revive(id: &dispatch::TaskId) -> dispatch::TaskView;
     }
     events::Events {
         fn subscribe(jobs: &[JobName]) -> tokio::sync::mpsc::Receiver<events::StoreEvent>;

@@ -15,18 +15,30 @@ const TABLE: &[(&str, &[&str])] = &[
     ("store", &["domain", "clock", "sabotage"]),
     ("secrets", &["domain", "store"]),
     ("feed", &["domain", "store", "clock"]),
+    ("dispatch", &["domain", "store", "feed", "clock", "telemetry"]),
     ("guard", &["domain", "store", "clock", "sabotage"]),
     ("picture", &["domain", "store", "config", "feed", "words", "clock"]),
     ("runner", &["domain", "store", "feed", "guard", "clock", "config", "telemetry", "sabotage"]),
     (
         "web",
-        &["domain", "store", "feed", "config", "clock", "words", "picture", "telemetry", "secrets"],
+        &[
+            "domain",
+            "store",
+            "feed",
+            "config",
+            "clock",
+            "words",
+            "picture",
+            "telemetry",
+            "secrets",
+            "dispatch",
+        ],
     ),
     (
         "cli",
         &[
             "domain", "store", "config", "feed", "clock", "words", "picture", "secrets", "fence",
-            "runner",
+            "runner", "dispatch",
         ],
     ),
 ];

@@ -53,6 +53,7 @@
 mod accounts;
 mod cluster;
 mod credentials;
+mod dispatch;
 mod events;
 mod examine;
 mod jobs;

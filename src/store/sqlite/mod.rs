@@ -16,6 +16,7 @@
 mod accounts;
 mod credentials;
 mod deadline;
+mod dispatch;
 mod examine;
 mod fault;
 mod file;

@@ -133,8 +133,8 @@ impl Hub {
             Change::Job(name) => batch.jobs.extend(self.index.get(&name)),
             Change::Nodes => batch.nodes = true,
             Change::Resynced => batch.resync = true,
-            // What it means for each job is seen by `look`.
-            Change::Reachable(_) => {}
+            // What reachability means for each job is seen by `look`; waiters are of no job.
+            Change::Reachable(_) | Change::Wake(_) => {}
         }
     }
 

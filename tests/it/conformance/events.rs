@@ -161,7 +161,7 @@ pub(super) async fn a_slow_reader_is_told_to_take_a_snapshot(fresh: Fresh) {
             }
             StoreEvent::Subscribed => break,
             StoreEvent::Interrupted => {}
-            StoreEvent::Nodes => panic!("no node did anything"),
+            StoreEvent::Nodes | StoreEvent::Wake(_) => panic!("no node did anything"),
         }
     }
     // And is up to date again from then on.

@@ -1,0 +1,100 @@
+//! What becomes of a task that leaves a collector's hands.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::rules::{LONGEST, Rules};
+use crate::domain::time::Stamp;
+
+/// Where a task is; it is always in exactly one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskState {
+    /// May be claimed.
+    Ready,
+    /// Not before an instant: scheduled, waiting for another try, or for the next crawl.
+    Due,
+    /// In a collector's hands.
+    Leased,
+    /// Accepted as done; remembered for a while.
+    Done,
+    /// Given up; can be revived.
+    Dead,
+}
+
+/// What a collector says of a task (contract section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Finished.
+    Done,
+    /// Try again, after `delay_ms` or else after the backoff.
+    Retry,
+    /// Never try again.
+    Dead,
+}
+
+/// How a task left a collector's hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Departure {
+    /// Reported; `delay` is what the collector asked for.
+    Reported {
+        /// What it says.
+        outcome: Outcome,
+        /// Instead of the backoff.
+        delay: Option<Duration>,
+    },
+    /// The lease ran out.
+    Expired,
+    /// Given back unworked: the attempt does not count.
+    Returned,
+}
+
+/// Where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Next {
+    /// At the head of its priority.
+    Ready,
+    /// At that instant; `attempt` begins anew for a recrawl.
+    Due {
+        /// When.
+        at: Stamp,
+        /// A new round of the same task: attempts are counted from zero.
+        again: bool,
+    },
+    /// Out.
+    Done,
+    /// Out, to be looked at.
+    Dead,
+}
+
+impl Rules {
+    /// Where a task goes that left a collector's hands at `now`, in its `attempt` (from 1). `every` re-arms it after
+    /// [`Outcome::Done`].
+    #[must_use]
+    pub fn after(&self, how: Departure, attempt: u32, every: Option<Duration>, now: Stamp) -> Next {
+        let used_up = self.max_attempts > 0 && attempt >= self.max_attempts;
+        match how {
+            Departure::Returned => Next::Ready,
+            Departure::Expired if used_up => Next::Dead,
+            Departure::Expired => Next::Ready,
+            Departure::Reported { outcome: Outcome::Done, .. } => match every {
+                Some(every) => Next::Due { at: now + every, again: true },
+                None => Next::Done,
+            },
+            Departure::Reported { outcome: Outcome::Dead, .. } => Next::Dead,
+            Departure::Reported { outcome: Outcome::Retry, .. } if used_up => Next::Dead,
+            Departure::Reported { outcome: Outcome::Retry, delay } => {
+                let wait = delay.unwrap_or_else(|| self.wait(attempt)).min(LONGEST);
+                Next::Due { at: now + wait, again: false }
+            }
+        }
+    }
+
+    /// Backoff after `attempt` tries: without jitter, because the source's own rules spread the starts.
+    fn wait(&self, attempt: u32) -> Duration {
+        let doubled = self.backoff.first.saturating_mul(1 << attempt.saturating_sub(1).min(20));
+        doubled.min(self.backoff.max)
+    }
+}

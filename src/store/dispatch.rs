@@ -1,0 +1,398 @@
+//! Dispatch: sources, their tasks, and who has them in hand (contract section 7).
+//!
+//! Rules and fates are decided by [`crate::domain::dispatch`]; this room makes each decision and its consequences one
+//! atomic step, on the store's clock. A task is always in exactly one state, a leased one in exactly one claim. Only the
+//! token of the present lease counts: whoever lost it changes nothing. What happens without a client is
+//! [`Dispatch::pump`], which any node may call at any time; whose turn it is to be woken is decided in the same step in
+//! which something became ready.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Result;
+use crate::domain::dispatch::{Outcome, Reason, Rules, Shut, TaskState};
+use crate::domain::lease::Token;
+use crate::domain::name::{CollectorName, RequestId, SourceName};
+use crate::domain::time::Stamp;
+
+/// How many finished tasks are remembered, over all sources: so long the same key is still the same task.
+pub const DONE_KEPT: u64 = 10_000;
+/// Most tasks in one claim, and most results in one report.
+pub const BATCH: u32 = 100;
+/// Most tasks in one [`Dispatch::put_tasks`].
+pub const TASKS_AT_ONCE: usize = 1_000;
+/// Longest key of a task, in bytes.
+pub const LONGEST_KEY: usize = 2_048;
+/// Longest payload, in bytes of JSON.
+pub const LONGEST_PAYLOAD: usize = 64 * 1024;
+/// Longest error that is kept, in bytes.
+pub const LONGEST_ERROR: usize = 1_000;
+/// How many of a task's failures are kept.
+pub const HISTORY_KEPT: usize = 20;
+
+/// The id of a task: made of its source and key, so the same key is the same task on every node and in every store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub String);
+
+impl TaskId {
+    /// Of `key` in `source`: 32 hexadecimal digits.
+    #[must_use]
+    pub fn of(source: &SourceName, key: &str) -> Self {
+        use sha2::Digest as _;
+        let hash = sha2::Sha256::digest(format!("{source}\n{key}"));
+        Self(hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// The id of a claim: random, made by whoever asks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClaimId(pub String);
+
+/// Somebody who waits at a node for work or for a turn: `NODE/RANDOM/NUMBER`, printable and without spaces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Waiter(pub String);
+
+/// A task to be put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTask {
+    /// Unique within its source: 1 to [`LONGEST_KEY`] bytes, no control characters.
+    pub key: String,
+    /// Which must exist.
+    pub source: SourceName,
+    /// JSON text, at most [`LONGEST_PAYLOAD`] bytes.
+    pub payload: String,
+    /// 0 to 9; 9 is the most urgent.
+    pub priority: u8,
+    /// Not before this.
+    pub at: Option<Stamp>,
+    /// Again, this long after each `done`.
+    pub every: Option<Duration>,
+}
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Of which task.
+    pub id: TaskId,
+    /// Under which lease.
+    pub token: Token,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// For [`Outcome::Retry`]: instead of the backoff.
+    pub delay: Option<Duration>,
+    /// What went wrong: one line, at most [`LONGEST_ERROR`] bytes.
+    pub error: Option<String>,
+}
+
+/// What came of a [`Report`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reported {
+    /// Accepted; a report repeated because its answer was lost is accepted again and changes nothing.
+    Ok,
+    /// The lease had ended, or a newer one exists: nothing was changed.
+    Stale,
+    /// No such task (or none that this collector ever held).
+    Unknown,
+}
+
+/// A request for work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimAsk {
+    /// For whom.
+    pub collector: CollectorName,
+    /// The same one gets the same answer, for as long as the claim's lease (a minute, for nothing).
+    pub request: RequestId,
+    /// Random, used if something is granted.
+    pub claim: ClaimId,
+    /// At most so many tasks, 1 to [`BATCH`].
+    pub max: u32,
+    /// From these sources only; empty: from all.
+    pub sources: Vec<SourceName>,
+    /// Should nothing be granted, this one waits until then: it is woken once, when it is its turn, by
+    /// [`super::events::StoreEvent::Wake`]. `None`: a final answer, which is remembered under `request`.
+    pub wait: Option<(Waiter, Duration)>,
+}
+
+/// A task in a collector's hands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Handed {
+    pub id: TaskId,
+    pub key: String,
+    pub source: SourceName,
+    /// JSON text.
+    pub payload: String,
+    pub token: Token,
+    /// From 1.
+    pub attempt: u32,
+}
+
+/// The answer to a [`ClaimAsk`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// Yours until then (the earliest end, should the sources' leases differ).
+    Granted {
+        /// To extend and to give back.
+        claim: ClaimId,
+        /// The grant plus the source's lease.
+        lease_until: Stamp,
+        /// At least one, unless all of a repeated claim are finished already.
+        tasks: Vec<Handed>,
+    },
+    /// Nothing now.
+    Nothing {
+        /// Of the source that can be served the soonest; [`Reason::Empty`] only when no source has a ready task.
+        reason: Reason,
+        /// When asking again may help, as far as is known.
+        next_at: Option<Stamp>,
+    },
+}
+
+/// Results, and the next request, in one step and one round trip.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exchange {
+    /// In order; at most [`BATCH`].
+    pub reports: Vec<Report>,
+    /// Accept only results of tasks that this collector holds.
+    pub only: Option<CollectorName>,
+    /// After the results.
+    pub claim: Option<ClaimAsk>,
+}
+
+/// The answer to an [`Exchange`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exchanged {
+    /// One for each report, in order.
+    pub reports: Vec<Reported>,
+    /// If something was asked.
+    pub claimed: Option<Claimed>,
+}
+
+/// The answer to [`Dispatch::extend`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Extended {
+    /// Still held, for another lease from now.
+    pub kept: Vec<TaskId>,
+    /// Not any more: stop working on them. Finished ones are in neither.
+    pub lost: Vec<TaskId>,
+    /// The earliest end of those kept.
+    pub lease_until: Option<Stamp>,
+}
+
+/// A source as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceView {
+    /// Its name.
+    pub name: SourceName,
+    /// Its rules.
+    pub rules: Rules,
+    /// Nobody is served before this (in the past when it is not blocked).
+    pub blocked_until: Stamp,
+    /// Tasks in each state. `ready + due + in_flight + dead` are here now; `done` counts all that were accepted as
+    /// done for good (a recrawl is due again instead).
+    pub ready: u64,
+    /// See `ready`.
+    pub due: u64,
+    /// See `ready`.
+    pub in_flight: u64,
+    /// See `ready`.
+    pub dead: u64,
+    /// See `ready`.
+    pub done: u64,
+    /// Since the source exists: starts, accepted `done` (recrawls too), reported for another try, leases run out.
+    pub started: u64,
+    /// See `started`.
+    pub finished: u64,
+    /// See `started`.
+    pub retried: u64,
+    /// See `started`.
+    pub expired: u64,
+    /// Why nobody is served from it now; `None`: it can be served.
+    pub shut: Option<Shut>,
+    /// The store's clock at this reading.
+    pub now: Stamp,
+}
+
+/// Something that went wrong with a task, or brought it back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    /// When.
+    pub at: Stamp,
+    /// What.
+    pub event: PastEvent,
+    /// In which attempt.
+    pub attempt: u32,
+    /// In whose hands.
+    pub collector: Option<CollectorName>,
+    /// As reported.
+    pub error: Option<String>,
+}
+
+/// See [`Past`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PastEvent {
+    Retried,
+    Expired,
+    Died,
+    Revived,
+}
+
+/// A task as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in NewTask and Handed")]
+pub struct TaskView {
+    pub id: TaskId,
+    pub key: String,
+    pub source: SourceName,
+    pub payload: String,
+    pub priority: u8,
+    pub state: TaskState,
+    /// Tries so far, the present one counted.
+    pub attempt: u32,
+    /// Of the newest lease; 0 before the first.
+    pub token: Token,
+    pub every: Option<Duration>,
+    pub created: Stamp,
+    /// Of the newest change of state.
+    pub changed: Stamp,
+    /// When it becomes ready, if it is due.
+    pub at: Option<Stamp>,
+    /// Who holds it, under which claim, until when, if it is leased.
+    pub held: Option<(CollectorName, ClaimId, Stamp)>,
+    /// The newest error that was reported.
+    pub error: Option<String>,
+    /// The newest [`HISTORY_KEPT`], oldest first.
+    pub history: Vec<Past>,
+}
+
+/// A collector as the store knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollectorView {
+    /// Its name.
+    pub name: CollectorName,
+    /// When it last asked for anything.
+    pub seen: Stamp,
+    /// What it holds, earliest end first: id, key, source and end; at most [`BATCH`].
+    pub holds: Vec<(TaskId, String, SourceName, Stamp)>,
+    /// How many it holds.
+    pub in_flight: u64,
+}
+
+/// The answer to [`Dispatch::pump`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pumped {
+    /// The store's clock.
+    pub now: Stamp,
+    /// When there may be something to do next, as far as is known now; `None`: not before somebody does something.
+    pub next: Option<Stamp>,
+    /// Leases that ran out and were acted on by this call.
+    pub expired: u64,
+    /// More is overdue than one call does: call again at once.
+    pub more: bool,
+}
+
+/// Transitions and readings of sources.
+#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+pub trait Sources {
+    /// Makes a source, or changes its rules; tasks, starts and blocks are kept. The rules were checked.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`] (as for every call of this trait).
+    async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView>;
+
+    /// Serves nobody from it for so long from now; zero lifts a block.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView>;
+
+    /// One source, or all by name.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`] for the one, [`super::StoreError::Unavailable`].
+    async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>>;
+
+    /// Every collector seen within a day, by name.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn collectors(&self) -> Result<Vec<CollectorView>>;
+}
+
+/// Transitions and readings of tasks.
+#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+pub trait Dispatch {
+    /// Puts tasks; `true` for each that was new. One that exists is left as it is, whatever its state.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`] when a source is missing: then none was put. [`super::StoreError::Unavailable`]:
+    /// unknown; putting again is harmless.
+    async fn put_tasks(&self, tasks: &[NewTask]) -> Result<Vec<bool>>;
+
+    /// Takes results, then grants what was asked, in one step. Leases that have run out are acted on first.
+    ///
+    /// Sources are served in turn, at most [`crate::domain::dispatch::share`] tasks at a time; each task gets
+    /// a new token (`max(previous + 1, store_ms * 1024)`, one row for all tasks) and one more attempt.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`] when a source named by the claim is missing: then nothing was done.
+    /// [`super::StoreError::Unavailable`]: unknown; repeat it with the same `request`.
+    async fn exchange(&self, ask: &Exchange) -> Result<Exchanged>;
+
+    /// Extends what is still held of a claim, each to its source's lease from now.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`] for an unknown or finished claim, or another's when `only` is given;
+    /// [`super::StoreError::Unavailable`].
+    async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended>;
+
+    /// Gives what is still held of a claim back at once, unworked: the attempt does not count. The request that it
+    /// answered is forgotten. Returns how many; an unknown claim is no error.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64>;
+
+    /// A waiter waits no more.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`]: harmless, it is forgotten when its time is over.
+    async fn stop_waiting(&self, waiter: &Waiter, sources: &[SourceName]) -> Result<()>;
+
+    /// Does what is due: acts on leases that ran out, makes due tasks ready, opens sources whose gap or block is over,
+    /// and wakes as many waiters as can be served. Calling it twice does no more than once.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn pump(&self) -> Result<Pumped>;
+
+    /// One task; `None` when it is unknown (or done so long ago that it was forgotten).
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn task(&self, id: &TaskId) -> Result<Option<TaskView>>;
+
+    /// Dead tasks, newest first, of one source or of all, without the first `skip`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn dead(
+        &self,
+        source: Option<&SourceName>,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<TaskView>>;
+
+    /// Makes a dead task ready again, its attempts counted from zero; one that is not dead is left as it is.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    async fn revive(&self, id: &TaskId) -> Result<TaskView>;
+}
