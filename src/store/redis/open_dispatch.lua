@@ -10,6 +10,7 @@ local base, never = KEYS[1], 9e15
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local ring, shut, ends, dues = base .. 'ring', base .. 'shut', base .. 'ends', base .. 'dues'
+local promises = base .. 'promises'
 local token, minted, woken, waiting
 
 local function integer(n)
@@ -93,6 +94,7 @@ local function wake(source, rules, ready, left)
   if called > 0 then
     rules.promised, rules.promised_until = promised + called, now + 100000
     redis.call('HSET', base .. 's:' .. source, 'promised', rules.promised, 'promised_until', rules.promised_until)
+    redis.call('ZADD', promises, rules.promised_until, source)
   end
 end
 -- Puts the source where it belongs after something changed; `served` sends it behind all others.
