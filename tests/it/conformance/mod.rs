@@ -180,7 +180,7 @@ macro_rules! laws {
                 the_last_attempt_leads_to_death_and_a_revival_begins_anew
                 a_recrawl_is_armed_again_with_its_attempts_from_zero
                 a_lease_that_ran_out_counts_and_its_task_comes_first
-                an_exchange_acts_on_leases_that_ran_out_by_itself
+                a_claim_acts_on_leases_that_ran_out_by_itself
                 the_newest_twenty_failures_are_kept
                 nobody_can_report_what_another_collector_holds
                 results_make_room_for_the_claim_in_the_same_step
@@ -204,6 +204,7 @@ macro_rules! laws {
                 every_subscriber_hears_who_is_woken
                 only_those_are_woken_whose_sources_fit
                 a_second_pump_wakes_nobody
+                a_waiter_who_does_not_come_leaves_its_task_to_the_next
                 whoever_stopped_waiting_is_not_woken
                 whoever_is_served_waits_no_more
                 a_result_that_makes_room_wakes_the_next

@@ -8,7 +8,7 @@ use super::super::row::{find, int};
 use super::super::step::Step;
 use super::desk::Desk;
 use super::source::{Source, source_name};
-use super::task::{self, Task};
+use super::task::Task;
 use super::{claims, overdue, waiters};
 use crate::domain::dispatch::{Departure, Reason, TaskState, share};
 use crate::domain::name::{CollectorName, SourceName};
@@ -52,11 +52,6 @@ fn report(
     reporting: &mut BTreeSet<CollectorName>,
 ) -> Outcome<Reported> {
     let Some(task) = Task::find(desk.step, &report.id)? else { return Ok(Reported::Unknown) };
-    if let Some(only) = only
-        && !task::ever_held(desk.step, &task, only)?
-    {
-        return Ok(Reported::Unknown);
-    }
     if task.accepted == report.token && report.token.0 > 0 {
         return Ok(Reported::Ok);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 use super::super::fault::Outcome;
 use super::super::row::{corrupt, int, uint};
@@ -90,7 +90,6 @@ impl Task {
             Departure::Expired | Departure::Returned => None,
         };
         source.finished += u64::from(said == Some(Said::Done));
-        source.retried += u64::from(said == Some(Said::Retry));
         source.expired += u64::from(how == Departure::Expired);
         let (mut place, mut at) = (None, None);
         let mut attempt = self.attempt;
@@ -103,10 +102,18 @@ impl Task {
                 TaskState::Ready
             }
             Next::Due { at: due, again } => {
-                source.due += 1;
-                at = Some(due.0);
+                source.retried += u64::from(said == Some(Said::Retry));
                 attempt = if again { 0 } else { attempt };
-                TaskState::Due
+                if due <= now {
+                    source.ready += 1;
+                    source.nth += 1;
+                    place = Some(Place::behind(self.priority, source.nth));
+                    TaskState::Ready
+                } else {
+                    source.due += 1;
+                    at = Some(due.0);
+                    TaskState::Due
+                }
             }
             Next::Done => {
                 source.done += 1;
@@ -121,7 +128,7 @@ impl Task {
         desk.step
             .prepare_cached(
                 "UPDATE tasks SET state = ?, place = ?, at = ?, until = NULL, attempt = ?, accepted = ?, changed = ?, \
-                 error = coalesce(?, error) WHERE n = ?",
+                 error = CASE WHEN ? THEN NULL ELSE coalesce(?, error) END WHERE n = ?",
             )?
             .execute((
                 word(state),
@@ -130,6 +137,7 @@ impl Task {
                 attempt,
                 int(accepted.0),
                 now.0,
+                said == Some(Said::Done),
                 error,
                 self.n,
             ))?;
@@ -142,7 +150,14 @@ impl Task {
         if let Some(event) = event {
             self.note(desk, event, error)?;
         }
-        if state == TaskState::Done { desk.remember_done() } else { Ok(()) }
+        if state != TaskState::Done {
+            return Ok(());
+        }
+        // What is remembered is that it was done, not how it looked.
+        desk.step
+            .prepare_cached("UPDATE payloads SET payload = 'null' WHERE task = ?")?
+            .execute([self.n])?;
+        desk.remember_done()
     }
 
     /// Adds to its history.
@@ -179,7 +194,8 @@ impl Task {
         let place = Place::behind(self.priority, source.nth);
         desk.step
             .prepare_cached(
-                "UPDATE tasks SET state = 'ready', place = ?, at = NULL, attempt = ?, changed = ? WHERE n = ?",
+                "UPDATE tasks SET state = 'ready', place = ?, at = NULL, attempt = ?, changed = ?, \
+                 error = CASE state WHEN 'dead' THEN NULL ELSE error END WHERE n = ?",
             )?
             .execute((int(place.0), attempt, now.0, self.n))?;
         Ok(())
@@ -300,18 +316,6 @@ fn history(db: &Connection, task: i64) -> Outcome<Vec<Past>> {
         });
     }
     Ok(history)
-}
-
-/// Whether `collector` ever held the task, as far as is remembered.
-pub(super) fn ever_held(db: &Connection, task: &Task, by: &CollectorName) -> Outcome<bool> {
-    if task.collector.as_ref() == Some(by) {
-        return Ok(true);
-    }
-    let found = db
-        .prepare_cached("SELECT 1 FROM pasts WHERE task = ? AND collector = ? LIMIT 1")?
-        .query_row((task.n, by.as_str()), |_| Ok(()))
-        .optional()?;
-    Ok(found.is_some())
 }
 
 /// The name in a row.
