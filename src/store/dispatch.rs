@@ -40,16 +40,27 @@ impl TaskId {
     /// Of `key` in `source`: 32 hexadecimal digits.
     #[must_use]
     pub fn of(source: &SourceName, key: &str) -> Self {
-        use sha2::Digest as _;
-        let hash = sha2::Sha256::digest(format!("{source}\n{key}"));
-        Self(hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+        Self(digest(&format!("{source}\n{key}")))
     }
 }
 
-/// The id of a claim: random, made by whoever asks.
+/// The id of a claim: made of its collector and request, so the same request is the same claim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClaimId(pub String);
+
+impl ClaimId {
+    /// Of this request: 32 hexadecimal digits.
+    #[must_use]
+    pub fn of(collector: &CollectorName, request: &RequestId) -> Self {
+        Self(digest(&format!("{collector} {request}")))
+    }
+}
+
+fn digest(text: &str) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// Somebody who waits at a node for work or for a turn: `NODE/RANDOM/NUMBER`, printable and without spaces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -107,8 +118,6 @@ pub struct ClaimAsk {
     pub collector: CollectorName,
     /// The same one gets the same answer, for as long as the claim's lease (a minute, for nothing).
     pub request: RequestId,
-    /// Random; the claim gets it, or one that the store makes of the collector and the request.
-    pub claim: ClaimId,
     /// At most so many tasks, 1 to [`BATCH`].
     pub max: u32,
     /// From these sources only; empty: from all.
@@ -116,6 +125,14 @@ pub struct ClaimAsk {
     /// Should nothing be granted, this one waits until then: it is woken once, when it is its turn, by
     /// [`super::events::StoreEvent::Wake`]. `None`: a final answer, which is remembered under `request`.
     pub wait: Option<(Waiter, Duration)>,
+}
+
+impl ClaimAsk {
+    /// Of the claim that this is, should anything be granted.
+    #[must_use]
+    pub fn id(&self) -> ClaimId {
+        ClaimId::of(&self.collector, &self.request)
+    }
 }
 
 /// A task in a collector's hands.
@@ -266,7 +283,7 @@ pub struct TaskView {
     pub at: Option<Stamp>,
     /// Who holds it, under which claim, until when, if it is leased.
     pub held: Option<(CollectorName, ClaimId, Stamp)>,
-    /// The newest error that was reported.
+    /// The newest error that was reported; none once it is done or revived.
     pub error: Option<String>,
     /// The newest [`HISTORY_KEPT`], oldest first.
     pub history: Vec<Past>,
@@ -277,7 +294,7 @@ pub struct TaskView {
 pub struct CollectorView {
     /// Its name.
     pub name: CollectorName,
-    /// When it last asked for anything.
+    /// When it last asked for anything, to the second.
     pub seen: Stamp,
     /// What it holds, earliest end first: id, key, source and end; at most [`BATCH`].
     pub holds: Vec<(TaskId, String, SourceName, Stamp)>,
@@ -336,10 +353,10 @@ pub trait Dispatch {
     /// unknown; putting again is harmless.
     async fn put_tasks(&self, tasks: &[NewTask]) -> Result<Vec<bool>>;
 
-    /// Takes results, then grants what was asked, in one step. Leases that have run out are acted on first.
+    /// Takes results, then grants what was asked, in one step. Before a grant, leases that have run out are acted on.
     ///
     /// Sources are served in turn, at most [`crate::domain::dispatch::share`] tasks at a time; each task gets
-    /// a new token (`max(previous + 1, store_ms * 1024)`, one row for all tasks) and one more attempt.
+    /// a new token (`max(previous + 1, store_ms * 1024)`, growing within its source) and one more attempt.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`] when a source named by the claim is missing: then nothing was done.

@@ -9,6 +9,8 @@
 mod order;
 mod rules;
 mod task;
+#[cfg(test)]
+mod tests;
 
 pub use order::{Place, share};
 pub use rules::{Backoff, InvalidRules, Reason, Rules, Shut, Standing, Window};

@@ -79,7 +79,7 @@ local function sweep(most)
     local kind, source = string.sub(timer, 1, 1), string.sub(timer, 3)
     local rules = load(source)
     touched[source] = rules
-    if kind == 's' then
+    if kind == 's' or kind == 'p' then
       call('ZREM', timers, timer)
     else
       local set, act = base .. kind .. ':' .. source, kind == 'l' and kit.expire or kit.enqueue

@@ -6,8 +6,8 @@
 -- (`later`, `gone`) and which every script calls before it returns.
 -- Why: a source is in `ring` (score: its turn) when it can be served, in `shut` (score: when that may change) when it has
 -- ready tasks and cannot, in neither when it has none (one that was emptied leaves the ring with the next claim).
--- `timers` says when the clock alone will change something: `l` a lease ends, `d` a task is due, `s` a source opens; for
--- the first two it is a lower bound. Turns come from one counter, so they never tie.
+-- `timers` says when the clock alone will change something: `l` a lease ends, `d` a task is due (both are lower bounds),
+-- `s` a source opens, `p` who was woken for it did not come, so that the next must be. Turns come from one counter, so they never tie.
 -- Which keys a call touches depends on what is found; all of them begin with KEYS[1] and have its hash tag.
 -- Large numbers are passed as text, and what is seldom needed is a function within a function: both cost Lua time.
 local base, never, call = KEYS[1], 9e15, redis.call
@@ -137,6 +137,8 @@ local function place(source, rules)
   end
   if called > 0 then
     rules.promised = promised + called
-    call('HSET', counts, 'promised', rules.promised, 'promised_until', integer(now + 100000))
+    local lapses = integer(now + 100000)
+    call('HSET', counts, 'promised', rules.promised, 'promised_until', lapses)
+    call('ZADD', timers, lapses, 'p:' .. source)
   end
 end

@@ -4,8 +4,7 @@ use soloist::domain::dispatch::{Outcome, Reason, Rules, TaskState};
 use soloist::domain::name::SourceName;
 use soloist::store::Store;
 use soloist::store::dispatch::{
-    ClaimAsk, ClaimId, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Reported, Sources,
-    Waiter,
+    ClaimAsk, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Reported, Sources, Waiter,
 };
 use soloist::store::events::{Events, StoreEvent};
 
@@ -32,7 +31,6 @@ fn ask(request: &str, max: u32) -> ClaimAsk {
     ClaimAsk {
         collector: "host:1".parse().expect("it works"),
         request: request.parse().expect("it works"),
-        claim: ClaimId(format!("claim-{request}")),
         max,
         sources: Vec::new(),
         wait: None,

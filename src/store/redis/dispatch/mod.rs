@@ -10,7 +10,7 @@
 //! | `dispatch:w:SOURCE` | list | the starts that its window counts, newest first |
 //! | `dispatch:done` | list | finished tasks, oldest first; the newest [`DONE_KEPT`] are remembered |
 //! | `dispatch:ring` `shut` | sorted sets | sources that can be served, by turn; that have work and cannot, by when that may change |
-//! | `dispatch:timers` | sorted set | `l:SOURCE` `d:SOURCE` `s:SOURCE`: when a lease ends, a task is due, a source opens |
+//! | `dispatch:timers` | sorted set | `l:SOURCE` `d:SOURCE` `s:SOURCE`: when a lease ends, a task is due, a source opens; `p:`, a promise lapses |
 //! | `dispatch:c:CLAIM` | string, PX | what was answered to a request, of which CLAIM is made |
 //! | `dispatch:turn` | string | the newest turn in `ring` |
 //! | `dispatch:collectors` | hash | when each was last seen |
@@ -26,8 +26,6 @@ mod parse;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use sha2::Digest as _;
-
 use self::parse::{Answer, claimed, collector_views, source_view, task_view};
 use super::lane::Call;
 use super::link::Repeat;
@@ -38,8 +36,8 @@ use crate::domain::dispatch::{Outcome, Rules};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
-    ClaimAsk, ClaimId, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, NewTask,
-    Pumped, Reported, SourceView, Sources, TaskId, TaskView, Waiter,
+    ClaimId, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, NewTask, Pumped,
+    Reported, SourceView, Sources, TaskId, TaskView, Waiter,
 };
 use crate::store::{Result, StoreError};
 
@@ -135,7 +133,7 @@ impl Dispatch for RedisStore {
                 .arg(one_line(report.error.as_deref().unwrap_or_default()));
         }
         if let Some(claim) = &ask.claim {
-            let id = claim_of(claim);
+            let id = claim.id();
             let (waiter, patience) = match &claim.wait {
                 Some((waiter, patience)) => (waiter.0.as_str(), micros(*patience)),
                 None => ("", 0),
@@ -164,7 +162,7 @@ impl Dispatch for RedisStore {
             })
             .collect::<Result<Vec<_>>>()?;
         let claimed = match &ask.claim {
-            Some(claim) => Some(claimed(&mut answer, claim_of(claim))?),
+            Some(claim) => Some(claimed(&mut answer, claim.id())?),
             None => None,
         };
         Ok(Exchanged { reports, claimed })
@@ -284,12 +282,6 @@ impl RedisStore {
     async fn one_source(&self, source: &SourceName) -> Result<SourceView> {
         self.sources(Some(source)).await?.pop().ok_or_else(|| missing(source.as_str()))
     }
-}
-
-/// Made of the collector and its request, so that one key is both the claim and the memory of the request.
-fn claim_of(ask: &ClaimAsk) -> ClaimId {
-    let hash = sha2::Sha256::digest(format!("{} {}", ask.collector, ask.request));
-    ClaimId(hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn missing(source: &str) -> StoreError {
