@@ -3,13 +3,15 @@
 //! Dropping the future of a request is all that a hang-up is. At that moment the store may be at work on a call, or has
 //! a waiter noted, or has granted something that nobody will receive. The drop leaves nothing of that behind: the call is
 //! carried to its end elsewhere, then the waiter is struck out or the grant given back. Unless the same request has come
-//! again meanwhile: then what was granted is the answer to that one.
+//! again meanwhile: then what was granted is the answer to that one. Should it come while the grant goes back, it waits
+//! for that: or it would be answered with what is about to be taken away. (At another node it does not: there such a
+//! client may hold a task whose result will be stale.)
 
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::{Shared, locked};
 use crate::domain::name::{CollectorName, RequestId, SourceName};
@@ -23,6 +25,8 @@ use crate::store::{Result, Store};
 pub(super) struct Newest {
     count: u64,
     requests: HashMap<(CollectorName, RequestId), u64>,
+    /// Whose grants are going back; closed when they have.
+    returning: HashMap<(CollectorName, RequestId), watch::Receiver<()>>,
 }
 
 type Call = Pin<Box<dyn Future<Output = Result<Exchanged>> + Send>>;
@@ -34,6 +38,8 @@ pub(super) struct Asking {
     number: u64,
     sources: Vec<SourceName>,
     call: Option<Call>,
+    /// What an earlier one of this name left is going back.
+    returning: Option<watch::Receiver<()>>,
     /// The store has been told that this one waits.
     waiter: Option<(Waiter, Arc<Notify>)>,
     granted: Option<ClaimId>,
@@ -56,6 +62,7 @@ impl Asking {
         newest.count += 1;
         let number = newest.count;
         newest.requests.insert(name.clone(), number);
+        let returning = newest.returning.get(&name).cloned();
         drop(newest);
         Self {
             shared: Arc::clone(shared),
@@ -63,6 +70,7 @@ impl Asking {
             number,
             sources: ask.sources.clone(),
             call: None,
+            returning,
             waiter: None,
             granted: None,
         }
@@ -83,6 +91,10 @@ impl Asking {
 
     /// One call; it is carried to its end whatever becomes of this future.
     pub(super) async fn call(&mut self, ask: Exchange) -> Result<Exchanged> {
+        if let Some(mut returning) = self.returning.take() {
+            // It is never sent to, only closed.
+            returning.changed().await.ok();
+        }
         let store = self.shared.store.clone();
         let call = self.call.insert(Box::pin(async move { store.exchange(&ask).await }));
         let answer = call.await;
@@ -147,11 +159,16 @@ impl Left {
                 Err(error) => tracing::debug!(%error, "the claim of a client that hung up"),
             }
         }
-        let newest = self.is_newest();
+        let (gone, returning) = watch::channel(());
+        let newest = self.is_newest_and(granted.is_some().then_some(returning));
         let store: &Store = &self.shared.store;
         let done = match (&granted, &self.waiter) {
             (Some(_), _) if !newest => Ok(()),
-            (Some(claim), _) => store.give_back(claim, None).await.map(drop),
+            (Some(claim), _) => {
+                let done = store.give_back(claim, None).await.map(drop);
+                locked(&self.shared.newest).returning.remove(&self.name);
+                done
+            }
             (None, Some(waiter)) => store.stop_waiting(waiter, &self.sources).await,
             (None, None) => Ok(()),
         };
@@ -159,14 +176,23 @@ impl Left {
             // It ends by itself, after its time.
             tracing::debug!(%error, "nothing could be cleared away after a client that hung up");
         }
+        drop(gone);
     }
 
     /// Whether no newer request came under this name; it is struck out then.
     fn is_newest(&self) -> bool {
+        self.is_newest_and(None)
+    }
+
+    /// As [`Self::is_newest`]; if so, in the same step, `returning` is what newer ones wait for.
+    fn is_newest_and(&self, returning: Option<watch::Receiver<()>>) -> bool {
         let mut newest = locked(&self.shared.newest);
         let is = newest.requests.get(&self.name) == Some(&self.number);
         if is {
             newest.requests.remove(&self.name);
+            if let Some(returning) = returning {
+                newest.returning.insert(self.name.clone(), returning);
+            }
         }
         is
     }

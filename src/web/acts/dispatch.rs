@@ -98,7 +98,7 @@ pub fn no_source(source: &SourceName) -> WebError {
 }
 
 fn undefined(what: &str) -> WebError {
-    let name = what.strip_prefix("source ").unwrap_or("{source}");
+    let name = what.rsplit_once("source ").map_or("{source}", |(_, name)| name);
     WebError::not_found(format!(
         "{what} does not exist: define it first with PUT /api/v1/sources/{name}"
     ))

@@ -4,6 +4,9 @@
 mod access;
 mod api;
 mod away;
+mod dispatch;
+mod dispatch_waiting;
+mod fuzz;
 mod live;
 mod login;
 mod openapi;
@@ -70,8 +73,17 @@ impl Server {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::on(OwnRedis::start(), change).await
+    }
+
+    /// Another node on the same store.
+    pub(crate) async fn beside(&self) -> Self {
+        let redis = OwnRedis { server: None, url: self.redis.url.clone() };
+        Self::on(redis, |config| config.node = NodeName::new("node-b").unwrap()).await
+    }
+
+    async fn on(redis: OwnRedis, change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let redis = OwnRedis::start();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut config = Config {
@@ -140,6 +152,17 @@ impl Server {
 
     /// A new account with an API token.
     pub(crate) async fn token(&self, name: &str, role: Role) -> String {
+        self.bound_token(name, role, None, &[]).await
+    }
+
+    /// A new account with an API token that is bound in dispatch.
+    pub(crate) async fn bound_token(
+        &self,
+        name: &str,
+        role: Role,
+        collector: Option<&str>,
+        sources: &[&str],
+    ) -> String {
         let user = self.user(name, role).await;
         let (secret, hash, id) = secrets::new_api_token();
         let token = ApiToken {
@@ -148,8 +171,8 @@ impl Server {
             name: "test".to_owned(),
             created: StoreTime(0),
             expires: None,
-            collector: None,
-            sources: Vec::new(),
+            collector: collector.map(|name| name.parse().unwrap()),
+            sources: sources.iter().map(|name| name.parse().unwrap()).collect(),
         };
         self.store().add_token(&hash, &token, None).await.unwrap();
         secret
@@ -188,7 +211,7 @@ pub(crate) async fn problem(response: Response) -> (u16, String) {
 
 /// A store of this test's own. Redis, until the embedded store is there.
 pub(crate) struct OwnRedis {
-    server: RedisServer,
+    server: Option<RedisServer>,
     url: String,
 }
 
@@ -196,10 +219,15 @@ impl OwnRedis {
     fn start() -> Self {
         let server = RedisServer::start(&[]);
         let url = server.url();
-        Self { server, url }
+        Self { server: Some(server), url }
     }
 
     pub(crate) fn stop(&mut self) {
-        self.server.kill();
+        self.server.as_mut().unwrap().kill();
+    }
+
+    /// Runs one command at the server.
+    pub(crate) fn run(&self, words: &[&str]) {
+        self.server.as_ref().unwrap().run::<::redis::Value>(words);
     }
 }
