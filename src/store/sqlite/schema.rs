@@ -12,7 +12,7 @@ use crate::store::StoreError;
 const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_drill.sql"),
-include_str!("migrations/0003_dispatch.sql"),
+    include_str!("migrations/0003_dispatch.sql"),
     include_str!("migrations/0004_bound_tokens.sql"),
 ];
 
