@@ -370,7 +370,12 @@ async fn a_new_token_stands_alone_on_standard_output() {
     let token = &listed["tokens"][0];
     assert_eq!((&token["user"], &token["name"]), (&Value::from("li"), &Value::from("laptop")));
     assert!(token["expires"].as_str().expect("an instant").ends_with('Z'));
+    assert_eq!((&token["collector"], &token["sources"]), (&Value::Null, &serde_json::json!([])));
     let id = token["id"].as_str().expect("an id");
+    let bound = ["token", "new", "--user", "li", "--collector", "c1"];
+    place.run(&[&bound[..], &["--source", "shop", "--source", "mail"]].concat()).ok();
+    let listed = place.run(&["token", "list"]).ok();
+    assert!(listed.contains("collector c1, source mail, source shop"), "{listed}");
     place.run(&["token", "revoke", id]).ok();
     place.run(&["token", "revoke", id]).fails(3);
     place.run(&["token", "new", "--user", "nobody"]).fails(3);

@@ -6,8 +6,9 @@ use crate::lifecycle::{JOB, Pair};
 use crate::support::node::Node;
 use crate::support::wait::until_async;
 
-/// Contract section 9, without dispatch and rotation.
-const NAMES: [&str; 10] = [
+/// Contract section 9, without rotation.
+const NAMES: [&str; 11] = [
+    "soloist_dispatch_claims_total",
     "soloist_job_state",
     "soloist_job_wanted_not_running_seconds",
     "soloist_lease_margin_seconds",

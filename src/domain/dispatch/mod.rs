@@ -13,5 +13,5 @@ mod task;
 mod tests;
 
 pub use order::{Place, share};
-pub use rules::{Backoff, InvalidRules, Reason, Rules, Shut, Standing, Window};
+pub use rules::{Backoff, InvalidRules, LONGEST, Reason, Rules, Shut, Standing, Window};
 pub use task::{Departure, Next, Outcome, TaskState};

@@ -4,6 +4,9 @@
 mod access;
 mod api;
 mod away;
+mod dispatch;
+mod dispatch_waiting;
+mod fuzz;
 mod live;
 mod login;
 mod openapi;
@@ -18,6 +21,7 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use soloist::config::{Config, JobConfig, LiveLimits, Repeat, Title};
+use soloist::dispatch::Desk;
 use soloist::domain::backoff::Backoff;
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{JobName, NodeName, UserName};
@@ -69,8 +73,17 @@ impl Server {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::on(OwnRedis::start(), change).await
+    }
+
+    /// Another node on the same store.
+    pub(crate) async fn beside(&self) -> Self {
+        let redis = OwnRedis { server: None, url: self.redis.url.clone() };
+        Self::on(redis, |config| config.node = NodeName::new("node-b").unwrap()).await
+    }
+
+    async fn on(redis: OwnRedis, change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let redis = OwnRedis::start();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut config = Config {
@@ -102,7 +115,9 @@ impl Server {
             })
             .collect();
         let feed = Feed::start(store.clone(), followed).await;
-        let web = Web::new(store, feed, Arc::new(config), Arc::new(Metrics::new()));
+        let metrics = Arc::new(Metrics::new());
+        let desk = Desk::start(store.clone(), &feed, Arc::clone(&metrics), &config.node);
+        let web = Web::new(store, feed, Arc::new(config), metrics, desk);
         let (server, drain) = serve(web.clone(), listener).unwrap();
         tokio::spawn(server);
         Self { address, web, drain: Some(drain), redis, _dir: dir }
@@ -137,10 +152,28 @@ impl Server {
 
     /// A new account with an API token.
     pub(crate) async fn token(&self, name: &str, role: Role) -> String {
+        self.bound_token(name, role, None, &[]).await
+    }
+
+    /// A new account with an API token that is bound in dispatch.
+    pub(crate) async fn bound_token(
+        &self,
+        name: &str,
+        role: Role,
+        collector: Option<&str>,
+        sources: &[&str],
+    ) -> String {
         let user = self.user(name, role).await;
         let (secret, hash, id) = secrets::new_api_token();
-        let token =
-            ApiToken { id, user, name: "test".to_owned(), created: StoreTime(0), expires: None };
+        let token = ApiToken {
+            id,
+            user,
+            name: "test".to_owned(),
+            created: StoreTime(0),
+            expires: None,
+            collector: collector.map(|name| name.parse().unwrap()),
+            sources: sources.iter().map(|name| name.parse().unwrap()).collect(),
+        };
         self.store().add_token(&hash, &token, None).await.unwrap();
         secret
     }
@@ -178,7 +211,7 @@ pub(crate) async fn problem(response: Response) -> (u16, String) {
 
 /// A store of this test's own. Redis, until the embedded store is there.
 pub(crate) struct OwnRedis {
-    server: RedisServer,
+    server: Option<RedisServer>,
     url: String,
 }
 
@@ -186,10 +219,15 @@ impl OwnRedis {
     fn start() -> Self {
         let server = RedisServer::start(&[]);
         let url = server.url();
-        Self { server, url }
+        Self { server: Some(server), url }
     }
 
     pub(crate) fn stop(&mut self) {
-        self.server.kill();
+        self.server.as_mut().unwrap().kill();
+    }
+
+    /// Runs one command at the server.
+    pub(crate) fn run(&self, words: &[&str]) {
+        self.server.as_ref().unwrap().run::<::redis::Value>(words);
     }
 }
