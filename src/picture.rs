@@ -6,7 +6,9 @@
 
 mod clauses;
 pub mod drill;
+pub mod pace;
 mod records;
+pub mod source;
 mod why;
 
 use std::time::Duration;

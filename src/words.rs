@@ -15,7 +15,7 @@ use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
 use serde::{Deserialize, Serialize};
 use unic_langid::LanguageIdentifier;
 
-pub use moment::{clock, day_clock, duration, iso, minute, second, until, zone_minutes};
+pub use moment::{clock, day_clock, duration, exactly, iso, minute, second, until, zone_minutes};
 
 /// A language somebody reads.
 #[derive(
@@ -170,6 +170,20 @@ impl fmt::Display for Piece {
 #[must_use]
 pub fn plain(pieces: &[Piece]) -> String {
     pieces.iter().map(ToString::to_string).collect()
+}
+
+/// A count for people: `1,204`.
+#[must_use]
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (nth, digit) in digits.chars().enumerate() {
+        if nth > 0 && (digits.len() - nth).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// The message `id` in `lang`. A missing message shows its id; a test finds every one that could.
@@ -333,6 +347,13 @@ mod tests {
             ("fr;q=x, zh;q=0", Language::En),
         ] {
             assert_eq!(Language::from_accept_language(header), lang, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn large_numbers_are_grouped() {
+        for (n, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(n), text);
         }
     }
 

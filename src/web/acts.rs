@@ -4,6 +4,7 @@
 //! knows no HTTP; what follows from an act is everybody else's business.
 
 pub mod dispatch;
+pub mod source;
 
 use super::Web;
 use super::auth::Caller;

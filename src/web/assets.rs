@@ -25,6 +25,8 @@ static FILES: &[(&str, &[u8])] = embed! {
     "icons.svg"
     "js/clock.js"
     "js/confirm.js"
+    "js/copy.js"
+    "js/dispatch.js"
     "js/keyboard.js"
     "js/live.js"
     "js/log.js"

@@ -25,7 +25,7 @@ pub const JSON_PROTOCOL: &str = "soloist.v1";
 pub const HTML_PROTOCOL: &str = "soloist.html.v1";
 
 /// Stands in shared fragments where each session has its own CSRF secret; nobody's text contains it.
-const CSRF_MARK: &str = "\u{e000}csrf\u{e000}";
+pub(super) const CSRF_MARK: &str = "\u{e000}csrf\u{e000}";
 
 /// How a socket wants to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,6 +154,12 @@ pub fn rows_frame(epoch: &str, rows: impl Iterator<Item = String>, summary: &str
 #[must_use]
 pub fn nodes_frame(nodes: &impl Serialize) -> String {
     format!(r#"{{"type":"nodes","nodes":{}}}"#, text(nodes))
+}
+
+/// `{"type":"dispatch",...}` for programs.
+#[must_use]
+pub fn sources_frame(sources: &impl Serialize) -> String {
+    format!(r#"{{"type":"dispatch","sources":{}}}"#, text(sources))
 }
 
 /// `{"type":"log",...}`; `lines` are JSON texts; `skipped` is how many were dropped because the reader lagged.

@@ -128,7 +128,10 @@ struct Switch {
 
 #[derive(Debug, Deserialize)]
 struct Following {
-    job: String,
+    job: Option<String>,
+    /// Sources and collectors, instead of a job.
+    #[serde(default)]
+    dispatch: bool,
     /// Only lines after this one; the newest kept when absent.
     after: Option<u64>,
 }
@@ -291,22 +294,24 @@ impl Socket {
         let id = value.get("id").cloned().unwrap_or(Value::Null);
         match serde_json::from_value(value) {
             Ok(Said::Participation(switch)) => self.participate(id, switch, ctx),
-            Ok(Said::Follow(what)) => {
-                let done = match &self.seat {
-                    Some(seat) => self.hub.follow(seat, &what.job, what.after),
-                    None => Ok(()),
-                };
-                self.reply_if_asked(&id, done, ctx);
-            }
-            Ok(Said::Unfollow(what)) => {
-                let done = match &self.seat {
-                    Some(seat) => self.hub.unfollow(seat, &what.job),
-                    None => Ok(()),
-                };
-                self.reply_if_asked(&id, done, ctx);
-            }
+            Ok(Said::Follow(what)) => self.follow(&id, &what, true, ctx),
+            Ok(Said::Unfollow(what)) => self.follow(&id, &what, false, ctx),
             Err(error) => self.reply(&id, Err(WebError::bad(error.to_string())), ctx),
         }
+    }
+
+    fn follow(&mut self, id: &Value, what: &Following, on: bool, ctx: &mut Ctx) {
+        let done = match (&self.seat, &what.job) {
+            (None, _) => Ok(()),
+            (Some(seat), _) if what.dispatch => {
+                self.hub.follow_dispatch(seat, on);
+                Ok(())
+            }
+            (Some(_), None) => Err(WebError::bad("missing field `job`")),
+            (Some(seat), Some(job)) if on => self.hub.follow(seat, job, what.after),
+            (Some(seat), Some(job)) => self.hub.unfollow(seat, job),
+        };
+        self.reply_if_asked(id, done, ctx);
     }
 
     fn participate(&mut self, id: Value, switch: Switch, ctx: &mut Ctx) {

@@ -2,6 +2,8 @@
 //!
 //! A row depends on who looks only through [`RowViewer`], so that one rendering serves many sockets.
 
+pub mod dispatch;
+
 use askama::Template;
 
 use super::assets;

@@ -94,6 +94,21 @@ pub fn duration(lang: Language, length: Duration) -> String {
     }
 }
 
+/// A duration of rules, which is said as it was given: `250 ms`, `1.5 s`, `90 s`, `5 min`.
+#[must_use]
+pub fn exactly(lang: Language, length: Duration) -> String {
+    let ms = length.as_millis();
+    if (1..1_000).contains(&ms) {
+        return say(lang, "time-milliseconds", &[("a", Arg::from(ms.to_string()))]);
+    }
+    if (ms > 0 && ms.is_multiple_of(60_000)) || length >= Duration::from_secs(600) {
+        return duration(lang, length);
+    }
+    // Formatting a float drops what is not there: 90 and not 90.0.
+    let seconds = length.as_secs_f64().to_string();
+    say(lang, "time-seconds", &[("a", Arg::from(seconds))])
+}
+
 /// The time left until `at`, shrinking on the page.
 #[must_use]
 pub fn until(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
@@ -118,6 +133,22 @@ mod tests {
         ] {
             assert_eq!(say(Language::En, seconds), en);
             assert_eq!(say(Language::Zh, seconds), zh);
+        }
+    }
+
+    #[test]
+    fn a_rule_is_said_exactly() {
+        for (ms, en) in [
+            (0, "0 s"),
+            (1, "1 ms"),
+            (999, "999 ms"),
+            (1_000, "1 s"),
+            (1_500, "1.5 s"),
+            (60_000, "1 min"),
+            (90_000, "90 s"),
+            (5_400_000, "1 h 30 min"),
+        ] {
+            assert_eq!(exactly(Language::En, Duration::from_millis(ms)), en);
         }
     }
 

@@ -1,6 +1,7 @@
 // The socket: connects, comes back with jitter, notices silence. Frames are the server's own rendering (rows.js).
 
 import { correct } from "./clock.js";
+import * as dispatch from "./dispatch.js";
 import * as log from "./log.js";
 import * as mark from "./mark.js";
 import * as nodes from "./nodes.js";
@@ -23,6 +24,7 @@ const frames = {
   row: rows.row,
   nodes: nodes.changed,
   log: log.add,
+  dispatch: dispatch.show,
 };
 
 function send(message) {
@@ -39,8 +41,7 @@ function open() {
   heard = Date.now();
   whole = probed = false;
   mine.onopen = () => {
-    const { follow: job } = document.querySelector("[data-follow]")?.dataset ?? {};
-    if (job) send({ type: "follow", job, after: log.newest() });
+    [log.wanted(), dispatch.wanted()].forEach((what) => what && send(what));
   };
   mine.onmessage = ({ data }) => {
     if (mine !== socket) return;

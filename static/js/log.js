@@ -14,6 +14,12 @@ let following = true;
 
 export const newest = () => Number(list?.dataset.newest ?? 0);
 
+/** What to ask the server for. */
+export function wanted() {
+  const { follow: job } = document.querySelector("[data-follow]")?.dataset ?? {};
+  return job && { type: "follow", job, after: newest() };
+}
+
 function item(className, text) {
   const rule = document.createElement("li");
   rule.className = className;

@@ -1,6 +1,7 @@
 // Wires what the page has. Everything here only makes better what works without it.
 
 import * as clock from "./clock.js";
+import * as copy from "./copy.js";
 import * as keyboard from "./keyboard.js";
 import * as live from "./live.js";
 import * as log from "./log.js";
@@ -10,4 +11,4 @@ import * as passwords from "./passwords.js";
 import * as theme from "./theme.js";
 import * as toggle from "./toggle.js";
 
-for (const part of [clock, keyboard, log, mark, nodes, passwords, theme, toggle, live]) part.start();
+for (const part of [clock, copy, keyboard, log, mark, nodes, passwords, theme, toggle, live]) part.start();

@@ -8,7 +8,8 @@ const list = document.querySelector("[data-rows]");
 const head = document.querySelector("[data-head]");
 const summary = document.querySelector("[data-summary]");
 
-function fragment(html) {
+/** A rendering for this reader: with the session's secret, in their zone, countdowns running. */
+export function fragment(html) {
   const content = parse(html);
   for (const field of content.querySelectorAll("input[name=csrf]")) {
     field.setAttribute("value", csrf());

@@ -13,7 +13,7 @@ async function send(form, confirmed) {
   if (answer.type === "opaqueredirect") throw new Error(say("signedOut"));
   if (!answer.headers.get("Content-Type")?.includes("json")) throw new Error(await detail(answer));
   const said = await answer.json();
-  if (answer.status === 409 && said.confirm) return (await ask(said.confirm)) && send(form, true);
+  if (answer.status === 409 && said.confirm) return (await ask(said.confirm, said)) && send(form, true);
   if (!answer.ok) throw new Error(said.detail ?? `${answer.status} ${answer.statusText}`);
   return true;
 }

@@ -4,6 +4,7 @@
 nav-label = Main
 nav-jobs = Jobs
 nav-nodes = Nodes
+nav-dispatch = Dispatch
 nav-audit = Audit
 skip-to-content = Skip to the content
 other-language = 中文
@@ -28,6 +29,7 @@ sentence-end = .
 
 # Times
 time-yesterday = yesterday { $time }
+time-milliseconds = { $a } ms
 time-seconds = { $a } s
 time-minutes = { $a } min
 time-hours = { $a } h { $b } min
@@ -233,6 +235,197 @@ drain-title = Drain { $node }?
 drain-text = Its jobs are handed over to other nodes now, and it takes no more until the drain ends.
 drain-yes = Drain it
 cancel = Cancel
+
+# Dispatch
+dispatch-title = Dispatch
+count-tasks-label = How many tasks of all sources are in which state
+count-sources = { $n } { $count ->
+    [one] source
+   *[other] sources
+}
+count-ready = { $n } ready
+count-flight = { $n } in flight
+count-due = { $n } due
+count-dead = { $n } dead
+count-done = { $n } done
+sources-title = Sources
+sources-more = { $n ->
+    [one] One more source is not shown here
+   *[other] { $n } more sources are not shown here
+}: GET /api/v1/sources lists all.
+no-sources-title = No source yet
+no-sources-text = A source is where work comes from: pages to fetch, orders to book, files to convert. Its rules say how it may be treated, and every task of it goes to exactly one collector at a time. Make a token for yourself, define the first source, put two tasks, and let a collector work on them:
+no-sources-after = They appear here at once: what is ready, who holds what, and why a source waits.
+copy = Copy
+copied = Copied
+
+# Why a source is or is not served
+source-open = Open
+source-empty = Empty
+source-pacing = Pacing
+source-full = At its cap
+source-paused = Paused
+source-blocked = Blocked
+source-why-open = { $readyCount ->
+    [one] One is ready: whoever asks next is served.
+   *[other] { $ready } are ready: whoever asks next is served.
+}
+source-why-empty = It has no work.
+source-why-due = Nothing is ready; { $dueCount ->
+    [one] the next is due in { $left }.
+   *[other] the next of { $due } is due in { $left }.
+}
+source-why-due-later = Nothing is ready; { $dueCount ->
+    [one] one is due later.
+   *[other] { $due } are due later.
+}
+source-why-in-hands = Nothing is ready; { $heldCount ->
+    [one] one is in a collector’s hands.
+   *[other] { $held } are in collectors’ hands.
+}
+source-why-gap = One start every { $gap }: the next in { $left }.
+source-why-gap-short = One start every { $gap }: the next follows within that.
+source-why-window = { $countCount ->
+    [one] The one start in { $span } is used up: the next in { $left }.
+   *[other] { $count } starts in { $span } are used up: the next in { $left }.
+}
+source-why-pacing = Its gap or its window is not over: the next start in { $left }.
+source-why-full = { $heldCount ->
+    [one] One is in a collector’s hands, as many as allowed. Its result makes room.
+   *[other] { $held } are in collectors’ hands, as many as allowed. A result makes room.
+}
+source-why-full-until = { $heldCount ->
+    [one] One is in a collector’s hands, as many as allowed. Its result makes room, or the end of its lease in { $left }.
+   *[other] { $held } are in collectors’ hands, as many as allowed. A result makes room, or the end of a lease in { $left }.
+}
+source-why-paused = Nobody is served until somebody resumes it.
+source-why-blocked = Nobody is served for { $left }.
+rule-gap = one start per { $time }
+rule-window = { $n ->
+    [one] 1 start in { $time }
+   *[other] { $n } starts in { $time }
+}
+rule-cap = { $n } at once
+rule-lease = lease { $time }
+rule-attempts = { $n ->
+    [one] 1 attempt
+   *[other] { $n } attempts
+}
+rule-no-end = tries without end
+
+# Figures of a source
+figure-ready = ready
+figure-flight = in flight
+figure-of-cap = of { $cap }
+figure-due = due
+figure-dead = dead
+figure-done = done
+pace-now = { $rate } /s
+pace-done = done
+pace-wait = measuring…
+pace-label = { $source }: { $rate } done a second now. In the last { $span } at most { $most } done and { $starts } started a second.
+pace-wait-label = { $source }: the rate is known after two readings, in a few seconds.
+
+# Acts on a source
+source-pause = Pause
+source-pause-label = Pause { $source }
+source-pause-title = Pause { $source }?
+source-pause-text = Collectors get no more of its tasks until somebody resumes it. What they hold they may finish.
+source-pause-yes = Pause it
+source-resume = Resume
+source-resume-label = Resume { $source }
+source-block = Block
+source-block-label = Block { $source } for a while
+source-block-for = for
+source-block-title = Block { $source } for { $time }?
+source-block-text = Collectors get none of its tasks for { $time }; then it is served again by itself. What they hold they may finish.
+source-block-yes = Block it
+source-unblock = Lift the block
+source-unblock-label = Lift the block of { $source }
+
+# Collectors
+collectors-title = Collectors
+collectors-none = No collector has asked for work within a day.
+collectors-more = { $n ->
+    [one] One more collector was seen within a day.
+   *[other] { $n } more collectors were seen within a day.
+}
+collector-name = collector
+collector-seen = last asked
+collector-holds = holds
+collector-end = first lease ends
+collector-ends-in = in { $left }
+collector-nothing = nothing
+collector-more = and { $n } more
+
+# A task
+find-title = Find a task
+find-source = Source
+find-key = Key
+find-enter = Find
+find-none = There is no task with this key in { $source }: it was never put, or it was done so long ago that it is forgotten.
+task-title = Task
+task-state-ready = Ready
+task-state-due = Due
+task-state-leased = In flight
+task-state-done = Done
+task-state-dead = Dead
+task-why-ready = Ready since { $at }: the next collector that { $source } may serve gets it.
+task-why-due = Ready in { $left }, at { $at }.
+task-why-leased = { $collector } holds it; the lease ends in { $left } unless it is extended.
+task-why-done = Done at { $at }.
+task-why-dead = Given up at { $at }. It stays here until somebody revives it.
+task-source = source
+task-id = id
+task-attempt = attempts
+task-of-attempts = { $n } of { $most }
+task-priority = priority
+task-token = token
+task-created = put
+task-every = again every
+task-claim = claim
+task-error = last error
+task-payload = Payload
+task-payload-cut = The first { $shown } of { $all } characters: GET /api/v1/tasks/{ $id } gives all.
+task-history = History
+task-history-none = Nothing has gone wrong with it.
+past-when = when
+past-event = what
+past-attempt = attempt
+past-collector = collector
+past-error = error
+past-retried = another try was asked for
+past-expired = its lease ran out
+past-died = given up
+past-revived = revived
+revive = Revive
+revive-label = Revive { $key }
+revive-text = Makes it ready again; its attempts are counted from zero.
+
+# Dead letters
+dead-title = Dead letters
+dead-title-of = Dead letters of { $source }
+dead-none = No task is dead.
+dead-none-of = No task of { $source } is dead.
+dead-all = all sources
+dead-back = Back to dispatch
+dead-key = key
+dead-source = source
+dead-error = error
+dead-attempts = attempts
+dead-when = given up
+dead-no-error = no error was reported
+dead-older = older
+dead-newest = newest
+revive-all = Revive all of { $source }
+revive-all-title = Revive all dead tasks of { $source }?
+revive-all-text = All { $n } become ready again, their attempts counted from zero. At most { $most } are revived in one step.
+revive-all-yes = Revive them
+revived-some = { $n ->
+    [one] One task was revived.
+   *[other] { $n } tasks were revived.
+}
+revived-more = There are more: press again.
 
 # Audit
 audit-title = Audit

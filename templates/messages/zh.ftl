@@ -4,6 +4,7 @@
 nav-label = 主导航
 nav-jobs = 任务
 nav-nodes = 节点
+nav-dispatch = 派发
 nav-audit = 审计
 skip-to-content = 跳到正文
 other-language = EN
@@ -28,6 +29,7 @@ sentence-end = 。
 
 # 时间
 time-yesterday = 昨天 { $time }
+time-milliseconds = { $a } 毫秒
 time-seconds = { $a } 秒
 time-minutes = { $a } 分钟
 time-hours = { $a } 小时 { $b } 分
@@ -228,6 +230,185 @@ drain-title = 腾空 { $node }？
 drain-text = 它的任务会立即交给其他节点；在结束腾空之前，它不再接手任务。
 drain-yes = 腾空
 cancel = 取消
+
+# 派发
+dispatch-title = 派发
+count-tasks-label = 所有来源中各状态的工作项数
+count-sources = { $n } { $count ->
+   *[other] 个来源
+}
+count-ready = { $n } 就绪
+count-flight = { $n } 处理中
+count-due = { $n } 待到期
+count-dead = { $n } 死信
+count-done = { $n } 已完成
+sources-title = 来源
+sources-more = { $n ->
+   *[other] 另有 { $n } 个来源未在此显示
+}：GET /api/v1/sources 列出全部。
+no-sources-title = 还没有来源
+no-sources-text = 来源是工作的出处：要抓取的网页、要登记的订单、要转换的文件。它的规则决定如何对待它，其中每个工作项同一时刻只交给一个采集器。先为自己创建一个令牌，再定义第一个来源，放入两个工作项，让一个采集器处理它们：
+no-sources-after = 它们会立即出现在这里：哪些就绪、谁持有什么、来源为什么在等待。
+copy = 复制
+copied = 已复制
+
+# 来源为什么被派发或不被派发
+source-open = 开放
+source-empty = 空闲
+source-pacing = 间隔中
+source-full = 已达上限
+source-paused = 已暂停
+source-blocked = 已阻止
+source-why-open = { $readyCount ->
+   *[other] { $ready } 项就绪：下一个请求即可领取。
+}
+source-why-empty = 没有工作项。
+source-why-due = 没有就绪的工作项；{ $dueCount ->
+    [one] 下一项在 { $left }后到期。
+   *[other] { $due } 项中的下一项在 { $left }后到期。
+}
+source-why-due-later = 没有就绪的工作项；{ $dueCount ->
+   *[other] { $due } 项稍后到期。
+}
+source-why-in-hands = 没有就绪的工作项；{ $heldCount ->
+   *[other] { $held } 项在采集器手中。
+}
+source-why-gap = 每 { $gap }开始一项：下一项在 { $left }后。
+source-why-gap-short = 每 { $gap }开始一项：下一项随即开始。
+source-why-window = { $countCount ->
+   *[other] { $span }内的 { $count } 次开始已用完：下一项在 { $left }后。
+}
+source-why-pacing = 间隔或窗口尚未结束：下一项在 { $left }后。
+source-why-full = { $heldCount ->
+   *[other] { $held } 项在采集器手中，已达上限。有结果即可继续。
+}
+source-why-full-until = { $heldCount ->
+   *[other] { $held } 项在采集器手中，已达上限。有结果即可继续，或在 { $left }后有租约到期。
+}
+source-why-paused = 在恢复之前不向任何人派发。
+source-why-blocked = { $left }内不向任何人派发。
+rule-gap = 每 { $time }开始一项
+rule-window = { $n ->
+   *[other] { $time }内最多开始 { $n } 项
+}
+rule-cap = 同时最多 { $n } 项
+rule-lease = 租约 { $time }
+rule-attempts = { $n ->
+   *[other] 尝试 { $n } 次
+}
+rule-no-end = 不限尝试次数
+
+# 来源的数字
+figure-ready = 就绪
+figure-flight = 处理中
+figure-of-cap = / { $cap }
+figure-due = 待到期
+figure-dead = 死信
+figure-done = 已完成
+pace-now = { $rate } 项/秒
+pace-done = 完成
+pace-wait = 测量中…
+pace-label = { $source }：现在每秒完成 { $rate } 项。最近 { $span }内每秒最多完成 { $most } 项、开始 { $starts } 项。
+pace-wait-label = { $source }：读取两次后才知道速率，还需几秒。
+
+# 对来源的操作
+source-pause = 暂停
+source-pause-label = 暂停 { $source }
+source-pause-title = 暂停 { $source }？
+source-pause-text = 在恢复之前，采集器不再得到它的工作项；已持有的可以做完。
+source-pause-yes = 暂停
+source-resume = 恢复
+source-resume-label = 恢复 { $source }
+source-block = 阻止
+source-block-label = 暂时阻止 { $source }
+source-block-for = 时长
+source-block-title = 阻止 { $source } { $time }？
+source-block-text = { $time }内采集器不会得到它的工作项，之后自动恢复派发；已持有的可以做完。
+source-block-yes = 阻止
+source-unblock = 解除阻止
+source-unblock-label = 解除对 { $source } 的阻止
+
+# 采集器
+collectors-title = 采集器
+collectors-none = 一天之内没有采集器来领取工作。
+collectors-more = { $n ->
+   *[other] 一天之内还有 { $n } 个采集器来过。
+}
+collector-name = 采集器
+collector-seen = 最近请求
+collector-holds = 持有
+collector-end = 最早的租约到期
+collector-ends-in = { $left }后
+collector-nothing = 无
+collector-more = 另有 { $n } 项
+
+# 工作项
+find-title = 查找工作项
+find-source = 来源
+find-key = 键
+find-enter = 查找
+find-none = { $source } 中没有这个键的工作项：从未放入，或完成已久而被忘记。
+task-title = 工作项
+task-state-ready = 就绪
+task-state-due = 待到期
+task-state-leased = 处理中
+task-state-done = 已完成
+task-state-dead = 死信
+task-why-ready = 自 { $at } 起就绪：{ $source } 可以派发时，交给下一个采集器。
+task-why-due = { $left }后就绪，即 { $at }。
+task-why-leased = { $collector } 持有它；若不续租，租约在 { $left }后到期。
+task-why-done = 已于 { $at } 完成。
+task-why-dead = 已于 { $at } 放弃。在有人恢复之前一直留在这里。
+task-source = 来源
+task-id = 编号
+task-attempt = 尝试
+task-of-attempts = { $n } / { $most }
+task-priority = 优先级
+task-token = 令牌
+task-created = 放入
+task-every = 重复间隔
+task-claim = 领取
+task-error = 最近的错误
+task-payload = 内容
+task-payload-cut = 共 { $all } 个字符，此处为前 { $shown } 个：GET /api/v1/tasks/{ $id } 给出全部。
+task-history = 历史
+task-history-none = 它从未出错。
+past-when = 时间
+past-event = 事件
+past-attempt = 尝试
+past-collector = 采集器
+past-error = 错误
+past-retried = 要求重试
+past-expired = 租约到期
+past-died = 放弃
+past-revived = 恢复
+revive = 恢复
+revive-label = 恢复 { $key }
+revive-text = 重新就绪，尝试次数从零计起。
+
+# 死信
+dead-title = 死信
+dead-title-of = { $source } 的死信
+dead-none = 没有死信。
+dead-none-of = { $source } 没有死信。
+dead-all = 所有来源
+dead-back = 回到派发
+dead-key = 键
+dead-source = 来源
+dead-error = 错误
+dead-attempts = 尝试
+dead-when = 放弃时间
+dead-no-error = 没有报告错误
+dead-older = 更早
+dead-newest = 最新
+revive-all = 恢复 { $source } 的全部死信
+revive-all-title = 恢复 { $source } 的全部死信？
+revive-all-text = 全部 { $n } 项重新就绪，尝试次数从零计起。每次最多恢复 { $most } 项。
+revive-all-yes = 恢复它们
+revived-some = { $n ->
+   *[other] 已恢复 { $n } 项。
+}
+revived-more = 还有更多：请再按一次。
 
 # 审计
 audit-title = 审计

@@ -1,6 +1,8 @@
 //! Two people, two browsers, two nodes: a click in one window is seen in the other.
 
 use fantoccini::Locator;
+use reqwest::{Method, StatusCode};
+use serde_json::json;
 
 use crate::lifecycle::{JOB, Pair};
 use crate::support::browser::Driver;
@@ -51,4 +53,39 @@ async fn a_click_on_the_switch_in_one_window_is_seen_in_another() {
     assert_eq!(job["participants"].as_array().map(Vec::len), Some(2));
     li.close().await;
     wang.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_work_is_seen_on_the_page_of_dispatch_and_a_source_is_paused_there() {
+    let pair = Pair::start("beat", "");
+    let api = pair.wang();
+    let define = api.call(Method::PUT, "/api/v1/sources/pages", Some(json!({}))).await;
+    assert_eq!(define.0, StatusCode::OK, "{}", define.1);
+    let driver = Driver::start();
+    let li = driver.window("li").await;
+    li.sign_in(&pair.a, "li").await;
+    li.client.goto(&format!("{}/dispatch", pair.a.url)).await.expect("the page opens");
+    li.element("#source-pages[data-state='empty']").await;
+    li.client.execute("window.soloistTest = 1", vec![]).await.expect("a mark");
+
+    let tasks = json!({"tasks": [{"source": "pages", "key": "one", "payload": null},
+                                 {"source": "pages", "key": "<b>two", "payload": null}]});
+    let put = api.call(Method::POST, "/api/v1/tasks", Some(tasks)).await;
+    assert!(put.0.is_success(), "{}", put.1);
+    li.element("#source-pages[data-state='open']").await;
+    let row = li.element("#source-pages").await.text().await.expect("text");
+    assert!(row.contains("2 are ready"), "{row}");
+
+    li.element("#source-pages form[action$='/pause'] button").await.click().await.expect("clicked");
+    let question = li.element("dialog[open]").await.text().await.expect("text");
+    assert!(question.contains("Pause pages?"), "{question}");
+    li.element("dialog[open] button[value=yes]").await.click().await.expect("clicked");
+    li.element("#source-pages[data-state='paused']").await;
+    let source = api.get("/api/v1/sources/pages").await;
+    assert_eq!(source["paused"], true);
+    li.element("#source-pages form[action$='/pause'] button").await.click().await.expect("clicked");
+    li.element("#source-pages[data-state='open']").await;
+    let mark = li.client.execute("return window.soloistTest", vec![]).await.expect("a value");
+    assert_eq!(mark, 1, "the page was never loaded again");
+    li.close().await;
 }

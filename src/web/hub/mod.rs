@@ -4,6 +4,7 @@
 //! dirty, never a queue of messages, so that a slow reader costs bounded memory and gets the newest state. Knows
 //! frames as text and how to wake a seat, and nothing of the crate that speaks WebSocket.
 
+mod dispatch;
 mod follow;
 mod seats;
 
@@ -15,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
+pub use self::dispatch::LastKnown;
 use self::seats::Census;
 pub use self::seats::{Admission, Goodbye, Seat, Work};
 use super::auth::{Caller, Shown};
@@ -73,6 +75,7 @@ pub struct Hub {
     /// Grows with every change of any job, to know whether a summary is still right.
     generation: AtomicU64,
     summaries: Mutex<[Option<(u64, String)>; 2]>,
+    board: dispatch::Board,
     draining: AtomicBool,
     ended: Notify,
 }
@@ -94,6 +97,7 @@ impl Hub {
             census: Mutex::default(),
             generation: AtomicU64::new(0),
             summaries: Mutex::default(),
+            board: dispatch::Board::default(),
             draining: AtomicBool::new(false),
             ended: Notify::new(),
             store,
@@ -105,6 +109,7 @@ impl Hub {
 
     /// Listens to the feed until [`Hub::drain`] has ended.
     pub async fn run(self: Arc<Self>) {
+        tokio::spawn(Arc::clone(&self).watch_dispatch());
         let mut changes = self.feed.subscribe();
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -300,6 +305,7 @@ impl Hub {
     /// Takes the seat away.
     pub fn leave(&self, seat: &Seat) {
         lock(self.shard(seat.id)).remove(&seat.id);
+        self.unfollow_dispatch(seat);
         let follows = std::mem::take(&mut lock(&seat.pending).follows);
         for job in follows.into_keys() {
             self.unfollowed(job);
@@ -356,6 +362,13 @@ impl Hub {
                 let views: Vec<NodeView> =
                     self.feed.nodes().iter().cloned().map(NodeView::from).collect();
                 return frame(frames::nodes_frame(&views));
+            }
+            if std::mem::take(&mut pending.dispatch) {
+                drop(pending);
+                match self.dispatch_frame(seat) {
+                    Some(text) => return frame(text),
+                    None => continue,
+                }
             }
             let Some(job) = pending.logs.pop_first() else {
                 pending.awake = false;

@@ -38,6 +38,7 @@ pub(super) struct Pending {
     pub(super) goodbye: Option<Goodbye>,
     pub(super) snapshot: bool,
     pub(super) nodes: bool,
+    pub(super) dispatch: bool,
     pub(super) jobs: BTreeSet<usize>,
     pub(super) logs: BTreeSet<usize>,
     /// Followed jobs and the newest line each was told; `None` before the first.

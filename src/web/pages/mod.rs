@@ -5,13 +5,16 @@
 pub mod audit;
 pub mod confirm;
 pub mod dashboard;
+pub mod dead;
+pub mod dispatch;
 pub mod error;
 pub mod job;
 pub mod login;
 pub mod nodes;
 pub mod preferences;
+pub mod task;
 
-use actix_web::http::header;
+use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 
@@ -25,6 +28,7 @@ use crate::picture::JobView;
 use crate::store::accounts::Role;
 use crate::words::{Arg, Language, clock as clock_piece, say, zone_minutes};
 
+use self::confirm::Confirm;
 use super::Web;
 
 /// What every page has around its content.
@@ -206,6 +210,19 @@ fn viewer(caller: &Caller, job: &JobConfig, view: &JobView) -> RowViewer {
 
 fn html(page: &impl Template) -> HttpResponse {
     HttpResponse::Ok().content_type("text/html; charset=utf-8").body(super::parts::render(page))
+}
+
+/// Asks back before an act that stops something: a page, or, for a script that asked for it, the same in JSON.
+fn ask_back(request: &HttpRequest, confirm: &Confirm) -> HttpResponse {
+    if !wants_json(request) {
+        return confirm.answer();
+    }
+    HttpResponse::build(StatusCode::CONFLICT).json(serde_json::json!({
+        "confirm": confirm.text,
+        "title": confirm.frame.title,
+        "yes": confirm.yes,
+        "no": confirm.no,
+    }))
 }
 
 /// After a form: back to a page, or, for a script that asked for it, a word.

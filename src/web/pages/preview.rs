@@ -1,6 +1,8 @@
 //! Every page with made-up data: escaped, without inline code, in both languages. The test also writes them to
 //! `target/preview/`, where a browser can look at them: `python3 -m http.server` there, then open `/en/`.
 
+mod dispatch;
+
 use std::path::{Path, PathBuf};
 
 use super::audit::{AuditPage, Entry};
@@ -208,7 +210,7 @@ fn every_page_renders_in_both_languages_without_inline_code_or_missing_words() {
         for theme in ["light", "dark"] {
             let dir = preview.join(format!("{}-{theme}", lang.as_str()));
             std::fs::create_dir_all(&dir).expect("a directory");
-            for (name, html) in pages(lang, theme) {
+            for (name, html) in pages(lang, theme).into_iter().chain(dispatch::pages(lang, theme)) {
                 assert!(html.ends_with("</html>"), "{name}");
                 for banned in [" style=", "<style", "onclick=", "<b>", "{{", "{%"] {
                     assert!(!html.contains(banned), "{name} has {banned}");

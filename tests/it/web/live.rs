@@ -22,7 +22,10 @@ use super::Server;
 
 pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-async fn try_connect(server: &Server, headers: &[(&'static str, &str)]) -> Result<Socket, Error> {
+pub(crate) async fn try_connect(
+    server: &Server,
+    headers: &[(&'static str, &str)],
+) -> Result<Socket, Error> {
     let url = format!("ws://{}/live", server.address);
     let mut request = url.into_client_request().unwrap();
     for (name, value) in headers {
@@ -47,7 +50,7 @@ async fn refusal(server: &Server, headers: &[(&'static str, &str)]) -> (u16, Opt
 }
 
 /// The next frame of the server; pings are answered on the way.
-async fn hear(socket: &mut Socket) -> Message {
+pub(crate) async fn hear(socket: &mut Socket) -> Message {
     loop {
         let next = tokio::time::timeout(Duration::from_secs(10), socket.next()).await;
         match next.expect("a frame in time").expect("an open socket").expect("a good frame") {
@@ -81,7 +84,7 @@ async fn hear_close(socket: &mut Socket) -> (u16, String) {
     }
 }
 
-async fn say(socket: &mut Socket, value: Value) {
+pub(crate) async fn say(socket: &mut Socket, value: Value) {
     socket.send(Message::text(value.to_string())).await.unwrap();
 }
 

@@ -5,6 +5,7 @@ mod access;
 mod api;
 mod away;
 mod dispatch;
+mod dispatch_page;
 mod dispatch_waiting;
 mod fuzz;
 mod live;

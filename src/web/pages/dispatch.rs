@@ -1,0 +1,167 @@
+//! `GET /dispatch` and the forms of sources: what is ready, who holds what, why a source waits and until when.
+
+use std::time::Duration;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use askama::Template;
+use serde::Deserialize;
+
+use super::confirm::Confirm;
+use super::{Frame, ask_back, done, html};
+use crate::domain::dispatch::LONGEST;
+use crate::store::StoreError;
+use crate::store::dispatch::{SourceView, Sources};
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+use crate::web::hub::LastKnown;
+use crate::web::parts::dispatch::{Collectors, SOURCES_SHOWN, SourceRow, Totals, more};
+use crate::web::{Web, acts};
+use crate::words::{Arg, exactly, say};
+
+/// Where the forms come back to.
+pub(super) const HERE: &str = "/dispatch";
+
+#[derive(Template)]
+#[template(path = "pages/dispatch.html")]
+pub(super) struct DispatchPage<'a> {
+    pub(super) frame: Frame,
+    pub(super) trouble: Option<String>,
+    pub(super) totals: Totals,
+    pub(super) rows: Vec<SourceRow<'a>>,
+    /// How many sources are left out.
+    pub(super) more: Option<String>,
+    pub(super) collectors: Collectors,
+    /// For the form that finds a task.
+    pub(super) names: Vec<String>,
+    /// The address in the commands of the empty page.
+    pub(super) url: String,
+    /// Whose token they make.
+    pub(super) user: String,
+}
+
+/// Shows sources and collectors.
+///
+/// # Errors
+/// [`WebError::Internal`]; a store out of reach is shown, not failed on.
+pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, WebError> {
+    let lang = caller.language;
+    let title = say(lang, "dispatch-title", &[]);
+    let mut frame = Frame::of(&web, &caller, "dispatch", HERE.to_owned(), title);
+    let reading = async { Ok((web.store.sources(None).await?, web.store.collectors().await?)) };
+    let (LastKnown { sources, collectors }, failed) = match reading.await {
+        Ok((sources, collectors)) => (LastKnown { sources, collectors }, None),
+        Err(error @ StoreError::Unavailable(_)) => {
+            (web.live.last_dispatch(), Some(error.to_string()))
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // The clock that every countdown of this page was made by.
+    if let Some(source) = sources.first().filter(|_| failed.is_none()) {
+        frame.now = Some(source.now.floor());
+    }
+    let now = sources.first().map(|source| source.now);
+    let now = now.or_else(|| frame.now.map(Into::into)).unwrap_or_default();
+    let refused = || web.desk.store().err().map(|refusal| refusal.to_string());
+    let trouble = failed.or_else(|| web.feed.trouble()).or_else(refused);
+    let paces = web.live.paces(&sources);
+    let views: Vec<&SourceView> = sources.iter().collect();
+    let rows = sources.iter().zip(&paces).take(SOURCES_SHOWN).map(|(source, pace)| {
+        SourceRow::new(source, pace.as_ref(), lang, caller.is_operator(), &caller.csrf)
+    });
+    Ok(html(&DispatchPage {
+        trouble: trouble.map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
+        totals: Totals::new(&views, lang),
+        rows: rows.collect(),
+        more: more(lang, "sources-more", sources.len().saturating_sub(SOURCES_SHOWN)),
+        collectors: Collectors::new(&collectors, now, lang),
+        names: sources.iter().take(1_000).map(|source| source.name.to_string()).collect(),
+        url: web.config.public_url.clone(),
+        user: caller.user.to_string(),
+        frame,
+    }))
+}
+
+/// `on=true|false`; pausing is asked back for.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Pause {
+    pub on: bool,
+    pub confirm: Option<String>,
+}
+
+/// `POST /dispatch/sources/{source}/pause`.
+///
+/// # Errors
+/// As [`acts::source::pause`].
+pub async fn pause(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    source: web::Path<String>,
+    form: web::Form<Pause>,
+) -> Result<HttpResponse, WebError> {
+    if form.on && form.confirm.as_deref() != Some("yes") {
+        let name = acts::source::named(&web, &source).await?.name;
+        let lang = caller.language;
+        let title = say(lang, "source-pause-title", &[("source", Arg::from(name.as_str()))]);
+        let confirm = Confirm {
+            frame: Frame::of(&web, &caller, "dispatch", HERE.to_owned(), title),
+            text: say(lang, "source-pause-text", &[]),
+            action: format!("/dispatch/sources/{name}/pause"),
+            fields: vec![("on", "true".to_owned())],
+            yes: say(lang, "source-pause-yes", &[]),
+            no: say(lang, "cancel", &[]),
+            back: HERE.to_owned(),
+        };
+        return Ok(ask_back(&request, &confirm));
+    }
+    acts::source::pause(&web, &caller, &source, form.on).await?;
+    Ok(done(&request, HERE))
+}
+
+/// `for=60s`; `for=0s` lifts a block.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Block {
+    pub r#for: String,
+    pub confirm: Option<String>,
+}
+
+/// `POST /dispatch/sources/{source}/block`.
+///
+/// # Errors
+/// As [`acts::dispatch::block`].
+pub async fn block(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    source: web::Path<String>,
+    form: web::Form<Block>,
+) -> Result<HttpResponse, WebError> {
+    let lasting = humantime::parse_duration(form.r#for.trim()).map_err(|error| {
+        WebError::bad(format!("field for: {error}: write a duration such as 60s, 10m or 1h"))
+    })?;
+    if lasting > LONGEST {
+        return Err(WebError::bad("field for: a block may last a year at most; pause it instead"));
+    }
+    if lasting > Duration::ZERO && form.confirm.as_deref() != Some("yes") {
+        let name = acts::source::named(&web, &source).await?.name;
+        let lang = caller.language;
+        let time = ("time", Arg::from(exactly(lang, lasting)));
+        let source = ("source", Arg::from(name.as_str()));
+        let title = say(lang, "source-block-title", &[source, time.clone()]);
+        let confirm = Confirm {
+            frame: Frame::of(&web, &caller, "dispatch", HERE.to_owned(), title),
+            text: say(lang, "source-block-text", &[time]),
+            action: format!("/dispatch/sources/{name}/block"),
+            fields: vec![("for", form.r#for.clone())],
+            yes: say(lang, "source-block-yes", &[]),
+            no: say(lang, "cancel", &[]),
+            back: HERE.to_owned(),
+        };
+        return Ok(ask_back(&request, &confirm));
+    }
+    let name = acts::source::named(&web, &source).await?.name;
+    acts::dispatch::block(&web, &caller, &name, lasting).await?;
+    Ok(done(&request, HERE))
+}

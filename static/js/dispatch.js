@@ -1,0 +1,46 @@
+// Sources and collectors as they change: rows that differ, at most twice a second (src/web/hub/dispatch.rs).
+
+import { correct } from "./clock.js";
+import { children, morph, parse } from "./morph.js";
+import { fragment } from "./rows.js";
+import { announce } from "./words.js";
+
+const list = document.querySelector("[data-sources]");
+const find = (name) => document.querySelector(`[data-${name}]`);
+
+/** What to ask the server for. */
+export const wanted = () => list && { type: "follow", dispatch: true };
+
+function put({ html }) {
+  const fresh = fragment(html);
+  const old = document.getElementById(fresh.id);
+  if (!old) return list.append(fresh);
+  if (old.dataset.state !== fresh.dataset.state) announce(fresh.querySelector(".title").textContent.trim());
+  morph(old, fresh);
+}
+
+/** All rows, in order: those that are gone leave, new ones find their place. */
+function arrange(rows) {
+  const names = rows.map(({ source }) => `source-${source}`);
+  for (const row of [...list.children]) if (!names.includes(row.id)) row.remove();
+  names.forEach((id, nth) => {
+    const row = document.getElementById(id);
+    if (list.children[nth] !== row) list.insertBefore(row, list.children[nth] ?? null);
+  });
+}
+
+export function show({ at, whole, rows, totals, collectors, more, trouble }) {
+  if (!list) return;
+  correct(at);
+  rows.forEach(put);
+  if (whole) arrange(rows);
+  const empty = find("no-sources");
+  if (empty) empty.hidden = list.childElementCount > 0;
+  find("totals").hidden = list.childElementCount === 0;
+  children(find("totals"), parse(totals));
+  if (collectors !== undefined) children(find("collectors"), parse(collectors));
+  find("sources-more").textContent = more;
+  const notice = find("trouble");
+  notice.hidden = trouble === "";
+  if (notice.textContent !== trouble) notice.textContent = trouble;
+}
