@@ -1,8 +1,7 @@
 //! `soloist collect`: a ready collector. Slots claim one task each, run the command on it, and report how it ended.
 //!
 //! A slot that was given nothing waits at the store: it is woken when it is its turn, and looks again every second in
-//! case that was missed. While any slot waits this process does what the store's clock makes due, as nodes do, so
-//! collectors need no node. What a slot does is in `slot`, what becomes of one task in `in_hand`.
+//! case that was missed. This process does what the store's clock makes due, as nodes do, so collectors need no node. What a slot does is in `slot`, what becomes of one task in `in_hand`.
 //!
 //! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and give
 //! their tasks back.
@@ -85,7 +84,7 @@ pub async fn run(with: Collect) -> anyhow::Result<()> {
         started: AtomicU64::new(0),
         leases: Mutex::new(leases),
         stop: watch::Sender::new(Stop::Working),
-        waiting: Notify::new(),
+        stir: Notify::new(),
         away: watch::Sender::new(false),
         store,
         with,
@@ -183,8 +182,8 @@ pub(super) struct Crew {
     pub(super) started: AtomicU64,
     /// One for each slot.
     pub(super) bells: Vec<(Waiter, Notify)>,
-    /// A slot has begun to wait.
-    pub(super) waiting: Notify,
+    /// Something was asked at the store, so there may be something to do soon.
+    pub(super) stir: Notify,
     /// Whether the store was away when it was last asked.
     pub(super) away: watch::Sender<bool>,
 }
@@ -242,20 +241,29 @@ impl Crew {
         }
     }
 
-    /// While slots wait, does what any node would do; ends never.
+    /// Does what any node would do, for this process and for others; ends never.
     async fn do_what_is_due(&self) {
+        let mut pause = None;
         loop {
-            self.waiting.notified().await;
-            let pause = match self.store.pump().await {
-                Ok(pumped) if pumped.more => Duration::ZERO,
-                Ok(pumped) => pumped.next.map_or(LOOK_AGAIN, |next| next.since(pumped.now)),
-                Err(_) => LOOK_AGAIN,
-            };
-            // Never in a tight circle; and a slot that waits looks by itself after a second.
-            if pause < LOOK_AGAIN {
-                sleep(pause.max(Duration::from_millis(1))).await;
-                self.waiting.notify_one();
+            tokio::select! {
+                () = self.stir.notified() => {}
+                () = async {
+                    match pause {
+                        Some(pause) => sleep(pause).await,
+                        None => std::future::pending().await,
+                    }
+                } => {}
             }
+            pause = match self.store.pump().await {
+                Ok(pumped) if pumped.more => Some(Duration::ZERO),
+                // Later than a slot that waits looks by itself: then that is soon enough.
+                Ok(pumped) => {
+                    pumped.next.map(|next| next.since(pumped.now)).filter(|p| *p < LOOK_AGAIN)
+                }
+                Err(_) => None,
+            };
+            // Never in a tight circle.
+            pause = pause.map(|pause| pause.max(Duration::from_millis(1)));
         }
     }
 

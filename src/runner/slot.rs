@@ -100,6 +100,8 @@ impl Crew {
                 }
                 Err(error) => return Err(error),
             };
+            // Its source opens again after the gap, perhaps for somebody who waits.
+            self.stir.notify_one();
             match claimed {
                 Some(Claimed::Granted { claim, lease_until, mut tasks }) => {
                     if let Some(task) = tasks.pop() {
@@ -118,7 +120,6 @@ impl Crew {
                         self.store.stop_waiting(waiter, &self.with.sources).await.ok();
                         return Ok(None);
                     }
-                    self.waiting.notify_one();
                     tokio::select! {
                         () = bell.notified() => {}
                         () = sleep(LOOK_AGAIN.mul_f64(rand::random_range(0.75..1.25))) => {}
