@@ -262,9 +262,14 @@ impl Child {
                 // It never started: then the readers have waited for nothing.
                 line.room = None;
             }
+            // A guard that started nothing holds the pipes until it is dismissed.
+            let patience = match &last {
+                Some((ChildEvent::Failed { .. }, ..)) => LAST_OUTPUT,
+                _ => last_output,
+            };
             for reader in readers.into_iter().flatten() {
                 let stop = reader.abort_handle();
-                if timeout(last_output, reader).await.is_err() {
+                if timeout(patience, reader).await.is_err() {
                     stop.abort();
                 }
             }
