@@ -9,6 +9,8 @@
 pub mod beat;
 pub mod child;
 pub mod collect;
+mod ending;
+mod expected;
 mod in_hand;
 pub mod keeper;
 pub mod leftovers;
