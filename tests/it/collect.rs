@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, Output, Stdio};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,14 +21,18 @@ use crate::support::node::Ground;
 use crate::support::redis::RedisServer;
 use crate::support::wait::until;
 
+#[path = "../../examples/collect/site.rs"]
+#[expect(dead_code, reason = "its main")]
+mod site;
+
 /// Says which it is, then lives until it is told to go on.
 const WAITS: &str = "echo $$ > pid.new; mv pid.new pid; until [ -e go ]; do sleep 0.02; done";
 /// Writes down its task and attempt, in one write.
 const NOTES: &str = r#"echo "$SOLOIST_TASK_KEY $SOLOIST_ATTEMPT" >> noted"#;
 
-/// A store, a directory, and the source `pages` with some rules.
+/// A directory, a store, and the source `pages` with some rules.
 struct Place {
-    redis: RedisServer,
+    redis: Option<RedisServer>,
     ground: Ground,
 }
 
@@ -35,10 +42,20 @@ struct Running {
 }
 
 impl Place {
+    /// On a Redis of its own.
     fn new(rules: &[&str]) -> Self {
         let redis = RedisServer::start(&[]);
         let ground = Ground::new(&redis.url(), "");
-        let place = Self { redis, ground };
+        Self { redis: Some(redis), ground }.with(rules)
+    }
+
+    /// On a file.
+    fn on_file(rules: &[&str]) -> Self {
+        Self { redis: None, ground: Ground::new("sqlite:soloist.db", "") }.with(rules)
+    }
+
+    fn with(self, rules: &[&str]) -> Self {
+        let place = self;
         place.ground.must(&[&["source", "set", "pages"], rules].concat());
         place
     }
@@ -71,10 +88,15 @@ impl Place {
         answer["sources"][0][name].as_u64().expect("a number")
     }
 
+    fn store(&self) -> String {
+        let file = || format!("sqlite:{}", self.ground.path("soloist.db").display());
+        self.redis.as_ref().map_or_else(file, RedisServer::url)
+    }
+
     fn ask<T>(&self, ask: impl AsyncFnOnce(Store) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let store = Store::connect(&self.redis.url(), &Options::default()).await;
+            let store = Store::connect(&self.store(), &Options::default()).await;
             ask(store.expect("a store")).await
         })
     }
@@ -154,7 +176,15 @@ impl Drop for Running {
 
 #[test]
 fn three_collectors_of_four_slots_run_every_task_once() {
-    let place = Place::new(&["--lease", "30s"]);
+    every_task_runs_once(&Place::new(&["--lease", "30s"]));
+}
+
+#[test]
+fn three_collectors_of_four_slots_run_every_task_once_on_a_file() {
+    every_task_runs_once(&Place::on_file(&["--lease", "30s"]));
+}
+
+fn every_task_runs_once(place: &Place) {
     let keys: Vec<String> = (0..60).map(|n| format!("page-{n:02}")).collect();
     place.put(&keys.iter().map(String::as_str).collect::<Vec<_>>());
     let collectors: Vec<Running> =
@@ -344,14 +374,17 @@ fn a_collector_told_to_stop_gives_back_unworked_what_does_not_end() {
 
 #[test]
 fn a_command_whose_lease_was_lost_is_killed_at_once() {
-    let place = Place::new(&["--lease", "3s"]);
+    let place = Place::new(&["--lease", "9s"]);
     place.put(&["page"]);
-    let mut collector = place.start(&["--max", "1"], WAITS);
+    let script = format!("trap 'echo > term; exit' TERM; {WAITS}");
+    let mut collector = place.start(&["--max", "1"], &script);
     let command = place.number("pid");
     let (_, claim, _) = place.task("page").held.expect("it is in hand");
     place.ask(async |store| store.give_back(&claim, None).await.expect("an answer"));
     collector.says("lost");
     assert!(!lives(command));
+    // Before the end of the lease it would have been asked to end.
+    assert!(!place.ground.path("term").exists(), "it was killed by its deadline only");
     assert_eq!(collector.end().0, 0);
 }
 
@@ -364,13 +397,14 @@ fn a_command_is_killed_before_its_lease_ends_when_the_store_is_gone() {
     let mut collector = place.start(&["--max", "1"], beats);
     let command = place.number("pid");
     let before: f64 = uptime();
-    place.redis.pause();
+    let redis = place.redis.as_ref().expect("a server");
+    redis.pause();
     until("the command is killed", || (!lives(command)).then_some(()));
     let last = fs::read_to_string(place.ground.path("beat")).expect("a beat");
     let last: f64 = last.trim().parse().expect("a number");
     // No extension was sent after the store was paused.
     assert!(last < before + 3.0, "it lived until {last}, paused at {before}");
-    place.redis.resume();
+    redis.resume();
     collector.says("could not be extended");
     assert_eq!(collector.end().0, 0);
 }
@@ -424,4 +458,39 @@ fn the_same_lines_are_put_once() {
     let answer: Value = serde_json::from_str(&place.ground.must(&put)).expect("JSON");
     assert_eq!(answer["tasks"][0]["status"], "created");
     assert_eq!(answer["tasks"][0]["id"], place.task("c").id.0.as_str());
+}
+
+#[test]
+fn the_example_crawls_every_page_once_and_never_too_soon() {
+    the_example_works(&Place::new(&[]));
+}
+
+#[test]
+fn the_example_works_on_a_file() {
+    the_example_works(&Place::on_file(&[]));
+}
+
+fn the_example_works(place: &Place) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("its address"));
+    let log = place.ground.path("site.log");
+    // Less than in the example: a busy machine may start one command late and the next at once.
+    let site = site::Site::new(Duration::from_millis(20), &log).expect("a log");
+    // It ends with this process.
+    std::thread::spawn(move || site.serve(&listener));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/collect/run.sh");
+    let output = Command::new("sh")
+        .arg(script)
+        .current_dir(place.ground.path(""))
+        .env("SOLOIST", env!("CARGO_BIN_EXE_soloist"))
+        .env("SITE", url)
+        .env("STORE", place.store())
+        .env("STATE", place.ground.path(""))
+        .output()
+        .expect("a shell");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("asked 24 times: 24 pages, 0 answers 429, 0 pages asked"), "{said}");
+    let pages: BTreeSet<String> = place.lines("pages.txt").into_iter().collect();
+    assert_eq!(pages.len(), 24);
 }
