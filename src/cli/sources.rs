@@ -230,6 +230,10 @@ struct SourceLine {
     in_flight: u64,
     dead: u64,
     done: u64,
+    started: u64,
+    finished: u64,
+    retried: u64,
+    expired: u64,
 }
 
 #[derive(Serialize)]
@@ -269,6 +273,10 @@ impl SourceLine {
             in_flight: view.in_flight,
             dead: view.dead,
             done: view.done,
+            started: view.started,
+            finished: view.finished,
+            retried: view.retried,
+            expired: view.expired,
         }
     }
 }
