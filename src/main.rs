@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use soloist::cli::{self, Cli, Command, Failure, RunArgs, ServeArgs};
+use soloist::cli::{self, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs};
 use soloist::config::Examination;
 use soloist::domain::lease::Timing;
+use soloist::domain::name::CollectorName;
 use soloist::fence::FenceError;
+use soloist::runner::collect::{self, Collect};
 use soloist::runner::once::{self, Once};
 use soloist::{app, telemetry};
 
@@ -51,6 +53,7 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
             runtime.map_err(no_runtime)?.block_on(async {
                 match command {
                     Command::Run(args) => run_once(args, examined).await,
+                    Command::Collect(args) => collect_tasks(args, examined).await,
                     command => cli::act(command, examined).await.map(|()| ExitCode::SUCCESS),
                 }
             })
@@ -70,8 +73,7 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
             args.name
         )));
     }
-    let dir = std::env::current_dir()
-        .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))?;
+    let dir = current_dir()?;
     let containment = app::contain(&config)?;
     let once = Once {
         name: args.name,
@@ -87,6 +89,35 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
         containment,
     };
     Ok(exit_code(once::run(once).await?))
+}
+
+async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitCode, Failure> {
+    let config = examined.config?;
+    let own_name = || CollectorName::new(config.node.as_str());
+    let collector = args.collector.map_or_else(own_name, Ok);
+    let collect = Collect {
+        collector: collector.map_err(|error| Failure::Usage(format!("--collector: {error}")))?,
+        sources: args.sources,
+        parallel: args.parallel,
+        max: args.max,
+        until_empty: args.until_empty,
+        stop_grace: args.stop_grace,
+        dir: current_dir()?,
+        env: inherited(),
+        containment: app::contain(&config)?,
+        longest_lease: config.longest_lease(),
+        node: config.node,
+        argv: args.argv,
+        store_url: config.store,
+        prefix: config.prefix,
+    };
+    collect::run(collect).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn current_dir() -> Result<std::path::PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))
 }
 
 /// The caller's environment without what configures Soloist: the store's URL may hold a password.

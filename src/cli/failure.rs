@@ -81,11 +81,13 @@ impl From<std::io::Error> for Failure {
 }
 
 impl From<anyhow::Error> for Failure {
-    /// A store that is set up wrongly is a matter of configuration wherever it was noticed.
+    /// A store that is set up wrongly is a matter of configuration wherever it was noticed, and what is not there is not
+    /// there.
     fn from(error: anyhow::Error) -> Self {
         let text = format!("{error:#}");
         match error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()) {
             Some(StoreError::Unsupported(_)) => Self::Usage(text),
+            Some(StoreError::NotFound(_)) => Self::NotFound(text),
             _ => Self::Failed(text),
         }
     }

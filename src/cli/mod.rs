@@ -1,11 +1,12 @@
 //! The command line: what can be typed, and which file does it.
 //!
 //! Every command opens the store itself; no node need be running. This room decides nothing about jobs: it asks the
-//! store for one transition and says what came of it. `serve`, `run` and `fence` are carried out by `main`, which
+//! store for one transition and says what came of it. `serve`, `run`, `collect` and `fence` are carried out by `main`, which
 //! alone may build a node.
 
 mod accounts;
 mod check;
+mod collect;
 mod desk;
 mod doctor;
 mod drill;
@@ -13,7 +14,9 @@ mod failure;
 mod look;
 mod nodes;
 mod output;
+mod sources;
 mod switch;
+mod tasks;
 mod tokens;
 mod watch;
 
@@ -22,8 +25,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use collect::CollectArgs;
 pub use desk::Desk;
 pub use failure::Failure;
+pub use sources::SourceCommand;
+pub use tasks::TaskCommand;
 
 use crate::config::{Environment, Examination, Overrides, examine};
 use crate::domain::name::{CollectorName, JobName, NodeName, SourceName, UserName};
@@ -136,6 +142,15 @@ line, one runs it; the others wait for --wait.
 HUP, INT, QUIT and TERM ask the command to stop (TERM, --stop-grace, KILL to its whole tree); a second one kills it at
 once. Its output is passed on unchanged; its standard input is empty: give it files.")]
     Run(RunArgs),
+    /// Run a command on every task of a source: claimed, guarded, extended and reported
+    #[command(after_help = collect::HELP)]
+    Collect(CollectArgs),
+    /// Manage sources of tasks
+    #[command(subcommand)]
+    Source(SourceCommand),
+    /// Put tasks
+    #[command(subcommand)]
+    Task(TaskCommand),
     /// Run a command only if $SOLOIST_TOKEN is not older than the newest token that FILE has seen
     #[command(after_help = "\
 Example, in a script that Soloist runs: soloist fence shipped.fence -- sh -c 'echo 10248 >> shipped.csv'
@@ -393,7 +408,7 @@ impl Cli {
     }
 }
 
-/// Carries out `command` and says what came of it; `serve`, `run` and `fence` are not for here.
+/// Carries out `command` and says what came of it; `serve`, `run`, `collect` and `fence` are not for here.
 ///
 /// # Errors
 /// [`Failure`], which decides the exit code.
@@ -422,10 +437,13 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::User(command) => accounts::act(&desk, command).await,
         Command::Token(command) => tokens::act(&desk, command).await,
         Command::Link { user } => tokens::link(&desk, user).await,
+        Command::Source(command) => sources::act(&desk, command).await,
+        Command::Task(command) => tasks::act(&desk, command).await,
         Command::Serve(_)
         | Command::Check
         | Command::Doctor(_)
         | Command::Run(_)
+        | Command::Collect(_)
         | Command::Fence { .. } => {
             Err(Failure::Failed("this command is carried out elsewhere".to_owned()))
         }

@@ -9,7 +9,7 @@
 )]
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -17,6 +17,7 @@ use std::process::{Command, Stdio};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::socket::{MsgFlags, send};
 use nix::sys::stat::Mode;
@@ -70,8 +71,8 @@ pub(super) struct Doors {
 
 /// Starts the script in a session of its own, to die with this process, unless the deadline has come.
 ///
-/// Its output goes where this process's output goes, its input is empty, and its environment is `plan.env` and the
-/// four names of the contract, nothing else.
+/// Its output goes where this process's output goes, its input is empty or a task's, and its environment is `plan.env`
+/// and the names of the contract, nothing else.
 pub(super) fn start(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Pid> {
     let child = command(plan, deadline, doors)?.spawn()?;
     Ok(Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?))
@@ -123,11 +124,13 @@ fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
         .current_dir(&plan.dir)
         .env_clear()
         .envs(&plan.env)
-        .env("SOLOIST_JOB", plan.job.as_str())
         .env("SOLOIST_RUN", plan.run.as_str())
         .env("SOLOIST_NODE", plan.node.as_str())
-        .env("SOLOIST_TOKEN", plan.token.to_string())
-        .stdin(Stdio::null());
+        .env("SOLOIST_TOKEN", plan.token.to_string());
+    match &plan.task {
+        None => script.env("SOLOIST_JOB", plan.job.as_str()).stdin(Stdio::null()),
+        Some(task) => script.stdin(in_memory(&task.input)?),
+    };
     // SAFETY: the closure only makes async-signal-safe system calls (setsid, prctl, sigaction, sigprocmask, open,
     // write, send, close, getppid, clock_gettime), allocates nothing, and returns errors without formatting.
     unsafe {
@@ -156,6 +159,14 @@ fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
         });
     }
     Ok(script)
+}
+
+/// A file without a name that holds `text`: unlike a pipe it never fills, whether or not it is read.
+fn in_memory(text: &str) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"task", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
 }
 
 /// The arguments of clone3(2), as far as they are used; what stands behind them counts as zero.

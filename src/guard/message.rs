@@ -15,9 +15,11 @@ use crate::domain::job::Exit;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::Boot;
+use crate::store::dispatch::TaskId;
 
-/// Largest message in bytes; a start message with a very large environment is refused by the node.
-pub const LARGEST: usize = 128 * 1024;
+/// Largest message in bytes; a start message with a very large environment is refused by the node. It holds the largest
+/// payload of a task, every sign of it escaped, and stays below what a socket takes at once (net.core.wmem_default).
+pub const LARGEST: usize = 192 * 1024;
 /// Largest message after the first one, in either direction.
 pub const LARGEST_ORDER: usize = 4 * 1024;
 
@@ -50,6 +52,17 @@ pub struct Plan {
     pub note: PathBuf,
     /// TERM goes out this long before a deadline that no renewal has moved.
     pub term_before_deadline: Duration,
+    /// Set when this is a task of dispatch and not a run of a job.
+    pub task: Option<Task>,
+}
+
+/// A task that a collector has in hand. Its lease is given back by reporting its result under [`Plan::token`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Task {
+    /// Which.
+    pub id: TaskId,
+    /// What the command reads on its standard input.
+    pub input: String,
 }
 
 /// From the node.

@@ -1,4 +1,5 @@
-//! Gives the lease back for a node that is dead, after the tree is proved gone.
+//! Gives the lease back for a node that is dead, after the tree is proved gone: a run's by recording its end, a task's
+//! by reporting what came of it.
 //!
 //! Only here does a guard start a runtime: nothing is left to kill, so nothing can be late. It tries for as long as
 //! the lease could still be in the way of another node, then leaves it to run out.
@@ -7,8 +8,10 @@ use std::time::Duration;
 
 use super::message::Plan;
 use crate::clock;
+use crate::domain::dispatch::Outcome;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::time::Boot;
+use crate::store::dispatch::{Dispatch, Exchange, Report};
 use crate::store::journal::{Ended, Journal, Then};
 use crate::store::{Options, Store, StoreError};
 
@@ -51,5 +54,16 @@ pub(super) fn record_lost(plan: &Plan, exit: Exit, processes_killed: u32, deadli
 }
 
 async fn record(plan: &Plan, options: &Options, ended: &Ended) -> Result<(), StoreError> {
-    Store::connect(&plan.store_url, options).await?.record_ended(ended).await
+    let store = Store::connect(&plan.store_url, options).await?;
+    let Some(task) = &plan.task else { return store.record_ended(ended).await };
+    let outcome = Outcome::of(&ended.exit);
+    let report = Report {
+        id: task.id.clone(),
+        token: plan.token,
+        outcome,
+        // Killed because its collector died: that is no reason to wait.
+        delay: (ended.exit.code.is_none() && outcome == Outcome::Retry).then_some(Duration::ZERO),
+        error: (outcome != Outcome::Done).then(|| "its collector died".to_owned()),
+    };
+    store.exchange(&Exchange { reports: vec![report], ..Exchange::default() }).await.map(drop)
 }

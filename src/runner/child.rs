@@ -23,6 +23,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::leftovers::{self, Noted};
+use super::relay::Relay;
 use super::{output, sweep};
 use crate::clock;
 use crate::domain::containment::Containment;
@@ -33,6 +34,7 @@ use crate::domain::time::Boot;
 use crate::guard::containment::Choice;
 pub use crate::guard::containment::available;
 pub use crate::guard::message::Cause;
+pub use crate::guard::message::Task;
 use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
 use crate::sabotage::{self, Bug, planted};
 use crate::store::journal::{NewLine, Stream};
@@ -44,6 +46,8 @@ const EVENTS: usize = 1_024;
 const MISSED_ACKS: u32 = 3;
 /// How long the last output may take to arrive after the tree is gone (a pipe may have been passed to a stranger).
 const LAST_OUTPUT: Duration = Duration::from_millis(300);
+/// The same for output that somebody else reads, as fast as they like.
+const LAST_RELAYED: Duration = Duration::from_secs(10);
 
 /// What to run, and under which lease.
 #[derive(Debug, Clone)]
@@ -64,15 +68,20 @@ pub struct Spec {
     pub stop_grace: Duration,
     pub streams: Streams,
     pub containment: Choice,
+    /// Set when this is a task of dispatch and not a run of a job; `job` is then the name of its source.
+    pub task: Option<Task>,
 }
 
 /// Where a script's output goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum Streams {
     /// To this process, line by line, as [`ChildEvent::Line`] and [`ChildEvent::Progress`].
     Read,
     /// Where this process's own goes, byte by byte and without passing through it.
     Inherited,
+    /// To where this process's own goes, unchanged, but whole lines at a time. The last line on standard error comes as
+    /// [`ChildEvent::Line`] before the end.
+    Relayed(Relay),
 }
 
 /// What a child says.
@@ -170,13 +179,14 @@ impl Child {
                 containment: spec.containment,
                 note: notes.join(spec.run.as_str()),
                 term_before_deadline: term_before,
+                task: spec.task,
             },
             deadline,
         };
         let start = serde_json::to_vec(&start)?;
         if start.len() > LARGEST {
             return Err(io::Error::other(
-                "the command and its environment are larger than 128 KiB",
+                "the command and its environment are larger than 192 KiB",
             ));
         }
         let mut command = Command::new(exe);
@@ -186,7 +196,7 @@ impl Child {
             .env_clear()
             .envs(sabotage::inherited())
             .stdin(Stdio::from(theirs));
-        if spec.streams == Streams::Read {
+        if !matches!(spec.streams, Streams::Inherited) {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
         let mut guards = sweep::guards();
@@ -220,15 +230,16 @@ impl Child {
         // The start is told first, and before it nothing is read: there is room for it, so nobody has to wait.
         let (reading, read_now) = watch::channel(());
         let room = events_tx.clone().try_reserve_owned().ok().map(|room| (room, reading));
+        let reader = Reader { now: read_now, events: events_tx.clone(), streams: spec.streams };
+        let last_output = match reader.streams {
+            Streams::Relayed(_) => LAST_RELAYED,
+            Streams::Read | Streams::Inherited => LAST_OUTPUT,
+        };
         let readers = [
-            guard.stdout.take().map(|pipe| {
-                tokio::spawn(read(pipe, Stream::Stdout, read_now.clone(), events_tx.clone()))
-            }),
-            guard
-                .stderr
-                .take()
-                .map(|pipe| tokio::spawn(read(pipe, Stream::Stderr, read_now, events_tx.clone()))),
+            guard.stdout.take().map(|pipe| tokio::spawn(reader.clone().read(pipe, Stream::Stdout))),
+            guard.stderr.take().map(|pipe| tokio::spawn(reader.clone().read(pipe, Stream::Stderr))),
         ];
+        drop(reader);
         let line = Line {
             socket,
             guard: pid,
@@ -251,9 +262,14 @@ impl Child {
                 // It never started: then the readers have waited for nothing.
                 line.room = None;
             }
+            // A guard that started nothing holds the pipes until it is dismissed.
+            let patience = match &last {
+                Some((ChildEvent::Failed { .. }, ..)) => LAST_OUTPUT,
+                _ => last_output,
+            };
             for reader in readers.into_iter().flatten() {
                 let stop = reader.abort_handle();
-                if timeout(LAST_OUTPUT, reader).await.is_err() {
+                if timeout(patience, reader).await.is_err() {
                     stop.abort();
                 }
             }
@@ -430,15 +446,23 @@ impl Line {
     }
 }
 
-async fn read(
-    pipe: impl AsyncRead + Unpin,
-    stream: Stream,
-    mut now: watch::Receiver<()>,
+/// Reads one stream of a script from its start on.
+#[derive(Clone)]
+struct Reader {
+    now: watch::Receiver<()>,
     events: mpsc::Sender<ChildEvent>,
-) {
-    // An error: the sender was dropped, which is the sign.
-    now.changed().await.ok();
-    output::read(pipe, stream, events).await;
+    streams: Streams,
+}
+
+impl Reader {
+    async fn read(mut self, pipe: impl AsyncRead + Unpin, stream: Stream) {
+        // An error: the sender was dropped, which is the sign.
+        self.now.changed().await.ok();
+        match self.streams {
+            Streams::Relayed(relay) => relay.pass_on(pipe, stream, self.events).await,
+            Streams::Read | Streams::Inherited => output::read(pipe, stream, self.events).await,
+        }
+    }
 }
 
 type Orders = mpsc::UnboundedReceiver<Order>;

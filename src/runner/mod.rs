@@ -2,20 +2,24 @@
 //!
 //! `keeper` renews leases in batches, `rounds` knows whose turn it is, `supervisor` turns facts into steps and steps into
 //! acts, `run` is one held run with its output, `child` is the node's end of a guard, `sweep` what it does when a guard is
-//! lost, `leftovers` what it does when both were, `beat` reports that this node lives, `once` is `soloist run`, `signals`
-//! what may stop it.
+//! lost, `leftovers` what it does when both were, `beat` reports that this node lives, `once` is `soloist run`, `collect`
+//! is `soloist collect` (`slot` is one of its hands, `in_hand` a task in it, `relay` the output), `signals` what may stop both.
 //! The runner hears about people's wishes only through the feed; it never meets the web.
 
 pub mod beat;
 pub mod child;
+pub mod collect;
 mod ending;
 mod expected;
+mod in_hand;
 pub mod keeper;
 pub mod leftovers;
 pub mod once;
 mod output;
+mod relay;
 mod rounds;
 pub mod run;
 mod signals;
+mod slot;
 pub mod supervisor;
 mod sweep;

@@ -65,7 +65,7 @@ pub struct Once {
 }
 
 /// Says something beside the command's own output; that nobody reads it is no reason to stop.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     writeln!(std::io::stderr(), "soloist: {text}").ok();
 }
 
@@ -270,6 +270,7 @@ impl Held {
             stop_grace,
             streams: Streams::Inherited,
             containment,
+            task: None,
         }
     }
 

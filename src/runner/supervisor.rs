@@ -514,6 +514,7 @@ impl Supervisor {
             stop_grace: config.stop_grace,
             streams: Streams::Read,
             containment: around.containment.clone(),
+            task: None,
         };
         let (commands, inbox) = mpsc::unbounded_channel();
         here.commands = Some(commands);

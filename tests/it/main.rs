@@ -2,6 +2,7 @@
 mod arrows;
 mod browser;
 mod cli;
+mod collect;
 mod config;
 mod conformance;
 mod docs;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::rules::{LONGEST, Rules};
+use crate::domain::job::Exit;
 use crate::domain::time::Stamp;
 
 /// Where a task is; it is always in exactly one of these.
@@ -33,6 +34,22 @@ pub enum Outcome {
     Retry,
     /// Never try again.
     Dead,
+}
+
+/// EX_DATAERR of sysexits.h: the input is wrong, and will be.
+const WRONG_INPUT: i32 = 65;
+
+impl Outcome {
+    /// What a command says of its task by its end: exit code 0 is done, 65 dead, everything else another try (75, EX_TEMPFAIL
+    /// of sysexits.h, is the word for that one).
+    #[must_use]
+    pub fn of(exit: &Exit) -> Self {
+        match exit.code {
+            Some(0) => Self::Done,
+            Some(WRONG_INPUT) => Self::Dead,
+            _ => Self::Retry,
+        }
+    }
 }
 
 /// How a task left a collector's hands.
@@ -96,5 +113,24 @@ impl Rules {
     fn wait(&self, attempt: u32) -> Duration {
         let doubled = self.backoff.first.saturating_mul(1 << attempt.saturating_sub(1).min(20));
         doubled.min(self.backoff.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exit_code_0_is_done_and_only_65_is_dead() {
+        for code in 0..=255 {
+            let expected = match code {
+                0 => Outcome::Done,
+                65 => Outcome::Dead,
+                _ => Outcome::Retry,
+            };
+            assert_eq!(Outcome::of(&Exit { code: Some(code), signal: None }), expected, "{code}");
+        }
+        assert_eq!(Outcome::of(&Exit { code: None, signal: Some(9) }), Outcome::Retry);
+        assert_eq!(Outcome::of(&Exit::default()), Outcome::Retry);
     }
 }

@@ -100,6 +100,7 @@ async fn after_an_hour(directory: &Path, deadline: Boot) -> ChildEvent {
         stop_grace: Duration::from_secs(1),
         streams: Streams::Read,
         containment: Choice::default(),
+        task: None,
     };
     let (_child, mut events) = Child::spawn_with(&sleeper, spec, deadline).expect("a guard");
     let first = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;

@@ -96,6 +96,7 @@ pub fn spec(directory: &Path, script: &str) -> Spec {
         stop_grace: Duration::from_millis(300),
         streams: Streams::Read,
         containment: contained_by(available().strongest()),
+        task: None,
     }
 }
 

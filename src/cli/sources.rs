@@ -1,0 +1,303 @@
+//! Sources of tasks: their rules set, their service blocked, their state listed.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::output::{print, print_json, rfc3339, table};
+use super::{Desk, Failure, ListArgs, duration};
+use crate::domain::dispatch::{Backoff, Reason, Rules, Window};
+use crate::domain::name::SourceName;
+use crate::domain::time::Stamp;
+use crate::store::StoreError;
+use crate::store::dispatch::{SourceView, Sources};
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum SourceCommand {
+    /// Make a source, or give it other rules: those left out go back to their defaults
+    #[command(after_help = "\
+Example: soloist source set shop --gap 250ms --cap 2 --lease 30s
+Example: soloist source set api --window 100/1m --max-attempts 3 --backoff 5s
+
+Its tasks, its last start and its blocks are kept. A gap, a window and a cap hold over all collectors, by the store's
+clock.")]
+    Set(SetArgs),
+    /// Serve nobody from a source for a while (a site that answered 429)
+    #[command(after_help = "Example: soloist source block shop --for 60s    (0s lifts it)")]
+    Block {
+        /// Its name
+        name: SourceName,
+        /// From now
+        #[arg(long = "for", value_name = "DUR", value_parser = duration)]
+        lasting: Duration,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// List the sources, and why one is not served now
+    List(ListArgs),
+}
+
+/// Of `source set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// Its name: a-z, 0-9, '.', '_', '-'
+    pub name: SourceName,
+    /// Least time between two starts [default: none]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub gap: Option<Duration>,
+    /// Most starts in any stretch of time, as 100/1m [default: any number]
+    #[arg(long, value_name = "N/DUR", value_parser = window)]
+    pub window: Option<Window>,
+    /// Most tasks in collectors' hands at once [default: any number]
+    #[arg(long, value_name = "N")]
+    pub cap: Option<u32>,
+    /// How long a collector may keep a task that it does not extend [default: 1m]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub lease: Option<Duration>,
+    /// Attempts after which a task is dead; 0 never [default: 5]
+    #[arg(long, value_name = "N")]
+    pub max_attempts: Option<u32>,
+    /// Before the second attempt; doubled each time [default: 1s]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub backoff: Option<Duration>,
+    /// Most that the backoff grows to [default: 5m, or --backoff if that is more]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub backoff_max: Option<Duration>,
+    /// Serve nobody
+    #[arg(long)]
+    pub paused: bool,
+    /// Who does it [default: the login name]
+    #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+    pub user: Option<String>,
+}
+
+fn window(text: &str) -> Result<Window, String> {
+    let example = || "use a number and a time, for example 100/1m".to_owned();
+    let (count, span) = text.split_once('/').ok_or_else(example)?;
+    let count = count.trim().parse().map_err(|_| example())?;
+    Ok(Window { count, span: duration(span.trim())? })
+}
+
+impl SetArgs {
+    fn rules(&self) -> Rules {
+        let Rules { gap, lease, max_attempts, backoff, .. } = Rules::default();
+        let first = self.backoff.unwrap_or(backoff.first);
+        Rules {
+            gap: self.gap.unwrap_or(gap),
+            window: self.window,
+            cap: self.cap,
+            lease: self.lease.unwrap_or(lease),
+            max_attempts: self.max_attempts.unwrap_or(max_attempts),
+            backoff: Backoff { first, max: self.backoff_max.unwrap_or(backoff.max.max(first)) },
+            paused: self.paused,
+        }
+    }
+}
+
+/// `source ...`.
+pub(super) async fn act(desk: &Desk, command: SourceCommand) -> Result<(), Failure> {
+    match command {
+        SourceCommand::Set(args) => set(desk, &args).await,
+        SourceCommand::Block { name, lasting, user } => {
+            block(desk, &name, lasting, user.as_deref()).await
+        }
+        SourceCommand::List(args) => list(desk, &args).await,
+    }
+}
+
+async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
+    let rules = args.rules();
+    rules.check().map_err(|problem| Failure::Usage(problem.to_string()))?;
+    let who = desk.operator(args.user.as_deref(), None).await?;
+    let view = desk.store.put_source(&args.name, &rules).await?;
+    let noted = json_of(&RulesLine::of(&rules))?;
+    desk.audit(Some(&who), "source.put", args.name.as_str(), Some(&noted)).await?;
+    print(&format!("Source {}: {}.", args.name, words(&view.rules)))
+}
+
+async fn block(
+    desk: &Desk,
+    name: &SourceName,
+    lasting: Duration,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    if lasting > Duration::from_secs(366 * 24 * 3600) {
+        return Err(Failure::Usage("--for: at most a year".to_owned()));
+    }
+    let who = desk.operator(user, None).await?;
+    desk.store.block_source(name, lasting).await.map_err(|error| undefined(error, name))?;
+    let lasting = humantime::format_duration(lasting).to_string();
+    desk.audit(Some(&who), "source.block", name.as_str(), Some(&lasting)).await?;
+    print(&format!("Source {name} serves nobody for {lasting}."))
+}
+
+async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
+    let views = desk.store.sources(None).await?;
+    if args.json {
+        return print_json(&SourcesAnswer { sources: views.iter().map(SourceLine::of).collect() });
+    }
+    if views.is_empty() {
+        return print("No source. Make one with: soloist source set NAME");
+    }
+    let row = |view: &SourceView| {
+        let mut row = vec![view.name.to_string()];
+        row.extend(
+            [view.ready, view.due, view.in_flight, view.dead, view.done].map(|n| n.to_string()),
+        );
+        row.push(now(view));
+        row.push(words(&view.rules));
+        row
+    };
+    let rows: Vec<_> = views.iter().map(row).collect();
+    let headings = ["SOURCE", "READY", "DUE", "IN FLIGHT", "DEAD", "DONE", "NOW", "RULES"];
+    print(&table(&headings, &rows))
+}
+
+/// A source that must exist.
+pub(super) fn undefined(error: StoreError, name: &SourceName) -> Failure {
+    match error {
+        StoreError::NotFound(_) => Failure::NotFound(format!(
+            "source {name} does not exist: define it first with soloist source set {name}, or PUT /api/v1/sources/{name}"
+        )),
+        other => other.into(),
+    }
+}
+
+/// Whether it is served, or why not and for how long.
+fn now(view: &SourceView) -> String {
+    let Some(shut) = view.shut else {
+        return if view.ready == 0 { "empty" } else { "served" }.to_owned();
+    };
+    let left = shut.until.map(|until| until.since(view.now));
+    match left {
+        Some(left) => format!("{} for {left:.1?}", word(shut.reason)),
+        None => word(shut.reason).to_owned(),
+    }
+}
+
+fn word(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Empty => "empty",
+        Reason::Gap => "gap",
+        Reason::Cap => "cap",
+        Reason::Paused => "paused",
+        Reason::Blocked => "blocked",
+    }
+}
+
+/// Rules in a few words.
+fn words(rules: &Rules) -> String {
+    let mut said = Vec::new();
+    if rules.paused {
+        said.push("paused".to_owned());
+    }
+    if !rules.gap.is_zero() {
+        said.push(format!("gap {}", humantime::format_duration(rules.gap)));
+    }
+    if let Some(Window { count, span }) = rules.window {
+        said.push(format!("window {count} in {}", humantime::format_duration(span)));
+    }
+    if let Some(cap) = rules.cap {
+        said.push(format!("cap {cap}"));
+    }
+    said.push(format!("lease {}", humantime::format_duration(rules.lease)));
+    said.join(", ")
+}
+
+fn json_of(value: &impl Serialize) -> Result<String, Failure> {
+    super::output::json(value, true)
+}
+
+#[derive(Serialize)]
+struct SourcesAnswer {
+    sources: Vec<SourceLine>,
+}
+
+/// As in `GET /api/v1/sources`.
+#[derive(Serialize)]
+struct SourceLine {
+    name: SourceName,
+    #[serde(flatten)]
+    rules: RulesLine,
+    blocked_until: Option<String>,
+    reason: Option<Reason>,
+    next_at: Option<String>,
+    ready: u64,
+    due: u64,
+    in_flight: u64,
+    dead: u64,
+    done: u64,
+    started: u64,
+    finished: u64,
+    retried: u64,
+    expired: u64,
+}
+
+#[derive(Serialize)]
+struct RulesLine {
+    gap_ms: u64,
+    window: Option<WindowLine>,
+    cap: Option<u32>,
+    lease_ms: u64,
+    max_attempts: u32,
+    backoff: BackoffLine,
+    paused: bool,
+}
+
+#[derive(Serialize)]
+struct WindowLine {
+    count: u32,
+    ms: u64,
+}
+
+#[derive(Serialize)]
+struct BackoffLine {
+    first_ms: u64,
+    max_ms: u64,
+}
+
+impl SourceLine {
+    fn of(view: &SourceView) -> Self {
+        let written = |at: Stamp| rfc3339(at.ceil());
+        Self {
+            name: view.name.clone(),
+            rules: RulesLine::of(&view.rules),
+            blocked_until: (view.blocked_until > view.now).then(|| written(view.blocked_until)),
+            reason: view.shut.map(|shut| shut.reason),
+            next_at: view.shut.and_then(|shut| shut.until).map(written),
+            ready: view.ready,
+            due: view.due,
+            in_flight: view.in_flight,
+            dead: view.dead,
+            done: view.done,
+            started: view.started,
+            finished: view.finished,
+            retried: view.retried,
+            expired: view.expired,
+        }
+    }
+}
+
+impl RulesLine {
+    fn of(rules: &Rules) -> Self {
+        Self {
+            gap_ms: ms(rules.gap),
+            window: rules.window.map(|Window { count, span }| WindowLine { count, ms: ms(span) }),
+            cap: rules.cap,
+            lease_ms: ms(rules.lease),
+            max_attempts: rules.max_attempts,
+            backoff: BackoffLine {
+                first_ms: ms(rules.backoff.first),
+                max_ms: ms(rules.backoff.max),
+            },
+            paused: rules.paused,
+        }
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,163 @@
+//! Putting tasks from a shell: one by its key, or one for each line of standard input.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::output::{print, print_json};
+use super::sources::undefined;
+use super::{Desk, Failure, duration};
+use crate::domain::name::SourceName;
+use crate::store::dispatch::{
+    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskId,
+};
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum TaskCommand {
+    /// Put a task, or one for each line of standard input; the same key is the same task and is put once
+    #[command(after_help = "\
+Example: soloist task put --source pages --key http://127.0.0.1/a --payload '{\"depth\":1}'
+Example: soloist task put --source pages <urls.txt
+
+A line is a key, or a key, a tab and the payload as JSON. Putting the same again is harmless: what exists is left as it is,
+in whatever state it is. A wrong line ends it; the lines before that one may have been put.")]
+    Put(PutArgs),
+}
+
+/// Of `task put`.
+#[derive(Debug, Args)]
+pub struct PutArgs {
+    /// Its source, which must exist
+    #[arg(long, value_name = "NAME")]
+    pub source: SourceName,
+    /// What makes it unique within its source, for example a URL [default: read lines from standard input]
+    #[arg(long, value_name = "TEXT")]
+    pub key: Option<String>,
+    /// JSON for whoever works on it [default: null]
+    #[arg(long, value_name = "JSON", requires = "key")]
+    pub payload: Option<String>,
+    /// 0 to 9, 9 is the most urgent
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=9))]
+    pub priority: u8,
+    /// Again, so long after each time it was done
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub every: Option<Duration>,
+    /// Who does it [default: the login name]
+    #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+    pub user: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Serialize)]
+struct PutAnswer {
+    tasks: Vec<PutLine>,
+}
+
+/// As in `POST /api/v1/tasks`.
+#[derive(Serialize)]
+struct PutLine {
+    id: TaskId,
+    key: String,
+    status: &'static str,
+}
+
+/// `task ...`.
+pub(super) async fn act(desk: &Desk, command: TaskCommand) -> Result<(), Failure> {
+    match command {
+        TaskCommand::Put(args) => put(desk, &args).await,
+    }
+}
+
+async fn put(desk: &Desk, args: &PutArgs) -> Result<(), Failure> {
+    desk.operator(args.user.as_deref(), None).await?;
+    let mut put = Put { desk, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
+    if let Some(key) = &args.key {
+        let payload = args.payload.as_deref().unwrap_or("null");
+        put.batch.push(task(args, key, payload).map_err(Failure::Usage)?);
+        put.send().await?;
+        return put.say();
+    }
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        return Err(Failure::Usage(
+            "say --key, or pipe lines in: soloist task put --source NAME <FILE".to_owned(),
+        ));
+    }
+    for (nth, line) in stdin.lock().lines().enumerate() {
+        let wrong = |problem: String| {
+            Failure::Usage(format!("standard input, line {}: {problem}", nth + 1))
+        };
+        let line = line.map_err(|error| wrong(error.to_string()))?;
+        let line = line.trim_end_matches('\r');
+        if line.is_empty() {
+            continue;
+        }
+        let (key, payload) = line.split_once('\t').unwrap_or((line, "null"));
+        put.batch.push(task(args, key, payload).map_err(wrong)?);
+        if put.batch.len() == TASKS_AT_ONCE {
+            put.send().await?;
+        }
+    }
+    put.send().await?;
+    put.say()
+}
+
+/// A task, checked.
+fn task(args: &PutArgs, key: &str, payload: &str) -> Result<NewTask, String> {
+    if key.is_empty() || key.len() > LONGEST_KEY || key.contains(char::is_control) {
+        return Err(format!("a key has 1 to {LONGEST_KEY} bytes and no control characters"));
+    }
+    if payload.len() > LONGEST_PAYLOAD {
+        return Err(format!("a payload has at most {LONGEST_PAYLOAD} bytes"));
+    }
+    if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(payload) {
+        return Err(format!("the payload is not JSON: {error}"));
+    }
+    Ok(NewTask {
+        key: key.to_owned(),
+        source: args.source.clone(),
+        payload: payload.to_owned(),
+        priority: args.priority,
+        at: None,
+        every: args.every,
+    })
+}
+
+/// Tasks on their way, some at a time.
+struct Put<'a> {
+    desk: &'a Desk,
+    args: &'a PutArgs,
+    batch: Vec<NewTask>,
+    lines: Vec<PutLine>,
+    created: u64,
+    existing: u64,
+}
+
+impl Put<'_> {
+    async fn send(&mut self) -> Result<(), Failure> {
+        let source = &self.args.source;
+        let created = self.desk.store.put_tasks(&self.batch).await;
+        let created = created.map_err(|error| undefined(error, source))?;
+        for (task, created) in self.batch.drain(..).zip(created) {
+            *(if created { &mut self.created } else { &mut self.existing }) += 1;
+            if self.args.json {
+                let id = TaskId::of(source, &task.key);
+                let status = if created { "created" } else { "exists" };
+                self.lines.push(PutLine { id, key: task.key, status });
+            }
+        }
+        Ok(())
+    }
+
+    fn say(self) -> Result<(), Failure> {
+        if self.args.json {
+            return print_json(&PutAnswer { tasks: self.lines });
+        }
+        print(&format!("{} created, {} existed already.", self.created, self.existing))
+    }
+}

@@ -1,0 +1,281 @@
+//! `soloist collect`: a ready collector. Slots claim one task each, run the command on it, and report how it ended.
+//!
+//! A slot that was given nothing waits at the store: it is woken when it is its turn, and looks again every second in
+//! case that was missed. This process does what the store's clock makes due, as nodes do, so collectors need no node. What a slot does is in `slot`, what becomes of one task in `in_hand`.
+//!
+//! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and give
+//! their tasks back.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
+
+use super::child::become_subreaper;
+use super::in_hand::{lease_of, too_short};
+use super::leftovers;
+use super::once::say;
+use super::relay::Relay;
+use super::signals::Signals;
+use crate::clock;
+use crate::domain::lease::Timing;
+use crate::domain::name::{CollectorName, NodeName, SourceName};
+use crate::domain::time::Boot;
+use crate::guard::containment::Choice;
+use crate::store::dispatch::{Dispatch, Waiter};
+use crate::store::events::{Events, StoreEvent};
+use crate::store::{Options, Store, StoreError};
+
+/// A slot that waits looks at least about this often, whatever it missed.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A store that is away is asked again this often.
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// How long the end of this process waits for a store that is away, and for a reader of the output.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// What to do.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "as on the command line")]
+pub struct Collect {
+    pub collector: CollectorName,
+    pub sources: Vec<SourceName>,
+    pub parallel: u32,
+    /// End after so many tasks.
+    pub max: Option<u64>,
+    /// End when the sources have nothing ready, due or in anybody's hands.
+    pub until_empty: bool,
+    pub stop_grace: Duration,
+    pub node: NodeName,
+    pub argv: Vec<String>,
+    pub dir: PathBuf,
+    pub env: BTreeMap<String, String>,
+    pub store_url: String,
+    pub prefix: String,
+    pub longest_lease: Duration,
+    pub containment: Choice,
+}
+
+/// Collects until it is told to stop, or there is no more to do.
+///
+/// # Errors
+/// A source that does not exist, a command that cannot be started, a store that cannot be used, a result that could not
+/// be reported.
+pub async fn run(with: Collect) -> anyhow::Result<()> {
+    let mut signals = Signals::listen()?;
+    // This process starts guards and nothing else.
+    become_subreaper();
+    leftovers::sweep(&leftovers::notes_of(&with.store_url, &with.prefix))?;
+    let begun = tokio::select! {
+        begun = begin(&with) => begun?,
+        _ = signals.next() => return Ok(()),
+    };
+    let (store, leases) = begun;
+    let (relay, writing) = Relay::start()?;
+    let random: u128 = rand::random();
+    let bells = (0..with.parallel)
+        .map(|slot| (Waiter(format!("collect/{random:032x}/{slot}")), Notify::new()))
+        .collect();
+    let crew = Crew {
+        started: AtomicU64::new(0),
+        leases: Mutex::new(leases),
+        stop: watch::Sender::new(Stop::Working),
+        stir: Notify::new(),
+        away: watch::Sender::new(false),
+        store,
+        with,
+        relay,
+        bells,
+    };
+    let ended = crew.work(&mut signals).await;
+    drop(crew);
+    writing.end(LAST_WORDS).await;
+    ended
+}
+
+/// Opens the store and looks at the sources; tried for as long as the store is away.
+async fn begin(with: &Collect) -> anyhow::Result<(Store, HashMap<SourceName, Duration>)> {
+    let (prefix, longest_lease) = (with.prefix.clone(), with.longest_lease);
+    let options = Options { prefix, longest_lease, ..Options::default() };
+    let mut said = false;
+    loop {
+        let begun = async {
+            let store = Store::connect(&with.store_url, &options).await?;
+            let mut leases = HashMap::new();
+            for source in &with.sources {
+                let lease =
+                    lease_of(&store, source).await.map_err(|error| missing(error, source))?;
+                if Timing::from_ttl(lease).is_err() {
+                    return Err(StoreError::Unsupported(too_short(source, lease)));
+                }
+                leases.insert(source.clone(), lease);
+            }
+            Ok((store, leases))
+        };
+        match begun.await {
+            Ok(begun) => return Ok(begun),
+            Err(error @ StoreError::Unavailable(_)) => {
+                if !std::mem::replace(&mut said, true) {
+                    say(&format!("waiting for the store: {error}"));
+                }
+                sleep(ASK_AGAIN).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn missing(error: StoreError, source: &SourceName) -> StoreError {
+    match error {
+        // The text goes on with "does not exist".
+        StoreError::NotFound(_) => StoreError::NotFound(format!(
+            "source {source} (define it first with: soloist source set {source}, or PUT /api/v1/sources/{source})"
+        )),
+        other => other,
+    }
+}
+
+/// Whether and how this process is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    Working,
+    /// Nothing more is claimed; what still runs then is killed.
+    Until(Boot),
+}
+
+impl Stop {
+    /// Returns when what still runs is to be killed.
+    pub(super) async fn overdue(stop: &mut watch::Receiver<Self>) {
+        loop {
+            let seen = *stop.borrow_and_update();
+            let until = match seen {
+                Self::Working => None,
+                Self::Until(at) => Some(at.since(clock::boot())),
+            };
+            tokio::select! {
+                // It can only get sooner.
+                Ok(()) = stop.changed() => {}
+                () = async {
+                    match until {
+                        Some(left) => sleep(left).await,
+                        None => std::future::pending().await,
+                    }
+                } => return,
+            }
+        }
+    }
+}
+
+/// What the slots share.
+pub(super) struct Crew {
+    pub(super) with: Collect,
+    pub(super) store: Store,
+    pub(super) relay: Relay,
+    pub(super) stop: watch::Sender<Stop>,
+    /// As last read.
+    pub(super) leases: Mutex<HashMap<SourceName, Duration>>,
+    /// Tasks that were claimed, or are being asked for.
+    pub(super) started: AtomicU64,
+    /// One for each slot.
+    pub(super) bells: Vec<(Waiter, Notify)>,
+    /// Something was asked at the store, so there may be something to do soon.
+    pub(super) stir: Notify,
+    /// Whether the store was away when it was last asked.
+    pub(super) away: watch::Sender<bool>,
+}
+
+impl Crew {
+    async fn work(&self, signals: &mut Signals) -> anyhow::Result<()> {
+        let slots = join_all((0..self.bells.len()).map(|slot| self.slot(slot)));
+        tokio::pin!(slots);
+        let ended = loop {
+            tokio::select! {
+                ended = &mut slots => break ended,
+                _ = signals.next() => self.stop_asked(),
+                () = self.listen() => {}
+                () = self.do_what_is_due() => {}
+            }
+        };
+        ended.into_iter().collect()
+    }
+
+    /// The second time it is at once.
+    fn stop_asked(&self) {
+        let grace = self.with.stop_grace;
+        let now = clock::boot();
+        let stop = match *self.stop.borrow() {
+            Stop::Working => {
+                say(&format!(
+                    "stopping: no new task; those at work have {grace:?} to end (the same signal again kills them at once)"
+                ));
+                Stop::Until(now + grace)
+            }
+            Stop::Until(_) => Stop::Until(now),
+        };
+        self.stop.send_replace(stop);
+    }
+
+    /// Hears who is woken; ends never.
+    async fn listen(&self) {
+        loop {
+            if let Ok(mut events) = self.store.subscribe(&[]).await {
+                while let Some(event) = events.recv().await {
+                    match event {
+                        StoreEvent::Wake(woken) => {
+                            let ours = |(waiter, _): &&(Waiter, Notify)| woken.contains(waiter);
+                            self.bells.iter().filter(ours).for_each(|(_, bell)| bell.notify_one());
+                        }
+                        // Something may have been missed.
+                        StoreEvent::Subscribed => {
+                            self.bells.iter().for_each(|(_, bell)| bell.notify_one());
+                        }
+                        StoreEvent::Job(_) | StoreEvent::Nodes | StoreEvent::Interrupted => {}
+                    }
+                }
+            }
+            sleep(ASK_AGAIN).await;
+        }
+    }
+
+    /// Does what any node would do, for this process and for others; ends never.
+    async fn do_what_is_due(&self) {
+        let mut pause = None;
+        loop {
+            tokio::select! {
+                () = self.stir.notified() => {}
+                () = async {
+                    match pause {
+                        Some(pause) => sleep(pause).await,
+                        None => std::future::pending().await,
+                    }
+                } => {}
+            }
+            pause = match self.store.pump().await {
+                Ok(pumped) if pumped.more => Some(Duration::ZERO),
+                // Later than a slot that waits looks by itself: then that is soon enough.
+                Ok(pumped) => {
+                    pumped.next.map(|next| next.since(pumped.now)).filter(|p| *p < LOOK_AGAIN)
+                }
+                Err(_) => None,
+            };
+            // Never in a tight circle.
+            pause = pause.map(|pause| pause.max(Duration::from_millis(1)));
+        }
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stop.borrow() != Stop::Working
+    }
+
+    /// Whether one more may be claimed.
+    pub(super) fn may_start(&self) -> bool {
+        let one_more =
+            |started: u64| self.with.max.is_none_or(|max| started < max).then_some(started + 1);
+        !self.is_stopping()
+            && self.started.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
+    }
+}

@@ -1,0 +1,293 @@
+//! One task in a collector's hands: its lease extended, its command guarded, its end made into a result.
+//!
+//! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. The guard has
+//! that end as its deadline, so the command is gone before anybody else may be given the task, whatever becomes of this
+//! process and of the store. The rules of the source are read again at every extension, because they say how
+//! long the next lease lasts.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::child::{Cause, Child, ChildEvent, Spec, Streams, Task};
+use super::collect::{Crew, Stop};
+use super::once::say;
+use crate::clock;
+use crate::domain::dispatch::Outcome;
+use crate::domain::job::Exit;
+use crate::domain::lease::Timing;
+use crate::domain::name::{JobName, Owner, RunId, SourceName};
+use crate::domain::time::{Boot, Stamp, StoreTime};
+use crate::store::dispatch::{ClaimId, Dispatch, Handed, LONGEST_ERROR, Report, Sources};
+use crate::store::{Result, Store, StoreError};
+
+/// A store that is away is asked again this often.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// TERM goes out so long before a command is killed because its lease could not be extended.
+const LAST_GRACE: Duration = Duration::from_secs(2);
+/// A token holds the millisecond of its grant: so far may the lease that follows from it be off.
+const ROUNDING: Duration = Duration::from_millis(50);
+
+/// A task as it was claimed.
+pub(super) struct InHand {
+    pub(super) claim: ClaimId,
+    pub(super) task: Handed,
+    pub(super) lease_until: Stamp,
+    /// When the request was first sent that was answered with it.
+    pub(super) sent: Boot,
+}
+
+/// What came of it.
+pub(super) enum End {
+    /// To be reported; then the guard may go.
+    Result(Report, Option<Child>),
+    /// To be given back, unworked.
+    Unworked(Option<Child>),
+    /// Another has it, or will have.
+    Lost,
+    /// The command cannot be started here: no other task will fare better.
+    NoCommand(String),
+}
+
+/// How long tasks of a source may be kept, as it is now.
+///
+/// # Errors
+/// As of [`Sources::sources`].
+pub(super) async fn lease_of(store: &Store, source: &SourceName) -> Result<Duration> {
+    let views = store.sources(Some(source)).await?;
+    let lease = views.first().map(|view| view.rules.lease);
+    lease.ok_or_else(|| StoreError::NotFound(format!("source {source}")))
+}
+
+impl InHand {
+    /// Runs the command, to the end of its whole tree.
+    pub(super) async fn work(&self, crew: &Crew, known: Duration) -> End {
+        let timing = match self.timing(crew, known).await {
+            Ok(timing) => timing,
+            Err(why) => {
+                say(&format!("task {} is given back: {why}", self.task.key));
+                sleep(Duration::from_secs(1)).await;
+                return End::Unworked(None);
+            }
+        };
+        let deadline = timing.trusted_until(self.sent);
+        if deadline <= clock::boot() {
+            say(&format!("task {} is given back: it came too late to be trusted", self.task.key));
+            return End::Unworked(None);
+        }
+        let (child, events) = match Child::spawn(self.spec(crew, timing), deadline) {
+            Ok(spawned) => spawned,
+            Err(error) => return End::NoCommand(format!("a guard cannot be started: {error}")),
+        };
+        let mut extending = Extending::start(crew.store.clone(), self, timing);
+        let end = self.attend(crew, child, events, &mut extending).await;
+        extending.task.abort();
+        end
+    }
+
+    /// The times that follow from the lease under which this was granted: the rules may have changed since they were
+    /// read. Never longer than the lease really is, as a token is never older than its grant.
+    async fn timing(&self, crew: &Crew, known: Duration) -> std::result::Result<Timing, String> {
+        let granted = i64::try_from(self.task.token.0 / 1_024).unwrap_or(i64::MAX);
+        let lease = self.lease_until.since(Stamp::from(StoreTime(granted)));
+        let as_known = lease + ROUNDING >= known && lease <= known + ROUNDING;
+        let lease = match as_known {
+            true => lease.min(known),
+            false => {
+                let read = lease_of(&crew.store, &self.task.source).await;
+                read.map_err(|error| error.to_string())?
+            }
+        };
+        Timing::from_ttl(lease).map_err(|_| too_short(&self.task.source, lease))
+    }
+
+    fn spec(&self, crew: &Crew, timing: Timing) -> Spec {
+        let with = &crew.with;
+        let Handed { id, key, source, payload, token, attempt } = self.task.clone();
+        let own = [
+            ("SOLOIST_TASK", id.0.clone()),
+            ("SOLOIST_TASK_KEY", key),
+            ("SOLOIST_TASK_TOKEN", token.to_string()),
+            ("SOLOIST_SOURCE", source.to_string()),
+            ("SOLOIST_ATTEMPT", attempt.to_string()),
+            ("SOLOIST_COLLECTOR", with.collector.to_string()),
+        ];
+        let mut env = with.env.clone();
+        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        #[expect(clippy::expect_used, reason = "both follow the same pattern")]
+        let job = JobName::new(source.as_str()).expect("a source's name is a name");
+        Spec {
+            argv: with.argv.clone(),
+            dir: with.dir.clone(),
+            env,
+            job,
+            run: RunId(ulid::Ulid::generate().to_string()),
+            node: with.node.clone(),
+            token,
+            owner: Owner(String::new()),
+            store_url: with.store_url.clone(),
+            prefix: with.prefix.clone(),
+            timing,
+            stop_grace: LAST_GRACE,
+            streams: Streams::Relayed(crew.relay.clone()),
+            containment: with.containment.clone(),
+            task: Some(Task { id, input: payload }),
+        }
+    }
+
+    async fn attend(
+        &self,
+        crew: &Crew,
+        child: Child,
+        mut events: mpsc::Receiver<ChildEvent>,
+        extending: &mut Extending,
+    ) -> End {
+        let mut stop = crew.stop.subscribe();
+        let (mut lost, mut cut_short, mut listening) = (false, false, true);
+        let mut last_line = None;
+        loop {
+            tokio::select! {
+                biased;
+                Ok(()) = extending.trusted_until.changed() => {
+                    child.extend(*extending.trusted_until.borrow_and_update());
+                }
+                answer = &mut extending.lost, if listening => {
+                    listening = false;
+                    if answer.is_ok() {
+                        lost = true;
+                        child.kill();
+                    }
+                }
+                () = Stop::overdue(&mut stop), if !cut_short => {
+                    cut_short = true;
+                    child.kill();
+                }
+                event = events.recv() => match event {
+                    Some(ChildEvent::Line(line)) => last_line = Some(line.text),
+                    Some(ChildEvent::Started { .. } | ChildEvent::Progress(_)) => {}
+                    Some(ChildEvent::Failed { error }) => {
+                        child.dismiss();
+                        let in_time = clock::boot() < *extending.trusted_until.borrow();
+                        return if in_time { End::NoCommand(error) } else { End::Lost };
+                    }
+                    Some(ChildEvent::Gone { exit, cause, .. }) if !lost => {
+                        // One that ended by itself just before it would have been killed has worked.
+                        if cut_short && exit.code.is_none() {
+                            return End::Unworked(Some(child));
+                        }
+                        return End::Result(self.report(exit, cause, last_line), Some(child));
+                    }
+                    Some(ChildEvent::Gone { .. }) => {
+                        say(&format!("task {} was lost to another: its command was killed", self.task.key));
+                        child.dismiss();
+                        return End::Lost;
+                    }
+                    None => {
+                        say(&format!(
+                            "the guard of task {} ended without proof that its command is gone: its lease is left to run out",
+                            self.task.key
+                        ));
+                        return End::Lost;
+                    }
+                },
+            }
+        }
+    }
+
+    fn report(&self, exit: Exit, cause: Cause, last_line: Option<String>) -> Report {
+        let by = match (cause, exit) {
+            (Cause::Deadline, _) => {
+                "was killed, because its lease could not be extended".to_owned()
+            }
+            (Cause::GuardLost, _) => "was killed, because its guard was lost".to_owned(),
+            (_, Exit { code: Some(code), .. }) => format!("ended with exit code {code}"),
+            (_, Exit { signal, .. }) => format!("was killed by signal {}", signal.unwrap_or(0)),
+        };
+        // A command that was told to end because its lease does has not failed, whatever it says then.
+        let out_of_time = cause == Cause::Deadline;
+        let outcome = match Outcome::of(&exit) {
+            Outcome::Dead if out_of_time => Outcome::Retry,
+            outcome => outcome,
+        };
+        let error = (outcome != Outcome::Done).then(|| {
+            let then = if outcome == Outcome::Dead { "never" } else { "to be" };
+            say(&format!("task {} {by}: {then} tried again", self.task.key));
+            one_line(last_line.unwrap_or(by))
+        });
+        let delay = (out_of_time && outcome == Outcome::Retry).then_some(Duration::ZERO);
+        Report { id: self.task.id.clone(), token: self.task.token, outcome, delay, error }
+    }
+}
+
+/// What must be said of a source whose leases are too short for this.
+pub(super) fn too_short(source: &SourceName, lease: Duration) -> String {
+    format!(
+        "the lease of source {source} is {lease:?}, too short to extend it and to kill a command in time: use 1s or more (soloist source set {source} --lease 30s)"
+    )
+}
+
+fn one_line(text: String) -> String {
+    let mut text = text.replace(|c: char| c.is_control(), " ");
+    let mut end = text.len().min(LONGEST_ERROR);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.truncate(end);
+    text
+}
+
+/// The extension of one claim, a task of its own so that it never waits for the command.
+struct Extending {
+    trusted_until: watch::Receiver<Boot>,
+    lost: oneshot::Receiver<()>,
+    task: JoinHandle<()>,
+}
+
+impl Extending {
+    fn start(store: Store, of: &InHand, timing: Timing) -> Self {
+        let (trust, trusted_until) = watch::channel(timing.trusted_until(of.sent));
+        let (losing, lost) = oneshot::channel();
+        let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
+        let mut next = of.sent + timing.ttl / 3;
+        let mut said = false;
+        let task = tokio::spawn(async move {
+            loop {
+                sleep(next.since(clock::boot())).await;
+                let extended = async {
+                    // Before the extension: whoever shortens a lease in between is a round trip late.
+                    let timing = Timing::from_ttl(lease_of(&store, &source).await?);
+                    let asked = clock::boot();
+                    let extended = store.extend(&claim, None).await?;
+                    Ok((timing, asked, extended.kept.contains(&id)))
+                };
+                match extended.await {
+                    Ok((Ok(timing), asked, true)) => {
+                        trust.send(timing.trusted_until(asked)).ok();
+                        (next, said) = (asked + timing.ttl / 3, false);
+                    }
+                    // The lease has become too short: the command lives until the end that was trusted before.
+                    Ok((Err(_), asked, true)) => next = asked + Duration::from_secs(1),
+                    Ok((_, _, false)) | Err(StoreError::NotFound(_)) => {
+                        losing.send(()).ok();
+                        return;
+                    }
+                    Err(error) => {
+                        if !std::mem::replace(&mut said, true) {
+                            say(&format!("cannot extend the lease of a task of {source}: {error}"));
+                        }
+                        next = clock::boot() + ASK_AGAIN;
+                    }
+                }
+            }
+        });
+        Self { trusted_until, lost, task }
+    }
+}
+
+impl Drop for Extending {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,238 @@
+//! One slot of a collector: claims a task, has the command work on it, and hands the result in with the next claim.
+//!
+//! An exchange whose answer was lost is repeated as it was: the same request gets the same answer, and a result that
+//! was accepted is accepted again. A slot that was given nothing waits for its bell.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::child::Child;
+use super::collect::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, Stop};
+use super::in_hand::{End, InHand};
+use super::once::say;
+use crate::clock;
+use crate::domain::name::RequestId;
+use crate::store::dispatch::{
+    ClaimAsk, ClaimId, Claimed, Dispatch, Exchange, Report, Reported, Sources, Waiter,
+};
+use crate::store::{Result, StoreError};
+
+/// How long the store remembers that a slot waits.
+const WAITS: Duration = Duration::from_secs(5);
+
+/// The end of a task whose result is on its way.
+struct Finished {
+    report: Report,
+    key: String,
+    child: Option<Child>,
+}
+
+impl Crew {
+    /// Works until there is no more to do.
+    pub(super) async fn slot(&self, slot: usize) -> anyhow::Result<()> {
+        let mut finished = None;
+        let result = loop {
+            if !self.may_start() {
+                break Ok(());
+            }
+            let hand = match self.next(slot, &mut finished).await {
+                Ok(Some(hand)) => hand,
+                Ok(None) => {
+                    self.started.fetch_sub(1, Ordering::AcqRel);
+                    break Ok(());
+                }
+                Err(error) => break Err(error.into()),
+            };
+            let source = &hand.task.source;
+            let known =
+                self.leases.lock().unwrap_or_else(PoisonError::into_inner).get(source).copied();
+            match hand.work(self, known.unwrap_or_default()).await {
+                End::Result(report, child) => {
+                    finished = Some(Finished { report, key: hand.task.key, child });
+                }
+                End::Unworked(child) => self.give_back(&hand, child).await,
+                End::Lost => {}
+                End::NoCommand(error) => {
+                    self.give_back(&hand, None).await;
+                    self.stop.send_replace(Stop::Until(clock::boot() + self.with.stop_grace));
+                    break Err(anyhow::anyhow!("{error}"));
+                }
+            }
+        };
+        self.hand_in(finished).await.and(result)
+    }
+
+    /// Hands a result in and gets the next task; `None` when there will be none.
+    async fn next(&self, slot: usize, finished: &mut Option<Finished>) -> Result<Option<InHand>> {
+        let (waiter, bell) = &self.bells[slot];
+        let wait = Some((waiter.clone(), WAITS));
+        let mut ask = self.ask(wait.clone());
+        let mut first_sent = None;
+        let mut stop = self.stop.subscribe();
+        let mut stopping_since = None;
+        loop {
+            let sent = *first_sent.get_or_insert_with(clock::boot);
+            let exchange = Exchange {
+                reports: finished.iter().map(|finished| finished.report.clone()).collect(),
+                only: None,
+                claim: Some(ask.clone()),
+            };
+            let claimed = match self.store.exchange(&exchange).await {
+                Ok(exchanged) => {
+                    self.is_away(None);
+                    accepted(finished.take(), exchanged.reports.first());
+                    exchanged.claimed
+                }
+                // What came of it is unknown: the same is asked again, which is the same request.
+                Err(error @ StoreError::Unavailable(_)) => {
+                    self.is_away(Some(&error));
+                    if self.is_stopping() {
+                        let since = *stopping_since.get_or_insert_with(clock::boot);
+                        if clock::boot().since(since) > LAST_WORDS {
+                            return Ok(None);
+                        }
+                    }
+                    sleep(ASK_AGAIN.mul_f64(rand::random_range(0.75..1.25))).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            // Its source opens again after the gap, perhaps for somebody who waits.
+            self.stir.notify_one();
+            match claimed {
+                Some(Claimed::Granted { claim, lease_until, mut tasks }) => {
+                    if let Some(task) = tasks.pop() {
+                        let hand = InHand { claim, task, lease_until, sent };
+                        if !self.is_stopping() {
+                            return Ok(Some(hand));
+                        }
+                        self.give_back(&hand, None).await;
+                        return Ok(None);
+                    }
+                    (ask, first_sent) = (self.ask(wait.clone()), None);
+                }
+                Some(Claimed::Nothing { .. }) | None => {
+                    (ask, first_sent) = (self.ask(wait.clone()), None);
+                    if self.is_stopping() || self.with.until_empty && self.is_empty().await? {
+                        self.store.stop_waiting(waiter, &self.with.sources).await.ok();
+                        return Ok(None);
+                    }
+                    tokio::select! {
+                        () = bell.notified() => {}
+                        () = sleep(LOOK_AGAIN.mul_f64(rand::random_range(0.75..1.25))) => {}
+                        changed = stop.changed() => {
+                            changed.ok();
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn ask(&self, wait: Option<(Waiter, Duration)>) -> ClaimAsk {
+        let random = || format!("{:032x}", rand::random::<u128>());
+        #[expect(clippy::expect_used, reason = "hexadecimal digits are a label")]
+        let request = RequestId::new(&random()).expect("a request id");
+        ClaimAsk {
+            collector: self.with.collector.clone(),
+            request,
+            claim: ClaimId(random()),
+            max: 1,
+            sources: self.with.sources.clone(),
+            wait,
+        }
+    }
+
+    /// Whether nothing is ready, due or in anybody's hands.
+    async fn is_empty(&self) -> Result<bool> {
+        for source in &self.with.sources {
+            match self.store.sources(Some(source)).await {
+                Ok(views) if views.iter().all(|v| v.ready + v.due + v.in_flight == 0) => {}
+                Ok(_) | Err(StoreError::Unavailable(_)) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says it once that the store is away, and once that it is back.
+    fn is_away(&self, error: Option<&StoreError>) {
+        if self.away.send_replace(error.is_some()) != error.is_some() {
+            match error {
+                Some(error) => say(&format!("{error}; it is asked again until it answers")),
+                None => say("the store answers again"),
+            }
+        }
+    }
+
+    /// The last result of a slot that claims nothing more.
+    async fn hand_in(&self, mut finished: Option<Finished>) -> anyhow::Result<()> {
+        let begun = clock::boot();
+        while let Some(Finished { report, key, .. }) = &finished {
+            let exchange = Exchange { reports: vec![report.clone()], ..Exchange::default() };
+            match self.store.exchange(&exchange).await {
+                Ok(exchanged) => accepted(finished.take(), exchanged.reports.first()),
+                Err(error @ StoreError::Unavailable(_)) => {
+                    self.is_away(Some(&error));
+                    if clock::boot().since(begun) > LAST_WORDS {
+                        // Not dismissed: its guard goes on trying.
+                        anyhow::bail!(
+                            "the result of task {key} is not reported yet ({error}): its guard goes on trying, and at the latest it is tried again"
+                        );
+                    }
+                    sleep(ASK_AGAIN).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a task back as if it had never been claimed.
+    async fn give_back(&self, hand: &InHand, child: Option<Child>) {
+        let begun = clock::boot();
+        loop {
+            match self.store.give_back(&hand.claim, None).await {
+                Ok(_) => break,
+                Err(StoreError::Unavailable(_)) if clock::boot().since(begun) < LAST_WORDS => {
+                    sleep(ASK_AGAIN).await;
+                }
+                Err(error) => {
+                    say(&format!(
+                        "task {} could not be given back ({error}): its lease is left to run out",
+                        hand.task.key
+                    ));
+                    break;
+                }
+            }
+        }
+        dismiss(child);
+    }
+}
+
+/// What the store made of a result; with that the guard has nothing left to do.
+fn accepted(finished: Option<Finished>, reported: Option<&Reported>) {
+    let Some(Finished { key, child, .. }) = finished else { return };
+    dismiss(child);
+    match reported {
+        Some(Reported::Ok) | None => {}
+        Some(Reported::Stale) => {
+            say(&format!("the result of task {key} was refused: its lease had ended"));
+        }
+        Some(Reported::Unknown) => {
+            say(&format!(
+                "the result of task {key} was refused: the store does not know this task"
+            ));
+        }
+    }
+}
+
+/// Nothing is left to do for its guard.
+fn dismiss(child: Option<Child>) {
+    if let Some(child) = child {
+        child.dismiss();
+    }
+}
