@@ -37,15 +37,15 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.roll() % end
     }
 
-    fn index(&mut self, length: usize) -> usize {
+    pub(crate) fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).expect("an index")
     }
 
-    fn between(&mut self, from_ms: u64, to_ms: u64) -> Duration {
+    pub(crate) fn between(&mut self, from_ms: u64, to_ms: u64) -> Duration {
         Duration::from_millis(from_ms + self.below(to_ms - from_ms))
     }
 }
