@@ -96,7 +96,7 @@ pub enum Reported {
     Ok,
     /// The lease had ended, or a newer one exists: nothing was changed.
     Stale,
-    /// No such task (or none that this collector ever held).
+    /// No such task (or one that was done so long ago that it was forgotten).
     Unknown,
 }
 
@@ -158,7 +158,7 @@ pub enum Claimed {
 pub struct Exchange {
     /// In order; at most [`BATCH`].
     pub reports: Vec<Report>,
-    /// Accept only results of tasks that this collector holds.
+    /// Accept only results of tasks that this collector holds; others are stale.
     pub only: Option<CollectorName>,
     /// After the results.
     pub claim: Option<ClaimAsk>,

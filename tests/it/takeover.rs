@@ -89,8 +89,11 @@ async fn a_sleeping_holder_loses_its_script_before_another_starts_it() {
     pair.witness.until_more(second.token, 50);
     assert_eq!(pair.witness.starts(), 2, "the awakened node leaves it alone");
     pair.witness.check();
-    let runs = survivor.runs(JOB).await;
-    assert!(matches!(runs[1]["end"].as_str(), Some("lost" | "fenced")), "{}", runs[1]);
+    let lost = until_async("the first run is in the history", async || {
+        survivor.runs(JOB).await.get(1).cloned()
+    });
+    let lost = lost.await;
+    assert!(matches!(lost["end"].as_str(), Some("lost" | "fenced")), "{lost}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

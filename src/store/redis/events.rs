@@ -18,6 +18,7 @@ use super::route::{Master, Route};
 use super::{Place, RedisStore, Shared, shards};
 use crate::domain::event::JobEvent;
 use crate::domain::name::JobName;
+use crate::store::dispatch::Waiter;
 use crate::store::events::{Events, StoreEvent};
 use crate::store::{Result, StoreError};
 
@@ -44,10 +45,19 @@ impl Events for RedisStore {
     }
 }
 
-/// What a message about a job says; a newer Soloist may publish words that this one does not know.
+/// What is published, but for nodes, where the channel says it all.
+#[derive(serde::Deserialize)]
+#[serde(untagged)]
+enum Message {
+    Job(JobEvent),
+    Wake { wake: Vec<Waiter> },
+}
+
+/// What a message says; a newer Soloist may publish words that this one does not know.
 pub(super) fn understood(payload: &[u8]) -> Option<StoreEvent> {
-    match serde_json::from_slice::<JobEvent>(payload) {
-        Ok(event) => Some(StoreEvent::Job(event)),
+    match serde_json::from_slice::<Message>(payload) {
+        Ok(Message::Job(event)) => Some(StoreEvent::Job(event)),
+        Ok(Message::Wake { wake }) => Some(StoreEvent::Wake(wake)),
         Err(error) => {
             tracing::debug!(%error, "an event that is not understood");
             None
@@ -74,6 +84,7 @@ async fn subscribe(shared: &Shared, route: &Route) -> Result<Subscription> {
         let (mut sink, stream) = master.client.get_async_pubsub().await.map_err(words)?.split();
         sink.psubscribe(shared.keys.events_pattern()).await.map_err(words)?;
         sink.subscribe(shared.keys.nodes_events()).await.map_err(words)?;
+        sink.subscribe(shared.keys.dispatch("wake")).await.map_err(words)?;
         Ok(Subscription { sink, stream, master: Arc::clone(&master) })
     };
     let result = tokio::time::timeout(shared.timeout, attempt).await.unwrap_or_else(|_| {

@@ -85,6 +85,11 @@ impl Keys {
         self.global("nodes:events")
     }
 
+    /// A key of dispatch; scripts make the others from [`Self::dispatch`] of nothing, which has their hash tag.
+    pub(super) fn dispatch(&self, noun: &str) -> String {
+        self.global(&format!("dispatch:{noun}"))
+    }
+
     /// Glob that matches the channel of every job and nothing else.
     pub(super) fn events_pattern(&self) -> String {
         let mut pattern = String::new();

@@ -30,6 +30,8 @@
 //! | `soloist:failures:KEY` | sorted set, PX | failed logins by time |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!
+//! Keys of dispatch: see `dispatch/mod.rs`.
+//!
 //! On a cluster, what is about no job is called `soloist:{~}:schema`, `soloist:{~}:users` and so on, and each job has
 //! an epoch of its own, `soloist:{J}:epoch`: each master may forget by itself. Scripts use the hash tag of one job, or
 //! of none; on one server those which grant, renew or read leases also use `soloist:epoch`, a hundred jobs in a call.
@@ -105,6 +107,8 @@ struct Shared {
     leases: Lane,
     /// So have requests for new ones: WAIT blocks its connection, and must not hold a renewal up either.
     grants: Lane,
+    /// Dispatch is busy on its own account.
+    dispatch: Lane,
     rest: Lane,
     memories: Mutex<Memories>,
     place: Place,
@@ -308,6 +312,7 @@ impl Shared {
             keys: Keys::new(&options.prefix, on_a_cluster),
             leases: lane(),
             grants: lane(),
+            dispatch: lane(),
             rest: lane(),
             memories: Mutex::default(),
             place,

@@ -78,6 +78,19 @@ scripts! {
     REVOKE_TOKEN = "revoke_token.lua";
     ADD_LINK = "publish_change.lua" "add_link.lua";
     READ_LINK = "publish_change.lua" "read_link.lua";
+    PUT_SOURCE = "open_dispatch.lua" "put_source.lua";
+    BLOCK_SOURCE = "open_dispatch.lua" "block_source.lua";
+    READ_SOURCES = "open_dispatch.lua" "read_sources.lua";
+    READ_COLLECTORS = "open_dispatch.lua" "read_collectors.lua";
+    PUT_TASKS = "open_dispatch.lua" "move_tasks.lua" "put_tasks.lua";
+    EXCHANGE_TASKS = "open_dispatch.lua" "move_tasks.lua" "settle_results.lua" "exchange_tasks.lua";
+    EXTEND_CLAIM = "open_dispatch.lua" "move_tasks.lua" "extend_claim.lua";
+    RETURN_CLAIM = "open_dispatch.lua" "move_tasks.lua" "return_claim.lua";
+    STOP_WAITING = "open_dispatch.lua" "stop_waiting.lua";
+    PUMP_DISPATCH = "open_dispatch.lua" "move_tasks.lua" "pump_dispatch.lua";
+    READ_TASK = "open_dispatch.lua" "read_task.lua";
+    READ_DEAD = "open_dispatch.lua" "read_dead.lua";
+    REVIVE_TASK = "open_dispatch.lua" "move_tasks.lua" "revive_task.lua";
     COUNT_FAILURES = "publish_change.lua" "count_failures.lua";
 }
 

@@ -67,7 +67,7 @@ struct Ears {
     why: Option<String>,
 }
 
-/// Subscribes to the channels of `jobs` and of nodes. Masters that are lost at this moment follow later, and a
+/// Subscribes to the channels of `jobs`, of nodes and of waiters. Masters that are lost at this moment follow later, and a
 /// [`StoreEvent::Interrupted`] says so.
 ///
 /// # Errors
@@ -80,6 +80,7 @@ pub(super) async fn subscribe(
     let mut names: BTreeSet<String> = jobs.iter().map(|job| shared.keys.events(job)).collect();
     let nodes = shared.keys.nodes_events();
     names.insert(nodes.clone());
+    names.insert(shared.keys.dispatch("wake"));
     let (ear_sender, heard) = mpsc::unbounded_channel();
     let mut ears = Ears {
         cluster: Arc::clone(cluster),

@@ -4,17 +4,23 @@ use std::time::Duration;
 
 use soloist::clock::boot;
 use soloist::domain::lease::Timing;
-use soloist::runner::child::{Cause, ChildEvent};
+use soloist::runner::child::{Cause, ChildEvent, Spec};
 use soloist::store::journal::Stream;
 
 use super::{code, signal};
 use crate::support::guarded::{DAEMON, Guarded, much_later, runs};
 
+/// The node kills as well when its guard is late by a quarter of the kill time: long enough here that only the guard
+/// is seen at work, on a busy machine too.
+fn patient(spec: &mut Spec) {
+    spec.timing = Timing::from_ttl(Duration::from_secs(60)).expect("safe times");
+}
+
 #[tokio::test]
 async fn at_the_deadline_the_whole_tree_is_dead() {
     let deadline = boot() + Duration::from_millis(1_500);
     let script = format!("trap '' TERM; {DAEMON} echo ready; while :; do sleep 0.05; done");
-    let mut guarded = Guarded::start_until(deadline, &script);
+    let mut guarded = Guarded::start_spec(deadline, &script, patient);
     guarded.until_line("ready").await;
     let gone = guarded.until_gone().await;
     let late = boot().since(deadline);
@@ -52,7 +58,7 @@ async fn a_deadline_moves_forwards_and_never_backwards() {
 
 #[tokio::test]
 async fn nothing_is_started_after_its_deadline() {
-    let mut guarded = Guarded::start_until(boot(), "touch ran");
+    let mut guarded = Guarded::start_spec(boot(), "touch ran", patient);
     let Some(ChildEvent::Failed { error }) = guarded.next().await else { panic!("it started") };
     assert!(error.contains("the lease ran out"), "{error}");
     assert!(!guarded.directory.path().join("ran").exists());

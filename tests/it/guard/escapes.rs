@@ -155,7 +155,12 @@ async fn what_outlives_node_and_guard_is_dead_after_the_next_start_and_in_a_name
         }
         let swept = leftovers::sweep(&notes).unwrap();
         assert_eq!(survivors(&run, nameless), [0; 0], "{level}");
-        assert_eq!(swept.len(), usize::from(level != Containment::PidNamespace), "{swept:?}");
+        if level == Containment::PidNamespace {
+            // At most the namespace's own first process, which the kernel may be about to take away.
+            assert!(swept.iter().all(|swept| swept.processes == 1), "{swept:?}");
+        } else {
+            assert_eq!(swept.len(), 1, "{level}");
+        }
         assert!(leftovers::sweep(&notes).unwrap().is_empty(), "{level}: nothing is left to sweep");
         std::fs::remove_dir(&notes).ok();
         println!("{level}, node and guard: {swept:?}");

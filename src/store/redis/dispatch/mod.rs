@@ -1,0 +1,275 @@
+//! Dispatch in Redis: one Lua script per transition, all on a connection of their own.
+//!
+//! | key (after the prefix, on a cluster with `{~}:` before) | type | holds |
+//! | --- | --- | --- |
+//! | `dispatch:names` | sorted set | every source |
+//! | `dispatch:s:SOURCE` | hash | its rules and counters, in microseconds |
+//! | `dispatch:t:ID` | string | a task: one line of fields, its key, its newest error, its payload (`move_tasks.lua`) |
+//! | `dispatch:h:ID` | list | what went wrong with it, JSON |
+//! | `dispatch:q:SOURCE` `d:` `l:` `x:` | sorted sets | ids of tasks that are ready, due, leased, dead, by place or instant |
+//! | `dispatch:w:SOURCE` | list | the starts that its window counts, newest first |
+//! | `dispatch:done` | list | finished tasks, oldest first; the newest [`DONE_KEPT`] are remembered |
+//! | `dispatch:ring` `shut` | sorted sets | sources that can be served, by turn; that have work and cannot, by when that may change |
+//! | `dispatch:ends` `dues` | sorted sets | sources, by a lower bound of the next end of a lease, of the next due task |
+//! | `dispatch:c:CLAIM` `r:COLLECTOR REQUEST` | strings, PX | what was claimed; which request it answered |
+//! | `dispatch:token` | string | newest token and turn; never expires |
+//! | `dispatch:collectors` | hash | when each was last seen |
+//! | `dispatch:v` `v:SOURCE` `waits` | sorted sets, hash | who waits for work, in order, and until when |
+//! | `dispatch:wake` | channel | `{"wake":[WAITER...]}` |
+//!
+//! A claim costs a fixed number of commands and some for each task and source it takes: never O(tasks), O(in flight) or
+//! O(sources). Dispatch waits for no replica: a fail-over that loses the last grants hands those tasks out again, under
+//! greater tokens; results of the lost ones are stale.
+
+mod parse;
+
+use std::time::Duration;
+
+use self::parse::{Answer, claimed, collector_views, source_view, task_view};
+use super::lane::Call;
+use super::link::Repeat;
+use super::scripts::Transition;
+use super::{RedisStore, scripts};
+use crate::domain::dispatch::{Outcome, Rules};
+use crate::domain::name::{CollectorName, SourceName};
+use crate::domain::time::Stamp;
+use crate::store::dispatch::{
+    ClaimId, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, NewTask, Pumped,
+    Reported, SourceView, Sources, TaskId, TaskView, Waiter,
+};
+use crate::store::{Result, StoreError};
+
+/// How many leases of a source are looked at to find out who holds what.
+const LEASES_SHOWN: usize = 1_000;
+
+impl Sources for RedisStore {
+    async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView> {
+        let mut call = self.dispatch(&scripts::PUT_SOURCE);
+        let window = rules.window.map_or((0, 1), |window| (window.count, micros(window.span)));
+        call.arg(source.as_str())
+            .arg(micros(rules.gap))
+            .arg(window.0)
+            .arg(window.1)
+            .arg(rules.cap.unwrap_or(0))
+            .arg(micros(rules.lease))
+            .arg(rules.max_attempts)
+            .arg(micros(rules.backoff.first))
+            .arg(micros(rules.backoff.max))
+            .arg(u8::from(rules.paused));
+        let _fresh: u8 = self.run(&call).await?;
+        self.one_source(source).await
+    }
+
+    async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
+        let mut call = self.dispatch(&scripts::BLOCK_SOURCE);
+        call.arg(source.as_str()).arg(micros(lasting));
+        if self.run::<u8>(&call).await? == 0 {
+            return Err(missing(source.as_str()));
+        }
+        self.one_source(source).await
+    }
+
+    async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>> {
+        let mut call = self.dispatch(&scripts::READ_SOURCES);
+        call.arg(only.map_or("", SourceName::as_str));
+        let mut answer = Answer::of("read_sources", self.run(&call).await?)?;
+        let now = Stamp(answer.number()?);
+        let views =
+            answer.rest().map(|value| source_view(value, now)).collect::<Result<Vec<_>>>()?;
+        match only {
+            Some(source) if views.is_empty() => Err(missing(source.as_str())),
+            _ => Ok(views),
+        }
+    }
+
+    async fn collectors(&self) -> Result<Vec<CollectorView>> {
+        let mut call = self.dispatch(&scripts::READ_COLLECTORS);
+        call.arg(LEASES_SHOWN);
+        collector_views(Answer::of("read_collectors", self.run(&call).await?)?)
+    }
+}
+
+impl Dispatch for RedisStore {
+    async fn put_tasks(&self, tasks: &[NewTask]) -> Result<Vec<bool>> {
+        let mut call = self.dispatch(&scripts::PUT_TASKS);
+        for task in tasks {
+            call.arg(TaskId::of(&task.source, &task.key).0)
+                .arg(task.source.as_str())
+                .arg(&task.key)
+                .arg(task.priority)
+                .arg(task.at.map_or(0, |at| at.0.max(0)))
+                .arg(task.every.map_or(0, micros))
+                .arg(&task.payload);
+        }
+        let mut answer = Answer::of("put_tasks", self.run(&call).await?)?;
+        if answer.text()? == "missing" {
+            return Err(missing(&answer.text()?));
+        }
+        tasks.iter().map(|_| Ok(answer.number()? == 1)).collect()
+    }
+
+    async fn exchange(&self, ask: &Exchange) -> Result<Exchanged> {
+        let mut call = self.dispatch(&scripts::EXCHANGE_TASKS);
+        call.arg(ask.only.as_ref().map_or("", CollectorName::as_str)).arg(ask.reports.len());
+        for report in &ask.reports {
+            let outcome = match report.outcome {
+                Outcome::Done => "done",
+                Outcome::Retry => "retry",
+                Outcome::Dead => "dead",
+            };
+            call.arg(&report.id.0)
+                .arg(report.token.0)
+                .arg(outcome)
+                .arg(
+                    report
+                        .delay
+                        .map_or(-1, |delay| i64::try_from(micros(delay)).unwrap_or(i64::MAX)),
+                )
+                .arg(one_line(report.error.as_deref().unwrap_or_default()));
+        }
+        if let Some(claim) = &ask.claim {
+            let (waiter, patience) = match &claim.wait {
+                Some((waiter, patience)) => (waiter.0.as_str(), micros(*patience)),
+                None => ("", 0),
+            };
+            call.arg(claim.collector.as_str())
+                .arg(claim.request.as_str())
+                .arg(&claim.claim.0)
+                .arg(claim.max)
+                .arg(waiter)
+                .arg(patience)
+                .arg(claim.sources.len());
+            for source in &claim.sources {
+                call.arg(source.as_str());
+            }
+        }
+        call.arg(DONE_KEPT);
+        let mut answer = Answer::of("exchange_tasks", self.run(&call).await?)?;
+        let reports = answer
+            .texts()?
+            .iter()
+            .map(|word| match word.as_str() {
+                "ok" => Ok(Reported::Ok),
+                "stale" => Ok(Reported::Stale),
+                "unknown" => Ok(Reported::Unknown),
+                other => Err(StoreError::Corrupt(format!("exchange_tasks: {other}"))),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let claimed = if answer.is_over() { None } else { Some(claimed(&mut answer)?) };
+        Ok(Exchanged { reports, claimed })
+    }
+
+    async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended> {
+        let mut call = self.dispatch(&scripts::EXTEND_CLAIM);
+        call.arg(&claim.0).arg(only.map_or("", CollectorName::as_str));
+        let mut answer = Answer::of("extend_claim", self.run(&call).await?)?;
+        if answer.text()? == "missing" {
+            return Err(StoreError::NotFound(format!("a claim {}", claim.0)));
+        }
+        let until = answer.number()?;
+        let kept = usize::try_from(answer.number()?).unwrap_or_default();
+        let mut ids = Vec::new();
+        while !answer.is_over() {
+            ids.push(TaskId(answer.text()?));
+        }
+        let lost = ids.split_off(kept.min(ids.len()));
+        Ok(Extended { kept: ids, lost, lease_until: (until > 0).then_some(Stamp(until)) })
+    }
+
+    async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64> {
+        let mut call = self.dispatch(&scripts::RETURN_CLAIM);
+        call.arg(&claim.0).arg(only.map_or("", CollectorName::as_str));
+        self.run(&call).await
+    }
+
+    async fn stop_waiting(&self, waiter: &Waiter, sources: &[SourceName]) -> Result<()> {
+        let mut call = self.dispatch(&scripts::STOP_WAITING);
+        call.arg(&waiter.0);
+        for source in sources {
+            call.arg(source.as_str());
+        }
+        self.run::<u8>(&call).await.map(|_| ())
+    }
+
+    async fn pump(&self) -> Result<Pumped> {
+        let call = self.dispatch(&scripts::PUMP_DISPATCH);
+        let mut answer = Answer::of("pump_dispatch", self.run(&call).await?)?;
+        let (now, next) = (Stamp(answer.number()?), answer.number()?);
+        let expired = u64::try_from(answer.number()?).unwrap_or_default();
+        let next = (next > 0).then_some(Stamp(next));
+        Ok(Pumped { now, next, expired, more: answer.number()? == 1 })
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<Option<TaskView>> {
+        let mut call = self.dispatch(&scripts::READ_TASK);
+        call.arg(&id.0);
+        let mut answer = Answer::of("read_task", self.run(&call).await?)?;
+        if answer.is_over() {
+            return Ok(None);
+        }
+        let record = answer.text()?;
+        let mut history = Vec::new();
+        while !answer.is_over() {
+            history.push(answer.text()?);
+        }
+        task_view(id.clone(), &record, &history).map(Some)
+    }
+
+    async fn dead(
+        &self,
+        source: Option<&SourceName>,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<TaskView>> {
+        let mut call = self.dispatch(&scripts::READ_DEAD);
+        call.arg(source.map_or("", SourceName::as_str)).arg(skip).arg(limit);
+        let mut answer = Answer::of("read_dead", self.run(&call).await?)?;
+        answer
+            .rest()
+            .map(|value| {
+                let mut one = Answer::of("read_dead", value)?;
+                let (id, record) = (TaskId(one.text()?), one.text()?);
+                task_view(id, &record, &one.texts()?)
+            })
+            .collect()
+    }
+
+    async fn revive(&self, id: &TaskId) -> Result<TaskView> {
+        let mut call = self.dispatch(&scripts::REVIVE_TASK);
+        call.arg(&id.0);
+        if self.run::<u8>(&call).await? == 0 {
+            return Err(StoreError::NotFound(format!("a task {}", id.0)));
+        }
+        self.task(id).await?.ok_or_else(|| StoreError::NotFound(format!("a task {}", id.0)))
+    }
+}
+
+impl RedisStore {
+    fn dispatch(&self, transition: &'static Transition) -> Call {
+        let mut call = self.call(transition);
+        call.key(self.keys().dispatch("")).key(self.keys().dispatch("wake"));
+        call
+    }
+
+    /// Every transition of dispatch may be repeated: what happened the first time is found done, or is answered again.
+    async fn run<T: ::redis::FromRedisValue>(&self, call: &Call) -> Result<T> {
+        self.shared.dispatch.script(call, Repeat::Harmless).await
+    }
+
+    async fn one_source(&self, source: &SourceName) -> Result<SourceView> {
+        self.sources(Some(source)).await?.pop().ok_or_else(|| missing(source.as_str()))
+    }
+}
+
+fn missing(source: &str) -> StoreError {
+    StoreError::NotFound(format!("a source {source}"))
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Records are lines.
+fn one_line(text: &str) -> String {
+    text.replace(|c: char| c.is_control(), " ")
+}

@@ -1,0 +1,14 @@
+-- put_source: make a source, or change its rules.
+-- KEYS as in open_dispatch.
+-- ARGV[1] source  ARGV[2] gap  ARGV[3] count (0: no window)  ARGV[4] span  ARGV[5] cap (0: none)  ARGV[6] lease
+-- ARGV[7] attempts (0: no end)  ARGV[8] first  ARGV[9] max  ARGV[10] paused 0 or 1; durations in microseconds
+-- Returns 1 when it is new.
+-- Why: tasks, starts and blocks are kept, and the new rules hold for the very next claim.
+local source = ARGV[1]
+local fresh = redis.call('ZADD', base .. 'names', 0, source)
+redis.call('HSET', base .. 's:' .. source, 'gap', ARGV[2], 'count', ARGV[3], 'span', ARGV[4], 'cap', ARGV[5],
+  'lease', ARGV[6], 'attempts', ARGV[7], 'first', ARGV[8], 'max', ARGV[9], 'paused', ARGV[10])
+if ARGV[3] == '0' then redis.call('DEL', base .. 'w:' .. source) end
+place(source, load(source))
+close()
+return fresh
