@@ -17,6 +17,7 @@
 
 mod acts;
 mod cluster;
+mod dice;
 mod dispatch;
 mod faults;
 mod measure;

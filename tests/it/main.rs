@@ -11,6 +11,7 @@ mod fence;
 mod fencing;
 mod guard;
 mod lifecycle;
+mod load;
 mod metrics;
 mod redis;
 mod run;

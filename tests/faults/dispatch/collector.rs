@@ -16,7 +16,7 @@ use soloist::clock::boot;
 use super::http::Client;
 use super::ledger::{Act, Answer, Ask, Granted, Handed, Line, Sent};
 use super::sources::{self, Source};
-use crate::schedule::Dice;
+use crate::dice::Dice;
 
 /// The first argument that makes this program a collector.
 pub(crate) const WORD: &str = "collector";

@@ -18,9 +18,9 @@ use super::collector::{ADDRESSES, LEDGER, OVER, TOKEN, WORD};
 use super::http::Client;
 use super::ledger::Line;
 use super::{all_tasks, key, sources};
+use crate::dice::Dice;
 use crate::node::{self, Node, Plan, SOLOIST, WallClock};
 use crate::redis::RedisServer;
-use crate::schedule::Dice;
 use crate::wait::until;
 
 const COLLECTORS: usize = 10;

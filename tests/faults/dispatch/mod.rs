@@ -25,7 +25,7 @@ use std::time::Duration;
 use soloist::clock::boot;
 use soloist::store::dispatch::TaskId;
 
-use crate::schedule::Dice;
+use crate::dice::Dice;
 use field::Field;
 
 /// The stores it is held against; the scenario's name is `dispatch_` and this.
