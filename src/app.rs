@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::config::Config;
+use crate::dispatch::Desk;
 use crate::domain::containment::Containment;
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
@@ -92,7 +93,8 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
     let jobs = config.jobs.clone();
     let supervisor = tokio::spawn(supervise(around, jobs, feed.clone(), holds_tx, mode));
 
-    let web = Web::new(store.clone(), feed, Arc::clone(&config), metrics);
+    let desk = Desk::start(store.clone(), &feed, Arc::clone(&metrics), &config.node);
+    let web = Web::new(store.clone(), feed, Arc::clone(&config), metrics, desk);
     let (server, drain) = crate::web::serve(web, listener)?;
     let serving = tokio::spawn(server);
     tracing::info!("scripts are contained by {level}");

@@ -2,8 +2,9 @@
 //!
 //! Knows names and buckets and nothing of who measures; the composition root hands a [`Metrics`] to every room.
 
+use std::collections::HashSet;
 use std::io::IsTerminal;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prometheus::{
@@ -12,7 +13,7 @@ use prometheus::{
 };
 
 use crate::domain::job::State;
-use crate::domain::name::JobName;
+use crate::domain::name::{JobName, SourceName};
 
 /// Begins to log to standard error: one line a record, JSON if asked for.
 ///
@@ -47,6 +48,8 @@ pub struct Metrics {
     live_push: Histogram,
     live_resyncs: IntCounter,
     store_call: HistogramVec,
+    dispatch_claims: IntCounterVec,
+    sources_named: Mutex<HashSet<SourceName>>,
 }
 
 impl Default for Metrics {
@@ -57,6 +60,11 @@ impl Default for Metrics {
 
 const MILLISECONDS: [f64; 14] =
     [0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// What a claim can come to; each is a label.
+const CLAIM_RESULTS: [&str; 6] = ["granted", "empty", "gap", "cap", "paused", "blocked"];
+/// So many sources are counted by name, the others together: each name is a handful of series for ever.
+const SOURCES_NAMED: usize = 1_000;
+
 const SECONDS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 30.0, 60.0];
 
 impl Metrics {
@@ -90,6 +98,19 @@ impl Metrics {
         )
         .expect("a valid metric");
         registry.register(Box::new(run_crashes.clone())).expect("registered once");
+        let dispatch_claims = IntCounterVec::new(
+            Opts::new(
+                "soloist_dispatch_claims_total",
+                "Claims answered, by what came of them; granted ones for each source that was served, \
+                 the others under * unless one source was asked for.",
+            ),
+            &["source", "result"],
+        )
+        .expect("a valid metric");
+        registry.register(Box::new(dispatch_claims.clone())).expect("registered once");
+        for result in CLAIM_RESULTS {
+            dispatch_claims.with_label_values(&["*", result]).inc_by(0);
+        }
         let live_connections =
             Gauge::new("soloist_live_connections", "Open live sockets.").expect("a valid metric");
         registry.register(Box::new(live_connections.clone())).expect("registered once");
@@ -135,6 +156,8 @@ impl Metrics {
             run_crashes,
             live_connections,
             store_call,
+            dispatch_claims,
+            sources_named: Mutex::default(),
             registry,
         }
     }
@@ -179,6 +202,21 @@ impl Metrics {
     /// A store call took this long.
     pub fn store_call(&self, call: &'static str, took: Duration) {
         self.store_call.with_label_values(&[call]).observe(took.as_secs_f64());
+    }
+
+    /// A claim was answered: `granted`, or why nothing was; `None` when no single source can be named.
+    pub fn claimed(&self, source: Option<&SourceName>, result: &'static str) {
+        let named = source.filter(|source| self.is_named(source));
+        let label = named.map_or("*", SourceName::as_str);
+        self.dispatch_claims.with_label_values(&[label, result]).inc();
+    }
+
+    fn is_named(&self, source: &SourceName) -> bool {
+        let mut named = self.sources_named.lock().unwrap_or_else(PoisonError::into_inner);
+        if !named.contains(source) && named.len() < SOURCES_NAMED {
+            named.insert(source.clone());
+        }
+        named.contains(source)
     }
 
     /// A job is in `state` now.
@@ -244,6 +282,7 @@ mod tests {
         metrics.run_crashed(&job);
         metrics.store_call("renew", Duration::from_millis(3));
         metrics.observe_margin(Duration::from_secs(4));
+        metrics.claimed(Some(&SourceName::new("shop").unwrap()), "granted");
         let text = metrics.render();
         for name in [
             "soloist_job_state{job=\"outbound\",state=\"running\"} 1",
@@ -258,8 +297,21 @@ mod tests {
             "soloist_live_push_seconds_count 0",
             "soloist_live_resyncs_total 0",
             "soloist_store_call_seconds_count{call=\"renew\"} 1",
+            "soloist_dispatch_claims_total{result=\"granted\",source=\"shop\"} 1",
+            "soloist_dispatch_claims_total{result=\"gap\",source=\"*\"} 0",
         ] {
             assert!(text.contains(name), "{name} is missing in:\n{text}");
         }
+    }
+
+    #[test]
+    fn beyond_a_thousand_sources_the_others_are_counted_together() {
+        let metrics = Metrics::new();
+        for nth in 0..SOURCES_NAMED + 5 {
+            metrics.claimed(Some(&SourceName::new(&format!("s{nth}")).unwrap()), "empty");
+        }
+        let text = metrics.render();
+        assert!(text.contains("{result=\"empty\",source=\"*\"} 5"), "{text}");
+        assert!(text.contains("{result=\"empty\",source=\"s999\"} 1"));
     }
 }

@@ -26,7 +26,7 @@ pub use desk::Desk;
 pub use failure::Failure;
 
 use crate::config::{Environment, Examination, Overrides, examine};
-use crate::domain::name::{JobName, NodeName, UserName};
+use crate::domain::name::{CollectorName, JobName, NodeName, SourceName, UserName};
 use crate::store::accounts::Role;
 
 const EXAMPLES: &str = "\
@@ -338,6 +338,13 @@ pub enum TokenCommand {
         /// How long it lives [default: until it is revoked]
         #[arg(long, value_name = "DUR", value_parser = duration)]
         expires: Option<Duration>,
+        /// In dispatch only for this collector: it claims under no other name, and extends and reports only what that
+        /// one holds
+        #[arg(long, value_name = "NAME")]
+        collector: Option<CollectorName>,
+        /// In dispatch only from this source; may be given several times [default: all]
+        #[arg(long = "source", value_name = "S")]
+        sources: Vec<SourceName>,
     },
     /// List tokens (never their secrets)
     List(ListArgs),

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::output::{local, print, print_json, rfc3339, table};
 use super::{Desk, Failure, ListArgs, TokenCommand};
-use crate::domain::name::UserName;
+use crate::domain::name::{CollectorName, SourceName, UserName};
 use crate::domain::time::StoreTime;
 use crate::secrets::{new_api_token, new_link};
 use crate::store::accounts::{Accounts, Role, User};
@@ -24,32 +24,36 @@ struct TokenLine {
     name: String,
     created: String,
     expires: Option<String>,
+    collector: Option<CollectorName>,
+    sources: Vec<SourceName>,
 }
 
 /// `token ...`.
 pub(super) async fn act(desk: &Desk, command: TokenCommand) -> Result<(), Failure> {
     match command {
-        TokenCommand::New { user, name, expires } => new(desk, user, name, expires).await,
+        TokenCommand::New { user, name, expires, collector, sources } => {
+            let created = StoreTime(0);
+            let id = String::new();
+            let token = ApiToken { id, user, name, created, expires: None, collector, sources };
+            new(desk, token, expires).await
+        }
         TokenCommand::List(args) => list(desk, &args).await,
         TokenCommand::Revoke { id } => revoke(desk, &id).await,
     }
 }
 
-async fn new(
-    desk: &Desk,
-    user: UserName,
-    name: String,
-    expires: Option<Duration>,
-) -> Result<(), Failure> {
+async fn new(desk: &Desk, mut token: ApiToken, expires: Option<Duration>) -> Result<(), Failure> {
     if expires.is_some_and(|lifetime| lifetime.is_zero()) {
         return Err(Failure::Usage("--expires is zero: use for example 90d".to_owned()));
     }
-    if name.chars().count() > 100 || name.contains(char::is_control) {
+    if token.name.chars().count() > 100 || token.name.contains(char::is_control) {
         return Err(Failure::Usage("--name: use at most 100 characters on one line".to_owned()));
     }
-    let account = desk.account(&user).await?;
+    let account = desk.account(&token.user).await?;
     let (secret, hash, id) = new_api_token();
-    let token = ApiToken { id, user, name, created: StoreTime(0), expires: None };
+    token.id = id;
+    token.sources.sort();
+    token.sources.dedup();
     desk.store.add_token(&hash, &token, expires).await?;
     let note = format!("{} {}", token.id, token.name);
     desk.audit(None, "token.new", account.name.as_str(), Some(note.trim())).await?;
@@ -71,6 +75,8 @@ async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
             name: token.name,
             created: rfc3339(token.created),
             expires: token.expires.map(rfc3339),
+            collector: token.collector,
+            sources: token.sources,
         };
         return print_json(&TokensAnswer { tokens: tokens.into_iter().map(line).collect() });
     }
@@ -84,10 +90,19 @@ async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
             if token.name.is_empty() { "-".to_owned() } else { token.name.clone() },
             local(token.created),
             token.expires.map_or_else(|| "never".to_owned(), local),
+            only_for(token),
         ]
     };
     let rows: Vec<_> = tokens.iter().map(row).collect();
-    print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES"], &rows))
+    print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES", "ONLY FOR"], &rows))
+}
+
+/// What a token is bound to in dispatch.
+fn only_for(token: &ApiToken) -> String {
+    let collector = token.collector.iter().map(|name| format!("collector {name}"));
+    let sources = token.sources.iter().map(|name| format!("source {name}"));
+    let bounds: Vec<String> = collector.chain(sources).collect();
+    if bounds.is_empty() { "-".to_owned() } else { bounds.join(", ") }
 }
 
 async fn revoke(desk: &Desk, id: &str) -> Result<(), Failure> {

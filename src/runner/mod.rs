@@ -8,6 +8,8 @@
 
 pub mod beat;
 pub mod child;
+mod ending;
+mod expected;
 pub mod keeper;
 pub mod leftovers;
 pub mod once;

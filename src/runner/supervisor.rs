@@ -12,32 +12,31 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::child::{Cause, Spec, Streams};
+use super::child::{Spec, Streams};
+use super::ending::ending;
+use super::expected::candidates;
 use super::keeper::{Keeper, Kept};
 use super::run::{self, Command, Gone, News};
 use crate::clock;
-use crate::config::{JobConfig, Repeat};
-use crate::domain::backoff::AfterCrash;
+use crate::config::JobConfig;
 use crate::domain::drill::must_crash;
-use crate::domain::job::{JobRecord, RunEnd};
+use crate::domain::job::RunEnd;
 use crate::domain::lease::{Token, TokensSeen, WentBack};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
-use crate::domain::placement::{Candidate, courtesy};
+use crate::domain::placement::courtesy;
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
 use crate::guard::containment::Choice;
 use crate::sabotage::{Bug, planted};
-use crate::store::journal::{Ended, Journal, Then};
+use crate::store::journal::{Ended, Journal};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
-use crate::store::nodes::{ALIVE_FOR, BEAT_EVERY, NodeRecord};
+use crate::store::nodes::ALIVE_FOR;
 use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
 /// How long a shutdown waits beyond the longest stop before it leaves a lease to run out.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A node that reported within this is expected to try for a free lease; who missed a report is not waited for.
-const PROMPT: Duration = BEAT_EVERY.saturating_mul(2);
 
 /// What every run on this node shares.
 #[derive(Clone)]
@@ -576,120 +575,4 @@ fn crash(job: &JobName) {
     nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).ok();
     // Nobody survives that; but a drill that was ordered must never be a drill that was ignored.
     std::process::abort();
-}
-
-/// Nodes that may run the job now. Not counted on: a node that missed a report, one whose lease of this job ran out a
-/// moment ago or that was made to stop it (a hand-over), and one in `lost`, whose guards said that it is dead.
-fn candidates(
-    record: &JobRecord,
-    now: StoreTime,
-    nodes: &[NodeRecord],
-    lost: &HashMap<NodeName, StoreTime>,
-) -> Vec<Candidate> {
-    let recent = |at: StoreTime| now.since(at) < ALIVE_FOR;
-    let gone = record
-        .last_exit
-        .as_ref()
-        .filter(|last| matches!(last.end, RunEnd::Lost | RunEnd::Fenced | RunEnd::Stopped))
-        .filter(|last| recent(last.at))
-        .map(|last| &last.node);
-    nodes
-        .iter()
-        .filter(|n| Duration::from_millis(n.age_ms) < PROMPT && !n.draining)
-        .filter(|n| n.beat.jobs.contains(&record.name) && Some(&n.beat.node) != gone)
-        .filter(|n| !lost.get(&n.beat.node).is_some_and(|&at| recent(at)))
-        .map(|n| Candidate { node: n.beat.node.clone(), holds: n.beat.holds.len() })
-        .collect()
-}
-
-/// How a run ended and what follows.
-fn ending(
-    config: &JobConfig,
-    gone: &Gone,
-    stopping: bool,
-    lost: bool,
-    crashes: u32,
-    uptime: Duration,
-) -> (RunEnd, Then) {
-    if lost || gone.cause == Some(Cause::Deadline) {
-        return (RunEnd::Fenced, Then::Nothing);
-    }
-    if stopping {
-        return (RunEnd::Stopped, Then::Nothing);
-    }
-    if gone.cause == Some(Cause::Itself) && gone.exit.is_success() {
-        let then = match config.repeat {
-            Repeat::After(wait) => Then::Repeat(wait),
-            Repeat::Never => Then::Done,
-        };
-        return (RunEnd::Exited, then);
-    }
-    let then = match config.backoff.after_crash(crashes, uptime, rand::random::<f64>()) {
-        AfterCrash::Retry { crashes, wait } => Then::Retry { crashes, wait },
-        AfterCrash::GiveUp { crashes } => Then::GiveUp { crashes },
-    };
-    (RunEnd::Crashed, then)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::job::{Exit, LastExit};
-    use crate::store::nodes::Beat;
-
-    const NOW: StoreTime = StoreTime(1_000_000);
-
-    fn ago(ms: i64) -> StoreTime {
-        StoreTime(NOW.0 - ms)
-    }
-
-    fn node(name: &str, age_ms: u64) -> NodeRecord {
-        let beat = Beat {
-            node: name.parse().unwrap(),
-            boot: String::new(),
-            version: String::new(),
-            started: StoreTime(0),
-            containment: String::new(),
-            jobs: vec!["outbound".parse().unwrap()],
-            holds: Vec::new(),
-        };
-        NodeRecord { beat, age_ms, draining: false }
-    }
-
-    /// Who is expected to try, after a run on `node-a` ended so, `ms` ago.
-    fn expected(end: RunEnd, ms: i64, lost: &[(&str, i64)]) -> Vec<String> {
-        let mut record = JobRecord::untouched("outbound".parse().unwrap());
-        let (exit, node_a) = (Exit::default(), "node-a".parse().unwrap());
-        record.last_exit = Some(LastExit { exit, end, node: node_a, at: ago(ms) });
-        let lost = lost.iter().map(|(name, ms)| (name.parse().unwrap(), ago(*ms))).collect();
-        let nodes = [node("node-a", 900), node("node-b", 900), node("node-c", 900)];
-        let found = candidates(&record, NOW, &nodes, &lost);
-        found.into_iter().map(|candidate| candidate.node.to_string()).collect()
-    }
-
-    #[test]
-    fn a_node_whose_run_of_the_job_just_ended_against_its_will_is_not_waited_for() {
-        for end in [RunEnd::Lost, RunEnd::Fenced, RunEnd::Stopped] {
-            assert_eq!(expected(end, 10, &[]), ["node-b", "node-c"], "{end:?}");
-            assert_eq!(expected(end, 60_000, &[]).len(), 3, "{end:?}, long ago");
-        }
-        for end in [RunEnd::Exited, RunEnd::Crashed] {
-            assert_eq!(expected(end, 10, &[]).len(), 3, "{end:?}");
-        }
-    }
-
-    #[test]
-    fn a_node_that_lost_any_run_just_now_is_not_waited_for() {
-        let lost = [("node-b", 2_000), ("node-c", 60_000)];
-        assert_eq!(expected(RunEnd::Lost, 10, &lost), ["node-c"]);
-    }
-
-    #[test]
-    fn a_node_that_missed_a_report_is_not_waited_for() {
-        let record = JobRecord::untouched("outbound".parse().unwrap());
-        let nodes = [node("node-a", 2_100), node("node-b", 1_100)];
-        let found = candidates(&record, NOW, &nodes, &HashMap::new());
-        assert_eq!(found[0].node.as_str(), "node-b");
-        assert_eq!(found.len(), 1);
-    }
 }

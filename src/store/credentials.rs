@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
-use crate::domain::name::UserName;
+use crate::domain::name::{CollectorName, SourceName, UserName};
 use crate::domain::time::StoreTime;
 
 /// A browser that signed in. The key is the SHA-256 (hex) of the cookie.
@@ -33,6 +33,12 @@ pub struct ApiToken {
     pub created: StoreTime,
     /// `None`: does not expire. Set by the store from the `lifetime` it is given.
     pub expires: Option<StoreTime>,
+    /// In dispatch it acts for this collector only; `None`: for any.
+    #[serde(default)]
+    pub collector: Option<CollectorName>,
+    /// In dispatch it acts on these sources only; empty: on all.
+    #[serde(default)]
+    pub sources: Vec<SourceName>,
 }
 
 /// A one-time sign-in link. The key is the SHA-256 (hex) of its secret.

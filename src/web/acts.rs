@@ -3,6 +3,8 @@
 //! Checks the role and the job's operators, writes to the store, and adds to the audit. It answers nothing and
 //! knows no HTTP; what follows from an act is everybody else's business.
 
+pub mod dispatch;
+
 use super::Web;
 use super::auth::Caller;
 use super::error::WebError;

@@ -17,7 +17,7 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use super::error::WebError;
 use crate::clock;
 use crate::config::{Config, JobConfig};
-use crate::domain::name::UserName;
+use crate::domain::name::{CollectorName, SourceName, UserName};
 use crate::domain::time::Boot;
 use crate::secrets;
 use crate::store::accounts::{Accounts, Role};
@@ -32,6 +32,9 @@ pub const SESSION_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long a caller is remembered for looking while the store is out of reach.
 const REMEMBERED_FOR: Duration = Duration::from_secs(300);
 const REMEMBERED_AT_MOST: usize = 10_000;
+/// How long a token is believed without asking the store where thousands of requests a second come in (dispatch): so long
+/// a revoked one still works there.
+const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
 /// What a caller showed; the hash is the key in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -84,6 +87,47 @@ pub struct Caller {
     pub from: String,
     /// By what.
     pub shown: Shown,
+    /// What its token is bound to in dispatch.
+    pub bound: Arc<Bound>,
+}
+
+/// What a token may not go beyond in dispatch.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Bound {
+    /// Only for this collector; `None`: for any.
+    pub collector: Option<CollectorName>,
+    /// Only these sources; empty: all.
+    pub sources: Vec<SourceName>,
+}
+
+impl Bound {
+    /// May act for this collector.
+    ///
+    /// # Errors
+    /// [`WebError::Forbidden`].
+    pub fn check_collector(&self, name: &CollectorName) -> Result<(), WebError> {
+        match &self.collector {
+            Some(own) if own != name => Err(WebError::forbidden(format!(
+                "this token is for the collector {own} only, not for {name}: use that name, or another token"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// May act on this source.
+    ///
+    /// # Errors
+    /// [`WebError::Forbidden`].
+    pub fn check_source(&self, name: &SourceName) -> Result<(), WebError> {
+        if self.sources.is_empty() || self.sources.contains(name) {
+            return Ok(());
+        }
+        let own: Vec<&str> = self.sources.iter().map(SourceName::as_str).collect();
+        let own = own.join(", ");
+        Err(WebError::forbidden(format!(
+            "this token is for the sources {own} only, not for {name}: name one of those, or use another token"
+        )))
+    }
 }
 
 impl Caller {
@@ -164,13 +208,18 @@ impl Identities {
     }
 
     async fn ask(store: &Store, shown: &Shown) -> Result<Option<Caller>, StoreError> {
+        let mut bound = Arc::default();
         let (name, csrf) = match shown {
             Shown::Session { hash } => match store.session(hash, SESSION_IDLE).await? {
                 Some(Session { user, csrf, .. }) => (user, csrf),
                 None => return Ok(None),
             },
             Shown::Token { hash } => match store.token(hash).await? {
-                Some(token) => (token.user, String::new()),
+                Some(token) => {
+                    let (collector, sources) = (token.collector, token.sources);
+                    bound = Arc::new(Bound { collector, sources });
+                    (token.user, String::new())
+                }
                 None => return Ok(None),
             },
         };
@@ -184,7 +233,17 @@ impl Identities {
             csrf,
             from: String::new(),
             shown: shown.clone(),
+            bound,
         }))
+    }
+
+    /// Who showed this token within the last second; `None`: ask.
+    #[must_use]
+    pub fn seen_just_now(&self, shown: &Shown) -> Option<Caller> {
+        let Shown::Token { .. } = shown else { return None };
+        let remembered = self.lock();
+        let (caller, at) = remembered.get(shown)?;
+        (clock::boot().since(*at) < BELIEVED_FOR).then(|| caller.clone())
     }
 
     /// Forgets a credential at once (it was signed out here).

@@ -8,6 +8,7 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
+use crate::dispatch::DispatchError;
 use crate::domain::name::InvalidName;
 use crate::store::StoreError;
 
@@ -34,7 +35,7 @@ pub enum WebError {
     #[error("{detail}")]
     Conflict { detail: String },
     /// 413.
-    #[error("the request is larger than 64 KiB: send less")]
+    #[error("the request is larger than 64 KiB (1 MiB for tasks and results): send less at a time")]
     TooLarge,
     /// 429.
     #[error("{detail}")]
@@ -188,6 +189,17 @@ impl From<StoreError> for WebError {
                 tracing::error!(%error, "the store cannot be used");
                 Self::Internal { detail: error.to_string() }
             }
+        }
+    }
+}
+
+impl From<DispatchError> for WebError {
+    fn from(error: DispatchError) -> Self {
+        match error {
+            DispatchError::Store(StoreError::Unsupported(_)) | DispatchError::Refused(_) => {
+                Self::Unavailable { detail: error.to_string(), retry_after: 5 }
+            }
+            DispatchError::Store(error) => error.into(),
         }
     }
 }

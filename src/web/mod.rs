@@ -39,6 +39,7 @@ use self::auth::{Caller, Identities};
 use self::error::WebError;
 use self::hub::Hub;
 use crate::config::{Config, JobConfig};
+use crate::dispatch::Desk;
 use crate::feed::Feed;
 use crate::secrets::Passwords;
 use crate::store::Store;
@@ -47,6 +48,8 @@ use crate::telemetry::Metrics;
 
 /// Largest body of a request.
 pub const BODY_MAX: usize = 64 * 1024;
+/// Largest body where many tasks or results come at once.
+pub const LARGE_BODY_MAX: usize = 1024 * 1024;
 /// A connection whose peer acknowledges nothing for this long is dropped by the kernel: only that frees a client
 /// which stopped reading (the framework stops polling it, and with it every timer of ours).
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
@@ -68,12 +71,20 @@ pub struct Web {
     pub identities: Identities,
     /// Live sockets.
     pub live: Arc<Hub>,
+    /// Where work is asked for.
+    pub desk: Desk,
 }
 
 impl Web {
     /// Puts the parts together; nothing runs yet.
     #[must_use]
-    pub fn new(store: Store, feed: Feed, config: Arc<Config>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        store: Store,
+        feed: Feed,
+        config: Arc<Config>,
+        metrics: Arc<Metrics>,
+        desk: Desk,
+    ) -> Self {
         let live = Arc::new(Hub::new(
             store.clone(),
             feed.clone(),
@@ -88,6 +99,7 @@ impl Web {
             passwords: Passwords::default(),
             identities: Identities::default(),
             live,
+            desk,
         }
     }
 
@@ -147,12 +159,14 @@ impl Web {
 /// Ends the web server without cutting anybody off in the middle of a word.
 pub struct Drain {
     live: Arc<Hub>,
+    desk: Desk,
     server: ServerHandle,
 }
 
 impl Drain {
-    /// Closes the live sockets with 1012, a few at a time, then stops the server. Takes at most about seven seconds.
+    /// Answers those who wait for work, closes the live sockets with 1012, a few at a time, then stops the server. Takes at most about seven seconds.
     pub async fn run(self) {
+        self.desk.close();
         self.live.drain().await;
         self.server.stop(true).await;
     }
@@ -166,6 +180,7 @@ impl Drain {
 /// When the listener cannot be used.
 pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)> {
     let live = Arc::clone(&web.live);
+    let desk = web.desk.clone();
     tokio::spawn(Arc::clone(&live).run());
     let data = actix::Data::new(web);
     let server = HttpServer::new(move || {
@@ -184,7 +199,7 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
     .shutdown_timeout(2)
     .listen(listener)?
     .run();
-    let drain = Drain { live, server: server.handle() };
+    let drain = Drain { live, desk, server: server.handle() };
     Ok((server, drain))
 }
 

@@ -6,7 +6,7 @@
 use actix_web::http::Method;
 use actix_web::{Route as Handler, web};
 
-use super::{api, assets, health, live, login, metrics, openapi, pages};
+use super::{BODY_MAX, LARGE_BODY_MAX, api, assets, health, live, login, metrics, openapi, pages};
 
 /// Who may use an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Access {
     Guest,
     /// Whoever is signed in and is not a collector.
     Login,
+    /// Collectors, operators and admins: the calls of dispatch that collectors make.
+    Collector,
     /// Operators and admins; which job is checked where it is known.
     Operator,
     /// Admins.
@@ -33,25 +35,40 @@ pub struct Route {
     pub path: &'static str,
     /// Who may use it.
     pub access: Access,
+    /// Largest body in bytes, of all methods at this path.
+    body_max: usize,
     handler: fn() -> Handler,
 }
 
 impl Route {
     const fn get(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
-        Self { method: Method::GET, path, access, handler }
+        Self::new(Method::GET, path, access, handler)
     }
     const fn post(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
-        Self { method: Method::POST, path, access, handler }
+        Self::new(Method::POST, path, access, handler)
     }
     const fn put(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
-        Self { method: Method::PUT, path, access, handler }
+        Self::new(Method::PUT, path, access, handler)
     }
     const fn delete(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
-        Self { method: Method::DELETE, path, access, handler }
+        Self::new(Method::DELETE, path, access, handler)
+    }
+    const fn new(
+        method: Method,
+        path: &'static str,
+        access: Access,
+        handler: fn() -> Handler,
+    ) -> Self {
+        Self { method, path, access, body_max: BODY_MAX, handler }
+    }
+    /// With more in it than elsewhere.
+    const fn large(mut self) -> Self {
+        self.body_max = LARGE_BODY_MAX;
+        self
     }
 }
 
-use Access::{Admin, Guest, Login, LoopbackOrLogin, Open, Operator};
+use Access::{Admin, Collector, Guest, Login, LoopbackOrLogin, Open, Operator};
 
 /// The table.
 pub static ROUTES: &[Route] = &[
@@ -93,6 +110,20 @@ pub static ROUTES: &[Route] = &[
     Route::put("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::drain)),
     Route::delete("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::undrain)),
     Route::get("/api/v1/audit", Login, || web::to(api::audit::list)),
+    // Dispatch.
+    Route::get("/api/v1/sources", Login, || web::to(api::sources::list)),
+    Route::get("/api/v1/sources/{source}", Login, || web::to(api::sources::one)),
+    Route::put("/api/v1/sources/{source}", Operator, || web::to(api::sources::put)),
+    Route::post("/api/v1/sources/{source}/block", Collector, || web::to(api::sources::block)),
+    Route::post("/api/v1/tasks", Operator, || web::to(api::tasks::post)).large(),
+    Route::get("/api/v1/tasks/{id}", Login, || web::to(api::tasks::one)),
+    Route::post("/api/v1/claims", Collector, || web::to(api::claims::post)),
+    Route::post("/api/v1/claims/{claim}/extend", Collector, || web::to(api::claims::extend)),
+    Route::delete("/api/v1/claims/{claim}", Collector, || web::to(api::claims::give_back)),
+    Route::post("/api/v1/results", Collector, || web::to(api::results::post)).large(),
+    Route::get("/api/v1/dead", Login, || web::to(api::dead::list)),
+    Route::post("/api/v1/dead/{id}/revive", Operator, || web::to(api::dead::revive)),
+    Route::get("/api/v1/collectors", Login, || web::to(api::collectors::list)),
 ];
 
 /// What the table says of a request.
@@ -125,7 +156,8 @@ pub fn mount(app: &mut web::ServiceConfig) {
             continue;
         }
         mounted.push(route.path);
-        let mut resource = web::resource(route.path);
+        let mut resource =
+            web::resource(route.path).app_data(web::PayloadConfig::new(route.body_max));
         for line in ROUTES.iter().filter(|line| line.path == route.path) {
             resource = resource.route((line.handler)().method(line.method.clone()));
             if line.method == Method::GET && line.path != "/live" {

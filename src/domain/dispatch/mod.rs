@@ -11,5 +11,5 @@ mod rules;
 mod task;
 
 pub use order::{Place, share};
-pub use rules::{Backoff, InvalidRules, Reason, Rules, Shut, Standing, Window};
+pub use rules::{Backoff, InvalidRules, LONGEST, Reason, Rules, Shut, Standing, Window};
 pub use task::{Departure, Next, Outcome, TaskState};

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::SqliteStore;
 use super::fault::Outcome;
 use super::row::{corrupt, ms};
-use crate::domain::name::UserName;
+use crate::domain::name::{CollectorName, SourceName, UserName};
 use crate::domain::time::StoreTime;
 use crate::store::credentials::{ApiToken, Count, Credentials, Link, Session};
 use crate::store::{Result, StoreError};
@@ -97,13 +97,16 @@ impl Credentials for SqliteStore {
         lifetime: Option<Duration>,
     ) -> Result<()> {
         let (hash, token) = (hash.to_owned(), token.clone());
+        let sources: Vec<&str> = token.sources.iter().map(SourceName::as_str).collect();
+        let sources = sources.join(" ");
         self.write(move |step| {
             let now = step.at.wall;
             step.prepare_cached("DELETE FROM tokens WHERE expires <= ?")?.execute([now.0])?;
             let added = step
                 .prepare_cached(
-                    "INSERT OR IGNORE INTO tokens (hash, id, user, name, created, expires) \
-                     VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT OR IGNORE INTO tokens \
+                     (hash, id, user, name, created, expires, collector, sources) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 )?
                 .execute(params![
                     hash,
@@ -111,7 +114,9 @@ impl Credentials for SqliteStore {
                     token.user.as_str(),
                     token.name,
                     now.0,
-                    lifetime.map(|lifetime| (now + lifetime).0)
+                    lifetime.map(|lifetime| (now + lifetime).0),
+                    token.collector.as_ref().map(CollectorName::as_str),
+                    sources
                 ])?;
             match added {
                 0 => Err(StoreError::Exists(format!("token {}", token.id)).into()),
@@ -257,5 +262,16 @@ fn api_token(row: &Row<'_>) -> Outcome<ApiToken> {
         name: row.get("name")?,
         created: StoreTime(row.get("created")?),
         expires: row.get::<_, Option<i64>>("expires")?.map(StoreTime),
+        collector: row
+            .get::<_, Option<String>>("collector")?
+            .map(|name| CollectorName::new(&name))
+            .transpose()
+            .map_err(|why| corrupt("tokens, collector", &why.to_string()))?,
+        sources: row
+            .get::<_, String>("sources")?
+            .split_whitespace()
+            .map(SourceName::new)
+            .collect::<std::result::Result<_, _>>()
+            .map_err(|why| corrupt("tokens, sources", &why.to_string()))?,
     })
 }

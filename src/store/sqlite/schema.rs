@@ -9,8 +9,11 @@ use super::file::Place;
 use crate::store::StoreError;
 
 /// In order; never edited once released, only appended to.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001_start.sql"), include_str!("migrations/0002_drill.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001_start.sql"),
+    include_str!("migrations/0002_drill.sql"),
+    include_str!("migrations/0004_bound_tokens.sql"),
+];
 
 /// "SOLO": tells our files from those of others.
 const APPLICATION_ID: i64 = 0x534f_4c4f;

@@ -1,9 +1,12 @@
-//! `/api/v1`: the calls of contract section 4, one file per noun.
+//! `/api/v1`: the calls of contract sections 4 and 7, one file per noun.
 //!
 //! Here only what they share: reading a body and saying precisely what is wrong with it, clamping limits, and
 //! answering with a job as the store has it after the caller's own write.
 
 pub mod audit;
+pub mod claims;
+pub mod collectors;
+pub mod dead;
 pub mod drill;
 pub mod hold;
 pub mod jobs;
@@ -11,7 +14,11 @@ pub mod log;
 pub mod moves;
 pub mod nodes;
 pub mod participation;
+pub mod refusals;
+pub mod results;
 pub mod runs;
+pub mod sources;
+pub mod tasks;
 pub mod timeline;
 
 use actix_web::HttpRequest;

@@ -107,6 +107,8 @@ pub(super) async fn a_removed_account_takes_its_sessions_and_tokens_along(fresh:
             name: "ci".to_owned(),
             created: StoreTime(0),
             expires: None,
+            collector: None,
+            sources: Vec::new(),
         };
         store.add_token(&format!("token-{name}"), &token, None).await.expect("added");
     }

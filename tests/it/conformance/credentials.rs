@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use soloist::domain::name::{CollectorName, SourceName};
 use soloist::domain::time::StoreTime;
 use soloist::store::StoreError;
 use soloist::store::credentials::{ApiToken, Count, Credentials, Link, Session};
@@ -22,6 +23,8 @@ fn api_token(name: &str) -> ApiToken {
         name: "nightly \"build\"".to_owned(),
         created: StoreTime(0),
         expires: None,
+        collector: None,
+        sources: Vec::new(),
     }
 }
 
@@ -74,13 +77,16 @@ pub(super) async fn sessions_are_closed_one_by_one_or_all_of_a_user(fresh: Fresh
 pub(super) async fn a_token_is_read_listed_and_revoked(fresh: Fresh) {
     let store = fresh.connect().await;
     assert_eq!(store.tokens().await.expect("tokens"), []);
-    let (first, second) = (api_token("li"), api_token("wang"));
+    let (first, mut second) = (api_token("li"), api_token("wang"));
+    second.collector = Some(CollectorName::new("shop-1").expect("a label"));
+    second.sources = ["mail", "shop"].map(|name| SourceName::new(name).expect("a name")).to_vec();
     store.add_token("hash-1", &first, None).await.expect("added");
     pass(&store, Duration::from_millis(2)).await;
     store.add_token("hash-2", &second, Some(HOUR)).await.expect("added");
     let kept = store.token("hash-1").await.expect("answered").expect("a token");
     assert_eq!(ApiToken { created: StoreTime(0), ..kept.clone() }, first);
     let other = store.token("hash-2").await.expect("answered").expect("a token");
+    assert_eq!((&other.collector, &other.sources), (&second.collector, &second.sources));
     assert_eq!(other.expires.map(|end| end.since(other.created)), Some(HOUR));
     assert_eq!(store.token("hash-3").await.expect("answered"), None);
     assert_eq!(store.tokens().await.expect("tokens"), [kept, other.clone()], "oldest first");

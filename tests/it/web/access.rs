@@ -9,6 +9,9 @@ use super::{Server, problem};
 fn concrete(path: &str) -> String {
     path.replace("{job}", "outbound")
         .replace("{node}", "node-a")
+        .replace("{source}", "shop")
+        .replace("{claim}", "none")
+        .replace("{id}", "none")
         .replace("{hash}", "0")
         .replace("{path:.*}", "none.css")
 }
@@ -62,6 +65,7 @@ async fn each_role_passes_exactly_the_doors_it_may() {
             let allowed = match route.access {
                 Access::Open | Access::Guest => continue,
                 Access::Login | Access::LoopbackOrLogin => *role != Role::Collector,
+                Access::Collector => *role != Role::Viewer,
                 Access::Operator => matches!(role, Role::Operator | Role::Admin),
                 Access::Admin => *role == Role::Admin,
             };

@@ -18,6 +18,7 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use soloist::config::{Config, JobConfig, LiveLimits, Repeat, Title};
+use soloist::dispatch::Desk;
 use soloist::domain::backoff::Backoff;
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{JobName, NodeName, UserName};
@@ -102,7 +103,9 @@ impl Server {
             })
             .collect();
         let feed = Feed::start(store.clone(), followed).await;
-        let web = Web::new(store, feed, Arc::new(config), Arc::new(Metrics::new()));
+        let metrics = Arc::new(Metrics::new());
+        let desk = Desk::start(store.clone(), &feed, Arc::clone(&metrics), &config.node);
+        let web = Web::new(store, feed, Arc::new(config), metrics, desk);
         let (server, drain) = serve(web.clone(), listener).unwrap();
         tokio::spawn(server);
         Self { address, web, drain: Some(drain), redis, _dir: dir }
@@ -139,8 +142,15 @@ impl Server {
     pub(crate) async fn token(&self, name: &str, role: Role) -> String {
         let user = self.user(name, role).await;
         let (secret, hash, id) = secrets::new_api_token();
-        let token =
-            ApiToken { id, user, name: "test".to_owned(), created: StoreTime(0), expires: None };
+        let token = ApiToken {
+            id,
+            user,
+            name: "test".to_owned(),
+            created: StoreTime(0),
+            expires: None,
+            collector: None,
+            sources: Vec::new(),
+        };
         self.store().add_token(&hash, &token, None).await.unwrap();
         secret
     }

@@ -1,0 +1,100 @@
+//! Who waits at this node: a wake that the store sends to all nodes reaches the one request that it names.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::{Notify, broadcast, watch};
+
+use super::{Shared, locked};
+use crate::domain::name::NodeName;
+use crate::feed::Change;
+use crate::store::dispatch::Waiter;
+
+/// After somebody was woken, the store is asked again this much later: by then the woken one has claimed, and when the
+/// next can be served is known.
+const AFTER_A_WAKE: Duration = Duration::from_millis(3);
+
+/// Everybody who waits here.
+pub(super) struct Waiters {
+    /// `NODE/RANDOM`: another life of this node is somebody else.
+    prefix: String,
+    count: AtomicU64,
+    seats: Mutex<HashMap<Waiter, Arc<Notify>>>,
+}
+
+impl Waiters {
+    pub(super) fn new(node: &NodeName) -> Self {
+        let prefix = format!("{node}/{:016x}", rand::random::<u64>());
+        Self { prefix, count: AtomicU64::new(0), seats: Mutex::default() }
+    }
+
+    /// A name for somebody new, and what is notified when it is their turn. A wake that comes before they sleep is kept.
+    pub(super) fn sit(&self) -> (Waiter, Arc<Notify>) {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let waiter = Waiter(format!("{}/{number}", self.prefix));
+        let notify = Arc::new(Notify::new());
+        locked(&self.seats).insert(waiter.clone(), Arc::clone(&notify));
+        (waiter, notify)
+    }
+
+    /// They wait no more.
+    pub(super) fn leave(&self, waiter: &Waiter) {
+        locked(&self.seats).remove(waiter);
+    }
+
+    /// How many wait here.
+    pub(super) fn len(&self) -> usize {
+        locked(&self.seats).len()
+    }
+
+    fn wake(&self, named: &[Waiter]) {
+        let seats = locked(&self.seats);
+        named.iter().filter_map(|waiter| seats.get(waiter)).for_each(|seat| seat.notify_one());
+    }
+}
+
+/// Hands wakes on until the desk closes. One that is lost costs its waiter a second at most: all ask again by themselves.
+pub(super) async fn listen(
+    shared: Arc<Shared>,
+    mut changes: broadcast::Receiver<Change>,
+    mut closing: watch::Receiver<bool>,
+) {
+    loop {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            _ = closing.changed() => return,
+        };
+        match change {
+            Ok(Change::Wake(named)) => {
+                shared.waiters.wake(&named);
+                if shared.waiters.len() > 0 {
+                    shared.bell.ring_in(AFTER_A_WAKE);
+                }
+            }
+            Ok(_) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => shared.bell.ring_in(Duration::ZERO),
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wake_reaches_only_whom_it_names_even_before_they_sleep() {
+        let waiters = Waiters::new(&NodeName::new("node-a").unwrap());
+        let (first, first_bell) = waiters.sit();
+        let (second, second_bell) = waiters.sit();
+        assert!(first.0.starts_with("node-a/") && first != second);
+        waiters.wake(&[second.clone(), Waiter("node-b/0/0".to_owned())]);
+        second_bell.notified().await;
+        let early = tokio::time::timeout(Duration::from_millis(1), first_bell.notified()).await;
+        assert!(early.is_err(), "the other one sleeps on");
+        waiters.leave(&second);
+        assert_eq!(waiters.len(), 1);
+    }
+}

@@ -1,0 +1,311 @@
+//! `/api/v1/claims`: ask for work, keep it, give it back.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::body::{BodySize, MessageBody};
+use actix_web::web::{self, Bytes};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::refusals::{OfAct, OfOne};
+use super::sources::{not_after, not_before};
+use super::tasks::raw;
+use super::{Answer, answer, read};
+use crate::dispatch::{self, Hand};
+use crate::domain::name::{CollectorName, RequestId, SourceName};
+use crate::store::StoreError;
+use crate::store::dispatch::{BATCH, ClaimAsk, ClaimId, Claimed, Dispatch as _, Exchange};
+use crate::web::Web;
+use crate::web::acts;
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+
+/// Longest wait for work.
+const LONGEST_WAIT_MS: u64 = 30_000;
+/// Most sources in one claim.
+const SOURCES_AT_ONCE: usize = 100;
+
+/// A request for work.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClaimBody {
+    /// For whom: 1 to 128 printable ASCII characters without spaces.
+    #[schema(min_length = 1, max_length = 128, example = "host-1/3")]
+    pub collector: String,
+    /// Chosen anew for each request, and repeated when its answer did not arrive: the same one gets the same answer.
+    #[schema(min_length = 1, max_length = 128, example = "01J8Z")]
+    pub request_id: String,
+    /// At most so many tasks.
+    #[schema(default = 1, minimum = 1, maximum = 100)]
+    pub max: Option<u32>,
+    /// From these sources only, at most 100; from all when empty or left out.
+    #[schema(max_items = 100)]
+    pub sources: Option<Vec<String>>,
+    /// How long to wait for work.
+    #[schema(default = 0, minimum = 0, maximum = 30_000)]
+    pub wait_ms: Option<u64>,
+}
+
+/// A task in a collector's hands.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct HandedTask {
+    /// Made of source and key.
+    pub id: String,
+    /// As put.
+    pub key: String,
+    /// As put.
+    pub source: String,
+    /// As put.
+    #[schema(value_type = serde_json::Value)]
+    pub payload: Box<RawValue>,
+    /// To be sent with the result; any sink can refuse an older one.
+    pub token: u64,
+    /// From 1.
+    pub attempt: u32,
+}
+
+/// Work.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Granted {
+    /// To extend and to give back.
+    pub claim: String,
+    /// Until then the tasks are this collector's alone, by the store's clock: the earliest end, should they differ.
+    #[schema(format = DateTime)]
+    pub lease_until: String,
+    /// The tasks.
+    pub tasks: Vec<HandedTask>,
+}
+
+/// No work now.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct NoWork {
+    /// Empty.
+    #[schema(max_items = 0)]
+    pub tasks: Vec<HandedTask>,
+    /// `empty`, `gap`, `cap`, `paused` or `blocked`: of the source that can be served the soonest.
+    #[schema(example = "gap")]
+    pub reason: &'static str,
+    /// When asking again may help; null when that is not known.
+    #[schema(format = DateTime)]
+    pub next_at: Option<String>,
+}
+
+/// The answer to a request for work.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "what is inside says it")]
+pub enum ClaimAnswer {
+    Granted(Granted),
+    NoWork(NoWork),
+}
+
+impl TryFrom<Claimed> for ClaimAnswer {
+    type Error = WebError;
+
+    fn try_from(claimed: Claimed) -> Result<Self, WebError> {
+        match claimed {
+            Claimed::Granted { claim, lease_until, tasks } => {
+                let tasks = tasks.into_iter().map(|task| {
+                    Ok(HandedTask {
+                        id: task.id.0,
+                        key: task.key,
+                        source: task.source.to_string(),
+                        payload: raw(task.payload)?,
+                        token: task.token.0,
+                        attempt: task.attempt,
+                    })
+                });
+                Ok(Self::Granted(Granted {
+                    claim: claim.0,
+                    lease_until: not_after(lease_until),
+                    tasks: tasks.collect::<Result<_, WebError>>()?,
+                }))
+            }
+            Claimed::Nothing { reason, next_at } => Ok(Self::NoWork(NoWork {
+                tasks: Vec::new(),
+                reason: dispatch::word(reason),
+                next_at: next_at.map(not_before),
+            })),
+        }
+    }
+}
+
+/// A request for work as the store wants it, and how long it may wait; `at` is where it stands in the body (`claim.`).
+pub(super) fn asked(
+    body: ClaimBody,
+    caller: &Caller,
+    at: &str,
+) -> Result<(ClaimAsk, Duration), WebError> {
+    let bad = |field: &str, problem: &str| WebError::bad(format!("{at}{field}: {problem}"));
+    let collector = CollectorName::new(&body.collector)
+        .map_err(|error| bad("collector", &error.to_string()))?;
+    let request =
+        RequestId::new(&body.request_id).map_err(|error| bad("request_id", &error.to_string()))?;
+    let max = body.max.unwrap_or(1);
+    if !(1..=BATCH).contains(&max) {
+        return Err(bad("max", "from 1 to 100"));
+    }
+    let wait = body.wait_ms.unwrap_or(0);
+    if wait > LONGEST_WAIT_MS {
+        return Err(bad("wait_ms", "from 0 to 30000; ask again for longer"));
+    }
+    let named = body.sources.unwrap_or_default();
+    if named.len() > SOURCES_AT_ONCE {
+        return Err(bad("sources", "at most 100; leave it out for all"));
+    }
+    let mut sources = Vec::with_capacity(named.len());
+    for (nth, name) in named.iter().enumerate() {
+        let source = SourceName::new(name)
+            .map_err(|error| bad(&format!("sources[{nth}]"), &error.to_string()))?;
+        caller.bound.check_source(&source)?;
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    caller.bound.check_collector(&collector)?;
+    if sources.is_empty() {
+        sources.clone_from(&caller.bound.sources);
+    }
+    let claim = ClaimId(format!("{:032x}", rand::random::<u128>()));
+    let ask = ClaimAsk { collector, request, claim, max, sources, wait: None };
+    Ok((ask, Duration::from_millis(wait)))
+}
+
+/// Asks for work: one that is ready, or an answer why there is none, at once or after waiting for it.
+#[utoipa::path(post, path = "/api/v1/claims", tag = "dispatch",
+    request_body = ClaimBody,
+    responses((status = 200, description = "Tasks, or why there are none.", body = ClaimAnswer), OfAct))]
+pub async fn post(
+    web: web::Data<Web>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<HttpResponse, WebError> {
+    let (ask, wait) = asked(read(&body)?, &caller, "")?;
+    let exchange = Exchange { claim: Some(ask), only: None, reports: Vec::new() };
+    let done = web.desk.exchange(exchange, wait).await.map_err(acts::dispatch::trouble)?;
+    let claimed = done.claimed.ok_or_else(|| WebError::Internal {
+        detail: "the store did not answer the claim".to_owned(),
+    })?;
+    Ok(handed(&ClaimAnswer::try_from(claimed)?, done.hand))
+}
+
+/// An answer that carries a grant, unless it never leaves this node: then that goes back.
+pub(super) fn handed(value: &impl Serialize, hand: Option<Hand>) -> HttpResponse {
+    let json = serde_json::to_vec(value).map(Bytes::from);
+    match (json, hand) {
+        (Ok(json), Some(hand)) => {
+            HttpResponse::Ok().content_type("application/json").body(Handing {
+                length: json.len() as u64,
+                json: Some(json),
+                rested: false,
+                hand: Some(hand),
+            })
+        }
+        (Ok(json), None) => HttpResponse::Ok().content_type("application/json").body(json),
+        (Err(error), _) => {
+            tracing::error!(%error, "an answer could not be written");
+            HttpResponse::InternalServerError().finish()
+        }
+    }
+}
+
+/// A body that knows whether it was sent.
+struct Handing {
+    length: u64,
+    json: Option<Bytes>,
+    rested: bool,
+    hand: Option<Hand>,
+}
+
+impl MessageBody for Handing {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.length)
+    }
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, Infallible>>> {
+        if let Some(json) = self.json.take() {
+            return Poll::Ready(Some(Ok(json)));
+        }
+        // One round of the connection between the bytes and the end: it writes them, and learns of a client that is
+        // gone. Then this is dropped before its end.
+        if !std::mem::replace(&mut self.rested, true) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if let Some(hand) = self.hand.take() {
+            hand.delivered();
+        }
+        Poll::Ready(None)
+    }
+}
+
+/// What became of a claim's tasks.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct ExtendAnswer {
+    /// Ids still held, for another lease from now.
+    pub kept: Vec<String>,
+    /// Ids not held any more: stop working on them. Finished ones are in neither.
+    pub lost: Vec<String>,
+}
+
+/// Keeps what is still held of a claim, each task for its source's lease from now.
+#[utoipa::path(post, path = "/api/v1/claims/{claim}/extend", tag = "dispatch",
+    params(("claim" = String, Path, description = "As the claim was answered.")),
+    responses((status = 200, description = "What is kept and what is lost.", body = ExtendAnswer), OfOne))]
+pub async fn extend(
+    web: web::Data<Web>,
+    caller: Caller,
+    claim: web::Path<String>,
+) -> Answer<ExtendAnswer> {
+    let over = || {
+        WebError::not_found(
+            "this claim is unknown or over: stop working on its tasks, and ask for work again",
+        )
+    };
+    let claim = shaped(claim.into_inner()).ok_or_else(over)?;
+    let only = caller.bound.collector.as_ref();
+    let extended = web.desk.store()?.extend(&claim, only).await.map_err(|error| match error {
+        StoreError::NotFound(_) => over(),
+        error => acts::dispatch::trouble(error),
+    })?;
+    let ids = |all: Vec<crate::store::dispatch::TaskId>| all.into_iter().map(|id| id.0).collect();
+    answer(ExtendAnswer { kept: ids(extended.kept), lost: ids(extended.lost) })
+}
+
+/// How many tasks went back.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct GivenBack {
+    /// Ready again, the attempt not counted; 0 for a claim that is unknown or over.
+    pub returned: u64,
+}
+
+/// Gives back what is still held of a claim, unworked: others get it at once, and the attempt does not count.
+#[utoipa::path(delete, path = "/api/v1/claims/{claim}", tag = "dispatch",
+    params(("claim" = String, Path, description = "As the claim was answered.")),
+    responses((status = 200, description = "How many went back.", body = GivenBack), OfOne))]
+pub async fn give_back(
+    web: web::Data<Web>,
+    caller: Caller,
+    claim: web::Path<String>,
+) -> Answer<GivenBack> {
+    let store = web.desk.store()?;
+    let Some(claim) = shaped(claim.into_inner()) else { return answer(GivenBack { returned: 0 }) };
+    let only = caller.bound.collector.as_ref();
+    let returned = store.give_back(&claim, only).await.map_err(acts::dispatch::trouble)?;
+    answer(GivenBack { returned })
+}
+
+/// An id that may be one of a claim; `soloist collect` makes its own.
+fn shaped(text: String) -> Option<ClaimId> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    (plain && (1..=64).contains(&text.len())).then_some(ClaimId(text))
+}

@@ -1,0 +1,71 @@
+//! `GET /api/v1/collectors`: who asks for work, and what they hold.
+
+use actix_web::web;
+use serde::Serialize;
+
+use super::refusals::OfList;
+use super::sources::not_after;
+use super::{Answer, answer};
+use crate::store::dispatch::{CollectorView, Sources as _};
+use crate::web::Web;
+use crate::web::acts;
+
+/// A task that a collector holds.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Holding {
+    /// Of the task.
+    pub id: String,
+    /// Of the task.
+    pub key: String,
+    /// Of the task.
+    pub source: String,
+    /// Until when, unless it is extended.
+    #[schema(format = DateTime)]
+    pub lease_until: String,
+}
+
+/// A collector.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Collector {
+    /// As it calls itself.
+    pub name: String,
+    /// When it last asked for anything.
+    #[schema(format = DateTime)]
+    pub seen: String,
+    /// How many tasks it holds.
+    pub in_flight: u64,
+    /// The first 100 of them, by the end of their leases.
+    pub holds: Vec<Holding>,
+}
+
+/// Collectors, by name.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Collectors {
+    /// The collectors.
+    pub collectors: Vec<Collector>,
+}
+
+impl From<CollectorView> for Collector {
+    fn from(view: CollectorView) -> Self {
+        let holds = view.holds.into_iter().map(|(id, key, source, until)| Holding {
+            id: id.0,
+            key,
+            source: source.to_string(),
+            lease_until: not_after(until),
+        });
+        Self {
+            name: view.name.to_string(),
+            seen: not_after(view.seen),
+            in_flight: view.in_flight,
+            holds: holds.collect(),
+        }
+    }
+}
+
+/// Every collector seen within a day, and what it holds.
+#[utoipa::path(get, path = "/api/v1/collectors", tag = "dispatch",
+    responses((status = 200, description = "The collectors.", body = Collectors), OfList))]
+pub async fn list(web: web::Data<Web>) -> Answer<Collectors> {
+    let views = web.desk.store()?.collectors().await.map_err(acts::dispatch::trouble)?;
+    answer(Collectors { collectors: views.into_iter().map(Collector::from).collect() })
+}

@@ -1,0 +1,258 @@
+//! `/api/v1/sources`: where work comes from, and by which rules it is served.
+
+use std::time::Duration;
+
+use actix_web::web::{self, Bytes};
+use serde::{Deserialize, Serialize};
+
+use super::refusals::{OfAct, OfBody, OfList, OfOne};
+use super::{Answer, answer, read};
+use crate::dispatch;
+use crate::domain::dispatch::{Backoff, LONGEST, Rules, Window};
+use crate::domain::name::SourceName;
+use crate::domain::time::Stamp;
+use crate::store::dispatch::{SourceView, Sources as _};
+use crate::web::Web;
+use crate::web::acts;
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+use crate::words::iso;
+
+/// At most `count` starts in any stretch of `ms` milliseconds.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WindowRule {
+    /// Starts.
+    #[schema(minimum = 1, maximum = 100_000)]
+    pub count: u32,
+    /// The stretch.
+    #[schema(minimum = 1)]
+    pub ms: u64,
+}
+
+/// How long a task waits that was reported for another try: `first_ms`, then twice as long each time, at most `max_ms`.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackoffRule {
+    /// After the first try.
+    pub first_ms: u64,
+    /// At most.
+    pub max_ms: u64,
+}
+
+/// All rules of a source; what is left out gets its default.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RulesBody {
+    /// Least time between two starts; 0 for none.
+    #[schema(default = 0)]
+    pub gap_ms: Option<u64>,
+    /// None when null or left out.
+    pub window: Option<WindowRule>,
+    /// Most tasks in flight; no limit when null or left out.
+    #[schema(minimum = 1)]
+    pub cap: Option<u32>,
+    /// How long a collector may keep a task unextended.
+    #[schema(default = 60_000, minimum = 100, maximum = 86_400_000)]
+    pub lease_ms: Option<u64>,
+    /// Attempts after which a task is dead; 0 never.
+    #[schema(default = 5)]
+    pub max_attempts: Option<u32>,
+    /// 1 s, at most 5 minutes, when left out.
+    pub backoff: Option<BackoffRule>,
+    /// Nobody is served.
+    #[schema(default = false)]
+    pub paused: Option<bool>,
+}
+
+impl From<RulesBody> for Rules {
+    fn from(body: RulesBody) -> Self {
+        let default = Rules::default();
+        let ms = Duration::from_millis;
+        Self {
+            gap: body.gap_ms.map_or(default.gap, ms),
+            window: body.window.map(|rule| Window { count: rule.count, span: ms(rule.ms) }),
+            cap: body.cap,
+            lease: body.lease_ms.map_or(default.lease, ms),
+            max_attempts: body.max_attempts.unwrap_or(default.max_attempts),
+            backoff: body.backoff.map_or(default.backoff, |rule| Backoff {
+                first: ms(rule.first_ms),
+                max: ms(rule.max_ms),
+            }),
+            paused: body.paused.unwrap_or(default.paused),
+        }
+    }
+}
+
+/// A source: its rules, what it has, and whether it is served.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// As in the rules.
+    pub gap_ms: u64,
+    /// As in the rules.
+    pub window: Option<WindowRule>,
+    /// As in the rules.
+    pub cap: Option<u32>,
+    /// As in the rules.
+    pub lease_ms: u64,
+    /// As in the rules.
+    pub max_attempts: u32,
+    /// As in the rules.
+    pub backoff: BackoffRule,
+    /// As in the rules.
+    pub paused: bool,
+    /// Nobody is served before this; null when it is not blocked.
+    #[schema(format = DateTime)]
+    pub blocked_until: Option<String>,
+    /// Tasks that may be claimed.
+    pub ready: u64,
+    /// Tasks that wait for an instant.
+    pub due: u64,
+    /// Tasks in collectors' hands.
+    pub in_flight: u64,
+    /// Tasks given up.
+    pub dead: u64,
+    /// Tasks done for good, ever.
+    pub done: u64,
+    /// Starts, ever.
+    pub started: u64,
+    /// Accepted as done, ever; recrawls too.
+    pub finished: u64,
+    /// Reported for another try, ever.
+    pub retried: u64,
+    /// Leases that ran out, ever.
+    pub expired: u64,
+    /// Why nobody is served now: `empty`, `gap`, `cap`, `paused` or `blocked`; null when it can be served.
+    #[schema(example = "gap")]
+    pub reason: Option<&'static str>,
+    /// When that may be over, as far as is known.
+    #[schema(format = DateTime)]
+    pub next_at: Option<String>,
+}
+
+/// Whole milliseconds.
+pub(super) fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An instant at which something may begin: never said too early.
+pub(super) fn not_before(at: Stamp) -> String {
+    iso(at.ceil())
+}
+
+/// An instant at which something ends: never said too late.
+pub(super) fn not_after(at: Stamp) -> String {
+    iso(at.floor())
+}
+
+impl From<SourceView> for Source {
+    fn from(view: SourceView) -> Self {
+        let rules = view.rules;
+        let blocked = view.blocked_until > view.now;
+        Self {
+            name: view.name.to_string(),
+            gap_ms: millis(rules.gap),
+            window: rules
+                .window
+                .map(|window| WindowRule { count: window.count, ms: millis(window.span) }),
+            cap: rules.cap,
+            lease_ms: millis(rules.lease),
+            max_attempts: rules.max_attempts,
+            backoff: BackoffRule {
+                first_ms: millis(rules.backoff.first),
+                max_ms: millis(rules.backoff.max),
+            },
+            paused: rules.paused,
+            blocked_until: blocked.then(|| not_before(view.blocked_until)),
+            ready: view.ready,
+            due: view.due,
+            in_flight: view.in_flight,
+            dead: view.dead,
+            done: view.done,
+            started: view.started,
+            finished: view.finished,
+            retried: view.retried,
+            expired: view.expired,
+            reason: view.shut.map(|shut| dispatch::word(shut.reason)),
+            next_at: view.shut.and_then(|shut| shut.until).map(not_before),
+        }
+    }
+}
+
+/// Sources, by name.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct SourceList {
+    /// The sources.
+    pub sources: Vec<Source>,
+}
+
+/// The name in an address; what cannot be a name is not found.
+fn named(text: &str) -> Result<SourceName, WebError> {
+    SourceName::new(text)
+        .map_err(|wrong| WebError::not_found(format!("there is no source {wrong}")))
+}
+
+/// All sources.
+#[utoipa::path(get, path = "/api/v1/sources", tag = "dispatch",
+    responses((status = 200, description = "The sources.", body = SourceList), OfList))]
+pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
+    let views = web.desk.store()?.sources(None).await.map_err(acts::dispatch::trouble)?;
+    answer(SourceList { sources: views.into_iter().map(Source::from).collect() })
+}
+
+/// One source.
+#[utoipa::path(get, path = "/api/v1/sources/{source}", tag = "dispatch",
+    params(("source" = String, Path, description = "Its name.")),
+    responses((status = 200, description = "The source.", body = Source), OfOne))]
+pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Source> {
+    let source = named(&source)?;
+    let views = web.desk.store()?.sources(Some(&source)).await.map_err(acts::dispatch::trouble)?;
+    let view = views.into_iter().next().ok_or_else(|| acts::dispatch::no_source(&source))?;
+    answer(Source::from(view))
+}
+
+/// Makes a source, or changes its rules: all of them, so what is left out gets its default. Its tasks, starts and
+/// blocks are kept.
+#[utoipa::path(put, path = "/api/v1/sources/{source}", tag = "dispatch",
+    params(("source" = String, Path, description = "Its name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.")),
+    request_body = RulesBody,
+    responses((status = 200, description = "The source.", body = Source), OfBody))]
+pub async fn put(
+    web: web::Data<Web>,
+    caller: Caller,
+    source: web::Path<String>,
+    body: Bytes,
+) -> Answer<Source> {
+    let source = SourceName::new(&source)?;
+    let rules = Rules::from(read::<RulesBody>(&body)?);
+    answer(Source::from(acts::dispatch::put_source(&web, &caller, &source, &rules).await?))
+}
+
+/// For how long.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// From now; 0 lifts a block.
+    pub for_ms: u64,
+}
+
+/// Serves nobody from a source for a while: for a collector that was told 429.
+#[utoipa::path(post, path = "/api/v1/sources/{source}/block", tag = "dispatch",
+    params(("source" = String, Path, description = "Its name.")),
+    request_body = Block,
+    responses((status = 200, description = "The source.", body = Source), OfAct))]
+pub async fn block(
+    web: web::Data<Web>,
+    caller: Caller,
+    source: web::Path<String>,
+    body: Bytes,
+) -> Answer<Source> {
+    let source = named(&source)?;
+    let lasting = Duration::from_millis(read::<Block>(&body)?.for_ms);
+    if lasting > LONGEST {
+        return Err(WebError::bad("for_ms: at most a year; use `paused` for longer"));
+    }
+    answer(Source::from(acts::dispatch::block(&web, &caller, &source, lasting).await?))
+}

@@ -1,0 +1,301 @@
+//! `/api/v1/tasks`: put tasks, and look at one.
+
+use std::time::Duration;
+
+use actix_web::web::{self, Bytes};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::refusals::{OfAct, OfOne};
+use super::sources::{millis, not_after, not_before};
+use super::{Answer, answer, read};
+use crate::domain::dispatch::{LONGEST, TaskState};
+use crate::domain::name::SourceName;
+use crate::domain::time::{Stamp, StoreTime};
+use crate::store::dispatch::{
+    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, TASKS_AT_ONCE, TaskId,
+    TaskView,
+};
+use crate::web::Web;
+use crate::web::acts;
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+
+/// The first instant of 2200: exact in every store, and later than anybody means.
+const LATEST: StoreTime = StoreTime(7_258_118_400_000);
+
+/// A task to be put.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskBody {
+    /// Unique within its source: the same key is the same task. 1 to 2048 bytes, no control characters.
+    #[schema(min_length = 1, max_length = 2048, example = "https://example.org/1")]
+    pub key: String,
+    /// Where it comes from; defined before.
+    #[schema(example = "example.org")]
+    pub source: String,
+    /// Any JSON of at most 64 KiB, handed out as it came.
+    #[schema(value_type = serde_json::Value)]
+    pub payload: Option<Box<RawValue>>,
+    /// 9 is the most urgent.
+    #[schema(default = 0, minimum = 0, maximum = 9)]
+    pub priority: Option<i64>,
+    /// Not before this (RFC 3339); now when left out.
+    #[schema(format = DateTime)]
+    pub at: Option<String>,
+    /// Again, this long after each `done`.
+    #[schema(minimum = 1)]
+    pub every_ms: Option<u64>,
+}
+
+/// Tasks to be put.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TasksBody {
+    /// At most 1000.
+    #[schema(max_items = 1000)]
+    pub tasks: Vec<TaskBody>,
+}
+
+/// What came of putting one task.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct PutTask {
+    /// Made of source and key.
+    pub id: String,
+    /// As given.
+    pub key: String,
+    /// `created`, or `exists`: then it was left as it is, whatever its state.
+    #[schema(example = "created")]
+    pub status: &'static str,
+}
+
+/// What came of putting tasks, in their order.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct PutTasks {
+    /// One for each.
+    pub tasks: Vec<PutTask>,
+}
+
+/// Puts tasks. All or none; putting the same again is harmless.
+#[utoipa::path(post, path = "/api/v1/tasks", tag = "dispatch",
+    request_body = TasksBody,
+    responses((status = 200, description = "What came of each.", body = PutTasks), OfAct))]
+pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<PutTasks> {
+    let TasksBody { tasks } = read(&body)?;
+    if tasks.len() > TASKS_AT_ONCE {
+        return Err(WebError::bad(format!(
+            "tasks: at most {TASKS_AT_ONCE} at a time, not {}: send them in several calls",
+            tasks.len()
+        )));
+    }
+    let tasks = tasks.into_iter().enumerate().map(|(nth, task)| {
+        checked(task)
+            .map_err(|(field, problem)| WebError::bad(format!("tasks[{nth}].{field}: {problem}")))
+    });
+    let tasks: Vec<NewTask> = tasks.collect::<Result<_, _>>()?;
+    tasks.iter().try_for_each(|task| caller.bound.check_source(&task.source))?;
+    let new = web.desk.store()?.put_tasks(&tasks).await.map_err(acts::dispatch::trouble)?;
+    if let Some(first) = tasks.iter().filter_map(|task| task.at).min() {
+        web.desk.expect(Some(first));
+    }
+    let tasks = tasks.into_iter().zip(new).map(|(task, new)| PutTask {
+        id: TaskId::of(&task.source, &task.key).0,
+        key: task.key,
+        status: if new { "created" } else { "exists" },
+    });
+    answer(PutTasks { tasks: tasks.collect() })
+}
+
+/// The field that is wrong, and how it should be.
+type Wrong = (&'static str, String);
+
+fn checked(task: TaskBody) -> Result<NewTask, Wrong> {
+    let wrong = |field, problem: &str| Err((field, problem.to_owned()));
+    if task.key.is_empty() || task.key.len() > LONGEST_KEY {
+        return wrong("key", "from 1 to 2048 bytes");
+    }
+    if task.key.contains(char::is_control) {
+        return wrong("key", "no control characters");
+    }
+    let source = SourceName::new(&task.source).map_err(|error| ("source", error.to_string()))?;
+    let payload = task.payload.map_or_else(|| "null".to_owned(), |raw| raw.get().to_owned());
+    if payload.len() > LONGEST_PAYLOAD {
+        return wrong(
+            "payload",
+            "at most 65536 bytes of JSON: put what is larger elsewhere and its address here",
+        );
+    }
+    // Whoever reads it later must be able to: no endless nesting, no half characters, no endless numbers.
+    if let Err(error) = serde_json::from_str::<serde_json::Value>(&payload) {
+        return wrong("payload", &format!("not JSON that everybody can read: {error}"));
+    }
+    let Some(priority) = task.priority.map_or(Some(0), |given| u8::try_from(given).ok()) else {
+        return wrong("priority", "from 0 to 9");
+    };
+    if priority > 9 {
+        return wrong("priority", "from 0 to 9");
+    }
+    let at = task.at.map(|text| instant(&text)).transpose().map_err(|problem| ("at", problem))?;
+    let every = task.every_ms.map(Duration::from_millis);
+    if every.is_some_and(|every| every.is_zero() || every > LONGEST) {
+        return wrong("every_ms", "from 1 to a year; leave it out for once");
+    }
+    Ok(NewTask { key: task.key, source, payload, priority, at, every })
+}
+
+fn instant(text: &str) -> Result<Stamp, String> {
+    let at = text.parse::<jiff::Timestamp>().map_err(|_| {
+        let shown: String = text.chars().take(40).collect();
+        format!("{shown:?} is no instant: use RFC 3339, as in 2026-05-04T01:02:03Z")
+    })?;
+    let at = Stamp(at.as_microsecond());
+    if at < Stamp(0) || at >= Stamp::from(LATEST) {
+        return Err("from 1970 to 2199".to_owned());
+    }
+    Ok(at)
+}
+
+/// In whose hands a task is.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct HeldBy {
+    /// Who.
+    pub collector: String,
+    /// Under which claim.
+    pub claim: String,
+    /// Until when, unless it is extended.
+    #[schema(format = DateTime)]
+    pub lease_until: String,
+}
+
+/// Something that went wrong with a task, or brought it back.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Event {
+    /// When.
+    #[schema(format = DateTime)]
+    pub at: String,
+    /// `retried`, `expired`, `died` or `revived`.
+    #[schema(example = "retried")]
+    pub event: &'static str,
+    /// In which attempt.
+    pub attempt: u32,
+    /// In whose hands.
+    pub collector: Option<String>,
+    /// As reported.
+    pub error: Option<String>,
+}
+
+/// A task.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Task {
+    /// Made of source and key.
+    pub id: String,
+    /// As put.
+    pub key: String,
+    /// As put.
+    pub source: String,
+    /// As put.
+    #[schema(value_type = serde_json::Value)]
+    pub payload: Box<RawValue>,
+    /// As put.
+    pub priority: u8,
+    /// `ready`, `due`, `leased`, `done` or `dead`.
+    #[schema(example = "ready")]
+    pub state: &'static str,
+    /// Tries so far, the present one counted.
+    pub attempt: u32,
+    /// Of the newest lease; 0 before the first.
+    pub token: u64,
+    /// As put.
+    pub every_ms: Option<u64>,
+    /// When it was put.
+    #[schema(format = DateTime)]
+    pub created: String,
+    /// When its state changed last.
+    #[schema(format = DateTime)]
+    pub changed: String,
+    /// When it becomes ready, if it is due.
+    #[schema(format = DateTime)]
+    pub at: Option<String>,
+    /// If it is leased.
+    pub held: Option<HeldBy>,
+    /// The newest error that was reported.
+    pub error: Option<String>,
+    /// The newest 20 events, oldest first.
+    pub history: Vec<Event>,
+}
+
+/// JSON as it was put.
+pub(super) fn raw(payload: String) -> Result<Box<RawValue>, WebError> {
+    RawValue::from_string(payload).map_err(|error| WebError::Internal {
+        detail: format!("the store holds a payload that is not JSON: {error}"),
+    })
+}
+
+impl TryFrom<TaskView> for Task {
+    type Error = WebError;
+
+    fn try_from(view: TaskView) -> Result<Self, WebError> {
+        Ok(Self {
+            id: view.id.0,
+            key: view.key,
+            source: view.source.to_string(),
+            payload: raw(view.payload)?,
+            priority: view.priority,
+            state: match view.state {
+                TaskState::Ready => "ready",
+                TaskState::Due => "due",
+                TaskState::Leased => "leased",
+                TaskState::Done => "done",
+                TaskState::Dead => "dead",
+            },
+            attempt: view.attempt,
+            token: view.token.0,
+            every_ms: view.every.map(millis),
+            created: not_after(view.created),
+            changed: not_after(view.changed),
+            at: view.at.map(not_before),
+            held: view.held.map(|(collector, claim, until)| HeldBy {
+                collector: collector.to_string(),
+                claim: claim.0,
+                lease_until: not_after(until),
+            }),
+            error: view.error,
+            history: view.history.into_iter().map(Event::from).collect(),
+        })
+    }
+}
+
+impl From<Past> for Event {
+    fn from(past: Past) -> Self {
+        Self {
+            at: not_after(past.at),
+            event: match past.event {
+                PastEvent::Retried => "retried",
+                PastEvent::Expired => "expired",
+                PastEvent::Died => "died",
+                PastEvent::Revived => "revived",
+            },
+            attempt: past.attempt,
+            collector: past.collector.map(|name| name.to_string()),
+            error: past.error,
+        }
+    }
+}
+
+/// One task.
+#[utoipa::path(get, path = "/api/v1/tasks/{id}", tag = "dispatch",
+    params(("id" = String, Path, description = "As POST /api/v1/tasks answered.")),
+    responses((status = 200, description = "The task.", body = Task), OfOne))]
+pub async fn one(web: web::Data<Web>, id: web::Path<String>) -> Answer<Task> {
+    let id = known(id.into_inner())?;
+    let found = web.desk.store()?.task(&id).await.map_err(acts::dispatch::trouble)?;
+    answer(found.ok_or_else(|| acts::dispatch::no_task(&id))?.try_into()?)
+}
+
+/// An id of the only shape that ids have.
+pub(super) fn known(text: String) -> Result<TaskId, WebError> {
+    let shape = text.len() == 32
+        && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    let id = TaskId(text);
+    if shape { Ok(id) } else { Err(acts::dispatch::no_task(&id)) }
+}
