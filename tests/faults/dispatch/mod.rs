@@ -73,6 +73,8 @@ pub(crate) fn run(store: &str, seed: u64, directory: &Path) -> Result<String, Ve
     let unseen = field.started.values().sum::<u64>().saturating_sub(seen);
     wrongs.extend(verdict.wrongs);
     if !wrongs.is_empty() {
+        // Only the first few are printed.
+        std::fs::write(directory.join("wrongs.txt"), wrongs.join("\n")).expect("a file");
         wrongs.insert(
             0,
             format!("seed {seed}; {} faults: {faults:?}", faults.values().sum::<usize>()),
