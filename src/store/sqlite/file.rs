@@ -121,7 +121,7 @@ impl Place {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&self.path, flags)?;
         db.busy_timeout(timeout)?;
-        db.set_prepared_statement_cache_capacity(64);
+        db.set_prepared_statement_cache_capacity(128);
         db.pragma_update(None, "synchronous", "NORMAL")?;
         db.pragma_update(None, "foreign_keys", true)?;
         Ok(db)

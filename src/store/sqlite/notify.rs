@@ -285,16 +285,20 @@ fn newest(db: &Connection) -> Outcome<i64> {
 
 fn after(db: &Connection, seq: i64) -> Outcome<Vec<(i64, StoreEvent)>> {
     let mut statement = db.prepare_cached(
-        "SELECT seq, job, version, kind FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
+        "SELECT seq, job, version, kind, wake FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
     )?;
     let mut rows = statement.query([seq, i64::try_from(BATCH).unwrap_or(i64::MAX)])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let job: Option<String> = row.get(1)?;
-        let event = match job {
-            None => StoreEvent::Nodes,
-            Some(job) => {
-                let bad = |why: String| corrupt("events", &why);
+        let bad = |why: String| corrupt("events", &why);
+        let wake: Option<String> = row.get(4)?;
+        let event = match (job, wake) {
+            (None, None) => StoreEvent::Nodes,
+            (None, Some(wake)) => {
+                StoreEvent::Wake(serde_json::from_str(&wake).map_err(|why| bad(why.to_string()))?)
+            }
+            (Some(job), _) => {
                 let kind = serde_json::Value::String(row.get(3)?);
                 StoreEvent::Job(JobEvent {
                     job: JobName::new(&job).map_err(|why| bad(why.to_string()))?,

@@ -9,9 +9,10 @@ use super::file::Place;
 use crate::store::StoreError;
 
 /// In order; never edited once released, only appended to.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_drill.sql"),
+    include_str!("migrations/0003_dispatch.sql"),
     include_str!("migrations/0004_bound_tokens.sql"),
 ];
 

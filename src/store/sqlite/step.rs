@@ -7,10 +7,11 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::fault::Outcome;
 use super::file::Place;
-use super::row::{Job, int};
+use super::row::{Job, int, text};
 use crate::clock;
 use crate::domain::event::EventKind;
 use crate::domain::time::{Boot, StoreTime};
+use crate::store::dispatch::Waiter;
 
 /// How many events are kept for subscribers that lag; whoever lags more takes a snapshot.
 const EVENTS_KEPT: i64 = 10_000;
@@ -54,18 +55,29 @@ impl<'c> Step<'c> {
     /// Grows the version of `job` and publishes why; the caller saves the job afterwards.
     pub(super) fn publish(&self, job: &mut Job, kind: EventKind) -> Outcome<()> {
         job.record.version += 1;
-        self.insert(Some(job.record.name.as_str()), job.record.version, Some(kind.as_str()))
+        self.insert(Some(job.record.name.as_str()), job.record.version, Some(kind.as_str()), None)
     }
 
     /// Publishes that something about nodes changed.
     pub(super) fn publish_nodes(&self) -> Outcome<()> {
-        self.insert(None, 0, None)
+        self.insert(None, 0, None, None)
     }
 
-    fn insert(&self, job: Option<&str>, version: u64, kind: Option<&str>) -> Outcome<()> {
+    /// Publishes that it is their turn.
+    pub(super) fn publish_wake(&self, waiters: &[Waiter]) -> Outcome<()> {
+        self.insert(None, 0, None, Some(text(&waiters)?))
+    }
+
+    fn insert(
+        &self,
+        job: Option<&str>,
+        version: u64,
+        kind: Option<&str>,
+        wake: Option<String>,
+    ) -> Outcome<()> {
         self.tx
-            .prepare_cached("INSERT INTO events (job, version, kind) VALUES (?, ?, ?)")?
-            .execute(params![job, int(version), kind])?;
+            .prepare_cached("INSERT INTO events (job, version, kind, wake) VALUES (?, ?, ?, ?)")?
+            .execute(params![job, int(version), kind, wake])?;
         let seq = self.tx.last_insert_rowid();
         if seq % 256 == 0 {
             self.tx

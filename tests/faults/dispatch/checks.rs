@@ -17,12 +17,11 @@ struct Grant {
     claim: String,
     by: String,
     start: i64,
-    /// By the store's clock, at the least: an extension whose answer was lost is not counted.
+    /// By the store's clock, at least and at most: when it was extended is known as exactly as its call was long.
     end: i64,
+    latest_end: i64,
     /// On CLOCK_BOOTTIME: the answer that showed it first.
     seen: i64,
-    /// Whether it may have been extended without anybody knowing.
-    end_is_sure: bool,
     /// On CLOCK_BOOTTIME: when its result was first sent.
     reported: Option<i64>,
 }
@@ -71,9 +70,9 @@ pub(crate) fn judge(
         verdict: Verdict::default(),
     };
     judge.collect_grants();
+    judge.tie_clocks();
     judge.collect_extensions();
     judge.collect_reports();
-    judge.tie_clocks();
     judge.one_live_claim();
     judge.only_the_current_token();
     judge.all_done_once(tasks);
@@ -152,8 +151,8 @@ impl Judge<'_> {
                     by: call.by.clone(),
                     start: task.start,
                     end: task.start + self.lease(&task.source),
+                    latest_end: task.start + self.grain + self.lease(&task.source),
                     seen: *received,
-                    end_is_sure: true,
                     reported: None,
                 });
             }
@@ -167,25 +166,23 @@ impl Judge<'_> {
     fn collect_extensions(&mut self) {
         for call in self.calls {
             let Ask::Extend { claim } = &call.ask else { continue };
-            let of_claim: Vec<usize> =
-                (0..self.grants.len()).filter(|&n| self.grants[n].claim == *claim).collect();
-            match &call.answer {
-                Some((_, Answer::Extend { kept, lease_until: Some(until), .. })) => {
-                    let kept = of_claim.iter().filter(|&&n| kept.contains(&self.grants[n].id));
-                    let kept: Vec<usize> = kept.copied().collect();
-                    let shortest = kept.iter().map(|&n| self.lease(&self.grants[n].source)).min();
-                    for n in kept {
-                        let lease = self.lease(&self.grants[n].source);
-                        let end = until - shortest.unwrap_or(lease) + lease;
-                        self.grants[n].end = self.grants[n].end.max(end);
-                    }
+            for n in 0..self.grants.len() {
+                if self.grants[n].claim != *claim {
+                    continue;
                 }
-                None => {
-                    for n in of_claim {
-                        self.grants[n].end_is_sure = false;
+                let lease = self.lease(&self.grants[n].source);
+                let grant = &mut self.grants[n];
+                match &call.answer {
+                    Some((received, Answer::Extend { kept, .. })) => {
+                        if kept.contains(&grant.id) {
+                            grant.end = grant.end.max(call.sent + self.offset.0 + lease);
+                            let latest = received + self.offset.1 + lease;
+                            grant.latest_end = grant.latest_end.max(latest);
+                        }
                     }
+                    None => grant.latest_end = i64::MAX,
+                    Some(_) => {}
                 }
-                Some(_) => {}
             }
         }
     }
@@ -287,11 +284,11 @@ impl Judge<'_> {
                             ));
                         }
                         let at_least = first_sent + self.offset.0;
-                        if grant.end_is_sure && at_least > grant.end + self.grain {
+                        if at_least > grant.latest_end {
                             wrongs.push(format!(
                                 "task {id} in {}: a result under {token} was accepted {} us after the end of its lease",
                                 grant.source,
-                                at_least - grant.end
+                                at_least - grant.latest_end
                             ));
                         }
                     }

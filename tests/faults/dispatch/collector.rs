@@ -256,9 +256,8 @@ impl Collector {
                     list.filter_map(Value::as_str).map(str::to_owned).collect()
                 };
                 let (kept, lost) = (ids(&answer["kept"]), ids(&answer["lost"]));
-                let lease_until = instant(&answer["lease_until"]);
                 self.held.retain(|task| !lost.contains(&task.id));
-                self.write(call, Act::Answer(Answer::Extend { kept, lost, lease_until }));
+                self.write(call, Act::Answer(Answer::Extend { kept, lost }));
             }
             Ok((503, _)) | Err(_) => {}
             Ok((status, _)) => self.write(call, Act::Answer(Answer::Refused(status))),

@@ -65,7 +65,6 @@ pub(crate) enum Answer {
     Extend {
         kept: Vec<String>,
         lost: Vec<String>,
-        lease_until: Option<i64>,
     },
     /// It is blocked.
     Block,

@@ -131,6 +131,16 @@ pub(crate) fn the_judge_finds_every_planted_wrong() {
             }),
         ),
         (
+            "after the end of its lease",
+            good().with(|story| {
+                story.grant(300, "r6", "d", 6, 1);
+                let kept = vec!["d".to_owned()];
+                let extend = Ask::Extend { claim: "claim of r6".to_owned() };
+                story.call(350, extend, Some(Answer::Extend { kept, lost: Vec::new() }));
+                story.report(460, "d", 6, "done", Some("ok"));
+            }),
+        ),
+        (
             "the first result under the current token 3 was refused",
             good().answered(("c", 3), Some("stale")),
         ),

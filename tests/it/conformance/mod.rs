@@ -7,6 +7,13 @@
 mod accounts;
 mod conditions;
 mod credentials;
+mod dispatch;
+mod dispatch_claims;
+mod dispatch_limits;
+mod dispatch_results;
+mod dispatch_tasks;
+mod dispatch_turns;
+mod dispatch_waiters;
 mod endings;
 mod events;
 mod jobs;
@@ -136,6 +143,73 @@ macro_rules! laws {
                 every_subscriber_hears
                 a_slow_reader_is_told_to_take_a_snapshot
                 a_refused_write_publishes_nothing
+            );
+            laws!(@room dispatch_tasks, $fresh;
+                a_source_is_kept_with_its_rules_and_its_tasks
+                the_same_key_is_the_same_task
+                without_its_source_no_task_of_a_batch_is_put
+                texts_come_back_as_they_went_in
+                the_most_urgent_come_first_and_then_the_oldest
+                a_task_is_not_handed_out_before_its_time
+                done_tasks_are_forgotten_when_too_many_are_newer
+            );
+            laws!(@room dispatch_limits, $fresh;
+                two_starts_are_never_closer_than_the_gap
+                no_window_holds_more_starts_than_it_may
+                gap_window_and_cap_hold_together
+                no_more_are_in_flight_than_the_cap
+                a_claim_at_the_said_instant_succeeds
+                the_gap_outlasts_an_empty_queue
+                a_blocked_source_serves_nobody_until_then
+                a_paused_source_serves_nobody_and_loses_nothing
+                changed_rules_count_at_once
+                the_reason_is_of_the_source_that_opens_first
+                the_next_claim_is_served_when_a_result_makes_room
+            );
+            laws!(@room dispatch_turns, $fresh;
+                a_large_source_does_not_hold_up_small_ones
+                backlogged_sources_are_served_in_turn
+                one_claim_takes_from_every_source
+                a_claim_names_its_sources_and_gets_no_others
+                counts_add_up_whatever_happens
+            );
+            laws!(@room dispatch_results, $fresh;
+                a_result_is_accepted_once_and_its_repetition_changes_nothing
+                a_task_to_be_tried_again_waits_for_its_backoff
+                a_collector_may_say_when_to_try_again
+                the_last_attempt_leads_to_death_and_a_revival_begins_anew
+                a_recrawl_is_armed_again_with_its_attempts_from_zero
+                a_lease_that_ran_out_counts_and_its_task_comes_first
+                an_exchange_acts_on_leases_that_ran_out_by_itself
+                the_newest_twenty_failures_are_kept
+                nobody_can_report_what_another_collector_holds
+                results_make_room_for_the_claim_in_the_same_step
+            );
+            laws!(@room dispatch_claims, $fresh;
+                a_claim_says_until_when_it_lasts
+                the_same_request_gets_the_same_answer_and_no_second_lease
+                of_twenty_askers_with_one_request_all_get_the_same
+                a_final_answer_of_nothing_is_remembered
+                a_request_is_new_when_the_lease_is_over
+                extending_keeps_what_is_held_and_names_what_is_lost
+                an_extended_lease_lasts_longer
+                only_its_collector_can_extend_or_give_back
+                what_is_given_back_was_not_tried
+                twenty_claimers_never_share_a_task
+                collectors_are_seen_with_what_they_hold
+                labels_of_any_printable_kind_are_kept_apart
+            );
+            laws!(@room dispatch_waiters, $fresh;
+                new_tasks_wake_as_many_as_can_be_served_the_oldest_first
+                every_subscriber_hears_who_is_woken
+                only_those_are_woken_whose_sources_fit
+                a_second_pump_wakes_nobody
+                whoever_stopped_waiting_is_not_woken
+                whoever_is_served_waits_no_more
+                a_result_that_makes_room_wakes_the_next
+                the_end_of_a_gap_wakes_one
+                a_lost_lease_wakes_one
+                operators_wake_too
             );
         }
     };
