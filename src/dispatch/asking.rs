@@ -151,7 +151,7 @@ impl Left {
         let store: &Store = &self.shared.store;
         let done = match (&granted, &self.waiter) {
             (Some(_), _) if !newest => Ok(()),
-            (Some(claim), _) => store.give_back(claim, None).await.map(drop),
+            (Some(claim), _) => store.give_back_unseen(claim).await.map(drop),
             (None, Some(waiter)) => store.stop_waiting(waiter, &self.sources).await,
             (None, None) => Ok(()),
         };

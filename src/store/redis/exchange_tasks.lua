@@ -30,6 +30,8 @@ local function repeated(claim)
       answer[#answer + 1] = record
     end
   end
+  -- It may be in a collector's hands from now on (return_claim).
+  if not string.find(head, '\n+', 1, true) then redis.call('SET', base .. 'c:' .. claim, head .. '\n+', 'KEEPTTL') end
   return answer
 end
 local known = redis.call('GET', saved)

@@ -69,8 +69,8 @@ pub(crate) fn judge(
         offset: (i64::MIN, i64::MAX),
         verdict: Verdict::default(),
     };
-    judge.collect_grants();
     judge.tie_clocks();
+    judge.collect_grants();
     judge.collect_extensions();
     judge.collect_reports();
     judge.one_live_claim();
@@ -92,7 +92,7 @@ impl Judge<'_> {
 
     /// Also: the same request has the same answer, and a lease ends when the contract says.
     fn collect_grants(&mut self) {
-        let mut answered: BTreeMap<&str, (&str, BTreeMap<&str, u64>)> = BTreeMap::new();
+        let mut answered: BTreeMap<&str, (&str, i64, BTreeMap<&str, u64>)> = BTreeMap::new();
         let mut asked: BTreeMap<&str, usize> = BTreeMap::new();
         for call in self.calls {
             let Ask::Exchange { request: Some(request), .. } = &call.ask else { continue };
@@ -105,17 +105,21 @@ impl Judge<'_> {
             };
             let tokens: BTreeMap<&str, u64> =
                 granted.tasks.iter().map(|task| (task.id.as_str(), task.token)).collect();
-            if let Some((claim, before)) = answered.get(request.as_str()) {
+            if let Some((claim, until, before)) = answered.get(request.as_str()) {
                 let same = tokens.iter().all(|(id, token)| before.get(id) == Some(token));
-                if *claim != granted.claim || !same {
+                if same && *claim == granted.claim {
+                    continue;
+                }
+                // A request is remembered for as long as its claim's lease; asked later, it is a new one.
+                if received + self.offset.1 < *until {
                     self.verdict.wrongs.push(format!(
                         "request {request} of {} was answered with {claim} {before:?}, then with {} {tokens:?}",
                         call.by, granted.claim
                     ));
+                    continue;
                 }
-                continue;
             }
-            answered.insert(request, (&granted.claim, tokens));
+            answered.insert(request, (&granted.claim, granted.lease_until, tokens));
             let shortest = granted.tasks.iter().map(|task| self.lease(&task.source)).min();
             for task in &granted.tasks {
                 let source = &self.sources[&task.source];
@@ -166,19 +170,24 @@ impl Judge<'_> {
     fn collect_extensions(&mut self) {
         for call in self.calls {
             let Ask::Extend { claim } = &call.ask else { continue };
-            for n in 0..self.grants.len() {
-                if self.grants[n].claim != *claim {
-                    continue;
+            // A claim that was asked for again after its end may have its old name.
+            let mut of_claim: BTreeMap<String, usize> = BTreeMap::new();
+            for (n, grant) in self.grants.iter().enumerate() {
+                if grant.claim == *claim && grant.seen <= call.sent {
+                    let newest = of_claim.entry(grant.id.clone()).or_insert(n);
+                    if self.grants[*newest].token < grant.token {
+                        *newest = n;
+                    }
                 }
+            }
+            for (id, n) in of_claim {
                 let lease = self.lease(&self.grants[n].source);
                 let grant = &mut self.grants[n];
                 match &call.answer {
-                    Some((received, Answer::Extend { kept, .. })) => {
-                        if kept.contains(&grant.id) {
-                            grant.end = grant.end.max(call.sent + self.offset.0 + lease);
-                            let latest = received + self.offset.1 + lease;
-                            grant.latest_end = grant.latest_end.max(latest);
-                        }
+                    Some((received, Answer::Extend { kept, .. })) if kept.contains(&id) => {
+                        grant.end = grant.end.max(call.sent + self.offset.0 + lease);
+                        let latest = received + self.offset.1 + lease;
+                        grant.latest_end = grant.latest_end.max(latest);
                     }
                     None => grant.latest_end = i64::MAX,
                     Some(_) => {}

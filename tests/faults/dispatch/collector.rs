@@ -105,7 +105,7 @@ impl Collector {
                 self.forget();
             }
             // Hangs up, and asks again: a lost reply costs nothing.
-            4..8 if std::env::var_os("NO_HANG").is_none() => {
+            4..8 => {
                 let (ask, body) = self.exchange();
                 self.write_ask(&ask);
                 if let Some(node) = self.node() {
