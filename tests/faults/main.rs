@@ -4,7 +4,7 @@
 //! is the verdict. The test binary takes arguments of its own, as it is also the script that the nodes run:
 //!
 //! ```text
-//! faults                    everything, at most six minutes
+//! faults                    everything, at most seven minutes
 //! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over`, `dispatch_redis`,
 //!                           `dispatch_sqlite` and `checker` count; `--seed N` repeats a `dispatch_`
 //! faults round --seed N     one random round (also SEED=N)
