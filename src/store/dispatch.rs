@@ -107,7 +107,7 @@ pub struct ClaimAsk {
     pub collector: CollectorName,
     /// The same one gets the same answer, for as long as the claim's lease (a minute, for nothing).
     pub request: RequestId,
-    /// Random, used if something is granted.
+    /// Random; the claim gets it, or one that the store makes of the collector and the request.
     pub claim: ClaimId,
     /// At most so many tasks, 1 to [`BATCH`].
     pub max: u32,

@@ -4,19 +4,19 @@
 -- Returns 'missing', or 'extended', the earliest end (0: none), how many are kept, their ids, the ids of those lost.
 -- Why: a finished task is in neither list; one whose lease has ended by the clock is lost, even if nobody has it yet.
 local key = base .. 'c:' .. ARGV[1]
-local memory = redis.call('GET', key)
-local collector, request = string.match(memory or '', '^%d+ (%S+) (%S+)')
+local memory = call('GET', key)
+local collector = string.match(memory or '', '^%d+ (%S+)')
 if not collector or (ARGV[2] ~= '' and ARGV[2] ~= collector) then return { 'missing' } end
-redis.call('HSET', base .. 'collectors', collector, now)
+call('HSET', base .. 'collectors', collector, now_text)
 local kept, lost, earliest, longest = {}, {}, never, 0
 for id, held in string.gmatch(memory, '\n(%S+) (%d+)') do
-  local record = redis.call('GET', base .. 't:' .. id)
-  local t = record and parse(record)
+  local record = call('GET', base .. 't:' .. id)
+  local t = record and moves().parse(record)
   if t and t.state == 'leased' and t.token == held and tonumber(t.at) > now then
     local lease = load(t.source).lease
     t.at = integer(now + lease)
-    redis.call('SET', base .. 't:' .. id, compose(t, true))
-    redis.call('ZADD', base .. 'l:' .. t.source, now + lease, id)
+    call('SET', base .. 't:' .. id, moves().compose(t, true))
+    call('ZADD', base .. 'l:' .. t.source, now + lease, id)
     kept[#kept + 1] = id
     earliest, longest = math.min(earliest, now + lease), math.max(longest, lease)
   elseif t and t.accepted ~= held then
@@ -24,9 +24,7 @@ for id, held in string.gmatch(memory, '\n(%S+) (%d+)') do
   end
 end
 if kept[1] then
-  local ms = math.ceil(longest / 1000)
-  redis.call('PEXPIRE', key, ms + 60000)
-  redis.call('PEXPIRE', base .. 'r:' .. collector .. ' ' .. request, ms)
+  call('PEXPIRE', key, math.ceil(longest / 1000) + 60000)
 end
 local answer = { 'extended', kept[1] and integer(earliest) or '0', #kept }
 for _, id in ipairs(kept) do answer[#answer + 1] = id end

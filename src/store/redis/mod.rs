@@ -74,6 +74,7 @@ mod sentinel;
 mod server;
 mod shards;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -88,7 +89,8 @@ use self::route::Route;
 use self::scripts::Transition;
 use super::{Description, Options, Result, StoreError};
 use crate::clock;
-use crate::domain::time::StoreTime;
+use crate::domain::name::CollectorName;
+use crate::domain::time::{Boot, StoreTime};
 
 /// Version of the key layout.
 const SCHEMA: u32 = 1;
@@ -111,6 +113,8 @@ struct Shared {
     dispatch: Lane,
     rest: Lane,
     memories: Mutex<Memories>,
+    /// When it was last noted that a collector was seen.
+    noted: Mutex<HashMap<CollectorName, Boot>>,
     place: Place,
     timeout: Duration,
 }
@@ -315,6 +319,7 @@ impl Shared {
             dispatch: lane(),
             rest: lane(),
             memories: Mutex::default(),
+            noted: Mutex::default(),
             place,
             timeout: options.timeout,
         })

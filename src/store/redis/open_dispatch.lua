@@ -1,50 +1,77 @@
 -- open_dispatch: fragment before every script of dispatch: the clock, tokens, sources and their turns.
 -- KEYS[1] base  what every key of dispatch begins with (keys.rs)  KEYS[2] channel on which waiters are woken
 -- ARGV none of its own.
--- Returns nothing by itself; leaves `now` (microseconds), `mint()`, `load(source)`, `room(source, rules)`,
--- `place(source, rules, served)` and `close()`, which every script calls before it returns.
+-- Returns nothing by itself; leaves `now` and `now_text` (microseconds), `load(source)`, `mint(rules)`, `count(source, field,
+-- by)`, `room(source, rules)`, `place(source, rules)`, `waiters()`, and `close()`, which writes what was put off
+-- (`later`, `gone`) and which every script calls before it returns.
 -- Why: a source is in `ring` (score: its turn) when it can be served, in `shut` (score: when that may change) when it has
--- ready tasks and cannot, in neither when it has none. Turns and tokens come from one counter, so turns never tie.
+-- ready tasks and cannot, in neither when it has none (one that was emptied leaves the ring with the next claim).
+-- `timers` says when the clock alone will change something: `l` a lease ends, `d` a task is due, `s` a source opens; for
+-- the first two it is a lower bound. Turns come from one counter, so they never tie.
 -- Which keys a call touches depends on what is found; all of them begin with KEYS[1] and have its hash tag.
-local base, never = KEYS[1], 9e15
-local time = redis.call('TIME')
+-- Large numbers are passed as text, and what is seldom needed is a function within a function: both cost Lua time.
+local base, never, call = KEYS[1], 9e15, redis.call
+local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local ring, shut, ends, dues = base .. 'ring', base .. 'shut', base .. 'ends', base .. 'dues'
-local token, minted, woken, waiting
+local now_text = string.format('%.0f', now)
+local ring, timers = base .. 'ring', base .. 'timers'
+local woken, waiting
+local book, gone, later = {}, {}, {}
 
 local function integer(n)
   return string.format('%.0f', n)
 end
-local function mint()
-  if not minted then
-    token = math.max(tonumber(redis.call('GET', base .. 'token') or 0), math.floor(now / 1000) * 1024 - 1)
-    minted = true
-  end
-  token = token + 1
-  return token
+-- What every call needs of a source; `plain` is 1 when no rule limits its starts and nothing blocks it.
+local function load(source)
+  local rules = book[source]
+  if rules then return rules end
+  local f = call('HMGET', base .. 's:' .. source, 'lease', 'plain', 'ends', 'promised', 'token', 'started', 'done')
+  if not f[1] then return nil end
+  rules = { lease = tonumber(f[1]), plain = f[2] == '1', ends = tonumber(f[3]), promised = tonumber(f[4] or 0),
+    token = tonumber(f[5] or 0), started = tonumber(f[6] or 0), done = tonumber(f[7] or 0) }
+  book[source] = rules
+  return rules
+end
+-- A task belongs to one source, so its tokens grow with those of the source.
+local function mint(rules)
+  rules.token = math.max(rules.token + 1, math.floor(now / 1000) * 1024)
+  rules.text = string.format('%.0f', rules.token)
+  return rules.text
+end
+local function count(source, field, by)
+  return call('HINCRBY', base .. 's:' .. source, field, by)
 end
 local function close()
-  if minted then redis.call('SET', base .. 'token', integer(token)) end
-  if woken then redis.call('PUBLISH', KEYS[2], cjson.encode(woken)) end
+  for source, rules in pairs(book) do
+    if rules.text then
+      call('HSET', base .. 's:' .. source, 'token', rules.text, 'started', rules.started, 'done', rules.done)
+    elseif rules.closed then
+      call('HSET', base .. 's:' .. source, 'done', rules.done)
+    end
+  end
+  if later[1] then call('MSET', unpack(later)) end
+  if gone[1] then call('DEL', unpack(gone)) end
+  if woken then call('PUBLISH', KEYS[2], cjson.encode(woken)) end
 end
-local function load(source)
-  local f = redis.call('HMGET', base .. 's:' .. source, 'lease', 'gap', 'count', 'span', 'cap', 'attempts', 'first',
-    'max', 'paused', 'blocked', 'last', 'tail', 'head', 'promised', 'promised_until')
-  if not f[1] then return nil end
-  return { lease = tonumber(f[1]), gap = tonumber(f[2]), count = tonumber(f[3]), span = tonumber(f[4]),
-    cap = tonumber(f[5]), attempts = tonumber(f[6]), first = tonumber(f[7]), max = tonumber(f[8]), paused = f[9] == '1',
-    blocked = tonumber(f[10] or 0), last = tonumber(f[11] or 0), tail = tonumber(f[12] or 0),
-    head = tonumber(f[13] or 0), promised = tonumber(f[14] or 0), promised_until = tonumber(f[15] or 0) }
+local function waiters()
+  waiting = waiting or call('HLEN', base .. 'waits')
+  return waiting > 0
 end
 -- How many may start now, else 0, why, and until when (domain::dispatch::Rules::room).
 local function room(source, rules)
+  if rules.plain then return never end
+  if not rules.gap then
+    local f = call('HMGET', base .. 's:' .. source, 'gap', 'count', 'span', 'cap', 'paused', 'blocked', 'last')
+    rules.gap, rules.count, rules.span, rules.cap = tonumber(f[1]), tonumber(f[2]), tonumber(f[3]), tonumber(f[4])
+    rules.paused, rules.blocked, rules.last = f[5] == '1', tonumber(f[6] or 0), tonumber(f[7] or 0)
+  end
   if rules.paused then return 0, 'paused' end
   if rules.blocked > now then return 0, 'blocked', rules.blocked end
   local left, after = never, 0
   if rules.cap > 0 then
-    left = rules.cap - redis.call('ZCARD', base .. 'l:' .. source)
+    left = rules.cap - call('ZCARD', base .. 'l:' .. source)
     if left <= 0 then
-      return 0, 'cap', tonumber(redis.call('ZRANGE', base .. 'l:' .. source, 0, 0, 'WITHSCORES')[2])
+      return 0, 'cap', tonumber(call('ZRANGE', base .. 'l:' .. source, '0', '0', 'WITHSCORES')[2])
     end
   end
   if rules.gap > 0 then
@@ -53,37 +80,55 @@ local function room(source, rules)
   end
   if rules.count > 0 then
     local stamps = base .. 'w:' .. source
-    local oldest = tonumber(redis.call('LINDEX', stamps, -1) or nil)
+    local oldest = tonumber(call('LINDEX', stamps, '-1') or nil)
     while oldest and oldest <= now - rules.span do
-      redis.call('RPOP', stamps)
-      oldest = tonumber(redis.call('LINDEX', stamps, -1) or nil)
+      call('RPOP', stamps)
+      oldest = tonumber(call('LINDEX', stamps, '-1') or nil)
     end
-    local recent = redis.call('LLEN', stamps)
+    local recent = call('LLEN', stamps)
     if recent >= rules.count then after = math.max(after, oldest + rules.span) end
     left = math.min(left, rules.count - recent)
   end
   if after > now then return 0, 'gap', after end
   return left
 end
--- Wakes the oldest who wait for this source or for any: one for each task that can start and is not promised yet.
-local function wake(source, rules, ready, left)
-  waiting = waiting or redis.call('HLEN', base .. 'waits')
-  if waiting == 0 then return end
-  local promised = rules.promised_until > now and rules.promised or 0
-  local own, any = base .. 'v:' .. source, base .. 'v'
-  local wanted = math.min(ready, left) - promised
-  local called = 0
-  while called < wanted do
-    local a = redis.call('ZRANGE', own, 0, 0, 'WITHSCORES')
-    local b = redis.call('ZRANGE', any, 0, 0, 'WITHSCORES')
+-- Puts the source where it belongs after something changed, and wakes the oldest who wait for it or for any: one for
+-- each task that can start and is not promised yet.
+local function place(source, rules)
+  local ready = call('ZCARD', base .. 'q:' .. source)
+  local left, till = 0, nil
+  if ready > 0 then
+    local _
+    left, _, till = room(source, rules)
+  end
+  if left <= 0 then
+    call('ZREM', ring, source)
+    if ready > 0 then
+      call('ZADD', base .. 'shut', integer(till or never), source)
+      if till then call('ZADD', timers, integer(till), 's:' .. source) end
+      return
+    end
+  end
+  call('ZREM', base .. 'shut', source)
+  call('ZREM', timers, 's:' .. source)
+  if left <= 0 then return end
+  call('ZADD', ring, 'NX', call('INCR', base .. 'turn'), source)
+  if not waiters() then return end
+
+  local counts, promised = base .. 's:' .. source, rules.promised
+  if promised > 0 and tonumber(call('HGET', counts, 'promised_until')) <= now then promised = 0 end
+  local own, any, called = base .. 'v:' .. source, base .. 'v', 0
+  while called < math.min(ready, left) - promised do
+    local a = call('ZRANGE', own, '0', '0', 'WITHSCORES')
+    local b = call('ZRANGE', any, '0', '0', 'WITHSCORES')
     if not a[1] and not b[1] then break end
     local theirs = a[1] and (not b[1] or tonumber(a[2]) <= tonumber(b[2]))
     local waiter = theirs and a[1] or b[1]
-    redis.call('ZREM', theirs and own or any, waiter)
-    local till = redis.call('HGET', base .. 'waits', waiter)
-    if till then
-      redis.call('HDEL', base .. 'waits', waiter)
-      if tonumber(till) > now then
+    call('ZREM', theirs and own or any, waiter)
+    local patience = call('HGET', base .. 'waits', waiter)
+    if patience then
+      call('HDEL', base .. 'waits', waiter)
+      if tonumber(patience) > now then
         woken = woken or { wake = {} }
         woken.wake[#woken.wake + 1] = waiter
         called = called + 1
@@ -91,29 +136,7 @@ local function wake(source, rules, ready, left)
     end
   end
   if called > 0 then
-    rules.promised, rules.promised_until = promised + called, now + 100000
-    redis.call('HSET', base .. 's:' .. source, 'promised', rules.promised, 'promised_until', rules.promised_until)
-  end
-end
--- Puts the source where it belongs after something changed; `served` sends it behind all others.
-local function place(source, rules, served)
-  local ready = redis.call('ZCARD', base .. 'q:' .. source)
-  if ready == 0 then
-    redis.call('ZREM', ring, source)
-    redis.call('ZREM', shut, source)
-    return
-  end
-  local left, _, till = room(source, rules)
-  if left > 0 then
-    if served then
-      redis.call('ZADD', ring, mint(), source)
-    else
-      redis.call('ZREM', shut, source)
-      redis.call('ZADD', ring, 'NX', mint(), source)
-    end
-    wake(source, rules, ready, left)
-  else
-    redis.call('ZREM', ring, source)
-    redis.call('ZADD', shut, till or never, source)
+    rules.promised = promised + called
+    call('HSET', counts, 'promised', rules.promised, 'promised_until', integer(now + 100000))
   end
 end

@@ -3,10 +3,7 @@
 -- ARGV none.
 -- Returns now, when there is something to do next (0: unknown), how many leases had run out, 1 when there is more.
 -- Why: any node may call this at any time; what one call did, the next finds done.
-local expired, more = sweep(64)
-local next = never
-for _, index in ipairs({ ends, dues, shut }) do
-  next = math.min(next, tonumber(redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')[2] or never))
-end
+local expired, more = sweep('64')
+local next = call('ZRANGE', timers, 0, 0, 'WITHSCORES')[2] or '0'
 close()
-return { integer(now), next < never and integer(next) or '0', expired, more and 1 or 0 }
+return { now_text, next, expired, more and 1 or 0 }

@@ -5,10 +5,14 @@
 -- Returns 1 when it is new.
 -- Why: tasks, starts and blocks are kept, and the new rules hold for the very next claim.
 local source = ARGV[1]
-local fresh = redis.call('ZADD', base .. 'names', 0, source)
-redis.call('HSET', base .. 's:' .. source, 'gap', ARGV[2], 'count', ARGV[3], 'span', ARGV[4], 'cap', ARGV[5],
-  'lease', ARGV[6], 'attempts', ARGV[7], 'first', ARGV[8], 'max', ARGV[9], 'paused', ARGV[10])
-if ARGV[3] == '0' then redis.call('DEL', base .. 'w:' .. source) end
+local before = call('HMGET', base .. 's:' .. source, 'plain', 'started')
+local fresh = call('ZADD', base .. 'names', 0, source)
+call('HSET', base .. 's:' .. source, 'gap', ARGV[2], 'count', ARGV[3], 'span', ARGV[4], 'cap', ARGV[5],
+  'lease', ARGV[6], 'attempts', ARGV[7], 'first', ARGV[8], 'max', ARGV[9], 'paused', ARGV[10], 'ends', '0')
+if ARGV[3] == '0' then call('DEL', base .. 'w:' .. source) end
+judge(source)
+-- A source without limits does not note its starts: the newest may have been just now.
+if before[1] == '1' and before[2] and ARGV[2] ~= '0' then call('HSET', base .. 's:' .. source, 'last', now_text) end
 place(source, load(source))
 close()
 return fresh

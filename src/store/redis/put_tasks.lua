@@ -3,33 +3,30 @@
 -- ARGV[1..7] of each task: id, source, key, priority, at (microseconds, 0: now), every (microseconds, 0: never), payload
 -- Returns 'missing', source when a source does not exist (then nothing was put), else 'put' and 1 or 0 for each.
 -- Why: the record itself is the unique key: no second index that could be orphaned.
-local sources = {}
 for i = 1, #ARGV, 7 do
-  local source = ARGV[i + 1]
-  sources[source] = sources[source] or load(source)
-  if not sources[source] then return { 'missing', source } end
+  if not load(ARGV[i + 1]) then return { 'missing', ARGV[i + 1] } end
 end
-local answer, touched = { 'put' }, {}
+local kit, answer, touched = moves(), { 'put' }, {}
 for i = 1, #ARGV, 7 do
   local id, source, at = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 4])
   local key = base .. 't:' .. id
-  if redis.call('EXISTS', key) == 1 then
+  if call('EXISTS', key) == 1 then
     answer[#answer + 1] = 0
   else
     local t = { source = source, attempt = '0', token = '0', accepted = '0', priority = ARGV[i + 3], every = ARGV[i + 5],
-      created = integer(now), key = ARGV[i + 2], error = '', payload = ARGV[i + 6] }
+      created = now_text, key = ARGV[i + 2], error = '', payload = ARGV[i + 6] }
     if at > now then
-      delay(id, t, at)
+      kit.delay(id, t, at)
     else
-      enqueue(id, t, sources[source])
+      kit.enqueue(id, t)
       touched[source] = true
     end
-    redis.call('SET', key, compose(t))
+    call('SET', key, kit.compose(t))
     answer[#answer + 1] = 1
   end
 end
 for source in pairs(touched) do
-  place(source, sources[source])
+  place(source, load(source))
 end
 close()
 return answer

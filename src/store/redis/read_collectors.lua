@@ -3,20 +3,20 @@
 -- ARGV[1] most leases that are looked at in a source
 -- Returns now, collectors with the instant when each was last seen, then id and record of every leased task.
 -- Why: collectors need no record of what they hold: the leases say it. One unseen for a day is forgotten.
-local seen = redis.call('HGETALL', base .. 'collectors')
+local seen = call('HGETALL', base .. 'collectors')
 local living = {}
 for i = 1, #seen, 2 do
   if tonumber(seen[i + 1]) < now - 86400000000 then
-    redis.call('HDEL', base .. 'collectors', seen[i])
+    call('HDEL', base .. 'collectors', seen[i])
   else
     living[#living + 1], living[#living + 2] = seen[i], seen[i + 1]
   end
 end
-local answer = { integer(now), living }
-for _, source in ipairs(redis.call('ZRANGE', base .. 'names', 0, -1)) do
-  for _, id in ipairs(redis.call('ZRANGE', base .. 'l:' .. source, 0, tonumber(ARGV[1]) - 1)) do
+local answer = { now_text, living }
+for _, source in ipairs(call('ZRANGE', base .. 'names', 0, -1)) do
+  for _, id in ipairs(call('ZRANGE', base .. 'l:' .. source, 0, tonumber(ARGV[1]) - 1)) do
     answer[#answer + 1] = id
-    answer[#answer + 1] = redis.call('GET', base .. 't:' .. id) or ''
+    answer[#answer + 1] = call('GET', base .. 't:' .. id) or ''
   end
 end
 return answer

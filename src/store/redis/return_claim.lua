@@ -6,8 +6,8 @@
 -- Why: a collector that stops, or that hung up before it was answered, must not cost a task an attempt or a lease. The
 -- request is forgotten as well: asked again, it is a new one.
 local key = base .. 'c:' .. ARGV[1]
-local memory = redis.call('GET', key)
-local collector, request = string.match(memory or '', '^%d+ (%S+) (%S+)')
+local memory = call('GET', key)
+local collector = string.match(memory or '', '^%d+ (%S+)')
 if not collector or (ARGV[2] ~= '' and ARGV[2] ~= collector) then return 0 end
 if ARGV[3] == 'unseen' and string.find(memory, '\n+', 1, true) then return 0 end
 local returned, touched, held = 0, {}, {}
@@ -15,19 +15,19 @@ for id, token_held in string.gmatch(memory, '\n(%S+) (%d+)') do
   table.insert(held, 1, { id, token_held })
 end
 for _, one in ipairs(held) do
-  local record = redis.call('GET', base .. 't:' .. one[1])
-  local t = record and parse(record)
+  local record = call('GET', base .. 't:' .. one[1])
+  local t = record and moves().parse(record)
   if t and t.state == 'leased' and t.token == one[2] and tonumber(t.at) > now then
     local rules = touched[t.source] or load(t.source)
     touched[t.source] = rules
-    redis.call('ZREM', base .. 'l:' .. t.source, one[1])
+    call('ZREM', base .. 'l:' .. t.source, one[1])
     t.attempt = integer(t.attempt - 1)
-    enqueue(one[1], t, rules, true)
-    redis.call('SET', base .. 't:' .. one[1], compose(t))
+    moves().enqueue(one[1], t, true)
+    call('SET', base .. 't:' .. one[1], moves().compose(t))
     returned = returned + 1
   end
 end
-redis.call('DEL', key, base .. 'r:' .. collector .. ' ' .. request)
+call('DEL', key)
 for source, rules in pairs(touched) do place(source, rules) end
 close()
 return returned

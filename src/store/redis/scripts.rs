@@ -78,8 +78,8 @@ scripts! {
     REVOKE_TOKEN = "revoke_token.lua";
     ADD_LINK = "publish_change.lua" "add_link.lua";
     READ_LINK = "publish_change.lua" "read_link.lua";
-    PUT_SOURCE = "open_dispatch.lua" "put_source.lua";
-    BLOCK_SOURCE = "open_dispatch.lua" "block_source.lua";
+    PUT_SOURCE = "open_dispatch.lua" "judge_source.lua" "put_source.lua";
+    BLOCK_SOURCE = "open_dispatch.lua" "judge_source.lua" "block_source.lua";
     READ_SOURCES = "open_dispatch.lua" "read_sources.lua";
     READ_COLLECTORS = "open_dispatch.lua" "read_collectors.lua";
     PUT_TASKS = "open_dispatch.lua" "move_tasks.lua" "put_tasks.lua";

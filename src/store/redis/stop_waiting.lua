@@ -3,7 +3,7 @@
 -- ARGV[1] waiter  ARGV[2..] the sources it waited for; none: any
 -- Returns 1.
 -- Why: a place in the queue that nobody stands in would swallow a wake-up.
-redis.call('HDEL', base .. 'waits', ARGV[1])
-if #ARGV == 1 then redis.call('ZREM', base .. 'v', ARGV[1]) end
-for i = 2, #ARGV do redis.call('ZREM', base .. 'v:' .. ARGV[i], ARGV[1]) end
+call('HDEL', base .. 'waits', ARGV[1])
+if #ARGV == 1 then call('ZREM', base .. 'v', ARGV[1]) end
+for i = 2, #ARGV do call('ZREM', base .. 'v:' .. ARGV[i], ARGV[1]) end
 return 1

@@ -10,9 +10,9 @@
 //! | `dispatch:w:SOURCE` | list | the starts that its window counts, newest first |
 //! | `dispatch:done` | list | finished tasks, oldest first; the newest [`DONE_KEPT`] are remembered |
 //! | `dispatch:ring` `shut` | sorted sets | sources that can be served, by turn; that have work and cannot, by when that may change |
-//! | `dispatch:ends` `dues` | sorted sets | sources, by a lower bound of the next end of a lease, of the next due task |
-//! | `dispatch:c:CLAIM` `r:COLLECTOR REQUEST` | strings, PX | what was claimed; which request it answered |
-//! | `dispatch:token` | string | newest token and turn; never expires |
+//! | `dispatch:timers` | sorted set | `l:SOURCE` `d:SOURCE` `s:SOURCE`: when a lease ends, a task is due, a source opens |
+//! | `dispatch:c:CLAIM` | string, PX | what was answered to a request, of which CLAIM is made |
+//! | `dispatch:turn` | string | the newest turn in `ring` |
 //! | `dispatch:collectors` | hash | when each was last seen |
 //! | `dispatch:v` `v:SOURCE` `waits` | sorted sets, hash | who waits for work, in order, and until when |
 //! | `dispatch:wake` | channel | `{"wake":[WAITER...]}` |
@@ -23,24 +23,31 @@
 
 mod parse;
 
+use std::sync::PoisonError;
 use std::time::Duration;
+
+use sha2::Digest as _;
 
 use self::parse::{Answer, claimed, collector_views, source_view, task_view};
 use super::lane::Call;
 use super::link::Repeat;
 use super::scripts::Transition;
 use super::{RedisStore, scripts};
+use crate::clock;
 use crate::domain::dispatch::{Outcome, Rules};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
-    ClaimId, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, NewTask, Pumped,
-    Reported, SourceView, Sources, TaskId, TaskView, Waiter,
+    ClaimAsk, ClaimId, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, NewTask,
+    Pumped, Reported, SourceView, Sources, TaskId, TaskView, Waiter,
 };
 use crate::store::{Result, StoreError};
 
 /// How many leases of a source are looked at to find out who holds what.
 const LEASES_SHOWN: usize = 1_000;
+/// How often it is noted that a collector was seen.
+const NOTE_EVERY: Duration = Duration::from_secs(1);
+const NOTED_AT_MOST: usize = 10_000;
 
 impl Sources for RedisStore {
     async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView> {
@@ -128,13 +135,14 @@ impl Dispatch for RedisStore {
                 .arg(one_line(report.error.as_deref().unwrap_or_default()));
         }
         if let Some(claim) = &ask.claim {
+            let id = claim_of(claim);
             let (waiter, patience) = match &claim.wait {
                 Some((waiter, patience)) => (waiter.0.as_str(), micros(*patience)),
                 None => ("", 0),
             };
             call.arg(claim.collector.as_str())
-                .arg(claim.request.as_str())
-                .arg(&claim.claim.0)
+                .arg(&id.0)
+                .arg(u8::from(self.is_news(&claim.collector)))
                 .arg(claim.max)
                 .arg(waiter)
                 .arg(patience)
@@ -155,7 +163,10 @@ impl Dispatch for RedisStore {
                 other => Err(StoreError::Corrupt(format!("exchange_tasks: {other}"))),
             })
             .collect::<Result<Vec<_>>>()?;
-        let claimed = if answer.is_over() { None } else { Some(claimed(&mut answer)?) };
+        let claimed = match &ask.claim {
+            Some(claim) => Some(claimed(&mut answer, claim_of(claim))?),
+            None => None,
+        };
         Ok(Exchanged { reports, claimed })
     }
 
@@ -262,9 +273,29 @@ impl RedisStore {
         self.shared.dispatch.script(call, Repeat::Harmless).await
     }
 
+    /// Whether the store should note that this collector was seen: once a second is enough.
+    fn is_news(&self, collector: &CollectorName) -> bool {
+        let now = clock::boot();
+        let mut noted = self.shared.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.get(collector).is_some_and(|at| now.since(*at) < NOTE_EVERY) {
+            return false;
+        }
+        if noted.len() >= NOTED_AT_MOST {
+            noted.clear();
+        }
+        noted.insert(collector.clone(), now);
+        true
+    }
+
     async fn one_source(&self, source: &SourceName) -> Result<SourceView> {
         self.sources(Some(source)).await?.pop().ok_or_else(|| missing(source.as_str()))
     }
+}
+
+/// Made of the collector and its request, so that one key is both the claim and the memory of the request.
+fn claim_of(ask: &ClaimAsk) -> ClaimId {
+    let hash = sha2::Sha256::digest(format!("{} {}", ask.collector, ask.request));
+    ClaimId(hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn missing(source: &str) -> StoreError {

@@ -104,14 +104,14 @@ fn reason(text: &str) -> Result<Reason> {
 }
 
 /// The part of an answer of `exchange_tasks.lua` that follows the statuses.
-pub(super) fn claimed(answer: &mut Answer) -> Result<Claimed> {
+pub(super) fn claimed(answer: &mut Answer, claim: ClaimId) -> Result<Claimed> {
     match answer.text()?.as_str() {
         "nothing" => {
             let reason = reason(&answer.text()?)?;
             Ok(Claimed::Nothing { reason, next_at: answer.stamp()? })
         }
         "granted" => {
-            let (claim, lease_until) = (ClaimId(answer.text()?), Stamp(answer.number()?));
+            let lease_until = Stamp(answer.number()?);
             let mut tasks = Vec::new();
             while !answer.is_over() {
                 let id = TaskId(answer.text()?);
@@ -156,13 +156,8 @@ pub(super) fn source_view(value: Value, now: Stamp) -> Result<SourceView> {
         paused: field("paused")? == 1,
     };
     let blocked_until = Stamp(i64::try_from(field("blocked")?).unwrap_or(i64::MAX));
-    let [done, started, finished, retried, expired] = [
-        field("done")?,
-        field("started")?,
-        field("finished")?,
-        field("retried")?,
-        field("expired")?,
-    ];
+    let [done, recrawled] = [field("done")?, field("recrawled")?];
+    let [started, retried, expired] = [field("started")?, field("retried")?, field("expired")?];
     let mut count = || answer.number().map(|n| u64::try_from(n).unwrap_or_default());
     let [ready, due, in_flight, dead] = [count()?, count()?, count()?, count()?];
     let shut = match answer.text()?.as_str() {
@@ -179,7 +174,7 @@ pub(super) fn source_view(value: Value, now: Stamp) -> Result<SourceView> {
         dead,
         done,
         started,
-        finished,
+        finished: done + recrawled,
         retried,
         expired,
         shut,
@@ -202,7 +197,10 @@ pub(super) fn task_view(id: TaskId, text: &str, history: &[String]) -> Result<Ta
     };
     let (at, every) = (Stamp(word(&what, at)?), word::<u64>(&what, every)?);
     let held = match state {
-        TaskState::Leased => Some((word(&what, collector)?, ClaimId(claim.to_owned()), at)),
+        TaskState::Leased => {
+            let claim = claim.split('/').next().unwrap_or_default();
+            Some((word(&what, collector)?, ClaimId(claim.to_owned()), at))
+        }
         _ => None,
     };
     Ok(TaskView {
