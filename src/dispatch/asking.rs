@@ -4,8 +4,8 @@
 //! a waiter noted, or has granted something that nobody will receive. The drop leaves nothing of that behind: the call is
 //! carried to its end elsewhere, then the waiter is struck out or the grant given back. Unless the same request has come
 //! again meanwhile: then what was granted is the answer to that one. Should it come while the grant goes back, it waits
-//! for that: or it would be answered with what is about to be taken away. (At another node it does not: there such a
-//! client may hold a task whose result will be stale.)
+//! for that: or it would be answered with what is about to be taken away. At another node the store knows: what was
+//! answered again does not go back.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -165,7 +165,7 @@ impl Left {
         let done = match (&granted, &self.waiter) {
             (Some(_), _) if !newest => Ok(()),
             (Some(claim), _) => {
-                let done = store.give_back(claim, None).await.map(drop);
+                let done = store.give_back_unseen(claim).await.map(drop);
                 locked(&self.shared.newest).returning.remove(&self.name);
                 done
             }

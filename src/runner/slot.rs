@@ -16,7 +16,7 @@ use super::once::say;
 use crate::clock;
 use crate::domain::name::RequestId;
 use crate::store::dispatch::{
-    ClaimAsk, ClaimId, Claimed, Dispatch, Exchange, Report, Reported, Sources, Waiter,
+    ClaimAsk, Claimed, Dispatch, Exchange, Report, Reported, Sources, Waiter,
 };
 use crate::store::{Result, StoreError};
 
@@ -139,7 +139,6 @@ impl Crew {
         ClaimAsk {
             collector: self.with.collector.clone(),
             request,
-            claim: ClaimId(random()),
             max: 1,
             sources: self.with.sources.clone(),
             wait,

@@ -377,6 +377,13 @@ pub trait Dispatch {
     /// [`super::StoreError::Unavailable`].
     async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64>;
 
+    /// As [`Self::give_back`], for a claim whose answer never left the node: unless the same request was answered
+    /// again meanwhile, perhaps by another node, because then a collector has it in hand.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`]: its leases end by themselves.
+    async fn give_back_unseen(&self, claim: &ClaimId) -> Result<u64>;
+
     /// A waiter waits no more.
     ///
     /// # Errors

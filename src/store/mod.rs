@@ -247,6 +247,7 @@ forward! {
         fn exchange(ask: &dispatch::Exchange) -> dispatch::Exchanged;
         fn extend(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> dispatch::Extended;
         fn give_back(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> u64;
+        fn give_back_unseen(claim: &dispatch::ClaimId) -> u64;
         fn stop_waiting(waiter: &dispatch::Waiter, sources: &[SourceName]) -> ();
         fn pump() -> dispatch::Pumped;
         fn task(id: &dispatch::TaskId) -> Option<dispatch::TaskView>;

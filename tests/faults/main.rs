@@ -4,8 +4,9 @@
 //! is the verdict. The test binary takes arguments of its own, as it is also the script that the nodes run:
 //!
 //! ```text
-//! faults                    everything, at most six minutes
-//! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over` and `checker` count
+//! faults                    everything, at most seven minutes
+//! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over`, `dispatch_redis`,
+//!                           `dispatch_sqlite` and `checker` count; `--seed N` repeats a `dispatch_`
 //! faults round --seed N     one random round (also SEED=N)
 //! faults sabotage [BUG...]  every planted bug must be found (with the feature `sabotage`)
 //! faults --soak 2h          random rounds until the time is over
@@ -16,6 +17,8 @@
 
 mod acts;
 mod cluster;
+mod dice;
+mod dispatch;
 mod faults;
 mod measure;
 mod network;
@@ -64,6 +67,7 @@ struct Asked {
 
 fn main() -> ExitCode {
     witness::entry();
+    dispatch::entry();
     let asked = asked(std::env::args().skip(1), std::env::var_os("SEED"));
     if asked.list {
         for scenario in scenarios::ALL {
@@ -134,6 +138,7 @@ fn run(names: &[String], first_seed: u64) -> usize {
     if chosen("checker") {
         acts::the_checker_finds_every_planted_overlap();
         schedule::the_same_seed_is_the_same_schedule();
+        dispatch::the_judge_finds_every_planted_wrong();
         println!("checker: ok, it finds what it is there for");
     }
     let scenarios: Vec<_> = scenarios::ALL.iter().filter(|one| chosen(one.name)).collect();
@@ -149,6 +154,14 @@ fn run(names: &[String], first_seed: u64) -> usize {
         }
     });
     failures += failed.into_inner();
+    // Alone: it needs the whole machine.
+    for store in dispatch::STORES {
+        let name = format!("dispatch_{store}");
+        if chosen(&name) {
+            let run = |directory: &Path| dispatch::run(store, first_seed, directory);
+            failures += usize::from(!in_directory(&format!("{name} --seed {first_seed}"), run));
+        }
+    }
     if chosen("take_over") {
         failures += usize::from(!measure::take_overs(8, 3));
     }

@@ -12,6 +12,7 @@ mod fence;
 mod fencing;
 mod guard;
 mod lifecycle;
+mod load;
 mod metrics;
 mod redis;
 mod run;

@@ -35,6 +35,8 @@ if memory then
   end
   -- When all of it is over, the memory was only for a late extend.
   if #answer > 3 or tonumber(till) > now then
+    -- It may be in a collector's hands from now on (return_claim).
+    if not reason and not string.find(memory, '\n+', 1, true) then call('SET', saved, memory .. '\n+', 'KEEPTTL') end
     close()
     return answer
   end
@@ -114,7 +116,9 @@ if granted[1] then
     answer[2 * i + 2], answer[2 * i + 3] = one[1], record
     held_here[i] = one[1] .. ' ' .. held
   end
-  call('SET', saved, size .. ' ' .. collector .. ' ' .. answer[3] .. '\n' .. table.concat(held_here, '\n'), 'PX',
+  -- After an earlier grant of the same name, the node that gave that one may still want to take it back.
+  local mark = memory and not string.find(memory, '^%-') and '\n+' or ''
+  call('SET', saved, size .. ' ' .. collector .. ' ' .. answer[3] .. '\n' .. table.concat(held_here, '\n') .. mark, 'PX',
     integer(math.ceil(longest / 1000) + 60000))
   close()
   return answer

@@ -1,6 +1,7 @@
 -- return_claim: what is still held of a claim goes back unworked, to the head of its priority.
 -- KEYS as in open_dispatch.
 -- ARGV[1] claim  ARGV[2] only  the collector whose claim it must be; '' for any
+-- ARGV[3] 'unseen'  only if no repeated request was answered with it (exchange_tasks marks it then); or absent
 -- Returns how many went back.
 -- Why: a collector that stops, or that hung up before it was answered, must not cost a task an attempt or a lease. The
 -- request is forgotten as well: asked again, it is a new one.
@@ -8,6 +9,7 @@ local key = base .. 'c:' .. ARGV[1]
 local memory = call('GET', key)
 local collector = string.match(memory or '', '^%d+ (%S+)')
 if not collector or (ARGV[2] ~= '' and ARGV[2] ~= collector) then return 0 end
+if ARGV[3] == 'unseen' and string.find(memory, '\n+', 1, true) then return 0 end
 local returned, touched, held = 0, {}, {}
 for id, token_held in string.gmatch(memory, '\n(%S+) (%d+)') do
   table.insert(held, 1, { id, token_held })

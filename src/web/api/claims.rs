@@ -170,8 +170,7 @@ pub(super) fn asked(
     if sources.is_empty() {
         sources.clone_from(&caller.bound.sources);
     }
-    let claim = ClaimId(format!("{:032x}", rand::random::<u128>()));
-    let ask = ClaimAsk { collector, request, claim, max, sources, wait: None };
+    let ask = ClaimAsk { collector, request, max, sources, wait: None };
     Ok((ask, Duration::from_millis(wait)))
 }
 

@@ -174,6 +174,30 @@ pub(super) async fn only_its_collector_can_extend_or_give_back(fresh: Fresh) {
     }
 }
 
+pub(super) async fn what_never_arrived_goes_back_unless_the_request_was_answered_again(
+    fresh: Fresh,
+) {
+    let store = shop(&fresh, &free()).await;
+    put_many(&store, "shop", 2).await;
+    let Claimed::Granted { claim: lost, .. } = claim(&store, &request(1)).await else {
+        panic!("nothing was granted");
+    };
+    assert_eq!(store.give_back_unseen(&lost).await.expect("given back"), 1);
+    assert_eq!(counts(&store, "shop").await, [2, 0, 0, 0, 0]);
+    let asked_twice = request(2);
+    let Claimed::Granted { claim: first, .. } = claim(&store, &asked_twice).await else {
+        panic!("nothing was granted");
+    };
+    let Claimed::Granted { tasks, .. } = claim(&store, &asked_twice).await else {
+        panic!("the same is granted");
+    };
+    assert_eq!(store.give_back_unseen(&first).await.expect("no error"), 0, "somebody has it");
+    for task in &tasks {
+        assert_eq!(say_one(&store, done(task)).await, Reported::Ok);
+    }
+    assert_eq!(store.give_back_unseen(&first).await.expect("no error"), 0, "it is over");
+}
+
 pub(super) async fn what_is_given_back_was_not_tried(fresh: Fresh) {
     let store = shop(&fresh, &Rules { max_attempts: 1, ..free() }).await;
     put_many(&store, "shop", 3).await;

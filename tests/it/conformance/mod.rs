@@ -195,6 +195,7 @@ macro_rules! laws {
                 an_extended_lease_lasts_longer
                 only_its_collector_can_extend_or_give_back
                 what_is_given_back_was_not_tried
+                what_never_arrived_goes_back_unless_the_request_was_answered_again
                 twenty_claimers_never_share_a_task
                 collectors_are_seen_with_what_they_hold
                 labels_of_any_printable_kind_are_kept_apart

@@ -9,7 +9,7 @@ use soloist::domain::dispatch::{Outcome, Rules, TaskState, Window};
 use soloist::domain::name::{CollectorName, RequestId, SourceName};
 use soloist::store::accounts::Role;
 use soloist::store::dispatch::{
-    ClaimAsk, ClaimId, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Sources, TaskId,
+    ClaimAsk, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Sources, TaskId,
 };
 use soloist::store::journal::Journal;
 use tokio_tungstenite::tungstenite::Message;
@@ -49,7 +49,6 @@ async fn take(server: &Server, source: &str, collector: &str, max: u32) -> Vec<H
     let claim = ClaimAsk {
         collector: CollectorName::new(collector).unwrap(),
         request: RequestId::new(&random).unwrap(),
-        claim: ClaimId(random),
         max,
         sources: vec![name(source)],
         wait: None,

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use soloist::clock;
 use soloist::store::accounts::Role;
-use soloist::store::dispatch::{ClaimAsk, ClaimId, Exchange};
+use soloist::store::dispatch::{ClaimAsk, Exchange};
 use tokio::task::JoinHandle;
 
 use super::dispatch::{claim, define, ok, put, shop};
@@ -175,7 +175,6 @@ async fn a_request_that_is_dropped_at_any_point_leaves_no_grant_behind() {
         let ask = ClaimAsk {
             collector: "gone".parse().unwrap(),
             request: key.parse().unwrap(),
-            claim: ClaimId(format!("claim-{polls}")),
             max: 1,
             sources: Vec::new(),
             wait: None,

@@ -191,6 +191,12 @@ impl Dispatch for RedisStore {
         self.run(&call).await
     }
 
+    async fn give_back_unseen(&self, claim: &ClaimId) -> Result<u64> {
+        let mut call = self.dispatch(&scripts::RETURN_CLAIM);
+        call.arg(&claim.0).arg("").arg("unseen");
+        self.run(&call).await
+    }
+
     async fn stop_waiting(&self, waiter: &Waiter, sources: &[SourceName]) -> Result<()> {
         let mut call = self.dispatch(&scripts::STOP_WAITING);
         call.arg(&waiter.0);

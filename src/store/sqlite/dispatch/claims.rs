@@ -41,6 +41,9 @@ pub(super) fn answered(desk: &Desk<'_>, ask: &ClaimAsk) -> Outcome<Option<Claime
             let (tasks, ends) = held(desk, n)?;
             let first = ends.iter().min().copied();
             if first.is_some() || until.is_some_and(|until| until > now.0) {
+                desk.step
+                    .prepare_cached("UPDATE claims SET repeated = 1 WHERE n = ? AND repeated = 0")?
+                    .execute([n])?;
                 let lease_until = first.unwrap_or(Stamp(until.unwrap_or_default()));
                 return Ok(Some(Claimed::Granted { claim: ClaimId(claim), lease_until, tasks }));
             }
@@ -232,6 +235,16 @@ pub(super) fn give_back(
     }
     drop_claim(desk.step, n)?;
     Ok(returned)
+}
+
+/// Whether the same request was answered with it again.
+pub(super) fn was_repeated(desk: &Desk<'_>, claim: &ClaimId) -> Outcome<bool> {
+    let found: Option<bool> = desk
+        .step
+        .prepare_cached("SELECT repeated FROM claims WHERE claim = ?")?
+        .query_row([&claim.0], |row| row.get(0))
+        .optional()?;
+    Ok(found.unwrap_or(false))
 }
 
 /// Notes that a collector asked for something.

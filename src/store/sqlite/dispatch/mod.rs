@@ -120,6 +120,20 @@ impl Dispatch for SqliteStore {
         .await
     }
 
+    async fn give_back_unseen(&self, claim: &ClaimId) -> Result<u64> {
+        let claim = claim.clone();
+        self.write(move |step| {
+            let mut desk = Desk::open(step)?;
+            if claims::was_repeated(&desk, &claim)? {
+                return Ok(0);
+            }
+            let returned = claims::give_back(&mut desk, &claim, None)?;
+            desk.close()?;
+            Ok(returned)
+        })
+        .await
+    }
+
     async fn stop_waiting(&self, waiter: &Waiter, _sources: &[SourceName]) -> Result<()> {
         let waiter = waiter.clone();
         self.write(move |step| waiters::leave(step, &waiter)).await

@@ -111,6 +111,7 @@ CREATE TABLE claims (
     until     INTEGER,                  -- the last end of its tasks
     reason    TEXT,
     next_at   INTEGER,
+    repeated  INTEGER NOT NULL DEFAULT 0, -- whether the same request was answered with it again
     forget    INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX claims_by_request ON claims (collector, request);
