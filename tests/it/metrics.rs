@@ -93,7 +93,12 @@ async fn a_lease_that_ran_out_is_a_take_over_too() {
     let mut pair = Pair::start("beat", "lease_ttl = \"2s\"");
     pair.li().switch(JOB, true).await;
     let first = pair.witness.until_started(1);
+    let token = pair.li.clone();
     let (frozen, living) = sorted(&mut pair, &first.node);
+    let api = living.api(&token);
+    // A run that was never recorded is taken over by nobody.
+    until_async("the start is recorded", async || (!api.runs(JOB).await.is_empty()).then_some(()))
+        .await;
     frozen.signal(Signal::SIGSTOP);
     let text = until_value(&living.url, "soloist_takeover_seconds_count", 1.0).await;
     let sum = value(&text, "soloist_takeover_seconds_sum");
