@@ -32,7 +32,7 @@ HUP, INT, QUIT and TERM: no new task is claimed, those at work have --stop-grace
 given back as if it had never been claimed; the same signal again does so at once. Exit code 0; 1 when the command cannot
 be started or a result could not be reported, 3 when a source does not exist.";
 
-/// See [`HELP`].
+/// What `soloist collect --help` says at its end: `HELP`.
 #[derive(Debug, Args)]
 pub struct CollectArgs {
     /// Where tasks come from; may be given several times

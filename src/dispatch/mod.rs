@@ -1,8 +1,8 @@
 //! What must happen in dispatch without a client acting, and what a node knows of the clients that wait at it.
 //!
-//! The store decides everything in atomic steps; here is only who calls it when. [`pump`] calls [`Dispatch::pump`] in
-//! time for leases that run out and gaps that end; [`claim`] is the long poll; [`waiters`] hands a wake to the one request
-//! it names; [`asking`] sees to it that a grant nobody received goes back and that a waiter who hung up is forgotten.
+//! The store decides everything in atomic steps; here is only who calls it when. `pump` calls [`Dispatch::pump`] in
+//! time for leases that run out and gaps that end; `claim` is the long poll; `waiters` hands a wake to the one request
+//! it names; `asking` sees to it that a grant nobody received goes back and that a waiter who hung up is forgotten.
 //! Nothing is kept here that the store does not have, but for who waits at this node.
 //!
 //! A store that was set up badly meanwhile (it may evict) is refused: leases that vanish are leases granted twice.

@@ -4,7 +4,7 @@
 //! starts it allows at this instant or why none and until when; [`Rules::after`] looks at a task that left a collector's
 //! hands and says where it goes. Priority is an order of sort keys, fairness a number of tasks per turn. The transitions
 //! in `store` carry both out: SQLite by calling them, Redis by Lua scripts that must agree, which the conformance suite
-//! checks. Every instant is a [`Stamp`] of the store's clock; clients' clocks appear nowhere.
+//! checks. Every instant is a [`Stamp`](crate::domain::time::Stamp) of the store's clock; clients' clocks appear nowhere.
 
 mod order;
 mod rules;
