@@ -16,7 +16,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{CollectorName, RequestId, SourceName};
 use crate::domain::time::Stamp;
 
-/// How many finished tasks are remembered, over all sources: so long the same key is still the same task.
+/// How many finished tasks are remembered, over all sources (and a few more): so long the same key is still the same task.
 pub const DONE_KEPT: u64 = 10_000;
 /// Most tasks in one claim, and most results in one report.
 pub const BATCH: u32 = 100;

@@ -43,7 +43,7 @@ if memory then
 end
 sweep('16')
 
-local granted, earliest, longest = {}, never, 0
+local granted, earliest, longest, first_end = {}, never, 0, nil
 while wanted > 0 do
   -- The source whose turn it is, and how many could be served.
   local source, open
@@ -91,7 +91,8 @@ while wanted > 0 do
       rules.promised = math.max(0, rules.promised - served)
       call('HSET', base .. 's:' .. source, 'promised', rules.promised)
     end
-    earliest, longest = math.min(earliest, till), math.max(longest, rules.lease)
+    if till < earliest then earliest, first_end = till, rules.till end
+    longest = math.max(longest, rules.lease)
     wanted = wanted - served
   end
   -- A source without limits has no waiters whom this could wake: they were when its tasks came.
@@ -102,7 +103,7 @@ if granted[1] then
   local keys, held_here, size = {}, {}, #granted
   for i = 1, size do keys[i] = base .. 't:' .. granted[i][1] end
   local tail = fresh .. '/' .. size .. ' ' .. collector .. '\n'
-  local answer = { statuses, 'granted', integer(earliest) }
+  local answer = { statuses, 'granted', first_end }
   local records = call('MGET', unpack(keys))
   for i = 1, size do
     local one = granted[i]

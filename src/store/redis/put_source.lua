@@ -7,12 +7,17 @@
 local source = ARGV[1]
 local before = call('HMGET', base .. 's:' .. source, 'plain', 'started')
 local fresh = call('ZADD', base .. 'names', 0, source)
+if fresh == 1 then
+  -- What every claim reads comes first: a small hash is searched from its beginning.
+  call('HSET', base .. 's:' .. source, 'lease', ARGV[6], 'plain', '0', 'ends', '0', 'promised', '0', 'token', '0',
+    'started', '0', 'done', '0')
+end
 call('HSET', base .. 's:' .. source, 'gap', ARGV[2], 'count', ARGV[3], 'span', ARGV[4], 'cap', ARGV[5],
   'lease', ARGV[6], 'attempts', ARGV[7], 'first', ARGV[8], 'max', ARGV[9], 'paused', ARGV[10], 'ends', '0')
 if ARGV[3] == '0' then call('DEL', base .. 'w:' .. source) end
 judge(source)
 -- A source without limits does not note its starts: the newest may have been just now.
-if before[1] == '1' and before[2] and ARGV[2] ~= '0' then call('HSET', base .. 's:' .. source, 'last', now_text) end
+if before[1] == '1' and before[2] ~= '0' and ARGV[2] ~= '0' then call('HSET', base .. 's:' .. source, 'last', now_text) end
 place(source, load(source))
 close()
 return fresh

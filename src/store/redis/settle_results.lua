@@ -103,9 +103,9 @@ if reports > 0 then
       end
     end
   end
-  -- So many finished tasks are remembered, and no more.
+  -- So many finished tasks are remembered, and few more: the oldest are forgotten several at a time.
   local over = dead[1] and call('RPUSH', base .. 'done', unpack(dead)) - tonumber(ARGV[#ARGV]) or 0
-  if over > 0 then
+  if over >= 20 then
     for _, id in ipairs(call('LPOP', base .. 'done', math.min(over, 1000))) do
       gone[#gone + 1] = base .. 't:' .. id
       gone[#gone + 1] = base .. 'h:' .. id
