@@ -30,24 +30,25 @@ fn check(text: &str) -> Result<(), InvalidName> {
     }
 }
 
-macro_rules! names {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+/// Texts of one kind: `check` refuses with `Invalid` what is none.
+macro_rules! texts {
+    ($check:ident, $invalid:ident: $($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks and wraps a name.
+            /// Checks and wraps a text.
             ///
             /// # Errors
-            /// [`InvalidName`] when the text does not follow the contract's pattern.
-            pub fn new(text: &str) -> Result<Self, InvalidName> {
-                check(text)?;
+            #[doc = concat!("[`", stringify!($invalid), "`], which says what is allowed.")]
+            pub fn new(text: &str) -> Result<Self, $invalid> {
+                $check(text)?;
                 Ok(Self(Arc::from(text)))
             }
 
-            /// The name as text.
+            /// As text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -61,14 +62,14 @@ macro_rules! names {
         }
 
         impl std::str::FromStr for $name {
-            type Err = InvalidName;
+            type Err = $invalid;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 Self::new(text)
             }
         }
 
         impl TryFrom<String> for $name {
-            type Error = InvalidName;
+            type Error = $invalid;
             fn try_from(text: String) -> Result<Self, Self::Error> {
                 Self::new(&text)
             }
@@ -88,7 +89,7 @@ macro_rules! names {
     )*};
 }
 
-names! {
+texts! { check, InvalidName:
     /// A job: a script that runs exactly once in the cluster.
     JobName;
     /// A node: one `soloist serve` process.
@@ -110,63 +111,16 @@ pub struct InvalidLabel {
     pub given: String,
 }
 
-macro_rules! labels {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
-        $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(Arc<str>);
-
-        impl $name {
-            /// Checks and wraps a label.
-            ///
-            /// # Errors
-            /// [`InvalidLabel`].
-            pub fn new(text: &str) -> Result<Self, InvalidLabel> {
-                let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-                if plain && !text.is_empty() && text.len() <= LONGEST_LABEL {
-                    Ok(Self(Arc::from(text)))
-                } else {
-                    Err(InvalidLabel { given: text.chars().take(80).collect() })
-                }
-            }
-
-            /// As text.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = InvalidLabel;
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
-                Self::new(text)
-            }
-        }
-
-        impl TryFrom<String> for $name {
-            type Error = InvalidLabel;
-            fn try_from(text: String) -> Result<Self, Self::Error> {
-                Self::new(&text)
-            }
-        }
-
-        impl From<$name> for String {
-            fn from(name: $name) -> String {
-                name.0.to_string()
-            }
-        }
-    )*};
+fn check_label(text: &str) -> Result<(), InvalidLabel> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+    if plain && !text.is_empty() && text.len() <= LONGEST_LABEL {
+        Ok(())
+    } else {
+        Err(InvalidLabel { given: text.chars().take(80).collect() })
+    }
 }
 
-labels! {
+texts! { check_label, InvalidLabel:
     /// A collector, as it calls itself: often a host name with a number.
     CollectorName;
     /// Chosen by a client for one request, so that asking again is the same request.
