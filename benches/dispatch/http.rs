@@ -4,13 +4,13 @@
 //! slow answer makes those behind it late, and that is counted. The generator speaks HTTP by hand over kept
 //! connections, so that it leaves the two cores to node and Redis.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use soloist::clock::boot;
 use soloist::domain::name::SourceName;
+use soloist::domain::time::Boot;
 use soloist::store::{Options, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -63,38 +63,49 @@ pub async fn measure(rate: usize, seconds: usize) {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let pid = node.pid().as_raw();
     let (begun, period) = (boot(), Duration::from_secs(1) / u32::try_from(rate).expect("a rate"));
-    let (mut due, mut from) = (VecDeque::new(), None);
-    let mut tick = tokio::time::interval(Duration::from_micros(500));
-    let mut nth = 0_u32;
-    while (nth as usize) < calls || !due.is_empty() {
-        tick.tick().await;
-        while (nth as usize) < calls && begun + period * nth <= boot() {
-            due.push_back(begun + period * nth);
-            nth += 1;
+    let mut due = punctual(begun, period, calls);
+    let mut from = None;
+    while let Some(at) = due.recv().await {
+        if from.is_none() && at.since(begun) >= WARM_UP {
+            from = Some((boot(), redis_cpu(&server), cpu_of(pid), stolen()));
         }
-        if from.is_none() && boot().since(begun) >= WARM_UP {
-            from = Some((boot(), redis_cpu(&server), cpu_of(pid)));
-        }
-        while !due.is_empty() {
-            let Ok(mut collector) = idle.try_recv() else { break };
-            let at = due.pop_front().expect("as just seen");
-            let (free, seen, token) = (free.clone(), Arc::clone(&seen), token.clone());
-            let counts = from.is_some();
-            tokio::spawn(async move {
-                let outcome = call(&mut collector, &token).await;
-                note(&seen, counts.then(|| boot().since(at)), &outcome);
-                // Only the measurement's end closes it.
-                free.send(collector).ok();
-            });
-        }
+        let mut collector = idle.recv().await.expect("every call ends");
+        let (free, seen, token) = (free.clone(), Arc::clone(&seen), token.clone());
+        let counts = from.is_some();
+        tokio::spawn(async move {
+            let outcome = call(&mut collector, &token).await;
+            note(&seen, counts.then(|| boot().since(at)), &outcome);
+            // Only the measurement's end closes it.
+            free.send(collector).ok();
+        });
     }
-    let (from, redis, own) = from.expect("it lasted longer than the warm-up");
+    let (from, redis, own, taken) = from.expect("it lasted longer than the warm-up");
     let lasted = boot().since(from).as_secs_f64();
+    let taken = stolen() - taken;
     let (redis, own) = (redis_cpu(&server) - redis, cpu_of(pid) - own);
     for _ in 0..COLLECTORS {
         idle.recv().await.expect("every call ends");
     }
     report(&mut seen.lock().expect("nobody panicked"), rate, lasted, redis, own);
+    println!(
+        "  {:.1} % of the machine was taken away by its host meanwhile",
+        taken * 100.0 / lasted / cores()
+    );
+}
+
+/// Says when each call is due, when it is: from a thread of its own, because timers of tokio tick in milliseconds.
+fn punctual(begun: Boot, period: Duration, calls: usize) -> mpsc::UnboundedReceiver<Boot> {
+    let (say, due) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for nth in 0..u32::try_from(calls).expect("not for days") {
+            let at = begun + period * nth;
+            std::thread::sleep(at.since(boot()));
+            if say.send(at).is_err() {
+                return;
+            }
+        }
+    });
+    due
 }
 
 fn note(seen: &Mutex<Seen>, latency: Option<Duration>, outcome: &Result<bool, u16>) {
@@ -186,6 +197,17 @@ pub async fn read(stream: &mut TcpStream) -> (u16, Value) {
         assert!(stream.read_buf(&mut bytes).await.expect("an answer") > 0, "the node hung up");
     }
     (status, serde_json::from_slice(&bytes[head..]).unwrap_or(Value::Null))
+}
+
+/// Time that a hypervisor gave to others, in seconds of one core (proc_stat(5), eighth of the first line).
+fn stolen() -> f64 {
+    let stat = std::fs::read_to_string("/proc/stat").expect("Linux");
+    let ticks = stat.split_ascii_whitespace().nth(8).and_then(|ticks| ticks.parse::<f64>().ok());
+    ticks.expect("a number") / 100.0
+}
+
+fn cores() -> f64 {
+    std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64)
 }
 
 /// proc_pid_stat(5), fields 14 and 15, in hundredths of a second; here in seconds.

@@ -1,5 +1,8 @@
 //! A way to the store for one kind of calls: one connection to one server, or one to each master of a cluster.
 //!
+//! Where every millisecond counts each runtime of the process has a connection of its own: an answer then wakes no other
+//! thread on its way to whoever asked.
+//!
 //! On a cluster a call goes to the master that has its keys. One that has them no more did nothing: the call is sent
 //! to the next one, within the same time. A master that hangs or is gone delays only the calls for its own keys.
 
@@ -8,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ::redis::{Cmd, FromRedisValue, ScriptInvocation, ToRedisArgs, Value, from_redis_value};
+use tokio::runtime;
 
 use super::cluster::Cluster;
 use super::link::{Failure, Generation, Link, Repeat, Work};
@@ -64,8 +68,18 @@ impl Sent {
 pub(super) enum Lane {
     /// To the one server.
     One(Arc<Link>),
+    /// To the one server, from each runtime.
+    Near(Near),
     /// To each master, made when needed.
     Each(Links),
+}
+
+/// Connections to one server, each of which lives on the runtime that uses it. A node has three: the main one and those
+/// of the two threads that serve HTTP.
+pub(super) struct Near {
+    route: Arc<Route>,
+    timeout: Duration,
+    links: Mutex<HashMap<runtime::Id, Arc<Link>>>,
 }
 
 /// Connections to the masters of a cluster.
@@ -79,6 +93,10 @@ pub(super) struct Links {
 impl Lane {
     pub(super) fn one(route: Arc<Route>, timeout: Duration) -> Self {
         Self::One(Arc::new(Link::new(route, timeout)))
+    }
+
+    pub(super) fn near(route: Arc<Route>, timeout: Duration) -> Self {
+        Self::Near(Near { route, timeout, links: Mutex::default() })
     }
 
     pub(super) fn each(cluster: Arc<Cluster>, timeout: Duration) -> Self {
@@ -116,6 +134,7 @@ impl Lane {
     pub(super) async fn links(&self) -> Result<Vec<Arc<Link>>> {
         match self {
             Self::One(link) => Ok(vec![Arc::clone(link)]),
+            Self::Near(near) => Ok(vec![near.here()]),
             Self::Each(links) => {
                 let masters = links.cluster.masters().await?;
                 Ok(masters.iter().map(|master| links.to(master)).collect())
@@ -127,6 +146,7 @@ impl Lane {
     pub(super) async fn call_itself(&self, name: &str) {
         match self {
             Self::One(link) => link.call_itself(name).await,
+            Self::Near(near) => near.here().call_itself(name).await,
             Self::Each(links) => {
                 *links.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.to_owned());
                 let open: Vec<_> = links.open().values().cloned().collect();
@@ -144,10 +164,8 @@ impl Lane {
         repeat: Repeat,
     ) -> Result<(T, Sent)> {
         match self {
-            Self::One(link) => {
-                let (value, generation) = link.call(work, repeat, None).await?;
-                Ok((value, Sent { link: Arc::clone(link), generation }))
-            }
+            Self::One(link) => Ok(one(Arc::clone(link), work, repeat).await?),
+            Self::Near(near) => Ok(one(near.here(), work, repeat).await?),
             Self::Each(links) => {
                 let sending = links.work(work, slot, repeat);
                 let (value, sent) = match tokio::time::timeout(links.timeout, sending).await {
@@ -166,6 +184,26 @@ impl Lane {
                 Ok((value, sent))
             }
         }
+    }
+}
+
+async fn one<T: FromRedisValue>(
+    link: Arc<Link>,
+    work: Work<'_>,
+    repeat: Repeat,
+) -> std::result::Result<(T, Sent), Failure> {
+    let (value, generation) = link.call(work, repeat, None).await?;
+    Ok((value, Sent { link, generation }))
+}
+
+impl Near {
+    /// That of the current runtime.
+    fn here(&self) -> Arc<Link> {
+        let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
+        let link = links
+            .entry(runtime::Handle::current().id())
+            .or_insert_with(|| Arc::new(Link::new(Arc::clone(&self.route), self.timeout)));
+        Arc::clone(link)
     }
 }
 

@@ -316,7 +316,10 @@ impl Shared {
             keys: Keys::new(&options.prefix, on_a_cluster),
             leases: lane(),
             grants: lane(),
-            dispatch: lane(),
+            dispatch: match &place {
+                Place::Server(route) => Lane::near(Arc::clone(route), options.timeout),
+                Place::Cluster(_) => lane(),
+            },
             rest: lane(),
             memories: Mutex::default(),
             noted: Mutex::default(),
