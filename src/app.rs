@@ -14,12 +14,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::config::Config;
-use crate::dispatch::Desk;
+use crate::dispatch;
 use crate::domain::containment::Containment;
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
 use crate::feed::{Feed, Followed};
 use crate::guard::containment::{self, Choice};
+use crate::rotation;
 use crate::runner::keeper::Keeper;
 use crate::runner::leftovers::{self, Swept};
 use crate::runner::supervisor::{Mode, Surroundings, supervise};
@@ -30,7 +31,8 @@ use crate::store::jobs::Jobs;
 use crate::store::nodes::{Beat, Heard, Nodes};
 use crate::store::{Options, Store};
 use crate::telemetry::Metrics;
-use crate::web::Web;
+use crate::waiting::Room;
+use crate::web::{Desks, Web};
 
 /// What a script gets of the node's own environment; everything else stays out, secrets above all.
 const PASSED_ON: [&str; 8] =
@@ -93,8 +95,11 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
     let jobs = config.jobs.clone();
     let supervisor = tokio::spawn(supervise(around, jobs, feed.clone(), holds_tx, mode));
 
-    let desk = Desk::start(store.clone(), &feed, Arc::clone(&metrics), &config.node);
-    let web = Web::new(store.clone(), feed, Arc::clone(&config), metrics, desk);
+    let room = Room::open(store.clone(), &feed, &config.node);
+    let work = dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
+    let turns = rotation::Desk::start(room.clone(), Arc::clone(&metrics));
+    let web =
+        Web::new(store.clone(), feed, Arc::clone(&config), metrics, Desks { room, work, turns });
     let (server, drain) = crate::web::serve(web, listener)?;
     let serving = tokio::spawn(server);
     tracing::info!("scripts are contained by {level}");

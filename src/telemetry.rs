@@ -13,7 +13,8 @@ use prometheus::{
 };
 
 use crate::domain::job::State;
-use crate::domain::name::{JobName, SourceName};
+use crate::domain::name::{JobName, RotationName, SourceName, TypeName};
+use crate::domain::rotation::Ending;
 
 /// Begins to log to standard error: one line a record, JSON if asked for.
 ///
@@ -50,6 +51,7 @@ pub struct Metrics {
     store_call: HistogramVec,
     dispatch_claims: IntCounterVec,
     sources_named: Mutex<HashSet<SourceName>>,
+    rotation_turns: IntCounterVec,
 }
 
 impl Default for Metrics {
@@ -111,6 +113,15 @@ impl Metrics {
         for result in CLAIM_RESULTS {
             dispatch_claims.with_label_values(&["*", result]).inc_by(0);
         }
+        let rotation_turns = IntCounterVec::new(
+            Opts::new(
+                "soloist_rotation_turns_total",
+                "Turns that ended, by how: done, empty or failed as their holder said, lost when their lease ran out.",
+            ),
+            &["rotation", "type", "outcome"],
+        )
+        .expect("a valid metric");
+        registry.register(Box::new(rotation_turns.clone())).expect("registered once");
         let live_connections =
             Gauge::new("soloist_live_connections", "Open live sockets.").expect("a valid metric");
         registry.register(Box::new(live_connections.clone())).expect("registered once");
@@ -158,6 +169,7 @@ impl Metrics {
             store_call,
             dispatch_claims,
             sources_named: Mutex::default(),
+            rotation_turns,
             registry,
         }
     }
@@ -209,6 +221,13 @@ impl Metrics {
         let named = source.filter(|source| self.is_named(source));
         let label = named.map_or("*", SourceName::as_str);
         self.dispatch_claims.with_label_values(&[label, result]).inc();
+    }
+
+    /// A turn ended.
+    pub fn turn_ended(&self, rotation: &RotationName, kind: &TypeName, how: Ending) {
+        self.rotation_turns
+            .with_label_values(&[rotation.as_str(), kind.as_str(), how.as_str()])
+            .inc();
     }
 
     fn is_named(&self, source: &SourceName) -> bool {

@@ -10,9 +10,9 @@ use super::document::{Field, Section};
 use super::{JobConfig, Repeat, Title, address, check};
 use crate::domain::backoff::Backoff;
 use crate::domain::lease::Timing;
-use crate::domain::name::{JobName, NodeName, UserName};
+use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
-const KEYS: [&str; 13] = [
+const KEYS: [&str; 14] = [
     "name",
     "title",
     "command",
@@ -26,6 +26,7 @@ const KEYS: [&str; 13] = [
     "give_up_after",
     "nodes",
     "operators",
+    "rotation",
 ];
 const COMMAND: &str =
     r#"write command = ["sh", "ship.sh"], a program and its arguments; there is no shell"#;
@@ -66,6 +67,7 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
     let stop_grace = duration(&section, "stop_grace", Duration::from_secs(2));
     let repeat = repeat(&section);
     let backoff = backoff(&section);
+    let rotation = rotation(&section);
     Some(JobConfig {
         name: name?,
         title: title?,
@@ -78,6 +80,7 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
         backoff: backoff?,
         nodes: nodes?,
         operators: operators?,
+        rotation: rotation?,
     })
 }
 
@@ -88,6 +91,13 @@ fn name(section: &Section<'_>) -> Option<JobName> {
     };
     let text = field.text("write name = \"outbound\"")?;
     JobName::new(text).map_err(|problem| field.wrong(problem.to_string())).ok()
+}
+
+/// A rotation need not exist yet: it is defined over HTTP or with `soloist rotation set`.
+fn rotation(section: &Section<'_>) -> Option<Option<RotationName>> {
+    let Some(field) = section.get("rotation") else { return Some(None) };
+    let text = field.text("write rotation = \"supplier-api\", the name of a rotation")?;
+    RotationName::new(text).map(Some).map_err(|problem| field.wrong(problem.to_string())).ok()
 }
 
 fn title(section: &Section<'_>, name: Option<&JobName>) -> Option<Title> {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::domain::backoff::Backoff;
 use crate::domain::containment::Containment;
 use crate::domain::lease::Timing;
-use crate::domain::name::{JobName, NodeName, UserName};
+use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
 pub use load::{Environment, Examination, Overrides, examine, load};
 pub use problem::{Place, Problem, Problems};
@@ -100,6 +100,8 @@ pub struct JobConfig {
     pub nodes: Vec<String>,
     /// Which operators may switch it; `*` any.
     pub operators: Vec<String>,
+    /// Each run is a turn of this rotation, as the type of the job's own name.
+    pub rotation: Option<RotationName>,
 }
 
 impl JobConfig {

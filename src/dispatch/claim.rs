@@ -7,22 +7,56 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::asking::Asking;
-use super::{Desk, DispatchError, Hand, jittered};
+use super::Desk;
 use crate::clock;
 use crate::domain::dispatch::Reason;
-use crate::domain::name::SourceName;
-use crate::domain::time::Stamp;
-use crate::store::dispatch::{Claimed, Dispatch as _, Exchange, Reported};
+use crate::domain::name::{CollectorName, RequestId, SourceName};
+use crate::store::dispatch::{
+    ClaimId, Claimed, Dispatch as _, Exchange, Exchanged, Reported, Waiter,
+};
+use crate::store::{Result as Stored, Store};
+use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 
-/// A wait that would be shorter is none.
-const SHORTEST_WAIT: Duration = Duration::from_millis(5);
-/// How long after the moment that the store named a waiter asks unasked.
-const GRACE: Duration = Duration::from_millis(100);
-/// How often a waiter asks in any case.
-const ASK_AGAIN: Duration = Duration::from_secs(1);
-/// With many waiters, each asks less often: so much for each of them.
-const ASK_AGAIN_EACH: Duration = Duration::from_millis(2);
+/// A grant of tasks, until it is delivered.
+pub type Hand = crate::waiting::Hand<Work>;
+
+/// A request for work.
+#[derive(Debug, Clone)]
+pub struct Work {
+    collector: CollectorName,
+    request: RequestId,
+    sources: Vec<SourceName>,
+}
+
+impl Errand for Work {
+    type Name = (CollectorName, RequestId);
+    type Call = Exchange;
+    type Answer = Exchanged;
+    type Grant = ClaimId;
+
+    fn name(&self) -> Self::Name {
+        (self.collector.clone(), self.request.clone())
+    }
+
+    async fn call(store: Store, call: Exchange) -> Stored<Exchanged> {
+        store.exchange(&call).await
+    }
+
+    fn granted(answer: &Exchanged) -> Option<ClaimId> {
+        match &answer.claimed {
+            Some(Claimed::Granted { claim, .. }) => Some(claim.clone()),
+            _ => None,
+        }
+    }
+
+    async fn give_back(&self, store: &Store, grant: &ClaimId) -> Stored<()> {
+        store.give_back_unseen(grant).await.map(drop)
+    }
+
+    async fn stop_waiting(&self, store: &Store, waiter: &Waiter) -> Stored<()> {
+        store.stop_waiting(waiter, &self.sources).await
+    }
+}
 
 /// What [`Desk::exchange`] answers.
 pub struct Answer {
@@ -39,25 +73,23 @@ impl Desk {
     /// its end, it leaves neither a waiter nor a grant behind; `ask.claim.wait` is set here.
     ///
     /// # Errors
-    /// [`DispatchError`]; of the store [`crate::store::StoreError::NotFound`] for a source that is not defined.
-    pub async fn exchange(
-        &self,
-        mut ask: Exchange,
-        wait: Duration,
-    ) -> Result<Answer, DispatchError> {
+    /// [`DeskError`]; of the store [`crate::store::StoreError::NotFound`] for a source that is not defined.
+    pub async fn exchange(&self, mut ask: Exchange, wait: Duration) -> Result<Answer, DeskError> {
         let Some(claim) = ask.claim.clone() else {
             let done = self.store()?.exchange(&ask).await?;
             return Ok(Answer { reports: done.reports, claimed: None, hand: None });
         };
-        let mut closing = self.shared.closing.subscribe();
+        let mut closing = self.room.closing();
         let deadline = clock::boot() + wait;
-        let mut asking = Asking::new(&self.shared, &claim);
+        let (collector, request) = (claim.collector.clone(), claim.request.clone());
+        let work = Work { collector, request, sources: claim.sources.clone() };
+        let mut asking = Asking::new(&self.room, &self.newest, work);
         let mut reports = None;
         loop {
             self.store()?;
-            let left = deadline.since(clock::boot());
-            let waits = left >= SHORTEST_WAIT && !*closing.borrow();
-            let waiter = waits.then(|| (asking.waiter(), left));
+            let patience = left(deadline);
+            let waits = patience >= SHORTEST_WAIT && !*closing.borrow();
+            let waiter = waits.then(|| (asking.waiter(), patience));
             if let Some(claim) = &mut ask.claim {
                 claim.wait = waiter;
             }
@@ -79,7 +111,7 @@ impl Desk {
             }
             tokio::select! {
                 () = asking.woken() => {}
-                () = sleep(self.patience(next_at).min(deadline.since(clock::boot()))) => {}
+                () = sleep(self.room.patience(next_at).min(left(deadline))) => {}
                 // Not remembered by the store under this request: it may be asked again elsewhere.
                 _ = closing.wait_for(|closing| *closing) => {
                     let reports = std::mem::take(reports);
@@ -89,20 +121,12 @@ impl Desk {
         }
     }
 
-    /// How long to sleep before asking unasked.
-    fn patience(&self, next_at: Option<Stamp>) -> Duration {
-        let here = u32::try_from(self.shared.waiters.len()).unwrap_or(u32::MAX);
-        let again = jittered(ASK_AGAIN.max(ASK_AGAIN_EACH.saturating_mul(here)));
-        let next = next_at.and_then(|at| self.shared.clock.until(at));
-        next.map_or(again, |next| again.min(next.saturating_add(jittered(GRACE))))
-    }
-
     fn answered(
         &self,
         reports: Vec<Reported>,
         claimed: Option<Claimed>,
         sources: &[SourceName],
-        asking: Asking,
+        asking: Asking<Work>,
     ) -> Answer {
         match &claimed {
             Some(Claimed::Granted { lease_until, tasks, .. }) => {
@@ -110,17 +134,17 @@ impl Desk {
                 served.sort();
                 served.dedup();
                 for source in served {
-                    self.shared.metrics.claimed(Some(source), "granted");
+                    self.metrics.claimed(Some(source), "granted");
                 }
                 self.expect(Some(*lease_until));
-                if self.shared.waiters.len() > 0 {
+                if self.room.waiting() > 0 {
                     // When the next can be served is known only now.
                     self.expect(None);
                 }
             }
             Some(Claimed::Nothing { reason, .. }) => {
                 let only = if let [only] = sources { Some(only) } else { None };
-                self.shared.metrics.claimed(only, word(*reason));
+                self.metrics.claimed(only, word(*reason));
             }
             None => {}
         }

@@ -13,5 +13,6 @@ pub mod job;
 pub mod lease;
 pub mod name;
 pub mod placement;
+pub mod rotation;
 pub mod supervise;
 pub mod time;

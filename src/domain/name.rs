@@ -98,6 +98,10 @@ texts! { check, InvalidName:
     UserName;
     /// Where tasks come from.
     SourceName;
+    /// Types of work that take turns.
+    RotationName;
+    /// One of those types.
+    TypeName;
 }
 
 /// Longest label, in bytes.
@@ -123,8 +127,26 @@ fn check_label(text: &str) -> Result<(), InvalidLabel> {
 texts! { check_label, InvalidLabel:
     /// A collector, as it calls itself: often a host name with a number.
     CollectorName;
+    /// Whoever takes turns, as it calls itself.
+    WorkerName;
     /// Chosen by a client for one request, so that asking again is the same request.
     RequestId;
+}
+
+impl TypeName {
+    /// What a job takes turns as.
+    #[must_use]
+    pub fn of(job: &JobName) -> Self {
+        Self(Arc::clone(&job.0))
+    }
+}
+
+impl WorkerName {
+    /// Who takes turns for a job: only the one process that holds its lease.
+    #[must_use]
+    pub fn of(job: &JobName) -> Self {
+        Self(format!("job/{job}").into())
+    }
 }
 
 macro_rules! ids {

@@ -67,6 +67,14 @@ fn digest(text: &str) -> String {
 #[serde(transparent)]
 pub struct Waiter(pub String);
 
+impl Waiter {
+    /// Which life of its node: `NODE/RANDOM`.
+    #[must_use]
+    pub fn life(&self) -> &str {
+        self.0.rsplit_once('/').map_or(&self.0, |(life, _)| life)
+    }
+}
+
 /// A task to be put.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewTask {

@@ -15,13 +15,17 @@ pub mod journal;
 pub mod leases;
 pub mod nodes;
 pub mod redis;
+pub mod rotation;
 pub mod sqlite;
 
 use std::time::Duration;
 
 use crate::domain::dispatch::Rules;
 use crate::domain::lease::Token;
-use crate::domain::name::{CollectorName, JobName, NodeName, Owner, RunId, SourceName, UserName};
+use crate::domain::name::{
+    CollectorName, JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, WorkerName,
+};
+use crate::domain::rotation as turns;
 use crate::domain::time::StoreTime;
 
 /// Why a call to the store did not do what was asked.
@@ -253,6 +257,16 @@ forward! {
         fn task(id: &dispatch::TaskId) -> Option<dispatch::TaskView>;
         fn dead(source: Option<&SourceName>, skip: usize, limit: usize) -> Vec<dispatch::TaskView>;
         fn revive(id: &dispatch::TaskId) -> dispatch::TaskView;
+    }
+    rotation::Rotations {
+        fn put_rotation(rotation: &RotationName, rules: &turns::Rules) -> rotation::RotationView;
+        fn rotations(only: Option<&RotationName>, past: usize) -> Vec<rotation::RotationView>;
+        fn take_turn(ask: &rotation::TurnAsk) -> rotation::Taken;
+        fn extend_turn(rotation: &RotationName, turn: Token, only: Option<&WorkerName>) -> rotation::Kept;
+        fn pass_turn(pass: &rotation::Pass) -> rotation::Kept;
+        fn give_turn_back(rotation: &RotationName, turn: Token) -> bool;
+        fn leave_queue(rotation: &RotationName, waiter: &dispatch::Waiter) -> ();
+        fn pump_turns(life: &str) -> rotation::PumpedTurns;
     }
     events::Events {
         fn subscribe(jobs: &[JobName]) -> tokio::sync::mpsc::Receiver<events::StoreEvent>;

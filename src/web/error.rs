@@ -8,9 +8,9 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
-use crate::dispatch::DispatchError;
 use crate::domain::name::InvalidName;
 use crate::store::StoreError;
+use crate::waiting::DeskError;
 
 /// Why a request was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -193,13 +193,13 @@ impl From<StoreError> for WebError {
     }
 }
 
-impl From<DispatchError> for WebError {
-    fn from(error: DispatchError) -> Self {
+impl From<DeskError> for WebError {
+    fn from(error: DeskError) -> Self {
         match error {
-            DispatchError::Store(StoreError::Unsupported(_)) | DispatchError::Refused(_) => {
+            DeskError::Store(StoreError::Unsupported(_)) | DeskError::Refused(_) => {
                 Self::Unavailable { detail: error.to_string(), retry_after: 5 }
             }
-            DispatchError::Store(error) => error.into(),
+            DeskError::Store(error) => error.into(),
         }
     }
 }

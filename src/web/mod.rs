@@ -39,12 +39,14 @@ use self::auth::{Caller, Identities};
 use self::error::WebError;
 use self::hub::Hub;
 use crate::config::{Config, JobConfig};
-use crate::dispatch::Desk;
+use crate::dispatch;
 use crate::feed::Feed;
+use crate::rotation;
 use crate::secrets::Passwords;
 use crate::store::Store;
 use crate::store::journal::{AuditEntry, Journal};
 use crate::telemetry::Metrics;
+use crate::waiting::Room;
 
 /// Largest body of a request.
 pub const BODY_MAX: usize = 64 * 1024;
@@ -72,7 +74,21 @@ pub struct Web {
     /// Live sockets.
     pub live: Arc<Hub>,
     /// Where work is asked for.
-    pub desk: Desk,
+    pub desk: dispatch::Desk,
+    /// Where turns are asked for.
+    pub turns: rotation::Desk,
+    /// Where clients wait for either.
+    room: Room,
+}
+
+/// Where clients wait, and what for.
+pub struct Desks {
+    /// Where.
+    pub room: Room,
+    /// For work.
+    pub work: dispatch::Desk,
+    /// For turns.
+    pub turns: rotation::Desk,
 }
 
 impl Web {
@@ -83,8 +99,9 @@ impl Web {
         feed: Feed,
         config: Arc<Config>,
         metrics: Arc<Metrics>,
-        desk: Desk,
+        desks: Desks,
     ) -> Self {
+        let Desks { room, work, turns } = desks;
         let live = Arc::new(Hub::new(
             store.clone(),
             feed.clone(),
@@ -99,7 +116,9 @@ impl Web {
             passwords: Passwords::default(),
             identities: Identities::default(),
             live,
-            desk,
+            desk: work,
+            turns,
+            room,
         }
     }
 
@@ -159,14 +178,14 @@ impl Web {
 /// Ends the web server without cutting anybody off in the middle of a word.
 pub struct Drain {
     live: Arc<Hub>,
-    desk: Desk,
+    room: Room,
     server: ServerHandle,
 }
 
 impl Drain {
-    /// Answers those who wait for work, closes the live sockets with 1012, a few at a time, then stops the server. Takes at most about seven seconds.
+    /// Answers those who wait for work or a turn, closes the live sockets with 1012, a few at a time, then stops the server. Takes at most about seven seconds.
     pub async fn run(self) {
-        self.desk.close();
+        self.room.close();
         self.live.drain().await;
         self.server.stop(true).await;
     }
@@ -180,7 +199,7 @@ impl Drain {
 /// When the listener cannot be used.
 pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)> {
     let live = Arc::clone(&web.live);
-    let desk = web.desk.clone();
+    let room = web.room.clone();
     tokio::spawn(Arc::clone(&live).run());
     let data = actix::Data::new(web);
     let server = HttpServer::new(move || {
@@ -199,7 +218,7 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
     .shutdown_timeout(2)
     .listen(listener)?
     .run();
-    let drain = Drain { live, desk, server: server.handle() };
+    let drain = Drain { live, room, server: server.handle() };
     Ok((server, drain))
 }
 

@@ -15,10 +15,26 @@ const TABLE: &[(&str, &[&str])] = &[
     ("store", &["domain", "clock", "sabotage"]),
     ("secrets", &["domain", "store"]),
     ("feed", &["domain", "store", "clock"]),
-    ("dispatch", &["domain", "store", "feed", "clock", "telemetry"]),
+    ("waiting", &["domain", "store", "feed", "clock"]),
+    ("dispatch", &["domain", "store", "clock", "telemetry", "waiting"]),
+    ("rotation", &["domain", "store", "clock", "telemetry", "waiting"]),
     ("guard", &["domain", "store", "clock", "sabotage"]),
     ("picture", &["domain", "store", "config", "feed", "words", "clock"]),
-    ("runner", &["domain", "store", "feed", "guard", "clock", "config", "telemetry", "sabotage"]),
+    (
+        "runner",
+        &[
+            "domain",
+            "store",
+            "feed",
+            "guard",
+            "clock",
+            "config",
+            "telemetry",
+            "sabotage",
+            "rotation",
+            "waiting",
+        ],
+    ),
     (
         "web",
         &[
@@ -32,13 +48,15 @@ const TABLE: &[(&str, &[&str])] = &[
             "telemetry",
             "secrets",
             "dispatch",
+            "rotation",
+            "waiting",
         ],
     ),
     (
         "cli",
         &[
             "domain", "store", "config", "feed", "clock", "words", "picture", "secrets", "fence",
-            "runner", "dispatch",
+            "runner", "dispatch", "rotation", "waiting",
         ],
     ),
 ];

@@ -68,6 +68,7 @@ mod members;
 mod memory;
 mod nodes;
 mod record;
+mod rotation;
 mod route;
 mod scripts;
 mod sentinel;

@@ -14,6 +14,7 @@
 //! then fails until the file is back; a new file has a new epoch.
 
 mod accounts;
+mod clock;
 mod credentials;
 mod deadline;
 mod dispatch;
@@ -25,6 +26,7 @@ mod journal;
 mod leases;
 mod nodes;
 mod notify;
+mod rotation;
 mod row;
 mod schema;
 mod step;

@@ -9,11 +9,12 @@ use super::file::Place;
 use crate::store::StoreError;
 
 /// In order; never edited once released, only appended to.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_drill.sql"),
     include_str!("migrations/0003_dispatch.sql"),
     include_str!("migrations/0004_bound_tokens.sql"),
+    include_str!("migrations/0005_rotations.sql"),
 ];
 
 /// "SOLO": tells our files from those of others.

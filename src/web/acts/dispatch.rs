@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::dispatch::DispatchError;
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
 use crate::store::StoreError;
 use crate::store::dispatch::{Dispatch as _, SourceView, Sources as _, TaskId, TaskView};
+use crate::waiting::DeskError;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -84,9 +84,9 @@ pub async fn revive(web: &Web, caller: &Caller, id: &TaskId) -> Result<TaskView,
 
 /// A failure of dispatch; what is not found is a source.
 #[must_use]
-pub fn trouble(error: impl Into<DispatchError>) -> WebError {
+pub fn trouble(error: impl Into<DeskError>) -> WebError {
     match error.into() {
-        DispatchError::Store(StoreError::NotFound(what)) => undefined(&what),
+        DeskError::Store(StoreError::NotFound(what)) => undefined(&what),
         error => error.into(),
     }
 }

@@ -22,7 +22,6 @@ use std::time::Duration;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use soloist::config::{Config, JobConfig, LiveLimits, Repeat, Title};
-use soloist::dispatch::Desk;
 use soloist::domain::backoff::Backoff;
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{JobName, NodeName, UserName};
@@ -33,8 +32,9 @@ use soloist::store::accounts::{Accounts, Role, User};
 use soloist::store::credentials::{ApiToken, Credentials};
 use soloist::store::{Options, Store};
 use soloist::telemetry::Metrics;
+use soloist::waiting::Room;
 use soloist::web::auth;
-use soloist::web::{Drain, Web, serve};
+use soloist::web::{Desks, Drain, Web, serve};
 
 use crate::support::redis::RedisServer;
 
@@ -65,6 +65,7 @@ pub(crate) fn job(name: &str) -> JobConfig {
         backoff: Backoff { first: second, max: second, give_up_after: 0, min_uptime: second },
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
+        rotation: None,
     }
 }
 
@@ -117,8 +118,10 @@ impl Server {
             .collect();
         let feed = Feed::start(store.clone(), followed).await;
         let metrics = Arc::new(Metrics::new());
-        let desk = Desk::start(store.clone(), &feed, Arc::clone(&metrics), &config.node);
-        let web = Web::new(store, feed, Arc::new(config), metrics, desk);
+        let room = Room::open(store.clone(), &feed, &config.node);
+        let work = soloist::dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
+        let turns = soloist::rotation::Desk::start(room.clone(), Arc::clone(&metrics));
+        let web = Web::new(store, feed, Arc::new(config), metrics, Desks { room, work, turns });
         let (server, drain) = serve(web.clone(), listener).unwrap();
         tokio::spawn(server);
         Self { address, web, drain: Some(drain), redis, _dir: dir }

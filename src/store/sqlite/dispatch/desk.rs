@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use super::super::clock;
 use super::super::fault::Outcome;
 use super::super::row::{int, uint};
 use super::super::step::Step;
-use super::clock;
 use super::source::Source;
 use super::waiters;
 use crate::domain::dispatch::Rules;

@@ -1,12 +1,11 @@
 //! Dispatch in SQLite: every transition is one transaction around the decisions of `domain::dispatch`.
 //!
-//! `clock` says what time it is, `desk` is one transition with the sources it touches, `source` and `task` are rows,
+//! `desk` is one transition with the sources it touches, `source` and `task` are rows,
 //! `overdue` is what happens without a client, `exchange` takes results and hands out tasks, `claims` remembers what
 //! was answered, `waiters` who waits. Whatever a claim looks at is found by an index (`0003_dispatch.sql`): its cost
 //! does not grow with tasks, leases or sources.
 
 mod claims;
-mod clock;
 mod desk;
 mod exchange;
 mod overdue;
@@ -19,8 +18,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::SqliteStore;
 use super::fault::Outcome;
+use super::{SqliteStore, clock};
 use crate::domain::dispatch::Rules;
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;

@@ -1,13 +1,13 @@
-//! Dispatch's clock: it never goes back, and setting the wall clock moves nothing.
+//! The clock of dispatch and rotations, in microseconds: it never goes back, and setting the wall clock moves nothing.
 //!
 //! CLOCK_BOOTTIME plus an offset that is taken from the wall clock once a boot. A later boot may find the wall clock
 //! set back; then the clock goes on from the newest instant in the file.
 
 use rusqlite::OptionalExtension;
 
-use super::super::fault::Outcome;
-use super::super::row::find;
-use super::super::step::{Moment, Step};
+use super::fault::Outcome;
+use super::row::find;
+use super::step::{Moment, Step};
 use crate::domain::time::Stamp;
 
 /// Boots whose offsets are kept: containers on one machine may each show their own boot id.
@@ -35,6 +35,12 @@ pub(super) fn take(step: &Step<'_>, newest: i64) -> Outcome<Stamp> {
         step.prepare_cached("DELETE FROM clocks WHERE n <= ?")?.execute([added - BOOTS_KEPT])?;
     }
     Ok(now)
+}
+
+/// Something was written down that carries `now`.
+pub(super) fn keep(step: &Step<'_>, now: Stamp) -> Outcome<()> {
+    step.prepare_cached("UPDATE dispatch SET newest = max(newest, ?)")?.execute([now.0])?;
+    Ok(())
 }
 
 fn read(at: &Moment, offset_us: Option<i64>, newest: i64) -> Stamp {

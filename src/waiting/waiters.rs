@@ -3,18 +3,12 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
 use tokio::sync::{Notify, broadcast, watch};
 
-use super::{Shared, locked};
+use super::{Room, locked};
 use crate::domain::name::NodeName;
 use crate::feed::Change;
 use crate::store::dispatch::Waiter;
-
-/// After somebody was woken, the store is asked again this much later: by then the woken one has claimed, and when the
-/// next can be served is known.
-const AFTER_A_WAKE: Duration = Duration::from_millis(3);
 
 /// Everybody who waits here.
 pub(super) struct Waiters {
@@ -44,6 +38,11 @@ impl Waiters {
         locked(&self.seats).remove(waiter);
     }
 
+    /// What the names of all who wait here begin with: `NODE/RANDOM`.
+    pub(super) fn life(&self) -> &str {
+        &self.prefix
+    }
+
     /// How many wait here.
     pub(super) fn len(&self) -> usize {
         locked(&self.seats).len()
@@ -55,9 +54,9 @@ impl Waiters {
     }
 }
 
-/// Hands wakes on until the desk closes. One that is lost costs its waiter a second at most: all ask again by themselves.
+/// Hands wakes on until the room closes. One that is lost costs its waiter a second at most: all ask again by themselves.
 pub(super) async fn listen(
-    shared: Arc<Shared>,
+    room: Room,
     mut changes: broadcast::Receiver<Change>,
     mut closing: watch::Receiver<bool>,
 ) {
@@ -68,13 +67,13 @@ pub(super) async fn listen(
         };
         match change {
             Ok(Change::Wake(named)) => {
-                shared.waiters.wake(&named);
-                if shared.waiters.len() > 0 {
-                    shared.bell.ring_in(AFTER_A_WAKE);
-                }
+                room.shared.waiters.wake(&named);
+                room.shared.woken.send_replace(());
+            }
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                room.shared.woken.send_replace(());
             }
             Ok(_) => {}
-            Err(broadcast::error::RecvError::Lagged(_)) => shared.bell.ring_in(Duration::ZERO),
             Err(broadcast::error::RecvError::Closed) => return,
         }
     }
@@ -83,6 +82,8 @@ pub(super) async fn listen(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use std::time::Duration;
 
     #[tokio::test]
     async fn a_wake_reaches_only_whom_it_names_even_before_they_sleep() {

@@ -1,43 +1,42 @@
 //! The loop of a node that does what is due: leases that ran out, gaps that ended, waiters to wake.
 //!
-//! Every node runs one, because any of them may die, and doing it twice does no more than once. It acts when the store
-//! said that there may be something to do, and a few times a second in any case while a source exists: what another node
-//! granted is heard of in no other way. While there is no source it only looks for one now and then.
+//! Every node runs one for dispatch and one for rotations, because any of them may die, and doing it twice does no more than once. It acts when the store
+//! said that there may be something to do, and a few times a second in any case while there is anything at all: what another node
+//! granted is heard of in no other way. While there is nothing it only looks for something now and then.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::{Shared, jittered, locked};
+use super::{Room, jittered, locked};
 use crate::clock;
 use crate::domain::time::{Boot, Stamp};
-use crate::store::dispatch::{Dispatch, Sources};
-use crate::store::{Result, StoreError};
+use crate::store::{Result, Store, StoreError};
 
-/// How often in any case, while a source exists: a lease is acted on so long after its end at the latest, plus a quarter.
+/// How often in any case: a lease is acted on so long after its end at the latest, plus a quarter.
 const AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 /// How often an unused store is looked at.
 const IDLE: Duration = Duration::from_secs(4);
 /// Two calls are never closer than this, unless the store says that more is overdue.
 const SPACING: Duration = Duration::from_millis(2);
-/// How often the set-up of the store is looked at.
-const EXAMINE: Duration = Duration::from_secs(3);
+/// After somebody was woken, the store is asked again this much later: by then the woken one has claimed, and when the
+/// next can be served is known.
+const AFTER_A_WAKE: Duration = Duration::from_millis(3);
 /// Longest pause before a store that is away is tried again.
 const AWAY: Duration = Duration::from_secs(1);
 
 /// Asks the loop to act sooner than it would.
 #[derive(Default)]
-pub(super) struct Bell {
+pub struct Bell {
     at: Mutex<Option<Boot>>,
     rung: Notify,
 }
 
 impl Bell {
     /// Act in `wait` from now, or earlier.
-    pub(super) fn ring_in(&self, wait: Duration) {
+    pub fn ring_in(&self, wait: Duration) {
         let wanted = clock::boot() + wait;
         let mut at = locked(&self.at);
         if at.is_none_or(|at| wanted < at) {
@@ -73,58 +72,82 @@ impl StoreClock {
     }
 }
 
-/// What the loop remembers from round to round.
-#[derive(Default)]
-struct Memory {
-    examined: Option<Boot>,
-    away: Option<Duration>,
+/// What a loop does in one round.
+pub trait Pump: Send + 'static {
+    /// For the log: `dispatch`.
+    const WHAT: &'static str;
+
+    /// Whether there is anything in the store that could become due.
+    fn in_use(&mut self, store: &Store) -> impl Future<Output = Result<bool>> + Send;
+
+    /// Does what is due. `life` is what the waiters of this node begin with.
+    fn pump(&mut self, store: &Store, life: &str) -> impl Future<Output = Result<Round>> + Send;
 }
 
-/// Acts until the desk closes.
-pub(super) async fn run(shared: Arc<Shared>, mut closing: watch::Receiver<bool>) {
+/// What came of a round.
+#[derive(Debug, Clone, Copy)]
+pub struct Round {
+    /// The store's clock.
+    pub now: Stamp,
+    /// When there may be something to do next.
+    pub next: Option<Stamp>,
+    /// More is overdue than one round does.
+    pub more: bool,
+}
+
+/// Acts until the room closes.
+pub async fn run<P: Pump>(room: Room, bell: Arc<Bell>, mut pump: P) {
+    let what = P::WHAT;
+    let mut closing = room.closing();
+    let mut woken = room.shared.woken.subscribe();
     let mut memory = Memory::default();
     loop {
-        shared.bell.heed();
+        bell.heed();
         let begun = clock::boot();
-        let pause = match memory.round(&shared).await {
-            Ok(pause) => memory.back(pause),
-            Err(error) => memory.gone(&error),
+        let pause = match memory.round(&room, &mut pump).await {
+            Ok(pause) => memory.back(what, pause),
+            Err(error) => memory.gone(what, &error),
         };
         let due = begun + pause;
         let soonest = begun + SPACING;
         loop {
-            let at = shared.bell.wanted().map_or(due, |wanted| due.min(wanted.max(soonest)));
+            let at = bell.wanted().map_or(due, |wanted| due.min(wanted.max(soonest)));
             let left = if pause.is_zero() { pause } else { at.since(clock::boot()) };
             if left.is_zero() && !*closing.borrow() {
                 break;
             }
             tokio::select! {
                 () = sleep(left) => break,
-                () = shared.bell.rung.notified() => {}
-                _ = closing.changed() => return,
+                () = bell.rung.notified() => {}
+                Ok(()) = woken.changed() => if room.waiting() > 0 {
+                    bell.ring_in(AFTER_A_WAKE);
+                },
+                _ = closing.wait_for(|closing| *closing) => return,
             }
         }
     }
 }
 
+/// What the loop remembers from round to round.
+#[derive(Default)]
+struct Memory {
+    in_use: bool,
+    away: Option<Duration>,
+}
+
 impl Memory {
     /// Does what is due; answers when there is more to do.
-    async fn round(&mut self, shared: &Shared) -> Result<Duration> {
-        let due = self.examined.is_none_or(|at| clock::boot().since(at) >= EXAMINE);
-        if due && self.examine(shared).await {
-            return Ok(jittered(EXAMINE / 3));
-        }
-        if !shared.in_use.load(Ordering::Relaxed) {
-            if shared.store.sources(None).await?.is_empty() {
+    async fn round(&mut self, room: &Room, pump: &mut impl Pump) -> Result<Duration> {
+        // While the store is refused, nothing is granted, and it is looked at again soon.
+        let Ok(store) = room.store() else { return Ok(jittered(AWAY)) };
+        if !self.in_use {
+            self.in_use = pump.in_use(store).await?;
+            if !self.in_use {
                 return Ok(jittered(IDLE));
             }
-            shared.in_use.store(true, Ordering::Relaxed);
         }
-        let pumped = shared.store.pump().await?;
-        shared.clock.heard(pumped.now);
-        if pumped.expired > 0 {
-            tracing::info!(tasks = pumped.expired, "leases ran out; their tasks go on");
-        }
+        let pumped = pump.pump(store, room.shared.waiters.life()).await?;
+        room.shared.clock.heard(pumped.now);
         if pumped.more {
             return Ok(Duration::ZERO);
         }
@@ -132,37 +155,18 @@ impl Memory {
         Ok(next.unwrap_or(Duration::MAX).min(jittered(AT_LEAST_EVERY)))
     }
 
-    /// Looks whether the store can still keep the promise; `true` while it cannot.
-    async fn examine(&mut self, shared: &Shared) -> bool {
-        let refusal = match shared.store.describe().await {
-            Err(StoreError::Unsupported(why)) => Some(why),
-            Err(_) => return false,
-            Ok(_) => None,
-        };
-        // While it is refused it is looked at again in every round.
-        self.examined = refusal.is_none().then(clock::boot);
-        let mut known = locked(&shared.refusal);
-        match (&*known, &refusal) {
-            (None, Some(why)) => tracing::error!("dispatch refuses to work on this store: {why}"),
-            (Some(_), None) => tracing::info!("the store is set up well again: dispatch goes on"),
-            _ => {}
-        }
-        *known = refusal;
-        known.is_some()
-    }
-
     /// After a round that went well.
-    fn back(&mut self, pause: Duration) -> Duration {
+    fn back(&mut self, what: &str, pause: Duration) -> Duration {
         if self.away.take().is_some() {
-            tracing::info!("the store is back: dispatch goes on");
+            tracing::info!("the store is back: {what} goes on");
         }
         pause
     }
 
     /// After a round that did not.
-    fn gone(&mut self, error: &StoreError) -> Duration {
+    fn gone(&mut self, what: &str, error: &StoreError) -> Duration {
         if self.away.is_none() {
-            tracing::warn!(%error, "dispatch stands still until the store is back");
+            tracing::warn!(%error, "{what} stands still until the store is back");
         }
         let pause = self.away.map_or(AT_LEAST_EVERY, |before| (before * 2).min(AWAY));
         self.away = Some(pause);

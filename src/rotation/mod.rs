@@ -1,0 +1,125 @@
+//! Rotations at a node: the long poll for a turn, and what must happen without a client acting.
+//!
+//! The store decides everything in atomic steps, and [`crate::waiting`] knows how clients wait; here is what that means for
+//! rotations. `take` is the request for a turn; the pump calls [`Rotations::pump_turns`] in time for turns whose lease runs
+//! out and gaps that end.
+
+mod take;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::take::Wish;
+pub use self::take::{Answer, Hand};
+use crate::domain::lease::Token;
+use crate::domain::name::{RotationName, WorkerName};
+use crate::domain::rotation::{Ending, Rules};
+use crate::domain::time::Stamp;
+use crate::store::rotation::{Kept, Pass, RotationView, Rotations};
+use crate::store::{Result, Store};
+use crate::telemetry::Metrics;
+use crate::waiting::{self, Bell, DeskError, Newest, Pump, Room, Round};
+
+/// Where turns are asked for at a node; cheap to clone.
+#[derive(Clone)]
+pub struct Desk {
+    room: Room,
+    metrics: Arc<Metrics>,
+    bell: Arc<Bell>,
+    newest: Newest<Wish>,
+}
+
+impl Desk {
+    /// Opens a desk in `room` and lets the pump run until that closes.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    #[must_use]
+    pub fn start(room: Room, metrics: Arc<Metrics>) -> Self {
+        let bell = Arc::<Bell>::default();
+        let pump = Turns { metrics: Arc::clone(&metrics) };
+        tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), pump));
+        Self { room, metrics, bell, newest: Newest::default() }
+    }
+
+    /// The store, to look.
+    ///
+    /// # Errors
+    /// [`DeskError::Refused`].
+    pub fn store(&self) -> std::result::Result<&Store, DeskError> {
+        self.room.store()
+    }
+
+    /// As [`Rotations::put_rotation`].
+    ///
+    /// # Errors
+    /// [`DeskError`].
+    pub async fn put(
+        &self,
+        rotation: &RotationName,
+        rules: &Rules,
+    ) -> std::result::Result<RotationView, DeskError> {
+        let view = self.store()?.put_rotation(rotation, rules).await?;
+        self.bell.ring_in(Duration::ZERO);
+        Ok(view)
+    }
+
+    /// As [`Rotations::extend_turn`].
+    ///
+    /// # Errors
+    /// [`DeskError`].
+    pub async fn extend(
+        &self,
+        rotation: &RotationName,
+        turn: Token,
+        only: Option<&WorkerName>,
+    ) -> std::result::Result<Kept, DeskError> {
+        let kept = self.store()?.extend_turn(rotation, turn, only).await?;
+        if let Kept::Yes(turn) = &kept {
+            self.expect(turn.until);
+        }
+        Ok(kept)
+    }
+
+    /// As [`Rotations::pass_turn`].
+    ///
+    /// # Errors
+    /// [`DeskError`].
+    pub async fn pass(&self, pass: &Pass) -> std::result::Result<Kept, DeskError> {
+        let kept = self.store()?.pass_turn(pass).await?;
+        if let Kept::Yes(turn) = &kept {
+            self.metrics.turn_ended(&pass.rotation, &turn.kind, pass.outcome.into());
+            // When the next can start is known only to the store.
+            self.bell.ring_in(Duration::ZERO);
+        }
+        Ok(kept)
+    }
+
+    /// Something is due at that instant of the store's clock.
+    fn expect(&self, at: Stamp) {
+        self.bell.ring_in(self.room.until(at).unwrap_or_default());
+    }
+}
+
+/// Ends turns whose lease runs out, and opens those whose gap is over.
+struct Turns {
+    metrics: Arc<Metrics>,
+}
+
+impl Pump for Turns {
+    const WHAT: &'static str = "turn-taking";
+
+    async fn in_use(&mut self, store: &Store) -> Result<bool> {
+        Ok(!store.rotations(None, 0).await?.is_empty())
+    }
+
+    async fn pump(&mut self, store: &Store, life: &str) -> Result<Round> {
+        let pumped = store.pump_turns(life).await?;
+        for (rotation, turn) in &pumped.lost {
+            tracing::warn!(%rotation, kind = %turn.kind, worker = %turn.worker, turn = %turn.token,
+                "a turn's lease ran out: it goes on to the next");
+            self.metrics.turn_ended(rotation, &turn.kind, Ending::Lost);
+        }
+        Ok(Round { now: pumped.now, next: pumped.next, more: pumped.more })
+    }
+}

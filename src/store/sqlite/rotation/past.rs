@@ -1,0 +1,120 @@
+//! What ended, and which request had which turn.
+
+use super::super::fault::Outcome;
+use super::super::row::{corrupt, find, int, text, uint};
+use super::super::step::Step;
+use crate::domain::lease::Token;
+use crate::domain::name::RotationName;
+use crate::domain::rotation::{Ending, Turn};
+use crate::domain::time::Stamp;
+use crate::store::rotation::{PastTurn, REQUEST_KEPT, TURNS_KEPT, TurnAsk};
+
+/// Most requests that one pump forgets.
+const MOST: u32 = 256;
+
+/// Remembers how a turn ended, and forgets the oldest.
+pub(super) fn remember(
+    step: &Step<'_>,
+    rotation: &RotationName,
+    turn: &Turn,
+    ended: Stamp,
+    ending: Ending,
+) -> Outcome<()> {
+    let past = PastTurn {
+        token: turn.token,
+        kind: turn.kind.clone(),
+        worker: turn.worker.clone(),
+        since: turn.since,
+        ended,
+        ending,
+    };
+    step.prepare_cached("INSERT INTO past_turns (rotation, token, turn) VALUES (?, ?, ?)")?
+        .execute((rotation.as_str(), int(turn.token.0), text(&past)?))?;
+    step.prepare_cached(
+        "DELETE FROM past_turns WHERE n IN \
+         (SELECT n FROM past_turns WHERE rotation = ? ORDER BY n DESC LIMIT -1 OFFSET ?)",
+    )?
+    .execute((rotation.as_str(), i64::try_from(TURNS_KEPT).unwrap_or(i64::MAX)))?;
+    step.prepare_cached(
+        "INSERT INTO turn_counts (rotation, kind, ending, count) VALUES (?, ?, ?, 1) \
+         ON CONFLICT (rotation, kind, ending) DO UPDATE SET count = count + 1",
+    )?
+    .execute((rotation.as_str(), turn.kind.as_str(), ending.as_str()))?;
+    Ok(())
+}
+
+/// How that turn ended, while it is remembered.
+pub(super) fn of(
+    step: &Step<'_>,
+    rotation: &RotationName,
+    token: Token,
+) -> Outcome<Option<PastTurn>> {
+    let found: Option<String> = find(
+        step,
+        "SELECT turn FROM past_turns WHERE rotation = ? AND token = ?",
+        (rotation.as_str(), int(token.0)),
+    )?;
+    found.map(|json| read(&json)).transpose()
+}
+
+pub(super) fn read(json: &str) -> Outcome<PastTurn> {
+    serde_json::from_str(json).map_err(|why| corrupt("past_turns.turn", &why.to_string()))
+}
+
+/// This request has that turn.
+pub(super) fn note(step: &Step<'_>, ask: &TurnAsk, turn: &Turn) -> Outcome<()> {
+    step.prepare_cached(
+        "INSERT OR REPLACE INTO turn_requests (rotation, kind, worker, request, token, until) VALUES (?, ?, ?, ?, ?, ?)",
+    )?
+    .execute((
+        ask.rotation.as_str(),
+        ask.kind.as_str(),
+        ask.worker.as_str(),
+        ask.request.as_str(),
+        int(turn.token.0),
+        (turn.until + REQUEST_KEPT).0,
+    ))?;
+    Ok(())
+}
+
+/// As [`note`], when the turn was extended.
+pub(super) fn renew(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Outcome<()> {
+    step.prepare_cached(
+        "UPDATE turn_requests SET until = ? WHERE rotation = ? AND kind = ? AND worker = ? AND request = ?",
+    )?
+    .execute((
+        (turn.until + REQUEST_KEPT).0,
+        rotation.as_str(),
+        turn.kind.as_str(),
+        turn.worker.as_str(),
+        turn.request.as_str(),
+    ))?;
+    Ok(())
+}
+
+/// The turn that this request had.
+pub(super) fn had(step: &Step<'_>, ask: &TurnAsk, now: Stamp) -> Outcome<Option<Token>> {
+    let token: Option<i64> = find(
+        step,
+        "SELECT token FROM turn_requests WHERE rotation = ? AND kind = ? AND worker = ? AND request = ? AND until > ?",
+        (
+            ask.rotation.as_str(),
+            ask.kind.as_str(),
+            ask.worker.as_str(),
+            ask.request.as_str(),
+            now.0,
+        ),
+    )?;
+    Ok(token.map(|token| Token(uint(token))))
+}
+
+/// Forgets the requests whose time is over, some at a time.
+pub(super) fn forget_requests(step: &Step<'_>, now: Stamp) -> Outcome<()> {
+    step.prepare_cached(
+        "DELETE FROM turn_requests WHERE (rotation, kind, worker, request) IN \
+         (SELECT rotation, kind, worker, request FROM turn_requests WHERE until <= ? ORDER BY until LIMIT ?)",
+    )?
+    .execute((now.0, MOST))?;
+    step.prepare_cached("DELETE FROM silent_lives WHERE until <= ?")?.execute([now.0])?;
+    Ok(())
+}
