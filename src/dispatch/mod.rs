@@ -70,6 +70,8 @@ struct Leases {
 
 impl Pump for Leases {
     const WHAT: &'static str = "dispatch";
+    /// By then the woken one has claimed, and when the next can be served is known.
+    const AFTER_A_WAKE: Duration = Duration::from_millis(3);
 
     async fn in_use(&mut self, store: &Store) -> Result<bool> {
         let is = !store.sources(None).await?.is_empty();
