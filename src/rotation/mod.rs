@@ -109,7 +109,7 @@ struct Turns {
 impl Pump for Turns {
     const WHAT: &'static str = "turn-taking";
 
-    async fn in_use(&mut self, store: &Store) -> Result<bool> {
+    async fn in_use(&self, store: &Store) -> Result<bool> {
         Ok(!store.rotations(None, 0).await?.is_empty())
     }
 
