@@ -108,6 +108,20 @@ pub(super) fn had(step: &Step<'_>, ask: &TurnAsk, now: Stamp) -> Outcome<Option<
     Ok(token.map(|token| Token(uint(token))))
 }
 
+/// The request of a turn that nobody received had none: asked again, it may have another.
+pub(super) fn forget(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Outcome<()> {
+    step.prepare_cached(
+        "DELETE FROM turn_requests WHERE rotation = ? AND kind = ? AND worker = ? AND request = ?",
+    )?
+    .execute((
+        rotation.as_str(),
+        turn.kind.as_str(),
+        turn.worker.as_str(),
+        turn.request.as_str(),
+    ))?;
+    Ok(())
+}
+
 /// Forgets the requests whose time is over, some at a time.
 pub(super) fn forget_requests(step: &Step<'_>, now: Stamp) -> Outcome<()> {
     step.prepare_cached(

@@ -161,6 +161,7 @@ impl<'s> Round<'s> {
         let unseen = self.ring.turn.as_ref().is_some_and(|own| own.token == turn) && !self.seen;
         if unseen && let Some(turn) = self.ring.pass(None, None) {
             self.ended(&turn, Ending::Lost)?;
+            past::forget(self.step, &self.name, &turn)?;
         }
         Ok(unseen)
     }
