@@ -111,7 +111,7 @@ impl Pump for Turns {
     /// Only a turn that is not taken up is due then.
     const AFTER_A_WAKE: Duration = PROMISE;
 
-    async fn in_use(&mut self, store: &Store) -> Result<bool> {
+    async fn in_use(&self, store: &Store) -> Result<bool> {
         Ok(!store.rotations(None, 0).await?.is_empty())
     }
 

@@ -163,7 +163,7 @@ async fn examine(room: Room, mut closing: watch::Receiver<bool>) {
 }
 
 /// As [`Mutex::lock`]; what is kept under these locks is whole at every moment.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
