@@ -1,0 +1,274 @@
+//! Three thousand waiters of three types at two nodes, and everything dies: workers with a turn, workers in the queue, a node.
+//!
+//! Workers speak HTTP; who had which turn is read from the store, to the microsecond of its clock. Judged by what a
+//! rotation promises: one holder at a time, starts at least the gap apart, types in cyclic order while all of them have
+//! somebody waiting, and a turn whose holder died goes on within its lease and 300 ms.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rand::RngExt as _;
+use serde_json::{Value, json};
+use soloist::clock::boot;
+use soloist::domain::name::RotationName;
+use soloist::domain::rotation::Ending;
+use soloist::domain::time::{Boot, Stamp};
+use soloist::store::Store;
+use soloist::store::rotation::{PastTurn, Rotations as _, TURNS_KEPT};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::conformance::patient;
+use crate::support::node::Ground;
+use crate::support::redis::RedisServer;
+use crate::support::wait::PATIENCE;
+
+const TYPES: [&str; 3] = ["invoice", "order", "stock"];
+const WAITERS: usize = 3_000;
+const GAP: Duration = Duration::from_millis(7);
+const LEASE: Duration = Duration::from_millis(400);
+/// So much later than its lease's end a dead holder's turn may go on.
+const LATE: Duration = Duration::from_millis(300);
+const TURNS: usize = 400;
+/// How many of a hundred holders die with their turn, and of a hundred waiters in the queue.
+const DIE: u32 = 3;
+
+/// What all workers know.
+struct Field {
+    nodes: Mutex<Vec<String>>,
+    token: String,
+    over: AtomicBool,
+    waiting: AtomicUsize,
+    count: AtomicUsize,
+    held: Mutex<BTreeMap<u64, Held>>,
+}
+
+/// A turn as its worker saw it, on this machine's clock.
+struct Held {
+    from: Boot,
+    until: Option<Boot>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_thousand_waiters_take_turns_while_everything_dies_on_redis() {
+    let server = RedisServer::start(&[]);
+    take_turns(&server.url()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_thousand_waiters_take_turns_while_everything_dies_on_sqlite() {
+    let directory = tempfile::tempdir().expect("a directory");
+    take_turns(&format!("sqlite:{}", directory.path().join("soloist.db").display())).await;
+}
+
+async fn take_turns(url: &str) {
+    let ground = Ground::new(url, "");
+    ground.add_user("operator", "operator");
+    let token = ground.token("operator");
+    let (node, mut doomed) = (ground.start("node-a"), Some(ground.start("node-b")));
+    let address = |url: &str| url.trim_start_matches("http://").to_owned();
+    let nodes = [&node, doomed.as_ref().expect("it runs")].map(|node| address(&node.url));
+    let field = Arc::new(Field {
+        nodes: Mutex::new(nodes.to_vec()),
+        token,
+        over: AtomicBool::new(false),
+        waiting: AtomicUsize::new(0),
+        count: AtomicUsize::new(0),
+        held: Mutex::default(),
+    });
+    let types = TYPES.map(|name| json!({ "name": name }));
+    let rules = json!({
+        "types": types, "min_gap_ms": GAP.as_millis(), "lease_ms": LEASE.as_millis()
+    });
+    let mut stream = connect(&nodes[0]).await.expect("the node accepts");
+    let put = call(&mut stream, "PUT", "", &field.token, &rules).await.expect("an answer");
+    assert_eq!(put.0, 200, "{}", put.1);
+    let workers: Vec<_> =
+        (0..WAITERS).map(|nth| tokio::spawn(work(Arc::clone(&field), nth))).collect();
+
+    let store = Store::connect(url, &patient()).await.expect("the store");
+    let supplier: RotationName = "supplier".parse().expect("a name");
+    let mut history: BTreeMap<u64, PastTurn> = BTreeMap::new();
+    // From then on everybody waits.
+    let mut from = None;
+    let begun = boot();
+    while from.is_none_or(|from| history.range(from..).count() < TURNS) {
+        assert!(
+            boot().since(begun) < PATIENCE * 3,
+            "{} turns in {:?}",
+            history.len(),
+            PATIENCE * 3
+        );
+        let view = store.rotations(Some(&supplier), TURNS_KEPT).await.expect("an answer");
+        let view = view.into_iter().next().expect("it is defined");
+        history.extend(view.past.iter().map(|past| (past.token.0, past.clone())));
+        let all: u64 = view.types.iter().map(|one| one.waiting).sum();
+        if from.is_none() && all * 10 >= WAITERS as u64 * 9 {
+            from = Some(view.ring.token.0);
+        }
+        if from.is_some_and(|from| history.range(from..).count() > TURNS / 3)
+            && let Some(mut node) = doomed.take()
+        {
+            field.nodes.lock().expect("nobody panicked").pop();
+            node.kill();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    field.over.store(true, Ordering::Relaxed);
+    for worker in &workers {
+        worker.abort();
+    }
+    for worker in workers {
+        if let Err(error) = worker.await {
+            assert!(error.is_cancelled(), "{error}");
+        }
+    }
+    let wrongs =
+        judge(&history, from.expect("everybody waited"), &field.held.lock().expect("whole"));
+    assert_eq!(wrongs, [""; 0]);
+    let lost = history.values().filter(|past| past.ending == Ending::Lost).count();
+    assert!(lost >= 3, "too few died to show anything: {lost} of {}", history.len());
+    assert!(doomed.is_none(), "a node died, too");
+}
+
+/// Everything that is wrong.
+fn judge(history: &BTreeMap<u64, PastTurn>, from: u64, held: &BTreeMap<u64, Held>) -> Vec<String> {
+    let mut wrongs = Vec::new();
+    let turns: Vec<&PastTurn> = history.values().collect();
+    for pair in turns.windows(2) {
+        let [before, after] = pair else { continue };
+        let name = format!("{} after {}", after.token, before.token);
+        if after.since < before.ended {
+            wrongs.push(format!("{name}: two holders"));
+        }
+        if after.since < before.since + GAP {
+            wrongs.push(format!("{name}: the gap was {:?}", after.since.since(before.since)));
+        }
+        let next = TYPES.iter().position(|name| *name == before.kind.as_str()).expect("a type") + 1;
+        if before.token.0 >= from && after.kind.as_str() != TYPES[next % TYPES.len()] {
+            wrongs.push(format!("{name}: {} after {}", after.kind, before.kind));
+        }
+        let free = before.ended.max(before.since + GAP);
+        if after.since.since(free) > LATE && before.token.0 >= from {
+            let late = after.since.since(free);
+            wrongs.push(format!("{name}: {late:?} after it could start ({:?})", before.ending));
+        }
+        if before.ended > Stamp(before.since.0) + LEASE + LATE {
+            wrongs.push(format!("{name}: a turn of {:?}", before.ended.since(before.since)));
+        }
+    }
+    let mut last: Option<(u64, Boot)> = None;
+    for (token, turn) in held {
+        if let Some((before, passed)) = last
+            && turn.from < passed
+        {
+            wrongs.push(format!("two workers had {before} and {token} at once"));
+        }
+        last = turn.until.map(|until| (*token, until)).or(last);
+    }
+    wrongs
+}
+
+/// One worker after the other under one number: each dies sooner or later.
+async fn work(field: Arc<Field>, nth: usize) {
+    while !field.over.load(Ordering::Relaxed) {
+        let address = {
+            let nodes = field.nodes.lock().expect("nobody panicked");
+            nodes[nth % nodes.len()].clone()
+        };
+        field.waiting.fetch_add(1, Ordering::Relaxed);
+        // A node that died ends the life of its workers' connections.
+        if live(&field, &address, nth).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+async fn live(field: &Field, address: &str, nth: usize) -> std::io::Result<()> {
+    let mut stream = connect(address).await?;
+    loop {
+        let count = field.count.fetch_add(1, Ordering::Relaxed);
+        let take = json!({
+            "type": TYPES[nth % TYPES.len()],
+            "worker": format!("w{nth}"),
+            "request_id": format!("w{nth}-{count}"),
+            "wait_ms": 30_000
+        });
+        let asking = call(&mut stream, "POST", "/turns", &field.token, &take);
+        let hurry = rand::rng().random_range(0..100) < DIE;
+        let patience = if hurry { rand::rng().random_range(1_000..9_000) } else { 60_000 };
+        let Ok(answer) = tokio::time::timeout(Duration::from_millis(patience), asking).await else {
+            return Ok(());
+        };
+        let (status, answer) = answer?;
+        // Too many at once for the store: said, and to be asked again in a moment.
+        if status == 503 {
+            let moment = rand::rng().random_range(200..2_000);
+            tokio::time::sleep(Duration::from_millis(moment)).await;
+            continue;
+        }
+        assert_eq!(status, 200, "{answer}");
+        let Some(turn) = answer["turn"].as_str() else { continue };
+        let token = answer["token"].as_u64().expect("a token");
+        let held = |until| {
+            let mut held = field.held.lock().expect("nobody panicked");
+            held.entry(token).or_insert(Held { from: boot(), until: None }).until = until;
+        };
+        held(None);
+        if rand::rng().random_range(0..100) < DIE {
+            return Ok(());
+        }
+        let pass = json!({ "token": token, "outcome": "done" });
+        held(Some(boot()));
+        let path = format!("/turns/{turn}/pass");
+        let (status, answer) = call(&mut stream, "POST", &path, &field.token, &pass).await?;
+        // Late, on a machine that had no time for it: then the turn is another's.
+        assert!([200, 409, 503].contains(&status), "{status} {answer}");
+    }
+}
+
+async fn connect(address: &str) -> std::io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+async fn call(
+    stream: &mut TcpStream,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: &Value,
+) -> std::io::Result<(u16, Value)> {
+    let body = body.to_string();
+    let head = format!(
+        "{method} /api/v1/rotations/supplier{path} HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await?;
+    let mut bytes = Vec::with_capacity(512);
+    let head = loop {
+        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        more(stream, &mut bytes).await?;
+    };
+    let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
+    let status: u16 = text[9..12].parse().expect("a status");
+    let length = text.lines().find_map(|line| line.strip_prefix("content-length:"));
+    let length: usize = length.map_or(0, |length| length.trim().parse().expect("a length"));
+    while bytes.len() < head + length {
+        more(stream, &mut bytes).await?;
+    }
+    Ok((status, serde_json::from_slice(&bytes[head..]).unwrap_or(Value::Null)))
+}
+
+async fn more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+    match stream.read_buf(bytes).await? {
+        0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(()),
+    }
+}
