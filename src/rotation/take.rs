@@ -15,6 +15,10 @@ use crate::store::rotation::{Rotations as _, Taken, TurnAsk};
 use crate::store::{Result as Stored, Store};
 use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 
+/// A waiter is remembered by the store for no longer than this after it was heard of last; it keeps its place, because it
+/// asks again long before. So the place of one who died is soon given up, however long it meant to wait.
+const REMEMBERED: Duration = Duration::from_secs(30);
+
 /// A turn, until it is delivered.
 pub type Hand = crate::waiting::Hand<Wish>;
 
@@ -85,7 +89,7 @@ impl Desk {
             let waits = patience >= SHORTEST_WAIT && !*closing.borrow();
             // Whoever was promised the turn has it at the last moment, too.
             let waiter = if waits { Some(asking.waiter()) } else { asking.sitting() };
-            ask.wait = waiter.map(|waiter| (waiter, patience));
+            ask.wait = waiter.map(|waiter| (waiter, patience.min(REMEMBERED)));
             let taken = asking.call(ask.clone()).await?;
             let earliest = match &taken {
                 Taken::Granted(turn) => {
