@@ -3,7 +3,8 @@
 //! `keeper` renews leases in batches, `rounds` knows whose turn it is, `supervisor` turns facts into steps and steps into
 //! acts, `expected` says which other nodes it lets go first and `ending` what follows a run, `run` is one held run with its output, `child` is the node's end of a guard, `sweep` what it does when a guard is
 //! lost, `leftovers` what it does when both were, `beat` reports that this node lives, `once` is `soloist run`, `collect`
-//! is `soloist collect` (`slot` is one of its hands, `in_hand` a task in it, `relay` the output), `signals` what may stop both.
+//! is `soloist collect` (`slot` is one of its hands, `in_hand` a task in it, `relay` the output), `one_turn` is `soloist turn`
+//! (`turn_in_hand` a turn that is had), `signals` what may stop them.
 //! The runner hears about people's wishes only through the feed; it never meets the web.
 
 pub mod beat;
@@ -15,6 +16,7 @@ mod in_hand;
 pub mod keeper;
 pub mod leftovers;
 pub mod once;
+pub mod one_turn;
 mod output;
 mod relay;
 mod rounds;
@@ -23,3 +25,4 @@ mod signals;
 mod slot;
 pub mod supervisor;
 mod sweep;
+mod turn_in_hand;

@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::child::{Spec, Streams};
+use super::child::{Spec, Streams, Work};
 use super::ending::ending;
 use super::expected::candidates;
 use super::keeper::{Keeper, Kept};
@@ -514,7 +514,7 @@ impl Supervisor {
             stop_grace: config.stop_grace,
             streams: Streams::Read,
             containment: around.containment.clone(),
-            task: None,
+            work: Work::Run,
         };
         let (commands, inbox) = mpsc::unbounded_channel();
         here.commands = Some(commands);

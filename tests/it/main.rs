@@ -19,4 +19,5 @@ mod run;
 mod startup;
 mod support;
 mod takeover;
+mod turn;
 mod web;
