@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, Output, Stdio};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -18,6 +21,10 @@ use crate::support::node::Ground;
 use crate::support::redis::RedisServer;
 use crate::support::wait::until;
 use crate::support::witness::Witness;
+
+#[path = "../../examples/rotation/supplier.rs"]
+#[expect(dead_code, reason = "its main")]
+mod supplier;
 
 /// Says which it is, then lives until it is told to go on.
 const WAITS: &str = "echo $$ > pid.new; mv pid.new pid; until [ -e go ]; do sleep 0.02; done";
@@ -99,12 +106,15 @@ impl Place {
         until(&format!("{count} wait"), || (self.waiting() == count).then_some(()));
     }
 
-    fn ask<T>(&self, ask: impl AsyncFnOnce(Store) -> T) -> T {
+    fn store(&self) -> String {
         let file = || format!("sqlite:{}", self.ground.path("soloist.db").display());
-        let url = self.redis.as_ref().map_or_else(file, RedisServer::url);
+        self.redis.as_ref().map_or_else(file, RedisServer::url)
+    }
+
+    fn ask<T>(&self, ask: impl AsyncFnOnce(Store) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
-            let store = Store::connect(&url, &Options::default()).await;
+            let store = Store::connect(&self.store(), &Options::default()).await;
             ask(store.expect("a store")).await
         })
     }
@@ -310,7 +320,15 @@ fn whoever_does_not_have_the_turn_in_time_is_told_who_has_it_and_leaves_nothing_
 
 #[test]
 fn a_signal_while_waiting_leaves_nothing_behind() {
-    let place = Place::on_file(&LONG);
+    leave_while_waiting(&Place::on_redis(&LONG));
+}
+
+#[test]
+fn a_signal_while_waiting_leaves_nothing_behind_on_a_file() {
+    leave_while_waiting(&Place::on_file(&LONG));
+}
+
+fn leave_while_waiting(place: &Place) {
     let first = place.start("a", &[], WAITS);
     place.number("pid");
     let mut second = place.start("b", &[], "echo never > never");
@@ -537,4 +555,37 @@ fn the_list_says_who_has_the_turn_who_waits_and_how_the_last_ones_ended() {
     assert_eq!(list["rotations"][0]["name"], "api");
     place.go();
     assert_eq!((first.end().0, second.end().0), (0, 0));
+}
+
+#[test]
+fn the_example_alternates_and_never_calls_too_soon() {
+    the_example_works(&Place::on_redis(&LONG));
+}
+
+#[test]
+fn the_example_works_on_a_file() {
+    the_example_works(&Place::on_file(&LONG));
+}
+
+fn the_example_works(place: &Place) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("its address"));
+    let log = place.ground.path("supplier.log");
+    // Less than in the example: a busy machine may start one script late and the next at once.
+    let supplier = supplier::Supplier::new(Duration::from_millis(20), &log).expect("a log");
+    // It ends with this process.
+    std::thread::spawn(move || supplier.serve(&listener));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/rotation/run.sh");
+    let output = Command::new("sh")
+        .arg(script)
+        .current_dir(place.ground.path(""))
+        .env("SOLOIST", env!("CARGO_BIN_EXE_soloist"))
+        .env("SUPPLIER", url)
+        .env("STORE", place.store())
+        .env("STATE", place.ground.path(""))
+        .output()
+        .expect("a shell");
+    let said = text(&output.stdout);
+    assert!(output.status.success(), "{said}{}", text(&output.stderr));
+    assert!(said.contains(", 0 times twice in a row") && said.contains("; 0 answers 429"), "{said}");
 }
