@@ -3,7 +3,8 @@
 //! `keeper` renews leases in batches, `rounds` knows whose turn it is, `supervisor` turns facts into steps and steps into
 //! acts, `expected` says which other nodes it lets go first and `ending` what follows a run, `run` is one held run with its output, `child` is the node's end of a guard, `sweep` what it does when a guard is
 //! lost, `leftovers` what it does when both were, `beat` reports that this node lives, `once` is `soloist run`, `collect`
-//! is `soloist collect` (`slot` is one of its hands, `in_hand` a task in it, `relay` the output), `signals` what may stop both.
+//! is `soloist collect` (`slot` is one of its hands, `in_hand` a task in it, `relay` the output), `signals` what may stop both,
+//! `turn` the turn of a job's run in a rotation.
 //! The runner hears about people's wishes only through the feed; it never meets the web.
 
 pub mod beat;
@@ -23,3 +24,4 @@ mod signals;
 mod slot;
 pub mod supervisor;
 mod sweep;
+pub mod turn;
