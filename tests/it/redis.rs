@@ -26,6 +26,7 @@ mod forgetting;
 mod full;
 mod jumping;
 mod replica;
+mod rotation;
 mod sentinel;
 
 use std::collections::HashMap;

@@ -30,7 +30,7 @@
 //! | `soloist:failures:KEY` | sorted set, PX | failed logins by time |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!
-//! Keys of dispatch: see `dispatch/mod.rs`.
+//! Keys of dispatch: see `dispatch/mod.rs`; of rotations: `rotation/mod.rs`.
 //!
 //! On a cluster, what is about no job is called `soloist:{~}:schema`, `soloist:{~}:users` and so on, and each job has
 //! an epoch of its own, `soloist:{J}:epoch`: each master may forget by itself. Scripts use the hash tag of one job, or

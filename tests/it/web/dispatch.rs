@@ -404,7 +404,7 @@ async fn a_store_that_may_evict_is_refused_until_it_may_not() {
     })
     .await;
     let detail = answer["detail"].as_str().unwrap();
-    assert!(detail.contains("dispatch refuses to work on this store"), "{detail}");
+    assert!(detail.contains("refuse to work on this store"), "{detail}");
     assert!(detail.contains("CONFIG SET maxmemory-policy noeviction"), "{detail}");
     let (status, _) = api.call(Method::POST, "/api/v1/claims", Some(body)).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);

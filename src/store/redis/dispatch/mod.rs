@@ -21,7 +21,7 @@
 //! O(sources). Dispatch waits for no replica: a fail-over that loses the last grants hands those tasks out again, under
 //! greater tokens; results of the lost ones are stale.
 
-mod parse;
+pub(super) mod parse;
 
 use std::sync::PoisonError;
 use std::time::Duration;

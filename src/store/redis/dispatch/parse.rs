@@ -17,13 +17,13 @@ use crate::store::dispatch::{
 use crate::store::{Result, StoreError};
 
 /// An answer, taken apart from front to back.
-pub(super) struct Answer {
+pub(in crate::store::redis) struct Answer {
     script: &'static str,
     values: std::vec::IntoIter<Value>,
 }
 
 impl Answer {
-    pub(super) fn of(script: &'static str, value: Value) -> Result<Self> {
+    pub(in crate::store::redis) fn of(script: &'static str, value: Value) -> Result<Self> {
         let values: Vec<Value> = read(script, value)?;
         Ok(Self { script, values: values.into_iter() })
     }
@@ -36,23 +36,23 @@ impl Answer {
         )
     }
 
-    pub(super) fn text(&mut self) -> Result<String> {
+    pub(in crate::store::redis) fn text(&mut self) -> Result<String> {
         self.next()
     }
 
-    pub(super) fn texts(&mut self) -> Result<Vec<String>> {
+    pub(in crate::store::redis) fn texts(&mut self) -> Result<Vec<String>> {
         self.next()
     }
 
-    pub(super) fn number(&mut self) -> Result<i64> {
+    pub(in crate::store::redis) fn number(&mut self) -> Result<i64> {
         self.next()
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::store::redis) fn is_over(&self) -> bool {
         self.values.len() == 0
     }
 
-    pub(super) fn rest(&mut self) -> impl Iterator<Item = Value> {
+    pub(in crate::store::redis) fn rest(&mut self) -> impl Iterator<Item = Value> {
         self.values.by_ref()
     }
 

@@ -1,0 +1,47 @@
+-- put_rotation: make a rotation, or change its rules.
+-- KEYS as in open_rotation.
+-- ARGV[1] rotation  ARGV[2] rules as JSON, only to be read back  ARGV[3] min gap  ARGV[4] lease  ARGV[5] skip (absent or never)
+-- ARGV[6..] of each type: name, gap, count (0: no quota), span; durations in microseconds
+-- Returns 1.
+-- Why: whoever has the turn keeps it, and whoever waits for a type that is gone hears so at once.
+local name = ARGV[1]
+call('ZADD', base .. 'names', '0', name)
+call('HSET', base .. 'rules', name, ARGV[2])
+local old = open(name)
+local types, is = {}, {}
+for i = 6, #ARGV, 4 do
+  types[#types + 1] = ARGV[i]
+  is[ARGV[i]] = true
+  call('HSET', base .. 'r:' .. name, 'gap:' .. ARGV[i], ARGV[i + 1], 'count:' .. ARGV[i], ARGV[i + 2],
+    'span:' .. ARGV[i], ARGV[i + 3])
+  if ARGV[i + 2] == '0' then
+    call('DEL', base .. 's:' .. name .. ':' .. ARGV[i])
+  end
+end
+call('HSET', base .. 'r:' .. name, 'types', table.concat(types, ' '), 'min_gap', ARGV[3], 'lease', ARGV[4], 'skip',
+  ARGV[5])
+if old then
+  local after, at = '', old.place[old.f.after or '']
+  for back = 0, #old.types - 1 do
+    local kind = at and old.types[(at - 1 - back) % #old.types + 1]
+    if after == '' and kind and is[kind] then after = kind end
+  end
+  call('HSET', base .. 'r:' .. name, 'after', after, 'next', is[old.f.next or ''] and old.f.next or '')
+  for _, kind in ipairs(old.types) do
+    if not is[kind] then
+      local queue = base .. 'q:' .. name .. ':' .. kind
+      for _, waiter in ipairs(call('ZRANGE', queue, '0', '-1')) do
+        woken[#woken + 1] = waiter
+        call('HDEL', base .. 'w:' .. name, waiter)
+      end
+      call('DEL', queue, base .. 's:' .. name .. ':' .. kind)
+      call('HDEL', base .. 'r:' .. name, 'gap:' .. kind, 'count:' .. kind, 'span:' .. kind, 'newest:' .. kind)
+      if old.f.promised_kind == kind then call('HSET', base .. 'r:' .. name, 'promised', '') end
+    end
+  end
+end
+local r = open(name)
+expire(r)
+settle(r)
+close()
+return 1

@@ -1,0 +1,95 @@
+-- take_turn: a turn, if it is the asker's.
+-- KEYS as in open_rotation.
+-- ARGV[1] rotation  ARGV[2] type  ARGV[3] worker  ARGV[4] request  ARGV[5] waiter ('' for a final answer)
+-- ARGV[6] how long it waits (microseconds)
+-- Returns 'missing', 'rotation' or 'type'; 'granted', turn; 'over', token; or 'waiting', the present turn or '', earliest, how
+-- many are ahead, reason.
+-- Why: the same request has the same turn, so an answer lost in the network costs nothing.
+local kind, worker, waiter = ARGV[2], ARGV[3], ARGV[5]
+local r = open(ARGV[1])
+if not r then return { 'missing', 'rotation' } end
+if not r.place[kind] then return { 'missing', 'type' } end
+expire(r)
+if waiter ~= '' then hear(life_of(waiter)) end
+local request = base .. 'k:' .. redis.sha1hex(r.name .. ' ' .. kind .. ' ' .. worker .. ' ' .. ARGV[4])
+local had = call('GET', request)
+if had then
+  local answer = { 'over', had }
+  if held(r) and r.f.turn == had then
+    -- A worker may know of it from now on (return_turn).
+    put(r, 'seen', '1')
+    answer = { 'granted', turn(r) }
+  end
+  settle(r)
+  close()
+  return answer
+end
+local queue, waits = base .. 'q:' .. r.name .. ':' .. kind, base .. 'w:' .. r.name
+if waiter ~= '' then
+  local since = string.match(call('HGET', waits, waiter) or '', '^%d+ (%d+)') or text(now)
+  call('HSET', waits, waiter, text(now + tonumber(ARGV[6])) .. ' ' .. since .. ' ' .. worker)
+  if not call('ZSCORE', queue, waiter) then call('ZADD', queue, call('INCR', base .. 'places'), waiter) end
+  -- Nobody waits for longer than half a minute.
+  call('PEXPIRE', waits, '120000')
+  call('PEXPIRE', queue, '120000')
+end
+lapse(r)
+local theirs = false
+if not held(r) then
+  if (r.f.promised or '') ~= '' then
+    local _, why = earliest(r, kind)
+    theirs = waiter == r.f.promised and kind == r.f.promised_kind and why == 'order'
+  else
+    local found = firsts(r)
+    local what, which = choose(r, found, kind)
+    theirs = what == 'now' and which == kind and (not found[kind] or found[kind] == waiter)
+  end
+end
+if theirs then
+  local till = now + number(r, 'lease')
+  local token = text(math.max(number(r, 'token') + 1, math.floor(now / 1000) * 1024))
+  if waiter ~= '' then strike(r, kind, waiter) end
+  put(r, 'promised', '')
+  put(r, 'token', token)
+  put(r, 'turn', token)
+  put(r, 'kind', kind)
+  put(r, 'worker', worker)
+  put(r, 'request', ARGV[4])
+  put(r, 'since', text(now))
+  put(r, 'until', text(till))
+  put(r, 'seen', '0')
+  put(r, 'after', kind)
+  put(r, 'last', text(now))
+  put(r, 'next', '')
+  put(r, 'not_before', '0')
+  put(r, 'newest:' .. kind, text(now))
+  local count = number(r, 'count:' .. kind)
+  if count > 0 then
+    call('LPUSH', base .. 's:' .. r.name .. ':' .. kind, text(now))
+    call('LTRIM', base .. 's:' .. r.name .. ':' .. kind, '0', text(count - 1))
+  end
+  call('SET', request, token, 'PX', text(math.ceil(number(r, 'lease') / 1000) + 60000))
+  settle(r)
+  close()
+  return { 'granted', turn(r) }
+end
+
+-- What it waits for, and behind how many.
+local at, why = earliest(r, kind)
+local before = (waiter ~= '' and call('ZRANK', queue, waiter)) or call('ZCARD', queue)
+local ahead, comes_first, absent = before, 1, false
+for i, other in ipairs(order(r)) do
+  if other == kind then
+    comes_first = 0
+  else
+    local waiting = call('ZCARD', base .. 'q:' .. r.name .. ':' .. other)
+    if i == 1 and waiting == 0 then absent = true end
+    ahead = ahead + math.min(waiting, before + comes_first)
+  end
+end
+if why == 'order' and r.f.skip == 'never' and absent then why = 'absent' end
+if held(r) then why = 'held' end
+local holder = turn(r)
+settle(r)
+close()
+return { 'waiting', holder, text(at), ahead, why }
