@@ -78,13 +78,15 @@ repeat   = "50ms"
 rotation = "supplier-api"       # each run is one turn, as the type of the job's own name
 END
 done
+# Not for what is to be killed later: $! would be a shell.
 soloist() { "$program" --config "$state/rotation.toml" "$@"; }
 
 soloist rotation set supplier-api --type orders --type stock --min-gap 400ms --lease 10s
 head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' | soloist user add demo --role operator --password-stdin
-for job in orders stock; do soloist on "$job" --user demo; done
-soloist serve --node example 2>"$state/node.log" &
+"$program" --config "$state/rotation.toml" serve --node example >"$state/node.out" 2>"$state/node.log" &
 pids="$pids $!"
+until_true 20 "the node did not start" [ -s "$state/node.out" ]
+for job in orders stock; do soloist on "$job" --user demo; done
 
 called() { [ "$(wc -l <"$state/supplier.log" 2>/dev/null || echo 0)" -ge "$calls" ]; }
 until_true 60 "the supplier was not called $calls times" called

@@ -10,6 +10,7 @@ use super::Desk;
 use crate::clock;
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
+use crate::domain::time::Boot;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{Rotations as _, Taken, TurnAsk};
 use crate::store::{Result as Stored, Store};
@@ -65,6 +66,8 @@ pub struct Answer {
     pub taken: Taken,
     /// A grant, until it is delivered.
     pub hand: Option<Hand>,
+    /// When the call was sent that was answered with this: trust in a turn counts from here.
+    pub sent: Boot,
 }
 
 impl Desk {
@@ -90,19 +93,20 @@ impl Desk {
             // Whoever was promised the turn has it at the last moment, too.
             let waiter = if waits { Some(asking.waiter()) } else { asking.sitting() };
             ask.wait = waiter.map(|waiter| (waiter, patience.min(REMEMBERED)));
+            let sent = clock::boot();
             let taken = asking.call(ask.clone()).await?;
             let earliest = match &taken {
                 Taken::Granted(turn) => {
                     self.expect(turn.until);
-                    return Ok(Answer { taken, hand: Some(asking.into_hand()) });
+                    return Ok(Answer { taken, hand: Some(asking.into_hand()), sent });
                 }
-                Taken::Over(_) => return Ok(Answer { taken, hand: None }),
+                Taken::Over(_) => return Ok(Answer { taken, hand: None, sent }),
                 Taken::Waiting { holder: None, earliest_at, .. } => Some(*earliest_at),
                 Taken::Waiting { .. } => None,
             };
             if !waits {
                 // The place in the queue is left by dropping the request, as by a client that hangs up.
-                return Ok(Answer { taken, hand: None });
+                return Ok(Answer { taken, hand: None, sent });
             }
             if let Some(earliest) = earliest {
                 self.expect(earliest);
@@ -111,7 +115,7 @@ impl Desk {
                 () = asking.woken() => {}
                 () = sleep(self.room.patience(earliest).min(left(deadline))) => {}
                 _ = closing.wait_for(|closing| *closing) => {
-                    return Ok(Answer { taken, hand: None });
+                    return Ok(Answer { taken, hand: None, sent });
                 }
             }
         }

@@ -4,7 +4,7 @@
 //! acts, `expected` says which other nodes it lets go first and `ending` what follows a run, `run` is one held run with its output, `child` is the node's end of a guard, `sweep` what it does when a guard is
 //! lost, `leftovers` what it does when both were, `beat` reports that this node lives, `once` is `soloist run`, `collect`
 //! is `soloist collect` (`slot` is one of its hands, `in_hand` a task in it, `relay` the output), `one_turn` is `soloist turn`
-//! (`turn_in_hand` a turn that is had), `signals` what may stop them.
+//! (`turn_in_hand` a turn that is had), `signals` what may stop them, `turn` the turn of a job's run in a rotation.
 //! The runner hears about people's wishes only through the feed; it never meets the web.
 
 pub mod beat;
@@ -25,4 +25,5 @@ mod signals;
 mod slot;
 pub mod supervisor;
 mod sweep;
+pub mod turn;
 mod turn_in_hand;

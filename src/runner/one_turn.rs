@@ -124,7 +124,7 @@ impl Seat {
         let mut wait = Duration::ZERO;
         loop {
             let (pause, why) = match self.desk.take(ask.clone(), wait).await {
-                Ok(Answer { taken: Taken::Granted(turn), hand }) => {
+                Ok(Answer { taken: Taken::Granted(turn), hand, .. }) => {
                     let mut trust = Trust::of(self, turn.token);
                     match trust.begin(patience).await? {
                         Some(true) => {

@@ -13,10 +13,11 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::child::{Spec, Streams, Work};
-use super::ending::ending;
+use super::ending::{Last, ending};
 use super::expected::candidates;
 use super::keeper::{Keeper, Kept};
 use super::run::{self, Command, Gone, News};
+use super::turn::Member;
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::drill::must_crash;
@@ -28,11 +29,12 @@ use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, 
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
 use crate::guard::containment::Choice;
+use crate::rotation;
 use crate::sabotage::{Bug, planted};
-use crate::store::journal::{Ended, Journal};
+use crate::store::Store;
+use crate::store::journal::Ended;
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
 use crate::store::nodes::ALIVE_FOR;
-use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
 /// How long a shutdown waits beyond the longest stop before it leaves a lease to run out.
@@ -55,6 +57,8 @@ pub struct Surroundings {
     pub containment: Choice,
     /// The keeper.
     pub keeper: Keeper,
+    /// Where jobs take turns that are members of a rotation.
+    pub turns: rotation::Desk,
     /// Metrics.
     pub metrics: Arc<Metrics>,
 }
@@ -108,9 +112,15 @@ struct Here {
     /// The token of the newest run here.
     held: Token,
     commands: Option<mpsc::UnboundedSender<Command>>,
-    started: Boot,
+    /// When the newest lease was asked for.
+    asked: Boot,
+    /// When the script of the newest run started.
+    started: Option<Boot>,
     gone: Option<Gone>,
+    /// The newest lease or turn was lost.
     lost: bool,
+    /// Nothing was started under the newest lease.
+    unused: bool,
     /// Since when this node would have run the job without a break, had it been free.
     willing_since: Option<Boot>,
     /// When the newest lease of another runs out, or ran out.
@@ -130,9 +140,11 @@ impl Here {
             tokens: TokensSeen::default(),
             held: Token(0),
             commands: None,
-            started: Boot(0),
+            asked: Boot(0),
+            started: None,
             gone: None,
             lost: false,
+            unused: false,
             willing_since: None,
             anothers_until: None,
             vacant_since: None,
@@ -334,7 +346,7 @@ impl Supervisor {
                 let here = &mut self.jobs[job];
                 let sent = if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
                 let trusted_until = here.config.timing.trusted_until(sent);
-                here.started = sent;
+                here.asked = sent;
                 self.step(job, Input::Granted { token, trusted_until });
             }
             What::Input(input) => {
@@ -344,9 +356,15 @@ impl Supervisor {
                 self.step(job, input);
             }
             What::News(News::Started) => {
-                if let Some(since) = self.jobs[job].vacant_since.take() {
-                    self.around.metrics.takeover(clock::boot().since(since));
-                }
+                self.jobs[job].started = Some(clock::boot());
+                self.taken_over(job);
+            }
+            What::News(News::TurnLost) => self.jobs[job].lost = true,
+            What::News(News::Unused) => {
+                let here = &mut self.jobs[job];
+                here.unused = true;
+                self.around.keeper.forget(&here.owner);
+                self.step(job, Input::Gone);
             }
             What::News(News::LeaseLost) => {
                 self.jobs[job].lost = true;
@@ -375,6 +393,13 @@ impl Supervisor {
             _ => return None,
         };
         here.willing_since.filter(|willing| *willing <= since).map(|_| since)
+    }
+
+    /// This node does now what the one that was lost did.
+    fn taken_over(&mut self, job: usize) {
+        if let Some(since) = self.jobs[job].vacant_since.take() {
+            self.around.metrics.takeover(clock::boot().since(since));
+        }
     }
 
     fn step(&mut self, job: usize, input: Input) {
@@ -486,9 +511,18 @@ impl Supervisor {
         here.run = RunId(ulid::Ulid::generate().to_string());
         here.held = token;
         here.gone = None;
-        here.lost = false;
+        here.started = None;
+        (here.lost, here.unused) = (false, false);
         let config = Arc::clone(&here.config);
-        tracing::info!(job = %config.name, run = %here.run, %token, "starting the script");
+        let member = Member::of(&around.turns, &config);
+        match &config.rotation {
+            Some(rotation) => {
+                tracing::info!(job = %config.name, run = %here.run, %token, %rotation, "waiting for the turn");
+            }
+            None => {
+                tracing::info!(job = %config.name, run = %here.run, %token, "starting the script");
+            }
+        }
         let renewal = Renewal {
             job: config.name.clone(),
             owner: here.owner.clone(),
@@ -496,7 +530,7 @@ impl Supervisor {
             token,
             ttl: config.timing.ttl,
         };
-        let kept: Kept = around.keeper.keep(renewal, config.timing, here.started);
+        let kept: Kept = around.keeper.keep(renewal, config.timing, here.asked);
         let mut env = around.env.clone();
         env.extend(config.env.clone());
         let spec = Spec {
@@ -521,25 +555,43 @@ impl Supervisor {
         let back = self.back.clone();
         let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
         let min_uptime = config.backoff.min_uptime;
-        tokio::spawn(run::drive(around.store, spec, min_uptime, kept, inbox, tell));
+        let waits = member.is_some();
+        tokio::spawn(run::drive(around.store, spec, min_uptime, kept, member, inbox, tell));
+        if waits {
+            // What it waits for now is not the fault of who was lost.
+            self.taken_over(job);
+        }
     }
 
     fn record_end(&self, job: usize, attempt: Attempt, stopping: bool) {
-        let here = &self.jobs[job];
+        let last = self.last(&self.jobs[job], stopping);
+        let (store, back) = (self.around.store.clone(), self.back.clone());
+        tokio::spawn(async move {
+            last.write(&store).await;
+            let what = What::Input(Input::Recorded);
+            drop(back.send(Back { job, attempt, what }));
+        });
+    }
+
+    fn last(&self, here: &Here, stopping: bool) -> Last {
+        if here.unused {
+            tracing::info!(job = %here.config.name, "it waits for its turn no more: the lease goes back");
+            return Last::Nothing(here.config.name.clone(), here.owner.clone());
+        }
         let gone = here.gone.clone().unwrap_or(Gone {
             exit: crate::domain::job::Exit::default(),
             processes_killed: 0,
             cause: None,
         });
         let crashes = self.feed.job(&here.config.name).map_or(0, |seen| seen.record.crashes);
-        let uptime = clock::boot().since(here.started);
+        let uptime = here.started.map_or(Duration::ZERO, |at| clock::boot().since(at));
         let (end, then) = ending(&here.config, &gone, stopping, here.lost, crashes, uptime);
         if end == RunEnd::Crashed {
             self.around.metrics.run_crashed(&here.config.name);
         }
         tracing::info!(job = %here.config.name, run = %here.run, ?end, exit = ?gone.exit,
             processes_killed = gone.processes_killed, "the script is gone");
-        let ended = Ended {
+        Last::Run(Ended {
             job: here.config.name.clone(),
             owner: here.owner.clone(),
             token: here.held,
@@ -548,25 +600,7 @@ impl Supervisor {
             end,
             processes_killed: gone.processes_killed,
             then,
-        };
-        let (store, back) = (self.around.store.clone(), self.back.clone());
-        tokio::spawn(async move {
-            loop {
-                match store.record_ended(&ended).await {
-                    Ok(()) => break,
-                    Err(StoreError::Unavailable(why)) => {
-                        tracing::warn!(job = %ended.job, %why, "the end is not recorded yet; trying again");
-                        tokio::time::sleep(Duration::from_millis(200)).await;
-                    }
-                    Err(error) => {
-                        tracing::warn!(job = %ended.job, %error, "the end was recorded by another");
-                        break;
-                    }
-                }
-            }
-            let what = What::Input(Input::Recorded);
-            drop(back.send(Back { job, attempt, what }));
-        });
+        })
     }
 }
 

@@ -587,5 +587,8 @@ fn the_example_works(place: &Place) {
         .expect("a shell");
     let said = text(&output.stdout);
     assert!(output.status.success(), "{said}{}", text(&output.stderr));
-    assert!(said.contains(", 0 times twice in a row") && said.contains("; 0 answers 429"), "{said}");
+    assert!(
+        said.contains(", 0 times twice in a row") && said.contains("; 0 answers 429"),
+        "{said}"
+    );
 }
