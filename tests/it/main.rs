@@ -13,6 +13,7 @@ mod fencing;
 mod guard;
 mod lifecycle;
 mod load;
+mod members;
 mod metrics;
 mod redis;
 mod run;
