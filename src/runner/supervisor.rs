@@ -12,28 +12,26 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::child::{Spec, Streams, Work};
-use super::ending::{Last, ending};
 use super::expected::candidates;
-use super::keeper::{Keeper, Kept};
-use super::run::{self, Command, Gone, News};
+use super::here::Here;
+use super::keeper::Keeper;
+use super::run::{self, Command, News};
 use super::turn::Member;
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::drill::must_crash;
 use crate::domain::job::RunEnd;
-use crate::domain::lease::{Token, TokensSeen, WentBack};
-use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::lease::{Token, WentBack};
+use crate::domain::name::{JobName, NodeName, Owner};
 use crate::domain::placement::courtesy;
-use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
+use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, step};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
 use crate::guard::containment::Choice;
 use crate::rotation;
 use crate::sabotage::{Bug, planted};
 use crate::store::Store;
-use crate::store::journal::Ended;
-use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
+use crate::store::leases::{Acquire, Acquired, Condition, Leases};
 use crate::store::nodes::ALIVE_FOR;
 use crate::telemetry::Metrics;
 
@@ -99,57 +97,6 @@ pub async fn supervise(
         lost: HashMap::new(),
     };
     supervisor.run(results, changes, mode).await;
-}
-
-/// A job as this node deals with it.
-struct Here {
-    config: Arc<JobConfig>,
-    slot: Slot,
-    wake: Option<Boot>,
-    owner: Owner,
-    run: RunId,
-    tokens: TokensSeen,
-    /// The token of the newest run here.
-    held: Token,
-    commands: Option<mpsc::UnboundedSender<Command>>,
-    /// When the newest lease was asked for.
-    asked: Boot,
-    /// When the script of the newest run started.
-    started: Option<Boot>,
-    gone: Option<Gone>,
-    /// The newest lease or turn was lost.
-    lost: bool,
-    /// Nothing was started under the newest lease.
-    unused: bool,
-    /// Since when this node would have run the job without a break, had it been free.
-    willing_since: Option<Boot>,
-    /// When the newest lease of another runs out, or ran out.
-    anothers_until: Option<Boot>,
-    /// When the lost holder's lease ended that this node is about to follow.
-    vacant_since: Option<Boot>,
-}
-
-impl Here {
-    fn new(config: JobConfig) -> Self {
-        Self {
-            config: Arc::new(config),
-            slot: Slot::default(),
-            wake: None,
-            owner: Owner(String::new()),
-            run: RunId(String::new()),
-            tokens: TokensSeen::default(),
-            held: Token(0),
-            commands: None,
-            asked: Boot(0),
-            started: None,
-            gone: None,
-            lost: false,
-            unused: false,
-            willing_since: None,
-            anothers_until: None,
-            vacant_since: None,
-        }
-    }
 }
 
 /// Something that came back to the loop, for a job and the attempt it belongs to.
@@ -508,11 +455,7 @@ impl Supervisor {
         let around = self.around.clone();
         let here = &mut self.jobs[job];
         let Doing::Holding { token, .. } = here.slot.doing else { return };
-        here.run = RunId(ulid::Ulid::generate().to_string());
-        here.held = token;
-        here.gone = None;
-        here.started = None;
-        (here.lost, here.unused) = (false, false);
+        here.begin(token);
         let config = Arc::clone(&here.config);
         let member = Member::of(&around.turns, &config);
         match &config.rotation {
@@ -523,33 +466,8 @@ impl Supervisor {
                 tracing::info!(job = %config.name, run = %here.run, %token, "starting the script");
             }
         }
-        let renewal = Renewal {
-            job: config.name.clone(),
-            owner: here.owner.clone(),
-            node: around.node.clone(),
-            token,
-            ttl: config.timing.ttl,
-        };
-        let kept: Kept = around.keeper.keep(renewal, config.timing, here.asked);
-        let mut env = around.env.clone();
-        env.extend(config.env.clone());
-        let spec = Spec {
-            argv: config.command.clone(),
-            dir: config.dir.clone(),
-            env,
-            job: config.name.clone(),
-            run: here.run.clone(),
-            node: around.node.clone(),
-            token,
-            owner: here.owner.clone(),
-            store_url: around.store_url.clone(),
-            prefix: around.prefix.clone(),
-            timing: config.timing,
-            stop_grace: config.stop_grace,
-            streams: Streams::Read,
-            containment: around.containment.clone(),
-            work: Work::Run,
-        };
+        let kept = around.keeper.keep(here.renewal(&around.node), config.timing, here.asked);
+        let spec = here.spec(&around);
         let (commands, inbox) = mpsc::unbounded_channel();
         here.commands = Some(commands);
         let back = self.back.clone();
@@ -564,43 +482,15 @@ impl Supervisor {
     }
 
     fn record_end(&self, job: usize, attempt: Attempt, stopping: bool) {
-        let last = self.last(&self.jobs[job], stopping);
+        let here = &self.jobs[job];
+        let crashes = self.feed.job(&here.config.name).map_or(0, |seen| seen.record.crashes);
+        let last = here.last(crashes, stopping, &self.around.metrics);
         let (store, back) = (self.around.store.clone(), self.back.clone());
         tokio::spawn(async move {
             last.write(&store).await;
             let what = What::Input(Input::Recorded);
             drop(back.send(Back { job, attempt, what }));
         });
-    }
-
-    fn last(&self, here: &Here, stopping: bool) -> Last {
-        if here.unused {
-            tracing::info!(job = %here.config.name, "it waits for its turn no more: the lease goes back");
-            return Last::Nothing(here.config.name.clone(), here.owner.clone());
-        }
-        let gone = here.gone.clone().unwrap_or(Gone {
-            exit: crate::domain::job::Exit::default(),
-            processes_killed: 0,
-            cause: None,
-        });
-        let crashes = self.feed.job(&here.config.name).map_or(0, |seen| seen.record.crashes);
-        let uptime = here.started.map_or(Duration::ZERO, |at| clock::boot().since(at));
-        let (end, then) = ending(&here.config, &gone, stopping, here.lost, crashes, uptime);
-        if end == RunEnd::Crashed {
-            self.around.metrics.run_crashed(&here.config.name);
-        }
-        tracing::info!(job = %here.config.name, run = %here.run, ?end, exit = ?gone.exit,
-            processes_killed = gone.processes_killed, "the script is gone");
-        Last::Run(Ended {
-            job: here.config.name.clone(),
-            owner: here.owner.clone(),
-            token: here.held,
-            run: here.run.clone(),
-            exit: gone.exit,
-            end,
-            processes_killed: gone.processes_killed,
-            then,
-        })
     }
 }
 

@@ -14,6 +14,9 @@ use crate::witness::Mode;
 /// Shorter than a run, and much shorter than the leases of the jobs: a run that outlives its turn meets the next one.
 const TURN: Duration = Duration::from_secs(1);
 
+/// What is done to a node.
+type Act = dyn Fn(&Node);
+
 /// Every fault meets a run in the middle of its turn.
 pub(super) const TURNS: Scenario = Scenario {
     name: "turns",
@@ -34,7 +37,7 @@ pub(super) const TURNS: Scenario = Scenario {
         let mend = |node: &Node| node.cut(Direction::ToStore, false);
         let leave = |node: &Node| assert_eq!(node.terminate(Duration::ZERO), Some(0));
         let nothing = |_: &Node| ();
-        let faults: [(&dyn Fn(&Node), &dyn Fn(&Node)); 4] =
+        let faults: [(&Act, &Act); 4] =
             [(&kill, &nothing), (&freeze, &thaw), (&cut, &mend), (&leave, &nothing)];
         for (harm, heal) in faults {
             let holder = cluster.holder(young(cluster));
