@@ -78,9 +78,13 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
         job: job.name.clone(),
         timing: job.timing,
         min_uptime: job.backoff.min_uptime,
+        takes_turns: job.rotation.is_some(),
     });
     let feed = Feed::start(store.clone(), followed.collect()).await;
     let keeper = Keeper::start(store.clone(), Arc::clone(&metrics));
+    let room = Room::open(store.clone(), &feed, &config.node);
+    let work = dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
+    let turns = rotation::Desk::start(room.clone(), Arc::clone(&metrics));
     let around = Surroundings {
         store: store.clone(),
         store_url: config.store.clone(),
@@ -89,15 +93,13 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
         env: script_env(),
         containment,
         keeper,
+        turns: turns.clone(),
         metrics: Arc::clone(&metrics),
     };
     let (mode_tx, mode) = watch::channel(Mode::Serve);
     let jobs = config.jobs.clone();
     let supervisor = tokio::spawn(supervise(around, jobs, feed.clone(), holds_tx, mode));
 
-    let room = Room::open(store.clone(), &feed, &config.node);
-    let work = dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
-    let turns = rotation::Desk::start(room.clone(), Arc::clone(&metrics));
     let web =
         Web::new(store.clone(), feed, Arc::clone(&config), metrics, Desks { room, work, turns });
     let (server, drain) = crate::web::serve(web, listener)?;

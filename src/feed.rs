@@ -55,14 +55,21 @@ impl Seen {
         self.at + now.since(self.confirmed)
     }
 
-    /// The record from where this node stands.
+    /// The record of a job from where this node stands.
     #[must_use]
-    pub fn viewpoint(&self, now: Boot, timing: &Timing, min_uptime: Duration) -> Viewpoint {
+    pub fn viewpoint(
+        &self,
+        now: Boot,
+        timing: &Timing,
+        min_uptime: Duration,
+        takes_turns: bool,
+    ) -> Viewpoint {
         Viewpoint {
             now: self.store_now(now),
             age: now.since(self.confirmed),
             stale_after: timing.ttl + Duration::from_millis(500),
             min_uptime,
+            takes_turns,
             silent_after: timing.silent_after(),
             quarantine: self.doubted_until.since(now),
         }
@@ -76,6 +83,8 @@ pub struct Followed {
     pub job: JobName,
     pub timing: Timing,
     pub min_uptime: Duration,
+    /// It is a member of a rotation.
+    pub takes_turns: bool,
 }
 
 /// What listeners are told; all of it can be read again from [`Feed`].
@@ -435,7 +444,8 @@ impl Follower {
     fn remember_state(&mut self, name: &JobName) -> Option<State> {
         let seen = self.feed.job(name)?;
         let followed = self.jobs.get(name)?;
-        let view = seen.viewpoint(clock::boot(), &followed.timing, followed.min_uptime);
+        let Followed { timing, min_uptime, takes_turns, .. } = followed;
+        let view = seen.viewpoint(clock::boot(), timing, *min_uptime, *takes_turns);
         let word = state(&seen.record, &view);
         self.said.insert(name.clone(), word);
         Some(word)

@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use soloist::cli::{self, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs};
+use soloist::cli::{self, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs, TurnArgs};
 use soloist::config::Examination;
 use soloist::domain::lease::Timing;
-use soloist::domain::name::CollectorName;
+use soloist::domain::name::{CollectorName, WorkerName};
 use soloist::fence::FenceError;
 use soloist::runner::collect::{self, Collect};
 use soloist::runner::once::{self, Once};
+use soloist::runner::one_turn::{self, OneTurn};
 use soloist::{app, telemetry};
 
 fn main() -> ExitCode {
@@ -54,6 +55,7 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
                 match command {
                     Command::Run(args) => run_once(args, examined).await,
                     Command::Collect(args) => collect_tasks(args, examined).await,
+                    Command::Turn(args) => take_turn(args, examined).await,
                     command => cli::act(command, examined).await.map(|()| ExitCode::SUCCESS),
                 }
             })
@@ -113,6 +115,30 @@ async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitC
     };
     collect::run(collect).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn take_turn(args: TurnArgs, examined: Examination) -> Result<ExitCode, Failure> {
+    let config = examined.config?;
+    let own_name = || WorkerName::new(config.node.as_str());
+    let worker = args.worker.map_or_else(own_name, Ok);
+    let turn = OneTurn {
+        rotation: args.rotation,
+        kind: args.kind,
+        worker: worker.map_err(|error| Failure::Usage(format!("--worker: {error}")))?,
+        next: args.next,
+        empty_code: args.empty_code.map(i32::from),
+        wait: args.wait,
+        stop_grace: args.stop_grace,
+        dir: current_dir()?,
+        env: inherited(),
+        containment: app::contain(&config)?,
+        longest_lease: config.longest_lease(),
+        node: config.node,
+        argv: args.argv,
+        store_url: config.store,
+        prefix: config.prefix,
+    };
+    Ok(exit_code(one_turn::run(turn).await?))
 }
 
 fn current_dir() -> Result<std::path::PathBuf, Failure> {

@@ -9,6 +9,7 @@ pub mod drill;
 pub mod pace;
 mod records;
 pub mod source;
+mod turn;
 mod why;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
 use crate::store::nodes::{ALIVE_FOR, NodeRecord};
+use crate::store::rotation::RotationView;
 use crate::words::{Language, Piece, iso, plain, say};
 
 /// A job as everybody sees it.
@@ -164,6 +166,8 @@ struct Scene<'a> {
     record: &'a JobRecord,
     job: &'a JobConfig,
     nodes: &'a [NodeRecord],
+    /// All of them, if they were read.
+    rotations: Option<&'a [RotationView]>,
     lang: Language,
     now: StoreTime,
     /// How old the record is.
@@ -174,20 +178,24 @@ struct Scene<'a> {
 }
 
 impl JobView {
-    /// The picture of `job` as `seen`, in `lang`, at `now` on this machine's clock.
+    /// The picture of `job` as `seen`, in `lang`, at `now` on this machine's clock. For a member that waits for its turn
+    /// all `rotations` are wanted, as they were read lately.
     #[must_use]
     pub fn of(
         seen: &Seen,
         job: &JobConfig,
         nodes: &[NodeRecord],
+        rotations: Option<&[RotationView]>,
         lang: Language,
         now: Boot,
     ) -> JobView {
-        let view = seen.viewpoint(now, &job.timing, job.backoff.min_uptime);
+        let member = job.rotation.is_some();
+        let view = seen.viewpoint(now, &job.timing, job.backoff.min_uptime, member);
         let scene = Scene {
             record: &seen.record,
             job,
             nodes,
+            rotations,
             lang,
             now: view.now,
             age: view.age,
@@ -207,6 +215,7 @@ impl JobView {
             record: &record,
             job,
             nodes: &[],
+            rotations: None,
             lang,
             now: StoreTime(0),
             age,

@@ -16,6 +16,7 @@ use crate::store::accounts::{Accounts, Role, User};
 use crate::store::jobs::Jobs;
 use crate::store::journal::{AuditEntry, Journal};
 use crate::store::nodes::{NodeRecord, Nodes};
+use crate::store::rotation::{RotationView, Rotations as _};
 use crate::store::{Options, Store, StoreError};
 use crate::words::Language;
 
@@ -137,11 +138,25 @@ impl Desk {
         Ok(self.store.nodes().await?)
     }
 
+    /// All rotations, if one of `jobs` takes turns.
+    pub(super) async fn rotations(
+        &self,
+        jobs: &[&JobConfig],
+    ) -> Result<Option<Vec<RotationView>>, Failure> {
+        if jobs.iter().all(|job| job.rotation.is_none()) {
+            return Ok(None);
+        }
+        Ok(Some(self.store.rotations(None, 0).await?))
+    }
+
     /// The sentence that says what `job` is doing now.
     pub(super) async fn sentence(&self, job: &JobConfig) -> Result<String, Failure> {
         let nodes = self.nodes().await?;
         let seen = self.see(&[job]).await?;
-        let view = |seen: &Seen| JobView::of(seen, job, &nodes, Language::En, clock::boot());
+        let rotations = self.rotations(&[job]).await?;
+        let rotations = rotations.as_deref();
+        let view =
+            |seen: &Seen| JobView::of(seen, job, &nodes, rotations, Language::En, clock::boot());
         Ok(seen.first().map(|seen| view(seen).why).unwrap_or_default())
     }
 

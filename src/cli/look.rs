@@ -59,8 +59,10 @@ async fn picture(desk: &Desk, jobs: &[&JobConfig], args: &StatusArgs) -> Result<
         return Ok(table(&["JOB", "STATE", "NODE", "SINCE", "WANTED-BY", "NEXT"], &rows));
     }
     let nodes = desk.nodes().await?;
+    let rotations = desk.rotations(jobs).await?;
+    let rotations = rotations.as_deref();
     let view = |(seen, job): (&Seen, &&JobConfig)| {
-        JobView::of(seen, job, &nodes, Language::En, clock::boot())
+        JobView::of(seen, job, &nodes, rotations, Language::En, clock::boot())
     };
     let mut views: Vec<JobView> = seen.iter().zip(jobs).map(view).collect();
     // One object a line while watching, so that a reader can tell them apart.
@@ -72,7 +74,8 @@ async fn picture(desk: &Desk, jobs: &[&JobConfig], args: &StatusArgs) -> Result<
 
 fn row(seen: &Seen, job: &JobConfig) -> Vec<String> {
     let record = &seen.record;
-    let view = seen.viewpoint(clock::boot(), &job.timing, job.backoff.min_uptime);
+    let member = job.rotation.is_some();
+    let view = seen.viewpoint(clock::boot(), &job.timing, job.backoff.min_uptime, member);
     let state = state(record, &view);
     let since = match (&record.lease, &record.run, state) {
         (Some(lease), Some(run), _) if run.token == lease.token => Some(run.started),
@@ -92,11 +95,11 @@ fn row(seen: &Seen, job: &JobConfig) -> Vec<String> {
         or_dash(record.lease.as_ref().map(|lease| lease.node.to_string()).unwrap_or_default()),
         or_dash(since.map(local).unwrap_or_default()),
         or_dash(wanted_by.join(", ")),
-        or_dash(next(seen, state)),
+        or_dash(next(seen, job, state)),
     ]
 }
 
-fn next(seen: &Seen, state: State) -> String {
+fn next(seen: &Seen, job: &JobConfig, state: State) -> String {
     let record = &seen.record;
     if let Some(hold) = &record.hold
         && record.lease.is_none()
@@ -113,6 +116,9 @@ fn next(seen: &Seen, state: State) -> String {
             Some(node) => format!("moves to {node}"),
             None => "moves to another node".to_owned(),
         };
+    }
+    if let (State::Waiting, Some(_), Some(rotation)) = (state, &record.lease, &job.rotation) {
+        return format!("waits for its turn in {rotation}");
     }
     match (state, record.next) {
         (State::GivenUp, _) => format!("{} crashes in a row: switch on again", record.crashes),

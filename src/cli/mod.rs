@@ -1,8 +1,8 @@
 //! The command line: what can be typed, and which file does it.
 //!
 //! Every command opens the store itself; no node need be running. This room decides nothing about jobs: it asks the
-//! store for one transition and says what came of it. `serve`, `run`, `collect` and `fence` are carried out by `main`, which
-//! alone may build a node.
+//! store for one transition and says what came of it. `serve`, `run`, `collect`, `turn` and `fence` are carried out by `main`,
+//! which alone may build a node.
 
 mod accounts;
 mod check;
@@ -14,10 +14,12 @@ mod failure;
 mod look;
 mod nodes;
 mod output;
+mod rotations;
 mod sources;
 mod switch;
 mod tasks;
 mod tokens;
+mod turn;
 mod watch;
 
 use std::path::PathBuf;
@@ -28,8 +30,10 @@ use clap::{Args, Parser, Subcommand};
 pub use collect::CollectArgs;
 pub use desk::Desk;
 pub use failure::Failure;
+pub use rotations::RotationCommand;
 pub use sources::SourceCommand;
 pub use tasks::TaskCommand;
+pub use turn::TurnArgs;
 
 use crate::config::{Environment, Examination, Overrides, examine};
 use crate::domain::name::{CollectorName, JobName, NodeName, SourceName, UserName};
@@ -151,6 +155,12 @@ once. Its output is passed on unchanged; its standard input is empty: give it fi
     /// Put tasks
     #[command(subcommand)]
     Task(TaskCommand),
+    /// Run a command for one turn of a rotation: awaited, guarded, extended and passed
+    #[command(after_help = turn::HELP)]
+    Turn(TurnArgs),
+    /// Manage rotations: types of work that take turns
+    #[command(subcommand)]
+    Rotation(RotationCommand),
     /// Run a command only if $SOLOIST_TOKEN is not older than the newest token that FILE has seen
     #[command(after_help = "\
 Example, in a script that Soloist runs: soloist fence shipped.fence -- sh -c 'echo 10248 >> shipped.csv'
@@ -408,7 +418,7 @@ impl Cli {
     }
 }
 
-/// Carries out `command` and says what came of it; `serve`, `run`, `collect` and `fence` are not for here.
+/// Carries out `command` and says what came of it; `serve`, `run`, `collect`, `turn` and `fence` are not for here.
 ///
 /// # Errors
 /// [`Failure`], which decides the exit code.
@@ -439,11 +449,13 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::Link { user } => tokens::link(&desk, user).await,
         Command::Source(command) => sources::act(&desk, command).await,
         Command::Task(command) => tasks::act(&desk, command).await,
+        Command::Rotation(command) => rotations::act(&desk, command).await,
         Command::Serve(_)
         | Command::Check
         | Command::Doctor(_)
         | Command::Run(_)
         | Command::Collect(_)
+        | Command::Turn(_)
         | Command::Fence { .. } => {
             Err(Failure::Failed("this command is carried out elsewhere".to_owned()))
         }

@@ -74,7 +74,7 @@ pub struct SetArgs {
     pub user: Option<String>,
 }
 
-fn window(text: &str) -> Result<Window, String> {
+pub(super) fn window(text: &str) -> Result<Window, String> {
     let example = || "use a number and a time, for example 100/1m".to_owned();
     let (count, span) = text.split_once('/').ok_or_else(example)?;
     let count = count.trim().parse().map_err(|_| example())?;
@@ -248,9 +248,15 @@ struct RulesLine {
 }
 
 #[derive(Serialize)]
-struct WindowLine {
+pub(super) struct WindowLine {
     count: u32,
     ms: u64,
+}
+
+impl WindowLine {
+    pub(super) fn of(Window { count, span }: Window) -> Self {
+        Self { count, ms: ms(span) }
+    }
 }
 
 #[derive(Serialize)]
@@ -285,7 +291,7 @@ impl RulesLine {
     fn of(rules: &Rules) -> Self {
         Self {
             gap_ms: ms(rules.gap),
-            window: rules.window.map(|Window { count, span }| WindowLine { count, ms: ms(span) }),
+            window: rules.window.map(WindowLine::of),
             cap: rules.cap,
             lease_ms: ms(rules.lease),
             max_attempts: rules.max_attempts,
@@ -298,6 +304,6 @@ impl RulesLine {
     }
 }
 
-fn ms(duration: Duration) -> u64 {
+pub(super) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -10,6 +10,7 @@ use super::output::{print, print_json};
 use super::sources::undefined;
 use super::{Desk, Failure, duration};
 use crate::domain::name::SourceName;
+use crate::domain::time::{Stamp, StoreTime};
 use crate::store::dispatch::{
     Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskId,
 };
@@ -42,6 +43,9 @@ pub struct PutArgs {
     /// 0 to 9, 9 is the most urgent
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=9))]
     pub priority: u8,
+    /// Not before this instant: RFC 3339, as 2026-05-04T01:02:03Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    pub at: Option<Stamp>,
     /// Again, so long after each time it was done
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub every: Option<Duration>,
@@ -51,6 +55,19 @@ pub struct PutArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// The first instant of 2200, as over HTTP.
+const LATEST: StoreTime = StoreTime(7_258_118_400_000);
+
+fn instant(text: &str) -> Result<Stamp, String> {
+    let at = text.parse::<jiff::Timestamp>();
+    let at = at.map_err(|_| "use RFC 3339, for example 2026-05-04T01:02:03Z".to_owned())?;
+    let at = Stamp(at.as_microsecond());
+    if at < Stamp(0) || at >= Stamp::from(LATEST) {
+        return Err("from 1970 to 2199".to_owned());
+    }
+    Ok(at)
 }
 
 #[derive(Serialize)]
@@ -123,7 +140,7 @@ fn task(args: &PutArgs, key: &str, payload: &str) -> Result<NewTask, String> {
         source: args.source.clone(),
         payload: payload.to_owned(),
         priority: args.priority,
-        at: None,
+        at: args.at,
         every: args.every,
     })
 }

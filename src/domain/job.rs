@@ -321,6 +321,8 @@ pub struct Viewpoint {
     pub stale_after: Duration,
     /// `min_uptime` of the job.
     pub min_uptime: Duration,
+    /// Its runs are turns of a rotation: under its lease it waits for the next.
+    pub takes_turns: bool,
     /// A lease that was not renewed for this long has a silent holder.
     pub silent_after: Duration,
     /// How much longer the store doubts its own memory: it was emptied or replaced, and a lease that it does not know
@@ -331,7 +333,7 @@ pub struct Viewpoint {
 /// The word for `record` as seen from `view`.
 ///
 /// A lease always outranks everything but ignorance: while it exists somebody may be running, so the word is
-/// never `off`, `held` or `waiting`. A store that forgot may have forgotten a lease: until every old one has run out
+/// never `off` or `held`, and `waiting` only for a member of a rotation that waits for its turn. A store that forgot may have forgotten a lease: until every old one has run out
 /// nothing is called off, given up or held.
 #[must_use]
 pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
@@ -348,6 +350,7 @@ pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
             _ if !record.wanted() => State::Stopping,
             Some(RunRecord { phase: RunPhase::Stopping { .. }, .. }) => State::Stopping,
             Some(run) if view.now.since(run.started) >= view.min_uptime => State::Running,
+            None if view.takes_turns => State::Waiting,
             _ => State::Starting,
         };
     }
@@ -381,6 +384,7 @@ mod tests {
             age: Duration::from_millis(age_ms),
             stale_after: TTL + Duration::from_millis(500),
             min_uptime: TTL,
+            takes_turns: false,
             silent_after: Duration::from_secs(2),
             quarantine: Duration::ZERO,
         }
@@ -445,5 +449,18 @@ mod tests {
         assert_eq!(state(&leased(true), &view(6_000, 0)), State::Running);
         assert_eq!(state(&leased(true), &view(6_000, 2_100)), State::FailingOver);
         assert_eq!(state(&leased(true), &view(6_000, 5_501)), State::Unknown);
+    }
+
+    #[test]
+    fn a_member_of_a_rotation_waits_under_its_lease_until_its_run_begins() {
+        let member = |age_ms| Viewpoint { takes_turns: true, ..view(6_000, age_ms) };
+        let mut record = leased(true);
+        assert_eq!(state(&record, &member(0)), State::Running);
+        record.run = None;
+        assert_eq!(state(&record, &member(0)), State::Waiting);
+        assert_eq!(state(&record, &view(6_000, 0)), State::Starting, "it is no member");
+        assert_eq!(state(&record, &member(2_100)), State::FailingOver);
+        record.participants.clear();
+        assert_eq!(state(&record, &member(0)), State::Stopping, "never off under a lease");
     }
 }

@@ -23,7 +23,7 @@ use nix::sys::socket::{MsgFlags, send};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, getpid, getppid, setsid, write};
 
-use super::message::Plan;
+use super::message::{Plan, Work};
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::time::Boot;
@@ -127,9 +127,10 @@ fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
         .env("SOLOIST_RUN", plan.run.as_str())
         .env("SOLOIST_NODE", plan.node.as_str())
         .env("SOLOIST_TOKEN", plan.token.to_string());
-    match &plan.task {
-        None => script.env("SOLOIST_JOB", plan.job.as_str()).stdin(Stdio::null()),
-        Some(task) => script.stdin(in_memory(&task.input)?),
+    match &plan.work {
+        Work::Run => script.env("SOLOIST_JOB", plan.job.as_str()).stdin(Stdio::null()),
+        Work::Task { input, .. } => script.stdin(in_memory(input)?),
+        Work::Turn(_) => script.stdin(Stdio::null()),
     };
     // SAFETY: the closure only makes async-signal-safe system calls (setsid, prctl, sigaction, sigprocmask, open,
     // write, send, close, getppid, clock_gettime), allocates nothing, and returns errors without formatting.

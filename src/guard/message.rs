@@ -13,9 +13,11 @@ use super::containment::Choice;
 use crate::domain::containment::Containment;
 use crate::domain::job::Exit;
 use crate::domain::lease::Token;
-use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::name::{JobName, NodeName, Owner, RotationName, RunId, TypeName};
+use crate::domain::rotation::Outcome;
 use crate::domain::time::Boot;
 use crate::store::dispatch::TaskId;
+use crate::store::rotation::Pass;
 
 /// Largest message in bytes; a start message with a very large environment is refused by the node. It holds the largest
 /// payload of a task, every sign of it escaped, and stays below what a socket takes at once (net.core.wmem_default).
@@ -52,17 +54,56 @@ pub struct Plan {
     pub note: PathBuf,
     /// TERM goes out this long before a deadline that no renewal has moved.
     pub term_before_deadline: Duration,
-    /// Set when this is a task of dispatch and not a run of a job.
-    pub task: Option<Task>,
+    /// What it is, and so how its lease is given back under [`Plan::token`].
+    pub work: Work,
 }
 
-/// A task that a collector has in hand. Its lease is given back by reporting its result under [`Plan::token`].
+/// What is held while the command runs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Task {
-    /// Which.
-    pub id: TaskId,
-    /// What the command reads on its standard input.
-    pub input: String,
+pub enum Work {
+    /// A lease of its own: given back by recording the end of the run.
+    Run,
+    /// A task that a collector has in hand: given back by reporting its result.
+    Task {
+        /// Which.
+        id: TaskId,
+        /// What the command reads on its standard input.
+        input: String,
+    },
+    /// A turn of a rotation: passed.
+    Turn(Turn),
+}
+
+/// A turn, and how it is passed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Turn {
+    /// Of which rotation.
+    pub rotation: RotationName,
+    /// Who is to come next.
+    pub next: Option<TypeName>,
+    /// The exit code that says that there was nothing to do.
+    pub empty_code: Option<i32>,
+}
+
+impl Turn {
+    /// The pass of the turn `token` after its command ended so.
+    #[must_use]
+    pub fn pass(&self, token: Token, exit: &Exit) -> Pass {
+        let outcome = match exit.code {
+            // Before 0: whoever calls 0 empty means it.
+            Some(code) if Some(code) == self.empty_code => Outcome::Empty,
+            Some(0) => Outcome::Done,
+            _ => Outcome::Failed,
+        };
+        Pass {
+            rotation: self.rotation.clone(),
+            turn: token,
+            only: None,
+            outcome,
+            next: self.next.clone(),
+            not_before: None,
+        }
+    }
 }
 
 /// From the node.

@@ -1,18 +1,19 @@
 //! Gives the lease back for a node that is dead, after the tree is proved gone: a run's by recording its end, a task's
-//! by reporting what came of it.
+//! by reporting what came of it, a turn by passing it.
 //!
 //! Only here does a guard start a runtime: nothing is left to kill, so nothing can be late. It tries for as long as
 //! the lease could still be in the way of another node, then leaves it to run out.
 
 use std::time::Duration;
 
-use super::message::Plan;
+use super::message::{Plan, Work};
 use crate::clock;
 use crate::domain::dispatch::Outcome;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::time::Boot;
 use crate::store::dispatch::{Dispatch, Exchange, Report};
 use crate::store::journal::{Ended, Journal, Then};
+use crate::store::rotation::{Pass, Rotations};
 use crate::store::{Options, Store, StoreError};
 
 /// Beyond its trusted time a lease lives a little longer at the store.
@@ -55,10 +56,14 @@ pub(super) fn record_lost(plan: &Plan, exit: Exit, processes_killed: u32, deadli
 
 async fn record(plan: &Plan, options: &Options, ended: &Ended) -> Result<(), StoreError> {
     let store = Store::connect(&plan.store_url, options).await?;
-    let Some(task) = &plan.task else { return store.record_ended(ended).await };
+    let id = match &plan.work {
+        Work::Run => return store.record_ended(ended).await,
+        Work::Turn(turn) => return pass(&store, turn.pass(plan.token, &ended.exit)).await,
+        Work::Task { id, .. } => id.clone(),
+    };
     let outcome = Outcome::of(&ended.exit);
     let report = Report {
-        id: task.id.clone(),
+        id,
         token: plan.token,
         outcome,
         // Killed because its collector died: that is no reason to wait.
@@ -66,4 +71,14 @@ async fn record(plan: &Plan, options: &Options, ended: &Ended) -> Result<(), Sto
         error: (outcome != Outcome::Done).then(|| "its collector died".to_owned()),
     };
     store.exchange(&Exchange { reports: vec![report], ..Exchange::default() }).await.map(drop)
+}
+
+/// Passes a turn; one who is to come next and is gone from the rules is no reason to keep it.
+async fn pass(store: &Store, mut pass: Pass) -> Result<(), StoreError> {
+    match store.pass_turn(&pass).await {
+        Err(StoreError::NotFound(_)) if pass.next.take().is_some() => {
+            store.pass_turn(&pass).await.map(drop)
+        }
+        passed => passed.map(drop),
+    }
 }

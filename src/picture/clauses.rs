@@ -83,6 +83,7 @@ impl Scene<'_> {
             (State::Unknown, _) => self.unknown(),
             (State::FailingOver, Some(lease)) => self.failing_over(lease),
             (State::Stopping, Some(lease)) => self.stopping(lease),
+            (State::Waiting, Some(lease)) => self.waits_for_turn(lease),
             (_, Some(lease)) => self.at_work(lease),
             (State::Held, None) => self.held(),
             (State::BackingOff | State::GivenUp, None) => self.crashed(),
@@ -150,6 +151,16 @@ impl Scene<'_> {
         });
         if let Some(RunRecord { phase: RunPhase::Stopping { kill_at }, .. }) = self.run() {
             clauses.push(self.next("kill-in", &[("left", self.until(*kill_at))]));
+        }
+        clauses
+    }
+
+    fn waits_for_turn(&self, lease: &LeaseRecord) -> Vec<Clause> {
+        let mut clauses = vec![self.clause("on-node", &[("node", Piece::strong(&lease.node))])];
+        if let Some(rotation) = &self.job.rotation {
+            let (id, cause) = self.turn(rotation);
+            clauses.push(self.clause("waits-for-turn", &[("rotation", Piece::strong(rotation))]));
+            clauses.push(self.next(id, &cause));
         }
         clauses
     }

@@ -129,9 +129,20 @@ pub(crate) fn look(
     lang: Language,
     age: Duration,
 ) -> JobView {
+    look_among(record, job, nodes, None, lang, age)
+}
+
+pub(crate) fn look_among(
+    record: JobRecord,
+    job: &JobConfig,
+    nodes: &[NodeRecord],
+    rotations: Option<&[RotationView]>,
+    lang: Language,
+    age: Duration,
+) -> JobView {
     let seen =
         Seen { record: Arc::new(record), at: NOW, confirmed: CONFIRMED, doubted_until: Boot(0) };
-    JobView::of(&seen, job, nodes, lang, CONFIRMED + age)
+    JobView::of(&seen, job, nodes, rotations, lang, CONFIRMED + age)
 }
 
 /// One job in every state, in the order of a dashboard, with a config each.
@@ -302,7 +313,7 @@ fn a_store_that_forgot_is_named_as_the_reason_and_off_is_not_said() {
     };
     let nodes = [node("node-a", 300, &["outbound"], false)];
     let view = |users: &[&str], lang, after| {
-        JobView::of(&doubted(wanted(&job, users)), &job, &nodes, lang, CONFIRMED + after)
+        JobView::of(&doubted(wanted(&job, users)), &job, &nodes, None, lang, CONFIRMED + after)
     };
     let waiting = view(&["li"], Language::En, SECOND);
     assert_eq!(waiting.state, State::Waiting);

@@ -14,6 +14,7 @@ impl Scene<'_> {
             (State::Unknown, _) => self.why_unknown(),
             (State::FailingOver, Some(lease)) => self.why_failing_over(lease),
             (State::Stopping, Some(lease)) => self.why_stopping(lease),
+            (State::Waiting, Some(lease)) => return self.why_turn(lease),
             (state, Some(lease)) => self.why_at_work(state, lease),
             (State::Held, None) => self.why_held(),
             (State::BackingOff, None) => self.why_backing_off(),
@@ -139,6 +140,21 @@ impl Scene<'_> {
                 ("why-waiting-long", args)
             }
         }
+    }
+
+    fn why_turn(&self, lease: &LeaseRecord) -> Vec<Piece> {
+        let Some(rotation) = &self.job.rotation else { return Vec::new() };
+        let args = [
+            ("node", Piece::strong(&lease.node)),
+            ("users", self.users()),
+            ("rotation", Piece::strong(rotation)),
+        ];
+        let (id, cause) = self.turn(rotation);
+        let parts = [("why-waiting-turn", &args[..]), ("sentence-gap", &[]), (id, &cause)];
+        let mut pieces: Vec<Piece> =
+            parts.into_iter().flat_map(|(id, args)| phrase(self.lang, id, args)).collect();
+        pieces.extend(phrase(self.lang, "sentence-end", &[]));
+        pieces
     }
 
     fn why_held(&self) -> (&'static str, Args) {

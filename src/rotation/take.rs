@@ -10,10 +10,15 @@ use super::Desk;
 use crate::clock;
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
+use crate::domain::time::Boot;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{Rotations as _, Taken, TurnAsk};
 use crate::store::{Result as Stored, Store};
 use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
+
+/// A waiter is remembered by the store for no longer than this after it was heard of last; it keeps its place, because it
+/// asks again long before. So the place of one who died is soon given up, however long it meant to wait.
+const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// A turn, until it is delivered.
 pub type Hand = crate::waiting::Hand<Wish>;
@@ -61,6 +66,8 @@ pub struct Answer {
     pub taken: Taken,
     /// A grant, until it is delivered.
     pub hand: Option<Hand>,
+    /// When the call was sent that was answered with this: trust in a turn counts from here.
+    pub sent: Boot,
 }
 
 impl Desk {
@@ -85,20 +92,21 @@ impl Desk {
             let waits = patience >= SHORTEST_WAIT && !*closing.borrow();
             // Whoever was promised the turn has it at the last moment, too.
             let waiter = if waits { Some(asking.waiter()) } else { asking.sitting() };
-            ask.wait = waiter.map(|waiter| (waiter, patience));
+            ask.wait = waiter.map(|waiter| (waiter, patience.min(REMEMBERED)));
+            let sent = clock::boot();
             let taken = asking.call(ask.clone()).await?;
             let earliest = match &taken {
                 Taken::Granted(turn) => {
                     self.expect(turn.until);
-                    return Ok(Answer { taken, hand: Some(asking.into_hand()) });
+                    return Ok(Answer { taken, hand: Some(asking.into_hand()), sent });
                 }
-                Taken::Over(_) => return Ok(Answer { taken, hand: None }),
+                Taken::Over(_) => return Ok(Answer { taken, hand: None, sent }),
                 Taken::Waiting { holder: None, earliest_at, .. } => Some(*earliest_at),
                 Taken::Waiting { .. } => None,
             };
             if !waits {
                 // The place in the queue is left by dropping the request, as by a client that hangs up.
-                return Ok(Answer { taken, hand: None });
+                return Ok(Answer { taken, hand: None, sent });
             }
             self.bell.look_around();
             if let Some(earliest) = earliest {
@@ -108,7 +116,7 @@ impl Desk {
                 () = asking.woken() => {}
                 () = sleep(self.room.patience(earliest).min(left(deadline))) => {}
                 _ = closing.wait_for(|closing| *closing) => {
-                    return Ok(Answer { taken, hand: None });
+                    return Ok(Answer { taken, hand: None, sent });
                 }
             }
         }

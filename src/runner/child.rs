@@ -33,8 +33,7 @@ use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::Boot;
 use crate::guard::containment::Choice;
 pub use crate::guard::containment::available;
-pub use crate::guard::message::Cause;
-pub use crate::guard::message::Task;
+pub use crate::guard::message::{Cause, Turn, Work};
 use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
 use crate::sabotage::{self, Bug, planted};
 use crate::store::journal::{NewLine, Stream};
@@ -68,8 +67,8 @@ pub struct Spec {
     pub stop_grace: Duration,
     pub streams: Streams,
     pub containment: Choice,
-    /// Set when this is a task of dispatch and not a run of a job; `job` is then the name of its source.
-    pub task: Option<Task>,
+    /// Of a task `job` is the name of its source, of a turn that of its rotation.
+    pub work: Work,
 }
 
 /// Where a script's output goes.
@@ -179,7 +178,7 @@ impl Child {
                 containment: spec.containment,
                 note: notes.join(spec.run.as_str()),
                 term_before_deadline: term_before,
-                task: spec.task,
+                work: spec.work,
             },
             deadline,
         };

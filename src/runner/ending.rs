@@ -1,4 +1,4 @@
-//! How a run ended, and what follows: from what its guard saw to what the journal is told.
+//! How a run ended, and what follows: from what its guard saw to what the journal is told; and the telling.
 
 use std::time::Duration;
 
@@ -7,7 +7,13 @@ use super::run::Gone;
 use crate::config::{JobConfig, Repeat};
 use crate::domain::backoff::AfterCrash;
 use crate::domain::job::RunEnd;
-use crate::store::journal::Then;
+use crate::domain::name::{JobName, Owner};
+use crate::store::journal::{Ended, Journal as _, Then};
+use crate::store::leases::Leases as _;
+use crate::store::{Store, StoreError};
+
+/// A store that is away is asked again this often.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// How a run ended and what follows.
 pub(super) fn ending(
@@ -36,4 +42,35 @@ pub(super) fn ending(
         AfterCrash::GiveUp { crashes } => Then::GiveUp { crashes },
     };
     (RunEnd::Crashed, then)
+}
+
+/// What ends the time under a lease.
+pub(super) enum Last {
+    /// A run.
+    Run(Ended),
+    /// Nothing was started.
+    Nothing(JobName, Owner),
+}
+
+impl Last {
+    /// Writes it, which gives the lease back; tries until the store has answered.
+    pub(super) async fn write(&self, store: &Store) {
+        loop {
+            let (job, answer) = match self {
+                Self::Run(ended) => (&ended.job, store.record_ended(ended).await),
+                Self::Nothing(job, owner) => (job, store.release(job, owner).await),
+            };
+            match answer {
+                Ok(()) => return,
+                Err(StoreError::Unavailable(why)) => {
+                    tracing::warn!(%job, %why, "the end is not recorded yet; trying again");
+                    tokio::time::sleep(ASK_AGAIN).await;
+                }
+                Err(error) => {
+                    tracing::warn!(%job, %error, "the end was recorded by another");
+                    return;
+                }
+            }
+        }
+    }
 }

@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::child::{Cause, Child, ChildEvent, Spec, Streams, Task};
+use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
 use super::collect::{Crew, Stop};
 use super::once::say;
 use crate::clock;
@@ -133,7 +133,7 @@ impl InHand {
             stop_grace: LAST_GRACE,
             streams: Streams::Relayed(crew.relay.clone()),
             containment: with.containment.clone(),
-            task: Some(Task { id, input: payload }),
+            work: Work::Task { id, input: payload },
         }
     }
 

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::child::{Cause, Child, ChildEvent, Spec, Streams, become_subreaper};
+use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work, become_subreaper};
 use super::keeper::{Keeper, Kept};
 use super::leftovers;
 use super::signals::Signals;
@@ -36,15 +36,15 @@ pub const NOT_HAD: i32 = 75;
 /// The lease was lost and the command was killed.
 pub const LOST: i32 = 76;
 /// As a shell says that a command could not be started.
-const NOT_STARTED: i32 = 127;
+pub(super) const NOT_STARTED: i32 = 127;
 /// As a shell says which signal ended a command.
-const SIGNALLED: i32 = 128;
+pub(super) const SIGNALLED: i32 = 128;
 /// A waiter looks at least this often, whatever hints it missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// A store that is away is asked again this often.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -78,9 +78,11 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
     // This process starts one guard and nothing else: whatever comes to it as an orphan is of that guard's script.
     become_subreaper();
     leftovers::sweep(&leftovers::notes_of(&once.store_url, &once.prefix))?;
-    let mut patience = Patience { begun: clock::boot(), wait: once.wait, said: false };
+    let (prefix, longest_lease) = (once.prefix.clone(), once.timing.ttl);
+    let options = Options { prefix, longest_lease, ..Options::default() };
+    let mut patience = Patience::new(format!("the lease of {}", once.name), once.wait);
     let store = tokio::select! {
-        store = connect(&once, &mut patience) => store?,
+        store = connect(&once.store_url, &options, &mut patience) => store?,
         signal = signals.next() => return Ok(SIGNALLED + signal),
     };
     let Some(store) = store else { return Ok(NOT_HAD) };
@@ -123,38 +125,44 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
 }
 
 /// How long is still waited, and whether it was said that it is.
-struct Patience {
+pub(super) struct Patience {
+    what: String,
     begun: Boot,
     wait: Option<Duration>,
     said: bool,
 }
 
 impl Patience {
-    /// Notes that `name` has to wait because of `why`. For how long at most; `None` when the patience is over.
-    fn left(&mut self, name: &JobName, why: &str) -> Option<Duration> {
+    /// To wait for `what`, for ever if that is not limited.
+    pub(super) fn new(what: String, wait: Option<Duration>) -> Self {
+        Self { what, begun: clock::boot(), wait, said: false }
+    }
+
+    /// Notes that it has to wait because of `why`. For how long at most; `None` when the patience is over.
+    pub(super) fn left(&mut self, why: &str) -> Option<Duration> {
         let left = self.wait.map(|wait| wait.saturating_sub(clock::boot().since(self.begun)));
         if left.is_some_and(|left| left.is_zero()) {
-            say(&format!("the lease of {name} was not had in time: {why}"));
+            say(&format!("{} was not had in time: {why}", self.what));
             return None;
         }
         if !std::mem::replace(&mut self.said, true) {
-            say(&format!("waiting for the lease of {name}: {why}"));
+            say(&format!("waiting for {}: {why}", self.what));
         }
-        Some(left.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN))
+        Some(left.unwrap_or(Duration::MAX))
     }
 }
 
-/// Opens the store; tried again for as long as the lease would be waited for.
-async fn connect(once: &Once, patience: &mut Patience) -> anyhow::Result<Option<Store>> {
-    let (prefix, longest_lease) = (once.prefix.clone(), once.timing.ttl);
-    let options = Options { prefix, longest_lease, ..Options::default() };
+/// Opens the store; tried again for as long as the patience lasts.
+pub(super) async fn connect(
+    url: &str,
+    options: &Options,
+    patience: &mut Patience,
+) -> anyhow::Result<Option<Store>> {
     loop {
-        match Store::connect(&once.store_url, &options).await {
+        match Store::connect(url, options).await {
             Ok(store) => return Ok(Some(store)),
             Err(error @ StoreError::Unavailable(_)) => {
-                let Some(left) = patience.left(&once.name, &error.to_string()) else {
-                    return Ok(None);
-                };
+                let Some(left) = patience.left(&error.to_string()) else { return Ok(None) };
                 sleep(left.min(ASK_AGAIN)).await;
             }
             Err(error) => return Err(error.into()),
@@ -198,7 +206,7 @@ async fn acquire(
             Err(error @ StoreError::Unavailable(_)) => (ASK_AGAIN, error.to_string()),
             Err(error) => return Err(error.into()),
         };
-        let Some(left) = patience.left(&once.name, &why) else { return Ok(None) };
+        let Some(left) = patience.left(&why) else { return Ok(None) };
         let hint = async {
             match &mut events {
                 Some(events) => hint(events, &once.name).await,
@@ -206,7 +214,7 @@ async fn acquire(
             }
         };
         // A hint, the end of the pause: either way it is asked again.
-        drop(timeout(pause.min(left), hint).await);
+        drop(timeout(pause.min(left).min(LOOK_AGAIN), hint).await);
     }
 }
 
@@ -270,7 +278,7 @@ impl Held {
             stop_grace,
             streams: Streams::Inherited,
             containment,
-            task: None,
+            work: Work::Run,
         }
     }
 

@@ -1,4 +1,5 @@
-//! One held run: a child, its deadline, its output and its reports to the journal.
+//! One held run: a child, its deadline, its output and its reports to the journal; before it the wait for its turn, if the
+//! job is a member of a rotation.
 //!
 //! The order matters: every deadline the keeper earns goes to the guard at once and waits for no report; reports go
 //! to the store in the order things happened; the end is handed to the supervisor only after the tree is proved gone
@@ -12,7 +13,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::child::{Cause, Child, ChildEvent, Spec};
 use super::keeper::Kept;
+use super::turn::{KeptTurn, Member, OwnTurn};
 use crate::domain::job::{Exit, Progress};
+use crate::domain::rotation::Outcome;
+use crate::domain::time::Boot;
 use crate::store::journal::{Journal, LOG_LINES, NewLine, Output, Started, Stream};
 use crate::store::{Store, StoreError};
 
@@ -37,6 +41,10 @@ pub enum News {
     Started,
     /// The store says that the lease is another's; the supervisor answers with a kill.
     LeaseLost,
+    /// The store says that the turn is another's: the script is being killed.
+    TurnLost,
+    /// It ended while it waited for its turn: nothing was started. The last piece of news.
+    Unused,
     /// No process of the tree is left.
     Gone(Gone),
 }
@@ -52,24 +60,58 @@ pub struct Gone {
     pub cause: Option<Cause>,
 }
 
-/// Drives a run to its end. `tell` is called with every piece of news; [`News::Gone`] is the last.
+/// Waits for the turn of a run, as long as nobody stops it and the lease is held. `None` when that ended it.
+async fn await_turn(
+    member: &Member,
+    kept: &mut Kept,
+    commands: &mut mpsc::UnboundedReceiver<Command>,
+    tell: &impl Fn(News),
+) -> Option<OwnTurn> {
+    tokio::select! {
+        biased;
+        _stop = commands.recv() => None,
+        lost = &mut kept.lost => {
+            // An error: the keeper was told to forget it, or is gone.
+            if lost.is_ok() {
+                tell(News::LeaseLost);
+            }
+            None
+        }
+        turn = member.take(&kept.trusted_until) => Some(turn),
+    }
+}
+
+/// Drives a run to its end. `tell` is called with every piece of news; [`News::Gone`] or [`News::Unused`] is the last.
 pub async fn drive(
     store: Store,
-    spec: Spec,
+    mut spec: Spec,
     min_uptime: Duration,
     mut kept: Kept,
+    member: Option<Member>,
     mut commands: mpsc::UnboundedReceiver<Command>,
     tell: impl Fn(News) + Send + 'static,
 ) {
-    let deadline = *kept.trusted_until.borrow_and_update();
+    let mut turn = None;
+    if let Some(member) = member {
+        let Some(own) = await_turn(&member, &mut kept, &mut commands, &tell).await else {
+            return tell(News::Unused);
+        };
+        // The guard has as little time to kill in as the shorter lease leaves.
+        if own.timing().ttl < spec.timing.ttl {
+            spec.timing = own.timing();
+        }
+        turn = Some(own.keep());
+    }
+    let deadline = trusted_until(&mut kept, turn.as_ref());
     let mut reporter = Reporter::start(store, &spec);
     let (child, mut events) = match Child::spawn(spec, deadline) {
         Ok(started) => started,
         Err(error) => {
             reporter.remark(format!("the guard could not be started: {error}"));
             reporter.finish().await;
-            let exit = Exit::default();
-            tell(News::Gone(Gone { exit, processes_killed: 0, cause: None }));
+            let gone = Gone { exit: Exit::default(), processes_killed: 0, cause: None };
+            pass(turn, &gone, false).await;
+            tell(News::Gone(gone));
             return;
         }
     };
@@ -77,15 +119,24 @@ pub async fn drive(
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut listening = true;
     let up_at = Instant::now() + min_uptime;
-    let mut up = false;
+    let (mut up, mut stopped) = (false, false);
     let gone = loop {
         tokio::select! {
             biased;
             Ok(()) = kept.trusted_until.changed() => {
-                child.extend(*kept.trusted_until.borrow_and_update());
+                child.extend(trusted_until(&mut kept, turn.as_ref()));
+            }
+            () = changed(&mut turn) => {
+                child.extend(trusted_until(&mut kept, turn.as_ref()));
+                if turn.as_ref().is_some_and(|turn| turn.trusted_until().is_none()) {
+                    tell(News::TurnLost);
+                    reporter.remark("the turn is lost: the script is killed".to_owned());
+                    child.kill();
+                }
             }
             Some(command) = commands.recv() => match command {
                 Command::Stop(grace) => {
+                    stopped = true;
                     child.stop(grace);
                     reporter.stopping(grace);
                 }
@@ -125,12 +176,39 @@ pub async fn drive(
             }
         }
     };
+    // The next may start now: this run's last lines need not be stored for that.
+    pass(turn, &gone, stopped).await;
     reporter.finish().await;
     tell(News::Gone(gone));
     // The supervisor hangs up when the end is recorded. Until then the guard stays: if this node dies in between, the
     // guard releases the lease.
     while commands.recv().await.is_some() {}
     child.dismiss();
+}
+
+/// Until when the lease may be trusted, and the turn, if there is one.
+fn trusted_until(kept: &mut Kept, turn: Option<&KeptTurn>) -> Boot {
+    let leased = *kept.trusted_until.borrow_and_update();
+    // A turn that is lost lets nobody live longer; a guard takes no deadline back.
+    turn.map_or(leased, |turn| leased.min(turn.trusted_until().unwrap_or_default()))
+}
+
+async fn changed(turn: &mut Option<KeptTurn>) {
+    match turn {
+        Some(turn) => turn.changed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Passes the turn on, now that nothing of the run is left. One that was stopped has not failed.
+async fn pass(turn: Option<KeptTurn>, gone: &Gone, stopped: bool) {
+    let Some(turn) = turn else { return };
+    let well = match gone.cause {
+        Some(Cause::Itself) => gone.exit.is_success() || stopped,
+        Some(Cause::Stopped | Cause::Kill) => stopped,
+        Some(Cause::Deadline | Cause::GuardLost) | None => false,
+    };
+    turn.pass(if well { Outcome::Done } else { Outcome::Failed }).await;
 }
 
 enum Report {

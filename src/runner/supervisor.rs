@@ -12,27 +12,27 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::child::{Spec, Streams};
-use super::ending::ending;
 use super::expected::candidates;
-use super::keeper::{Keeper, Kept};
-use super::run::{self, Command, Gone, News};
+use super::here::Here;
+use super::keeper::Keeper;
+use super::run::{self, Command, News};
+use super::turn::Member;
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::drill::must_crash;
 use crate::domain::job::RunEnd;
-use crate::domain::lease::{Token, TokensSeen, WentBack};
-use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::lease::{Token, WentBack};
+use crate::domain::name::{JobName, NodeName, Owner};
 use crate::domain::placement::courtesy;
-use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, Slot, step};
+use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, step};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
 use crate::guard::containment::Choice;
+use crate::rotation;
 use crate::sabotage::{Bug, planted};
-use crate::store::journal::{Ended, Journal};
-use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
+use crate::store::Store;
+use crate::store::leases::{Acquire, Acquired, Condition, Leases};
 use crate::store::nodes::ALIVE_FOR;
-use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
 /// How long a shutdown waits beyond the longest stop before it leaves a lease to run out.
@@ -55,6 +55,8 @@ pub struct Surroundings {
     pub containment: Choice,
     /// The keeper.
     pub keeper: Keeper,
+    /// Where jobs take turns that are members of a rotation.
+    pub turns: rotation::Desk,
     /// Metrics.
     pub metrics: Arc<Metrics>,
 }
@@ -95,49 +97,6 @@ pub async fn supervise(
         lost: HashMap::new(),
     };
     supervisor.run(results, changes, mode).await;
-}
-
-/// A job as this node deals with it.
-struct Here {
-    config: Arc<JobConfig>,
-    slot: Slot,
-    wake: Option<Boot>,
-    owner: Owner,
-    run: RunId,
-    tokens: TokensSeen,
-    /// The token of the newest run here.
-    held: Token,
-    commands: Option<mpsc::UnboundedSender<Command>>,
-    started: Boot,
-    gone: Option<Gone>,
-    lost: bool,
-    /// Since when this node would have run the job without a break, had it been free.
-    willing_since: Option<Boot>,
-    /// When the newest lease of another runs out, or ran out.
-    anothers_until: Option<Boot>,
-    /// When the lost holder's lease ended that this node is about to follow.
-    vacant_since: Option<Boot>,
-}
-
-impl Here {
-    fn new(config: JobConfig) -> Self {
-        Self {
-            config: Arc::new(config),
-            slot: Slot::default(),
-            wake: None,
-            owner: Owner(String::new()),
-            run: RunId(String::new()),
-            tokens: TokensSeen::default(),
-            held: Token(0),
-            commands: None,
-            started: Boot(0),
-            gone: None,
-            lost: false,
-            willing_since: None,
-            anothers_until: None,
-            vacant_since: None,
-        }
-    }
 }
 
 /// Something that came back to the loop, for a job and the attempt it belongs to.
@@ -334,7 +293,7 @@ impl Supervisor {
                 let here = &mut self.jobs[job];
                 let sent = if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
                 let trusted_until = here.config.timing.trusted_until(sent);
-                here.started = sent;
+                here.asked = sent;
                 self.step(job, Input::Granted { token, trusted_until });
             }
             What::Input(input) => {
@@ -344,9 +303,15 @@ impl Supervisor {
                 self.step(job, input);
             }
             What::News(News::Started) => {
-                if let Some(since) = self.jobs[job].vacant_since.take() {
-                    self.around.metrics.takeover(clock::boot().since(since));
-                }
+                self.jobs[job].started = Some(clock::boot());
+                self.taken_over(job);
+            }
+            What::News(News::TurnLost) => self.jobs[job].lost = true,
+            What::News(News::Unused) => {
+                let here = &mut self.jobs[job];
+                here.unused = true;
+                self.around.keeper.forget(&here.owner);
+                self.step(job, Input::Gone);
             }
             What::News(News::LeaseLost) => {
                 self.jobs[job].lost = true;
@@ -375,6 +340,13 @@ impl Supervisor {
             _ => return None,
         };
         here.willing_since.filter(|willing| *willing <= since).map(|_| since)
+    }
+
+    /// This node does now what the one that was lost did.
+    fn taken_over(&mut self, job: usize) {
+        if let Some(since) = self.jobs[job].vacant_since.take() {
+            self.around.metrics.takeover(clock::boot().since(since));
+        }
     }
 
     fn step(&mut self, job: usize, input: Input) {
@@ -483,87 +455,39 @@ impl Supervisor {
         let around = self.around.clone();
         let here = &mut self.jobs[job];
         let Doing::Holding { token, .. } = here.slot.doing else { return };
-        here.run = RunId(ulid::Ulid::generate().to_string());
-        here.held = token;
-        here.gone = None;
-        here.lost = false;
+        here.begin(token);
         let config = Arc::clone(&here.config);
-        tracing::info!(job = %config.name, run = %here.run, %token, "starting the script");
-        let renewal = Renewal {
-            job: config.name.clone(),
-            owner: here.owner.clone(),
-            node: around.node.clone(),
-            token,
-            ttl: config.timing.ttl,
-        };
-        let kept: Kept = around.keeper.keep(renewal, config.timing, here.started);
-        let mut env = around.env.clone();
-        env.extend(config.env.clone());
-        let spec = Spec {
-            argv: config.command.clone(),
-            dir: config.dir.clone(),
-            env,
-            job: config.name.clone(),
-            run: here.run.clone(),
-            node: around.node.clone(),
-            token,
-            owner: here.owner.clone(),
-            store_url: around.store_url.clone(),
-            prefix: around.prefix.clone(),
-            timing: config.timing,
-            stop_grace: config.stop_grace,
-            streams: Streams::Read,
-            containment: around.containment.clone(),
-            task: None,
-        };
+        let member = Member::of(&around.turns, &config);
+        match &config.rotation {
+            Some(rotation) => {
+                tracing::info!(job = %config.name, run = %here.run, %token, %rotation, "waiting for the turn");
+            }
+            None => {
+                tracing::info!(job = %config.name, run = %here.run, %token, "starting the script");
+            }
+        }
+        let kept = around.keeper.keep(here.renewal(&around.node), config.timing, here.asked);
+        let spec = here.spec(&around);
         let (commands, inbox) = mpsc::unbounded_channel();
         here.commands = Some(commands);
         let back = self.back.clone();
         let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
         let min_uptime = config.backoff.min_uptime;
-        tokio::spawn(run::drive(around.store, spec, min_uptime, kept, inbox, tell));
+        let waits = member.is_some();
+        tokio::spawn(run::drive(around.store, spec, min_uptime, kept, member, inbox, tell));
+        if waits {
+            // What it waits for now is not the fault of who was lost.
+            self.taken_over(job);
+        }
     }
 
     fn record_end(&self, job: usize, attempt: Attempt, stopping: bool) {
         let here = &self.jobs[job];
-        let gone = here.gone.clone().unwrap_or(Gone {
-            exit: crate::domain::job::Exit::default(),
-            processes_killed: 0,
-            cause: None,
-        });
         let crashes = self.feed.job(&here.config.name).map_or(0, |seen| seen.record.crashes);
-        let uptime = clock::boot().since(here.started);
-        let (end, then) = ending(&here.config, &gone, stopping, here.lost, crashes, uptime);
-        if end == RunEnd::Crashed {
-            self.around.metrics.run_crashed(&here.config.name);
-        }
-        tracing::info!(job = %here.config.name, run = %here.run, ?end, exit = ?gone.exit,
-            processes_killed = gone.processes_killed, "the script is gone");
-        let ended = Ended {
-            job: here.config.name.clone(),
-            owner: here.owner.clone(),
-            token: here.held,
-            run: here.run.clone(),
-            exit: gone.exit,
-            end,
-            processes_killed: gone.processes_killed,
-            then,
-        };
+        let last = here.last(crashes, stopping, &self.around.metrics);
         let (store, back) = (self.around.store.clone(), self.back.clone());
         tokio::spawn(async move {
-            loop {
-                match store.record_ended(&ended).await {
-                    Ok(()) => break,
-                    Err(StoreError::Unavailable(why)) => {
-                        tracing::warn!(job = %ended.job, %why, "the end is not recorded yet; trying again");
-                        tokio::time::sleep(Duration::from_millis(200)).await;
-                    }
-                    Err(error) => {
-                        tracing::warn!(job = %ended.job, %error, "the end was recorded by another");
-                        break;
-                    }
-                }
-            }
+            last.write(&store).await;
             let what = What::Input(Input::Recorded);
             drop(back.send(Back { job, attempt, what }));
         });

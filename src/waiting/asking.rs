@@ -194,7 +194,27 @@ impl<E: Errand> Drop for Asking<E> {
             left.is_newest(None);
             return;
         }
-        self.room.shared.runtime.spawn(left.clear_away(call, granted));
+        let clearing = Clearing::begin(&self.room);
+        self.room.shared.runtime.spawn(async move {
+            left.clear_away(call, granted).await;
+            drop(clearing);
+        });
+    }
+}
+
+/// Something is being cleared away for as long as this lives; see [`Room::cleared`].
+struct Clearing(Room);
+
+impl Clearing {
+    fn begin(room: &Room) -> Self {
+        room.shared.clearing.send_modify(|count| *count += 1);
+        Self(room.clone())
+    }
+}
+
+impl Drop for Clearing {
+    fn drop(&mut self) {
+        self.0.shared.clearing.send_modify(|count| *count -= 1);
     }
 }
 

@@ -63,6 +63,8 @@ struct Shared {
     /// Somebody was woken, here or elsewhere.
     woken: watch::Sender<()>,
     closing: watch::Sender<bool>,
+    /// How many dropped requests are being cleared away.
+    clearing: watch::Sender<usize>,
     /// Where the work goes on of requests that are dropped.
     runtime: Handle,
 }
@@ -82,6 +84,7 @@ impl Room {
             refusal: Mutex::default(),
             woken: watch::channel(()).0,
             closing,
+            clearing: watch::Sender::default(),
             runtime: Handle::current(),
         });
         let room = Self { shared };
@@ -126,6 +129,14 @@ impl Room {
     #[must_use]
     pub fn closing(&self) -> watch::Receiver<bool> {
         self.shared.closing.subscribe()
+    }
+
+    /// Returns when of the requests that were dropped before nothing is left in the store: for a process that is about to
+    /// end.
+    pub async fn cleared(&self) {
+        let mut clearing = self.shared.clearing.subscribe();
+        // The sender lives in this very room.
+        clearing.wait_for(|clearing| *clearing == 0).await.ok();
     }
 
     /// Answers everybody who waits, at once and with what is known, and ends the pumps.

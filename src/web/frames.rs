@@ -17,6 +17,7 @@ use crate::domain::time::Boot;
 use crate::feed::Seen;
 use crate::picture::JobView;
 use crate::store::nodes::NodeRecord;
+use crate::store::rotation::RotationView;
 use crate::words::Language;
 
 /// The subprotocol of programs.
@@ -52,6 +53,7 @@ pub struct JobFrames {
     /// When this change was read from the store; `None` when only time changed it.
     pub changed: Option<Boot>,
     nodes: Arc<Vec<NodeRecord>>,
+    rotations: Option<Arc<Vec<RotationView>>>,
     views: [OnceLock<JobView>; 2],
     json: [OnceLock<String>; 2],
     rows: [OnceLock<String>; 16],
@@ -61,12 +63,18 @@ pub struct JobFrames {
 impl JobFrames {
     /// Nothing is rendered yet.
     #[must_use]
-    pub fn new(seen: Seen, nodes: Arc<Vec<NodeRecord>>, changed: Option<Boot>) -> Self {
+    pub fn new(
+        seen: Seen,
+        nodes: Arc<Vec<NodeRecord>>,
+        rotations: Option<Arc<Vec<RotationView>>>,
+        changed: Option<Boot>,
+    ) -> Self {
         Self {
             seen,
             made: clock::boot(),
             changed,
             nodes,
+            rotations,
             views: Default::default(),
             json: Default::default(),
             rows: Default::default(),
@@ -76,8 +84,10 @@ impl JobFrames {
 
     /// The job as people read it.
     pub fn view(&self, job: &JobConfig, language: Language) -> &JobView {
-        self.views[slot(language)]
-            .get_or_init(|| JobView::of(&self.seen, job, &self.nodes, language, clock::boot()))
+        let rotations = self.rotations.as_ref().map(|views| &views[..]);
+        self.views[slot(language)].get_or_init(|| {
+            JobView::of(&self.seen, job, &self.nodes, rotations, language, clock::boot())
+        })
     }
 
     /// The Job of contract section 4, as JSON text.

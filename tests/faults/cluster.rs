@@ -12,7 +12,11 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use soloist::clock::boot;
+use soloist::domain::name::{RotationName, TypeName};
+use soloist::domain::rotation::{Rules, Skip, TypeRules};
 use soloist::domain::time::Boot;
+use soloist::store::rotation::Rotations as _;
+use soloist::store::{Options as StoreOptions, Store};
 
 use crate::acts::{Judge, Records, Run};
 use crate::network::Network;
@@ -23,6 +27,8 @@ use crate::store::Redis;
 use crate::wait::{PATIENCE, until};
 use crate::witness::{self, Mode};
 
+/// Of jobs that take turns.
+const ROTATION: &str = "together";
 /// The operator.
 const USER: &str = "li";
 
@@ -61,6 +67,8 @@ pub(crate) struct Options {
     pub(crate) nodes: usize,
     /// The last node believes a clock of its own.
     pub(crate) own_clock: bool,
+    /// All jobs are members of one rotation, whose turns last so long.
+    pub(crate) turns: Option<Duration>,
 }
 
 impl Options {
@@ -72,6 +80,7 @@ impl Options {
             jobs: vec![Job { name: "outbound", mode }],
             nodes: 3,
             own_clock: false,
+            turns: None,
         }
     }
 }
@@ -148,6 +157,7 @@ impl Cluster {
             _network: network,
         };
         cluster.add_user();
+        cluster.define_turns(&store);
         cluster.token =
             cluster.must(&["token", "new", "--user", USER, "--name", "faults"]).trim().to_owned();
         cluster.redis = redis.map(|mut redis| {
@@ -164,6 +174,23 @@ impl Cluster {
             cluster.until_started(job, 1);
         }
         cluster
+    }
+
+    fn define_turns(&self, store: &str) {
+        let Some(lease) = self.options.turns else { return };
+        let name = RotationName::new(ROTATION).expect("a name");
+        let kind = |job: &Job| TypeRules {
+            name: TypeName::new(job.name).expect("a name"),
+            gap: Duration::ZERO,
+            quota: None,
+        };
+        let types = self.options.jobs.iter().map(kind).collect();
+        let rules = Rules { types, min_gap: Duration::ZERO, lease, skip: Skip::Absent };
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            let store = Store::connect(store, &StoreOptions::default()).await.expect("the store");
+            store.put_rotation(&name, &rules).await.expect("the rotation is defined");
+        });
     }
 
     fn add_user(&self) {
@@ -424,11 +451,12 @@ fn write_configuration(directory: &Path, store: &str, options: &Options) {
         "store = {store:?}\nlisten = \"127.0.0.1:0\"\nlease_ttl = \"{}ms\"\n",
         options.lease.as_millis()
     );
+    let member = options.turns.map(|_| format!("rotation = {ROTATION:?}\n")).unwrap_or_default();
     for job in &options.jobs {
         let command = [&exe.display().to_string(), witness::WORD, &directory.display().to_string()];
         text += &format!(
             "\n[[job]]\nname = {:?}\ncommand = [{:?}, {:?}, {:?}, {:?}, {:?}]\nmin_uptime = \"200ms\"\n\
-             stop_grace = \"300ms\"\nrepeat = \"50ms\"\nbackoff = {{ first = \"50ms\", max = \"400ms\" }}\n",
+             stop_grace = \"300ms\"\nrepeat = \"50ms\"\nbackoff = {{ first = \"50ms\", max = \"400ms\" }}\n{member}",
             job.name,
             command[0],
             command[1],

@@ -114,7 +114,7 @@ pub(crate) fn take_overs(kills: usize, cuts: usize) -> bool {
 
 fn options(lease: Duration) -> Options {
     let store = StoreKind::Redis { append_only: false, replica: false };
-    Options { store, lease, jobs: JOBS.to_vec(), nodes: 3, own_clock: false }
+    Options { store, lease, jobs: JOBS.to_vec(), nodes: 3, own_clock: false, turns: None }
 }
 
 /// Every job is run by a node that is there.

@@ -75,6 +75,7 @@ pub(crate) fn round(seed: u64, directory: &Path) -> Tally {
         jobs: FOUR.to_vec(),
         nodes: 3,
         own_clock: true,
+        turns: None,
     };
     let cluster = Cluster::start(directory, options);
     let strongest = cluster.containment().contains("namespace");

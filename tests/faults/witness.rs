@@ -31,6 +31,8 @@ pub(crate) enum Mode {
     Chatty,
     /// Ends by itself after a moment; runs again and again.
     Short,
+    /// The same after some seconds.
+    Long,
     /// A grandchild that forks its successor and ends, for ever.
     Comet,
     /// Forks until it is stopped; up to sixty live at a time.
@@ -38,8 +40,15 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Plain, Self::Stubborn, Self::Chatty, Self::Short, Self::Comet, Self::Forker];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Plain,
+        Self::Stubborn,
+        Self::Chatty,
+        Self::Short,
+        Self::Long,
+        Self::Comet,
+        Self::Forker,
+    ];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -47,6 +56,7 @@ impl Mode {
             Self::Stubborn => "stubborn",
             Self::Chatty => "chatty",
             Self::Short => "short",
+            Self::Long => "long",
             Self::Comet => "comet",
             Self::Forker => "forker",
         }
@@ -159,7 +169,12 @@ impl Witness {
                 }
             }
             self.say(Word::Beat);
-            if mode == Mode::Short && beats >= 150 {
+            let enough = match mode {
+                Mode::Short => 150,
+                Mode::Long => 1_000,
+                _ => u64::MAX,
+            };
+            if beats >= enough {
                 self.say(Word::End);
                 return;
             }

@@ -458,6 +458,14 @@ fn the_same_lines_are_put_once() {
     let answer: Value = serde_json::from_str(&place.ground.must(&put)).expect("JSON");
     assert_eq!(answer["tasks"][0]["status"], "created");
     assert_eq!(answer["tasks"][0]["id"], place.task("c").id.0.as_str());
+    place.ground.must(&[&put[..5], &["later", "--at", "2199-05-04T01:02:03+02:00"]].concat());
+    let later = place.task("later");
+    assert_eq!(later.state, TaskState::Due);
+    assert_eq!(later.at.map(|at| at.0), Some(7_237_206_123_000_000));
+    let output = place.ground.run(&[&put[..5], &["wrong", "--at", "tomorrow"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("RFC 3339"), "{said}");
 }
 
 #[test]

@@ -94,7 +94,7 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         (&job("env = { SOLOIST_TOKEN = \"1\" }"), "soloist.toml:4: job.outbound.env.SOLOIST_TOKEN: is set by Soloist", ""),
         (&job("nodes = []"), "soloist.toml:4: job.outbound.nodes: is empty", "[\"*\"]"),
         (&job("operators = [\"Li\"]"), "soloist.toml:4: job.outbound.operators[0]: \"Li\" is not a valid name", ""),
-        (&job("rotation = \"supplier-api\""), "soloist.toml:4: job.outbound.rotation: unknown key", ""),
+        (&job("rotation = \"Supplier\""), "soloist.toml:4: job.outbound.rotation: \"Supplier\" is not a valid name", ""),
         (&job("comand = [\"x\"]"), "soloist.toml:4: job.outbound.comand: unknown key", "did you mean \"command\"?"),
         ("store = \"x", "soloist.toml:1:", "not valid TOML"),
         ("node = \"a\"\nnode = \"b\"", "soloist.toml:2:1: not valid TOML", "duplicate key"),

@@ -566,6 +566,7 @@ impl World {
             age: Duration::ZERO,
             stale_after: TIMING.ttl + Duration::from_millis(500),
             min_uptime: Duration::ZERO,
+            takes_turns: false,
             silent_after: TIMING.silent_after(),
             quarantine: UNIT * u32::from(self.store.quarantine),
         };

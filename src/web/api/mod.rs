@@ -136,7 +136,9 @@ pub async fn stored(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobVi
 }
 
 fn view(web: &Web, caller: &Caller, job: &JobConfig, seen: &Seen) -> JobView {
-    JobView::of(seen, job, &web.feed.nodes(), caller.language, clock::boot())
+    let (nodes, rotations) = (web.feed.nodes(), web.live.rotations());
+    let rotations = rotations.as_ref().map(|views| &views[..]);
+    JobView::of(seen, job, &nodes, rotations, caller.language, clock::boot())
 }
 
 /// An answer of nothing but this.

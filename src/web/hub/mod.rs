@@ -7,6 +7,7 @@
 mod dispatch;
 mod follow;
 mod seats;
+mod turns;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -76,6 +77,7 @@ pub struct Hub {
     generation: AtomicU64,
     summaries: Mutex<[Option<(u64, String)>; 2]>,
     board: dispatch::Board,
+    turns: turns::Turns,
     draining: AtomicBool,
     ended: Notify,
 }
@@ -98,6 +100,7 @@ impl Hub {
             generation: AtomicU64::new(0),
             summaries: Mutex::default(),
             board: dispatch::Board::default(),
+            turns: turns::Turns::default(),
             draining: AtomicBool::new(false),
             ended: Notify::new(),
             store,
@@ -110,6 +113,7 @@ impl Hub {
     /// Listens to the feed until [`Hub::drain`] has ended.
     pub async fn run(self: Arc<Self>) {
         tokio::spawn(Arc::clone(&self).watch_dispatch());
+        tokio::spawn(Arc::clone(&self).watch_turns());
         let mut changes = self.feed.subscribe();
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -155,6 +159,7 @@ impl Hub {
             self.say(job, &seen);
             self.replace(job, Some(confirmed));
             self.follow_log(job);
+            self.expect_turn(job, &seen);
         }
         if !jobs.is_empty() {
             self.generation.fetch_add(1, Ordering::Release);
@@ -181,12 +186,19 @@ impl Hub {
         for job in 0..self.slots.len() {
             let seen = self.seen(job);
             if self.say(job, &seen) {
-                self.replace(job, None);
                 jobs.push(job);
             }
         }
+        self.refresh(jobs);
+    }
+
+    /// Makes new pictures of `jobs`, of which there is no newer record, and tells everybody.
+    fn refresh(&self, jobs: Vec<usize>) {
         if jobs.is_empty() {
             return;
+        }
+        for &job in &jobs {
+            self.replace(job, None);
         }
         self.generation.fetch_add(1, Ordering::Release);
         for seat in self.everybody() {
@@ -216,7 +228,12 @@ impl Hub {
         let config = &self.config.jobs[job];
         state(
             &seen.record,
-            &seen.viewpoint(clock::boot(), &config.timing, config.backoff.min_uptime),
+            &seen.viewpoint(
+                clock::boot(),
+                &config.timing,
+                config.backoff.min_uptime,
+                config.rotation.is_some(),
+            ),
         )
     }
 
@@ -245,7 +262,7 @@ impl Hub {
     }
 
     fn make(&self, job: usize, changed: Option<Boot>) -> Arc<JobFrames> {
-        Arc::new(JobFrames::new(self.seen(job), self.feed.nodes(), changed))
+        Arc::new(JobFrames::new(self.seen(job), self.feed.nodes(), self.rotations(), changed))
     }
 
     /// The frames of a job, not older than [`SENTENCES_LAST`]. Made under the lock, so that no older picture ever

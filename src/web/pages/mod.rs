@@ -193,7 +193,11 @@ fn store_now(web: &Web) -> Option<StoreTime> {
 /// The picture of `job` for `caller`, from the feed.
 fn picture(web: &Web, caller: &Caller, job: &JobConfig) -> JobView {
     match web.feed.job(&job.name) {
-        Some(seen) => JobView::of(&seen, job, &web.feed.nodes(), caller.language, clock::boot()),
+        Some(seen) => {
+            let (nodes, rotations) = (web.feed.nodes(), web.live.rotations());
+            let rotations = rotations.as_ref().map(|views| &views[..]);
+            JobView::of(&seen, job, &nodes, rotations, caller.language, clock::boot())
+        }
         None => JobView::unseen(job, caller.language),
     }
 }

@@ -11,7 +11,7 @@ use soloist::domain::lease::{Timing, Token};
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::Boot;
 use soloist::guard::containment::Choice;
-use soloist::runner::child::{Child, ChildEvent, Spec, Streams};
+use soloist::runner::child::{Child, ChildEvent, Spec, Streams, Work};
 use soloist::store::journal::{Journal as _, NewLine, Output, Stream};
 use soloist::store::leases::{Leases as _, Renewal, Renewed};
 use soloist::store::{Options as StoreOptions, Store, StoreError};
@@ -100,7 +100,7 @@ async fn after_an_hour(directory: &Path, deadline: Boot) -> ChildEvent {
         stop_grace: Duration::from_secs(1),
         streams: Streams::Read,
         containment: Choice::default(),
-        task: None,
+        work: Work::Run,
     };
     let (_child, mut events) = Child::spawn_with(&sleeper, spec, deadline).expect("a guard");
     let first = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;

@@ -9,6 +9,7 @@ mod nodes;
 mod scripts;
 mod sqlite;
 mod stores;
+mod turns;
 
 use std::path::Path;
 use std::time::Duration;
@@ -67,6 +68,7 @@ pub(crate) static ALL: &[Scenario] = &[
     stores::OUT_OF_MEMORY,
     stores::READ_ONLY,
     sqlite::DISK_FULL,
+    turns::TURNS,
 ];
 
 impl Scenario {

@@ -16,7 +16,7 @@ use soloist::domain::lease::{Timing, Token};
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::Boot;
 use soloist::guard::containment::{self, Available, Choice};
-use soloist::runner::child::{Cause, Child, ChildEvent, Spec, Streams};
+use soloist::runner::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
 use soloist::store::journal::Stream;
 use tempfile::TempDir;
 use tokio::sync::mpsc::Receiver;
@@ -96,7 +96,7 @@ pub fn spec(directory: &Path, script: &str) -> Spec {
         stop_grace: Duration::from_millis(300),
         streams: Streams::Read,
         containment: contained_by(available().strongest()),
-        task: None,
+        work: Work::Run,
     }
 }
 

@@ -153,6 +153,7 @@ impl Server {
                 job: job.name.clone(),
                 timing: job.timing,
                 min_uptime: job.backoff.min_uptime,
+                takes_turns: job.rotation.is_some(),
             })
             .collect();
         let feed = Feed::start(store.clone(), followed).await;

@@ -1,0 +1,444 @@
+//! Rotations: their rules set, and what they are doing: who has the turn, who waits and why, the last turns.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::output::{json, local, print, print_json, rfc3339, table};
+use super::sources::{WindowLine, ms, window};
+use super::{Desk, Failure, duration};
+use crate::domain::name::{RotationName, TypeName};
+use crate::domain::rotation::{Choice, Reason, Ring, Rules, Skip, Turn, TypeRules};
+use crate::domain::time::Stamp;
+use crate::store::StoreError;
+use crate::store::rotation::{PastTurn, RotationView, Rotations, TypeView, WaiterView};
+
+/// How many of the last turns of one rotation are shown.
+const TURNS_SHOWN: usize = 50;
+/// How many of each in the list of all.
+const TURNS_LISTED: usize = 10;
+/// How long a turn lasts, unless it is said.
+const LEASE: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum RotationCommand {
+    /// Make a rotation, or give it other rules: those left out go back to their defaults
+    #[command(after_help = "\
+Example: soloist rotation set supplier-api --type orders --type stock,gap=10s --min-gap 2s
+Example: soloist rotation set supplier-api --type orders,quota=100/1h --type stock --skip never
+
+Types take turns in the order in which they are given. Whoever has the turn keeps it; who waits, and the gaps, are
+kept, too. Gaps and quotas are between and of starts, over all workers, by the store's clock.")]
+    Set(SetArgs),
+    /// List the rotations: who has the turn, who comes next, who waits; with a name also the last turns
+    List {
+        /// Only this one
+        name: Option<RotationName>,
+        /// Print JSON instead of tables
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Of `rotation set`.
+#[derive(Debug, Args)]
+pub struct SetArgs {
+    /// Its name: a-z, 0-9, '.', '_', '-'
+    pub name: RotationName,
+    /// A type that takes turns, in their order: its name, and if need be the least time between two of its starts and most
+    /// of its starts in any stretch of time, as orders,gap=2s,quota=10/1m
+    #[arg(long = "type", value_name = "NAME[,gap=DUR][,quota=N/DUR]", required = true, value_parser = kind)]
+    pub types: Vec<TypeRules>,
+    /// Least time between the starts of two turns, whatever their types [default: none]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub min_gap: Option<Duration>,
+    /// How long a turn lasts that is neither extended nor passed [default: 30s]
+    #[arg(long, value_name = "DUR", value_parser = duration)]
+    pub lease: Option<Duration>,
+    /// What becomes of a type that nobody waits for when its turn comes: it is skipped when absent, or never
+    #[arg(long, value_name = "WHEN", value_parser = ["absent", "never"], default_value = "absent")]
+    pub skip: String,
+    /// Who does it [default: the login name]
+    #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+    pub user: Option<String>,
+}
+
+fn kind(text: &str) -> Result<TypeRules, String> {
+    let mut parts = text.split(',');
+    let name = parts.next().unwrap_or_default();
+    let name = TypeName::new(name).map_err(|error| error.to_string())?;
+    let mut rules = TypeRules { name, gap: Duration::ZERO, quota: None };
+    for part in parts {
+        match part.split_once('=') {
+            Some(("gap", gap)) => rules.gap = duration(gap)?,
+            Some(("quota", quota)) => rules.quota = Some(window(quota)?),
+            _ => {
+                return Err(format!(
+                    "{part:?} is no rule of a type: use gap=2s, quota=10/1m or both, behind its name and commas"
+                ));
+            }
+        }
+    }
+    Ok(rules)
+}
+
+impl SetArgs {
+    fn rules(&self) -> Rules {
+        Rules {
+            types: self.types.clone(),
+            min_gap: self.min_gap.unwrap_or_default(),
+            lease: self.lease.unwrap_or(LEASE),
+            skip: if self.skip == "never" { Skip::Never } else { Skip::Absent },
+        }
+    }
+}
+
+/// `rotation ...`.
+pub(super) async fn act(desk: &Desk, command: RotationCommand) -> Result<(), Failure> {
+    match command {
+        RotationCommand::Set(args) => set(desk, &args).await,
+        RotationCommand::List { name: Some(name), json } => one(desk, &name, json).await,
+        RotationCommand::List { name: None, json } => list(desk, json).await,
+    }
+}
+
+async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
+    let rules = args.rules();
+    rules.check().map_err(|problem| Failure::Usage(problem.to_string()))?;
+    let who = desk.operator(args.user.as_deref(), None).await?;
+    let view = desk.store.put_rotation(&args.name, &rules).await?;
+    let noted = json(&RulesLine::of(&rules), true)?;
+    desk.audit(Some(&who), "rotation.put", args.name.as_str(), Some(&noted)).await?;
+    print(&format!("Rotation {}: {}.", args.name, words(&view.rules)))
+}
+
+async fn list(desk: &Desk, as_json: bool) -> Result<(), Failure> {
+    let views = desk.store.rotations(None, TURNS_LISTED).await?;
+    if as_json {
+        let rotations = views.iter().map(RotationLine::of).collect();
+        return print_json(&RotationsAnswer { rotations });
+    }
+    if views.is_empty() {
+        return print("No rotation. Make one with: soloist rotation set NAME --type A --type B");
+    }
+    let row = |view: &RotationView| {
+        let waiting: u64 = view.types.iter().map(|kind| kind.waiting).sum();
+        let ended: u64 =
+            view.types.iter().map(|kind| kind.done + kind.empty + kind.failed + kind.lost).sum();
+        vec![
+            view.name.to_string(),
+            view.ring.turn.as_ref().map_or("nobody".to_owned(), |turn| holder(turn, view.now)),
+            next(view),
+            waiting.to_string(),
+            ended.to_string(),
+            words(&view.rules),
+        ]
+    };
+    let rows: Vec<_> = views.iter().map(row).collect();
+    print(&table(&["ROTATION", "HAS THE TURN", "NEXT", "WAITING", "ENDED", "RULES"], &rows))
+}
+
+async fn one(desk: &Desk, name: &RotationName, as_json: bool) -> Result<(), Failure> {
+    let views = desk.store.rotations(Some(name), TURNS_SHOWN).await;
+    let views = views.map_err(|error| undefined(error, name))?;
+    let Some(view) = views.first() else {
+        return Err(undefined(StoreError::NotFound(String::new()), name));
+    };
+    if as_json {
+        return print_json(&RotationLine::of(view));
+    }
+    let mut text = format!("Rotation {}: {}.\n", view.name, words(&view.rules));
+    match &view.ring.turn {
+        Some(turn) => text.push_str(&format!("{} has the turn.\n", holder(turn, view.now))),
+        None => text.push_str("Nobody has the turn.\n"),
+    }
+    text.push_str(&format!("Next: {}.\n\n", next(view)));
+    text.push_str(&types_of(view));
+    if !view.waiters.is_empty() {
+        let row = |waiter: &WaiterView| {
+            let waited = format!("{:.1?}", view.now.since(waiter.since));
+            let kind = waiter.kind.to_string();
+            vec![kind, waiter.worker.to_string(), waiter.node.to_string(), waited]
+        };
+        let rows: Vec<_> = view.waiters.iter().map(row).collect();
+        text.push('\n');
+        text.push_str(&table(&["WAITS FOR", "WORKER", "AT NODE", "FOR"], &rows));
+    }
+    if !view.past.is_empty() {
+        let row = |past: &PastTurn| {
+            vec![
+                past.token.to_string(),
+                past.kind.to_string(),
+                past.worker.to_string(),
+                local(past.since.floor()),
+                format!("{:.1?}", past.ended.since(past.since)),
+                past.ending.as_str().to_owned(),
+            ]
+        };
+        let rows: Vec<_> = view.past.iter().map(row).collect();
+        text.push('\n');
+        text.push_str(&table(&["TURN", "TYPE", "WORKER", "STARTED", "LASTED", "ENDED"], &rows));
+    }
+    print(&text)
+}
+
+/// The types in the order in which their turns come.
+fn types_of(view: &RotationView) -> String {
+    let row = |rules: &TypeRules| {
+        let counts = view.types.iter().find(|one| one.kind == rules.name);
+        let (at, reason) = view.ring.earliest(&view.rules, rules, view.now);
+        let count = |of: fn(&TypeView) -> u64| counts.map_or(0, of).to_string();
+        let now = match (counts.map_or(0, |counts| counts.waiting), reason) {
+            (0, _) => "nobody waits".to_owned(),
+            (_, _) if view.ring.turn.is_some() => word(Reason::Held).to_owned(),
+            (_, Reason::Order) => "ready".to_owned(),
+            (_, reason) => format!("{} for {:.1?}", word(reason), at.since(view.now)),
+        };
+        vec![
+            rules.name.to_string(),
+            count(|of| of.waiting),
+            now,
+            count(|of| of.done),
+            count(|of| of.empty),
+            count(|of| of.failed),
+            count(|of| of.lost),
+        ]
+    };
+    let rows: Vec<_> = view.ring.order(&view.rules).map(row).collect();
+    table(&["TYPE", "WAITING", "NOW", "DONE", "EMPTY", "FAILED", "LOST"], &rows)
+}
+
+/// A rotation that must exist.
+fn undefined(error: StoreError, name: &RotationName) -> Failure {
+    match error {
+        StoreError::NotFound(_) => Failure::NotFound(format!(
+            "rotation {name} does not exist: define it first with soloist rotation set {name}, or PUT /api/v1/rotations/{name}"
+        )),
+        other => other.into(),
+    }
+}
+
+fn holder(turn: &Turn, now: Stamp) -> String {
+    format!("{} as {} for {:.1?}", turn.worker, turn.kind, now.since(turn.since))
+}
+
+/// Who comes next, when and why then. Known also while somebody has the turn, but not when.
+fn coming(view: &RotationView) -> (Option<TypeName>, Option<Stamp>, Option<Reason>) {
+    let waits = |kind: &TypeName| view.types.iter().any(|one| one.kind == *kind && one.waiting > 0);
+    let held = view.ring.turn.is_some();
+    let free = Ring { turn: None, ..view.ring.clone() };
+    match free.choose(&view.rules, waits, view.now) {
+        Choice::Now(kind) => (Some(kind), None, held.then_some(Reason::Held)),
+        Choice::Later { kind, .. } if held => (kind, None, Some(Reason::Held)),
+        Choice::Later { reason, until, kind } => (kind, until, Some(reason)),
+    }
+}
+
+fn next(view: &RotationView) -> String {
+    match coming(view) {
+        (Some(kind), _, Some(Reason::Held)) => format!("{kind}, after that turn"),
+        (None, _, _) => "nobody waits".to_owned(),
+        (Some(kind), _, None) => format!("{kind}, now"),
+        (Some(kind), _, Some(Reason::Absent)) => format!("{kind}, but nobody waits for it"),
+        (Some(kind), Some(at), Some(reason)) => {
+            format!("{kind}, {} for {:.1?}", word(reason), at.since(view.now))
+        }
+        (Some(kind), None, Some(reason)) => format!("{kind}, {}", word(reason)),
+    }
+}
+
+fn word(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Held => "held",
+        Reason::Gap => "gap",
+        Reason::Quota => "quota",
+        Reason::NotBefore => "not_before",
+        Reason::Order => "order",
+        Reason::Absent => "absent",
+        Reason::Idle => "idle",
+    }
+}
+
+/// Rules in a few words.
+fn words(rules: &Rules) -> String {
+    let kind = |kind: &TypeRules| {
+        let mut said = vec![kind.name.to_string()];
+        if !kind.gap.is_zero() {
+            said.push(format!("gap {}", humantime::format_duration(kind.gap)));
+        }
+        if let Some(quota) = kind.quota {
+            let span = humantime::format_duration(quota.span);
+            said.push(format!("quota {} in {span}", quota.count));
+        }
+        said.join(" ")
+    };
+    let mut said = vec![rules.types.iter().map(kind).collect::<Vec<_>>().join(" > ")];
+    if !rules.min_gap.is_zero() {
+        said.push(format!("gap {}", humantime::format_duration(rules.min_gap)));
+    }
+    said.push(format!("lease {}", humantime::format_duration(rules.lease)));
+    if rules.skip == Skip::Never {
+        said.push("skips nobody".to_owned());
+    }
+    said.join(", ")
+}
+
+#[derive(Serialize)]
+struct RotationsAnswer {
+    rotations: Vec<RotationLine>,
+}
+
+/// As in `GET /api/v1/rotations/{rotation}`.
+#[derive(Serialize)]
+struct RotationLine {
+    name: RotationName,
+    types: Vec<TypeLine>,
+    min_gap_ms: u64,
+    lease_ms: u64,
+    skip: Skip,
+    holder: Option<HolderLine>,
+    order: Vec<TypeName>,
+    next: NextLine,
+    waiters: Vec<WaiterLine>,
+    turns: Vec<TurnLine>,
+}
+
+#[derive(Serialize)]
+struct TypeLine {
+    #[serde(flatten)]
+    rules: TypeRulesLine,
+    waiting: u64,
+    done: u64,
+    empty: u64,
+    failed: u64,
+    lost: u64,
+}
+
+#[derive(Serialize)]
+struct HolderLine {
+    turn: String,
+    r#type: TypeName,
+    worker: String,
+    since: String,
+    lease_until: String,
+}
+
+#[derive(Serialize)]
+struct NextLine {
+    r#type: Option<TypeName>,
+    at: Option<String>,
+    reason: Option<Reason>,
+}
+
+#[derive(Serialize)]
+struct WaiterLine {
+    r#type: TypeName,
+    worker: String,
+    node: String,
+    since: String,
+}
+
+#[derive(Serialize)]
+struct TurnLine {
+    turn: String,
+    r#type: TypeName,
+    worker: String,
+    since: String,
+    ended: String,
+    outcome: &'static str,
+}
+
+/// As in `PUT /api/v1/rotations/{rotation}`.
+#[derive(Serialize)]
+struct RulesLine {
+    types: Vec<TypeRulesLine>,
+    min_gap_ms: u64,
+    lease_ms: u64,
+    skip: Skip,
+}
+
+#[derive(Serialize)]
+struct TypeRulesLine {
+    name: TypeName,
+    gap_ms: u64,
+    quota: Option<WindowLine>,
+}
+
+impl RotationLine {
+    fn of(view: &RotationView) -> Self {
+        let began = |at: Stamp| rfc3339(at.floor());
+        let RulesLine { types, min_gap_ms, lease_ms, skip } = RulesLine::of(&view.rules);
+        let types = types.into_iter().zip(&view.types).map(|(rules, counts)| {
+            let &TypeView { waiting, done, empty, failed, lost, .. } = counts;
+            TypeLine { rules, waiting, done, empty, failed, lost }
+        });
+        let (kind, at, reason) = coming(view);
+        let waiter = |waiter: &WaiterView| WaiterLine {
+            r#type: waiter.kind.clone(),
+            worker: waiter.worker.to_string(),
+            node: waiter.node.to_string(),
+            since: began(waiter.since),
+        };
+        let turn = |past: &PastTurn| TurnLine {
+            turn: past.token.to_string(),
+            r#type: past.kind.clone(),
+            worker: past.worker.to_string(),
+            since: began(past.since),
+            ended: began(past.ended),
+            outcome: past.ending.as_str(),
+        };
+        Self {
+            name: view.name.clone(),
+            types: types.collect(),
+            min_gap_ms,
+            lease_ms,
+            skip,
+            holder: view.ring.turn.as_ref().map(|turn| HolderLine {
+                turn: turn.token.to_string(),
+                r#type: turn.kind.clone(),
+                worker: turn.worker.to_string(),
+                since: began(turn.since),
+                lease_until: began(turn.until),
+            }),
+            order: view.ring.order(&view.rules).map(|kind| kind.name.clone()).collect(),
+            next: NextLine { r#type: kind, at: at.map(|at| rfc3339(at.ceil())), reason },
+            waiters: view.waiters.iter().map(waiter).collect(),
+            turns: view.past.iter().map(turn).collect(),
+        }
+    }
+}
+
+impl RulesLine {
+    fn of(rules: &Rules) -> Self {
+        let kind = |kind: &TypeRules| TypeRulesLine {
+            name: kind.name.clone(),
+            gap_ms: ms(kind.gap),
+            quota: kind.quota.map(WindowLine::of),
+        };
+        Self {
+            types: rules.types.iter().map(kind).collect(),
+            min_gap_ms: ms(rules.min_gap),
+            lease_ms: ms(rules.lease),
+            skip: rules.skip,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::dispatch::Window;
+
+    #[test]
+    fn a_type_is_its_name_and_its_rules_behind_commas() {
+        let rules = kind("orders,gap=2s,quota=10/1m").unwrap();
+        assert_eq!((rules.name.as_str(), rules.gap), ("orders", Duration::from_secs(2)));
+        assert_eq!(rules.quota, Some(Window { count: 10, span: Duration::from_secs(60) }));
+        assert_eq!(kind("stock").unwrap().quota, None);
+        for wrong in ["", "Orders", "orders,gap", "orders,gap=2", "orders,lease=2s", "a,quota=1m"] {
+            assert!(kind(wrong).is_err(), "{wrong}");
+        }
+    }
+}

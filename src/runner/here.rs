@@ -1,0 +1,146 @@
+//! A job as the supervisor of this node deals with it: what it knows of the newest lease and run, and what follows from
+//! that for the keeper, the guard and the journal.
+//!
+//! It only remembers; what to do is decided in `domain`, and the supervisor does it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::child::{Spec, Streams, Work};
+use super::ending::{Last, ending};
+use super::run::{Command, Gone};
+use super::supervisor::Surroundings;
+use crate::clock;
+use crate::config::JobConfig;
+use crate::domain::job::{Exit, RunEnd};
+use crate::domain::lease::{Token, TokensSeen};
+use crate::domain::name::{NodeName, Owner, RunId};
+use crate::domain::supervise::Slot;
+use crate::domain::time::Boot;
+use crate::store::journal::Ended;
+use crate::store::leases::Renewal;
+use crate::telemetry::Metrics;
+
+/// A job as this node deals with it.
+pub(super) struct Here {
+    pub(super) config: Arc<JobConfig>,
+    pub(super) slot: Slot,
+    pub(super) wake: Option<Boot>,
+    pub(super) owner: Owner,
+    pub(super) run: RunId,
+    pub(super) tokens: TokensSeen,
+    /// The token of the newest run here.
+    pub(super) held: Token,
+    pub(super) commands: Option<mpsc::UnboundedSender<Command>>,
+    /// When the newest lease was asked for.
+    pub(super) asked: Boot,
+    /// When the script of the newest run started.
+    pub(super) started: Option<Boot>,
+    pub(super) gone: Option<Gone>,
+    /// The newest lease or turn was lost.
+    pub(super) lost: bool,
+    /// Nothing was started under the newest lease.
+    pub(super) unused: bool,
+    /// Since when this node would have run the job without a break, had it been free.
+    pub(super) willing_since: Option<Boot>,
+    /// When the newest lease of another runs out, or ran out.
+    pub(super) anothers_until: Option<Boot>,
+    /// When the lost holder's lease ended that this node is about to follow.
+    pub(super) vacant_since: Option<Boot>,
+}
+
+impl Here {
+    pub(super) fn new(config: JobConfig) -> Self {
+        Self {
+            config: Arc::new(config),
+            slot: Slot::default(),
+            wake: None,
+            owner: Owner(String::new()),
+            run: RunId(String::new()),
+            tokens: TokensSeen::default(),
+            held: Token(0),
+            commands: None,
+            asked: Boot(0),
+            started: None,
+            gone: None,
+            lost: false,
+            unused: false,
+            willing_since: None,
+            anothers_until: None,
+            vacant_since: None,
+        }
+    }
+
+    /// A new run under a new lease.
+    pub(super) fn begin(&mut self, token: Token) {
+        self.run = RunId(ulid::Ulid::generate().to_string());
+        self.held = token;
+        (self.gone, self.started) = (None, None);
+        (self.lost, self.unused) = (false, false);
+    }
+
+    /// What keeps the lease of the newest run.
+    pub(super) fn renewal(&self, node: &NodeName) -> Renewal {
+        Renewal {
+            job: self.config.name.clone(),
+            owner: self.owner.clone(),
+            node: node.clone(),
+            token: self.held,
+            ttl: self.config.timing.ttl,
+        }
+    }
+
+    /// What the guard of the newest run is told.
+    pub(super) fn spec(&self, around: &Surroundings) -> Spec {
+        let config = &self.config;
+        let mut env = around.env.clone();
+        env.extend(config.env.clone());
+        Spec {
+            argv: config.command.clone(),
+            dir: config.dir.clone(),
+            env,
+            job: config.name.clone(),
+            run: self.run.clone(),
+            node: around.node.clone(),
+            token: self.held,
+            owner: self.owner.clone(),
+            store_url: around.store_url.clone(),
+            prefix: around.prefix.clone(),
+            timing: config.timing,
+            stop_grace: config.stop_grace,
+            streams: Streams::Read,
+            containment: around.containment.clone(),
+            work: Work::Run,
+        }
+    }
+
+    /// What is written of the newest run, after so many `crashes` in a row.
+    pub(super) fn last(&self, crashes: u32, stopping: bool, metrics: &Metrics) -> Last {
+        let job = &self.config.name;
+        if self.unused {
+            tracing::info!(%job, "it waits for its turn no more: the lease goes back");
+            return Last::Nothing(job.clone(), self.owner.clone());
+        }
+        let nothing = Gone { exit: Exit::default(), processes_killed: 0, cause: None };
+        let gone = self.gone.clone().unwrap_or(nothing);
+        let uptime = self.started.map_or(Duration::ZERO, |at| clock::boot().since(at));
+        let (end, then) = ending(&self.config, &gone, stopping, self.lost, crashes, uptime);
+        if end == RunEnd::Crashed {
+            metrics.run_crashed(job);
+        }
+        tracing::info!(%job, run = %self.run, ?end, exit = ?gone.exit,
+            processes_killed = gone.processes_killed, "the script is gone");
+        Last::Run(Ended {
+            job: job.clone(),
+            owner: self.owner.clone(),
+            token: self.held,
+            run: self.run.clone(),
+            exit: gone.exit,
+            end,
+            processes_killed: gone.processes_killed,
+            then,
+        })
+    }
+}

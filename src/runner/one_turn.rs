@@ -1,0 +1,252 @@
+//! `soloist turn`: one turn of a rotation around a command, guarded as a job's run is.
+//!
+//! It waits at a desk of its own until it is its turn, runs the command, and passes the turn once the whole tree is proved
+//! gone. While it waits and while the command runs this process does what the store's clock makes due, as nodes do, so
+//! turns need no node. The command's output, input and signals are as of `soloist run`.
+//!
+//! What becomes of a turn that is had is in `turn_in_hand`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::child::become_subreaper;
+use super::leftovers;
+use super::once::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect};
+use super::signals::Signals;
+use super::turn_in_hand::{Held, Trust, passing, rules, too_short};
+use crate::domain::lease::Timing;
+use crate::domain::name::{NodeName, RequestId, RotationName, TypeName, WorkerName};
+use crate::domain::rotation::Reason;
+use crate::domain::time::Stamp;
+use crate::feed::Feed;
+use crate::guard::containment::Choice;
+use crate::rotation::{Answer, Desk};
+use crate::store::rotation::{Taken, TurnAsk};
+use crate::store::{Options, StoreError};
+use crate::telemetry::Metrics;
+use crate::waiting::{DeskError, Room};
+
+/// What to run, and as what.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "as on the command line")]
+pub struct OneTurn {
+    pub rotation: RotationName,
+    pub kind: TypeName,
+    pub worker: WorkerName,
+    pub next: Option<TypeName>,
+    pub empty_code: Option<i32>,
+    /// How long to wait for the turn, and for a store that is away; `None` for ever.
+    pub wait: Option<Duration>,
+    pub stop_grace: Duration,
+    pub node: NodeName,
+    pub argv: Vec<String>,
+    pub dir: PathBuf,
+    pub env: BTreeMap<String, String>,
+    pub store_url: String,
+    pub prefix: String,
+    pub longest_lease: Duration,
+    pub containment: Choice,
+}
+
+/// Runs the command for one turn; returns its exit code, 128 + signal, 75 when the turn was not had in time, 76 when
+/// it was lost and the command was killed.
+///
+/// # Errors
+/// A rotation or a type that is not defined, a lease too short for a guard, a store that cannot be used, a guard that
+/// cannot be started.
+pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
+    let mut signals = Signals::listen()?;
+    // This process starts one guard and nothing else.
+    become_subreaper();
+    leftovers::sweep(&leftovers::notes_of(&with.store_url, &with.prefix))?;
+    let what = format!("a turn of {} in rotation {}", with.kind, with.rotation);
+    let mut patience = Patience::new(what, with.wait);
+    let seat = tokio::select! {
+        seat = Seat::take(with, &mut patience) => seat?,
+        signal = signals.next() => return Ok(SIGNALLED + signal),
+    };
+    let Some(seat) = seat else { return Ok(NOT_HAD) };
+    let had = tokio::select! {
+        had = seat.turn(&mut patience) => had,
+        signal = signals.next() => {
+            seat.leave().await;
+            return Ok(SIGNALLED + signal);
+        }
+    };
+    match had {
+        Ok(Some(trust)) => Held { seat, trust }.run(&mut signals).await,
+        other => {
+            seat.leave().await;
+            other.map(|_| NOT_HAD)
+        }
+    }
+}
+
+/// Where this process waits.
+pub(super) struct Seat {
+    pub(super) with: OneTurn,
+    pub(super) room: Room,
+    pub(super) desk: Desk,
+    /// The lease of the rotation as first read.
+    pub(super) lease: Duration,
+}
+
+impl Seat {
+    /// Opens the store and looks at the rotation; tried for as long as the patience lasts.
+    async fn take(with: OneTurn, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
+        let (prefix, longest_lease) = (with.prefix.clone(), with.longest_lease);
+        let options = Options { prefix, longest_lease, ..Options::default() };
+        let Some(store) = connect(&with.store_url, &options, patience).await? else {
+            return Ok(None);
+        };
+        let feed = Feed::start(store.clone(), Vec::new()).await;
+        let room = Room::open(store, &feed, &with.node);
+        let desk = Desk::start(room.clone(), Arc::new(Metrics::default()));
+        loop {
+            match with.look(&desk).await {
+                Ok(lease) => return Ok(Some(Self { with, room, desk, lease })),
+                Err(error) => {
+                    let Some(left) = patience.left(&passing(error)?) else { return Ok(None) };
+                    sleep(left.min(ASK_AGAIN)).await;
+                }
+            }
+        }
+    }
+
+    /// Waits for the turn; `None` when the patience is over.
+    async fn turn(&self, patience: &mut Patience) -> anyhow::Result<Option<Trust>> {
+        let mut ask = self.with.ask();
+        // First without a place in the queue, to say who is in the way.
+        let mut wait = Duration::ZERO;
+        loop {
+            let (pause, why) = match self.desk.take(ask.clone(), wait).await {
+                Ok(Answer { taken: Taken::Granted(turn), hand, .. }) => {
+                    let mut trust = Trust::of(self, turn.token);
+                    match trust.begin(patience).await? {
+                        Some(true) => {
+                            hand.into_iter().for_each(|hand| hand.delivered());
+                            return Ok(Some(trust));
+                        }
+                        Some(false) => {}
+                        None => return Ok(None),
+                    }
+                    ask = self.with.ask();
+                    (Duration::ZERO, "it came too late to be trusted".to_owned())
+                }
+                // Had by an answer that never came.
+                Ok(Answer { taken: Taken::Over(_), .. }) => {
+                    ask = self.with.ask();
+                    (Duration::ZERO, "it ended before it was heard of".to_owned())
+                }
+                Ok(Answer { taken: waiting @ Taken::Waiting { .. }, .. }) => {
+                    (Duration::ZERO, self.why(&waiting))
+                }
+                // The rotation or the type is gone.
+                Err(DeskError::Store(StoreError::NotFound(_))) => {
+                    match self.with.look(&self.desk).await {
+                        Ok(_) => (ASK_AGAIN, "its rules are being changed".to_owned()),
+                        Err(error) => (ASK_AGAIN, passing(error)?),
+                    }
+                }
+                // What came of it is unknown: the same is asked again, which is the same request.
+                Err(error) => (ASK_AGAIN, passing(error)?),
+            };
+            let Some(left) = patience.left(&why) else { return Ok(None) };
+            wait = left;
+            sleep(pause.min(left)).await;
+        }
+    }
+
+    /// Who or what is in the way, as it was just said.
+    fn why(&self, waiting: &Taken) -> String {
+        let Taken::Waiting { holder, earliest_at, ahead, reason } = waiting else {
+            return String::new();
+        };
+        let kind = &self.with.kind;
+        let more = |at: Stamp| match self.room.until(at) {
+            Some(left) => format!("for another {} ms", left.as_millis()),
+            None => "for now".to_owned(),
+        };
+        let why = match (reason, holder) {
+            (_, Some(turn)) => format!(
+                "{} has it as {}, {} until its lease ends",
+                turn.worker,
+                turn.kind,
+                more(turn.until)
+            ),
+            (Reason::Gap, None) => format!("the gap lasts {}", more(*earliest_at)),
+            (Reason::Quota, None) => {
+                format!("the quota of {kind} is used up {}", more(*earliest_at))
+            }
+            (Reason::NotBefore, None) => {
+                format!("whoever had the last turn wants none to start {}", more(*earliest_at))
+            }
+            (Reason::Absent, None) => {
+                "a type comes first that nobody waits for, and none is skipped".to_owned()
+            }
+            (Reason::Order | Reason::Held | Reason::Idle, None) => "another comes first".to_owned(),
+        };
+        match ahead {
+            0 => why,
+            1 => format!("{why}; one waits before this one"),
+            n => format!("{why}; {n} wait before this one"),
+        }
+    }
+
+    /// Nobody shall wait for this process: neither for its place in the queue nor for a turn that came too late.
+    async fn leave(&self) {
+        drop(timeout(LAST_WORDS, self.room.cleared()).await);
+    }
+}
+
+impl OneTurn {
+    fn ask(&self) -> TurnAsk {
+        let random = format!("{:032x}", rand::random::<u128>());
+        #[expect(clippy::expect_used, reason = "hexadecimal digits are a label")]
+        let request = RequestId::new(&random).expect("a request id");
+        TurnAsk {
+            rotation: self.rotation.clone(),
+            kind: self.kind.clone(),
+            worker: self.worker.clone(),
+            request,
+            wait: None,
+        }
+    }
+
+    /// The lease of the rotation, when all that is asked of it is there.
+    async fn look(&self, desk: &Desk) -> Result<Duration, DeskError> {
+        let rules = rules(desk, &self.rotation).await.map_err(|error| self.explained(error))?;
+        let known: Vec<&str> = rules.types.iter().map(|kind| kind.name.as_str()).collect();
+        for kind in [Some(&self.kind), self.next.as_ref()].into_iter().flatten() {
+            if rules.of(kind).is_none() {
+                let missing = format!(
+                    "a type {kind} of rotation {} (it has: {}; soloist rotation set gives it others)",
+                    self.rotation,
+                    known.join(", ")
+                );
+                return Err(StoreError::NotFound(missing).into());
+            }
+        }
+        match Timing::from_ttl(rules.lease) {
+            Ok(_) => Ok(rules.lease),
+            Err(error) => Err(StoreError::Unsupported(too_short(&self.rotation, &error)).into()),
+        }
+    }
+
+    /// A rotation that is not there, with the remedy.
+    fn explained(&self, error: DeskError) -> DeskError {
+        let rotation = &self.rotation;
+        match error {
+            // The text goes on with "does not exist".
+            DeskError::Store(StoreError::NotFound(_)) => StoreError::NotFound(format!(
+                "rotation {rotation} (define it first with: soloist rotation set {rotation}, or PUT /api/v1/rotations/{rotation})"
+            ))
+            .into(),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The turn of a run whose job is a member of a rotation: waited for under the job's lease, extended, and passed on.
+//!
+//! A job takes turns as the type of its own name and as one worker, `job/NAME`, because only the holder of its lease may. So
+//! whoever holds that lease and finds such a turn knows that its run is gone: it passes it on at once instead of waiting for
+//! its lease. A turn is trusted as a lease is: from before the request was sent, and for less than it lasts. What is in the
+//! way of a turn (no such rotation, a store that is away) is said once and looked at again; giving up is not for here.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::clock;
+use crate::config::JobConfig;
+use crate::domain::lease::{Timing, Token, UnsafeTiming};
+use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
+use crate::domain::rotation::{Outcome, Rules, Turn};
+use crate::domain::time::Boot;
+use crate::rotation::Desk;
+use crate::store::StoreError;
+use crate::store::rotation::{Kept, Pass, RotationView, Rotations as _, Taken, TurnAsk};
+use crate::waiting::DeskError;
+
+/// How long one request for a turn waits.
+const WAIT: Duration = Duration::from_secs(30);
+/// What is in the way is looked at again after this long.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A store that did not answer an extension is asked again this often.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// A pass that is not answered by then is given up: the turn's lease ends it.
+const PASS_WITHIN: Duration = Duration::from_secs(1);
+/// With less trust left than this no script is started.
+const LEAST_TRUST: Duration = Duration::from_millis(100);
+
+/// A job as a member of its rotation; cheap to clone.
+#[derive(Clone)]
+pub struct Member {
+    desk: Desk,
+    rotation: RotationName,
+    kind: TypeName,
+    worker: WorkerName,
+}
+
+/// Why no turn can be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+enum Obstacle {
+    #[error(
+        "rotation {0} is not defined: define it with `soloist rotation set {0}` or PUT /api/v1/rotations/{0}"
+    )]
+    Undefined(RotationName),
+    #[error(
+        "rotation {0} has no type {1}: add it with `soloist rotation set {0}` or PUT /api/v1/rotations/{0}"
+    )]
+    NoType(RotationName, TypeName),
+    #[error(
+        "a turn of rotation {0} is too short to kill a script in time ({1}): set its lease to 1s or more, with `soloist rotation set {0}` or PUT /api/v1/rotations/{0}"
+    )]
+    TooShort(RotationName, UnsafeTiming),
+    #[error("{0}")]
+    Desk(String),
+}
+
+impl Member {
+    /// `None` for a job that takes no turns.
+    #[must_use]
+    pub fn of(desk: &Desk, job: &JobConfig) -> Option<Self> {
+        Some(Self {
+            desk: desk.clone(),
+            rotation: job.rotation.clone()?,
+            kind: TypeName::of(&job.name),
+            worker: WorkerName::of(&job.name),
+        })
+    }
+
+    /// Waits for the turn of a run, as long as it takes; the job's lease is trusted until `leased`. Dropped before its
+    /// end, it leaves neither a waiter nor a turn behind.
+    pub(super) async fn take(&self, leased: &watch::Receiver<Boot>) -> OwnTurn {
+        let mut said = None;
+        loop {
+            match self.ask(leased).await {
+                Ok(Some(turn)) => return turn,
+                Ok(None) => said = None,
+                Err(obstacle) => {
+                    if said.as_ref() != Some(&obstacle) {
+                        tracing::warn!(worker = %self.worker, "waits for its turn: {obstacle}");
+                        said = Some(obstacle);
+                    }
+                    sleep(LOOK_AGAIN).await;
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, leased: &watch::Receiver<Boot>) -> Result<Option<OwnTurn>, Obstacle> {
+        let view = self.view().await.map_err(|error| self.obstacle(error))?;
+        self.check(&view.rules)?;
+        if let Some(left) = view.ring.turn.filter(|turn| turn.worker == self.worker) {
+            tracing::info!(worker = %self.worker, turn = %left.token,
+                "the turn of a run that is gone is passed on");
+            self.pass(left.token, Outcome::Failed).await;
+        }
+        let ask = TurnAsk {
+            rotation: self.rotation.clone(),
+            kind: self.kind.clone(),
+            worker: self.worker.clone(),
+            request: request(),
+            wait: None,
+        };
+        let answer = self.desk.take(ask, WAIT).await.map_err(|error| self.obstacle(error))?;
+        let (Taken::Granted(turn), Some(hand)) = (answer.taken, answer.hand) else {
+            return Ok(None);
+        };
+        let timing = self.timing(turn.until.since(turn.since))?;
+        let trusted_until = timing.trusted_until(answer.sent);
+        let leased_until = *leased.borrow();
+        if trusted_until.min(leased_until).since(clock::boot()) < LEAST_TRUST {
+            // The job's lease comes back or is lost by itself; the turn goes to whoever can use it.
+            drop(hand);
+            sleep(LOOK_AGAIN).await;
+            return Ok(None);
+        }
+        hand.delivered();
+        Ok(Some(OwnTurn { member: self.clone(), turn, timing, sent: answer.sent }))
+    }
+
+    async fn view(&self) -> Result<RotationView, DeskError> {
+        let views = self.desk.store()?.rotations(Some(&self.rotation), 0).await?;
+        let missing = || StoreError::NotFound(format!("rotation {}", self.rotation));
+        Ok(views.into_iter().next().ok_or_else(missing)?)
+    }
+
+    fn check(&self, rules: &Rules) -> Result<(), Obstacle> {
+        if rules.of(&self.kind).is_none() {
+            return Err(Obstacle::NoType(self.rotation.clone(), self.kind.clone()));
+        }
+        self.timing(rules.lease).map(drop)
+    }
+
+    fn timing(&self, lease: Duration) -> Result<Timing, Obstacle> {
+        Timing::from_ttl(lease).map_err(|why| Obstacle::TooShort(self.rotation.clone(), why))
+    }
+
+    fn obstacle(&self, error: DeskError) -> Obstacle {
+        match error {
+            // The type, if it is that, is named at the next look.
+            DeskError::Store(StoreError::NotFound(_)) => Obstacle::Undefined(self.rotation.clone()),
+            error => Obstacle::Desk(error.to_string()),
+        }
+    }
+
+    async fn pass(&self, turn: Token, outcome: Outcome) {
+        let pass = Pass {
+            rotation: self.rotation.clone(),
+            turn,
+            only: Some(self.worker.clone()),
+            outcome,
+            next: None,
+            not_before: None,
+        };
+        let why = match timeout(PASS_WITHIN, self.desk.pass(&pass)).await {
+            Ok(Ok(Kept::Yes(_))) => return,
+            Ok(Ok(Kept::Stale { .. })) => "it had ended before".to_owned(),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the store did not answer in time".to_owned(),
+        };
+        tracing::warn!(worker = %self.worker, %turn, "a turn was not passed on, it ends with its lease: {why}");
+    }
+}
+
+/// A turn that a run has.
+pub(super) struct OwnTurn {
+    member: Member,
+    turn: Turn,
+    timing: Timing,
+    /// When the request was sent that was answered with it.
+    sent: Boot,
+}
+
+impl OwnTurn {
+    /// What follows for a guard from its lease.
+    pub(super) fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// Extends it from now on.
+    pub(super) fn keep(self) -> KeptTurn {
+        let Self { member, turn, timing, sent } = self;
+        let (trusted, trusted_until) = watch::channel(Some(timing.trusted_until(sent)));
+        let keeper = member.clone();
+        let task = tokio::spawn(async move {
+            keeper.extend(turn.token, timing, sent, &trusted).await;
+            trusted.send_replace(None);
+        });
+        KeptTurn { member, token: turn.token, trusted_until, task }
+    }
+}
+
+impl Member {
+    /// Extends a turn until it is lost. An answer that does not come means nothing; the guard's deadline ends the matter.
+    async fn extend(
+        &self,
+        turn: Token,
+        mut timing: Timing,
+        sent: Boot,
+        trusted: &watch::Sender<Option<Boot>>,
+    ) {
+        let mut due = sent + timing.renew_every;
+        loop {
+            sleep(due.since(clock::boot())).await;
+            let extended = timeout(timing.store_timeout * 2, async {
+                // Before the extension: whoever shortens the lease in between is a round trip late.
+                let lease = self.view().await?.rules.lease;
+                let asked = clock::boot();
+                let kept = self.desk.extend(&self.rotation, turn, Some(&self.worker)).await?;
+                Ok((lease, asked, kept))
+            });
+            due = match extended.await {
+                Ok(Ok((lease, asked, Kept::Yes(_)))) => {
+                    // One that has become too short moves nothing: the script lives until the end that was trusted before.
+                    if let Ok(now) = Timing::from_ttl(lease) {
+                        timing = now;
+                        trusted.send_replace(Some(timing.trusted_until(asked)));
+                    }
+                    asked + timing.renew_every
+                }
+                Ok(
+                    Ok((_, _, Kept::Stale { .. })) | Err(DeskError::Store(StoreError::NotFound(_))),
+                ) => {
+                    tracing::error!(worker = %self.worker, %turn, "the turn is lost: killing the script");
+                    return;
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(worker = %self.worker, %turn, %error, "a turn could not be extended; trying again");
+                    clock::boot() + ASK_AGAIN
+                }
+                Err(_) => clock::boot(),
+            };
+        }
+    }
+}
+
+/// A turn that is extended until this is dropped or passed.
+pub(super) struct KeptTurn {
+    member: Member,
+    token: Token,
+    /// `None` once the store says that it is another's.
+    trusted_until: watch::Receiver<Option<Boot>>,
+    task: JoinHandle<()>,
+}
+
+impl KeptTurn {
+    /// Until when it may be trusted; `None` when it is lost.
+    pub(super) fn trusted_until(&self) -> Option<Boot> {
+        *self.trusted_until.borrow()
+    }
+
+    /// Resolves when that has changed.
+    pub(super) async fn changed(&mut self) {
+        if self.trusted_until.changed().await.is_err() {
+            // It was lost, and that was told.
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Ends it, unless it was lost.
+    pub(super) async fn pass(self, outcome: Outcome) {
+        self.task.abort();
+        if self.trusted_until().is_some() {
+            self.member.pass(self.token, outcome).await;
+        }
+    }
+}
+
+impl Drop for KeptTurn {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn request() -> RequestId {
+    let text = format!("{:032x}", rand::random::<u128>());
+    #[expect(clippy::expect_used, reason = "32 hexadecimal digits are a label")]
+    RequestId::new(&text).expect("a label")
+}

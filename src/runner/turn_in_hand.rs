@@ -1,0 +1,332 @@
+//! A turn that `soloist turn` has: extended, its command guarded, its end made into a pass.
+//!
+//! A turn is trusted as a lease is, from before a request and for less than it lasts. The request that had the turn is no
+//! measure, as it may have waited for long or have been answered before; so the turn is extended once before anything is
+//! started. How long an extension lasts is what the rules say, which may change at any time: of what was known before it and
+//! what is read after it the shorter counts.
+
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::child::{Cause, Child, ChildEvent, Spec, Streams, Turn, Work};
+use super::once::{ASK_AGAIN, LAST_WORDS, LOST, NOT_STARTED, Patience, SIGNALLED, say};
+use super::one_turn::{OneTurn, Seat};
+use super::signals::Signals;
+use crate::clock;
+use crate::domain::job::Exit;
+use crate::domain::lease::{Timing, Token};
+use crate::domain::name::{JobName, Owner, RotationName, RunId, TypeName, WorkerName};
+use crate::domain::rotation::{Outcome, Rules};
+use crate::domain::time::Boot;
+use crate::rotation::Desk;
+use crate::store::StoreError;
+use crate::store::rotation::{Kept, Rotations as _};
+use crate::waiting::DeskError;
+
+/// The rules as they are now.
+pub(super) async fn rules(desk: &Desk, rotation: &RotationName) -> Result<Rules, DeskError> {
+    let views = desk.store()?.rotations(Some(rotation), 0).await?;
+    let rules = views.into_iter().next().map(|view| view.rules);
+    rules.ok_or_else(|| StoreError::NotFound(format!("rotation {rotation}")).into())
+}
+
+/// What must be said of a rotation whose turns are too short for this.
+pub(super) fn too_short(rotation: &RotationName, error: &impl std::fmt::Display) -> String {
+    format!(
+        "the lease of rotation {rotation} leaves no time to extend it and to kill a command: {error} (soloist rotation set {rotation} --lease 30s)"
+    )
+}
+
+/// What may pass by itself, in words; the rest is an error.
+pub(super) fn passing(error: DeskError) -> anyhow::Result<String> {
+    match error {
+        DeskError::Store(StoreError::Unavailable(_)) | DeskError::Refused(_) => {
+            Ok(error.to_string())
+        }
+        DeskError::Store(error) => Err(error.into()),
+    }
+}
+
+/// How far a turn may be trusted.
+#[derive(Clone)]
+pub(super) struct Trust {
+    desk: Desk,
+    rotation: RotationName,
+    worker: WorkerName,
+    token: Token,
+    /// The lease as last read.
+    lease: Duration,
+    timing: Timing,
+    until: Boot,
+}
+
+/// What came of an extension.
+enum Extended {
+    /// See [`Trust::until`].
+    Yes,
+    /// It counted, for a time in which nothing could be killed.
+    TooShort(String),
+    /// The turn has ended.
+    Lost,
+}
+
+impl Trust {
+    /// Not at all yet.
+    pub(super) fn of(seat: &Seat, token: Token) -> Self {
+        #[expect(clippy::expect_used, reason = "Seat::take has looked")]
+        let timing = Timing::from_ttl(seat.lease).expect("a lease that is long enough");
+        Self {
+            desk: seat.desk.clone(),
+            rotation: seat.with.rotation.clone(),
+            worker: seat.with.worker.clone(),
+            token,
+            lease: seat.lease,
+            timing,
+            until: Boot(0),
+        }
+    }
+
+    /// Extends the turn, so that it can be trusted for as long as it now lasts.
+    async fn extend(&mut self) -> Result<Extended, DeskError> {
+        let asked = clock::boot();
+        let kept = self.desk.extend(&self.rotation, self.token, Some(&self.worker)).await?;
+        if let Kept::Stale { .. } = kept {
+            return Ok(Extended::Lost);
+        }
+        let read = rules(&self.desk, &self.rotation).await?.lease;
+        let lease = read.min(std::mem::replace(&mut self.lease, read));
+        match Timing::from_ttl(lease) {
+            Ok(timing) => {
+                self.until = self.until.max(timing.trusted_until(asked));
+                self.timing = timing;
+                Ok(Extended::Yes)
+            }
+            Err(error) => Ok(Extended::TooShort(too_short(&self.rotation, &error))),
+        }
+    }
+
+    /// The first extension, tried for as long as the patience lasts; whether the turn is had.
+    pub(super) async fn begin(&mut self, patience: &mut Patience) -> anyhow::Result<Option<bool>> {
+        loop {
+            match self.extend().await {
+                Ok(Extended::Yes) => return Ok(Some(self.until > clock::boot())),
+                Ok(Extended::Lost) => return Ok(Some(false)),
+                Ok(Extended::TooShort(why)) => return Err(StoreError::Unsupported(why).into()),
+                Err(error) => {
+                    let Some(left) = patience.left(&passing(error)?) else { return Ok(None) };
+                    sleep(left.min(ASK_AGAIN)).await;
+                }
+            }
+        }
+    }
+}
+
+/// The extension of a turn, a task of its own so that it never waits for the command.
+struct Extending {
+    trusted_until: watch::Receiver<Boot>,
+    lost: oneshot::Receiver<()>,
+    task: JoinHandle<()>,
+}
+
+impl Extending {
+    fn start(mut trust: Trust) -> Self {
+        let (until, trusted_until) = watch::channel(trust.until);
+        let (losing, lost) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            let mut said = false;
+            let mut pause = trust.timing.renew_every;
+            loop {
+                sleep(pause).await;
+                let (next, trouble) = match trust.extend().await {
+                    Ok(Extended::Yes) => {
+                        until.send_replace(trust.until);
+                        (trust.timing.renew_every, None)
+                    }
+                    Ok(Extended::Lost) | Err(DeskError::Store(StoreError::NotFound(_))) => {
+                        losing.send(()).ok();
+                        return;
+                    }
+                    // The command lives until the end that was trusted before, or the rules are mended.
+                    Ok(Extended::TooShort(why)) => (ASK_AGAIN, Some(why)),
+                    Err(error) => (ASK_AGAIN, Some(error.to_string())),
+                };
+                pause = next;
+                if let Some(why) = &trouble
+                    && !said
+                {
+                    say(&format!("cannot extend the turn in rotation {}: {why}", trust.rotation));
+                }
+                said = trouble.is_some();
+            }
+        });
+        Self { trusted_until, lost, task }
+    }
+}
+
+impl Drop for Extending {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A turn under which the command runs.
+pub(super) struct Held {
+    pub(super) seat: Seat,
+    pub(super) trust: Trust,
+}
+
+impl Held {
+    fn turn(&self) -> Turn {
+        let OneTurn { rotation, next, empty_code, .. } = &self.seat.with;
+        Turn { rotation: rotation.clone(), next: next.clone(), empty_code: *empty_code }
+    }
+
+    fn spec(&self) -> Spec {
+        let with = self.seat.with.clone();
+        let token = self.trust.token;
+        let own = [
+            ("SOLOIST_ROTATION", with.rotation.to_string()),
+            ("SOLOIST_TYPE", with.kind.to_string()),
+            ("SOLOIST_WORKER", with.worker.to_string()),
+            ("SOLOIST_TURN", token.to_string()),
+        ];
+        let mut env = with.env;
+        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        #[expect(clippy::expect_used, reason = "both follow the same pattern")]
+        let job = JobName::new(with.rotation.as_str()).expect("a rotation's name is a name");
+        Spec {
+            argv: with.argv,
+            dir: with.dir,
+            env,
+            job,
+            run: RunId(ulid::Ulid::generate().to_string()),
+            node: with.node,
+            token,
+            owner: Owner(String::new()),
+            store_url: with.store_url,
+            prefix: with.prefix,
+            timing: self.trust.timing,
+            stop_grace: with.stop_grace,
+            streams: Streams::Inherited,
+            containment: with.containment,
+            work: Work::Turn(self.turn()),
+        }
+    }
+
+    /// Runs the command to the end of its whole tree, and passes the turn.
+    pub(super) async fn run(self, signals: &mut Signals) -> anyhow::Result<i32> {
+        let rotation = &self.seat.with.rotation;
+        let spawned = Child::spawn(self.spec(), self.trust.until);
+        let (child, mut events) = match spawned {
+            Ok(spawned) => spawned,
+            Err(error) => {
+                self.pass(Outcome::Failed, None).await;
+                return Err(error.into());
+            }
+        };
+        let mut extending = Extending::start(self.trust.clone());
+        let (mut lost, mut stopped, mut listening) = (false, false, true);
+        let (exit, cause) = loop {
+            tokio::select! {
+                biased;
+                Ok(()) = extending.trusted_until.changed() => {
+                    child.extend(*extending.trusted_until.borrow_and_update());
+                }
+                answer = &mut extending.lost, if listening => {
+                    listening = false;
+                    if answer.is_ok() {
+                        lost = true;
+                        child.kill();
+                    }
+                }
+                // The second one does not wait for the grace, as with a node.
+                _ = signals.next() => match std::mem::replace(&mut stopped, true) {
+                    false => child.stop(self.seat.with.stop_grace),
+                    true => child.kill(),
+                },
+                event = events.recv() => match event {
+                    Some(
+                        ChildEvent::Started { .. } | ChildEvent::Line(_) | ChildEvent::Progress(_),
+                    ) => {}
+                    Some(ChildEvent::Failed { error }) => {
+                        say(&error);
+                        break (Exit { code: Some(NOT_STARTED), signal: None }, None);
+                    }
+                    Some(ChildEvent::Gone { exit, cause, .. }) => break (exit, Some(cause)),
+                    None => anyhow::bail!(
+                        "the guard of the turn in rotation {rotation} ended without proof that the command is gone; its lease runs out by itself"
+                    ),
+                },
+            }
+        };
+        drop(extending);
+        let fenced = lost || cause == Some(Cause::Deadline);
+        let pass = self.turn().pass(self.trust.token, &exit);
+        let outcome = if stopped || fenced { Outcome::Failed } else { pass.outcome };
+        if lost || self.pass(outcome, pass.next).await {
+            child.dismiss();
+        }
+        if cause == Some(Cause::GuardLost) {
+            say(&format!(
+                "the guard of the turn in rotation {rotation} was killed or fell silent, so its command was killed"
+            ));
+        }
+        if fenced {
+            let why = if lost { "lost to another" } else { "not extended in time" };
+            say(&format!("the turn in rotation {rotation} was {why}, and the command was killed"));
+            return Ok(LOST);
+        }
+        Ok(exit.code.unwrap_or_else(|| SIGNALLED + exit.signal.unwrap_or(0)))
+    }
+
+    /// Whether the turn is passed, or not had any more; otherwise that is left to the guard.
+    async fn pass(&self, outcome: Outcome, next: Option<TypeName>) -> bool {
+        let rotation = &self.seat.with.rotation;
+        let mut pass = self.turn().pass(self.trust.token, &Exit::default());
+        pass.only = Some(self.seat.with.worker.clone());
+        (pass.outcome, pass.next) = (outcome, next);
+        let begun = clock::boot();
+        let mut asked_before = false;
+        loop {
+            match self.seat.desk.pass(&pass).await {
+                Ok(Kept::Yes(_)) => return true,
+                Ok(Kept::Stale { .. }) => {
+                    // Passed by what was asked before and never answered, or by time.
+                    if !asked_before {
+                        say(&format!(
+                            "the turn in rotation {rotation} had ended before it was passed"
+                        ));
+                    }
+                    return true;
+                }
+                Err(DeskError::Store(StoreError::NotFound(_))) if pass.next.is_some() => {
+                    say(&format!(
+                        "rotation {rotation} has no type {} any more: the order goes on as it is",
+                        pass.next.take().as_ref().map_or("", TypeName::as_str)
+                    ));
+                }
+                Err(DeskError::Store(StoreError::Unavailable(_)))
+                    if clock::boot().since(begun) < LAST_WORDS =>
+                {
+                    asked_before = true;
+                    sleep(ASK_AGAIN).await;
+                }
+                Err(error @ DeskError::Store(StoreError::Unavailable(_))) => {
+                    say(&format!(
+                        "the turn in rotation {rotation} is not passed yet ({error}): its guard goes on trying, and at the latest its lease runs out"
+                    ));
+                    return false;
+                }
+                Err(error) => {
+                    say(&format!(
+                        "the turn in rotation {rotation} is left to run out by itself: {error}"
+                    ));
+                    return true;
+                }
+            }
+        }
+    }
+}
