@@ -56,6 +56,8 @@ struct Leases;
 
 impl Pump for Leases {
     const WHAT: &'static str = "dispatch";
+    /// By then the woken one has claimed, and when the next can be served is known.
+    const AFTER_A_WAKE: Duration = Duration::from_millis(3);
 
     async fn in_use(&self, store: &Store) -> Result<bool> {
         Ok(!store.sources(None).await?.is_empty())

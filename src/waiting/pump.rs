@@ -23,9 +23,6 @@ const AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 const IDLE: Duration = Duration::from_secs(4);
 /// Two calls are never closer than this, unless the store says that more is overdue.
 const SPACING: Duration = Duration::from_millis(2);
-/// After somebody was woken, the store is asked again this much later: by then the woken one has claimed, and when the
-/// next can be served is known.
-const AFTER_A_WAKE: Duration = Duration::from_millis(3);
 /// Longest pause before a store that is away is tried again.
 const AWAY: Duration = Duration::from_secs(1);
 
@@ -87,6 +84,8 @@ impl StoreClock {
 pub trait Pump: Send + 'static {
     /// For the log: `dispatch`.
     const WHAT: &'static str;
+    /// After somebody was woken, here or elsewhere, the store is asked so much later what is due next.
+    const AFTER_A_WAKE: Duration;
 
     /// Whether there is anything in the store that could become due.
     fn in_use(&self, store: &Store) -> impl Future<Output = Result<bool>> + Send;
@@ -131,7 +130,7 @@ pub async fn run<P: Pump>(room: Room, bell: Arc<Bell>, mut pump: P) {
                 () = sleep(left) => break,
                 () = bell.rung.notified() => {}
                 Ok(()) = woken.changed() => if room.waiting() > 0 {
-                    bell.ring_in(AFTER_A_WAKE);
+                    bell.ring_in(P::AFTER_A_WAKE);
                 },
                 _ = closing.wait_for(|closing| *closing) => return,
             }

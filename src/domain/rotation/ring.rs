@@ -183,7 +183,6 @@ impl Ring {
     #[must_use]
     pub fn earliest(&self, rules: &Rules, kind: &TypeRules, now: Stamp) -> (Stamp, Reason) {
         let starts = self.starts.get(&kind.name);
-        let after = |last: Option<Stamp>, gap| last.map_or(Stamp(0), |last| last + gap);
         let quota = kind.quota.zip(starts).and_then(|(quota, starts)| {
             let count = usize::try_from(quota.count).unwrap_or(usize::MAX);
             let counted = starts.recent.len().checked_sub(count)?;
@@ -192,18 +191,12 @@ impl Ring {
         // Of equals the first names the reason.
         let mut latest = (now, Reason::Order);
         for (at, reason) in [
-            (
-                after(self.last_start.filter(|_| !rules.min_gap.is_zero()), rules.min_gap),
-                Reason::Gap,
-            ),
-            (self.not_before, Reason::NotBefore),
-            (
-                after(starts.map(|s| s.newest).filter(|_| !kind.gap.is_zero()), kind.gap),
-                Reason::Gap,
-            ),
-            (quota.unwrap_or(Stamp(0)), Reason::Quota),
+            (self.last_start.map(|last| last + rules.min_gap), Reason::Gap),
+            (Some(self.not_before), Reason::NotBefore),
+            (starts.map(|starts| starts.newest + kind.gap), Reason::Gap),
+            (quota, Reason::Quota),
         ] {
-            if at > latest.0 {
+            if let Some(at) = at.filter(|at| *at > latest.0) {
                 latest = (at, reason);
             }
         }
@@ -243,10 +236,10 @@ impl Ring {
     }
 
     /// The turn lasts for another lease from now; `None` if nobody has it.
-    pub fn extend(&mut self, rules: &Rules, now: Stamp) -> Option<Stamp> {
+    pub fn extend(&mut self, rules: &Rules, now: Stamp) -> Option<&Turn> {
         let turn = self.turn.as_mut()?;
         turn.until = now + rules.lease;
-        Some(turn.until)
+        Some(turn)
     }
 
     /// The turn ends by its holder's word.

@@ -14,7 +14,8 @@ pub struct TypeRules {
     pub name: TypeName,
     /// Least time between two starts of this type; zero for none of its own.
     pub gap: Duration,
-    /// Most starts of this type in a sliding window.
+    /// Most starts of this type in a sliding window. Of the starts before the quota was set, or set to more, only as many
+    /// are counted as the earlier one counted.
     pub quota: Option<Window>,
 }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use soloist::domain::dispatch::{Reason, Rules};
 use soloist::store::dispatch::{ClaimAsk, Dispatch, NewTask, Reported, Sources, Waiter};
-use soloist::store::events::{Events, StoreEvent};
-use tokio::sync::mpsc::Receiver;
+use soloist::store::events::StoreEvent;
 
 use super::dispatch::*;
+use super::ear::Ear;
 use super::*;
 
 fn waiter(name: &str) -> Waiter {
@@ -23,42 +23,7 @@ fn waiting(name: &str, sources: &[&str]) -> ClaimAsk {
     }
 }
 
-/// Everything woken until the change of `outbound` is heard that is made now: so nothing else was.
-struct Ear {
-    heard: Receiver<StoreEvent>,
-    on: bool,
-}
-
 impl Ear {
-    async fn new(store: &Store) -> Self {
-        let mut heard = store.subscribe(&[job("outbound")]).await.expect("subscribed");
-        assert_eq!(events::next(&mut heard).await, StoreEvent::Subscribed);
-        Self { heard, on: false }
-    }
-
-    /// Who has been woken since the last look, in order.
-    async fn woken(&mut self, store: &Store) -> Vec<String> {
-        self.on = !self.on;
-        switch(store, "outbound", "li", self.on).await;
-        let mut woken = Vec::new();
-        loop {
-            match events::next(&mut self.heard).await {
-                StoreEvent::Wake(some) => woken.extend(some),
-                StoreEvent::Job(_) => break,
-                other => panic!("{other:?}"),
-            }
-        }
-        // On a cluster the two may come from different masters, one later than the other.
-        while store.is_apart() {
-            match tokio::time::timeout(MS * 50, events::next(&mut self.heard)).await {
-                Ok(StoreEvent::Wake(some)) => woken.extend(some),
-                Ok(other) => panic!("{other:?}"),
-                Err(_) => break,
-            }
-        }
-        woken.iter().map(|one| one.0.rsplit('/').next().expect("a name").to_owned()).collect()
-    }
-
     /// Pumps until somebody is woken; who.
     async fn pumped(&mut self, store: &Store) -> Vec<String> {
         for _ in 0..6_000 {

@@ -14,6 +14,7 @@ mod dispatch_results;
 mod dispatch_tasks;
 mod dispatch_turns;
 mod dispatch_waiters;
+mod ear;
 mod endings;
 mod events;
 mod jobs;
@@ -21,6 +22,11 @@ mod journal;
 mod leases;
 mod nodes;
 mod renewals;
+mod rotation;
+mod rotation_history;
+mod rotation_order;
+mod rotation_turns;
+mod rotation_waiters;
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -212,6 +218,53 @@ macro_rules! laws {
                 the_end_of_a_gap_wakes_one
                 a_lost_lease_wakes_one
                 operators_wake_too
+            );
+            laws!(@room rotation_turns, $fresh;
+                a_free_turn_is_had_at_once
+                the_same_request_has_the_same_turn
+                a_request_whose_turn_was_lost_is_told_so
+                one_has_the_turn_whoever_asks
+                an_extended_turn_lasts_for_another_lease
+                a_stale_word_changes_nothing
+                a_pass_counts_once
+                a_turn_ends_with_its_lease_whoever_notices
+                a_turn_that_nobody_received_goes_back
+                ends_are_counted_and_the_newest_remembered
+                rotations_do_not_touch_each_other
+                what_is_unknown_leaves_nothing_behind
+                a_reading_names_the_first_who_wait
+            );
+            laws!(@room rotation_order, $fresh;
+                types_take_turns_among_those_with_somebody_waiting
+                of_one_type_whoever_came_first_is_served_first
+                nobody_overtakes_at_the_end_of_a_gap
+                with_skip_never_everybody_waits_for_the_absent
+                two_starts_are_never_closer_than_the_gap
+                gap_and_quota_of_a_type_are_exact
+                a_turn_is_had_at_the_said_instant
+                whoever_passes_may_say_who_comes_next
+                nobody_starts_before_the_instant_that_whoever_passed_named
+                how_many_are_ahead_is_how_many_come_before
+                new_rules_keep_the_holder_and_go_on_in_order
+                gaps_outlast_new_rules
+            );
+            laws!(@room rotation_waiters, $fresh;
+                a_pass_wakes_exactly_one
+                while_the_turn_is_promised_nobody_else_is_woken
+                the_end_of_a_gap_wakes_one
+                a_dead_holders_turn_goes_on_without_a_client
+                a_promise_nobody_takes_up_goes_to_the_next
+                a_silent_life_is_passed_over_until_it_is_heard_of
+                a_life_that_pumps_is_not_silent
+                whoever_comes_late_has_the_turn_if_nobody_asked_meanwhile
+                whoever_stopped_waiting_is_not_woken
+                whoever_has_an_answer_waits_no_more
+                a_turn_that_goes_back_wakes_the_next
+                new_rules_wake_whom_they_concern
+                an_absent_type_that_comes_wakes_nobody_else
+            );
+            laws!(@room rotation_history, $fresh;
+                every_history_leads_where_the_rules_say
             );
         }
     };

@@ -14,18 +14,20 @@ CREATE TABLE rotations (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX rotations_by_due ON rotations (due) WHERE due IS NOT NULL;
 
--- Who waits, in the order of `n`.
+-- Who waits, in the order of `n`; `life` is what the waiters of one process begin with.
 CREATE TABLE queue (
     n        INTEGER PRIMARY KEY AUTOINCREMENT,
     rotation TEXT NOT NULL,
     kind     TEXT NOT NULL,
     waiter   TEXT NOT NULL,
+    life     TEXT NOT NULL,
     worker   TEXT NOT NULL,
     since    INTEGER NOT NULL,
     until    INTEGER NOT NULL,
     UNIQUE (rotation, waiter)
 ) STRICT;
 CREATE INDEX queue_by_kind ON queue (rotation, kind, n);
+CREATE INDEX queue_by_until ON queue (until);
 
 -- Lives of nodes that let a promise lapse and were not heard of since: nobody of theirs waits.
 CREATE TABLE silent_lives (

@@ -111,10 +111,9 @@ impl Rotations for SqliteStore {
     async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()> {
         let (name, waiter) = (rotation.clone(), waiter.clone());
         self.write(move |step| {
-            queue::leave(step, &name, &waiter)?;
-            // Whoever waited has nothing to say about a rotation that is gone.
+            // Nobody waits for a rotation that is not there.
             let Some(mut round) = Round::load(step, &name)? else { return Ok(()) };
-            round.release(&waiter);
+            round.leave(&waiter)?;
             round.close()
         })
         .await
@@ -127,21 +126,26 @@ impl Rotations for SqliteStore {
 }
 
 fn pump(step: &Step<'_>, life: &str) -> Outcome<PumpedTurns> {
-    let mut due = queue::hear(step, life)?;
     let now = clock::now(step, &step.at)?;
-    let timers =
-        "SELECT name FROM rotations WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?";
-    for name in step.prepare_cached(timers)?.query_map((now.0, MOST), |row| row.get(0))? {
-        due.push(name?);
-    }
+    let due: Vec<String> = step
+        .prepare_cached(
+            "SELECT name FROM rotations WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT ?",
+        )?
+        .query_map((now.0, MOST), |row| row.get(0))?
+        .collect::<std::result::Result<_, _>>()?;
     let mut lost = Vec::new();
-    for name in due {
-        let name = view::name(&name)?;
+    let mut act = |name: &str| -> Outcome<()> {
+        let name = view::name(name)?;
         let mut round = Round::open(step, &name)?;
         let turn = round.expire()?;
         round.close()?;
         lost.extend(turn.map(|turn| (name, turn)));
-    }
+        Ok(())
+    };
+    due.iter().try_for_each(|name| act(name))?;
+    // Only then: what its own waiters let lapse just now must not make a life silent that calls.
+    queue::hear_everywhere(step, life)?.iter().try_for_each(|name| act(name))?;
+    queue::forget(step, now)?;
     past::forget_requests(step, now)?;
     let next = find::<i64>(
         step,

@@ -92,6 +92,20 @@ pub(super) fn renew(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Ou
     Ok(())
 }
 
+/// As if the request had never been made: nobody received its turn.
+pub(super) fn undo(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Outcome<()> {
+    step.prepare_cached(
+        "DELETE FROM turn_requests WHERE rotation = ? AND kind = ? AND worker = ? AND request = ?",
+    )?
+    .execute((
+        rotation.as_str(),
+        turn.kind.as_str(),
+        turn.worker.as_str(),
+        turn.request.as_str(),
+    ))?;
+    Ok(())
+}
+
 /// The turn that this request had.
 pub(super) fn had(step: &Step<'_>, ask: &TurnAsk, now: Stamp) -> Outcome<Option<Token>> {
     let token: Option<i64> = find(
@@ -108,20 +122,6 @@ pub(super) fn had(step: &Step<'_>, ask: &TurnAsk, now: Stamp) -> Outcome<Option<
     Ok(token.map(|token| Token(uint(token))))
 }
 
-/// The request of a turn that nobody received had none: asked again, it may have another.
-pub(super) fn forget(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Outcome<()> {
-    step.prepare_cached(
-        "DELETE FROM turn_requests WHERE rotation = ? AND kind = ? AND worker = ? AND request = ?",
-    )?
-    .execute((
-        rotation.as_str(),
-        turn.kind.as_str(),
-        turn.worker.as_str(),
-        turn.request.as_str(),
-    ))?;
-    Ok(())
-}
-
 /// Forgets the requests whose time is over, some at a time.
 pub(super) fn forget_requests(step: &Step<'_>, now: Stamp) -> Outcome<()> {
     step.prepare_cached(
@@ -129,6 +129,5 @@ pub(super) fn forget_requests(step: &Step<'_>, now: Stamp) -> Outcome<()> {
          (SELECT rotation, kind, worker, request FROM turn_requests WHERE until <= ? ORDER BY until LIMIT ?)",
     )?
     .execute((now.0, MOST))?;
-    step.prepare_cached("DELETE FROM silent_lives WHERE until <= ?")?.execute([now.0])?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Who waits for which type, in the order in which they came.
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 use super::super::fault::Outcome;
 use super::super::row::{find, uint};
@@ -8,6 +8,9 @@ use super::super::step::Step;
 use crate::domain::name::{RotationName, TypeName, WorkerName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
+
+/// Most waiters that one pump strikes out.
+const MOST: u32 = 256;
 
 /// Makes it wait until then; one that waits already keeps its place.
 pub(super) fn enter(
@@ -19,13 +22,14 @@ pub(super) fn enter(
     (now, until): (Stamp, Stamp),
 ) -> Outcome<()> {
     step.prepare_cached(
-        "INSERT INTO queue (rotation, kind, waiter, worker, since, until) VALUES (?, ?, ?, ?, ?, ?) \
+        "INSERT INTO queue (rotation, kind, waiter, life, worker, since, until) VALUES (?, ?, ?, ?, ?, ?, ?) \
          ON CONFLICT (rotation, waiter) DO UPDATE SET until = excluded.until",
     )?
     .execute((
         rotation.as_str(),
         kind.as_str(),
         &waiter.0,
+        waiter.life(),
         worker.as_str(),
         now.0,
         until.0,
@@ -40,29 +44,20 @@ pub(super) fn leave(step: &Step<'_>, rotation: &RotationName, waiter: &Waiter) -
     Ok(())
 }
 
-/// The first who waits for `kind`; those before it whose time is over, or whose node is silent, are struck out.
+/// The first who waits for `kind`, but for those whose time is over, and those whose life is silent.
 pub(super) fn first(
     step: &Step<'_>,
     rotation: &RotationName,
     kind: &TypeName,
     now: Stamp,
 ) -> Outcome<Option<Waiter>> {
-    loop {
-        let found: Option<(i64, String, i64)> = step
-            .prepare_cached(
-                "SELECT n, waiter, until FROM queue WHERE rotation = ? AND kind = ? ORDER BY n LIMIT 1",
-            )?
-            .query_row((rotation.as_str(), kind.as_str()), |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
-            .optional()?;
-        let Some((n, waiter, until)) = found else { return Ok(None) };
-        let waiter = Waiter(waiter);
-        if until > now.0 && !is_silent(step, rotation, waiter.life(), now)? {
-            return Ok(Some(waiter));
-        }
-        step.prepare_cached("DELETE FROM queue WHERE n = ?")?.execute([n])?;
-    }
+    let waiter = find(
+        step,
+        "SELECT waiter FROM queue WHERE rotation = ?1 AND kind = ?2 AND until > ?3 AND life NOT IN \
+         (SELECT life FROM silent_lives WHERE rotation = ?1 AND until > ?3) ORDER BY n LIMIT 1",
+        (rotation.as_str(), kind.as_str(), now.0),
+    )?;
+    Ok(waiter.map(Waiter))
 }
 
 /// Strikes out who waits for `kind`, which is gone; returns them.
@@ -115,8 +110,15 @@ pub(super) fn silence(
     Ok(())
 }
 
-/// A life is heard of; returns the rotations in which it was silent.
-pub(super) fn hear(step: &Step<'_>, life: &str) -> Outcome<Vec<String>> {
+/// A life is heard of in one rotation.
+pub(super) fn hear(step: &Step<'_>, rotation: &RotationName, life: &str) -> Outcome<()> {
+    step.prepare_cached("DELETE FROM silent_lives WHERE life = ? AND rotation = ?")?
+        .execute((life, rotation.as_str()))?;
+    Ok(())
+}
+
+/// A life is heard of in all of them; returns those in which it was silent.
+pub(super) fn hear_everywhere(step: &Step<'_>, life: &str) -> Outcome<Vec<String>> {
     let rotations = step
         .prepare_cached("DELETE FROM silent_lives WHERE life = ? RETURNING rotation")?
         .query_map([life], |row| row.get(0))?
@@ -124,11 +126,12 @@ pub(super) fn hear(step: &Step<'_>, life: &str) -> Outcome<Vec<String>> {
     Ok(rotations)
 }
 
-fn is_silent(step: &Step<'_>, rotation: &RotationName, life: &str, now: Stamp) -> Outcome<bool> {
-    let until: Option<i64> = find(
-        step,
-        "SELECT until FROM silent_lives WHERE life = ? AND rotation = ?",
-        (life, rotation.as_str()),
-    )?;
-    Ok(until.is_some_and(|until| until > now.0))
+/// Strikes out those whose time is over, some at a time, and forgets which lives were silent once.
+pub(super) fn forget(step: &Step<'_>, now: Stamp) -> Outcome<()> {
+    step.prepare_cached(
+        "DELETE FROM queue WHERE n IN (SELECT n FROM queue WHERE until <= ? ORDER BY until LIMIT ?)",
+    )?
+    .execute((now.0, MOST))?;
+    step.prepare_cached("DELETE FROM silent_lives WHERE until <= ?")?.execute([now.0])?;
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! One transition of one rotation: the instant, how far it has come, and to whom the turn is promised.
 
+use std::time::Duration;
+
 use rusqlite::OptionalExtension;
 
 use super::super::clock;
@@ -9,12 +11,11 @@ use super::super::step::Step;
 use super::{past, queue};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, TypeName, WorkerName};
-use crate::domain::rotation::{Choice, Ending, Reason, Ring, Rules, Turn};
+use crate::domain::rotation::{Choice, Ending, Reason, Ring, Rules, Skip, Turn};
 use crate::domain::time::Stamp;
 use crate::store::StoreError;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{Kept, PROMISE, Pass, Taken, TurnAsk};
-use std::time::Duration;
 
 /// A silent life is silent for no longer than a waiter may wait.
 const SILENT_FOR: Duration = Duration::from_secs(35);
@@ -100,8 +101,9 @@ impl<'s> Round<'s> {
         let old = std::mem::replace(&mut round.rules, rules.clone());
         for kind in old.types.iter().filter(|kind| rules.of(&kind.name).is_none()) {
             round.woken.extend(queue::clear(step, name, &kind.name)?);
-            round.promise.take_if(|promise| promise.kind == kind.name);
         }
+        // Under other rules it may be another's turn, or nobody's yet.
+        round.promise = None;
         Ok(round)
     }
 
@@ -119,13 +121,9 @@ impl<'s> Round<'s> {
     pub(super) fn expire(&mut self) -> Outcome<Option<Turn>> {
         let turn = self.ring.expire(self.now);
         if let Some(turn) = &turn {
-            self.ended(turn, Ending::Lost)?;
+            past::remember(self.step, &self.name, turn, turn.until, Ending::Lost)?;
         }
         Ok(turn)
-    }
-
-    fn ended(&self, turn: &Turn, ending: Ending) -> Outcome<()> {
-        past::remember(self.step, &self.name, turn, self.now, ending)
     }
 
     /// Whether that turn is the present one, and this worker's.
@@ -143,42 +141,51 @@ impl<'s> Round<'s> {
 
     /// The present turn lasts for another lease.
     pub(super) fn extend(&mut self) -> Outcome<Turn> {
-        self.ring.extend(&self.rules, self.now);
         // Asked only of a turn that is had.
-        let turn = self.ring.turn.clone().ok_or_else(|| unknown(&self.name))?;
-        past::renew(self.step, &self.name, &turn)?;
-        Ok(turn)
+        let turn = self.ring.extend(&self.rules, self.now).ok_or_else(|| unknown(&self.name))?;
+        past::renew(self.step, &self.name, turn)?;
+        Ok(turn.clone())
     }
 
     /// The present turn ends.
     pub(super) fn pass(&mut self, pass: &Pass) -> Outcome<()> {
-        let turn = self.ring.pass(pass.next.clone(), pass.not_before);
-        turn.map_or(Ok(()), |turn| self.ended(&turn, pass.outcome.into()))
+        if let Some(turn) = self.ring.pass(pass.next.clone(), pass.not_before) {
+            past::remember(self.step, &self.name, &turn, self.now, pass.outcome.into())?;
+        }
+        Ok(())
     }
 
-    /// That turn ends, if nobody but its node knows of it.
+    /// That turn ends, if nobody but its node knows of it; its request can be made again.
     pub(super) fn give_back(&mut self, turn: Token) -> Outcome<bool> {
         let unseen = self.ring.turn.as_ref().is_some_and(|own| own.token == turn) && !self.seen;
         if unseen && let Some(turn) = self.ring.pass(None, None) {
-            self.ended(&turn, Ending::Lost)?;
-            past::forget(self.step, &self.name, &turn)?;
+            past::remember(self.step, &self.name, &turn, self.now, Ending::Lost)?;
+            past::undo(self.step, &self.name, &turn)?;
         }
         Ok(unseen)
     }
 
-    /// A waiter makes way.
-    pub(super) fn release(&mut self, waiter: &Waiter) {
+    /// A waiter waits no more, and makes way if it was promised the turn.
+    pub(super) fn leave(&mut self, waiter: &Waiter) -> Outcome<()> {
         self.promise.take_if(|promise| promise.waiter == *waiter);
+        queue::leave(self.step, &self.name, waiter)
     }
 
     /// Answers a request for a turn.
     pub(super) fn take(&mut self, ask: &TurnAsk) -> Outcome<Taken> {
         self.check(Some(&ask.kind))?;
         let waiter = ask.wait.as_ref().map(|(waiter, _)| waiter);
+        // Whoever comes late for what it was promised has it still, if nobody asked for it meanwhile.
+        if self.promise.as_ref().is_some_and(|promise| waiter != Some(&promise.waiter)) {
+            self.lapse()?;
+        }
         if let Some(waiter) = waiter {
-            queue::hear(self.step, waiter.life())?;
+            queue::hear(self.step, &self.name, waiter.life())?;
         }
         if let Some(token) = past::had(self.step, ask, self.now)? {
+            if let Some(waiter) = waiter {
+                self.leave(waiter)?;
+            }
             return Ok(match self.ring.turn.clone().filter(|turn| turn.token == token) {
                 Some(turn) => {
                     self.seen = true;
@@ -191,17 +198,14 @@ impl<'s> Round<'s> {
             let span = (self.now, self.now + *patience);
             queue::enter(self.step, &self.name, &ask.kind, waiter, &ask.worker, span)?;
         }
-        self.lapse()?;
         if self.is_turn_of(&ask.kind, waiter)? {
-            self.promise = None;
             if let Some(waiter) = waiter {
-                queue::leave(self.step, &self.name, waiter)?;
+                self.leave(waiter)?;
             }
             self.seen = false;
             let turn = self.ring.start(&self.rules, &ask.kind, &ask.worker, &ask.request, self.now);
-            let turn = turn.clone();
-            past::note(self.step, ask, &turn)?;
-            return Ok(Taken::Granted(turn));
+            past::note(self.step, ask, turn)?;
+            return Ok(Taken::Granted(turn.clone()));
         }
         self.outlook(&ask.kind, waiter)
     }
@@ -212,11 +216,7 @@ impl<'s> Round<'s> {
             return Ok(false);
         }
         if let Some(promise) = &self.promise {
-            let Some(rules) = self.rules.of(kind) else { return Ok(false) };
-            let theirs = waiter == Some(&promise.waiter) && promise.kind == *kind;
-            return Ok(
-                theirs && self.ring.earliest(&self.rules, rules, self.now).1 == Reason::Order
-            );
+            return Ok(waiter == Some(&promise.waiter) && promise.kind == *kind);
         }
         let firsts = self.firsts()?;
         let waits = |one: &TypeName| one == kind || firsts.iter().any(|(of, _)| of == one);
@@ -239,27 +239,37 @@ impl<'s> Round<'s> {
     fn outlook(&self, kind: &TypeName, waiter: Option<&Waiter>) -> Outcome<Taken> {
         let rules = self.rules.of(kind).ok_or_else(|| unknown(&self.name))?;
         let (earliest_at, blocked) = self.ring.earliest(&self.rules, rules, self.now);
-        let reason = if self.ring.turn.is_some() { Reason::Held } else { blocked };
         let before = queue::count(self.step, &self.name, kind, waiter)?;
         let mut ahead = before;
         let mut comes_first = true;
-        let mut absent = false;
-        for (nth, other) in self.ring.order(&self.rules).enumerate() {
+        for other in self.ring.order(&self.rules) {
             if other.name == *kind {
                 comes_first = false;
                 continue;
             }
             let waiting = queue::count(self.step, &self.name, &other.name, None)?;
-            absent |= nth == 0 && waiting == 0;
             ahead += waiting.min(before + u64::from(comes_first));
         }
-        let never = self.rules.skip == crate::domain::rotation::Skip::Never;
-        let reason =
-            if reason == Reason::Order && never && absent { Reason::Absent } else { reason };
+        let reason = match blocked {
+            _ if self.ring.turn.is_some() => Reason::Held,
+            Reason::Order if self.waits_for_an_absent_type(kind)? => Reason::Absent,
+            blocked => blocked,
+        };
         Ok(Taken::Waiting { holder: self.ring.turn.clone(), earliest_at, ahead, reason })
     }
 
-    /// A promise that was not taken up in time lapses, and its life is silent.
+    /// Whether nobody waits for the type that comes first, and none is skipped.
+    fn waits_for_an_absent_type(&self, kind: &TypeName) -> Outcome<bool> {
+        let first = self.ring.order(&self.rules).next().filter(|first| first.name != *kind);
+        Ok(match first {
+            Some(first) if self.rules.skip == Skip::Never => {
+                queue::first(self.step, &self.name, &first.name, self.now)?.is_none()
+            }
+            _ => false,
+        })
+    }
+
+    /// A promise that was not taken up in time lapses with the place of its waiter, and its life is silent.
     fn lapse(&mut self) -> Outcome<()> {
         if let Some(promise) = self.promise.take_if(|promise| promise.until <= self.now) {
             queue::leave(self.step, &self.name, &promise.waiter)?;
