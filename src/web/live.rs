@@ -26,7 +26,7 @@ use super::auth::Caller;
 use super::error::WebError;
 use super::frames::{self, HTML_PROTOCOL, JSON_PROTOCOL, Protocol};
 use super::gate::{FRAME_MAX, Gate};
-use super::hub::{Admission, Goodbye, Hub, Seat, Work};
+use super::hub::{Admission, Goodbye, Hub, Look, Seat, Work};
 use super::{Web, acts, csrf};
 use crate::clock;
 use crate::domain::time::Boot;
@@ -132,6 +132,12 @@ struct Following {
     /// Sources and collectors, instead of a job.
     #[serde(default)]
     dispatch: bool,
+    /// Rotations, instead of a job.
+    #[serde(default)]
+    rotations: bool,
+    /// The rings of jobs that are members of rotations, instead of a job.
+    #[serde(default)]
+    rings: bool,
     /// Only lines after this one; the newest kept when absent.
     after: Option<u64>,
 }
@@ -307,6 +313,16 @@ impl Socket {
                 self.hub.follow_dispatch(seat, on);
                 Ok(())
             }
+            (Some(seat), _) if what.rotations || what.rings => match self.protocol {
+                Protocol::Html => {
+                    let look = if what.rotations { Look::Whole } else { Look::Rings };
+                    self.hub.follow_rotations(seat, look, on);
+                    Ok(())
+                }
+                Protocol::Json => Err(WebError::bad(
+                    "rotations are pushed to pages only: GET /api/v1/rotations shows them",
+                )),
+            },
             (Some(_), None) => Err(WebError::bad("missing field `job`")),
             (Some(seat), Some(job)) if on => self.hub.follow(seat, job, what.after),
             (Some(seat), Some(job)) => self.hub.unfollow(seat, job),

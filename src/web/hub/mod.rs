@@ -6,6 +6,7 @@
 
 mod dispatch;
 mod follow;
+mod rotations;
 mod seats;
 
 use std::collections::{BTreeSet, HashMap};
@@ -17,6 +18,7 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
 pub use self::dispatch::LastKnown;
+pub use self::rotations::Look;
 use self::seats::Census;
 pub use self::seats::{Admission, Goodbye, Seat, Work};
 use super::auth::{Caller, Shown};
@@ -76,6 +78,7 @@ pub struct Hub {
     generation: AtomicU64,
     summaries: Mutex<[Option<(u64, String)>; 2]>,
     board: dispatch::Board,
+    turns: rotations::Board,
     draining: AtomicBool,
     ended: Notify,
 }
@@ -98,6 +101,7 @@ impl Hub {
             generation: AtomicU64::new(0),
             summaries: Mutex::default(),
             board: dispatch::Board::default(),
+            turns: rotations::Board::default(),
             draining: AtomicBool::new(false),
             ended: Notify::new(),
             store,
@@ -110,6 +114,7 @@ impl Hub {
     /// Listens to the feed until [`Hub::drain`] has ended.
     pub async fn run(self: Arc<Self>) {
         tokio::spawn(Arc::clone(&self).watch_dispatch());
+        tokio::spawn(Arc::clone(&self).watch_rotations());
         let mut changes = self.feed.subscribe();
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -306,6 +311,7 @@ impl Hub {
     pub fn leave(&self, seat: &Seat) {
         lock(self.shard(seat.id)).remove(&seat.id);
         self.unfollow_dispatch(seat);
+        self.unfollow_rotations(seat);
         let follows = std::mem::take(&mut lock(&seat.pending).follows);
         for job in follows.into_keys() {
             self.unfollowed(job);
@@ -366,6 +372,13 @@ impl Hub {
             if std::mem::take(&mut pending.dispatch) {
                 drop(pending);
                 match self.dispatch_frame(seat) {
+                    Some(text) => return frame(text),
+                    None => continue,
+                }
+            }
+            if std::mem::take(&mut pending.rotations) {
+                drop(pending);
+                match self.rotations_frame(seat) {
                     Some(text) => return frame(text),
                     None => continue,
                 }
