@@ -313,16 +313,14 @@ impl Socket {
                 self.hub.follow_dispatch(seat, on);
                 Ok(())
             }
-            (Some(seat), _) if what.rotations || what.rings => match self.protocol {
-                Protocol::Html => {
-                    let look = if what.rotations { Look::Whole } else { Look::Rings };
-                    self.hub.follow_rotations(seat, look, on);
-                    Ok(())
-                }
-                Protocol::Json => Err(WebError::bad(
-                    "rotations are pushed to pages only: GET /api/v1/rotations shows them",
-                )),
-            },
+            (Some(_), _) if what.rings && self.protocol == Protocol::Json => Err(WebError::bad(
+                "field rings: only pages have rings: follow with \"rotations\": true",
+            )),
+            (Some(seat), _) if what.rotations || what.rings => {
+                let look = if what.rotations { Look::Whole } else { Look::Rings };
+                self.hub.follow_rotations(seat, look, on);
+                Ok(())
+            }
             (Some(_), None) => Err(WebError::bad("missing field `job`")),
             (Some(seat), Some(job)) if on => self.hub.follow(seat, job, what.after),
             (Some(seat), Some(job)) => self.hub.unfollow(seat, job),

@@ -13,17 +13,21 @@ use tokio::sync::Notify;
 
 use super::seats::Seat;
 use super::{Hub, lock};
+use crate::clock;
 use crate::domain::name::{JobName, RotationName};
-use crate::domain::time::Stamp;
+use crate::domain::time::{Boot, Stamp};
 use crate::picture::rotation::Standing;
 use crate::store::rotation::{RotationView, Rotations};
-use crate::web::frames;
+use crate::web::api::rotations::{Rotation, TURNS_LISTED};
+use crate::web::frames::{self, Protocol};
 use crate::web::parts::dispatch::more;
 use crate::web::parts::rotation::{self as parts, ROTATIONS_SHOWN, TURNS_SHOWN};
 use crate::words::{Arg, Language, say};
 
 /// How often somebody who follows is told something, at most.
 const PUSH_EVERY: Duration = Duration::from_millis(500);
+/// The same for programs, which get all rotations each time.
+const PROGRAM_EVERY: Duration = Duration::from_secs(1);
 /// While nobody follows: how often it looks whether the node is going away.
 const REST: Duration = Duration::from_secs(5);
 /// The bar of a turn that is had grows in such steps, in microseconds.
@@ -51,6 +55,7 @@ struct Follower {
     seat: Arc<Seat>,
     /// The generation of the newest picture it was told; 0 before the first.
     told: u64,
+    at: Option<Boot>,
 }
 
 /// Everything at one reading, and what was rendered of it so far.
@@ -138,9 +143,15 @@ impl Hub {
     /// Wakes whoever has not been told the newest.
     fn tell_rotations(&self) {
         let generation = self.turns.now().generation;
+        let now = clock::boot();
         let seats: Vec<Arc<Seat>> = lock(&self.turns.followers)
             .values()
-            .filter(|follower| follower.told < generation)
+            .filter(|follower| {
+                let rested = |at| now.since(at) >= PROGRAM_EVERY;
+                let ready =
+                    follower.seat.protocol == Protocol::Html || follower.at.is_none_or(rested);
+                ready && follower.told < generation
+            })
             .map(|follower| Arc::clone(&follower.seat))
             .collect();
         for seat in seats {
@@ -156,7 +167,7 @@ impl Hub {
             followers.remove(&key);
             return;
         }
-        let follower = Follower { seat: Arc::clone(seat), told: 0 };
+        let follower = Follower { seat: Arc::clone(seat), told: 0, at: None };
         followers.entry(key).or_insert(follower);
         drop(followers);
         self.turns.came.notify_one();
@@ -184,10 +195,12 @@ impl Hub {
             if follower.told >= picture.generation {
                 return None;
             }
+            follower.at = Some(clock::boot());
             Some(std::mem::replace(&mut follower.told, picture.generation))
         };
         let lang = seat.caller.language;
         match due(true) {
+            Some(_) if seat.protocol == Protocol::Json => Some(picture.json()),
             Some(told) => Some(picture.cards(lang, told)),
             None => due(false).map(|told| picture.rings(self, lang, told)),
         }
@@ -242,6 +255,15 @@ impl Picture {
             at: self.at,
             trouble: Some(trouble),
         })
+    }
+
+    fn json(&self) -> String {
+        let listed = |row: &Arc<Row>| {
+            let mut view = row.view.clone();
+            view.past.truncate(TURNS_LISTED);
+            Rotation::from(view)
+        };
+        frames::rotations_frame(&self.rows.iter().map(listed).collect::<Vec<_>>())
     }
 
     fn cards(&self, lang: Language, told: u64) -> String {

@@ -355,6 +355,16 @@ async fn hundreds_of_turns_make_few_frames_and_the_newest_arrives() {
     define(&server, "api", |_| {}).await;
     let (mut socket, _) = follower(&server, "li", json!({"rotations": true})).await;
     hear_type(&mut socket, "rotations").await;
+    let token = server.token("vera", Role::Viewer).await;
+    let mut program = connect(&server, &token).await;
+    say(&mut program, json!({"type": "follow", "id": 1, "rotations": true})).await;
+    hear_type(&mut program, "reply").await;
+    let first = hear_type(&mut program, "rotations").await;
+    let asked: Value = server.get("/api/v1/rotations", &token).await.json().await.unwrap();
+    assert_eq!(first["rotations"], asked["rotations"], "both doors show the same rotation");
+    say(&mut program, json!({"type": "follow", "id": 2, "rings": true})).await;
+    let refused = hear_type(&mut program, "reply").await;
+    assert_eq!((&refused["ok"], &refused["error"]), (&json!(false), &json!("bad_request")));
     let begun = clock::boot();
     let changes = async {
         for nth in 0..TURNS {
@@ -372,9 +382,20 @@ async fn hundreds_of_turns_make_few_frames_and_the_newest_arrives() {
             }
         }
     };
-    let ((), told) = tokio::join!(changes, told);
+    let told_program = async {
+        let mut frames = 0;
+        loop {
+            let frame = hear_type(&mut program, "rotations").await;
+            frames += 1;
+            if frame["rotations"][0]["types"][0]["done"] == TURNS {
+                return frames;
+            }
+        }
+    };
+    let ((), told, told_program) = tokio::join!(changes, told, told_program);
     let seconds = u32::try_from(clock::boot().since(begun).as_secs()).unwrap() + 1;
-    assert!(told <= 2 * seconds + 1, "{told} frames in {seconds} s");
+    assert!(told <= 2 * seconds + 1, "{told} frames to the page in {seconds} s");
+    assert!(told_program <= seconds + 1, "{told_program} frames to the program in {seconds} s");
 }
 
 #[tokio::test(flavor = "multi_thread")]
