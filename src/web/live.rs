@@ -27,6 +27,7 @@ use super::error::WebError;
 use super::frames::{self, HTML_PROTOCOL, JSON_PROTOCOL, Protocol};
 use super::gate::{FRAME_MAX, Gate};
 use super::hub::{Admission, Goodbye, Hub, Look, Seat, Work};
+use super::parts::dispatch::Extent;
 use super::{Web, acts, csrf};
 use crate::clock;
 use crate::domain::time::Boot;
@@ -132,6 +133,9 @@ struct Following {
     /// Sources and collectors, instead of a job.
     #[serde(default)]
     dispatch: bool,
+    /// Longer lists of them.
+    #[serde(default)]
+    all: bool,
     /// Rotations, instead of a job.
     #[serde(default)]
     rotations: bool,
@@ -310,7 +314,8 @@ impl Socket {
         let done = match (&self.seat, &what.job) {
             (None, _) => Ok(()),
             (Some(seat), _) if what.dispatch => {
-                self.hub.follow_dispatch(seat, on);
+                let extent = if what.all { Extent::All } else { Extent::Some };
+                self.hub.follow_dispatch(seat, extent, on);
                 Ok(())
             }
             (Some(_), _) if what.rings && self.protocol == Protocol::Json => Err(WebError::bad(

@@ -9,7 +9,7 @@ const list = document.querySelector("[data-sources]");
 const find = (name) => document.querySelector(`[data-${name}]`);
 
 /** What to ask the server for. */
-export const wanted = () => list && { type: "follow", dispatch: true };
+export const wanted = () => list && { type: "follow", dispatch: true, all: list.dataset.all !== undefined };
 
 function put({ html }) {
   const fresh = fragment(html);

@@ -253,7 +253,9 @@ sources-title = Sources
 sources-more = { $n ->
     [one] One more source is not shown here
    *[other] { $n } more sources are not shown here
-}: GET /api/v1/sources lists all.
+}.
+show-all = Show all
+show-fewer = Show fewer
 no-sources-title = No source yet
 no-sources-text = A source is where work comes from: pages to fetch, orders to book, files to convert. Its rules say how it may be treated, and every task of it goes to exactly one collector at a time. Make a token for yourself, define the first source, put two tasks, and let a collector work on them:
 no-sources-after = They appear here at once: what is ready, who holds what, and why a source waits.
@@ -434,7 +436,7 @@ turn-began = began
 turn-after = after the one before
 turn-lasted = lasted
 turn-ended = ended
-turn-had = had now
+turn-had = under way
 turn-done = done
 turn-empty = empty
 turn-failed = failed

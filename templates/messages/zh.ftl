@@ -246,7 +246,9 @@ count-done = { $n } 已完成
 sources-title = 来源
 sources-more = { $n ->
    *[other] 另有 { $n } 个来源未在此显示
-}：GET /api/v1/sources 列出全部。
+}。
+show-all = 全部显示
+show-fewer = 显示较少
 no-sources-title = 还没有来源
 no-sources-text = 来源是工作的出处：要抓取的网页、要登记的订单、要转换的文件。它的规则决定如何对待它，其中每个工作项同一时刻只交给一个采集器。先为自己创建一个令牌，再定义第一个来源，放入两个工作项，让一个采集器处理它们：
 no-sources-after = 它们会立即出现在这里：哪些就绪、谁持有什么、来源为什么在等待。
@@ -401,7 +403,7 @@ waiters-title = 谁在等
 waiters-none = 没有人。
 waiter-worker = 工作者
 waiter-node = 所在节点
-waiter-since = 已等
+waiter-since = 开始等待
 waiters-more = 另有 { $n } 个
 turns-title = 最近的回合
 turns-none = 还没有人有过回合。
