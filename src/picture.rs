@@ -8,6 +8,7 @@ mod clauses;
 pub mod drill;
 pub mod pace;
 mod records;
+pub mod rotation;
 pub mod source;
 mod turn;
 mod why;
@@ -144,6 +145,8 @@ pub struct Shown {
     pub people: Vec<Person>,
     /// Newest line of output.
     pub last_line: Option<String>,
+    /// The rotation whose turns its runs are.
+    pub rotation: Option<String>,
     /// How many nodes reported lately.
     pub living: usize,
     /// The store's clock when this was computed.
@@ -284,6 +287,7 @@ impl Scene<'_> {
                 why,
                 people: self.people(),
                 last_line: record.last_line.clone(),
+                rotation: self.job.rotation.as_ref().map(ToString::to_string),
                 living: self.nodes.iter().filter(|node| is_alive(node)).count(),
                 now: self.now,
             },

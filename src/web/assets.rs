@@ -35,6 +35,7 @@ static FILES: &[(&str, &[u8])] = embed! {
     "js/morph.js"
     "js/nodes.js"
     "js/passwords.js"
+    "js/rotations.js"
     "js/rows.js"
     "js/theme.js"
     "js/toggle.js"

@@ -172,6 +172,12 @@ pub fn sources_frame(sources: &impl Serialize) -> String {
     format!(r#"{{"type":"dispatch","sources":{}}}"#, text(sources))
 }
 
+/// `{"type":"rotations",...}` for programs.
+#[must_use]
+pub fn rotations_frame(rotations: &impl Serialize) -> String {
+    format!(r#"{{"type":"rotations","rotations":{}}}"#, text(rotations))
+}
+
 /// `{"type":"log",...}`; `lines` are JSON texts; `skipped` is how many were dropped because the reader lagged.
 #[must_use]
 pub fn log_frame<'a>(job: &str, lines: impl Iterator<Item = &'a str>, skipped: u64) -> String {

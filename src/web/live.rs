@@ -26,7 +26,8 @@ use super::auth::Caller;
 use super::error::WebError;
 use super::frames::{self, HTML_PROTOCOL, JSON_PROTOCOL, Protocol};
 use super::gate::{FRAME_MAX, Gate};
-use super::hub::{Admission, Goodbye, Hub, Seat, Work};
+use super::hub::{Admission, Goodbye, Hub, Look, Seat, Work};
+use super::parts::dispatch::Extent;
 use super::{Web, acts, csrf};
 use crate::clock;
 use crate::domain::time::Boot;
@@ -132,6 +133,15 @@ struct Following {
     /// Sources and collectors, instead of a job.
     #[serde(default)]
     dispatch: bool,
+    /// Longer lists of them.
+    #[serde(default)]
+    all: bool,
+    /// Rotations, instead of a job.
+    #[serde(default)]
+    rotations: bool,
+    /// The rings of jobs that are members of rotations, instead of a job.
+    #[serde(default)]
+    rings: bool,
     /// Only lines after this one; the newest kept when absent.
     after: Option<u64>,
 }
@@ -304,7 +314,16 @@ impl Socket {
         let done = match (&self.seat, &what.job) {
             (None, _) => Ok(()),
             (Some(seat), _) if what.dispatch => {
-                self.hub.follow_dispatch(seat, on);
+                let extent = if what.all { Extent::All } else { Extent::Some };
+                self.hub.follow_dispatch(seat, extent, on);
+                Ok(())
+            }
+            (Some(_), _) if what.rings && self.protocol == Protocol::Json => Err(WebError::bad(
+                "field rings: only pages have rings: follow with \"rotations\": true",
+            )),
+            (Some(seat), _) if what.rotations || what.rings => {
+                let look = if what.rotations { Look::Whole } else { Look::Rings };
+                self.hub.follow_rotations(seat, look, on);
                 Ok(())
             }
             (Some(_), None) => Err(WebError::bad("missing field `job`")),

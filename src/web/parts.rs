@@ -3,9 +3,12 @@
 //! A row depends on who looks only through [`RowViewer`], so that one rendering serves many sockets.
 
 pub mod dispatch;
+mod lanes;
+pub mod rotation;
 
 use askama::Template;
 
+use self::rotation::RingLine;
 use super::assets;
 use crate::domain::job::State;
 use crate::picture::{JobView, LogLineView};
@@ -27,6 +30,7 @@ pub struct RowViewer {
 #[derive(Template)]
 #[template(path = "parts/job_row.html")]
 pub struct Row<'a> {
+    ring: Option<RingLine>,
     job: &'a JobView,
     viewer: RowViewer,
     lang: Language,
@@ -37,6 +41,7 @@ pub struct Row<'a> {
 #[derive(Template)]
 #[template(path = "parts/job_head.html")]
 pub struct Head<'a> {
+    ring: Option<RingLine>,
     job: &'a JobView,
     viewer: RowViewer,
     lang: Language,
@@ -50,7 +55,13 @@ macro_rules! shared {
             /// Puts the fragment together.
             #[must_use]
             pub fn new(job: &'a JobView, viewer: RowViewer, lang: Language, csrf: &'a str) -> Self {
-                Self { job, viewer, lang, csrf }
+                Self { ring: None, job, viewer, lang, csrf }
+            }
+
+            /// With the ring of its rotation. A push comes without: the ring has frames of its own, and stays.
+            #[must_use]
+            pub fn with_ring(self, ring: Option<RingLine>) -> Self {
+                Self { ring, ..self }
             }
 
             fn say(&self, id: &str) -> String {

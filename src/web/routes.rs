@@ -90,6 +90,7 @@ pub static ROUTES: &[Route] = &[
     Route::post("/dispatch/dead/{id}/revive", Operator, || web::to(pages::dead::revive)),
     Route::get("/dispatch/tasks", Login, || web::to(pages::task::find)),
     Route::get("/dispatch/tasks/{id}", Login, || web::to(pages::task::page)),
+    Route::get("/rotations", Login, || web::to(pages::rotations::page)),
     Route::get("/audit", Login, || web::to(pages::audit::page)),
     Route::post("/preferences", Guest, || web::to(pages::preferences::save)),
     Route::get("/login", Guest, || web::to(login::form)),

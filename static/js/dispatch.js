@@ -2,14 +2,14 @@
 
 import { correct } from "./clock.js";
 import { children, morph, parse } from "./morph.js";
-import { fragment } from "./rows.js";
+import { arrange, fragment } from "./rows.js";
 import { announce } from "./words.js";
 
 const list = document.querySelector("[data-sources]");
 const find = (name) => document.querySelector(`[data-${name}]`);
 
 /** What to ask the server for. */
-export const wanted = () => list && { type: "follow", dispatch: true };
+export const wanted = () => list && { type: "follow", dispatch: true, all: list.dataset.all !== undefined };
 
 function put({ html }) {
   const fresh = fragment(html);
@@ -19,21 +19,11 @@ function put({ html }) {
   morph(old, fresh);
 }
 
-/** All rows, in order: those that are gone leave, new ones find their place. */
-function arrange(rows) {
-  const names = rows.map(({ source }) => `source-${source}`);
-  for (const row of [...list.children]) if (!names.includes(row.id)) row.remove();
-  names.forEach((id, nth) => {
-    const row = document.getElementById(id);
-    if (list.children[nth] !== row) list.insertBefore(row, list.children[nth] ?? null);
-  });
-}
-
 export function show({ at, whole, rows, totals, collectors, more, trouble }) {
   if (!list) return;
   correct(at);
   rows.forEach(put);
-  if (whole) arrange(rows);
+  if (whole) arrange(list, rows.map(({ source }) => `source-${source}`));
   const empty = find("no-sources");
   if (empty) empty.hidden = list.childElementCount > 0;
   find("totals").hidden = list.childElementCount === 0;

@@ -5,6 +5,7 @@ import * as dispatch from "./dispatch.js";
 import * as log from "./log.js";
 import * as mark from "./mark.js";
 import * as nodes from "./nodes.js";
+import * as rotations from "./rotations.js";
 import * as rows from "./rows.js";
 
 /** After this long without a frame the server is asked for a sign of life; late, the mark says so; later, enough. */
@@ -25,6 +26,7 @@ const frames = {
   nodes: nodes.changed,
   log: log.add,
   dispatch: dispatch.show,
+  ...rotations.frames,
 };
 
 function send(message) {
@@ -40,9 +42,7 @@ function open() {
   socket = mine;
   heard = Date.now();
   whole = probed = false;
-  mine.onopen = () => {
-    [log.wanted(), dispatch.wanted()].forEach((what) => what && send(what));
-  };
+  mine.onopen = () => [log, dispatch, rotations].map((part) => part.wanted()).forEach((what) => what && send(what));
   mine.onmessage = ({ data }) => {
     if (mine !== socket) return;
     heard = Date.now();

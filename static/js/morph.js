@@ -9,7 +9,8 @@ export function parse(html) {
 
 function attributes(from, to) {
   for (const { name } of [...from.attributes]) {
-    if (!to.hasAttribute(name)) from.removeAttribute(name);
+    // What somebody has opened stays open.
+    if (!to.hasAttribute(name) && name !== "open") from.removeAttribute(name);
   }
   for (const { name, value } of to.attributes) {
     if (from.getAttribute(name) !== value) from.setAttribute(name, value);
@@ -25,7 +26,8 @@ export function morph(from, to) {
     return;
   }
   attributes(from, to);
-  children(from, to);
+  // A ring has frames of its own (rotations.js): the row around it comes without.
+  if (from.dataset.ring === undefined) children(from, to);
 }
 
 /** Children by position: our fragments have a fixed shape. */

@@ -19,6 +19,15 @@ export function fragment(html) {
   return content.firstElementChild;
 }
 
+/** All rows of a list, in order: those that are gone leave, new ones find their place. */
+export function arrange(list, ids) {
+  for (const row of [...list.children]) if (!ids.includes(row.id)) row.remove();
+  ids.forEach((id, nth) => {
+    const row = document.getElementById(id);
+    if (list.children[nth] !== row) list.insertBefore(row, list.children[nth] ?? null);
+  });
+}
+
 /** An older picture never replaces a newer one; the same version may look different as time passes. */
 const older = (version, element) => element && version < Number(element.dataset.version);
 

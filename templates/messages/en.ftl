@@ -5,6 +5,7 @@ nav-label = Main
 nav-jobs = Jobs
 nav-nodes = Nodes
 nav-dispatch = Dispatch
+nav-rotations = Rotations
 nav-audit = Audit
 skip-to-content = Skip to the content
 other-language = 中文
@@ -266,7 +267,9 @@ sources-title = Sources
 sources-more = { $n ->
     [one] One more source is not shown here
    *[other] { $n } more sources are not shown here
-}: GET /api/v1/sources lists all.
+}.
+show-all = Show all
+show-fewer = Show fewer
 no-sources-title = No source yet
 no-sources-text = A source is where work comes from: pages to fetch, orders to book, files to convert. Its rules say how it may be treated, and every task of it goes to exactly one collector at a time. Make a token for yourself, define the first source, put two tasks, and let a collector work on them:
 no-sources-after = They appear here at once: what is ready, who holds what, and why a source waits.
@@ -371,6 +374,90 @@ collector-end = first lease ends
 collector-ends-in = in { $left }
 collector-nothing = nothing
 collector-more = and { $n } more
+
+# Rotations
+rotations-title = Rotations
+count-turns-label = How many rotations there are, how many turns are had, and how many wait
+count-rotations = { $n } { $count ->
+    [one] rotation
+   *[other] rotations
+}
+count-taken = { $n } at work
+count-waiters = { $n } waiting
+rotations-more = { $n ->
+    [one] One more rotation is not shown here
+   *[other] { $n } more rotations are not shown here
+}: GET /api/v1/rotations lists all.
+no-rotations-title = No rotation yet
+no-rotations-text = A rotation is types of work that take turns at something that bears only one at a time: a supplier’s API, a device, a night window. Turns never overlap, and never start sooner than the gap allows. Define the first one, then run commands in their turns:
+no-rotations-http = Or over HTTP:
+no-rotations-after = It appears here at once: whose turn it is, who waits and why, and how the last turns went.
+
+# Whose turn it is
+rotation-taken = Taken
+rotation-pacing = Pacing
+rotation-open = Open
+rotation-absent = Held up
+rotation-idle = Idle
+rotation-why-taken = { $worker } has had the turn of { $kind } for { $ago }; the lease ends in { $left } unless it is extended.
+rotation-why-open = It is the turn of { $kind }: whoever has waited longest for it is taking it.
+rotation-why-absent = Everybody waits for { $kind }, for which nobody asks; none is skipped here.
+rotation-why-soon = { $kind } is next: it may start within a second.
+rotation-why-gap = { $kind } is next: it may start in { $left }, when the gap is over.
+rotation-why-quota = { $kind } is next: it may start in { $left }, when its quota has room again.
+rotation-why-not-before = { $kind } is next: it may start in { $left }, as whoever had the last turn ordered.
+rotation-why-idle = Nobody waits: whoever asks next is served.
+rotation-why-idle-until = Nobody waits; a turn may start in { $left }.
+rotation-undefined = This rotation is not defined yet: soloist rotation set { $rotation }
+rule-min-gap = { $time } between starts
+rule-skip-absent = the absent are skipped
+rule-skip-never = the absent are waited for
+ring-label = The types of { $rotation }, in the order of their turns
+ring-now = has the turn
+ring-next = next
+ring-waiting = { $n ->
+    [one] one waits
+   *[other] { $n } wait
+}
+ring-more = and { $n } more
+wait-turn = it is its turn
+wait-held = another has the turn
+wait-behind = { $kind } comes first
+wait-absent = { $kind } comes first, and nobody asks for it
+wait-gap = the gap: { $left }
+wait-quota = its quota: { $left }
+wait-not-before = told to wait: { $left }
+
+# Figures of a rotation
+type-name = type
+type-waiting = waiting
+type-why = for what
+waiters-title = Who waits
+waiters-none = Nobody.
+waiter-worker = worker
+waiter-node = at node
+waiter-since = since
+waiters-more = and { $n } more
+turns-title = The last turns
+turns-none = Nobody has had a turn yet.
+turns-span = from { $from } to { $to }
+turns-picture = { $n ->
+    [one] The last turn
+   *[other] The last { $n } turns
+} of { $rotation }, a lane for each type. The table says the same.
+turns-table = As a table
+turn-began = began
+turn-after = after the one before
+turn-lasted = lasted
+turn-ended = ended
+turn-had = under way
+turn-done = done
+turn-empty = empty
+turn-failed = failed
+turn-lost = lost
+turn-bar = { $kind }: { $ended }, { $lasted }, by { $worker }
+turn-silence = nobody for { $time }
+turn-gap = the least gap after a start
 
 # A task
 find-title = Find a task

@@ -5,6 +5,7 @@ nav-label = 主导航
 nav-jobs = 任务
 nav-nodes = 节点
 nav-dispatch = 派发
+nav-rotations = 轮转
 nav-audit = 审计
 skip-to-content = 跳到正文
 other-language = EN
@@ -259,7 +260,9 @@ count-done = { $n } 已完成
 sources-title = 来源
 sources-more = { $n ->
    *[other] 另有 { $n } 个来源未在此显示
-}：GET /api/v1/sources 列出全部。
+}。
+show-all = 全部显示
+show-fewer = 显示较少
 no-sources-title = 还没有来源
 no-sources-text = 来源是工作的出处：要抓取的网页、要登记的订单、要转换的文件。它的规则决定如何对待它，其中每个工作项同一时刻只交给一个采集器。先为自己创建一个令牌，再定义第一个来源，放入两个工作项，让一个采集器处理它们：
 no-sources-after = 它们会立即出现在这里：哪些就绪、谁持有什么、来源为什么在等待。
@@ -355,6 +358,86 @@ collector-end = 最早的租约到期
 collector-ends-in = { $left }后
 collector-nothing = 无
 collector-more = 另有 { $n } 项
+
+# 轮转
+rotations-title = 轮转
+count-turns-label = 轮转的数量、进行中的回合数、等待者数
+count-rotations = { $n } { $count ->
+   *[other] 个轮转
+}
+count-taken = { $n } 进行中
+count-waiters = { $n } 等待
+rotations-more = { $n ->
+   *[other] 另有 { $n } 个轮转未在此显示
+}：GET /api/v1/rotations 列出全部。
+no-rotations-title = 还没有轮转
+no-rotations-text = 轮转让几类工作轮流使用一次只容一个的东西：供应商接口、设备、夜间窗口。回合从不重叠，也从不早于间隔开始。先定义第一个轮转，再让命令在各自的回合里运行：
+no-rotations-http = 或者通过 HTTP：
+no-rotations-after = 它会立即出现在这里：轮到谁、谁在等什么、最近的回合如何结束。
+
+# 轮到谁
+rotation-taken = 进行中
+rotation-pacing = 间隔中
+rotation-open = 可开始
+rotation-absent = 受阻
+rotation-idle = 空闲
+rotation-why-taken = { $worker } 持有 { $kind } 的回合已 { $ago }；若不续期，租约在 { $left }后到期。
+rotation-why-open = 轮到 { $kind }：等待最久者正在接手。
+rotation-why-absent = 大家都在等 { $kind }，但没有人请求它；此处不跳过缺席者。
+rotation-why-soon = 下一个是 { $kind }：一秒之内可以开始。
+rotation-why-gap = 下一个是 { $kind }：间隔结束后，{ $left }后可以开始。
+rotation-why-quota = 下一个是 { $kind }：配额有空余后，{ $left }后可以开始。
+rotation-why-not-before = 下一个是 { $kind }：按上一回合的要求，{ $left }后可以开始。
+rotation-why-idle = 没有人等待：下一个请求即可开始。
+rotation-why-idle-until = 没有人等待；{ $left }后可以开始新的回合。
+rotation-undefined = 此轮转尚未定义：soloist rotation set { $rotation }
+rule-min-gap = 开始间隔至少 { $time }
+rule-skip-absent = 跳过缺席者
+rule-skip-never = 等待缺席者
+ring-label = { $rotation } 的类型，按回合顺序
+ring-now = 持有回合
+ring-next = 下一个
+ring-waiting = { $n ->
+   *[other] { $n } 个等待
+}
+ring-more = 另有 { $n } 个
+wait-turn = 轮到它了
+wait-held = 回合在别人手中
+wait-behind = { $kind } 在前
+wait-absent = { $kind } 在前，但没有人请求它
+wait-gap = 间隔：{ $left }
+wait-quota = 配额：{ $left }
+wait-not-before = 按要求等待：{ $left }
+
+# 轮转的数字
+type-name = 类型
+type-waiting = 等待
+type-why = 在等什么
+waiters-title = 谁在等
+waiters-none = 没有人。
+waiter-worker = 工作者
+waiter-node = 所在节点
+waiter-since = 开始等待
+waiters-more = 另有 { $n } 个
+turns-title = 最近的回合
+turns-none = 还没有人有过回合。
+turns-span = 从 { $from } 到 { $to }
+turns-picture = { $n ->
+   *[other] { $rotation } 最近的 { $n } 个回合
+}，每类一道。表格内容相同。
+turns-table = 以表格显示
+turn-began = 开始
+turn-after = 距上一回合
+turn-lasted = 用时
+turn-ended = 结果
+turn-had = 进行中
+turn-done = 完成
+turn-empty = 无事
+turn-failed = 失败
+turn-lost = 丢失
+turn-bar = { $kind }：{ $ended }，{ $lasted }，{ $worker }
+turn-silence = { $time }内无人
+turn-gap = 每次开始后的最短间隔
 
 # 工作项
 find-title = 查找工作项

@@ -89,3 +89,59 @@ async fn new_work_is_seen_on_the_page_of_dispatch_and_a_source_is_paused_there()
     assert_eq!(mark, 1, "the page was never loaded again");
     li.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_are_seen_as_they_are_taken_and_what_was_opened_stays_open() {
+    let pair = Pair::start("beat", "rotation = \"api\"\n");
+    let api = pair.wang();
+    let rules = json!({"types": [{"name": "outbound"}, {"name": "stock"}], "lease_ms": 60_000});
+    let defined = api.call(Method::PUT, "/api/v1/rotations/api", Some(rules)).await;
+    assert_eq!(defined.0, StatusCode::OK, "{}", defined.1);
+    let turns = "/api/v1/rotations/api/turns";
+    let take = async |request: &str| {
+        let ask = json!({"type": "stock", "worker": "<b>w", "request_id": request});
+        let taken = api.call(Method::POST, turns, Some(ask)).await;
+        assert!(taken.1["turn"].is_string(), "{}", taken.1);
+        taken.1
+    };
+    let driver = Driver::start();
+    let (li, wang) = (driver.window("li").await, driver.window("wang").await);
+    li.sign_in(&pair.a, "li").await;
+    li.element("[data-job='outbound'] .ring [data-mark='idle']").await;
+    wang.sign_in(&pair.b, "wang").await;
+    wang.client.goto(&format!("{}/rotations", pair.b.url)).await.expect("the page opens");
+    wang.element("#rotation-api[data-state='idle']").await;
+    for window in [&li, &wang] {
+        window.client.execute("window.soloistTest = 1", vec![]).await.expect("a mark");
+    }
+
+    let first = take("one").await;
+    wang.element("#rotation-api[data-state='taken'] rect.bar-now").await;
+    li.element("[data-job='outbound'] .ring [data-mark='now']").await;
+    wang.element("#rotation-api summary").await.click().await.expect("clicked");
+    wang.element("#rotation-api details[open] tr[data-outcome='now']").await;
+    let pass = format!("{turns}/{}/pass", first["turn"].as_str().expect("an id"));
+    let done = json!({"token": first["token"], "outcome": "failed"});
+    let passed = api.call(Method::POST, &pass, Some(done)).await;
+    assert!(passed.0.is_success(), "{}", passed.1);
+    wang.element("#rotation-api details[open] tr[data-outcome='failed']").await;
+    take("two").await;
+    wang.element("#rotation-api details[open] tr[data-outcome='now']").await;
+    let table = wang.element("#rotation-api .past-turns").await.text().await.expect("text");
+    assert!(table.contains("<b>w"), "{table}");
+
+    // A change of the job leaves the ring in its row alone.
+    li.element("[data-job='outbound'] form[data-toggle] button")
+        .await
+        .click()
+        .await
+        .expect("click");
+    li.element("[data-job='outbound'] [aria-checked='true']").await;
+    li.element("[data-job='outbound'] .ring [data-mark='now']").await;
+    for window in [&li, &wang] {
+        let mark = window.client.execute("return window.soloistTest", vec![]).await.expect("one");
+        assert_eq!(mark, 1, "the page was never loaded again");
+    }
+    li.close().await;
+    wang.close().await;
+}

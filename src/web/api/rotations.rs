@@ -23,7 +23,7 @@ use crate::web::error::WebError;
 /// How many past turns are shown of one rotation, unless more or less are asked for.
 const TURNS_SHOWN: usize = 50;
 /// How many of each in the list of all.
-const TURNS_LISTED: usize = 10;
+pub(in crate::web) const TURNS_LISTED: usize = 10;
 /// How long a turn lasts, unless the rules say otherwise.
 const LEASE: Duration = Duration::from_secs(30);
 

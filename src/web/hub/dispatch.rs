@@ -21,7 +21,7 @@ use crate::store::dispatch::{CollectorView, SourceView, Sources};
 use crate::web::api::sources::Source;
 use crate::web::auth::Caller;
 use crate::web::frames::{self, CSRF_MARK, Protocol};
-use crate::web::parts::dispatch::{self as parts, SOURCES_SHOWN};
+use crate::web::parts::dispatch::{self as parts, Extent};
 use crate::words::{Arg, Language, say};
 
 /// How often somebody who follows is told something, at most.
@@ -45,6 +45,8 @@ struct Follower {
     /// The generation of the newest picture it was told; 0 before the first.
     told: u64,
     at: Option<Boot>,
+    /// How long its lists are.
+    extent: Extent,
 }
 
 #[derive(Default)]
@@ -82,7 +84,8 @@ struct Table {
     collectors: Vec<CollectorView>,
     at: Stamp,
     changed: u64,
-    html: [OnceLock<String>; 2],
+    /// By language, then by how long it is.
+    html: [OnceLock<String>; 4],
 }
 
 /// What a page shows when the store does not answer.
@@ -184,11 +187,11 @@ impl Hub {
     }
 
     /// Begins to tell a seat how dispatch stands (everything now, then what changes), or ends it.
-    pub fn follow_dispatch(&self, seat: &Arc<Seat>, on: bool) {
+    pub fn follow_dispatch(&self, seat: &Arc<Seat>, extent: Extent, on: bool) {
         if !on {
             return self.unfollow_dispatch(seat);
         }
-        let follower = Follower { seat: Arc::clone(seat), told: 0, at: None };
+        let follower = Follower { seat: Arc::clone(seat), told: 0, at: None, extent };
         lock(&self.board.followers).entry(seat.id).or_insert(follower);
         self.board.came.notify_one();
     }
@@ -218,18 +221,18 @@ impl Hub {
     /// What a seat has not been told; `None` when it follows no more, or was told already.
     pub(super) fn dispatch_frame(&self, seat: &Seat) -> Option<String> {
         let picture = Arc::clone(&lock(&self.board.known).picture);
-        let told = {
+        let (told, extent) = {
             let mut followers = lock(&self.board.followers);
             let follower = followers.get_mut(&seat.id)?;
             if follower.told >= picture.generation {
                 return None;
             }
             follower.at = Some(clock::boot());
-            std::mem::replace(&mut follower.told, picture.generation)
+            (std::mem::replace(&mut follower.told, picture.generation), follower.extent)
         };
         Some(match seat.protocol {
             Protocol::Json => picture.json(),
-            Protocol::Html => picture.fragments(&seat.caller, told),
+            Protocol::Html => picture.fragments(&seat.caller, told, extent),
         })
     }
 }
@@ -322,12 +325,12 @@ impl Picture {
         frames::sources_frame(&sources)
     }
 
-    fn fragments(&self, caller: &Caller, told: u64) -> String {
+    fn fragments(&self, caller: &Caller, told: u64, extent: Extent) -> String {
         let (lang, operator) = (caller.language, caller.is_operator());
         let whole = told < self.shape || told == 0;
-        let shown = self.sources.iter().take(SOURCES_SHOWN);
+        let shown = self.sources.iter().take(extent.sources());
         let views: Vec<&SourceView> = self.sources.iter().map(|row| &row.view).collect();
-        let left = views.len().saturating_sub(SOURCES_SHOWN);
+        let left = views.len().saturating_sub(extent.sources());
         let table = &self.collectors;
         let frame = Fragments {
             r#type: "dispatch",
@@ -341,7 +344,7 @@ impl Picture {
                 })
                 .collect(),
             totals: parts::totals(&views, lang),
-            collectors: (told == 0 || table.changed > told).then(|| table.html(lang)),
+            collectors: (told == 0 || table.changed > told).then(|| table.html(lang, extent)),
             more: parts::more(lang, "sources-more", left).unwrap_or_default(),
             trouble: self.trouble.as_ref().map_or_else(String::new, |detail| {
                 say(lang, "store-trouble", &[("detail", Arg::from(detail.as_str()))])
@@ -360,8 +363,9 @@ impl Row {
 }
 
 impl Table {
-    fn html(&self, lang: Language) -> &str {
-        self.html[slot(lang)].get_or_init(|| parts::collectors(&self.collectors, self.at, lang))
+    fn html(&self, lang: Language, extent: Extent) -> &str {
+        self.html[slot(lang) | usize::from(extent == Extent::All) << 1]
+            .get_or_init(|| parts::collectors(&self.collectors, self.at, lang, extent))
     }
 }
 

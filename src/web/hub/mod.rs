@@ -6,6 +6,7 @@
 
 mod dispatch;
 mod follow;
+mod rotations;
 mod seats;
 mod turns;
 
@@ -18,6 +19,7 @@ use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
 pub use self::dispatch::LastKnown;
+pub use self::rotations::Look;
 use self::seats::Census;
 pub use self::seats::{Admission, Goodbye, Seat, Work};
 use super::auth::{Caller, Shown};
@@ -78,6 +80,7 @@ pub struct Hub {
     summaries: Mutex<[Option<(u64, String)>; 2]>,
     board: dispatch::Board,
     turns: turns::Turns,
+    rings: rotations::Board,
     draining: AtomicBool,
     ended: Notify,
 }
@@ -101,6 +104,7 @@ impl Hub {
             summaries: Mutex::default(),
             board: dispatch::Board::default(),
             turns: turns::Turns::default(),
+            rings: rotations::Board::default(),
             draining: AtomicBool::new(false),
             ended: Notify::new(),
             store,
@@ -114,6 +118,7 @@ impl Hub {
     pub async fn run(self: Arc<Self>) {
         tokio::spawn(Arc::clone(&self).watch_dispatch());
         tokio::spawn(Arc::clone(&self).watch_turns());
+        tokio::spawn(Arc::clone(&self).watch_rotations());
         let mut changes = self.feed.subscribe();
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -323,6 +328,7 @@ impl Hub {
     pub fn leave(&self, seat: &Seat) {
         lock(self.shard(seat.id)).remove(&seat.id);
         self.unfollow_dispatch(seat);
+        self.unfollow_rotations(seat);
         let follows = std::mem::take(&mut lock(&seat.pending).follows);
         for job in follows.into_keys() {
             self.unfollowed(job);
@@ -383,6 +389,13 @@ impl Hub {
             if std::mem::take(&mut pending.dispatch) {
                 drop(pending);
                 match self.dispatch_frame(seat) {
+                    Some(text) => return frame(text),
+                    None => continue,
+                }
+            }
+            if std::mem::take(&mut pending.rotations) {
+                drop(pending);
+                match self.rotations_frame(seat) {
                     Some(text) => return frame(text),
                     None => continue,
                 }

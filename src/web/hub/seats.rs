@@ -39,6 +39,7 @@ pub(super) struct Pending {
     pub(super) snapshot: bool,
     pub(super) nodes: bool,
     pub(super) dispatch: bool,
+    pub(super) rotations: bool,
     pub(super) jobs: BTreeSet<usize>,
     pub(super) logs: BTreeSet<usize>,
     /// Followed jobs and the newest line each was told; `None` before the first.

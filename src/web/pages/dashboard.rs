@@ -3,7 +3,7 @@
 use actix_web::{HttpResponse, web};
 use askama::Template;
 
-use super::{Frame, html, picture, viewer};
+use super::{Frame, html, picture, rings, viewer};
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -29,10 +29,12 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let frame = Frame::of(&web, &caller, "jobs", "/".to_owned(), title);
     let views: Vec<_> =
         web.config.jobs.iter().map(|job| (job, picture(&web, &caller, job))).collect();
+    let mut rings = rings(&web, &caller, &web.config.jobs).await;
     let rows = views
         .iter()
         .map(|(job, view)| {
             Row::new(view, viewer(&caller, job, view), caller.language, &caller.csrf)
+                .with_ring(rings.remove(&job.name))
         })
         .collect();
     let jobs: Vec<_> = views.iter().map(|(_, view)| view.clone()).collect();

@@ -14,7 +14,7 @@ use crate::store::dispatch::{SourceView, Sources};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::hub::LastKnown;
-use crate::web::parts::dispatch::{Collectors, SOURCES_SHOWN, SourceRow, Totals, more};
+use crate::web::parts::dispatch::{Collectors, Extent, SourceRow, Totals, more};
 use crate::web::{Web, acts};
 use crate::words::{Arg, exactly, say};
 
@@ -30,6 +30,9 @@ pub(super) struct DispatchPage<'a> {
     pub(super) rows: Vec<SourceRow<'a>>,
     /// How many sources are left out.
     pub(super) more: Option<String>,
+    pub(super) extent: Extent,
+    /// Whether there is more to show than the page shows at first.
+    pub(super) cut: bool,
     pub(super) collectors: Collectors,
     /// For the form that finds a task.
     pub(super) names: Vec<String>,
@@ -39,11 +42,23 @@ pub(super) struct DispatchPage<'a> {
     pub(super) user: String,
 }
 
+/// `?all=1`: longer lists.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the address")]
+pub struct Lists {
+    pub all: Option<String>,
+}
+
 /// Shows sources and collectors.
 ///
 /// # Errors
 /// [`WebError::Internal`]; a store out of reach is shown, not failed on.
-pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, WebError> {
+pub async fn page(
+    web: web::Data<Web>,
+    caller: Caller,
+    lists: web::Query<Lists>,
+) -> Result<HttpResponse, WebError> {
+    let extent = if lists.all.is_some() { Extent::All } else { Extent::Some };
     let lang = caller.language;
     let title = say(lang, "dispatch-title", &[]);
     let mut frame = Frame::of(&web, &caller, "dispatch", HERE.to_owned(), title);
@@ -65,15 +80,17 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let trouble = failed.or_else(|| web.feed.trouble()).or_else(refused);
     let paces = web.live.paces(&sources);
     let views: Vec<&SourceView> = sources.iter().collect();
-    let rows = sources.iter().zip(&paces).take(SOURCES_SHOWN).map(|(source, pace)| {
+    let rows = sources.iter().zip(&paces).take(extent.sources()).map(|(source, pace)| {
         SourceRow::new(source, pace.as_ref(), lang, caller.is_operator(), &caller.csrf)
     });
     Ok(html(&DispatchPage {
         trouble: trouble.map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
         totals: Totals::new(&views, lang),
         rows: rows.collect(),
-        more: more(lang, "sources-more", sources.len().saturating_sub(SOURCES_SHOWN)),
-        collectors: Collectors::new(&collectors, now, lang),
+        more: more(lang, "sources-more", sources.len().saturating_sub(extent.sources())),
+        cut: sources.len() > Extent::Some.sources() || collectors.len() > Extent::Some.collectors(),
+        extent,
+        collectors: Collectors::new(&collectors, now, lang, extent),
         names: sources.iter().take(1_000).map(|source| source.name.to_string()).collect(),
         url: web.config.public_url.clone(),
         user: caller.user.to_string(),

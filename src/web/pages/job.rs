@@ -6,7 +6,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use super::confirm::Confirm;
-use super::{Frame, done, html, picture, viewer, wants_json};
+use super::{Frame, done, html, picture, rings, viewer, wants_json};
 use crate::domain::drill::Drill;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::time::StoreTime;
@@ -127,6 +127,7 @@ pub async fn page(
         Err(error) => return Err(error.into()),
     };
     let trouble = web.feed.trouble().or(failed);
+    let ring = rings(&web, &caller, std::slice::from_ref(job)).await.remove(&job.name);
     let holder = view.lease.as_ref().map(|lease| lease.node.clone());
     let drilled =
         web.feed.job(&job.name).and_then(|seen| drilled(lang, seen.record.drill.as_ref()?));
@@ -150,7 +151,7 @@ pub async fn page(
                 .filter(|_| caller.is_admin())
                 .map(|node| say(lang, "act-drill-text", &[("node", Arg::from(node))])),
         }),
-        head: Head::new(&view, viewer, lang, &caller.csrf),
+        head: Head::new(&view, viewer, lang, &caller.csrf).with_ring(ring),
         frame,
     }))
 }

@@ -12,7 +12,10 @@ pub mod job;
 pub mod login;
 pub mod nodes;
 pub mod preferences;
+pub mod rotations;
 pub mod task;
+
+use std::collections::HashMap;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
@@ -21,11 +24,14 @@ use askama::Template;
 use super::assets;
 use super::auth::Caller;
 use super::parts::RowViewer;
+use super::parts::rotation::RingLine;
 use crate::clock;
 use crate::config::JobConfig;
+use crate::domain::name::JobName;
 use crate::domain::time::StoreTime;
 use crate::picture::JobView;
 use crate::store::accounts::Role;
+use crate::store::rotation::Rotations;
 use crate::words::{Arg, Language, clock as clock_piece, say, zone_minutes};
 
 use self::confirm::Confirm;
@@ -200,6 +206,26 @@ fn picture(web: &Web, caller: &Caller, job: &JobConfig) -> JobView {
         }
         None => JobView::unseen(job, caller.language),
     }
+}
+
+/// The rings of those of `jobs` that are members of rotations; without the store, as they were last known.
+async fn rings(web: &Web, caller: &Caller, jobs: &[JobConfig]) -> HashMap<JobName, RingLine> {
+    let mut members =
+        jobs.iter().filter_map(|job| Some((&job.name, job.rotation.as_ref()?))).peekable();
+    if members.peek().is_none() {
+        return HashMap::new();
+    }
+    let known = web.store.rotations(None, 0).await;
+    let known = known.unwrap_or_else(|error| {
+        tracing::debug!(%error, "the rotations could not be read; the page says how old its picture is");
+        web.live.last_rotations()
+    });
+    members
+        .map(|(job, name)| {
+            let view = known.iter().find(|view| view.name == *name);
+            (job.clone(), RingLine::new(name, view, job, caller.language))
+        })
+        .collect()
 }
 
 /// What of `caller` matters for a row of `view`.

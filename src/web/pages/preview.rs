@@ -2,6 +2,7 @@
 //! `target/preview/`, where a browser can look at them: `python3 -m http.server` there, then open `/en/`.
 
 mod dispatch;
+mod rotation;
 
 use std::path::{Path, PathBuf};
 
@@ -210,7 +211,11 @@ fn every_page_renders_in_both_languages_without_inline_code_or_missing_words() {
         for theme in ["light", "dark"] {
             let dir = preview.join(format!("{}-{theme}", lang.as_str()));
             std::fs::create_dir_all(&dir).expect("a directory");
-            for (name, html) in pages(lang, theme).into_iter().chain(dispatch::pages(lang, theme)) {
+            for (name, html) in pages(lang, theme)
+                .into_iter()
+                .chain(dispatch::pages(lang, theme))
+                .chain(rotation::pages(lang, theme))
+            {
                 assert!(html.ends_with("</html>"), "{name}");
                 for banned in [" style=", "<style", "onclick=", "<b>", "{{", "{%"] {
                     assert!(!html.contains(banned), "{name} has {banned}");

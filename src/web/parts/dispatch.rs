@@ -1,7 +1,7 @@
 //! Fragments of dispatch: the row of a source, the table of collectors, the line of counters above them.
 //!
-//! They stand in the page and in every push. Lists are cut here: a page shows what a person can look through, the API
-//! lists all.
+//! They stand in the page and in every push. Lists are cut here: a page shows what a person can look through, or more
+//! when it is asked for all; the API lists all.
 
 use std::fmt::Write as _;
 
@@ -14,10 +14,31 @@ use crate::store::dispatch::{CollectorView, SourceView};
 use crate::web::assets;
 use crate::words::{Arg, Language, Piece, duration, exactly, grouped, phrase, say, until};
 
-/// Sources on the page.
-pub const SOURCES_SHOWN: usize = 60;
-/// Collectors on the page.
-const COLLECTORS_SHOWN: usize = 50;
+/// How much a page shows of its lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What a person can look through.
+    Some,
+    /// All, as far as a browser bears it.
+    All,
+}
+
+impl Extent {
+    /// Sources on the page.
+    #[must_use]
+    pub fn sources(self) -> usize {
+        if self == Self::All { MOST } else { 60 }
+    }
+
+    /// Collectors on the page.
+    #[must_use]
+    pub fn collectors(self) -> usize {
+        if self == Self::All { MOST } else { 50 }
+    }
+}
+
+/// Rows that a browser bears.
+const MOST: usize = 1_000;
 /// Of what a collector holds.
 const HOLDS_SHOWN: usize = 3;
 /// Characters of a key in a list.
@@ -188,11 +209,12 @@ impl Collectors {
         collectors: &[CollectorView],
         now: crate::domain::time::Stamp,
         lang: Language,
+        extent: Extent,
     ) -> Self {
         let mut order: Vec<&CollectorView> = collectors.iter().collect();
         order.sort_by_key(|c| (c.in_flight == 0, if c.in_flight == 0 { -c.seen.0 } else { 0 }));
-        let left = order.len().saturating_sub(COLLECTORS_SHOWN);
-        let rows = order.iter().take(COLLECTORS_SHOWN).map(|collector| {
+        let left = order.len().saturating_sub(extent.collectors());
+        let rows = order.iter().take(extent.collectors()).map(|collector| {
             let shown = collector.holds.iter().take(HOLDS_SHOWN);
             let hidden = collector.in_flight.saturating_sub(shown.len() as u64);
             let end = collector.holds.first().map(|(_, _, _, end)| {
@@ -272,8 +294,9 @@ pub fn collectors(
     collectors: &[CollectorView],
     now: crate::domain::time::Stamp,
     lang: Language,
+    extent: Extent,
 ) -> String {
-    render(&Collectors::new(collectors, now, lang))
+    render(&Collectors::new(collectors, now, lang, extent))
 }
 
 /// The line, as text for a push.

@@ -533,3 +533,32 @@ async fn countdowns_count_to_the_stores_instant() {
     let at: i64 = at.parse().unwrap();
     assert!((view.now.floor().0..view.now.floor().0 + 60_000).contains(&at), "{at}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_list_is_cut_until_all_is_asked_for_on_the_page_and_on_its_socket() {
+    let server = Server::start().await;
+    let token = server.token("vera", Role::Viewer).await;
+    let links =
+        |html: &str| (html.contains("href=\"/dispatch?all=1\""), html.contains("Show fewer"));
+    define(&server, "source-000", |_| {}).await;
+    let short = page(&server, "/dispatch", &token, "en").await;
+    assert_eq!(links(&short), (false, false), "nothing is left out");
+    for n in 1..70 {
+        define(&server, &format!("source-{n:03}"), |_| {}).await;
+    }
+    for (path, rows, expected) in
+        [("/dispatch", 60, (true, false)), ("/dispatch?all=1", 70, (false, true))]
+    {
+        let html = page(&server, path, &token, "en").await;
+        assert_eq!(html.matches("id=\"source-source-").count(), rows, "{path}");
+        assert_eq!(links(&html), expected, "{path}");
+    }
+    let (mut socket, _) = follower(&server, "li", Role::Viewer).await;
+    let some = hear_type(&mut socket, "dispatch").await;
+    assert_eq!(some["rows"].as_array().unwrap().len(), 60);
+    assert!(some["more"].as_str().unwrap().starts_with("10 more sources"));
+    say(&mut socket, json!({"type": "unfollow", "dispatch": true})).await;
+    say(&mut socket, json!({"type": "follow", "dispatch": true, "all": true})).await;
+    let all = hear_type(&mut socket, "dispatch").await;
+    assert_eq!((all["rows"].as_array().unwrap().len(), &all["more"]), (70, &json!("")));
+}

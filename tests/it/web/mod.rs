@@ -29,6 +29,7 @@ mod fuzz;
 mod live;
 mod login;
 mod openapi;
+mod rotation_page;
 mod rotation_waiting;
 mod rotations;
 mod storm;

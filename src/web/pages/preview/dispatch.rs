@@ -14,7 +14,7 @@ use crate::picture::source::tests::{NOW, every_state};
 use crate::store::dispatch::{
     ClaimId, CollectorView, Past, PastEvent, SourceView, TaskId, TaskView,
 };
-use crate::web::parts::dispatch::{Collectors, SourceRow, Totals};
+use crate::web::parts::dispatch::{Collectors, Extent, SourceRow, Totals};
 use crate::web::parts::render;
 use crate::words::{Language, say};
 
@@ -87,7 +87,9 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
             totals: Totals::new(&views, lang),
             rows: rows.map(|(view, pace)| SourceRow::new(view, pace, lang, true, "s")).collect(),
             more: None,
-            collectors: Collectors::new(collectors, NOW, lang),
+            extent: Extent::Some,
+            cut: false,
+            collectors: Collectors::new(collectors, NOW, lang, Extent::Some),
             names: vec!["pages".to_owned()],
             url: "http://127.0.0.1:8080".to_owned(),
             user: "li".to_owned(),

@@ -1,0 +1,69 @@
+//! The page of rotations with made-up data, and a dashboard whose jobs are members.
+
+use super::super::dashboard::Dashboard;
+use super::super::rotations::RotationsPage;
+use super::{frame, viewer_of};
+use crate::domain::name::{JobName, RotationName};
+use crate::picture::JobView;
+use crate::picture::rotation::tests::every_state as rotations;
+use crate::picture::tests::every_state as jobs;
+use crate::store::rotation::RotationView;
+use crate::web::parts::rotation::{RingLine, RotationRow, TurnTotals};
+use crate::web::parts::{Row, Summary, render};
+use crate::words::{Language, say};
+
+pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
+    let title = |id: &str| say(lang, id, &[]);
+    let page = |views: &[RotationView], trouble: Option<&str>| {
+        render(&RotationsPage {
+            frame: frame(lang, theme, "rotations", &title("rotations-title")),
+            trouble: trouble.map(str::to_owned),
+            totals: TurnTotals::new(views.iter(), lang),
+            rows: views.iter().map(|view| RotationRow::new(view, lang)).collect(),
+            more: None,
+            url: "http://127.0.0.1:8080".to_owned(),
+            user: "li".to_owned(),
+        })
+    };
+    let mut members: Vec<JobView> = jobs(lang).into_iter().map(|(_, view)| view).take(3).collect();
+    let known = rotations();
+    let names = ["taken", "ordered", "nowhere"];
+    for (job, name) in members.iter_mut().zip(names) {
+        job.shown.rotation = Some(name.to_owned());
+    }
+    let job = JobName::new("stock").expect("a valid name");
+    let rows = members.iter().zip(names).map(|(view, name)| {
+        let name = RotationName::new(name).expect("a valid name");
+        let found = known.iter().find(|view| view.name == name);
+        let ring = RingLine::new(&name, found, &job, lang);
+        Row::new(view, viewer_of(view), lang, "s").with_ring(Some(ring))
+    });
+    let dashboard = render(&Dashboard {
+        frame: frame(lang, theme, "jobs", &title("nav-jobs")),
+        epoch: "e".to_owned(),
+        trouble: None,
+        summary: Summary::new(&members, lang),
+        rows: rows.collect(),
+    });
+    vec![
+        ("rotations", page(&known, None)),
+        ("rotations-empty", page(&[], None)),
+        ("rotations-away", page(&[], Some("Trouble."))),
+        ("members", dashboard),
+    ]
+}
+
+#[test]
+fn a_store_out_of_reach_is_not_taken_for_an_empty_one() {
+    let [_, (_, empty), (_, away), _] = pages(Language::En, "light").try_into().expect("four");
+    assert!(empty.contains("No rotation yet") && empty.contains("soloist rotation set"));
+    assert!(!away.contains("No rotation yet") && away.contains("Trouble."));
+}
+
+#[test]
+fn a_member_whose_rotation_is_not_defined_says_how_to_define_it() {
+    let dashboard = pages(Language::En, "light").pop().expect("a page").1;
+    assert!(dashboard.contains("not defined yet: soloist rotation set"), "{dashboard}");
+    assert_eq!(dashboard.matches("data-ring=").count(), 3);
+    assert_eq!(dashboard.matches("<ol class=\"ring\"").count(), 2);
+}

@@ -1,0 +1,65 @@
+//! `GET /rotations`: whose turn it is, who waits for what and why, and how the last turns went.
+//!
+//! It only shows: rules are defined over HTTP or by `soloist rotation set`, and a turn ends by its holder's word or its
+//! lease, never by a button.
+
+use actix_web::{HttpResponse, web};
+use askama::Template;
+
+use super::{Frame, html};
+use crate::store::StoreError;
+use crate::store::rotation::Rotations;
+use crate::web::Web;
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+use crate::web::parts::dispatch::more;
+use crate::web::parts::rotation::{ROTATIONS_SHOWN, RotationRow, TURNS_SHOWN, TurnTotals};
+use crate::words::{Arg, say};
+
+#[derive(Template)]
+#[template(path = "pages/rotations.html")]
+pub(super) struct RotationsPage<'a> {
+    pub(super) frame: Frame,
+    pub(super) trouble: Option<String>,
+    pub(super) totals: TurnTotals,
+    pub(super) rows: Vec<RotationRow<'a>>,
+    /// How many rotations are left out.
+    pub(super) more: Option<String>,
+    /// The address in the commands of the empty page.
+    pub(super) url: String,
+    /// Whose token they make.
+    pub(super) user: String,
+}
+
+/// Shows every rotation.
+///
+/// # Errors
+/// [`WebError::Internal`]; a store out of reach is shown, not failed on.
+pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, WebError> {
+    let lang = caller.language;
+    let title = say(lang, "rotations-title", &[]);
+    let mut frame = Frame::of(&web, &caller, "rotations", "/rotations".to_owned(), title);
+    let (views, failed) = match web.store.rotations(None, TURNS_SHOWN).await {
+        Ok(views) => (views, None),
+        Err(error @ StoreError::Unavailable(_)) => {
+            (web.live.last_rotations(), Some(error.to_string()))
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // The clock that every countdown of this page was made by.
+    if let Some(view) = views.first().filter(|_| failed.is_none()) {
+        frame.now = Some(view.now.floor());
+    }
+    let refused = || web.turns.store().err().map(|refusal| refusal.to_string());
+    let trouble = failed.or_else(|| web.feed.trouble()).or_else(refused);
+    let rows = views.iter().take(ROTATIONS_SHOWN).map(|view| RotationRow::new(view, lang));
+    Ok(html(&RotationsPage {
+        trouble: trouble.map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
+        totals: TurnTotals::new(views.iter(), lang),
+        rows: rows.collect(),
+        more: more(lang, "rotations-more", views.len().saturating_sub(ROTATIONS_SHOWN)),
+        url: web.config.public_url.clone(),
+        user: caller.user.to_string(),
+        frame,
+    }))
+}
