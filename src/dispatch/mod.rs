@@ -7,6 +7,7 @@
 mod claim;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::claim::Work;
 pub use self::claim::{Answer, Hand, word};

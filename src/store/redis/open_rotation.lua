@@ -56,9 +56,10 @@ local function finish(r, ending)
   put(r, 'turn', '')
 end
 local function expire(r)
-  if not held(r) or number(r, 'until') > now then return false end
+  if not held(r) or number(r, 'until') > now then return end
+  -- Whoever pumps next says so.
+  call('RPUSH', base .. 'lost', r.name, turn(r))
   finish(r, 'lost')
-  return true
 end
 
 -- The types in the order in which their turns come.
