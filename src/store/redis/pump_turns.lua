@@ -4,19 +4,18 @@
 -- Returns now, when there is something to do next (0: unknown), 1 when there is more, then rotation and turn of each lost one.
 -- Why: any node may call this at any time; what one call did, the next finds done.
 local answer = { text(now), '0', '0' }
-local due = hear(ARGV[1])
-for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do
-  due[#due + 1] = name
-end
-for _, name in ipairs(due) do
+local function act(name)
   local r = open(name)
-  if r then
-    expire(r)
-    settle(r)
-  else
+  if not r then
     call('ZREM', base .. 'timers', name)
+    return
   end
+  expire(r)
+  settle(r)
 end
+for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do act(name) end
+-- Only then: what its own waiters let lapse just now must not make a life silent that calls.
+for _, name in ipairs(hear(ARGV[1])) do act(name) end
 -- Lost here, or by any other call since the last of these.
 local lost = call('LRANGE', base .. 'lost', '0', '127')
 if lost[1] then

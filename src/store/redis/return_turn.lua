@@ -9,7 +9,7 @@ local mine = held(r) and r.f.turn == ARGV[2] and r.f.seen ~= '1'
 if mine then
   local request = table.concat({ r.name, r.f.kind, r.f.worker, r.f.request }, ' ')
   call('DEL', base .. 'k:' .. redis.sha1hex(request))
-  finish(r, 'lost')
+  finish(r, 'lost', now)
   settle(r)
   close()
 end
