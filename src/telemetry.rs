@@ -3,6 +3,7 @@
 //! Knows names and buckets and nothing of who measures; the composition root hands a [`Metrics`] to every room.
 
 use std::collections::HashSet;
+use std::hash::Hash;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -52,6 +53,7 @@ pub struct Metrics {
     dispatch_claims: IntCounterVec,
     sources_named: Mutex<HashSet<SourceName>>,
     rotation_turns: IntCounterVec,
+    types_named: Mutex<HashSet<(RotationName, TypeName)>>,
 }
 
 impl Default for Metrics {
@@ -66,6 +68,8 @@ const MILLISECONDS: [f64; 14] =
 const CLAIM_RESULTS: [&str; 6] = ["granted", "empty", "gap", "cap", "paused", "blocked"];
 /// So many sources are counted by name, the others together: each name is a handful of series for ever.
 const SOURCES_NAMED: usize = 1_000;
+/// The same of the types of all rotations.
+const TYPES_NAMED: usize = 1_000;
 
 const SECONDS: [f64; 12] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 30.0, 60.0];
 
@@ -116,7 +120,7 @@ impl Metrics {
         let rotation_turns = IntCounterVec::new(
             Opts::new(
                 "soloist_rotation_turns_total",
-                "Turns that ended, by how: done, empty or failed as their holder said, lost when their lease ran out.",
+                "Turns that ended, by how: done, empty or failed as their holder said at this node, lost when their lease ran out or nobody received them.",
             ),
             &["rotation", "type", "outcome"],
         )
@@ -170,6 +174,7 @@ impl Metrics {
             dispatch_claims,
             sources_named: Mutex::default(),
             rotation_turns,
+            types_named: Mutex::default(),
             registry,
         }
     }
@@ -218,24 +223,17 @@ impl Metrics {
 
     /// A claim was answered: `granted`, or why nothing was; `None` when no single source can be named.
     pub fn claimed(&self, source: Option<&SourceName>, result: &'static str) {
-        let named = source.filter(|source| self.is_named(source));
+        let named = source.filter(|one| is_named(&self.sources_named, one, SOURCES_NAMED));
         let label = named.map_or("*", SourceName::as_str);
         self.dispatch_claims.with_label_values(&[label, result]).inc();
     }
 
     /// A turn ended.
     pub fn turn_ended(&self, rotation: &RotationName, kind: &TypeName, how: Ending) {
-        self.rotation_turns
-            .with_label_values(&[rotation.as_str(), kind.as_str(), how.as_str()])
-            .inc();
-    }
-
-    fn is_named(&self, source: &SourceName) -> bool {
-        let mut named = self.sources_named.lock().unwrap_or_else(PoisonError::into_inner);
-        if !named.contains(source) && named.len() < SOURCES_NAMED {
-            named.insert(source.clone());
-        }
-        named.contains(source)
+        let one = (rotation.clone(), kind.clone());
+        let named = is_named(&self.types_named, &one, TYPES_NAMED);
+        let (rotation, kind) = if named { (rotation.as_str(), kind.as_str()) } else { ("*", "*") };
+        self.rotation_turns.with_label_values(&[rotation, kind, how.as_str()]).inc();
     }
 
     /// A job is in `state` now.
@@ -288,6 +286,15 @@ pub fn observe_store_call(call: &'static str, took: Duration) {
     GLOBAL.get_or_init(Metrics::global).store_call(call, took);
 }
 
+/// Whether this one is among the first `most` that were asked for.
+fn is_named<T: Clone + Eq + Hash>(named: &Mutex<HashSet<T>>, one: &T, most: usize) -> bool {
+    let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
+    if !named.contains(one) && named.len() < most {
+        named.insert(one.clone());
+    }
+    named.contains(one)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,5 +339,18 @@ mod tests {
         let text = metrics.render();
         assert!(text.contains("{result=\"empty\",source=\"*\"} 5"), "{text}");
         assert!(text.contains("{result=\"empty\",source=\"s999\"} 1"));
+    }
+
+    #[test]
+    fn beyond_a_thousand_types_of_rotations_the_others_are_counted_together() {
+        let metrics = Metrics::new();
+        for nth in 0..TYPES_NAMED + 5 {
+            let rotation = RotationName::new(&format!("r{}", nth / 2)).unwrap();
+            let kind = TypeName::new(&format!("t{}", nth % 2)).unwrap();
+            metrics.turn_ended(&rotation, &kind, Ending::Done);
+        }
+        let text = metrics.render();
+        assert!(text.contains("{outcome=\"done\",rotation=\"*\",type=\"*\"} 5"), "{text}");
+        assert!(text.contains("{outcome=\"done\",rotation=\"r499\",type=\"t1\"} 1"));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Whoever waits sleeps until the store names them. Should that word be lost, they ask again by themselves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -10,10 +11,12 @@ use super::Desk;
 use crate::clock;
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
+use crate::domain::rotation::Ending;
 use crate::domain::time::Boot;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{Rotations as _, Taken, TurnAsk};
 use crate::store::{Result as Stored, Store};
+use crate::telemetry::Metrics;
 use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 
 /// A waiter is remembered by the store for no longer than this after it was heard of last; it keeps its place, because it
@@ -24,8 +27,9 @@ const REMEMBERED: Duration = Duration::from_secs(30);
 pub type Hand = crate::waiting::Hand<Wish>;
 
 /// A request for a turn.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Wish {
+    metrics: Arc<Metrics>,
     rotation: RotationName,
     kind: TypeName,
     worker: WorkerName,
@@ -39,7 +43,7 @@ impl Errand for Wish {
     type Grant = Token;
 
     fn name(&self) -> Self::Name {
-        let Self { rotation, kind, worker, request } = self.clone();
+        let Self { rotation, kind, worker, request, .. } = self.clone();
         (rotation, kind, worker, request)
     }
 
@@ -52,7 +56,10 @@ impl Errand for Wish {
     }
 
     async fn give_back(&self, store: &Store, grant: &Token) -> Stored<()> {
-        store.give_turn_back(&self.rotation, *grant).await.map(drop)
+        if store.give_turn_back(&self.rotation, *grant).await? {
+            self.metrics.turn_ended(&self.rotation, &self.kind, Ending::Lost);
+        }
+        Ok(())
     }
 
     async fn stop_waiting(&self, store: &Store, waiter: &Waiter) -> Stored<()> {
@@ -80,6 +87,7 @@ impl Desk {
         let mut closing = self.room.closing();
         let deadline = clock::boot() + wait;
         let wish = Wish {
+            metrics: Arc::clone(&self.metrics),
             rotation: ask.rotation.clone(),
             kind: ask.kind.clone(),
             worker: ask.worker.clone(),

@@ -162,7 +162,8 @@ pub struct PumpedTurns {
     pub now: Stamp,
     /// When there may be something to do next, as far as is known now; `None`: not before somebody does something.
     pub next: Option<Stamp>,
-    /// Turns whose lease ran out and that were ended by this call.
+    /// Turns whose lease ran out, ended by this call or by any other since the last one: each is named once, by whichever
+    /// node calls first.
     pub lost: Vec<(RotationName, Turn)>,
     /// More is overdue than one call does: call again at once.
     pub more: bool,

@@ -56,9 +56,10 @@ local function finish(r, ending, at)
   put(r, 'turn', '')
 end
 local function expire(r)
-  if not held(r) or number(r, 'until') > now then return false end
+  if not held(r) or number(r, 'until') > now then return end
+  -- Whoever pumps next says so.
+  call('RPUSH', base .. 'lost', r.name, turn(r))
   finish(r, 'lost', number(r, 'until'))
-  return true
 end
 
 -- The types in the order in which their turns come.

@@ -10,20 +10,23 @@ local function act(name)
     call('ZREM', base .. 'timers', name)
     return
   end
-  local before = turn(r)
-  if expire(r) then
-    answer[#answer + 1] = name
-    answer[#answer + 1] = before
-  end
+  expire(r)
   settle(r)
 end
 for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do act(name) end
 -- Only then: what its own waiters let lapse just now must not make a life silent that calls.
 for _, name in ipairs(hear(ARGV[1])) do act(name) end
+-- Lost here, or by any other call since the last of these.
+local lost = call('LRANGE', base .. 'lost', '0', '127')
+if lost[1] then
+  for i, part in ipairs(lost) do answer[3 + i] = part end
+  call('LTRIM', base .. 'lost', #lost, '-1')
+end
 local next = call('ZRANGE', base .. 'timers', '0', '0', 'WITHSCORES')[2]
 if next then
   answer[2] = text(tonumber(next))
   if tonumber(next) <= now then answer[3] = '1' end
 end
+if #lost == 128 then answer[3] = '1' end
 close()
 return answer

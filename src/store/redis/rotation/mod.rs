@@ -17,6 +17,7 @@
 //! | `rotation:silent` | hash | `LIFE R` -> until when nobody of that life of a node counts as waiting |
 //! | `rotation:k:DIGEST` | string, PX | the turn of a request |
 //! | `rotation:past:R` | list | turns that ended, `TOKEN TYPE WORKER SINCE ENDED ENDING`, newest first |
+//! | `rotation:lost` | list | rotation and turn of each that was lost, as on the line of an answer, until a pump has named it |
 //! | `rotation:timers` | sorted set | when the clock alone changes something about R |
 //!
 //! Instants are microseconds since 1970. Who is woken is said on the channel of dispatch.

@@ -59,6 +59,13 @@ CREATE TABLE past_turns (
 CREATE INDEX past_turns_by_rotation ON past_turns (rotation, n);
 CREATE INDEX past_turns_by_token ON past_turns (rotation, token);
 
+-- Turns whose lease ran out, until a pump has named them.
+CREATE TABLE lost_turns (
+    n        INTEGER PRIMARY KEY,
+    rotation TEXT NOT NULL,
+    turn     TEXT NOT NULL              -- JSON: domain::rotation::Turn
+) STRICT;
+
 -- How many turns of a type ended in which way.
 CREATE TABLE turn_counts (
     rotation TEXT NOT NULL,

@@ -133,25 +133,23 @@ fn pump(step: &Step<'_>, life: &str) -> Outcome<PumpedTurns> {
         )?
         .query_map((now.0, MOST), |row| row.get(0))?
         .collect::<std::result::Result<_, _>>()?;
-    let mut lost = Vec::new();
-    let mut act = |name: &str| -> Outcome<()> {
-        let name = view::name(name)?;
-        let mut round = Round::open(step, &name)?;
-        let turn = round.expire()?;
-        round.close()?;
-        lost.extend(turn.map(|turn| (name, turn)));
-        Ok(())
+    let act = |name: &str| -> Outcome<()> {
+        let mut round = Round::open(step, &view::name(name)?)?;
+        round.expire()?;
+        round.close()
     };
     due.iter().try_for_each(|name| act(name))?;
     // Only then: what its own waiters let lapse just now must not make a life silent that calls.
     queue::hear_everywhere(step, life)?.iter().try_for_each(|name| act(name))?;
     queue::forget(step, now)?;
     past::forget_requests(step, now)?;
+    let lost = past::reported(step, MOST)?;
     let next = find::<i64>(
         step,
         "SELECT due FROM rotations WHERE due IS NOT NULL ORDER BY due LIMIT 1",
         [],
     )?
     .map(Stamp);
-    Ok(PumpedTurns { now, next, lost, more: next.is_some_and(|next| next <= now) })
+    let more = next.is_some_and(|next| next <= now) || lost.len() == MOST as usize;
+    Ok(PumpedTurns { now, next, lost, more })
 }

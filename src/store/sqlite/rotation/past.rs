@@ -43,6 +43,30 @@ pub(super) fn remember(
     Ok(())
 }
 
+/// Whoever pumps next says that this turn was lost.
+pub(super) fn report(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Outcome<()> {
+    step.prepare_cached("INSERT INTO lost_turns (rotation, turn) VALUES (?, ?)")?
+        .execute((rotation.as_str(), text(turn)?))?;
+    Ok(())
+}
+
+/// What [`report`] left, some at a time; it is gone by that.
+pub(super) fn reported(step: &Step<'_>, most: u32) -> Outcome<Vec<(RotationName, Turn)>> {
+    let rows: Vec<(String, String)> = step
+        .prepare_cached(
+            "DELETE FROM lost_turns WHERE n IN (SELECT n FROM lost_turns ORDER BY n LIMIT ?) \
+             RETURNING rotation, turn",
+        )?
+        .query_map([most], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<_, _>>()?;
+    let bad = |why: String| corrupt("lost_turns", &why);
+    let read = |(rotation, json): (String, String)| {
+        let rotation = RotationName::new(&rotation).map_err(|why| bad(why.to_string()))?;
+        Ok((rotation, serde_json::from_str(&json).map_err(|why| bad(why.to_string()))?))
+    };
+    rows.into_iter().map(read).collect()
+}
+
 /// How that turn ended, while it is remembered.
 pub(super) fn of(
     step: &Step<'_>,

@@ -118,12 +118,13 @@ impl<'s> Round<'s> {
     }
 
     /// Ends a turn whose lease has run out.
-    pub(super) fn expire(&mut self) -> Outcome<Option<Turn>> {
+    pub(super) fn expire(&mut self) -> Outcome<()> {
         let turn = self.ring.expire(self.now);
         if let Some(turn) = &turn {
             past::remember(self.step, &self.name, turn, turn.until, Ending::Lost)?;
+            past::report(self.step, &self.name, turn)?;
         }
-        Ok(turn)
+        Ok(())
     }
 
     /// Whether that turn is the present one, and this worker's.
