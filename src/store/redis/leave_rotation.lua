@@ -5,8 +5,7 @@
 -- Why: whoever was promised the turn makes way for the next at once.
 local r = open(ARGV[1])
 if not r then return 1 end
-for _, kind in ipairs(r.types) do strike(r, kind, ARGV[2]) end
-if r.f.promised == ARGV[2] then put(r, 'promised', '') end
+leave(r, ARGV[2])
 settle(r)
 close()
 return 1

@@ -2,8 +2,8 @@
 -- KEYS[1] base  what every key of rotations begins with (keys.rs)  KEYS[2] channel on which waiters are woken
 -- ARGV none of its own.
 -- Returns nothing by itself; leaves `now`, `open(name)` and what can be done with the rotation `r` that it answers: `expire(r)`,
--- `finish(r, ending)`, `choose(r, firsts, also)`, `earliest(r, kind)`, `take_place`, `settle(r)`, which every script calls that
--- changed anything, and `close()`, which wakes who was promised a turn.
+-- `finish(r, ending, ended)`, `own`, `order`, `earliest`, `firsts`, `choose`, `leave`, `lapse`, `settle(r)`, which every script
+-- calls that changed anything, and `close()`, which wakes who was promised a turn.
 -- Why: these are the decisions of domain::rotation::Ring; a rotation is read once, changed in `r.put`, and written once.
 -- Which keys a call touches depends on what is found; all of them begin with KEYS[1] and have its hash tag.
 local base, call = KEYS[1], redis.call
@@ -47,8 +47,8 @@ local function turn(r)
 end
 
 -- The turn ends: it is remembered and counted.
-local function finish(r, ending)
-  local past = table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.since, text(now), ending }, ' ')
+local function finish(r, ending, ended)
+  local past = table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.since, ended, ending }, ' ')
   call('LPUSH', base .. 'past:' .. r.name, past)
   call('LTRIM', base .. 'past:' .. r.name, '0', '199')
   local field = ending .. ':' .. r.f.kind
@@ -57,7 +57,7 @@ local function finish(r, ending)
 end
 local function expire(r)
   if not held(r) or number(r, 'until') > now then return false end
-  finish(r, 'lost')
+  finish(r, 'lost', r.f['until'])
   return true
 end
 
@@ -85,25 +85,36 @@ local function earliest(r, kind)
   return at, why
 end
 
--- The first who waits for a type; those before it whose time is over, or whose node is silent, are struck out.
 local silent
 local function is_silent(r, waiter)
-  silent = silent or call('HLEN', base .. 'silent')
-  if silent == 0 then return false end
-  local till = call('HGET', base .. 'silent', life_of(waiter) .. ' ' .. r.name)
-  return till and tonumber(till) > now
+  if not silent then
+    silent = {}
+    local all = call('HGETALL', base .. 'silent')
+    for i = 1, #all, 2 do silent[all[i]] = tonumber(all[i + 1]) end
+  end
+  local till = silent[life_of(waiter) .. ' ' .. r.name]
+  return till and till > now
 end
 local function strike(r, kind, waiter)
   call('ZREM', base .. 'q:' .. r.name .. ':' .. kind, waiter)
   call('HDEL', base .. 'w:' .. r.name, waiter)
 end
+-- The first who waits for a type: those before it whose life is silent are passed over, those whose time is over struck out.
 local function first(r, kind)
+  local from, to = 0, 0
   while true do
-    local waiter = call('ZRANGE', base .. 'q:' .. r.name .. ':' .. kind, '0', '0')[1]
-    if not waiter then return nil end
-    local till = string.match(call('HGET', base .. 'w:' .. r.name, waiter) or '', '^(%d+)')
-    if till and tonumber(till) > now and not is_silent(r, waiter) then return waiter end
-    strike(r, kind, waiter)
+    local some = call('ZRANGE', base .. 'q:' .. r.name .. ':' .. kind, text(from), text(to))
+    if not some[1] then return nil end
+    for _, waiter in ipairs(some) do
+      if is_silent(r, waiter) then
+        from = from + 1
+      else
+        local till = string.match(call('HGET', base .. 'w:' .. r.name, waiter) or '', '^(%d+)')
+        if till and tonumber(till) > now then return waiter end
+        strike(r, kind, waiter)
+      end
+    end
+    to = from + 63
   end
 end
 local function firsts(r)
@@ -127,21 +138,18 @@ local function choose(r, waits, also)
   return 'later', soonest
 end
 
--- A life of a node is heard of; answers the rotations in which it was silent.
-local function hear(life)
-  local rotations = {}
-  if call('HLEN', base .. 'silent') == 0 then return rotations end
-  for _, field in ipairs(call('HKEYS', base .. 'silent')) do
-    local of, rotation = string.match(field, '^(%S+) (%S+)$')
-    if of == life then
-      call('HDEL', base .. 'silent', field)
-      rotations[#rotations + 1] = rotation
-    end
-  end
+-- A life of a node is heard of in one rotation.
+local function hear(life, rotation)
+  call('HDEL', base .. 'silent', life .. ' ' .. rotation)
   silent = nil
-  return rotations
 end
--- A promise that was not taken up in time lapses, and its life is silent: for no longer than anybody may wait.
+-- A waiter waits no more, and makes way if it was promised the turn.
+local function leave(r, waiter)
+  for _, kind in ipairs(r.types) do strike(r, kind, waiter) end
+  if r.f.promised == waiter then put(r, 'promised', '') end
+end
+-- A promise that was not taken up in time lapses with the place of its waiter, and its life is silent: for no longer than
+-- anybody may wait.
 local function lapse(r)
   local waiter = r.f.promised or ''
   if waiter == '' or number(r, 'promised_until') > now then return end

@@ -4,11 +4,7 @@
 -- Returns now, when there is something to do next (0: unknown), 1 when there is more, then rotation and turn of each lost one.
 -- Why: any node may call this at any time; what one call did, the next finds done.
 local answer = { text(now), '0', '0' }
-local due = hear(ARGV[1])
-for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do
-  due[#due + 1] = name
-end
-for _, name in ipairs(due) do
+local function act(name)
   local r = open(name)
   if r then
     local before = turn(r)
@@ -19,6 +15,17 @@ for _, name in ipairs(due) do
     settle(r)
   else
     call('ZREM', base .. 'timers', name)
+  end
+end
+for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do
+  act(name)
+end
+-- Only then: what its own waiters let lapse just now must not make a life silent that calls.
+for _, field in ipairs(call('HKEYS', base .. 'silent')) do
+  local life, name = string.match(field, '^(%S+) (%S+)$')
+  if life == ARGV[1] then
+    hear(life, name)
+    act(name)
   end
 end
 local next = call('ZRANGE', base .. 'timers', '0', '0', 'WITHSCORES')[2]

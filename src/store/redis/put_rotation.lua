@@ -26,7 +26,8 @@ if old then
     local kind = at and old.types[(at - 1 - back) % #old.types + 1]
     if after == '' and kind and is[kind] then after = kind end
   end
-  call('HSET', base .. 'r:' .. name, 'after', after, 'next', is[old.f.next or ''] and old.f.next or '')
+  -- Under other rules it may be another's turn, or nobody's yet.
+  call('HSET', base .. 'r:' .. name, 'after', after, 'next', is[old.f.next or ''] and old.f.next or '', 'promised', '')
   for _, kind in ipairs(old.types) do
     if not is[kind] then
       local queue = base .. 'q:' .. name .. ':' .. kind
@@ -36,7 +37,6 @@ if old then
       end
       call('DEL', queue, base .. 's:' .. name .. ':' .. kind)
       call('HDEL', base .. 'r:' .. name, 'gap:' .. kind, 'count:' .. kind, 'span:' .. kind, 'newest:' .. kind)
-      if old.f.promised_kind == kind then call('HSET', base .. 'r:' .. name, 'promised', '') end
     end
   end
 end

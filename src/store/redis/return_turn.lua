@@ -7,7 +7,9 @@ local r = open(ARGV[1])
 if not r then return { 'missing' } end
 local mine = held(r) and r.f.turn == ARGV[2] and r.f.seen ~= '1'
 if mine then
-  finish(r, 'lost')
+  finish(r, 'lost', text(now))
+  -- Nobody heard of it, so the request can be made again.
+  call('DEL', base .. 'k:' .. redis.sha1hex(r.name .. ' ' .. r.f.kind .. ' ' .. r.f.worker .. ' ' .. r.f.request))
   settle(r)
   close()
 end

@@ -10,10 +10,13 @@ local r = open(ARGV[1])
 if not r then return { 'missing', 'rotation' } end
 if not r.place[kind] then return { 'missing', 'type' } end
 expire(r)
-if waiter ~= '' then hear(life_of(waiter)) end
+-- Whoever comes late for what it was promised has it still, if nobody asked for it meanwhile.
+if r.f.promised ~= waiter then lapse(r) end
+if waiter ~= '' then hear(life_of(waiter), r.name) end
 local request = base .. 'k:' .. redis.sha1hex(r.name .. ' ' .. kind .. ' ' .. worker .. ' ' .. ARGV[4])
 local had = call('GET', request)
 if had then
+  if waiter ~= '' then leave(r, waiter) end
   local answer = { 'over', had }
   if held(r) and r.f.turn == had then
     -- A worker may know of it from now on (return_turn).
@@ -33,12 +36,10 @@ if waiter ~= '' then
   call('PEXPIRE', waits, '120000')
   call('PEXPIRE', queue, '120000')
 end
-lapse(r)
 local theirs = false
 if not held(r) then
   if (r.f.promised or '') ~= '' then
-    local _, why = earliest(r, kind)
-    theirs = waiter == r.f.promised and kind == r.f.promised_kind and why == 'order'
+    theirs = waiter == r.f.promised and kind == r.f.promised_kind
   else
     local found = firsts(r)
     local what, which = choose(r, found, kind)
@@ -77,18 +78,20 @@ end
 -- What it waits for, and behind how many.
 local at, why = earliest(r, kind)
 local before = (waiter ~= '' and call('ZRANK', queue, waiter)) or call('ZCARD', queue)
-local ahead, comes_first, absent = before, 1, false
-for i, other in ipairs(order(r)) do
+local ahead, comes_first = before, 1
+local kinds = order(r)
+for _, other in ipairs(kinds) do
   if other == kind then
     comes_first = 0
   else
-    local waiting = call('ZCARD', base .. 'q:' .. r.name .. ':' .. other)
-    if i == 1 and waiting == 0 then absent = true end
-    ahead = ahead + math.min(waiting, before + comes_first)
+    ahead = ahead + math.min(call('ZCARD', base .. 'q:' .. r.name .. ':' .. other), before + comes_first)
   end
 end
-if why == 'order' and r.f.skip == 'never' and absent then why = 'absent' end
-if held(r) then why = 'held' end
+if held(r) then
+  why = 'held'
+elseif why == 'order' and r.f.skip == 'never' and kinds[1] ~= kind and not first(r, kinds[1]) then
+  why = 'absent'
+end
 local holder = turn(r)
 settle(r)
 close()
