@@ -105,7 +105,7 @@ impl Desk {
                     return Ok(self.answered(reports, claimed, &claim.sources, asking));
                 }
             };
-            self.look_around();
+            self.bell.look_around();
             if let Some(next_at) = next_at {
                 self.expect(Some(next_at));
             }

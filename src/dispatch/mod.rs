@@ -7,7 +7,6 @@
 mod claim;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use self::claim::Work;
@@ -24,8 +23,6 @@ pub struct Desk {
     room: Room,
     metrics: Arc<Metrics>,
     bell: Arc<Bell>,
-    /// A source exists; they are never removed.
-    in_use: Arc<AtomicBool>,
     newest: Newest<Work>,
 }
 
@@ -36,10 +33,9 @@ impl Desk {
     /// Outside a tokio runtime.
     #[must_use]
     pub fn start(room: Room, metrics: Arc<Metrics>) -> Self {
-        let (bell, in_use) = (Arc::<Bell>::default(), Arc::<AtomicBool>::default());
-        let pump = Leases { in_use: Arc::clone(&in_use) };
-        tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), pump));
-        Self { room, metrics, bell, in_use, newest: Newest::default() }
+        let bell = Arc::<Bell>::default();
+        tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), Leases));
+        Self { room, metrics, bell, newest: Newest::default() }
     }
 
     /// The store, for every call of dispatch that is not a claim.
@@ -54,27 +50,18 @@ impl Desk {
     pub fn expect(&self, at: Option<Stamp>) {
         self.bell.ring_in(at.and_then(|at| self.room.until(at)).unwrap_or_default());
     }
-
-    /// Somebody waits: if no source was known here so far, there may be one by now.
-    fn look_around(&self) {
-        if !self.in_use.load(Ordering::Relaxed) {
-            self.bell.ring_in(Duration::ZERO);
-        }
-    }
 }
 
 /// Acts on leases that run out, and all else that only time brings.
-struct Leases {
-    in_use: Arc<AtomicBool>,
-}
+struct Leases;
 
 impl Pump for Leases {
     const WHAT: &'static str = "dispatch";
+    /// By then the woken one has claimed, and when the next can be served is known.
+    const AFTER_A_WAKE: Duration = Duration::from_millis(3);
 
-    async fn in_use(&mut self, store: &Store) -> Result<bool> {
-        let is = !store.sources(None).await?.is_empty();
-        self.in_use.store(is, Ordering::Relaxed);
-        Ok(is)
+    async fn in_use(&self, store: &Store) -> Result<bool> {
+        Ok(!store.sources(None).await?.is_empty())
     }
 
     async fn pump(&mut self, store: &Store, _: &str) -> Result<Round> {

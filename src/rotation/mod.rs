@@ -15,7 +15,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, WorkerName};
 use crate::domain::rotation::{Ending, Rules};
 use crate::domain::time::Stamp;
-use crate::store::rotation::{Kept, Pass, RotationView, Rotations};
+use crate::store::rotation::{Kept, PROMISE, Pass, RotationView, Rotations};
 use crate::store::{Result, Store};
 use crate::telemetry::Metrics;
 use crate::waiting::{self, Bell, DeskError, Newest, Pump, Room, Round};
@@ -108,8 +108,10 @@ struct Turns {
 
 impl Pump for Turns {
     const WHAT: &'static str = "turn-taking";
+    /// Only a turn that is not taken up is due then.
+    const AFTER_A_WAKE: Duration = PROMISE;
 
-    async fn in_use(&mut self, store: &Store) -> Result<bool> {
+    async fn in_use(&self, store: &Store) -> Result<bool> {
         Ok(!store.rotations(None, 0).await?.is_empty())
     }
 

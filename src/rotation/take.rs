@@ -100,6 +100,7 @@ impl Desk {
                 // The place in the queue is left by dropping the request, as by a client that hangs up.
                 return Ok(Answer { taken, hand: None });
             }
+            self.bell.look_around();
             if let Some(earliest) = earliest {
                 self.expect(earliest);
             }

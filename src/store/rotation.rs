@@ -216,8 +216,8 @@ pub trait Rotations {
     async fn pass_turn(&self, pass: &Pass) -> Result<Kept>;
 
     /// Ends a turn whose grant never left the node ([`Ending::Lost`]), unless the same request was answered again
-    /// meanwhile, perhaps by another node, because then a worker knows of it. Says whether it did; the request is as new
-    /// then.
+    /// meanwhile, perhaps by another node, because then a worker knows of it. The request is forgotten with it: asked again,
+    /// it may have another turn. Says whether it did.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`]: its lease ends by itself.

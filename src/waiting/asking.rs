@@ -138,7 +138,7 @@ impl<E: Errand> Asking<E> {
     }
 
     /// Resolves when it is this one's turn; never, if it does not wait.
-    pub async fn woken(&self) {
+    pub async fn woken(&mut self) {
         match &self.waiter {
             Some((_, bell)) => bell.notified().await,
             None => std::future::pending().await,

@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_millis(100);
 /// How often a waiter asks in any case.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// With many waiters, each asks less often: so much for each of them.
-const ASK_AGAIN_EACH: Duration = Duration::from_millis(2);
+const ASK_AGAIN_EACH: Duration = Duration::from_millis(5);
 /// How often the set-up of the store is looked at.
 const EXAMINE: Duration = Duration::from_secs(3);
 
@@ -163,7 +163,7 @@ async fn examine(room: Room, mut closing: watch::Receiver<bool>) {
 }
 
 /// As [`Mutex::lock`]; what is kept under these locks is whole at every moment.
-pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,9 +1,11 @@
 //! The loop of a node that does what is due: leases that ran out, gaps that ended, waiters to wake.
 //!
-//! Every node runs one for dispatch and one for rotations, because any of them may die, and doing it twice does no more than once. It acts when the store
-//! said that there may be something to do, and a few times a second in any case while there is anything at all: what another node
-//! granted is heard of in no other way. While there is nothing it only looks for something now and then.
+//! Every node runs one for dispatch and one for rotations, because any of them may die, and doing it twice does no more
+//! than once. It acts when the store said that there may be something to do, and a few times a second in any case while
+//! there is anything at all: what another node granted is heard of in no other way. While there is nothing it only looks
+//! for something now and then.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,9 +23,6 @@ const AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 const IDLE: Duration = Duration::from_secs(4);
 /// Two calls are never closer than this, unless the store says that more is overdue.
 const SPACING: Duration = Duration::from_millis(2);
-/// After somebody was woken, the store is asked again this much later: by then the woken one has claimed, and when the
-/// next can be served is known.
-const AFTER_A_WAKE: Duration = Duration::from_millis(3);
 /// Longest pause before a store that is away is tried again.
 const AWAY: Duration = Duration::from_secs(1);
 
@@ -32,6 +31,8 @@ const AWAY: Duration = Duration::from_secs(1);
 pub struct Bell {
     at: Mutex<Option<Boot>>,
     rung: Notify,
+    /// The loop has found something that could become due; that is never removed.
+    in_use: AtomicBool,
 }
 
 impl Bell {
@@ -42,6 +43,13 @@ impl Bell {
         if at.is_none_or(|at| wanted < at) {
             *at = Some(wanted);
             self.rung.notify_one();
+        }
+    }
+
+    /// Somebody waits: if there was nothing here so far, there may be something by now, defined at another node.
+    pub fn look_around(&self) {
+        if !self.in_use.load(Ordering::Relaxed) {
+            self.ring_in(Duration::ZERO);
         }
     }
 
@@ -76,9 +84,11 @@ impl StoreClock {
 pub trait Pump: Send + 'static {
     /// For the log: `dispatch`.
     const WHAT: &'static str;
+    /// After somebody was woken, here or elsewhere, the store is asked so much later what is due next.
+    const AFTER_A_WAKE: Duration;
 
     /// Whether there is anything in the store that could become due.
-    fn in_use(&mut self, store: &Store) -> impl Future<Output = Result<bool>> + Send;
+    fn in_use(&self, store: &Store) -> impl Future<Output = Result<bool>> + Send;
 
     /// Does what is due. `life` is what the waiters of this node begin with.
     fn pump(&mut self, store: &Store, life: &str) -> impl Future<Output = Result<Round>> + Send;
@@ -104,7 +114,7 @@ pub async fn run<P: Pump>(room: Room, bell: Arc<Bell>, mut pump: P) {
     loop {
         bell.heed();
         let begun = clock::boot();
-        let pause = match memory.round(&room, &mut pump).await {
+        let pause = match memory.round(&room, &bell, &mut pump).await {
             Ok(pause) => memory.back(what, pause),
             Err(error) => memory.gone(what, &error),
         };
@@ -120,7 +130,7 @@ pub async fn run<P: Pump>(room: Room, bell: Arc<Bell>, mut pump: P) {
                 () = sleep(left) => break,
                 () = bell.rung.notified() => {}
                 Ok(()) = woken.changed() => if room.waiting() > 0 {
-                    bell.ring_in(AFTER_A_WAKE);
+                    bell.ring_in(P::AFTER_A_WAKE);
                 },
                 _ = closing.wait_for(|closing| *closing) => return,
             }
@@ -131,20 +141,19 @@ pub async fn run<P: Pump>(room: Room, bell: Arc<Bell>, mut pump: P) {
 /// What the loop remembers from round to round.
 #[derive(Default)]
 struct Memory {
-    in_use: bool,
     away: Option<Duration>,
 }
 
 impl Memory {
     /// Does what is due; answers when there is more to do.
-    async fn round(&mut self, room: &Room, pump: &mut impl Pump) -> Result<Duration> {
+    async fn round(&self, room: &Room, bell: &Bell, pump: &mut impl Pump) -> Result<Duration> {
         // While the store is refused, nothing is granted, and it is looked at again soon.
         let Ok(store) = room.store() else { return Ok(jittered(AWAY)) };
-        if !self.in_use {
-            self.in_use = pump.in_use(store).await?;
-            if !self.in_use {
+        if !bell.in_use.load(Ordering::Relaxed) {
+            if !pump.in_use(store).await? {
                 return Ok(jittered(IDLE));
             }
+            bell.in_use.store(true, Ordering::Relaxed);
         }
         let pumped = pump.pump(store, room.shared.waiters.life()).await?;
         room.shared.clock.heard(pumped.now);

@@ -4,6 +4,7 @@
 //! knows no HTTP; what follows from an act is everybody else's business.
 
 pub mod dispatch;
+pub mod rotation;
 pub mod source;
 
 use super::Web;

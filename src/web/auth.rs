@@ -17,7 +17,7 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use super::error::WebError;
 use crate::clock;
 use crate::config::{Config, JobConfig};
-use crate::domain::name::{CollectorName, SourceName, UserName};
+use crate::domain::name::{CollectorName, SourceName, UserName, WorkerName};
 use crate::domain::time::Boot;
 use crate::secrets;
 use crate::store::accounts::{Accounts, Role};
@@ -87,16 +87,16 @@ pub struct Caller {
     pub from: String,
     /// By what.
     pub shown: Shown,
-    /// What its token is bound to in dispatch.
+    /// What its token is bound to in dispatch and rotations.
     pub bound: Arc<Bound>,
 }
 
-/// What a token may not go beyond in dispatch.
+/// What a token may not go beyond in dispatch and rotations.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Bound {
-    /// Only for this collector; `None`: for any.
+    /// Only for this collector, or as this worker; `None`: for any.
     pub collector: Option<CollectorName>,
-    /// Only these sources; empty: all.
+    /// Only these sources, and no rotations; empty: all.
     pub sources: Vec<SourceName>,
 }
 
@@ -127,6 +127,35 @@ impl Bound {
         Err(WebError::forbidden(format!(
             "this token is for the sources {own} only, not for {name}: name one of those, or use another token"
         )))
+    }
+
+    /// May have to do with rotations; answers as which worker only.
+    ///
+    /// # Errors
+    /// [`WebError::Forbidden`].
+    pub fn check_turns(&self) -> Result<Option<WorkerName>, WebError> {
+        if !self.sources.is_empty() {
+            let own: Vec<&str> = self.sources.iter().map(SourceName::as_str).collect();
+            let own = own.join(", ");
+            return Err(WebError::forbidden(format!(
+                "this token is for the sources {own} only, not for rotations: use another token"
+            )));
+        }
+        // Both are labels: what is one is the other.
+        Ok(self.collector.as_ref().and_then(|own| WorkerName::new(own.as_str()).ok()))
+    }
+
+    /// May take turns as this worker.
+    ///
+    /// # Errors
+    /// [`WebError::Forbidden`].
+    pub fn check_worker(&self, name: &WorkerName) -> Result<(), WebError> {
+        match self.check_turns()? {
+            Some(own) if own != *name => Err(WebError::forbidden(format!(
+                "this token is for the worker {own} only, not for {name}: use that name, or another token"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

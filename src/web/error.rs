@@ -31,7 +31,7 @@ pub enum WebError {
     /// 405, with the methods that exist.
     #[error("this address answers only {allow}")]
     MethodNotAllowed { allow: String },
-    /// 409: the name is taken.
+    /// 409: the name is taken, or what it is about has changed meanwhile.
     #[error("{detail}")]
     Conflict { detail: String },
     /// 413.

@@ -17,7 +17,7 @@ pub enum Access {
     Guest,
     /// Whoever is signed in and is not a collector.
     Login,
-    /// Collectors, operators and admins: the calls of dispatch that collectors make.
+    /// Collectors, operators and admins: the calls of dispatch and rotations that collectors make.
     Collector,
     /// Operators and admins; which job is checked where it is known.
     Operator,
@@ -132,6 +132,17 @@ pub static ROUTES: &[Route] = &[
     Route::get("/api/v1/dead", Login, || web::to(api::dead::list)),
     Route::post("/api/v1/dead/{id}/revive", Operator, || web::to(api::dead::revive)),
     Route::get("/api/v1/collectors", Login, || web::to(api::collectors::list)),
+    // Rotations.
+    Route::get("/api/v1/rotations", Login, || web::to(api::rotations::list)),
+    Route::get("/api/v1/rotations/{rotation}", Login, || web::to(api::rotations::one)),
+    Route::put("/api/v1/rotations/{rotation}", Operator, || web::to(api::rotations::put)),
+    Route::post("/api/v1/rotations/{rotation}/turns", Collector, || web::to(api::turns::take)),
+    Route::post("/api/v1/rotations/{rotation}/turns/{turn}/extend", Collector, || {
+        web::to(api::turns::extend)
+    }),
+    Route::post("/api/v1/rotations/{rotation}/turns/{turn}/pass", Collector, || {
+        web::to(api::turns::pass)
+    }),
 ];
 
 /// What the table says of a request.

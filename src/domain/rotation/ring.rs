@@ -268,10 +268,5 @@ impl Ring {
             self.after = before.into_iter().find(|kind| new.of(kind).is_some()).cloned();
         }
         self.starts.retain(|kind, _| new.of(kind).is_some());
-        for kind in new.types.iter().filter(|kind| kind.quota.is_none()) {
-            if let Some(starts) = self.starts.get_mut(&kind.name) {
-                starts.recent.clear();
-            }
-        }
     }
 }

@@ -2,8 +2,8 @@
 -- KEYS[1] base  what every key of rotations begins with (keys.rs)  KEYS[2] channel on which waiters are woken
 -- ARGV none of its own.
 -- Returns nothing by itself; leaves `now`, `open(name)` and what can be done with the rotation `r` that it answers: `expire(r)`,
--- `finish(r, ending, ended)`, `own`, `order`, `earliest`, `firsts`, `choose`, `leave`, `lapse`, `settle(r)`, which every script
--- calls that changed anything, and `close()`, which wakes who was promised a turn.
+-- `finish(r, ending, at)`, `choose(r, firsts, also)`, `earliest(r, kind)`, `settle(r)`, which every script calls that
+-- changed anything, and `close()`, which wakes who was promised a turn.
 -- Why: these are the decisions of domain::rotation::Ring; a rotation is read once, changed in `r.put`, and written once.
 -- Which keys a call touches depends on what is found; all of them begin with KEYS[1] and have its hash tag.
 local base, call = KEYS[1], redis.call
@@ -46,9 +46,9 @@ local function turn(r)
   return table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.request, r.f.since, r.f['until'] }, ' ')
 end
 
--- The turn ends: it is remembered and counted.
-local function finish(r, ending, ended)
-  local past = table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.since, ended, ending }, ' ')
+-- The turn ends at that instant: it is remembered and counted.
+local function finish(r, ending, at)
+  local past = table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.since, text(at), ending }, ' ')
   call('LPUSH', base .. 'past:' .. r.name, past)
   call('LTRIM', base .. 'past:' .. r.name, '0', '199')
   local field = ending .. ':' .. r.f.kind
@@ -57,7 +57,7 @@ local function finish(r, ending, ended)
 end
 local function expire(r)
   if not held(r) or number(r, 'until') > now then return false end
-  finish(r, 'lost', r.f['until'])
+  finish(r, 'lost', number(r, 'until'))
   return true
 end
 
@@ -85,37 +85,54 @@ local function earliest(r, kind)
   return at, why
 end
 
+-- Who waits for a type stands in a queue of their node's life, in order of their places: those of a silent life are passed
+-- over without being looked at.
+local function queue(r, kind, life)
+  return base .. 'q:' .. r.name .. ':' .. kind .. ':' .. life
+end
+local function known(r, life)
+  return base .. 'w:' .. r.name .. ':' .. life
+end
+local function lives(r)
+  r.lives = r.lives or call('SMEMBERS', base .. 'lives:' .. r.name)
+  return r.lives
+end
 local silent
-local function is_silent(r, waiter)
-  if not silent then
-    silent = {}
-    local all = call('HGETALL', base .. 'silent')
-    for i = 1, #all, 2 do silent[all[i]] = tonumber(all[i + 1]) end
-  end
-  local till = silent[life_of(waiter) .. ' ' .. r.name]
-  return till and till > now
+local function is_silent(r, life)
+  silent = silent or call('HLEN', base .. 'silent')
+  if silent == 0 then return false end
+  local till = call('HGET', base .. 'silent', life .. ' ' .. r.name)
+  return till and tonumber(till) > now
 end
 local function strike(r, kind, waiter)
-  call('ZREM', base .. 'q:' .. r.name .. ':' .. kind, waiter)
-  call('HDEL', base .. 'w:' .. r.name, waiter)
+  local life = life_of(waiter)
+  call('ZREM', queue(r, kind, life), waiter)
+  call('HDEL', known(r, life), waiter)
 end
--- The first who waits for a type: those before it whose life is silent are passed over, those whose time is over struck out.
+-- The first who waits for a type; those before it whose time is over are struck out.
 local function first(r, kind)
-  local from, to = 0, 0
-  while true do
-    local some = call('ZRANGE', base .. 'q:' .. r.name .. ':' .. kind, text(from), text(to))
-    if not some[1] then return nil end
-    for _, waiter in ipairs(some) do
-      if is_silent(r, waiter) then
-        from = from + 1
-      else
-        local till = string.match(call('HGET', base .. 'w:' .. r.name, waiter) or '', '^(%d+)')
-        if till and tonumber(till) > now then return waiter end
-        strike(r, kind, waiter)
+  local found, place
+  for _, life in ipairs(lives(r)) do
+    while not is_silent(r, life) do
+      local head = call('ZRANGE', queue(r, kind, life), '0', '0', 'WITHSCORES')
+      if not head[1] then break end
+      local till = string.match(call('HGET', known(r, life), head[1]) or '', '^(%d+)')
+      if till and tonumber(till) > now then
+        if not place or tonumber(head[2]) < place then found, place = head[1], tonumber(head[2]) end
+        break
       end
+      strike(r, kind, head[1])
     end
-    to = from + 63
   end
+  return found
+end
+-- How many wait for a type; those before `place` only, if one is given.
+local function count(r, kind, place)
+  local sum = 0
+  for _, life in ipairs(lives(r)) do
+    sum = sum + call('ZCOUNT', queue(r, kind, life), '-inf', place and '(' .. place or '+inf')
+  end
+  return sum
 end
 local function firsts(r)
   local found = {}
@@ -138,15 +155,19 @@ local function choose(r, waits, also)
   return 'later', soonest
 end
 
--- A life of a node is heard of in one rotation.
-local function hear(life, rotation)
-  call('HDEL', base .. 'silent', life .. ' ' .. rotation)
+-- A life of a node is heard of in all rotations; answers those in which it was silent.
+local function hear(life)
+  local rotations = {}
+  if call('HLEN', base .. 'silent') == 0 then return rotations end
+  for _, field in ipairs(call('HKEYS', base .. 'silent')) do
+    local of, rotation = string.match(field, '^(%S+) (%S+)$')
+    if of == life then
+      call('HDEL', base .. 'silent', field)
+      rotations[#rotations + 1] = rotation
+    end
+  end
   silent = nil
-end
--- A waiter waits no more, and makes way if it was promised the turn.
-local function leave(r, waiter)
-  for _, kind in ipairs(r.types) do strike(r, kind, waiter) end
-  if r.f.promised == waiter then put(r, 'promised', '') end
+  return rotations
 end
 -- A promise that was not taken up in time lapses with the place of its waiter, and its life is silent: for no longer than
 -- anybody may wait.

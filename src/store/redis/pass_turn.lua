@@ -11,7 +11,7 @@ expire(r)
 local is, past = own(r, ARGV[2], ARGV[3])
 local passed = turn(r)
 if is then
-  finish(r, ARGV[4], text(now))
+  finish(r, ARGV[4], now)
   put(r, 'next', ARGV[5])
   put(r, 'not_before', ARGV[6])
 end

@@ -6,28 +6,20 @@
 local answer = { text(now), '0', '0' }
 local function act(name)
   local r = open(name)
-  if r then
-    local before = turn(r)
-    if expire(r) then
-      answer[#answer + 1] = name
-      answer[#answer + 1] = before
-    end
-    settle(r)
-  else
+  if not r then
     call('ZREM', base .. 'timers', name)
+    return
   end
+  local before = turn(r)
+  if expire(r) then
+    answer[#answer + 1] = name
+    answer[#answer + 1] = before
+  end
+  settle(r)
 end
-for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do
-  act(name)
-end
+for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do act(name) end
 -- Only then: what its own waiters let lapse just now must not make a life silent that calls.
-for _, field in ipairs(call('HKEYS', base .. 'silent')) do
-  local life, name = string.match(field, '^(%S+) (%S+)$')
-  if life == ARGV[1] then
-    hear(life, name)
-    act(name)
-  end
-end
+for _, name in ipairs(hear(ARGV[1])) do act(name) end
 local next = call('ZRANGE', base .. 'timers', '0', '0', 'WITHSCORES')[2]
 if next then
   answer[2] = text(tonumber(next))

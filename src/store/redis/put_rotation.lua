@@ -14,9 +14,6 @@ for i = 6, #ARGV, 4 do
   is[ARGV[i]] = true
   call('HSET', base .. 'r:' .. name, 'gap:' .. ARGV[i], ARGV[i + 1], 'count:' .. ARGV[i], ARGV[i + 2],
     'span:' .. ARGV[i], ARGV[i + 3])
-  if ARGV[i + 2] == '0' then
-    call('DEL', base .. 's:' .. name .. ':' .. ARGV[i])
-  end
 end
 call('HSET', base .. 'r:' .. name, 'types', table.concat(types, ' '), 'min_gap', ARGV[3], 'lease', ARGV[4], 'skip',
   ARGV[5])
@@ -26,19 +23,22 @@ if old then
     local kind = at and old.types[(at - 1 - back) % #old.types + 1]
     if after == '' and kind and is[kind] then after = kind end
   end
-  -- Under other rules it may be another's turn, or nobody's yet.
-  call('HSET', base .. 'r:' .. name, 'after', after, 'next', is[old.f.next or ''] and old.f.next or '', 'promised', '')
+  call('HSET', base .. 'r:' .. name, 'after', after, 'next', is[old.f.next or ''] and old.f.next or '')
   for _, kind in ipairs(old.types) do
     if not is[kind] then
-      local queue = base .. 'q:' .. name .. ':' .. kind
-      for _, waiter in ipairs(call('ZRANGE', queue, '0', '-1')) do
-        woken[#woken + 1] = waiter
-        call('HDEL', base .. 'w:' .. name, waiter)
+      for _, life in ipairs(lives(old)) do
+        for _, waiter in ipairs(call('ZRANGE', queue(old, kind, life), '0', '-1')) do
+          woken[#woken + 1] = waiter
+          call('HDEL', known(old, life), waiter)
+        end
+        call('DEL', queue(old, kind, life))
       end
-      call('DEL', queue, base .. 's:' .. name .. ':' .. kind)
+      call('DEL', base .. 's:' .. name .. ':' .. kind)
       call('HDEL', base .. 'r:' .. name, 'gap:' .. kind, 'count:' .. kind, 'span:' .. kind, 'newest:' .. kind)
     end
   end
+  -- Under other rules it may be another's turn, or nobody's yet.
+  call('HSET', base .. 'r:' .. name, 'promised', '')
 end
 local r = open(name)
 expire(r)

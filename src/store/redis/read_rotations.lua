@@ -14,10 +14,10 @@ for _, name in ipairs(names) do
       starts[#starts + 1] = kind
       starts[#starts + 1] = call('LRANGE', base .. 's:' .. name .. ':' .. kind, '0', '-1')
       counts[#counts + 1] = kind
-      counts[#counts + 1] = call('ZCARD', base .. 'q:' .. name .. ':' .. kind)
-      local first = call('ZRANGE', base .. 'q:' .. name .. ':' .. kind, '0', tonumber(ARGV[3]) - 1, 'WITHSCORES')
-      for i = 1, #first, 2 do
-        waiters[#waiters + 1] = { tonumber(first[i + 1]), kind, first[i] }
+      counts[#counts + 1] = count(r, kind)
+      for _, life in ipairs(lives(r)) do
+        local first = call('ZRANGE', queue(r, kind, life), '0', tonumber(ARGV[3]) - 1, 'WITHSCORES')
+        for i = 1, #first, 2 do waiters[#waiters + 1] = { tonumber(first[i + 1]), kind, first[i] } end
       end
     end
     table.sort(waiters, function(a, b) return a[1] < b[1] end)
@@ -25,7 +25,7 @@ for _, name in ipairs(names) do
     for i = 1, math.min(#waiters, tonumber(ARGV[3])) do
       named[#named + 1] = waiters[i][2]
       named[#named + 1] = waiters[i][3]
-      named[#named + 1] = call('HGET', base .. 'w:' .. name, waiters[i][3]) or ''
+      named[#named + 1] = call('HGET', known(r, life_of(waiters[i][3])), waiters[i][3]) or ''
     end
     local past = ARGV[2] ~= '0' and call('LRANGE', base .. 'past:' .. name, '0', tonumber(ARGV[2]) - 1) or {}
     answer[#answer + 1] = { name, call('HGET', base .. 'rules', name), call('HGETALL', base .. 'r:' .. name), starts, counts,

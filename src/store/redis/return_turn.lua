@@ -2,14 +2,14 @@
 -- KEYS as in open_rotation.
 -- ARGV[1] rotation  ARGV[2] turn
 -- Returns 'missing', or whether it did ('1' or '0').
--- Why: a client that hung up must not cost the others a whole lease.
+-- Why: a client that hung up must not cost the others a whole lease. Nor itself: asked again, its request may have another.
 local r = open(ARGV[1])
 if not r then return { 'missing' } end
 local mine = held(r) and r.f.turn == ARGV[2] and r.f.seen ~= '1'
 if mine then
-  finish(r, 'lost', text(now))
-  -- Nobody heard of it, so the request can be made again.
-  call('DEL', base .. 'k:' .. redis.sha1hex(r.name .. ' ' .. r.f.kind .. ' ' .. r.f.worker .. ' ' .. r.f.request))
+  local request = table.concat({ r.name, r.f.kind, r.f.worker, r.f.request }, ' ')
+  call('DEL', base .. 'k:' .. redis.sha1hex(request))
+  finish(r, 'lost', now)
   settle(r)
   close()
 end

@@ -12,29 +12,44 @@ if not r.place[kind] then return { 'missing', 'type' } end
 expire(r)
 -- Whoever comes late for what it was promised has it still, if nobody asked for it meanwhile.
 if r.f.promised ~= waiter then lapse(r) end
-if waiter ~= '' then hear(life_of(waiter), r.name) end
+local life = life_of(waiter)
+if waiter ~= '' then
+  call('HDEL', base .. 'silent', life .. ' ' .. r.name)
+  silent = nil
+end
+local function leave()
+  if waiter == '' then return end
+  strike(r, kind, waiter)
+  if r.f.promised == waiter then put(r, 'promised', '') end
+end
 local request = base .. 'k:' .. redis.sha1hex(r.name .. ' ' .. kind .. ' ' .. worker .. ' ' .. ARGV[4])
 local had = call('GET', request)
 if had then
-  if waiter ~= '' then leave(r, waiter) end
   local answer = { 'over', had }
   if held(r) and r.f.turn == had then
     -- A worker may know of it from now on (return_turn).
     put(r, 'seen', '1')
     answer = { 'granted', turn(r) }
   end
+  leave()
   settle(r)
   close()
   return answer
 end
-local queue, waits = base .. 'q:' .. r.name .. ':' .. kind, base .. 'w:' .. r.name
+local place
 if waiter ~= '' then
+  local mine, waits = queue(r, kind, life), known(r, life)
   local since = string.match(call('HGET', waits, waiter) or '', '^%d+ (%d+)') or text(now)
   call('HSET', waits, waiter, text(now + tonumber(ARGV[6])) .. ' ' .. since .. ' ' .. worker)
-  if not call('ZSCORE', queue, waiter) then call('ZADD', queue, call('INCR', base .. 'places'), waiter) end
+  place = call('ZSCORE', mine, waiter)
+  if not place then
+    place = text(call('INCR', base .. 'places'))
+    call('ZADD', mine, place, waiter)
+    call('SADD', base .. 'lives:' .. r.name, life)
+    r.lives = nil
+  end
   -- Nobody waits for longer than half a minute.
-  call('PEXPIRE', waits, '120000')
-  call('PEXPIRE', queue, '120000')
+  for _, key in ipairs({ mine, waits, base .. 'lives:' .. r.name }) do call('PEXPIRE', key, '35000') end
 end
 local theirs = false
 if not held(r) then
@@ -49,7 +64,7 @@ end
 if theirs then
   local till = now + number(r, 'lease')
   local token = text(math.max(number(r, 'token') + 1, math.floor(now / 1000) * 1024))
-  if waiter ~= '' then strike(r, kind, waiter) end
+  leave()
   put(r, 'promised', '')
   put(r, 'token', token)
   put(r, 'turn', token)
@@ -64,10 +79,12 @@ if theirs then
   put(r, 'next', '')
   put(r, 'not_before', '0')
   put(r, 'newest:' .. kind, text(now))
-  local count = number(r, 'count:' .. kind)
-  if count > 0 then
-    call('LPUSH', base .. 's:' .. r.name .. ':' .. kind, text(now))
-    call('LTRIM', base .. 's:' .. r.name .. ':' .. kind, '0', text(count - 1))
+  local quota, starts = number(r, 'count:' .. kind), base .. 's:' .. r.name .. ':' .. kind
+  if quota > 0 then
+    call('LPUSH', starts, text(now))
+    call('LTRIM', starts, '0', text(quota - 1))
+  else
+    call('DEL', starts)
   end
   call('SET', request, token, 'PX', text(math.ceil(number(r, 'lease') / 1000) + 60000))
   settle(r)
@@ -77,20 +94,20 @@ end
 
 -- What it waits for, and behind how many.
 local at, why = earliest(r, kind)
-local before = (waiter ~= '' and call('ZRANK', queue, waiter)) or call('ZCARD', queue)
+local before = count(r, kind, place)
 local ahead, comes_first = before, 1
-local kinds = order(r)
-for _, other in ipairs(kinds) do
+for _, other in ipairs(order(r)) do
   if other == kind then
     comes_first = 0
   else
-    ahead = ahead + math.min(call('ZCARD', base .. 'q:' .. r.name .. ':' .. other), before + comes_first)
+    ahead = ahead + math.min(count(r, other), before + comes_first)
   end
 end
 if held(r) then
   why = 'held'
-elseif why == 'order' and r.f.skip == 'never' and kinds[1] ~= kind and not first(r, kinds[1]) then
-  why = 'absent'
+elseif why == 'order' and r.f.skip == 'never' then
+  local kinds = order(r)
+  if kinds[1] ~= kind and not first(r, kinds[1]) then why = 'absent' end
 end
 local holder = turn(r)
 settle(r)

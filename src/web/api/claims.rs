@@ -1,21 +1,18 @@
 //! `/api/v1/claims`: ask for work, keep it, give it back.
 
-use std::convert::Infallible;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use actix_web::HttpResponse;
-use actix_web::body::{BodySize, MessageBody};
 use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::handing::handed;
 use super::refusals::{OfAct, OfOne};
 use super::sources::{not_after, not_before};
 use super::tasks::raw;
-use super::{Answer, answer, read};
-use crate::dispatch::{self, Hand};
+use super::{Answer, answer, patience, read};
+use crate::dispatch;
 use crate::domain::name::{CollectorName, RequestId, SourceName};
 use crate::store::StoreError;
 use crate::store::dispatch::{BATCH, ClaimAsk, ClaimId, Claimed, Dispatch as _, Exchange};
@@ -24,8 +21,6 @@ use crate::web::acts;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
-/// Longest wait for work.
-const LONGEST_WAIT_MS: u64 = 30_000;
 /// Most sources in one claim.
 const SOURCES_AT_ONCE: usize = 100;
 
@@ -149,10 +144,7 @@ pub(super) fn asked(
     if !(1..=BATCH).contains(&max) {
         return Err(bad("max", "from 1 to 100"));
     }
-    let wait = body.wait_ms.unwrap_or(0);
-    if wait > LONGEST_WAIT_MS {
-        return Err(bad("wait_ms", "from 0 to 30000; ask again for longer"));
-    }
+    let wait = patience(body.wait_ms).map_err(|problem| bad("wait_ms", problem))?;
     let named = body.sources.unwrap_or_default();
     if named.len() > SOURCES_AT_ONCE {
         return Err(bad("sources", "at most 100; leave it out for all"));
@@ -171,7 +163,7 @@ pub(super) fn asked(
         sources.clone_from(&caller.bound.sources);
     }
     let ask = ClaimAsk { collector, request, max, sources, wait: None };
-    Ok((ask, Duration::from_millis(wait)))
+    Ok((ask, wait))
 }
 
 /// Asks for work: one that is ready, or an answer why there is none, at once or after waiting for it.
@@ -190,61 +182,6 @@ pub async fn post(
         detail: "the store did not answer the claim".to_owned(),
     })?;
     Ok(handed(&ClaimAnswer::try_from(claimed)?, done.hand))
-}
-
-/// An answer that carries a grant, unless it never leaves this node: then that goes back.
-pub(super) fn handed(value: &impl Serialize, hand: Option<Hand>) -> HttpResponse {
-    let json = serde_json::to_vec(value).map(Bytes::from);
-    match (json, hand) {
-        (Ok(json), Some(hand)) => {
-            HttpResponse::Ok().content_type("application/json").body(Handing {
-                length: json.len() as u64,
-                json: Some(json),
-                rested: false,
-                hand: Some(hand),
-            })
-        }
-        (Ok(json), None) => HttpResponse::Ok().content_type("application/json").body(json),
-        (Err(error), _) => {
-            tracing::error!(%error, "an answer could not be written");
-            HttpResponse::InternalServerError().finish()
-        }
-    }
-}
-
-/// A body that knows whether it was sent.
-struct Handing {
-    length: u64,
-    json: Option<Bytes>,
-    rested: bool,
-    hand: Option<Hand>,
-}
-
-impl MessageBody for Handing {
-    type Error = Infallible;
-
-    fn size(&self) -> BodySize {
-        BodySize::Sized(self.length)
-    }
-
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, Infallible>>> {
-        if let Some(json) = self.json.take() {
-            return Poll::Ready(Some(Ok(json)));
-        }
-        // One round of the connection between the bytes and the end: it writes them, and learns of a client that is
-        // gone. Then this is dropped before its end.
-        if !std::mem::replace(&mut self.rested, true) {
-            context.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        if let Some(hand) = self.hand.take() {
-            hand.delivered();
-        }
-        Poll::Ready(None)
-    }
 }
 
 /// What became of a claim's tasks.

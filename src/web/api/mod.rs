@@ -1,4 +1,4 @@
-//! `/api/v1`: the calls of contract sections 4 and 7, one file per noun.
+//! `/api/v1`: the calls of contract sections 4, 7 and 8, one file per noun.
 //!
 //! Here only what they share: reading a body and saying precisely what is wrong with it, clamping limits, and
 //! answering with a job as the store has it after the caller's own write.
@@ -8,6 +8,7 @@ pub mod claims;
 pub mod collectors;
 pub mod dead;
 pub mod drill;
+mod handing;
 pub mod hold;
 pub mod jobs;
 pub mod log;
@@ -16,10 +17,14 @@ pub mod nodes;
 pub mod participation;
 pub mod refusals;
 pub mod results;
+pub mod rotations;
 pub mod runs;
 pub mod sources;
 pub mod tasks;
 pub mod timeline;
+pub mod turns;
+
+use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::web::Query;
@@ -34,6 +39,11 @@ use crate::config::JobConfig;
 use crate::feed::Seen;
 use crate::picture::JobView;
 use crate::store::jobs::Jobs;
+
+/// Longest wait for work or for a turn.
+const LONGEST_WAIT_MS: u64 = 30_000;
+/// The largest token that every language reads exactly.
+const LARGEST_TOKEN: u64 = (1 << 53) - 1;
 
 /// Reads a JSON body; an empty one counts as `{}`.
 ///
@@ -88,6 +98,14 @@ pub fn query<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, WebError> 
 #[must_use]
 pub fn clamp(asked: Option<u64>, default: usize, most: usize) -> usize {
     asked.map_or(default, |asked| usize::try_from(asked).unwrap_or(most).clamp(1, most))
+}
+
+/// How long to wait, as `wait_ms` asks for; at once when it is left out.
+fn patience(wait_ms: Option<u64>) -> Result<Duration, &'static str> {
+    match wait_ms.unwrap_or(0) {
+        ms if ms > LONGEST_WAIT_MS => Err("from 0 to 30000; ask again for longer"),
+        ms => Ok(Duration::from_millis(ms)),
+    }
 }
 
 /// A job as this node sees it.

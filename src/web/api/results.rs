@@ -6,9 +6,10 @@ use actix_web::HttpResponse;
 use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
-use super::claims::{ClaimAnswer, ClaimBody, asked, handed};
-use super::read;
+use super::claims::{ClaimAnswer, ClaimBody, asked};
+use super::handing::handed;
 use super::refusals::OfAct;
+use super::{LARGEST_TOKEN, read};
 use crate::domain::dispatch::{LONGEST, Outcome};
 use crate::domain::lease::Token;
 use crate::store::dispatch::{BATCH, Exchange, LONGEST_ERROR, Report, Reported, TaskId};
@@ -17,8 +18,6 @@ use crate::web::acts;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
-/// The largest token that every language reads exactly.
-const LARGEST_TOKEN: u64 = (1 << 53) - 1;
 /// No id of a task is longer.
 const LONGEST_ID: usize = 64;
 

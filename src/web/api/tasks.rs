@@ -143,7 +143,8 @@ fn checked(task: TaskBody) -> Result<NewTask, Wrong> {
     Ok(NewTask { key: task.key, source, payload, priority, at, every })
 }
 
-fn instant(text: &str) -> Result<Stamp, String> {
+/// An instant as clients write it.
+pub(super) fn instant(text: &str) -> Result<Stamp, String> {
     let at = text.parse::<jiff::Timestamp>().map_err(|_| {
         let shown: String = text.chars().take(40).collect();
         format!("{shown:?} is no instant: use RFC 3339, as in 2026-05-04T01:02:03Z")

@@ -11,6 +11,8 @@ fn concrete(path: &str) -> String {
         .replace("{node}", "node-a")
         .replace("{source}", "shop")
         .replace("{claim}", "none")
+        .replace("{rotation}", "supplier")
+        .replace("{turn}", "1")
         .replace("{id}", "none")
         .replace("{hash}", "0")
         .replace("{path:.*}", "none.css")

@@ -4,13 +4,18 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use soloist::store::accounts::Role;
 
-use super::{Server, problem};
+use super::{On, Server, problem};
 use crate::support::api::Api;
 use crate::support::wait::until_async;
 
 /// A server with one source, and somebody who may do everything with it.
 pub(super) async fn shop(rules: Value) -> (Server, Api) {
-    let server = Server::start().await;
+    shop_on(On::Redis, rules).await
+}
+
+/// The same on a store of this kind.
+pub(super) async fn shop_on(on: On, rules: Value) -> (Server, Api) {
+    let server = Server::on(on).await;
     let api = Api::new(&server.url(""), &server.token("olga", Role::Operator).await);
     define(&api, "shop", rules).await;
     (server, api)

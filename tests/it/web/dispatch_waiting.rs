@@ -3,16 +3,18 @@
 use std::time::Duration;
 
 use reqwest::Method;
+use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use soloist::clock;
 use soloist::store::accounts::Role;
 use soloist::store::dispatch::{ClaimAsk, Exchange};
 use tokio::task::JoinHandle;
 
-use super::dispatch::{claim, define, ok, put, shop};
+use super::dispatch::{claim, define, ok, put, shop_on};
+use super::{On, Server};
 use crate::support::api::Api;
 use crate::support::node::Ground;
-use crate::support::redis::RedisServer;
+use crate::support::redis::{self, RedisServer};
 use crate::support::wait::until_async;
 
 /// What the contract's promises allow besides themselves.
@@ -26,27 +28,47 @@ fn wait(api: &Api, request: &str) -> JoinHandle<Value> {
 }
 
 /// Until `count` wait, as the store knows: nobody else could tell.
-async fn until_waiting(redis: &str, count: u64) {
+async fn until_waiting(server: &Server, count: u64) {
     until_async("all are waiting", async || {
-        let keys: Vec<String> =
-            crate::support::redis::ask(redis, &["KEYS", "*dispatch:waits"]).unwrap();
-        let waiting: u64 = match keys.first() {
-            Some(key) => crate::support::redis::ask(redis, &["HLEN", key]).unwrap(),
-            None => 0,
+        let store = &server.web.config.store;
+        let waiting = match store.strip_prefix("sqlite:") {
+            Some(file) => in_file(file),
+            None => in_redis(store),
         };
         (waiting == count).then_some(())
     })
     .await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn who_waits_is_answered_at_once_when_a_task_is_put_at_another_node() {
-    let (server, api) = shop(json!({})).await;
+fn in_redis(store: &str) -> u64 {
+    let keys: Vec<String> = redis::ask(store, &["KEYS", "*dispatch:waits"]).unwrap();
+    keys.first().map_or(0, |key| redis::ask(store, &["HLEN", key]).unwrap())
+}
+
+fn in_file(file: &str) -> u64 {
+    let db = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let waiting: i64 = db.query_row("SELECT count(*) FROM waiters", [], |row| row.get(0)).unwrap();
+    waiting.try_into().unwrap()
+}
+
+on_every_store! {
+    who_waits_is_answered_at_once_when_a_task_is_put_at_another_node
+    one_task_wakes_one_of_twenty_and_the_others_go_on_waiting
+    a_vanished_collectors_tasks_go_to_whoever_waits_when_the_lease_ends
+    a_gap_lets_waiting_collectors_through_one_by_one_and_on_time
+    who_hangs_up_while_waiting_receives_nothing_and_the_next_one_does
+    who_hung_up_and_asks_again_has_the_task_at_once_whatever_the_moment
+    a_request_that_is_dropped_at_any_point_leaves_no_grant_behind
+    a_node_that_shuts_down_answers_those_who_wait
+}
+
+async fn who_waits_is_answered_at_once_when_a_task_is_put_at_another_node(on: On) {
+    let (server, api) = shop_on(on, json!({})).await;
     let other = server.beside().await;
     let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
     for nth in 0..5 {
         let waiting = wait(&there, &format!("r{nth}"));
-        until_waiting(&server.web.config.store, 1).await;
+        until_waiting(&server, 1).await;
         let begun = clock::boot();
         put(&api, &[&format!("k{nth}")]).await;
         let answer = waiting.await.unwrap();
@@ -56,15 +78,14 @@ async fn who_waits_is_answered_at_once_when_a_task_is_put_at_another_node() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_task_wakes_one_of_twenty_and_the_others_go_on_waiting() {
-    let (server, api) = shop(json!({})).await;
+async fn one_task_wakes_one_of_twenty_and_the_others_go_on_waiting(on: On) {
+    let (server, api) = shop_on(on, json!({})).await;
     let other = server.beside().await;
     let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
     let mut waiting: Vec<_> = (0..20)
         .map(|nth| wait(if nth % 2 == 0 { &api } else { &there }, &format!("r{nth}")))
         .collect();
-    until_waiting(&server.web.config.store, 20).await;
+    until_waiting(&server, 20).await;
     let mut got = std::collections::BTreeSet::new();
     for left in (0..20).rev() {
         put(&api, &[&format!("k{left}")]).await;
@@ -79,10 +100,9 @@ async fn one_task_wakes_one_of_twenty_and_the_others_go_on_waiting() {
     assert_eq!(got.len(), 20, "every task went to somebody else");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_vanished_collectors_tasks_go_to_whoever_waits_when_the_lease_ends() {
+async fn a_vanished_collectors_tasks_go_to_whoever_waits_when_the_lease_ends(on: On) {
     let lease = u64::try_from(LEASE.as_millis()).unwrap();
-    let (server, api) = shop(json!({"lease_ms": lease})).await;
+    let (server, api) = shop_on(on, json!({"lease_ms": lease})).await;
     let other = server.beside().await;
     let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
     put(&api, &["a"]).await;
@@ -100,16 +120,15 @@ async fn a_vanished_collectors_tasks_go_to_whoever_waits_when_the_lease_ends() {
     assert_eq!(late["results"][0]["status"], "stale");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_gap_lets_waiting_collectors_through_one_by_one_and_on_time() {
+async fn a_gap_lets_waiting_collectors_through_one_by_one_and_on_time(on: On) {
     let gap = Duration::from_millis(150);
-    let (server, api) = shop(json!({"gap_ms": 150})).await;
+    let (server, api) = shop_on(on, json!({"gap_ms": 150})).await;
     let other = server.beside().await;
     let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
     let mut waiting: Vec<_> = (0..6)
         .map(|nth| wait(if nth % 2 == 0 { &api } else { &there }, &format!("r{nth}")))
         .collect();
-    until_waiting(&server.web.config.store, 6).await;
+    until_waiting(&server, 6).await;
     put(&api, &["a", "b", "c", "d", "e", "f"]).await;
     let begun = clock::boot();
     for _ in 0..6 {
@@ -123,16 +142,15 @@ async fn a_gap_lets_waiting_collectors_through_one_by_one_and_on_time() {
     assert!(took < gap * 5 + PROMPT * 3, "six starts took {took:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn who_hangs_up_while_waiting_receives_nothing_and_the_next_one_does() {
-    let (server, api) = shop(json!({"lease_ms": 60_000})).await;
+async fn who_hangs_up_while_waiting_receives_nothing_and_the_next_one_does(on: On) {
+    let (server, api) = shop_on(on, json!({"lease_ms": 60_000})).await;
     let first = wait(&api, "r1");
-    until_waiting(&server.web.config.store, 1).await;
+    until_waiting(&server, 1).await;
     first.abort();
     assert!(first.await.unwrap_err().is_cancelled());
-    until_waiting(&server.web.config.store, 0).await;
+    until_waiting(&server, 0).await;
     let second = wait(&api, "r2");
-    until_waiting(&server.web.config.store, 1).await;
+    until_waiting(&server, 1).await;
     let begun = clock::boot();
     put(&api, &["a"]).await;
     let answer = second.await.unwrap();
@@ -143,14 +161,13 @@ async fn who_hangs_up_while_waiting_receives_nothing_and_the_next_one_does() {
     assert!(clock::boot().since(begun) < PROMPT);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn who_hung_up_and_asks_again_has_the_task_at_once_whatever_the_moment() {
-    let (server, api) = shop(json!({"lease_ms": 60_000})).await;
+async fn who_hung_up_and_asks_again_has_the_task_at_once_whatever_the_moment(on: On) {
+    let (server, api) = shop_on(on, json!({"lease_ms": 60_000})).await;
     for nth in 0..30 {
         let request = format!("h{nth}");
         let hanging = wait(&api, &request);
         if nth % 2 == 0 {
-            until_waiting(&server.web.config.store, 1).await;
+            until_waiting(&server, 1).await;
         }
         let key = format!("k{nth}");
         put(&api, &[&key]).await;
@@ -165,9 +182,8 @@ async fn who_hung_up_and_asks_again_has_the_task_at_once_whatever_the_moment() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_is_dropped_at_any_point_leaves_no_grant_behind() {
-    let (server, api) = shop(json!({"lease_ms": 60_000})).await;
+async fn a_request_that_is_dropped_at_any_point_leaves_no_grant_behind(on: On) {
+    let (server, api) = shop_on(on, json!({"lease_ms": 60_000})).await;
     let desk = &server.web.desk;
     for polls in 1..60 {
         let key = format!("k{polls}");
@@ -197,11 +213,10 @@ async fn a_request_that_is_dropped_at_any_point_leaves_no_grant_behind() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_shuts_down_answers_those_who_wait() {
-    let (mut server, api) = shop(json!({})).await;
+async fn a_node_that_shuts_down_answers_those_who_wait(on: On) {
+    let (mut server, api) = shop_on(on, json!({})).await;
     let waiting = wait(&api, "r1");
-    until_waiting(&server.web.config.store, 1).await;
+    until_waiting(&server, 1).await;
     let begun = clock::boot();
     server.drain.take().unwrap().run().await;
     let answer = waiting.await.unwrap();

@@ -12,7 +12,8 @@ use serde_json::{Map, Value, json};
 use soloist::store::accounts::Role;
 
 use super::Server;
-use super::dispatch::{claim, define, put};
+use super::dispatch::{claim, define, ok, put};
+use super::rotations::{SUPPLIER, granted as a_turn, three};
 use crate::support::api::Api;
 
 /// Of each operation.
@@ -23,7 +24,7 @@ const WAIT_MS: u64 = 20;
 struct Fuzz {
     random: StdRng,
     document: Value,
-    /// Values that mean something, by the name of their field.
+    /// Values that mean something, by the name of their field; one of several, if it is an array.
     known: Map<String, Value>,
 }
 
@@ -76,6 +77,13 @@ impl Fuzz {
         }
     }
 
+    fn known(&mut self, name: &str) -> Option<Value> {
+        match self.known.get(name).cloned()? {
+            Value::Array(several) => Some(self.pick(&several).clone()),
+            one => Some(one),
+        }
+    }
+
     /// What the schema asks for, most of the time; `wrong` percent of all parts are something else.
     fn value(&mut self, name: &str, schema: &Value, wrong: u32) -> Value {
         let schema = self.resolve(schema);
@@ -88,7 +96,7 @@ impl Fuzz {
                 return self.value(name, &option, wrong);
             }
         }
-        if let Some(known) = self.known.get(name).cloned()
+        if let Some(known) = self.known(name)
             && self.chance(60)
         {
             return known;
@@ -163,7 +171,7 @@ impl Fuzz {
     }
 
     fn text(&mut self, name: &str) -> String {
-        match self.known.get(name).cloned() {
+        match self.known(name) {
             Some(known) if self.chance(60) => known.as_str().unwrap_or_default().to_owned(),
             _ => match self.junk() {
                 Value::String(text) => text.chars().take(400).collect(),
@@ -196,9 +204,13 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
     define(&api, "shop", json!({})).await;
     let id = put(&api, &["a", "b", "c"]).await["tasks"][0]["id"].clone();
     let granted = claim(&api, "r0", json!({})).await;
+    ok(&api, Method::PUT, SUPPLIER, three(json!({}))).await;
+    let turn = a_turn(&api, "a", "r0", json!({})).await;
     let document: Value = api.get("/api/v1/openapi.json").await;
     let known = json!({"source": "shop", "job": "outbound", "node": "node-a", "id": id,
-        "claim": granted["claim"], "token": granted["tasks"][0]["token"], "user": "ada",
+        "claim": granted["claim"], "token": [granted["tasks"][0]["token"], turn["token"]],
+        "rotation": "supplier", "turn": turn["turn"], "type": ["a", "b"], "next": ["a", "c"],
+        "worker": "w-a", "request_id": ["r0", "r1"], "user": "ada",
         "collector": "c1", "limit": "5"});
     let known = known.as_object().unwrap().clone();
     let mut fuzz = Fuzz { random: StdRng::seed_from_u64(seed), document: document.clone(), known };
@@ -243,7 +255,7 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
         }
     }
     println!("{asked} requests: {seen:?}");
-    assert!(asked >= 30 * rounds && seen.contains_key(&200) && seen.contains_key(&400), "{seen:?}");
+    assert!(asked >= 36 * rounds && seen.contains_key(&200) && seen.contains_key(&400), "{seen:?}");
 }
 
 struct Call {

@@ -1,6 +1,24 @@
 //! The web room, asked from outside: a server in this process on a free port, with a fresh store.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+/// Each law as a test on every store: it is an `async fn(on: On)`.
+macro_rules! on_every_store {
+    ($($law:ident)*) => {
+        mod on_redis {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $law() {
+                super::$law(crate::web::On::Redis).await;
+            })*
+        }
+        mod on_sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $law() {
+                super::$law(crate::web::On::Sqlite).await;
+            })*
+        }
+    };
+}
+
 mod access;
 mod api;
 mod away;
@@ -11,6 +29,8 @@ mod fuzz;
 mod live;
 mod login;
 mod openapi;
+mod rotation_waiting;
+mod rotations;
 mod storm;
 
 use std::collections::BTreeMap;
@@ -47,7 +67,15 @@ pub(crate) struct Server {
     pub(crate) web: Web,
     pub(crate) drain: Option<Drain>,
     pub(crate) redis: OwnRedis,
-    _dir: tempfile::TempDir,
+    /// Of the store's file; removed with the server.
+    dir: Option<tempfile::TempDir>,
+}
+
+/// On which store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum On {
+    Redis,
+    Sqlite,
 }
 
 pub(crate) fn job(name: &str) -> JobConfig {
@@ -75,17 +103,28 @@ impl Server {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
-        Self::on(OwnRedis::start(), change).await
+        Self::at(OwnRedis::start(), change).await
+    }
+
+    /// On a store of this kind.
+    pub(crate) async fn on(on: On) -> Self {
+        if on == On::Redis {
+            return Self::start().await;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
+        let mut server = Self::at(OwnRedis { server: None, url }, |_| {}).await;
+        server.dir = Some(dir);
+        server
     }
 
     /// Another node on the same store.
     pub(crate) async fn beside(&self) -> Self {
         let redis = OwnRedis { server: None, url: self.redis.url.clone() };
-        Self::on(redis, |config| config.node = NodeName::new("node-b").unwrap()).await
+        Self::at(redis, |config| config.node = NodeName::new("node-b").unwrap()).await
     }
 
-    async fn on(redis: OwnRedis, change: impl FnOnce(&mut Config)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+    async fn at(redis: OwnRedis, change: impl FnOnce(&mut Config)) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut config = Config {
@@ -124,7 +163,7 @@ impl Server {
         let web = Web::new(store, feed, Arc::new(config), metrics, Desks { room, work, turns });
         let (server, drain) = serve(web.clone(), listener).unwrap();
         tokio::spawn(server);
-        Self { address, web, drain: Some(drain), redis, _dir: dir }
+        Self { address, web, drain: Some(drain), redis, dir: None }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -213,7 +252,7 @@ pub(crate) async fn problem(response: Response) -> (u16, String) {
     (status, body["detail"].as_str().unwrap().to_owned())
 }
 
-/// A store of this test's own. Redis, until the embedded store is there.
+/// A store of this test's own: a Redis server, or with none of those the file that the address names.
 pub(crate) struct OwnRedis {
     server: Option<RedisServer>,
     url: String,

@@ -10,8 +10,9 @@
 //! | `rotation:rules` | hash | their rules as JSON, as they were given |
 //! | `rotation:r:R` | hash | the rules again for the scripts (`types min_gap lease skip gap:T count:T span:T`); the ring (`token turn kind worker request since until seen after last next not_before newest:T`); the promise (`promised promised_kind promised_until`); `done:T empty:T failed:T lost:T` |
 //! | `rotation:s:R:T` | list | the starts that the quota of T counts, newest first |
-//! | `rotation:q:R:T` | sorted set | who waits for T, by place |
-//! | `rotation:w:R` | hash | waiter -> `UNTIL SINCE WORKER` |
+//! | `rotation:lives:R` | set | lives of nodes (`NODE/RANDOM`, LIFE below) at which somebody waits |
+//! | `rotation:q:R:T:LIFE` | sorted set | who waits there for T, by place |
+//! | `rotation:w:R:LIFE` | hash | waiter -> `UNTIL SINCE WORKER` |
 //! | `rotation:places` | string | the newest place |
 //! | `rotation:silent` | hash | `LIFE R` -> until when nobody of that life of a node counts as waiting |
 //! | `rotation:k:DIGEST` | string, PX | the turn of a request |

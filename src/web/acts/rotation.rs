@@ -1,0 +1,129 @@
+//! What people may do to rotations, audited; and how the failures of turns are worded.
+
+use crate::domain::lease::Token;
+use crate::domain::name::{RotationName, TypeName};
+use crate::domain::rotation::{Ending, Rules, Turn};
+use crate::store::StoreError;
+use crate::store::rotation::{PastTurn, RotationView, Rotations as _};
+use crate::waiting::DeskError;
+use crate::web::Web;
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+use crate::words::iso;
+
+/// Makes a rotation, or changes all its rules.
+///
+/// # Errors
+/// [`WebError::BadRequest`] with the field, [`WebError::Forbidden`], [`WebError::Unavailable`].
+pub async fn put(
+    web: &Web,
+    caller: &Caller,
+    rotation: &RotationName,
+    rules: &Rules,
+) -> Result<RotationView, WebError> {
+    caller.bound.check_turns()?;
+    rules.check().map_err(|wrong| WebError::bad(wrong.to_string()))?;
+    let view = web.turns.put(rotation, rules).await.map_err(|error| trouble(rotation, error))?;
+    web.audit(caller, "rotation.put", rotation.as_str(), None).await?;
+    Ok(view)
+}
+
+/// One rotation with so many of its past turns.
+///
+/// # Errors
+/// [`WebError::NotFound`], [`WebError::Unavailable`].
+pub async fn one(
+    web: &Web,
+    rotation: &RotationName,
+    past: usize,
+) -> Result<RotationView, WebError> {
+    let found = web.turns.store()?.rotations(Some(rotation), past).await;
+    let found = found.map_err(|error| trouble(rotation, error))?;
+    found.into_iter().next().ok_or_else(|| no_rotation(rotation))
+}
+
+/// A failure of turns; what is not found is the rotation.
+#[must_use]
+pub fn trouble(rotation: &RotationName, error: impl Into<DeskError>) -> WebError {
+    match error.into() {
+        DeskError::Store(StoreError::NotFound(_)) => no_rotation(rotation),
+        error => error.into(),
+    }
+}
+
+/// As [`trouble`] of a call that names a type, which may be what is not found. The store does not say; it is asked.
+pub async fn trouble_with_type(
+    web: &Web,
+    rotation: &RotationName,
+    kind: Option<&TypeName>,
+    error: DeskError,
+) -> WebError {
+    let (Some(kind), DeskError::Store(StoreError::NotFound(_))) = (kind, &error) else {
+        return trouble(rotation, error);
+    };
+    match one(web, rotation, 0).await {
+        Ok(view) => no_type(&view, kind),
+        Err(error) => error,
+    }
+}
+
+/// There is no such rotation.
+#[must_use]
+pub fn no_rotation(rotation: &RotationName) -> WebError {
+    WebError::not_found(format!(
+        "there is no rotation {rotation}: define it first with PUT /api/v1/rotations/{rotation}"
+    ))
+}
+
+/// The rotation has no such type.
+#[must_use]
+pub fn no_type(view: &RotationView, kind: &TypeName) -> WebError {
+    let types: Vec<&str> = view.rules.types.iter().map(|one| one.name.as_str()).collect();
+    let (name, types) = (&view.name, types.join(", "));
+    WebError::not_found(format!(
+        "the rotation {name} has no type {kind}, only {types}: use one of those, or change its types with PUT /api/v1/rotations/{name}"
+    ))
+}
+
+/// This request had a turn, which has ended.
+#[must_use]
+pub fn over(turn: Token) -> WebError {
+    let detail = format!(
+        "this request had the turn {turn}, which has ended: ask for another with a new request_id"
+    );
+    WebError::Conflict { detail }
+}
+
+/// The turn is not, or no more, that of whoever wants to extend or pass it.
+#[must_use]
+pub fn stale(
+    rotation: &RotationName,
+    turn: Token,
+    past: Option<&PastTurn>,
+    holder: Option<&Turn>,
+) -> WebError {
+    let ended = past.map(|past| {
+        let at = iso(past.ended.floor());
+        match past.ending {
+            Ending::Lost => format!("was lost at {at}, when its lease ended"),
+            ending => format!("was passed as {} at {at}", ending.as_str()),
+        }
+    });
+    let what = match (ended, holder) {
+        (Some(ended), _) => ended,
+        (None, Some(holder)) if holder.token == turn => "is another worker's".to_owned(),
+        (None, _) => "is unknown: it ended long ago, or never was".to_owned(),
+    };
+    let now = match holder {
+        Some(turn) => {
+            let (kind, worker, until) = (&turn.kind, &turn.worker, iso(turn.until.floor()));
+            format!("{worker} has the turn now, for {kind}, until {until}")
+        }
+        None => "nobody has the turn now".to_owned(),
+    };
+    WebError::Conflict {
+        detail: format!(
+            "the turn {turn} {what}; nothing was changed, and {now}. Stop what goes on under it, and ask for another with POST /api/v1/rotations/{rotation}/turns"
+        ),
+    }
+}

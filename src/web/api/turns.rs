@@ -1,0 +1,302 @@
+//! `/api/v1/rotations/{rotation}/turns`: take a turn, keep it, pass it on.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::web::{self, Bytes};
+use serde::{Deserialize, Serialize};
+
+use super::handing::handed;
+use super::refusals::OfTurn;
+use super::rotations::{Holder, named, word};
+use super::sources::{not_after, not_before};
+use super::tasks::instant;
+use super::{Answer, LARGEST_TOKEN, answer, patience, read};
+use crate::domain::lease::Token;
+use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
+use crate::domain::rotation::{Outcome, Turn};
+use crate::domain::time::Stamp;
+use crate::store::rotation::{Kept, Pass, Taken, TurnAsk};
+use crate::web::Web;
+use crate::web::acts::rotation::{one, over, stale, trouble, trouble_with_type};
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+
+/// No rotation is kept waiting for longer by one that passes.
+const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
+
+/// A request for a turn.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnBody {
+    /// For which type of the rotation.
+    #[schema(example = "orders")]
+    pub r#type: String,
+    /// For whom: 1 to 128 printable ASCII characters without spaces.
+    #[schema(min_length = 1, max_length = 128, example = "host-1/3")]
+    pub worker: String,
+    /// Chosen anew for each turn, and repeated when the answer did not arrive: the same one, of the same type and worker,
+    /// has the same turn.
+    #[schema(min_length = 1, max_length = 128, example = "01J8Z")]
+    pub request_id: String,
+    /// How long to wait for the turn.
+    #[schema(default = 0, minimum = 0, maximum = 30_000)]
+    pub wait_ms: Option<u64>,
+}
+
+/// A turn.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct GrantedTurn {
+    /// To extend and to pass it: its token as text.
+    pub turn: String,
+    /// Grows with every turn; any sink can refuse an older one.
+    pub token: u64,
+    /// Until then nobody else has a turn, by the store's clock.
+    #[schema(format = DateTime)]
+    pub lease_until: String,
+}
+
+impl From<&Turn> for GrantedTurn {
+    fn from(turn: &Turn) -> Self {
+        Self {
+            turn: turn.token.to_string(),
+            token: turn.token.0,
+            lease_until: not_after(turn.until),
+        }
+    }
+}
+
+/// No turn now.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct NoTurn {
+    /// Who has the turn; null when nobody has.
+    pub holder: Option<Holder>,
+    /// The first instant at which this type could start, as far as is known: gaps, quota and `not_before` are over then.
+    /// Whoever has the turn may keep it for longer.
+    #[schema(format = DateTime)]
+    pub earliest_at: String,
+    /// How many of those who wait have a turn before this one, if all take theirs.
+    pub ahead: u64,
+    /// What is waited for: `held`, `gap`, `quota`, `not_before`, `order` (another comes first) or `absent` (a type comes
+    /// first that nobody waits for, and none is skipped).
+    #[schema(example = "held")]
+    pub reason: &'static str,
+}
+
+/// The answer to a request for a turn.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "what is inside says it")]
+pub enum TurnAnswer {
+    Granted(GrantedTurn),
+    Waiting(NoTurn),
+}
+
+fn asked(
+    rotation: &RotationName,
+    body: TurnBody,
+    caller: &Caller,
+) -> Result<(TurnAsk, Duration), WebError> {
+    let bad = |field: &str, problem: &str| WebError::bad(format!("{field}: {problem}"));
+    let kind = TypeName::new(&body.r#type).map_err(|error| bad("type", &error.to_string()))?;
+    let worker =
+        WorkerName::new(&body.worker).map_err(|error| bad("worker", &error.to_string()))?;
+    let request =
+        RequestId::new(&body.request_id).map_err(|error| bad("request_id", &error.to_string()))?;
+    let wait = patience(body.wait_ms).map_err(|problem| bad("wait_ms", problem))?;
+    caller.bound.check_worker(&worker)?;
+    Ok((TurnAsk { rotation: rotation.clone(), kind, worker, request, wait: None }, wait))
+}
+
+/// Asks for a turn: it is had, or the answer says why not, at once or after waiting for it.
+#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns", tag = "rotations",
+    params(("rotation" = String, Path, description = "Its name.")),
+    request_body = TurnBody,
+    responses((status = 200, description = "The turn, or why it is not had.", body = TurnAnswer), OfTurn))]
+pub async fn take(
+    web: web::Data<Web>,
+    caller: Caller,
+    rotation: web::Path<String>,
+    body: Bytes,
+) -> Result<HttpResponse, WebError> {
+    let rotation = named(&rotation)?;
+    let (ask, wait) = asked(&rotation, read(&body)?, &caller)?;
+    let kind = ask.kind.clone();
+    let taken = match web.turns.take(ask, wait).await {
+        Ok(taken) => taken,
+        Err(error) => return Err(trouble_with_type(&web, &rotation, Some(&kind), error).await),
+    };
+    let said = match taken.taken {
+        Taken::Granted(turn) => TurnAnswer::Granted(GrantedTurn::from(&turn)),
+        Taken::Waiting { holder, earliest_at, ahead, reason } => TurnAnswer::Waiting(NoTurn {
+            holder: holder.map(|turn| Holder::of(&turn, caller.is_operator())),
+            earliest_at: not_before(earliest_at),
+            ahead,
+            reason: word(reason),
+        }),
+        Taken::Over(turn) => return Err(over(turn)),
+    };
+    Ok(handed(&said, taken.hand))
+}
+
+/// The turn in an address.
+fn turn_of(text: &str) -> Result<Token, WebError> {
+    let number = text.parse().ok().filter(|number: &u64| number.to_string() == text);
+    number.filter(|number| *number <= LARGEST_TOKEN).map(Token).ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        WebError::not_found(format!(
+            "there is no turn {shown:?}: use the `turn` with which it was granted"
+        ))
+    })
+}
+
+/// Refuses a token that is not that of the turn in the address; `None`: it was not sent.
+async fn check_token(
+    web: &Web,
+    rotation: &RotationName,
+    turn: Token,
+    token: Option<u64>,
+) -> Result<(), WebError> {
+    match token.map(Token) {
+        Some(token) if token.0 > LARGEST_TOKEN => {
+            Err(WebError::bad("token: at most 9007199254740991; send it as the turn was granted"))
+        }
+        Some(token) if token != turn => {
+            one(web, rotation, 0).await?;
+            let detail = format!(
+                "token: {token} is not that of the turn {turn}; nothing was changed: send the token with which that turn was granted"
+            );
+            Err(WebError::Conflict { detail })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What may come with an extension.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExtendTurnBody {
+    /// As granted; looked at if it is sent.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    pub token: Option<u64>,
+}
+
+/// Keeps a turn for another lease from now.
+#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns/{turn}/extend", tag = "rotations",
+    params(
+        ("rotation" = String, Path, description = "Its name."),
+        ("turn" = String, Path, description = "As it was granted.")),
+    request_body(content = ExtendTurnBody, description = "May be empty."),
+    responses((status = 200, description = "The turn with its new end.", body = GrantedTurn), OfTurn))]
+pub async fn extend(
+    web: web::Data<Web>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Bytes,
+) -> Answer<GrantedTurn> {
+    let (rotation, turn) = (named(&path.0)?, turn_of(&path.1)?);
+    let ExtendTurnBody { token } = read(&body)?;
+    let only = caller.bound.check_turns()?;
+    check_token(&web, &rotation, turn, token).await?;
+    let kept = web.turns.extend(&rotation, turn, only.as_ref()).await;
+    match kept.map_err(|error| trouble(&rotation, error))? {
+        Kept::Yes(turn) => answer(GrantedTurn::from(&turn)),
+        Kept::Stale { past, holder } => Err(stale(&rotation, turn, past.as_ref(), holder.as_ref())),
+    }
+}
+
+/// How a turn went.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TurnOutcome {
+    /// As it should.
+    Done,
+    /// There was nothing to do.
+    Empty,
+    /// It did not.
+    Failed,
+}
+
+/// The end of a turn.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PassBody {
+    /// As granted.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    pub token: u64,
+    /// How it went.
+    pub outcome: TurnOutcome,
+    /// The type that comes next; when left out or null, the next in order.
+    pub next: Option<String>,
+    /// No turn starts before this (RFC 3339, at most a day ahead); what is in the past is now.
+    #[schema(format = DateTime)]
+    pub not_before: Option<String>,
+}
+
+/// A turn that was passed.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct PassedTurn {
+    /// Its id.
+    pub turn: String,
+    /// As said.
+    pub outcome: TurnOutcome,
+}
+
+/// Passes a turn on: its end, and perhaps who comes next and not before when.
+#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns/{turn}/pass", tag = "rotations",
+    params(
+        ("rotation" = String, Path, description = "Its name."),
+        ("turn" = String, Path, description = "As it was granted.")),
+    request_body = PassBody,
+    responses((status = 200, description = "It counted.", body = PassedTurn), OfTurn))]
+pub async fn pass(
+    web: web::Data<Web>,
+    caller: Caller,
+    path: web::Path<(String, String)>,
+    body: Bytes,
+) -> Answer<PassedTurn> {
+    let (rotation, turn) = (named(&path.0)?, turn_of(&path.1)?);
+    let body: PassBody = read(&body)?;
+    let only = caller.bound.check_turns()?;
+    let next = body.next.as_deref().map(TypeName::new).transpose();
+    let next = next.map_err(|error| WebError::bad(format!("next: {error}")))?;
+    let not_before = match &body.not_before {
+        Some(text) => pause(&web, &rotation, text).await?,
+        None => None,
+    };
+    check_token(&web, &rotation, turn, Some(body.token)).await?;
+    let outcome = match body.outcome {
+        TurnOutcome::Done => Outcome::Done,
+        TurnOutcome::Empty => Outcome::Empty,
+        TurnOutcome::Failed => Outcome::Failed,
+    };
+    let pass = Pass { rotation, turn, only, outcome, next, not_before };
+    let kept = match web.turns.pass(&pass).await {
+        Ok(kept) => kept,
+        Err(error) => {
+            return Err(trouble_with_type(&web, &pass.rotation, pass.next.as_ref(), error).await);
+        }
+    };
+    match kept {
+        Kept::Yes(turn) => {
+            answer(PassedTurn { turn: turn.token.to_string(), outcome: body.outcome })
+        }
+        Kept::Stale { past, holder } => {
+            Err(stale(&pass.rotation, turn, past.as_ref(), holder.as_ref()))
+        }
+    }
+}
+
+/// `not_before`, if it is ahead by the store's clock.
+async fn pause(web: &Web, rotation: &RotationName, text: &str) -> Result<Option<Stamp>, WebError> {
+    let bad = |problem: &str| WebError::bad(format!("not_before: {problem}"));
+    let at = instant(text).map_err(|problem| bad(&problem))?;
+    let now = one(web, rotation, 0).await?.now;
+    if at > now + LONGEST_PAUSE {
+        return Err(bad(&format!(
+            "at most a day ahead; it is {} by the store's clock",
+            not_after(now)
+        )));
+    }
+    Ok((at > now).then_some(at))
+}
