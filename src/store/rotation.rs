@@ -7,8 +7,9 @@
 //!
 //! Waiters stand in the store, in the order in which they came, for one type each. When it is a type's turn, its first
 //! waiter is promised the turn and woken, in the same step; nobody else gets it meanwhile. A promise that is not taken up
-//! within [`PROMISE`] lapses, and with it every place that the same life of that node has in this rotation, until that
-//! node is heard of again: it may have died with a thousand waiters.
+//! within [`PROMISE`] lapses as soon as anybody else asks or a pump comes by. Its waiter loses the place, and all others of
+//! the same life of that node are passed over in this rotation, because it may have died with a thousand waiters; they stand
+//! where they stood once that life is heard of again, by a request there or by its pump. New rules end a promise, too.
 
 use std::time::Duration;
 

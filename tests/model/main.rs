@@ -7,8 +7,11 @@
 //!
 //! `MODEL_STATES=5_000_000 cargo test --release --test model -- --nocapture` looks deeper than the default: with no fault
 //! there are 2,138,984 states, and it visits them all.
+//!
+//! `rotation` is a model of its own: how types take turns.
 
 mod explore;
+mod rotation;
 mod rules;
 mod store;
 mod world;

@@ -8,6 +8,8 @@
 
 mod ring;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 pub use ring::{Choice, Ending, Outcome, Reason, Ring, Starts, Turn};
 pub use rules::{InvalidRules, Rules, Skip, TypeRules};
