@@ -168,10 +168,13 @@ pub fn find(method: &Method, pattern: Option<&str>) -> Found {
     if allow.is_empty() { Found::Nothing } else { Found::OtherMethods(allow.join(", ")) }
 }
 
-/// Mounts every line of the table.
+/// Mounts every line of the table. Addresses without a name in them come first: they are compared, the others matched one
+/// after the other until one fits.
 pub fn mount(app: &mut web::ServiceConfig) {
     let mut mounted: Vec<&str> = Vec::new();
-    for route in ROUTES {
+    let named = |route: &&Route| route.path.contains('{');
+    let plain = ROUTES.iter().filter(|route| !named(route));
+    for route in plain.chain(ROUTES.iter().filter(named)) {
         if mounted.contains(&route.path) {
             continue;
         }

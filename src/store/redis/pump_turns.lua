@@ -12,6 +12,10 @@ local function act(name)
   end
   expire(r)
   settle(r)
+  -- The lives of dead processes are not looked at for ever.
+  for _, life in ipairs(lives(r)) do
+    if call('EXISTS', known(r, life)) == 0 then call('SREM', base .. 'lives:' .. name, life) end
+  end
 end
 for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do act(name) end
 -- Only then: what its own waiters let lapse just now must not make a life silent that calls.
