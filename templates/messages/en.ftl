@@ -457,7 +457,7 @@ turn-failed = failed
 turn-lost = lost
 turn-bar = { $kind }: { $ended }, { $lasted }, by { $worker }
 turn-silence = nobody for { $time }
-turn-gap = the least gap after a start
+turn-least-gap = the least gap after a start
 
 # A task
 find-title = Find a task

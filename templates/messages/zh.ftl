@@ -437,7 +437,7 @@ turn-failed = 失败
 turn-lost = 丢失
 turn-bar = { $kind }：{ $ended }，{ $lasted }，{ $worker }
 turn-silence = { $time }内无人
-turn-gap = 每次开始后的最短间隔
+turn-least-gap = 每次开始后的最短间隔
 
 # 工作项
 find-title = 查找工作项

@@ -163,7 +163,7 @@ impl Lanes {
         let bottom = kinds.len() * LANE + 4;
         Some(Self {
             label: say(lang, "turns-picture", &[("n", Arg::from(n)), name]),
-            gap_label: say(lang, "turn-gap", &[]),
+            gap_label: say(lang, "turn-least-gap", &[]),
             height: bottom + AXIS,
             bottom,
             lanes: lanes.collect(),
