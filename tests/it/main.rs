@@ -21,5 +21,4 @@ mod startup;
 mod support;
 mod takeover;
 mod turn;
-mod turns_load;
 mod web;
