@@ -231,9 +231,11 @@ async fn work(field: Arc<Field>, nth: usize) {
             let nodes = field.nodes.lock().expect("nobody panicked");
             nodes[nth % nodes.len()].clone()
         };
-        // A node that died ends the life of its workers' connections.
+        // A node that died ends the life of its workers' connections. They come back with jitter, as clients should: fifteen
+        // hundred at once are a second of work for a node that is built for debugging.
         if live(&field, &address, nth).await.is_err() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            let moment = rand::rng().random_range(50..4_000);
+            tokio::time::sleep(Duration::from_millis(moment)).await;
         }
     }
 }
