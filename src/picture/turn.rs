@@ -123,6 +123,7 @@ mod tests {
 
     fn turn(of: &str, worker: &str) -> Turn {
         Turn {
+            lease: Duration::from_secs(30),
             token: Token(7),
             kind: kind(of),
             worker: WorkerName::new(worker).expect("a valid name"),

@@ -91,8 +91,6 @@ pub(super) struct Seat {
     pub(super) with: OneTurn,
     pub(super) room: Room,
     pub(super) desk: Desk,
-    /// The lease of the rotation as first read.
-    pub(super) lease: Duration,
 }
 
 impl Seat {
@@ -108,7 +106,7 @@ impl Seat {
         let desk = Desk::start(room.clone(), Arc::new(Metrics::default()));
         loop {
             match with.look(&desk).await {
-                Ok(lease) => return Ok(Some(Self { with, room, desk, lease })),
+                Ok(()) => return Ok(Some(Self { with, room, desk })),
                 Err(error) => {
                     let Some(left) = patience.left(&passing(error)?) else { return Ok(None) };
                     sleep(left.min(ASK_AGAIN)).await;
@@ -125,7 +123,7 @@ impl Seat {
         loop {
             let (pause, why) = match self.desk.take(ask.clone(), wait).await {
                 Ok(Answer { taken: Taken::Granted(turn), hand, .. }) => {
-                    let mut trust = Trust::of(self, turn.token);
+                    let mut trust = Trust::of(self, &turn)?;
                     match trust.begin(patience).await? {
                         Some(true) => {
                             hand.into_iter().for_each(|hand| hand.delivered());
@@ -148,7 +146,7 @@ impl Seat {
                 // The rotation or the type is gone.
                 Err(DeskError::Store(StoreError::NotFound(_))) => {
                     match self.with.look(&self.desk).await {
-                        Ok(_) => (ASK_AGAIN, "its rules are being changed".to_owned()),
+                        Ok(()) => (ASK_AGAIN, "its rules are being changed".to_owned()),
                         Err(error) => (ASK_AGAIN, passing(error)?),
                     }
                 }
@@ -217,8 +215,8 @@ impl OneTurn {
         }
     }
 
-    /// The lease of the rotation, when all that is asked of it is there.
-    async fn look(&self, desk: &Desk) -> Result<Duration, DeskError> {
+    /// Whether all that is asked of the rotation is there.
+    async fn look(&self, desk: &Desk) -> Result<(), DeskError> {
         let rules = rules(desk, &self.rotation).await.map_err(|error| self.explained(error))?;
         let known: Vec<&str> = rules.types.iter().map(|kind| kind.name.as_str()).collect();
         for kind in [Some(&self.kind), self.next.as_ref()].into_iter().flatten() {
@@ -232,7 +230,7 @@ impl OneTurn {
             }
         }
         match Timing::from_ttl(rules.lease) {
-            Ok(_) => Ok(rules.lease),
+            Ok(_) => Ok(()),
             Err(error) => Err(StoreError::Unsupported(too_short(&self.rotation, &error)).into()),
         }
     }

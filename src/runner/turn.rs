@@ -111,7 +111,7 @@ impl Member {
         let (Taken::Granted(turn), Some(hand)) = (answer.taken, answer.hand) else {
             return Ok(None);
         };
-        let timing = self.timing(turn.until.since(turn.since))?;
+        let timing = self.timing(turn.lease)?;
         let trusted_until = timing.trusted_until(answer.sent);
         let leased_until = *leased.borrow();
         if trusted_until.min(leased_until).since(clock::boot()) < LEAST_TRUST {
@@ -201,32 +201,21 @@ impl Member {
     async fn extend(
         &self,
         turn: Token,
-        mut timing: Timing,
+        timing: Timing,
         sent: Boot,
         trusted: &watch::Sender<Option<Boot>>,
     ) {
         let mut due = sent + timing.renew_every;
         loop {
             sleep(due.since(clock::boot())).await;
-            let extended = timeout(timing.store_timeout * 2, async {
-                // Before the extension: whoever shortens the lease in between is a round trip late.
-                let lease = self.view().await?.rules.lease;
-                let asked = clock::boot();
-                let kept = self.desk.extend(&self.rotation, turn, Some(&self.worker)).await?;
-                Ok((lease, asked, kept))
-            });
-            due = match extended.await {
-                Ok(Ok((lease, asked, Kept::Yes(_)))) => {
-                    // One that has become too short moves nothing: the script lives until the end that was trusted before.
-                    if let Ok(now) = Timing::from_ttl(lease) {
-                        timing = now;
-                        trusted.send_replace(Some(timing.trusted_until(asked)));
-                    }
+            let asked = clock::boot();
+            let extended = self.desk.extend(&self.rotation, turn, Some(&self.worker));
+            due = match timeout(timing.store_timeout, extended).await {
+                Ok(Ok(Kept::Yes(_))) => {
+                    trusted.send_replace(Some(timing.trusted_until(asked)));
                     asked + timing.renew_every
                 }
-                Ok(
-                    Ok((_, _, Kept::Stale { .. })) | Err(DeskError::Store(StoreError::NotFound(_))),
-                ) => {
+                Ok(Ok(Kept::Stale { .. }) | Err(DeskError::Store(StoreError::NotFound(_)))) => {
                     tracing::error!(worker = %self.worker, %turn, "the turn is lost: killing the script");
                     return;
                 }

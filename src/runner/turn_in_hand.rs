@@ -2,10 +2,7 @@
 //!
 //! A turn is trusted as a lease is, from before a request and for less than it lasts. The request that had the turn is no
 //! measure, as it may have waited for long or have been answered before; so the turn is extended once before anything is
-//! started. How long an extension lasts is what the rules say, which may change at any time: of what was known before it and
-//! what is read after it the shorter counts.
-
-use std::time::Duration;
+//! started. How long an extension lasts was settled with the turn.
 
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
@@ -57,64 +54,48 @@ pub(super) struct Trust {
     rotation: RotationName,
     worker: WorkerName,
     token: Token,
-    /// The lease as last read.
-    lease: Duration,
     timing: Timing,
     until: Boot,
 }
 
-/// What came of an extension.
-enum Extended {
-    /// See [`Trust::until`].
-    Yes,
-    /// It counted, for a time in which nothing could be killed.
-    TooShort(String),
-    /// The turn has ended.
-    Lost,
-}
-
 impl Trust {
     /// Not at all yet.
-    pub(super) fn of(seat: &Seat, token: Token) -> Self {
-        #[expect(clippy::expect_used, reason = "Seat::take has looked")]
-        let timing = Timing::from_ttl(seat.lease).expect("a lease that is long enough");
-        Self {
+    ///
+    /// # Errors
+    /// When nothing could be killed within its lease: the rules were changed since they were looked at.
+    pub(super) fn of(
+        seat: &Seat,
+        turn: &crate::domain::rotation::Turn,
+    ) -> Result<Self, StoreError> {
+        let rotation = &seat.with.rotation;
+        let timing = Timing::from_ttl(turn.lease)
+            .map_err(|error| StoreError::Unsupported(too_short(rotation, &error)))?;
+        Ok(Self {
             desk: seat.desk.clone(),
-            rotation: seat.with.rotation.clone(),
+            rotation: rotation.clone(),
             worker: seat.with.worker.clone(),
-            token,
-            lease: seat.lease,
+            token: turn.token,
             timing,
             until: Boot(0),
-        }
+        })
     }
 
-    /// Extends the turn, so that it can be trusted for as long as it now lasts.
-    async fn extend(&mut self) -> Result<Extended, DeskError> {
+    /// Extends the turn, so that it can be trusted for a whole lease; `false` when it has ended.
+    async fn extend(&mut self) -> Result<bool, DeskError> {
         let asked = clock::boot();
         let kept = self.desk.extend(&self.rotation, self.token, Some(&self.worker)).await?;
-        if let Kept::Stale { .. } = kept {
-            return Ok(Extended::Lost);
+        let is = matches!(kept, Kept::Yes(_));
+        if is {
+            self.until = self.timing.trusted_until(asked);
         }
-        let read = rules(&self.desk, &self.rotation).await?.lease;
-        let lease = read.min(std::mem::replace(&mut self.lease, read));
-        match Timing::from_ttl(lease) {
-            Ok(timing) => {
-                self.until = self.until.max(timing.trusted_until(asked));
-                self.timing = timing;
-                Ok(Extended::Yes)
-            }
-            Err(error) => Ok(Extended::TooShort(too_short(&self.rotation, &error))),
-        }
+        Ok(is)
     }
 
     /// The first extension, tried for as long as the patience lasts; whether the turn is had.
     pub(super) async fn begin(&mut self, patience: &mut Patience) -> anyhow::Result<Option<bool>> {
         loop {
             match self.extend().await {
-                Ok(Extended::Yes) => return Ok(Some(self.until > clock::boot())),
-                Ok(Extended::Lost) => return Ok(Some(false)),
-                Ok(Extended::TooShort(why)) => return Err(StoreError::Unsupported(why).into()),
+                Ok(kept) => return Ok(Some(kept && self.until > clock::boot())),
                 Err(error) => {
                     let Some(left) = patience.left(&passing(error)?) else { return Ok(None) };
                     sleep(left.min(ASK_AGAIN)).await;
@@ -141,16 +122,14 @@ impl Extending {
             loop {
                 sleep(pause).await;
                 let (next, trouble) = match trust.extend().await {
-                    Ok(Extended::Yes) => {
+                    Ok(true) => {
                         until.send_replace(trust.until);
                         (trust.timing.renew_every, None)
                     }
-                    Ok(Extended::Lost) | Err(DeskError::Store(StoreError::NotFound(_))) => {
+                    Ok(false) | Err(DeskError::Store(StoreError::NotFound(_))) => {
                         losing.send(()).ok();
                         return;
                     }
-                    // The command lives until the end that was trusted before, or the rules are mended.
-                    Ok(Extended::TooShort(why)) => (ASK_AGAIN, Some(why)),
                     Err(error) => (ASK_AGAIN, Some(error.to_string())),
                 };
                 pause = next;

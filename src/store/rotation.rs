@@ -198,7 +198,7 @@ pub trait Rotations {
     /// [`super::StoreError::Unavailable`]: unknown; repeat it with the same `request`.
     async fn take_turn(&self, ask: &TurnAsk) -> Result<Taken>;
 
-    /// Extends a turn to a whole lease from now.
+    /// Extends a turn to a whole lease of its own ([`Turn::lease`]) from now.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`] for an unknown rotation, [`super::StoreError::Unavailable`].

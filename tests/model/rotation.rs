@@ -163,7 +163,7 @@ impl World {
                 }
             }
             Act::Extend => {
-                world.ring.extend(&rules, NOW).expect("it is had");
+                world.ring.extend(NOW).expect("it is had");
                 world.held_for = 0;
             }
             Act::Die => world.holder = Holder::Dead,

@@ -1,6 +1,7 @@
 //! How far a rotation has come, and whose turn it is.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ pub struct Turn {
     pub request: RequestId,
     pub since: Stamp,
     pub until: Stamp,
+    /// How long it lasts from each extension: as the rules were when it began. Whoever has it trusts that long, and must not be
+    /// told later that it was less.
+    pub lease: Duration,
 }
 
 /// Starts of one type.
@@ -232,13 +236,14 @@ impl Ring {
             request: request.clone(),
             since: now,
             until: now + rules.lease,
+            lease: rules.lease,
         })
     }
 
     /// The turn lasts for another lease from now; `None` if nobody has it.
-    pub fn extend(&mut self, rules: &Rules, now: Stamp) -> Option<&Turn> {
+    pub fn extend(&mut self, now: Stamp) -> Option<&Turn> {
         let turn = self.turn.as_mut()?;
-        turn.until = now + rules.lease;
+        turn.until = now + turn.lease;
         Some(turn)
     }
 
@@ -255,7 +260,7 @@ impl Ring {
         self.turn.take_if(|turn| turn.until <= now)
     }
 
-    /// The rules change from `old` to `new`. Whoever has the turn keeps it, also when its type is gone; the order goes on
+    /// The rules change from `old` to `new`. Whoever has the turn keeps it, with its lease, also when its type is gone; the order goes on
     /// behind the last type before it that is left.
     pub fn adapt(&mut self, old: &Rules, new: &Rules) {
         self.next = self.next.take().filter(|kind| new.of(kind).is_some());

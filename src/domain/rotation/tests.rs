@@ -148,12 +148,12 @@ fn while_the_turn_is_had_nobody_elses_comes() {
         let now = Stamp(1_000_000) + dice.span(100);
         let held = Choice::Later { reason: Reason::Held, until: Some(turn.until), kind: None };
         assert_eq!(ring.choose(&rules, |_| true, now), held);
-        let until = ring.extend(&rules, now).map(|turn| turn.until);
+        let until = ring.extend(now).map(|turn| turn.until);
         assert_eq!(until, Some(now + rules.lease));
         assert_eq!(ring.expire(Stamp(now.0 + 49)), None);
         let ended = ring.expire(now + rules.lease).expect("its lease is over");
         assert_eq!((ended.token, ring.turn.as_ref()), (turn.token, None));
-        assert_eq!(ring.extend(&rules, now), None, "nobody has it");
+        assert_eq!(ring.extend(now), None, "nobody has it");
         assert_eq!(ring.pass(None, None), None);
     });
 }

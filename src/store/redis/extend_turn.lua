@@ -8,10 +8,10 @@ if not r then return { 'missing' } end
 expire(r)
 local is, past = own(r, ARGV[2], ARGV[3])
 if is then
-  put(r, 'until', text(now + number(r, 'lease')))
+  put(r, 'until', text(now + number(r, 'ttl')))
   local request = base .. 'k:'
     .. redis.sha1hex(r.name .. ' ' .. r.f.kind .. ' ' .. r.f.worker .. ' ' .. r.f.request)
-  call('PEXPIRE', request, text(math.ceil(number(r, 'lease') / 1000) + 60000))
+  call('PEXPIRE', request, text(math.ceil(number(r, 'ttl') / 1000) + 60000))
 end
 settle(r)
 close()

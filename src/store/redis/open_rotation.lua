@@ -43,7 +43,7 @@ end
 -- The present turn on one line (parse.rs), or ''.
 local function turn(r)
   if not held(r) then return '' end
-  return table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.request, r.f.since, r.f['until'] }, ' ')
+  return table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.request, r.f.since, r.f['until'], r.f.ttl }, ' ')
 end
 
 -- The turn ends at that instant: it is remembered and counted.

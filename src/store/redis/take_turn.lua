@@ -73,6 +73,8 @@ if theirs then
   put(r, 'request', ARGV[4])
   put(r, 'since', text(now))
   put(r, 'until', text(till))
+  -- It lasts that long from each extension, whatever the rules become.
+  put(r, 'ttl', r.f.lease)
   put(r, 'seen', '0')
   put(r, 'after', kind)
   put(r, 'last', text(now))

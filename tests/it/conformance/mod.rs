@@ -225,6 +225,7 @@ macro_rules! laws {
                 a_request_whose_turn_was_lost_is_told_so
                 one_has_the_turn_whoever_asks
                 an_extended_turn_lasts_for_another_lease
+                a_turn_keeps_the_lease_that_it_began_with
                 a_stale_word_changes_nothing
                 a_pass_counts_once
                 a_turn_ends_with_its_lease_whoever_notices

@@ -117,7 +117,7 @@ pub(super) async fn every_history_leads_where_the_rules_say(fresh: Fresh) {
                 let now = view(&store).await.now;
                 match kept {
                     Kept::Yes(longer) => {
-                        assert!(longer.until > turn.until && longer.until <= now + is.rules.lease);
+                        assert!(longer.until > turn.until && longer.until <= now + turn.lease);
                         is.ring.turn = Some(longer.clone());
                         is.held = Some(longer);
                     }

@@ -115,6 +115,22 @@ pub(super) async fn an_extended_turn_lasts_for_another_lease(fresh: Fresh) {
     }
 }
 
+/// Whoever has it kills its script in time by the lease that it knows of.
+pub(super) async fn a_turn_keeps_the_lease_that_it_began_with(fresh: Fresh) {
+    let store = ready(&fresh, &free(&["a"])).await;
+    let turn = granted(&store, &request("a")).await;
+    assert_eq!((turn.lease, turn.until), (LONG, turn.since + LONG));
+    let short = Rules { lease: SHORT, ..free(&["a"]) };
+    store.put_rotation(&api(), &short).await.expect("it is put");
+    let before = view(&store).await;
+    assert_eq!(before.ring.turn, Some(turn.clone()));
+    let kept = store.extend_turn(&api(), turn.token, None).await.expect("answered");
+    let Kept::Yes(longer) = kept else { panic!("{kept:?}") };
+    assert!(before.now + LONG <= longer.until, "{longer:?}");
+    finish(&store, &longer).await;
+    assert_eq!(granted(&store, &request("a")).await.lease, SHORT, "the next one");
+}
+
 pub(super) async fn a_stale_word_changes_nothing(fresh: Fresh) {
     let store = ready(&fresh, &free(&["a", "b"])).await;
     let first = granted(&store, &request("a")).await;

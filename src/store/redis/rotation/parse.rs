@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
 use ::redis::{FromRedisValue, Value, from_redis_value};
 
@@ -35,7 +36,7 @@ fn stamp(text: &str) -> Result<Stamp> {
 /// A turn, as `open_rotation.lua` writes it.
 pub(super) fn turn(line: &str) -> Result<Turn> {
     let parts: Vec<&str> = line.split(' ').collect();
-    let [token, kind, worker, request, since, until] = parts[..] else {
+    let [token, kind, worker, request, since, until, ttl] = parts[..] else {
         return Err(corrupt("a turn", &line));
     };
     Ok(Turn {
@@ -45,6 +46,7 @@ pub(super) fn turn(line: &str) -> Result<Turn> {
         request: word("a turn's request", request)?,
         since: stamp(since)?,
         until: stamp(until)?,
+        lease: Duration::from_micros(word("a turn's lease", ttl)?),
     })
 }
 
@@ -157,7 +159,7 @@ fn waiting(kind: &str, waiter: &str, known: &str) -> Result<WaiterView> {
 fn ring(fields: &HashMap<String, String>, starts: BTreeMap<TypeName, Starts>) -> Result<Ring> {
     let field = |name: &str| fields.get(name).map(String::as_str).filter(|text| !text.is_empty());
     let kind = |name: &str| field(name).map(|text| word("a type", text)).transpose();
-    let line = ["turn", "kind", "worker", "request", "since", "until"];
+    let line = ["turn", "kind", "worker", "request", "since", "until", "ttl"];
     let turn = match field("turn") {
         Some(_) => {
             let parts: Vec<&str> = line.iter().map(|name| field(name).unwrap_or("")).collect();

@@ -143,7 +143,7 @@ impl<'s> Round<'s> {
     /// The present turn lasts for another lease.
     pub(super) fn extend(&mut self) -> Outcome<Turn> {
         // Asked only of a turn that is had.
-        let turn = self.ring.extend(&self.rules, self.now).ok_or_else(|| unknown(&self.name))?;
+        let turn = self.ring.extend(self.now).ok_or_else(|| unknown(&self.name))?;
         past::renew(self.step, &self.name, turn)?;
         Ok(turn.clone())
     }
