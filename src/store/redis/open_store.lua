@@ -5,13 +5,15 @@
 -- Returns guard, then the schema version that the store has now.
 -- Why: a store whose epoch alone is gone, or which is empty while others use it, lost something just now. One that is
 -- wholly fresh may have lost something when its server started. Leases of before that moment may live for the longest
--- lease that the caller knows of, which whoever knows of a longer one makes longer. A newer schema is reported and
--- left alone.
+-- lease that the caller knows of, which whoever knows of a longer one makes longer. Redis counts the seconds of the
+-- wall clock that began since its start: a server that says `1` may be a millisecond old. A newer schema is reported
+-- and left alone.
 local schema = tonumber(redis.call('GET', KEYS[2]))
 if begun and ARGV[1] == '' then
   local lost = now
   if not schema and ARGV[7] == '1' then
-    lost = now - 1000 * (tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)')) or 0)
+    local up = tonumber(string.match(redis.call('INFO', 'server'), 'uptime_in_seconds:(%d+)')) or 0
+    lost = now - 1000 * math.max(0, up - 1)
   end
   redis.call('HSET', KEYS[1], 'since', string.format('%.0f', lost),
     'until', string.format('%.0f', lost + tonumber(ARGV[8])), 'longest', ARGV[8])

@@ -1,6 +1,6 @@
 //! A store that forgets, restarts or changes its clock never has two holders, and a living one goes on.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use soloist::clock;
 use soloist::domain::lease::Token;
@@ -11,7 +11,7 @@ use soloist::store::{Options, Store};
 use super::{TTL, ask, connect, granted, granted_in_the_end, in_the_end, job, renew_one, renewal};
 use crate::lifecycle::{JOB, Pair};
 use crate::support::redis::RedisServer;
-use crate::support::wait::until_async;
+use crate::support::wait::{until, until_async};
 
 /// What must hold when the store lost everything while `a` held the lease and `b` wants it.
 async fn a_living_holder_keeps_its_lease(a: &Store, b: &Store, asked: &Acquire, token: Token) {
@@ -163,8 +163,16 @@ async fn a_process_that_is_first_in_a_server_that_restarted_empty_waits_for_the_
     let a = connect(&server).await;
     let asked = ask("node-a", TTL);
     let token = granted(&a, &asked).await;
+    // Redis counts whole seconds of the wall clock: late in one, it soon says "1 second" of a server that is younger.
+    until("a second is nearly over", || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        (since.subsec_millis() >= 600).then_some(())
+    });
     let restarted = clock::boot();
     server.restart();
+    until("Redis counts a second", || {
+        server.run::<String>(&["INFO", "server"]).contains("uptime_in_seconds:1").then_some(())
+    });
     // A has not dialled again yet: nothing shows that anybody ever was here.
     let b = connect(&server).await;
     let other = ask("node-b", TTL);
