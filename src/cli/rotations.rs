@@ -255,6 +255,7 @@ fn word(reason: Reason) -> &'static str {
         Reason::Gap => "gap",
         Reason::Quota => "quota",
         Reason::NotBefore => "not_before",
+        Reason::Recovery => "recovery",
         Reason::Order => "order",
         Reason::Absent => "absent",
         Reason::Idle => "idle",

@@ -152,6 +152,7 @@ fn sentence(
                 _ if at.since(view.now) < Duration::from_secs(1) => "rotation-why-soon",
                 Reason::Quota => "rotation-why-quota",
                 Reason::NotBefore => "rotation-why-not-before",
+                Reason::Recovery => "rotation-why-recovery",
                 _ => "rotation-why-gap",
             };
             ("pacing", "rotation-pacing", phrase(lang, id, &[strong(kind), left(*at)]))
@@ -180,6 +181,7 @@ fn waiting(wait: &Wait, now: Stamp, lang: Language) -> Vec<Piece> {
             let id = match reason {
                 Reason::Quota => "wait-quota",
                 Reason::NotBefore => "wait-not-before",
+                Reason::Recovery => "wait-recovery",
                 _ => "wait-gap",
             };
             phrase(lang, id, &[("left", until(lang, at.ceil(), now.floor()))])

@@ -43,6 +43,7 @@ impl Scene<'_> {
             Reason::Gap => ("turn-gap", left()),
             Reason::Quota => ("turn-quota", left()),
             Reason::NotBefore => ("turn-not-before", left()),
+            Reason::Recovery => ("turn-recovery", left()),
             Reason::Held | Reason::Order | Reason::Absent | Reason::Idle => first(view, &own, now),
         }
     }

@@ -183,6 +183,9 @@ impl Seat {
             (Reason::NotBefore, None) => {
                 format!("whoever had the last turn wants none to start {}", more(*earliest_at))
             }
+            (Reason::Recovery, None) => {
+                format!("the store may have forgotten a turn that lasts {}", more(*earliest_at))
+            }
             (Reason::Absent, None) => {
                 "a type comes first that nobody waits for, and none is skipped".to_owned()
             }

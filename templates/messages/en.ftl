@@ -84,6 +84,7 @@ turn-held = { $type } has it since { $since }
 turn-own = it has just been given the turn
 turn-gap = the gap ends in { $left }
 turn-quota = its quota is used up for { $left }
+turn-recovery = the store restarted or was emptied and may have forgotten whose turn it is: nobody may start for { $left }
 turn-not-before = whoever had the last turn said that nobody may start for { $left }
 turn-first = { $type } comes first
 turn-absent = { $type } comes first, and nobody waits for that
@@ -405,6 +406,7 @@ rotation-why-absent = Everybody waits for { $kind }, for which nobody asks; none
 rotation-why-soon = { $kind } is next: it may start within a second.
 rotation-why-gap = { $kind } is next: it may start in { $left }, when the gap is over.
 rotation-why-quota = { $kind } is next: it may start in { $left }, when its quota has room again.
+rotation-why-recovery = The store restarted or was emptied and may have forgotten whose turn it is. { $kind } may start in { $left }, when any such turn has run out.
 rotation-why-not-before = { $kind } is next: it may start in { $left }, as whoever had the last turn ordered.
 rotation-why-idle = Nobody waits: whoever asks next is served.
 rotation-why-idle-until = Nobody waits; a turn may start in { $left }.
@@ -426,6 +428,7 @@ wait-behind = { $kind } comes first
 wait-absent = { $kind } comes first, and nobody asks for it
 wait-gap = the gap: { $left }
 wait-quota = its quota: { $left }
+wait-recovery = the store may have forgotten a turn: { $left }
 wait-not-before = told to wait: { $left }
 
 # Figures of a rotation

@@ -83,6 +83,7 @@ turn-held = { $type } 自 { $since } 起持有回合
 turn-own = 刚刚轮到它
 turn-gap = 间隔在 { $left }后结束
 turn-quota = 它的配额已用完，{ $left }后恢复
+turn-recovery = 存储重启或被清空，可能忘记了谁持有当前回合：{ $left }内任何人不得开始
 turn-not-before = 上一回合的持有者要求 { $left }内不得开始
 turn-first = 先轮到 { $type }
 turn-absent = 先轮到 { $type }，但没有人在等它
@@ -387,6 +388,7 @@ rotation-why-absent = 大家都在等 { $kind }，但没有人请求它；此处
 rotation-why-soon = 下一个是 { $kind }：一秒之内可以开始。
 rotation-why-gap = 下一个是 { $kind }：间隔结束后，{ $left }后可以开始。
 rotation-why-quota = 下一个是 { $kind }：配额有空余后，{ $left }后可以开始。
+rotation-why-recovery = 存储重启或被清空，可能忘记了谁持有当前回合。待此类回合全部到期后，{ $kind } 可在 { $left }后开始。
 rotation-why-not-before = 下一个是 { $kind }：按上一回合的要求，{ $left }后可以开始。
 rotation-why-idle = 没有人等待：下一个请求即可开始。
 rotation-why-idle-until = 没有人等待；{ $left }后可以开始新的回合。
@@ -407,6 +409,7 @@ wait-behind = { $kind } 在前
 wait-absent = { $kind } 在前，但没有人请求它
 wait-gap = 间隔：{ $left }
 wait-quota = 配额：{ $left }
+wait-recovery = 存储可能忘记了一个回合：{ $left }
 wait-not-before = 按要求等待：{ $left }
 
 # 轮转的数字

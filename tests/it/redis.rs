@@ -18,10 +18,12 @@
 //! | a token that went back | `forgetting::a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_same` | the same |
 //! | out of memory, noeviction | `full::without_memory_a_lease_is_still_renewed_and_a_new_one_refused_in_words` | the same |
 //! | eviction | `full::a_policy_that_is_set_while_a_node_runs_is_said_on_readyz` | `full::a_server_that_may_evict_leases_is_refused_with_the_command_that_helps` |
+//! | any that loses a turn of a rotation | `doubt::a_turn_that_a_restart_forgot_is_waited_for_and_its_holder_hears_so` | the same |
 //! | disk full (MISCONF) | `full::a_script_is_ended_in_time_when_the_disk_of_the_store_is_full_and_readyz_says_why` | `full::a_disk_that_is_full_is_said_in_words_and_the_lease_is_renewed_once_it_is_not` |
 
 mod cluster;
 mod dispatch;
+mod doubt;
 mod forgetting;
 mod full;
 mod jumping;

@@ -50,6 +50,9 @@ pub struct Ring {
     pub next: Option<TypeName>,
     /// No turn starts before this, by the same word.
     pub not_before: Stamp,
+    /// Nor before this: the store may have forgotten a turn that lasts until then.
+    #[serde(default)]
+    pub recovered_at: Stamp,
     /// Of each type that ever had a turn.
     pub starts: BTreeMap<TypeName, Starts>,
 }
@@ -66,6 +69,8 @@ pub enum Reason {
     Quota,
     /// Whoever had the last turn said so.
     NotBefore,
+    /// The store may have forgotten a turn that somebody still has.
+    Recovery,
     /// Another comes first.
     Order,
     /// A type comes first that nobody waits for, and none is skipped.
@@ -195,6 +200,7 @@ impl Ring {
         // Of equals the first names the reason.
         let mut latest = (now, Reason::Order);
         for (at, reason) in [
+            (Some(self.recovered_at), Reason::Recovery),
             (self.last_start.map(|last| last + rules.min_gap), Reason::Gap),
             (Some(self.not_before), Reason::NotBefore),
             (starts.map(|starts| starts.newest + kind.gap), Reason::Gap),

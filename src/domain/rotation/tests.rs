@@ -200,6 +200,16 @@ fn new_rules_leave_those_that_stay_in_their_order() {
 }
 
 #[test]
+fn nobody_begins_while_the_store_may_have_forgotten_a_turn() {
+    let rules = Rules { types: vec![of(0), of(1)], ..free() };
+    let ring = Ring { recovered_at: Stamp(100), ..Ring::default() };
+    let later =
+        Choice::Later { reason: Reason::Recovery, until: Some(Stamp(100)), kind: Some(kind(0)) };
+    assert_eq!(ring.choose(&rules, |_| true, Stamp(99)), later);
+    assert_eq!(ring.choose(&rules, |_| true, Stamp(100)), Choice::Now(kind(0)));
+}
+
+#[test]
 fn a_named_type_comes_next_unless_it_is_gone() {
     let old = Rules { types: (0..4).map(of).collect(), ..free() };
     let mut ring = Ring::default();

@@ -1,5 +1,5 @@
 -- guard_store: fragment before every script that grants, renews or reads leases: may this store be believed?
--- KEYS[1] epoch      hash id, run_id, since, until, longest, before, turned
+-- KEYS[1] epoch      hash id, run_id, since, until, longest, before, turned, doubted
 -- ARGV[1] known      epoch id that this client remembers; '' before its first call
 -- ARGV[2] fresh      id for a new epoch, should one be needed
 -- ARGV[3] remembered longest ttl that this client remembers, milliseconds
@@ -13,6 +13,7 @@
 -- jump, nothing is granted for the longest ttl that may be out there, while living holders re-assert theirs.
 -- A replica is refused even where it could answer: what it says may be old.
 -- Another run id is another epoch: the newest writes may be lost, and versions must not be compared across that.
+-- `doubted` is when it was last found that something may be lost, for rotations (open_rotation.lua).
 -- `longest` and `before` are two buckets that turn slower than any lease lasts, so one long lease of last
 -- week does not lengthen the quarantine of today.
 local now, quarantine, begun, guard
@@ -27,12 +28,13 @@ do
   end
   local server = string.match(info, 'run_id:(%w+)') or ''
   local held = redis.call('HMGET', KEYS[1],
-    'id', 'run_id', 'since', 'until', 'longest', 'before', 'turned')
+    'id', 'run_id', 'since', 'until', 'longest', 'before', 'turned', 'doubted')
   local id, since, till = held[1], tonumber(held[3]) or 0, tonumber(held[4]) or 0
   local longest, before = tonumber(held[5]) or 0, tonumber(held[6]) or 0
   local replaced = held[2] and held[2] ~= server
   begun = not id
   local turned, dirty = tonumber(held[7]) or now, begun
+  local doubted = tonumber(held[8])
   if begun or replaced or (known ~= '' and known ~= id) then
     longest = math.max(longest, remembered)
   end
@@ -45,10 +47,11 @@ do
   if known ~= '' and known ~= id then
     -- Emptied. Whoever notices first begins the quarantine; later ones only make sure it is long enough.
     if since == 0 then since = now end
+    if not doubted or since > doubted then doubted, dirty = since, true end
     if till < since + reach then till, dirty = since + reach, true end
   end
   if replaced or suspect then
-    since, till, dirty = now, now + reach, true
+    since, till, dirty, doubted = now, now + reach, true, now
   end
   if begun or replaced then id = fresh end
   if since > 0 then
@@ -59,7 +62,7 @@ do
   if dirty then
     redis.call('HSET', KEYS[1], 'id', id, 'run_id', server, 'since', string.format('%.0f', since),
       'until', string.format('%.0f', till), 'longest', longest, 'before', before,
-      'turned', string.format('%.0f', turned))
+      'turned', string.format('%.0f', turned), 'doubted', string.format('%.0f', doubted or 0))
   end
   quarantine = math.max(0, till - now)
   -- One that still loads its first copy would confirm nothing for as long as that takes.

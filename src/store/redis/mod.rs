@@ -18,7 +18,7 @@
 //! | `soloist:{J}:runs` | sorted set | `ID JSON` of ended runs, ordered by id |
 //! | `soloist:{J}:events` | channel | `{"job","version","event"}` |
 //! | `soloist:schema` | string | version of this layout |
-//! | `soloist:epoch` | hash | `id run_id since until longest before turned`: whether this is the store we knew (`guard_store.lua`) |
+//! | `soloist:epoch` | hash | `id run_id since until longest before turned doubted`: whether this is the store we knew (`guard_store.lua`) |
 //! | `soloist:probe` | string, PX | nothing: written to find out whether the server takes writes |
 //! | `soloist:nodes` | hash | node -> `MILLISECONDS JSON` of its newest report |
 //! | `soloist:drains` | set | nodes to keep empty |

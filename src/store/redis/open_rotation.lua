@@ -1,5 +1,6 @@
 -- open_rotation: fragment before every script of rotations: the clock, one rotation, and whose turn it is.
 -- KEYS[1] base  what every key of rotations begins with (keys.rs)  KEYS[2] channel on which waiters are woken
+-- KEYS[3] epoch (guard_store), that of no job
 -- ARGV none of its own.
 -- Returns nothing by itself; leaves `now`, `open(name)` and what can be done with the rotation `r` that it answers: `expire(r)`,
 -- `finish(r, ending, at)`, `choose(r, firsts, also)`, `earliest(r, kind)`, `settle(r)`, which every script calls that
@@ -40,6 +41,28 @@ end
 local function held(r)
   return (r.f.turn or '') ~= ''
 end
+-- What a server of another run id, or one that was emptied, knows of the newest turns may be old: until each of which it may
+-- know nothing has run out, nobody begins. `forgot` is when that happened, if it is known already.
+local function doubt(r, server, forgot)
+  put(r, 'server', server)
+  put(r, 'doubted', text(forgot))
+  local lease = math.max(number(r, 'lease'), number(r, 'ttl'), number(r, 'min_gap'))
+  put(r, 'recovered', text(math.max(number(r, 'recovered'), forgot + lease)))
+end
+local function recovered(r)
+  if not r.looked then
+    r.looked = true
+    local known = call('HMGET', KEYS[3], 'run_id', 'doubted')
+    local server = string.match(call('INFO', 'server'), 'run_id:(%w+)') or ''
+    local forgot = tonumber(known[2] or '0') * 1000
+    if r.f.server ~= server then
+      doubt(r, server, now)
+    elseif forgot > number(r, 'doubted') then
+      doubt(r, server, forgot)
+    end
+  end
+  return number(r, 'recovered')
+end
 -- The present turn on one line (parse.rs), or ''.
 local function turn(r)
   if not held(r) then return '' end
@@ -75,6 +98,7 @@ local function earliest(r, kind)
   local function after(last, gap, reason)
     if last > 0 and gap > 0 and last + gap > at then at, why = last + gap, reason end
   end
+  if recovered(r) > at then at, why = recovered(r), 'recovery' end
   after(number(r, 'last'), number(r, 'min_gap'), 'gap')
   if number(r, 'not_before') > at then at, why = number(r, 'not_before'), 'not_before' end
   after(number(r, 'newest:' .. kind), number(r, 'gap:' .. kind), 'gap')
@@ -185,6 +209,7 @@ end
 -- Promises the turn to whom it belongs, and writes down what is left.
 local function settle(r)
   lapse(r)
+  recovered(r)
   local due
   if (r.f.promised or '') ~= '' then
     due = number(r, 'promised_until')

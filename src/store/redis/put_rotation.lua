@@ -5,6 +5,12 @@
 -- Returns 1.
 -- Why: whoever has the turn keeps it, and whoever waits for a type that is gone hears so at once.
 local name = ARGV[1]
+-- One that is new in a store that was emptied a moment ago may be an old one, and somebody may have its turn.
+local emptied
+if call('EXISTS', base .. 'r:' .. name) == 0 then
+  local known = call('HMGET', KEYS[3], 'id', 'doubted')
+  emptied = known[1] and tonumber(known[2] or '0') * 1000 or now
+end
 call('ZADD', base .. 'names', '0', name)
 call('HSET', base .. 'rules', name, ARGV[2])
 local old = open(name)
@@ -41,6 +47,10 @@ if old then
   call('HSET', base .. 'r:' .. name, 'promised', '')
 end
 local r = open(name)
+if emptied then
+  r.looked = true
+  doubt(r, string.match(call('INFO', 'server'), 'run_id:(%w+)') or '', emptied)
+end
 expire(r)
 settle(r)
 close()

@@ -165,7 +165,7 @@ pub struct NextTurn {
     /// When it may start; null when it can start now, or when that is not known.
     #[schema(format = DateTime)]
     pub at: Option<String>,
-    /// What it waits for: `held`, `gap`, `quota`, `not_before` or `absent`; `idle` when nobody waits; null when it can
+    /// What it waits for: `held`, `gap`, `quota`, `not_before`, `recovery` or `absent`; `idle` when nobody waits; null when it can
     /// start now.
     #[schema(example = "gap")]
     pub reason: Option<&'static str>,
@@ -308,6 +308,7 @@ pub(super) fn word(reason: Reason) -> &'static str {
         Reason::Gap => "gap",
         Reason::Quota => "quota",
         Reason::NotBefore => "not_before",
+        Reason::Recovery => "recovery",
         Reason::Order => "order",
         Reason::Absent => "absent",
         Reason::Idle => "idle",

@@ -77,8 +77,9 @@ pub struct NoTurn {
     pub earliest_at: String,
     /// How many of those who wait have a turn before this one, if all take theirs.
     pub ahead: u64,
-    /// What is waited for: `held`, `gap`, `quota`, `not_before`, `order` (another comes first) or `absent` (a type comes
-    /// first that nobody waits for, and none is skipped).
+    /// What is waited for: `held`, `gap`, `quota`, `not_before`, `recovery` (the store may have forgotten a turn that
+    /// somebody has), `order` (another comes first) or `absent` (a type comes first that nobody waits for, and none
+    /// is skipped).
     #[schema(example = "held")]
     pub reason: &'static str,
 }

@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | `rotation:names` | sorted set | every rotation |
 //! | `rotation:rules` | hash | their rules as JSON, as they were given |
-//! | `rotation:r:R` | hash | the rules again for the scripts (`types min_gap lease skip gap:T count:T span:T`); the ring (`token turn kind worker request since until ttl seen after last next not_before newest:T`); the promise (`promised promised_kind promised_until`); `done:T empty:T failed:T lost:T` |
+//! | `rotation:r:R` | hash | the rules again for the scripts (`types min_gap lease skip gap:T count:T span:T`); the ring (`token turn kind worker request since until ttl seen after last next not_before newest:T`); whether the store may have forgotten (`server doubted recovered`, seen with run id `server`); the promise (`promised promised_kind promised_until`); `done:T empty:T failed:T lost:T` |
 //! | `rotation:s:R:T` | list | the starts that the quota of T counts, newest first |
 //! | `rotation:lives:R` | set | lives of nodes (`NODE/RANDOM`, LIFE below) at which somebody waits |
 //! | `rotation:q:R:T:LIFE` | sorted set | who waits there for T, by place |
@@ -160,7 +160,8 @@ impl Rotations for RedisStore {
 impl RedisStore {
     fn rotation(&self, transition: &'static Transition, first: &str) -> Call {
         let mut call = self.call(transition);
-        call.key(self.keys().rotation("")).key(self.keys().dispatch("wake"));
+        let keys = self.keys();
+        call.key(keys.rotation("")).key(keys.dispatch("wake")).key(keys.epoch(None));
         call.arg(first);
         call
     }

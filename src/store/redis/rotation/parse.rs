@@ -84,6 +84,7 @@ pub(super) fn reason(text: &str) -> Result<Reason> {
         "gap" => Reason::Gap,
         "quota" => Reason::Quota,
         "not_before" => Reason::NotBefore,
+        "recovery" => Reason::Recovery,
         "order" => Reason::Order,
         "absent" => Reason::Absent,
         other => return Err(corrupt("reason", &other)),
@@ -174,6 +175,7 @@ fn ring(fields: &HashMap<String, String>, starts: BTreeMap<TypeName, Starts>) ->
         last_start: field("last").map(stamp).transpose()?,
         next: kind("next")?,
         not_before: stamp(field("not_before").unwrap_or("0"))?,
+        recovered_at: stamp(field("recovered").unwrap_or("0"))?,
         starts,
     })
 }
