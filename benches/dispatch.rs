@@ -48,10 +48,7 @@ fn main() {
         runtime.block_on(beside_bullmq(count("--tasks", 50_000), count("--rounds", 3)));
     }
     if only.is_none_or(|only| only == "http") {
-        // One thread for the generator: the other core's worth is for node and Redis.
-        let alone = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let alone = alone.expect("a runtime");
-        alone.block_on(http::measure(count("--rate", 3_000), count("--seconds", 20)));
+        runtime.block_on(http::measure(count("--rate", 3_000), count("--seconds", 20)));
     }
     if only == Some("million") || words.iter().any(|word| word == "--million") {
         runtime.block_on(million::measure());

@@ -42,10 +42,11 @@ local function held(r)
   return (r.f.turn or '') ~= ''
 end
 -- What a server of another run id, or one that was emptied, knows of the newest turns may be old: until each of which it may
--- know nothing has run out, nobody begins. `forgot` is when that happened, if it is known already.
+-- know nothing has run out, nobody begins. `forgot` is when that happened; 0: never.
 local function doubt(r, server, forgot)
   put(r, 'server', server)
   put(r, 'doubted', text(forgot))
+  if forgot == 0 then return end
   local lease = math.max(number(r, 'lease'), number(r, 'ttl'), number(r, 'min_gap'))
   put(r, 'recovered', text(math.max(number(r, 'recovered'), forgot + lease)))
 end

@@ -26,7 +26,8 @@ async fn define(store: &Store) {
     };
     let types = vec![kind("apple"), kind("berry")];
     let rules = Rules { types, min_gap: Duration::ZERO, lease: LEASE, skip: Skip::Absent };
-    in_the_end(|| store.put_rotation(&supplier(), &rules)).await;
+    let name = supplier();
+    in_the_end(|| store.put_rotation(&name, &rules)).await;
 }
 
 fn ask(kind: &str) -> TurnAsk {
@@ -40,7 +41,8 @@ fn ask(kind: &str) -> TurnAsk {
 }
 
 async fn granted(store: &Store, kind: &str) -> Turn {
-    match in_the_end(|| store.take_turn(&ask(kind))).await {
+    let ask = ask(kind);
+    match in_the_end(|| store.take_turn(&ask)).await {
         Taken::Granted(turn) => turn,
         other => panic!("{other:?}"),
     }
@@ -48,11 +50,12 @@ async fn granted(store: &Store, kind: &str) -> Turn {
 
 /// The berry is refused for now, and has its turn when a lease since `forgot` is over.
 async fn only_after_a_lease(store: &Store, forgot: Boot) -> Turn {
-    let answer = in_the_end(|| store.take_turn(&ask("berry"))).await;
+    let ask = ask("berry");
+    let answer = in_the_end(|| store.take_turn(&ask)).await;
     let waits = matches!(answer, Taken::Waiting { reason: Reason::Recovery, .. });
     assert!(waits, "{answer:?}");
     let turn = until_async("it has its turn", async || {
-        match store.take_turn(&ask("berry")).await.expect("an answer") {
+        match store.take_turn(&ask).await.expect("an answer") {
             Taken::Granted(turn) => Some(turn),
             Taken::Waiting { reason: Reason::Recovery, .. } => None,
             other => panic!("{other:?}"),
@@ -65,7 +68,8 @@ async fn only_after_a_lease(store: &Store, forgot: Boot) -> Turn {
 }
 
 async fn extend(store: &Store, turn: &Turn) -> Kept {
-    in_the_end(|| store.extend_turn(&supplier(), turn.token, None)).await
+    let name = supplier();
+    in_the_end(|| store.extend_turn(&name, turn.token, None)).await
 }
 
 async fn pass(store: &Store, turn: &Turn) -> Kept {
@@ -108,7 +112,9 @@ async fn a_turn_that_a_restart_remembers_goes_on_and_nobody_follows_within_a_lea
     let next = only_after_a_lease(&store, restarted).await;
     assert!(matches!(pass(&store, &next).await, Kept::Yes(_)));
     // Once is enough.
-    granted(&store, "apple").await;
+    let again = TurnAsk { request: "again".parse().expect("a label"), ..ask("apple") };
+    let answer = store.take_turn(&again).await.expect("an answer");
+    assert!(matches!(answer, Taken::Granted(_)), "{answer:?}");
 }
 
 #[tokio::test]
