@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
 
 use soloist::cli::{self, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs, TurnArgs};
-use soloist::config::Examination;
+use soloist::config::{Config, Examination};
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{CollectorName, WorkerName};
 use soloist::fence::FenceError;
 use soloist::runner::collect::{self, Collect};
 use soloist::runner::once::{self, Once};
 use soloist::runner::one_turn::{self, OneTurn};
+use soloist::runner::program::Program;
 use soloist::{app, telemetry};
 
 fn main() -> ExitCode {
@@ -75,20 +77,11 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
             args.name
         )));
     }
-    let dir = current_dir()?;
-    let containment = app::contain(&config)?;
     let once = Once {
         name: args.name,
-        node: config.node,
         timing: timing.unwrap_or(config.timing),
-        stop_grace: args.stop_grace,
         wait: args.wait,
-        argv: args.argv,
-        dir,
-        env: inherited(),
-        store_url: config.store,
-        prefix: config.prefix,
-        containment,
+        program: program(config, args.argv, args.stop_grace)?,
     };
     Ok(exit_code(once::run(once).await?))
 }
@@ -103,15 +96,8 @@ async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitC
         parallel: args.parallel,
         max: args.max,
         until_empty: args.until_empty,
-        stop_grace: args.stop_grace,
-        dir: current_dir()?,
-        env: inherited(),
-        containment: app::contain(&config)?,
         longest_lease: config.longest_lease(),
-        node: config.node,
-        argv: args.argv,
-        store_url: config.store,
-        prefix: config.prefix,
+        program: program(config, args.argv, args.stop_grace)?,
     };
     collect::run(collect).await?;
     Ok(ExitCode::SUCCESS)
@@ -128,22 +114,19 @@ async fn take_turn(args: TurnArgs, examined: Examination) -> Result<ExitCode, Fa
         next: args.next,
         empty_code: args.empty_code.map(i32::from),
         wait: args.wait,
-        stop_grace: args.stop_grace,
-        dir: current_dir()?,
-        env: inherited(),
-        containment: app::contain(&config)?,
         longest_lease: config.longest_lease(),
-        node: config.node,
-        argv: args.argv,
-        store_url: config.store,
-        prefix: config.prefix,
+        program: program(config, args.argv, args.stop_grace)?,
     };
     Ok(exit_code(one_turn::run(turn).await?))
 }
 
-fn current_dir() -> Result<std::path::PathBuf, Failure> {
-    std::env::current_dir()
-        .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))
+/// A command given on the command line: it runs here, with what this process was given.
+fn program(config: Config, argv: Vec<String>, stop_grace: Duration) -> Result<Program, Failure> {
+    let dir = std::env::current_dir()
+        .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))?;
+    let containment = app::contain(&config)?;
+    let Config { node, store: store_url, prefix, .. } = config;
+    Ok(Program { argv, dir, env: inherited(), stop_grace, node, store_url, prefix, containment })
 }
 
 /// The caller's environment without what configures Soloist: the store's URL may hold a password.

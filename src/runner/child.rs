@@ -4,7 +4,6 @@
 //! run is left; when that cannot be known the channel just ends, and the lease must run out by itself. A guard that
 //! misses three acknowledgements or dies without a last word is killed, and the tree with it, by this side.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -23,15 +22,15 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::leftovers::{self, Noted};
+use super::program::Program;
 use super::relay::Relay;
 use super::{output, sweep};
 use crate::clock;
 use crate::domain::containment::Containment;
 use crate::domain::job::{Exit, Progress};
 use crate::domain::lease::{Timing, Token};
-use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::Boot;
-use crate::guard::containment::Choice;
 pub use crate::guard::containment::available;
 pub use crate::guard::message::{Cause, Turn, Work};
 use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
@@ -52,21 +51,13 @@ const LAST_RELAYED: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as in JobConfig and Acquire")]
 pub struct Spec {
-    pub argv: Vec<String>,
-    pub dir: PathBuf,
-    /// The script's environment, besides the four names of the contract.
-    pub env: BTreeMap<String, String>,
+    pub program: Program,
     pub job: JobName,
     pub run: RunId,
-    pub node: NodeName,
     pub token: Token,
     pub owner: Owner,
-    pub store_url: String,
-    pub prefix: String,
     pub timing: Timing,
-    pub stop_grace: Duration,
     pub streams: Streams,
-    pub containment: Choice,
     /// Of a task `job` is the name of its source, of a turn that of its rotation.
     pub work: Work,
 }
@@ -156,26 +147,26 @@ impl Child {
     ) -> io::Result<(Self, mpsc::Receiver<ChildEvent>)> {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
-        let term_before = spec.timing.term_before_deadline(spec.stop_grace);
-        let notes = leftovers::notes_of(&spec.store_url, &spec.prefix);
-        let cgroup = match spec.containment.level {
+        let term_before = spec.timing.term_before_deadline(spec.program.stop_grace);
+        let notes = leftovers::notes_of(&spec.program.store_url, &spec.program.prefix);
+        let cgroup = match spec.program.containment.level {
             Containment::Subreaper => None,
             // In a namespace, too: the guard may have to do without one.
-            _ => spec.containment.cgroup_of(&spec.node, &spec.run),
+            _ => spec.program.containment.cgroup_of(&spec.program.node, &spec.run),
         };
         let start = Start {
             plan: Plan {
-                argv: spec.argv,
-                dir: spec.dir,
-                env: spec.env,
+                argv: spec.program.argv,
+                dir: spec.program.dir,
+                env: spec.program.env,
                 job: spec.job.clone(),
                 run: spec.run.clone(),
-                node: spec.node.clone(),
+                node: spec.program.node.clone(),
                 token: spec.token,
                 owner: spec.owner,
-                store_url: spec.store_url,
-                prefix: spec.prefix,
-                containment: spec.containment,
+                store_url: spec.program.store_url,
+                prefix: spec.program.prefix,
+                containment: spec.program.containment,
                 note: notes.join(spec.run.as_str()),
                 term_before_deadline: term_before,
                 work: spec.work,
@@ -205,7 +196,7 @@ impl Child {
         guards.push(pid);
         drop(guards);
         // Before the guard knows what to start: nothing may run that is not noted.
-        let of = (&spec.job, &spec.run, &spec.node);
+        let of = (&spec.job, &spec.run, &spec.program.node);
         let noted = Noted::new(&notes, of, pid, cgroup.clone()).map_err(|error| {
             tracing::warn!(run = %spec.run, %error, "a run is not noted in {}: if node and guard are killed at once, the next start will not find what is left", notes.display());
         });

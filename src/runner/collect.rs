@@ -6,8 +6,7 @@
 //! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and give
 //! their tasks back.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,18 +17,17 @@ use tokio::time::sleep;
 
 use super::child::become_subreaper;
 use super::in_hand::{lease_of, too_short};
-use super::leftovers;
 use super::once::say;
+use super::program::Program;
 use super::relay::Relay;
 use super::signals::Signals;
 use crate::clock;
 use crate::domain::lease::Timing;
-use crate::domain::name::{CollectorName, NodeName, SourceName};
+use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Boot;
-use crate::guard::containment::Choice;
 use crate::store::dispatch::{Dispatch, Waiter};
 use crate::store::events::{Events, StoreEvent};
-use crate::store::{Options, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// A slot that waits looks at least about this often, whatever it missed.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -49,15 +47,8 @@ pub struct Collect {
     pub max: Option<u64>,
     /// End when the sources have nothing ready, due or in anybody's hands.
     pub until_empty: bool,
-    pub stop_grace: Duration,
-    pub node: NodeName,
-    pub argv: Vec<String>,
-    pub dir: PathBuf,
-    pub env: BTreeMap<String, String>,
-    pub store_url: String,
-    pub prefix: String,
+    pub program: Program,
     pub longest_lease: Duration,
-    pub containment: Choice,
 }
 
 /// Collects until it is told to stop, or there is no more to do.
@@ -69,7 +60,7 @@ pub async fn run(with: Collect) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
     // This process starts guards and nothing else.
     become_subreaper();
-    leftovers::sweep(&leftovers::notes_of(&with.store_url, &with.prefix))?;
+    with.program.sweep()?;
     let begun = tokio::select! {
         begun = begin(&with) => begun?,
         _ = signals.next() => return Ok(()),
@@ -99,12 +90,11 @@ pub async fn run(with: Collect) -> anyhow::Result<()> {
 
 /// Opens the store and looks at the sources; tried for as long as the store is away.
 async fn begin(with: &Collect) -> anyhow::Result<(Store, HashMap<SourceName, Duration>)> {
-    let (prefix, longest_lease) = (with.prefix.clone(), with.longest_lease);
-    let options = Options { prefix, longest_lease, ..Options::default() };
+    let options = with.program.options(with.longest_lease);
     let mut said = false;
     loop {
         let begun = async {
-            let store = Store::connect(&with.store_url, &options).await?;
+            let store = Store::connect(&with.program.store_url, &options).await?;
             let mut leases = HashMap::new();
             for source in &with.sources {
                 let lease =
@@ -205,7 +195,7 @@ impl Crew {
 
     /// The second time it is at once.
     fn stop_asked(&self) {
-        let grace = self.with.stop_grace;
+        let grace = self.with.program.stop_grace;
         let now = clock::boot();
         let stop = match *self.stop.borrow() {
             Stop::Working => {

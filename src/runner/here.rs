@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use super::child::{Spec, Streams, Work};
 use super::ending::{Last, ending};
+use super::program::Program;
 use super::run::{Command, Gone};
 use super::supervisor::Surroundings;
 use crate::clock;
@@ -97,21 +98,24 @@ impl Here {
         let config = &self.config;
         let mut env = around.env.clone();
         env.extend(config.env.clone());
-        Spec {
+        let program = Program {
             argv: config.command.clone(),
             dir: config.dir.clone(),
             env,
-            job: config.name.clone(),
-            run: self.run.clone(),
+            stop_grace: config.stop_grace,
             node: around.node.clone(),
-            token: self.held,
-            owner: self.owner.clone(),
             store_url: around.store_url.clone(),
             prefix: around.prefix.clone(),
-            timing: config.timing,
-            stop_grace: config.stop_grace,
-            streams: Streams::Read,
             containment: around.containment.clone(),
+        };
+        Spec {
+            program,
+            job: config.name.clone(),
+            run: self.run.clone(),
+            token: self.held,
+            owner: self.owner.clone(),
+            timing: config.timing,
+            streams: Streams::Read,
             work: Work::Run,
         }
     }

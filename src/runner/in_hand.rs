@@ -14,6 +14,7 @@ use tokio::time::sleep;
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
 use super::collect::{Crew, Stop};
 use super::once::say;
+use super::program::Program;
 use crate::clock;
 use crate::domain::dispatch::Outcome;
 use crate::domain::job::Exit;
@@ -114,25 +115,16 @@ impl InHand {
             ("SOLOIST_ATTEMPT", attempt.to_string()),
             ("SOLOIST_COLLECTOR", with.collector.to_string()),
         ];
-        let mut env = with.env.clone();
-        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
         #[expect(clippy::expect_used, reason = "both follow the same pattern")]
         let job = JobName::new(source.as_str()).expect("a source's name is a name");
         Spec {
-            argv: with.argv.clone(),
-            dir: with.dir.clone(),
-            env,
+            program: Program { stop_grace: LAST_GRACE, ..with.program.clone().with(own) },
             job,
             run: RunId(ulid::Ulid::generate().to_string()),
-            node: with.node.clone(),
             token,
             owner: Owner(String::new()),
-            store_url: with.store_url.clone(),
-            prefix: with.prefix.clone(),
             timing,
-            stop_grace: LAST_GRACE,
             streams: Streams::Relayed(crew.relay.clone()),
-            containment: with.containment.clone(),
             work: Work::Task { id, input: payload },
         }
     }

@@ -6,9 +6,7 @@
 //! command's own business; its standard input is empty, as a job's is. Signals that were ignored when this
 //! process was started (`nohup`) stay ignored.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,14 +15,13 @@ use tokio::time::{sleep, timeout};
 
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work, become_subreaper};
 use super::keeper::{Keeper, Kept};
-use super::leftovers;
+use super::program::Program;
 use super::signals::Signals;
 use crate::clock;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::lease::{Timing, Token};
-use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::Boot;
-use crate::guard::containment::Choice;
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::{Ended, Journal, Started, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
@@ -51,17 +48,10 @@ pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 #[expect(missing_docs, reason = "as on the command line")]
 pub struct Once {
     pub name: JobName,
-    pub node: NodeName,
     pub timing: Timing,
-    pub stop_grace: Duration,
     /// How long to wait for the lease, and for a store that is away; `None` for ever.
     pub wait: Option<Duration>,
-    pub argv: Vec<String>,
-    pub dir: PathBuf,
-    pub env: BTreeMap<String, String>,
-    pub store_url: String,
-    pub prefix: String,
-    pub containment: Choice,
+    pub program: Program,
 }
 
 /// Says something beside the command's own output; that nobody reads it is no reason to stop.
@@ -77,19 +67,18 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // This process starts one guard and nothing else: whatever comes to it as an orphan is of that guard's script.
     become_subreaper();
-    leftovers::sweep(&leftovers::notes_of(&once.store_url, &once.prefix))?;
-    let (prefix, longest_lease) = (once.prefix.clone(), once.timing.ttl);
-    let options = Options { prefix, longest_lease, ..Options::default() };
+    once.program.sweep()?;
+    let options = once.program.options(once.timing.ttl);
     let mut patience = Patience::new(format!("the lease of {}", once.name), once.wait);
     let store = tokio::select! {
-        store = connect(&once.store_url, &options, &mut patience) => store?,
+        store = connect(&once.program.store_url, &options, &mut patience) => store?,
         signal = signals.next() => return Ok(SIGNALLED + signal),
     };
     let Some(store) = store else { return Ok(NOT_HAD) };
     let ask = Acquire {
         job: once.name.clone(),
         owner: Owner(format!("{:032x}/run", rand::random::<u128>())),
-        node: once.node.clone(),
+        node: once.program.node.clone(),
         ttl: once.timing.ttl,
         condition: Condition::None,
         seen: Token(0),
@@ -109,7 +98,7 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
     let renewal = Renewal {
         job: once.name.clone(),
         owner: ask.owner.clone(),
-        node: once.node.clone(),
+        node: once.program.node.clone(),
         token,
         ttl: once.timing.ttl,
     };
@@ -250,34 +239,14 @@ struct Held {
 
 impl Held {
     fn spec(&self) -> Spec {
-        let Once {
-            name,
-            node,
-            timing,
-            stop_grace,
-            argv,
-            dir,
-            env,
-            store_url,
-            prefix,
-            containment,
-            ..
-        } = self.once.clone();
         Spec {
-            argv,
-            dir,
-            env,
-            job: name,
+            program: self.once.program.clone(),
+            job: self.once.name.clone(),
             run: self.run.clone(),
-            node,
             token: self.token,
             owner: self.owner.clone(),
-            store_url,
-            prefix,
-            timing,
-            stop_grace,
+            timing: self.once.timing,
             streams: Streams::Inherited,
-            containment,
             work: Work::Run,
         }
     }
@@ -307,7 +276,7 @@ impl Held {
                 }
                 // The second one does not wait for the grace, as with a node.
                 _ = signals.next() => match std::mem::replace(&mut stopped, true) {
-                    false => child.stop(self.once.stop_grace),
+                    false => child.stop(self.once.program.stop_grace),
                     true => child.kill(),
                 },
                 event = events.recv() => match event {
@@ -355,7 +324,7 @@ impl Held {
             job: self.once.name.clone(),
             token: self.token,
             run: self.run.clone(),
-            node: self.once.node.clone(),
+            node: self.once.program.node.clone(),
             pid,
         };
         let store = self.store.clone();

@@ -6,27 +6,24 @@
 //!
 //! What becomes of a turn that is had is in `turn_in_hand`.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
 use super::child::become_subreaper;
-use super::leftovers;
 use super::once::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect};
+use super::program::Program;
 use super::signals::Signals;
 use super::turn_in_hand::{Held, Trust, passing, rules, too_short};
 use crate::domain::lease::Timing;
-use crate::domain::name::{NodeName, RequestId, RotationName, TypeName, WorkerName};
+use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::Reason;
 use crate::domain::time::Stamp;
 use crate::feed::Feed;
-use crate::guard::containment::Choice;
 use crate::rotation::{Answer, Desk};
+use crate::store::StoreError;
 use crate::store::rotation::{Taken, TurnAsk};
-use crate::store::{Options, StoreError};
 use crate::telemetry::Metrics;
 use crate::waiting::{DeskError, Room};
 
@@ -41,15 +38,8 @@ pub struct OneTurn {
     pub empty_code: Option<i32>,
     /// How long to wait for the turn, and for a store that is away; `None` for ever.
     pub wait: Option<Duration>,
-    pub stop_grace: Duration,
-    pub node: NodeName,
-    pub argv: Vec<String>,
-    pub dir: PathBuf,
-    pub env: BTreeMap<String, String>,
-    pub store_url: String,
-    pub prefix: String,
+    pub program: Program,
     pub longest_lease: Duration,
-    pub containment: Choice,
 }
 
 /// Runs the command for one turn; returns its exit code, 128 + signal, 75 when the turn was not had in time, 76 when
@@ -62,7 +52,7 @@ pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // This process starts one guard and nothing else.
     become_subreaper();
-    leftovers::sweep(&leftovers::notes_of(&with.store_url, &with.prefix))?;
+    with.program.sweep()?;
     let what = format!("a turn of {} in rotation {}", with.kind, with.rotation);
     let mut patience = Patience::new(what, with.wait);
     let seat = tokio::select! {
@@ -96,13 +86,12 @@ pub(super) struct Seat {
 impl Seat {
     /// Opens the store and looks at the rotation; tried for as long as the patience lasts.
     async fn take(with: OneTurn, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
-        let (prefix, longest_lease) = (with.prefix.clone(), with.longest_lease);
-        let options = Options { prefix, longest_lease, ..Options::default() };
-        let Some(store) = connect(&with.store_url, &options, patience).await? else {
+        let options = with.program.options(with.longest_lease);
+        let Some(store) = connect(&with.program.store_url, &options, patience).await? else {
             return Ok(None);
         };
         let feed = Feed::start(store.clone(), Vec::new()).await;
-        let room = Room::open(store, &feed, &with.node);
+        let room = Room::open(store, &feed, &with.program.node);
         let desk = Desk::start(room.clone(), Arc::new(Metrics::default()));
         loop {
             match with.look(&desk).await {

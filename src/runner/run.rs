@@ -238,7 +238,7 @@ impl Reporter {
             job: spec.job.clone(),
             token: spec.token,
             run: spec.run.clone(),
-            node: spec.node.clone(),
+            node: spec.program.node.clone(),
             lines: Vec::new(),
             progress: None,
         };

@@ -57,7 +57,8 @@ impl Crew {
                 End::Lost => {}
                 End::NoCommand(error) => {
                     self.give_back(&hand, None).await;
-                    self.stop.send_replace(Stop::Until(clock::boot() + self.with.stop_grace));
+                    self.stop
+                        .send_replace(Stop::Until(clock::boot() + self.with.program.stop_grace));
                     break Err(anyhow::anyhow!("{error}"));
                 }
             }

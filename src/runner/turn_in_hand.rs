@@ -164,7 +164,7 @@ impl Held {
     }
 
     fn spec(&self) -> Spec {
-        let with = self.seat.with.clone();
+        let with = &self.seat.with;
         let token = self.trust.token;
         let own = [
             ("SOLOIST_ROTATION", with.rotation.to_string()),
@@ -172,25 +172,16 @@ impl Held {
             ("SOLOIST_WORKER", with.worker.to_string()),
             ("SOLOIST_TURN", token.to_string()),
         ];
-        let mut env = with.env;
-        env.extend(own.map(|(name, value)| (name.to_owned(), value)));
         #[expect(clippy::expect_used, reason = "both follow the same pattern")]
         let job = JobName::new(with.rotation.as_str()).expect("a rotation's name is a name");
         Spec {
-            argv: with.argv,
-            dir: with.dir,
-            env,
+            program: with.program.clone().with(own),
             job,
             run: RunId(ulid::Ulid::generate().to_string()),
-            node: with.node,
             token,
             owner: Owner(String::new()),
-            store_url: with.store_url,
-            prefix: with.prefix,
             timing: self.trust.timing,
-            stop_grace: with.stop_grace,
             streams: Streams::Inherited,
-            containment: with.containment,
             work: Work::Turn(self.turn()),
         }
     }
@@ -223,7 +214,7 @@ impl Held {
                 }
                 // The second one does not wait for the grace, as with a node.
                 _ = signals.next() => match std::mem::replace(&mut stopped, true) {
-                    false => child.stop(self.seat.with.stop_grace),
+                    false => child.stop(self.seat.with.program.stop_grace),
                     true => child.kill(),
                 },
                 event = events.recv() => match event {

@@ -2,56 +2,52 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpListener;
+use std::ops::Deref;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 use soloist::domain::dispatch::TaskState;
 use soloist::domain::name::{RunId, SourceName};
 use soloist::store::dispatch::{Dispatch as _, TaskId, TaskView};
-use soloist::store::{Options, Store};
 
 use crate::support::guarded::{alive, runs as lives};
-use crate::support::node::Ground;
-use crate::support::redis::RedisServer;
 use crate::support::wait::until;
+use crate::support::worker::{Running, Site, WAITS};
 
 #[path = "../../examples/collect/site.rs"]
 #[expect(dead_code, reason = "its main")]
 mod site;
 
-/// Says which it is, then lives until it is told to go on.
-const WAITS: &str = "echo $$ > pid.new; mv pid.new pid; until [ -e go ]; do sleep 0.02; done";
 /// Writes down its task and attempt, in one write.
 const NOTES: &str = r#"echo "$SOLOIST_TASK_KEY $SOLOIST_ATTEMPT" >> noted"#;
 
 /// A directory, a store, and the source `pages` with some rules.
 struct Place {
-    redis: Option<RedisServer>,
-    ground: Ground,
+    site: Site,
 }
 
-/// A `soloist collect` under way.
-struct Running {
-    child: Child,
+impl Deref for Place {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
 }
 
 impl Place {
     /// On a Redis of its own.
     fn new(rules: &[&str]) -> Self {
-        let redis = RedisServer::start(&[]);
-        let ground = Ground::new(&redis.url(), "");
-        Self { redis: Some(redis), ground }.with(rules)
+        Self { site: Site::on_redis() }.with(rules)
     }
 
     /// On a file.
     fn on_file(rules: &[&str]) -> Self {
-        Self { redis: None, ground: Ground::new("sqlite:soloist.db", "") }.with(rules)
+        Self { site: Site::on_file() }.with(rules)
     }
 
     fn with(self, rules: &[&str]) -> Self {
@@ -76,9 +72,7 @@ impl Place {
     }
 
     fn start(&self, options: &[&str], script: &str) -> Running {
-        let mut command = self.ground.command(&words(options, script));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running { child: command.spawn().expect("soloist starts") }
+        self.site.start(&words(options, script))
     }
 
     /// One of the numbers of the source, as `soloist source list --json` says it.
@@ -88,40 +82,10 @@ impl Place {
         answer["sources"][0][name].as_u64().expect("a number")
     }
 
-    fn store(&self) -> String {
-        let file = || format!("sqlite:{}", self.ground.path("soloist.db").display());
-        self.redis.as_ref().map_or_else(file, RedisServer::url)
-    }
-
-    fn ask<T>(&self, ask: impl AsyncFnOnce(Store) -> T) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(async {
-            let store = Store::connect(&self.store(), &Options::default()).await;
-            ask(store.expect("a store")).await
-        })
-    }
-
     fn task(&self, key: &str) -> TaskView {
         let id = TaskId::of(&SourceName::new("pages").expect("a name"), key);
         let task = self.ask(async |store| store.task(&id).await);
         task.expect("an answer").unwrap_or_else(|| panic!("no task {key}"))
-    }
-
-    /// The lines of a file that scripts wrote.
-    fn lines(&self, name: &str) -> Vec<String> {
-        let text = fs::read_to_string(self.ground.path(name)).unwrap_or_default();
-        text.lines().map(ToOwned::to_owned).collect()
-    }
-
-    /// A number that a script wrote into a file.
-    fn number(&self, name: &str) -> i32 {
-        until(&format!("a number in {name}"), || {
-            fs::read_to_string(self.ground.path(name)).ok()?.trim().parse().ok()
-        })
-    }
-
-    fn go(&self) {
-        fs::write(self.ground.path("go"), "").expect("written");
     }
 }
 
@@ -130,48 +94,6 @@ fn words<'a>(options: &[&'a str], script: &'a str) -> Vec<&'a str> {
     words.extend(options);
     words.extend(["--", "sh", "-c", script]);
     words
-}
-
-impl Running {
-    fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(self.pid(), signal).expect("our own child");
-    }
-
-    /// Its exit code and what it said.
-    fn end(mut self) -> (i32, String) {
-        let status = until("collect ends", || self.child.try_wait().expect("our own child"));
-        let mut said = String::new();
-        let mut stderr = self.child.stderr.take().expect("a pipe");
-        stderr.read_to_string(&mut said).expect("UTF-8");
-        (status.code().unwrap_or_else(|| panic!("killed: {said}")), said)
-    }
-
-    /// Waits until it says `part`.
-    fn says(&mut self, part: &str) {
-        let mut lines = BufReader::new(self.child.stderr.as_mut().expect("a pipe")).lines();
-        let found = lines.by_ref().map_while(Result::ok).any(|line| line.contains(part));
-        assert!(found, "never said {part:?}");
-    }
-
-    /// Its children: guards.
-    fn guards(&self) -> Vec<Pid> {
-        let pid = self.pid();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let children = children.unwrap_or_default();
-        children.split_whitespace().filter_map(|pid| pid.parse().ok().map(Pid::from_raw)).collect()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended; then there is nothing to end.
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }
 
 #[test]
@@ -397,7 +319,7 @@ fn a_command_is_killed_before_its_lease_ends_when_the_store_is_gone() {
     let mut collector = place.start(&["--max", "1"], beats);
     let command = place.number("pid");
     let before: f64 = uptime();
-    let redis = place.redis.as_ref().expect("a server");
+    let redis = place.redis();
     redis.pause();
     until("the command is killed", || (!lives(command)).then_some(()));
     let last = fs::read_to_string(place.ground.path("beat")).expect("a beat");

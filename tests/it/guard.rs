@@ -46,7 +46,7 @@ async fn a_script_that_ends_tells_its_code_after_all_its_output() {
 #[tokio::test]
 async fn a_script_knows_its_run_and_token_and_nothing_more() {
     let mut guarded = Guarded::start_spec(much_later(), "env | sort; read x; echo $?", |spec| {
-        spec.env.insert("ORDERS".to_owned(), "a b".to_owned());
+        spec.program.env.insert("ORDERS".to_owned(), "a b".to_owned());
     });
     let run = guarded.run.clone();
     guarded.until_gone().await;
@@ -119,8 +119,8 @@ async fn what_cannot_be_started_is_explained_with_its_remedy() {
     let missing = |argv: &str, dir: Option<&str>| {
         let (argv, dir) = (argv.to_owned(), dir.map(Into::into));
         Guarded::start_spec(much_later(), "", move |spec| {
-            spec.argv = vec![argv];
-            spec.dir = dir.unwrap_or_else(|| spec.dir.clone());
+            spec.program.argv = vec![argv];
+            spec.program.dir = dir.unwrap_or_else(|| spec.program.dir.clone());
         })
     };
     for (mut guarded, words) in [

@@ -1,33 +1,28 @@
 //! `soloist turn` and `soloist rotation`: one turn at a time, in order and never too soon, and every way a turn can end.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
+use std::ops::Deref;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::Value;
 use soloist::domain::lease::Token;
 use soloist::domain::name::RotationName;
 use soloist::domain::rotation::Outcome;
 use soloist::store::rotation::{Kept, Pass, Rotations as _};
-use soloist::store::{Options, Store};
 
 use crate::support::guarded::runs as lives;
-use crate::support::node::Ground;
-use crate::support::redis::RedisServer;
 use crate::support::wait::until;
 use crate::support::witness::Witness;
+use crate::support::worker::{Running, Site, WAITS};
 
 #[path = "../../examples/rotation/supplier.rs"]
 #[expect(dead_code, reason = "its main")]
 mod supplier;
 
-/// Says which it is, then lives until it is told to go on.
-const WAITS: &str = "echo $$ > pid.new; mv pid.new pid; until [ -e go ]; do sleep 0.02; done";
 /// Writes down what it does, as `support::witness` reads it, and its type.
 const ACTS: &str = r#"
 say() { read -r up _ </proc/uptime; echo "$SOLOIST_TOKEN $SOLOIST_NODE $$ $up $1" >> turns.acts; }
@@ -45,26 +40,26 @@ const LONG: [&str; 2] = ["--lease", "5m"];
 
 /// A directory, a store, and the rotation `api` with the types `a`, `b`, `c` and some rules.
 struct Place {
-    redis: Option<RedisServer>,
-    ground: Ground,
+    site: Site,
 }
 
-/// A `soloist turn` under way.
-struct Running {
-    child: Child,
+impl Deref for Place {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
 }
 
 impl Place {
     /// On a Redis of its own.
     fn on_redis(rules: &[&str]) -> Self {
-        let redis = RedisServer::start(&[]);
-        let ground = Ground::new(&redis.url(), "");
-        Self { redis: Some(redis), ground }.with(rules)
+        Self { site: Site::on_redis() }.with(rules)
     }
 
     /// On a file.
     fn on_file(rules: &[&str]) -> Self {
-        Self { redis: None, ground: Ground::new("sqlite:soloist.db", "") }.with(rules)
+        Self { site: Site::on_file() }.with(rules)
     }
 
     fn with(self, rules: &[&str]) -> Self {
@@ -79,9 +74,7 @@ impl Place {
     }
 
     fn start(&self, kind: &str, options: &[&str], script: &str) -> Running {
-        let mut command = self.ground.command(&words(kind, options, script));
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        Running { child: command.spawn().expect("soloist starts") }
+        self.site.start(&words(kind, options, script))
     }
 
     /// The rotation as `soloist rotation list --json` says it.
@@ -106,19 +99,6 @@ impl Place {
         until(&format!("{count} wait"), || (self.waiting() == count).then_some(()));
     }
 
-    fn store(&self) -> String {
-        let file = || format!("sqlite:{}", self.ground.path("soloist.db").display());
-        self.redis.as_ref().map_or_else(file, RedisServer::url)
-    }
-
-    fn ask<T>(&self, ask: impl AsyncFnOnce(Store) -> T) -> T {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(async {
-            let store = Store::connect(&self.store(), &Options::default()).await;
-            ask(store.expect("a store")).await
-        })
-    }
-
     /// Passes the present turn, as its worker would.
     fn take_away(&self) {
         let holder = &self.rotation()["holder"]["turn"];
@@ -135,26 +115,9 @@ impl Place {
         assert!(matches!(kept, Kept::Yes(_)), "{kept:?}");
     }
 
-    /// The lines of a file that scripts wrote.
-    fn lines(&self, name: &str) -> Vec<String> {
-        let text = fs::read_to_string(self.ground.path(name)).unwrap_or_default();
-        text.lines().map(ToOwned::to_owned).collect()
-    }
-
-    /// A number that a script wrote into a file.
-    fn number(&self, name: &str) -> i32 {
-        until(&format!("a number in {name}"), || {
-            fs::read_to_string(self.ground.path(name)).ok()?.trim().parse().ok()
-        })
-    }
-
     /// When the script of [`BEATS`] lived last.
     fn last_beat(&self) -> f64 {
         self.lines("beat")[0].parse().expect("a number")
-    }
-
-    fn go(&self) {
-        fs::write(self.ground.path("go"), "").expect("written");
     }
 }
 
@@ -163,48 +126,6 @@ fn words<'a>(kind: &'a str, options: &[&'a str], script: &'a str) -> Vec<&'a str
     words.extend(options);
     words.extend(["--", "sh", "-c", script]);
     words
-}
-
-impl Running {
-    fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(self.pid(), signal).expect("our own child");
-    }
-
-    /// Its exit code and what it said.
-    fn end(mut self) -> (i32, String) {
-        let status = until("soloist turn ends", || self.child.try_wait().expect("our own child"));
-        let mut said = String::new();
-        let mut stderr = self.child.stderr.take().expect("a pipe");
-        stderr.read_to_string(&mut said).expect("UTF-8");
-        (status.code().unwrap_or_else(|| panic!("killed: {said}")), said)
-    }
-
-    /// Waits until it says `part`.
-    fn says(&mut self, part: &str) -> String {
-        let mut lines = BufReader::new(self.child.stderr.as_mut().expect("a pipe")).lines();
-        let found = lines.by_ref().map_while(Result::ok).find(|line| line.contains(part));
-        found.unwrap_or_else(|| panic!("never said {part:?}"))
-    }
-
-    /// Its children: a guard.
-    fn guards(&self) -> Vec<Pid> {
-        let pid = self.pid();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let children = children.unwrap_or_default();
-        children.split_whitespace().filter_map(|pid| pid.parse().ok().map(Pid::from_raw)).collect()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It may have ended; then there is nothing to end.
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -436,7 +357,7 @@ fn a_frozen_turn_loses_its_command_before_its_lease_and_says_so_later() {
 #[test]
 fn without_the_store_the_command_is_dead_before_the_turn_can_be_anothers() {
     let place = Place::on_redis(&["--lease", "2s"]);
-    let redis = place.redis.as_ref().expect("a server");
+    let redis = place.redis();
     let running = place.start("a", &[], BEATS);
     let pid = place.number("pid");
     redis.pause();

@@ -12,6 +12,7 @@ use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::Boot;
 use soloist::guard::containment::Choice;
 use soloist::runner::child::{Child, ChildEvent, Spec, Streams, Work};
+use soloist::runner::program::Program;
 use soloist::store::journal::{Journal as _, NewLine, Output, Stream};
 use soloist::store::leases::{Leases as _, Renewal, Renewed};
 use soloist::store::{Options as StoreOptions, Store, StoreError};
@@ -86,20 +87,22 @@ async fn after_an_hour(directory: &Path, deadline: Boot) -> ChildEvent {
     std::fs::set_permissions(&sleeper, PermissionsExt::from_mode(0o755)).expect("executable");
     let name = |text: &str| text.parse().expect("a name");
     let spec = Spec {
-        argv: vec!["true".to_owned()],
-        dir: directory.to_owned(),
-        env: BTreeMap::new(),
+        program: Program {
+            argv: vec!["true".to_owned()],
+            dir: directory.to_owned(),
+            env: BTreeMap::new(),
+            stop_grace: Duration::from_secs(1),
+            node: name("sleeper"),
+            store_url: "nowhere://127.0.0.1:1".to_owned(),
+            prefix: "soloist:".to_owned(),
+            containment: Choice::default(),
+        },
         job: "sleeper".parse().expect("a name"),
         run: RunId("sleeper".to_owned()),
-        node: name("sleeper"),
         token: Token(1),
         owner: Owner("sleeper".to_owned()),
-        store_url: "nowhere://127.0.0.1:1".to_owned(),
-        prefix: "soloist:".to_owned(),
         timing: Timing::from_ttl(Duration::from_secs(5)).expect("safe"),
-        stop_grace: Duration::from_secs(1),
         streams: Streams::Read,
-        containment: Choice::default(),
         work: Work::Run,
     };
     let (_child, mut events) = Child::spawn_with(&sleeper, spec, deadline).expect("a guard");

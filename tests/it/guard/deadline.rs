@@ -35,7 +35,7 @@ async fn term_comes_before_the_deadline_so_that_a_script_may_clean_up() {
     let script = "trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done";
     let mut guarded = Guarded::start_spec(deadline, script, |spec| {
         spec.timing = Timing::from_ttl(Duration::from_secs(10)).unwrap();
-        spec.stop_grace = Duration::from_millis(800);
+        spec.program.stop_grace = Duration::from_millis(800);
     });
     let gone = guarded.until_gone().await;
     assert_eq!((gone.exit, gone.cause), (code(0), Cause::Deadline));

@@ -82,7 +82,7 @@ fn survivors(run: &RunId, nameless: i32) -> Vec<i32> {
 async fn guarded_zoo(level: Containment, script: &str, deadline_ms: Option<u64>) -> (Guarded, i32) {
     let deadline = deadline_ms.map_or(much_later(), |ms| boot() + Duration::from_millis(ms));
     let mut guarded = Guarded::start_spec(deadline, script, |spec| {
-        spec.containment = contained_by(level);
+        spec.program.containment = contained_by(level);
         // A kill time that fits what the zoo does to a small machine.
         spec.timing = Timing::from_ttl(Duration::from_secs(20)).expect("safe times");
     });

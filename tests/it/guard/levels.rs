@@ -91,9 +91,9 @@ async fn a_run_that_must_fall_back_says_so_and_one_that_may_not_is_not_started()
     // A cgroup that cannot be made stands for every level that worked at the start and does not now.
     let broken = |demanded: bool| {
         Guarded::start_spec(much_later(), "echo ready; sleep 300", |spec| {
-            spec.containment.level = Containment::Cgroup;
-            spec.containment.cgroups = Some("/proc/no-cgroup-here".into());
-            spec.containment.demanded = demanded;
+            spec.program.containment.level = Containment::Cgroup;
+            spec.program.containment.cgroups = Some("/proc/no-cgroup-here".into());
+            spec.program.containment.demanded = demanded;
         })
     };
     let mut guarded = broken(false);

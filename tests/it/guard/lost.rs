@@ -14,7 +14,7 @@ use crate::support::guarded::{DAEMON, Guarded, contained_by, levels, much_later,
 async fn started(deadline: Boot, level: Containment) -> (Guarded, i32) {
     let script = format!("trap '' TERM; {DAEMON} echo ready; while :; do sleep 0.05; done");
     let mut guarded = Guarded::start_spec(deadline, &script, |spec| {
-        spec.containment = contained_by(level);
+        spec.program.containment = contained_by(level);
     });
     guarded.until_line("ready").await;
     let daemon = guarded.pid_in("daemon.pid");

@@ -39,9 +39,9 @@ async fn a_node() {
     let script = fs::read_to_string(directory.join("script")).unwrap();
     let mut spec = spec(&directory, &script);
     let level = fs::read_to_string(directory.join("level")).unwrap();
-    spec.containment = contained_by(level.parse().unwrap());
+    spec.program.containment = contained_by(level.parse().unwrap());
     if let Ok(url) = fs::read_to_string(directory.join("store")) {
-        spec.store_url = url;
+        spec.program.store_url = url;
     }
     let mut deadline = much_later();
     if let Some(ms) = number_in(&directory.join("deadline")) {
@@ -49,7 +49,7 @@ async fn a_node() {
     }
     if let Ok(lease) = fs::read_to_string(directory.join("lease")) {
         let mut lines = lease.lines();
-        spec.store_url = lines.next().unwrap().to_owned();
+        spec.program.store_url = lines.next().unwrap().to_owned();
         spec.owner = Owner(lines.next().unwrap().to_owned());
         spec.token = Token(lines.next().unwrap().parse().unwrap());
         spec.run = RunId(lines.next().unwrap().to_owned());

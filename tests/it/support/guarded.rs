@@ -17,6 +17,7 @@ use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::Boot;
 use soloist::guard::containment::{self, Available, Choice};
 use soloist::runner::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
+use soloist::runner::program::Program;
 use soloist::store::journal::Stream;
 use tempfile::TempDir;
 use tokio::sync::mpsc::Receiver;
@@ -81,21 +82,23 @@ pub fn spec(directory: &Path, script: &str) -> Spec {
     let run = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let path = std::env::var_os("PATH").expect("a PATH").into_string().expect("in UTF-8");
     Spec {
-        argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
-        dir: directory.to_owned(),
-        env: BTreeMap::from([("PATH".to_owned(), path)]),
+        program: Program {
+            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            dir: directory.to_owned(),
+            env: BTreeMap::from([("PATH".to_owned(), path)]),
+            stop_grace: Duration::from_millis(300),
+            node: NodeName::new("node-a").expect("a name"),
+            // No kind of store at all: a guard that is left alone gives up at once.
+            store_url: format!("nowhere://:{SECRET}@127.0.0.1:1/0"),
+            prefix: "soloist:".to_owned(),
+            containment: contained_by(available().strongest()),
+        },
         job: JobName::new("outbound").expect("a name"),
         run: RunId(run),
-        node: NodeName::new("node-a").expect("a name"),
         token: Token(4_711),
         owner: Owner("owner".to_owned()),
-        // No kind of store at all: a guard that is left alone gives up at once.
-        store_url: format!("nowhere://:{SECRET}@127.0.0.1:1/0"),
-        prefix: "soloist:".to_owned(),
         timing: Timing::from_ttl(Duration::from_secs(1)).expect("safe times"),
-        stop_grace: Duration::from_millis(300),
         streams: Streams::Read,
-        containment: contained_by(available().strongest()),
         work: Work::Run,
     }
 }
@@ -113,7 +116,9 @@ impl Guarded {
 
     /// Starts `script` on a level of containment.
     pub fn start_on(level: Containment, script: &str) -> Self {
-        Self::start_spec(much_later(), script, |spec| spec.containment = contained_by(level))
+        Self::start_spec(much_later(), script, |spec| {
+            spec.program.containment = contained_by(level)
+        })
     }
 
     /// Starts `script` with a deadline.

@@ -3,10 +3,10 @@
 pub mod api;
 pub mod browser;
 pub mod cluster;
-
 pub mod guarded;
 pub mod node;
 pub mod redis;
 pub mod sentinel;
 pub mod wait;
 pub mod witness;
+pub mod worker;

@@ -12,10 +12,9 @@ use soloist::store::dispatch::{
     ClaimAsk, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Sources, TaskId,
 };
 use soloist::store::journal::Journal;
-use tokio_tungstenite::tungstenite::Message;
 
-use super::live::{Socket, connect, hear, hear_type, say, try_connect};
-use super::{Server, problem};
+use super::live::{Socket, connect, hear_type, heard_nothing, of_a_page, say};
+use super::{Server, article, problem};
 
 fn name(source: &str) -> SourceName {
     SourceName::new(source).unwrap()
@@ -76,18 +75,9 @@ async fn bury(server: &Server, source: &str, key: &str, error: &str) -> TaskId {
     TaskId::of(&name(source), key)
 }
 
-async fn page(server: &Server, path: &str, token: &str, language: &str) -> String {
-    let request = server.ask("GET", path).bearer_auth(token).header("accept-language", language);
-    let response = request.send().await.unwrap();
-    assert_eq!(response.status(), 200, "{path}");
-    response.text().await.unwrap()
-}
-
 /// The row of a source, out of a page.
 fn row<'a>(page: &'a str, source: &str) -> &'a str {
-    let from = page.find(&format!("id=\"source-{source}\"")).unwrap_or_else(|| panic!("{page}"));
-    let length = page[from..].find("</article>").unwrap();
-    &page[from..from + length]
+    article(page, &format!("source-{source}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -126,8 +116,8 @@ async fn every_state_of_a_source_is_shown_in_words_in_both_languages() {
         ("paused", "paused", "Paused", "until somebody resumes it", "已暂停", "在恢复之前"),
         ("blocked", "blocked", "Blocked", "Nobody is served for", "已阻止", "内不向任何人派发"),
     ];
-    let english = page(&server, "/dispatch", &token, "en").await;
-    let chinese = page(&server, "/dispatch", &token, "zh").await;
+    let english = server.page("/dispatch", &token, "en").await;
+    let chinese = server.page("/dispatch", &token, "zh").await;
     for (source, state, word, why, zh_word, zh_why) in expected {
         for (page, word, why) in [(&english, word, why), (&chinese, zh_word, zh_why)] {
             let row = row(page, source);
@@ -147,13 +137,13 @@ async fn every_state_of_a_source_is_shown_in_words_in_both_languages() {
 async fn the_empty_page_tells_how_to_begin_and_the_rate_says_when_it_is_not_known_yet() {
     let server = Server::start().await;
     let token = server.token("vera", Role::Viewer).await;
-    let empty = page(&server, "/dispatch", &token, "en").await;
+    let empty = server.page("/dispatch", &token, "en").await;
     for part in ["No source yet", "$URL/sources/pages", "soloist collect --source pages"] {
         assert!(empty.contains(part), "{part}");
     }
     assert!(empty.contains(&format!("URL=http://{}/api/v1", server.address)));
     define(&server, "pages", |_| {}).await;
-    let first = page(&server, "/dispatch", &token, "en").await;
+    let first = server.page("/dispatch", &token, "en").await;
     assert!(!first.contains("No source yet"));
     assert!(row(&first, "pages").contains("measuring…"), "{first}");
     assert!(row(&first, "pages").contains("the rate is known after two readings"));
@@ -179,15 +169,15 @@ async fn hostile_keys_payloads_errors_and_collectors_are_escaped_everywhere() {
         format!("/dispatch/tasks/{}", held_id.0),
     ] {
         for language in ["en", "zh"] {
-            let html = page(&server, &path, &token, language).await;
+            let html = server.page(&path, &token, language).await;
             for raw in ["<img src=x", "<script>alert", "<b>", "<i>c", "<u>held"] {
                 assert!(!html.contains(raw), "{path}: {raw}");
             }
         }
     }
-    let html = page(&server, &format!("/dispatch/tasks/{}", held_id.0), &token, "en").await;
+    let html = server.page(&format!("/dispatch/tasks/{}", held_id.0), &token, "en").await;
     assert!(html.contains("&#60;script&#62;alert(1)"), "the payload is shown: {html}");
-    let html = page(&server, "/dispatch/dead", &token, "en").await;
+    let html = server.page("/dispatch/dead", &token, "en").await;
     assert!(html.contains("&#60;b&#62;&#38;"), "the error is shown: {html}");
     // The same on the socket.
     let (mut socket, _) = follower(&server, "li", Role::Operator).await;
@@ -209,7 +199,7 @@ async fn a_task_is_found_by_its_key_and_its_page_tells_its_history() {
     assert_eq!(found.status(), 303);
     assert_eq!(found.headers()["location"], format!("/dispatch/tasks/{id}").as_str());
     let path = format!("/dispatch/tasks/{id}");
-    let html = page(&server, &path, &token, "en").await;
+    let html = server.page(&path, &token, "en").await;
     for part in
         ["In flight", "c1</strong> holds it", "1 of 2", "&#34;n&#34;: 1", "Nothing has gone wrong"]
     {
@@ -217,7 +207,7 @@ async fn a_task_is_found_by_its_key_and_its_page_tells_its_history() {
     }
     assert!(!html.contains("/revive\""), "only a dead task can be revived");
     report(&server, &taken[0], Outcome::Dead, "it smells").await;
-    let html = page(&server, &path, &token, "zh").await;
+    let html = server.page(&path, &token, "zh").await;
     for part in ["死信", "it smells", "放弃", "c1"] {
         assert!(html.contains(part), "no {part:?} in {html}");
     }
@@ -374,15 +364,7 @@ async fn all_dead_tasks_of_a_source_come_back_and_no_others() {
 
 /// A page's socket that follows dispatch, and its session's CSRF secret.
 async fn follower(server: &Server, user: &str, role: Role) -> (Socket, String) {
-    let user = server.user(user, role).await;
-    let (cookie, csrf) = server.session(&user).await;
-    let origin = server.url("");
-    let headers = [
-        ("cookie", cookie.as_str()),
-        ("origin", origin.as_str()),
-        ("sec-websocket-protocol", "soloist.html.v1"),
-    ];
-    let mut socket = try_connect(server, &headers).await.unwrap();
+    let (mut socket, _, csrf) = of_a_page(server, user, role).await;
     say(&mut socket, json!({"type": "follow", "dispatch": true})).await;
     (socket, csrf)
 }
@@ -481,15 +463,7 @@ async fn whoever_does_not_ask_hears_nothing_of_dispatch() {
         count_until(&mut page, |frame| !frame["rows"].as_array().unwrap().is_empty()).await;
     }
     for socket in [&mut silent, &mut left] {
-        say(socket, json!({"type": "unfollow", "id": 7, "job": "outbound"})).await;
-        loop {
-            let Message::Text(text) = hear(socket).await else { panic!("no text") };
-            let frame: Value = serde_json::from_str(&text).unwrap();
-            assert_ne!(frame["type"], "dispatch");
-            if frame["type"] == "reply" {
-                break;
-            }
-        }
+        heard_nothing(socket, "dispatch").await;
     }
     // What a socket asked for without saying what is refused as before.
     say(&mut silent, json!({"type": "follow", "id": 8})).await;
@@ -504,13 +478,13 @@ async fn without_the_store_the_page_shows_what_was_known_and_says_so() {
     let token = server.token("vera", Role::Viewer).await;
     let (mut socket, _) = follower(&server, "li", Role::Viewer).await;
     hear_type(&mut socket, "dispatch").await;
-    page(&server, "/dispatch", &token, "en").await;
+    server.page("/dispatch", &token, "en").await;
     server.redis.stop();
     let told = count_until(&mut socket, |frame| {
         frame["trouble"].as_str().is_some_and(|trouble| trouble.contains("Trouble with the store"))
     });
     told.await;
-    let html = page(&server, "/dispatch", &token, "en").await;
+    let html = server.page("/dispatch", &token, "en").await;
     assert!(html.contains("Trouble with the store"), "{html}");
     assert!(row(&html, "pages").contains("It has no work."));
     let dead = server.get("/dispatch/dead", &token).await;
@@ -526,7 +500,7 @@ async fn countdowns_count_to_the_stores_instant() {
     define(&server, "pages", |_| {}).await;
     let token = server.token("vera", Role::Viewer).await;
     let view = server.store().block_source(&name("pages"), Duration::from_secs(600)).await.unwrap();
-    let html = page(&server, "/dispatch", &token, "en").await;
+    let html = server.page("/dispatch", &token, "en").await;
     let until = format!("data-until=\"{}\"", view.blocked_until.ceil().0);
     assert!(row(&html, "pages").contains(&until), "{html}");
     let at = html.split("name=\"now\" content=\"").nth(1).unwrap().split('"').next().unwrap();
@@ -541,7 +515,7 @@ async fn a_long_list_is_cut_until_all_is_asked_for_on_the_page_and_on_its_socket
     let links =
         |html: &str| (html.contains("href=\"/dispatch?all=1\""), html.contains("Show fewer"));
     define(&server, "source-000", |_| {}).await;
-    let short = page(&server, "/dispatch", &token, "en").await;
+    let short = server.page("/dispatch", &token, "en").await;
     assert_eq!(links(&short), (false, false), "nothing is left out");
     for n in 1..70 {
         define(&server, &format!("source-{n:03}"), |_| {}).await;
@@ -549,7 +523,7 @@ async fn a_long_list_is_cut_until_all_is_asked_for_on_the_page_and_on_its_socket
     for (path, rows, expected) in
         [("/dispatch", 60, (true, false)), ("/dispatch?all=1", 70, (false, true))]
     {
-        let html = page(&server, path, &token, "en").await;
+        let html = server.page(path, &token, "en").await;
         assert_eq!(html.matches("id=\"source-source-").count(), rows, "{path}");
         assert_eq!(links(&html), expected, "{path}");
     }

@@ -60,6 +60,33 @@ pub(crate) async fn hear(socket: &mut Socket) -> Message {
     }
 }
 
+/// Opens the socket of a page for somebody new; returns their cookie and CSRF token, too.
+pub(super) async fn of_a_page(server: &Server, user: &str, role: Role) -> (Socket, String, String) {
+    let user = server.user(user, role).await;
+    let (cookie, csrf) = server.session(&user).await;
+    let origin = server.url("");
+    let headers = [
+        ("cookie", cookie.as_str()),
+        ("origin", origin.as_str()),
+        ("sec-websocket-protocol", "soloist.html.v1"),
+    ];
+    let socket = try_connect(server, &headers).await.unwrap();
+    (socket, cookie, csrf)
+}
+
+/// Holds that no frame of that type was sent up to now.
+pub(super) async fn heard_nothing(socket: &mut Socket, kind: &str) {
+    say(socket, json!({"type": "unfollow", "id": 7, "job": "outbound"})).await;
+    loop {
+        let Message::Text(text) = hear(socket).await else { panic!("no text") };
+        let frame: Value = serde_json::from_str(&text).unwrap();
+        assert_ne!(frame["type"], kind);
+        if frame["type"] == "reply" {
+            return;
+        }
+    }
+}
+
 /// The next frame of that type; others are passed over.
 pub(crate) async fn hear_type(socket: &mut Socket, kind: &str) -> Value {
     loop {
@@ -199,15 +226,8 @@ async fn hello_then_a_snapshot_then_every_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_gets_fragments_with_its_own_secret() {
     let server = Server::start().await;
-    let user = server.user("li", Role::Operator).await;
-    let (cookie, csrf) = server.session(&user).await;
-    let origin = server.url("");
-    let headers = [
-        ("cookie", cookie.as_str()),
-        ("origin", origin.as_str()),
-        ("sec-websocket-protocol", "soloist.html.v1"),
-    ];
-    let mut socket = try_connect(&server, &headers).await.unwrap();
+    let (mut socket, _, csrf) = of_a_page(&server, "li", Role::Operator).await;
+    let user = UserName::new("li").unwrap();
     let hello = hear_type(&mut socket, "hello").await;
     assert!(hello["at"].is_string());
     let snapshot = hear_type(&mut socket, "snapshot").await;

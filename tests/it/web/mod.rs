@@ -98,6 +98,13 @@ pub(crate) fn job(name: &str) -> JobConfig {
     }
 }
 
+/// An `<article>`, out of a page.
+fn article<'a>(page: &'a str, id: &str) -> &'a str {
+    let from = page.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("{page}"));
+    let length = page[from..].find("</article>").unwrap();
+    &page[from..from + length]
+}
+
 impl Server {
     pub(crate) async fn start() -> Self {
         Self::with(|_| {}).await
@@ -105,6 +112,14 @@ impl Server {
 
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
         Self::at(OwnRedis::start(), change).await
+    }
+
+    /// A page, to whoever has that token.
+    async fn page(&self, path: &str, token: &str, language: &str) -> String {
+        let request = self.ask("GET", path).bearer_auth(token).header("accept-language", language);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        response.text().await.unwrap()
     }
 
     /// On a store of this kind.

@@ -11,10 +11,9 @@ use soloist::domain::time::Stamp;
 use soloist::store::accounts::Role;
 use soloist::store::dispatch::Waiter;
 use soloist::store::rotation::{Kept, Pass, RotationView, Rotations, Taken, TurnAsk};
-use tokio_tungstenite::tungstenite::Message;
 
-use super::Server;
-use super::live::{Socket, connect, hear, hear_type, say, try_connect};
+use super::live::{Socket, connect, hear_type, heard_nothing, of_a_page, say};
+use super::{Server, article};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -86,19 +85,9 @@ async fn view(server: &Server, rotation: &str) -> RotationView {
     server.store().rotations(Some(&name(rotation)), 100).await.unwrap().remove(0)
 }
 
-async fn page(server: &Server, path: &str, token: &str, language: &str) -> String {
-    let request = server.ask("GET", path).bearer_auth(token).header("accept-language", language);
-    let response = request.send().await.unwrap();
-    assert_eq!(response.status(), 200, "{path}");
-    response.text().await.unwrap()
-}
-
 /// The card of a rotation, out of a page.
 fn card<'a>(page: &'a str, rotation: &str) -> &'a str {
-    let from =
-        page.find(&format!("id=\"rotation-{rotation}\"")).unwrap_or_else(|| panic!("{page}"));
-    let length = page[from..].find("</article>").unwrap();
-    &page[from..from + length]
+    article(page, &format!("rotation-{rotation}"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,8 +123,8 @@ async fn every_state_of_a_rotation_is_shown_in_words_in_both_languages() {
         ("absent", "absent", "Held up", "for which nobody asks", "受阻", "没有人请求它"),
         ("idle", "idle", "Idle", "whoever asks next is served", "空闲", "下一个请求即可开始"),
     ];
-    let english = page(&server, "/rotations", &token, "en").await;
-    let chinese = page(&server, "/rotations", &token, "zh").await;
+    let english = server.page("/rotations", &token, "en").await;
+    let chinese = server.page("/rotations", &token, "zh").await;
     for (rotation, state, word, why, zh_word, zh_why) in expected {
         for (page, word, why) in [(&english, word, why), (&chinese, zh_word, zh_why)] {
             let card = card(page, rotation);
@@ -167,7 +156,7 @@ async fn the_ring_marks_whose_turn_it_is_who_comes_next_and_who_waits() {
     take(&server, "api", "orders", "w-1").await;
     wait(&server, "api", "returns", "w-2").await;
     wait(&server, "api", "returns", "w-3").await;
-    let html = page(&server, "/rotations", &token, "en").await;
+    let html = server.page("/rotations", &token, "en").await;
     let ring = card(&html, "api").split("<ol class=\"ring\"").nth(1).unwrap();
     let links: Vec<&str> = ring.split("</ol>").next().unwrap().split("<li ").skip(1).collect();
     for (link, parts) in links.iter().zip([
@@ -187,15 +176,15 @@ async fn the_empty_page_tells_how_to_begin_and_every_page_leads_there() {
     let server = Server::start().await;
     let token = server.token("vera", Role::Viewer).await;
     for (language, words) in [("en", "No rotation yet"), ("zh", "还没有轮转")] {
-        let empty = page(&server, "/rotations", &token, language).await;
+        let empty = server.page("/rotations", &token, language).await;
         let begin = format!("curl -X PUT http://{}/api/v1/rotations/", server.address);
         for part in [words, "soloist rotation set supplier-api", begin.as_str()] {
             assert!(empty.contains(part), "{part}");
         }
-        assert!(page(&server, "/", &token, language).await.contains("<a href=\"/rotations\""));
+        assert!(server.page("/", &token, language).await.contains("<a href=\"/rotations\""));
     }
     define(&server, "api", |_| {}).await;
-    let first = page(&server, "/rotations", &token, "en").await;
+    let first = server.page("/rotations", &token, "en").await;
     assert!(!first.contains("No rotation yet"));
     assert!(card(&first, "api").contains("Nobody has had a turn yet."));
 }
@@ -221,7 +210,7 @@ async fn the_picture_and_the_table_tell_the_same_turns() {
     tokens.push(take(&server, "api", "stock", "w-now").await.token);
     // A type that is removed keeps the lane of the turns it had.
     define(&server, "api", |rules| drop(rules.types.pop())).await;
-    let html = page(&server, "/rotations", &token, "en").await;
+    let html = server.page("/rotations", &token, "en").await;
     let card = card(&html, "api");
     let of = |element: &str, value: &str| {
         let tags = card.split(element).skip(1).map(|rest| rest.split('>').next().unwrap());
@@ -274,7 +263,7 @@ async fn hostile_workers_are_escaped_everywhere() {
         }
     };
     for language in ["en", "zh"] {
-        clean(card(&page(&server, "/rotations", &token, language).await, "api"));
+        clean(card(&server.page("/rotations", &token, language).await, "api"));
     }
     loop {
         let frame = hear_type(&mut socket, "rotations").await;
@@ -293,7 +282,7 @@ async fn the_page_is_for_whoever_may_look_and_offers_no_act() {
     take(&server, "api", "orders", "w-1").await;
     for (user, role) in [("vera", Role::Viewer), ("olga", Role::Operator), ("ada", Role::Admin)] {
         let token = server.token(user, role).await;
-        let html = page(&server, "/rotations", &token, "en").await;
+        let html = server.page("/rotations", &token, "en").await;
         assert!(!html.contains("action=\"/rotations"), "{user}: {html}");
     }
     let collector = server.token("cora", Role::Collector).await;
@@ -304,15 +293,7 @@ async fn the_page_is_for_whoever_may_look_and_offers_no_act() {
 
 /// A page's socket that follows `what`, and its session's cookie.
 async fn follower(server: &Server, user: &str, what: Value) -> (Socket, String) {
-    let user = server.user(user, Role::Viewer).await;
-    let (cookie, _) = server.session(&user).await;
-    let origin = server.url("");
-    let headers = [
-        ("cookie", cookie.as_str()),
-        ("origin", origin.as_str()),
-        ("sec-websocket-protocol", "soloist.html.v1"),
-    ];
-    let mut socket = try_connect(server, &headers).await.unwrap();
+    let (mut socket, cookie, _) = of_a_page(server, user, Role::Viewer).await;
     let mut follow = what;
     follow["type"] = json!("follow");
     say(&mut socket, follow).await;
@@ -417,15 +398,7 @@ async fn whoever_does_not_ask_hears_nothing_of_rotations() {
         while !hear_type(&mut socket, "rotations").await["rows"].to_string().contains(&told) {}
     }
     for socket in [&mut silent, &mut left] {
-        say(socket, json!({"type": "unfollow", "id": 7, "job": "outbound"})).await;
-        loop {
-            let Message::Text(text) = hear(socket).await else { panic!("no text") };
-            let frame: Value = serde_json::from_str(&text).unwrap();
-            assert_ne!(frame["type"], "rotations");
-            if frame["type"] == "reply" {
-                break;
-            }
-        }
+        heard_nothing(socket, "rotations").await;
     }
 }
 
@@ -445,7 +418,7 @@ async fn a_member_shows_its_ring_on_the_dashboard_and_on_its_page_and_follows_it
     let turn = take(&server, "api", "stock", "w-1").await;
     wait(&server, "api", "orders", "job/orders").await;
     for path in ["/", "/jobs/orders"] {
-        let html = page(&server, path, &token, "en").await;
+        let html = server.page(path, &token, "en").await;
         let line = html.split("data-ring=\"api\"").nth(1).unwrap_or_else(|| panic!("{html}"));
         let line = line.split("</div>").next().unwrap();
         for part in [
@@ -458,7 +431,7 @@ async fn a_member_shows_its_ring_on_the_dashboard_and_on_its_page_and_follows_it
             assert!(line.contains(part), "{path}: no {part:?} in {line}");
         }
     }
-    let dashboard = page(&server, "/", &token, "zh").await;
+    let dashboard = server.page("/", &token, "zh").await;
     assert_eq!(dashboard.matches("data-ring=").count(), 2, "only members have one");
     assert!(dashboard.contains("此轮转尚未定义：soloist rotation set"), "{dashboard}");
 
@@ -484,10 +457,10 @@ async fn without_the_store_the_page_shows_what_was_known_and_says_so() {
     let token = server.token("vera", Role::Viewer).await;
     let (mut socket, _) = follower(&server, "li", json!({"rotations": true})).await;
     hear_type(&mut socket, "rotations").await;
-    page(&server, "/rotations", &token, "en").await;
+    server.page("/rotations", &token, "en").await;
     server.redis.stop();
     while hear_type(&mut socket, "rotations").await["trouble"] == "" {}
-    let html = page(&server, "/rotations", &token, "en").await;
+    let html = server.page("/rotations", &token, "en").await;
     assert!(html.contains("Trouble with the store"), "{html}");
     assert!(card(&html, "api").contains("whoever asks next is served"));
     assert!(!html.contains("No rotation yet"));

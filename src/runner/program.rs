@@ -1,0 +1,44 @@
+//! A program and where it runs: what a job, `soloist run`, `soloist collect` and `soloist turn` have in common.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::leftovers;
+use crate::domain::name::NodeName;
+use crate::guard::containment::Choice;
+use crate::store::Options;
+
+/// What is run, and what its guard must know of this node and the store.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "as in JobConfig and Config")]
+pub struct Program {
+    pub argv: Vec<String>,
+    pub dir: PathBuf,
+    /// Its environment, besides the four names of the contract.
+    pub env: BTreeMap<String, String>,
+    pub stop_grace: Duration,
+    pub node: NodeName,
+    pub store_url: String,
+    pub prefix: String,
+    pub containment: Choice,
+}
+
+impl Program {
+    /// The same, with more in its environment.
+    #[must_use]
+    pub(super) fn with<const N: usize>(mut self, more: [(&str, String); N]) -> Self {
+        self.env.extend(more.map(|(name, value)| (name.to_owned(), value)));
+        self
+    }
+
+    /// How its store is opened by a process that knows of leases as long as that.
+    pub(super) fn options(&self, longest_lease: Duration) -> Options {
+        Options { prefix: self.prefix.clone(), longest_lease, ..Options::default() }
+    }
+
+    /// Ends what runs of this store on this machine left behind when their guards were killed.
+    pub(super) fn sweep(&self) -> std::io::Result<()> {
+        leftovers::sweep(&leftovers::notes_of(&self.store_url, &self.prefix)).map(drop)
+    }
+}
