@@ -332,6 +332,12 @@ pub trait Sources {
     /// [`super::StoreError::Unavailable`] (as for every call of this trait).
     async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView>;
 
+    /// Serves nobody from it until it is resumed, or serves again; all else of its rules stays.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView>;
+
     /// Serves nobody from it for so long from now; zero lifts a block.
     ///
     /// # Errors

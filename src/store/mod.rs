@@ -242,6 +242,7 @@ forward! {
     }
     dispatch::Sources {
         fn put_source(source: &SourceName, rules: &Rules) -> dispatch::SourceView;
+        fn pause_source(source: &SourceName, paused: bool) -> dispatch::SourceView;
         fn block_source(source: &SourceName, lasting: Duration) -> dispatch::SourceView;
         fn sources(only: Option<&SourceName>) -> Vec<dispatch::SourceView>;
         fn collectors() -> Vec<dispatch::CollectorView>;

@@ -1,5 +1,8 @@
 //! The command line as a person or a script meets it: the real program, a store of its own, exit codes and words.
 
+mod accounts;
+mod jobs;
+
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -12,7 +15,6 @@ use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use soloist::domain::time::StoreTime;
 use soloist::store::accounts::{Accounts, Role, User};
-use soloist::store::credentials::{Credentials, Session};
 use soloist::store::jobs::Jobs;
 use soloist::store::journal::{Journal, NewLine, Output as Said, Started, Stream};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
@@ -283,198 +285,6 @@ fn a_store_out_of_reach_is_one_message_with_what_to_do() {
     assert!(message.contains("--store"), "{message}");
     assert!(!message.contains("sesame"), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
-}
-
-#[test]
-fn a_password_is_long_enough_and_never_asked_for_without_a_terminal() {
-    let place = Place::new(JOBS);
-    let add = ["user", "add", "li", "--role", "operator"];
-    let message = place.run(&add).fails(2);
-    assert!(message.contains("--password-stdin"), "{message}");
-    let piped = ["user", "add", "li", "--role", "operator", "--password-stdin"];
-    let message = place.fed(&piped, "123456789\n").fails(2);
-    assert!(message.contains("at least 10"), "{message}");
-    place.fed(&piped, "1234567890\n").ok();
-    let message = place.fed(&piped, PASSWORD).fails(4);
-    assert!(message.contains("already"), "{message}");
-    place.fed(&["user", "passwd", "nobody", "--password-stdin"], PASSWORD).fails(3);
-}
-
-#[tokio::test]
-async fn a_new_password_or_role_signs_the_account_out() {
-    let place = Place::with_accounts().await;
-    let store = place.store().await;
-    let session = Session {
-        user: user("li"),
-        csrf: "c".to_owned(),
-        created: StoreTime(0),
-        expires: StoreTime(0),
-    };
-    let hour = Duration::from_secs(3600);
-    for change in [
-        &["user", "passwd", "li", "--password-stdin"][..],
-        &["user", "role", "li", "viewer"],
-        &["user", "remove", "li"],
-    ] {
-        store.open_session("hash", &session, hour).await.expect("opened");
-        assert!(store.session("hash", hour).await.expect("an answer").is_some());
-        place.fed(change, "another password").ok();
-        assert_eq!(store.session("hash", hour).await.expect("an answer"), None, "{change:?}");
-    }
-}
-
-#[tokio::test]
-async fn the_last_admin_can_neither_be_removed_nor_demoted() {
-    let place = Place::with_accounts().await;
-    for args in [&["user", "remove", "ada"][..], &["user", "role", "ada", "viewer"]] {
-        let message = place.run(args).fails(4);
-        assert!(message.contains("last admin"), "{message}");
-    }
-    place.run(&["user", "role", "li", "admin"]).ok();
-    place.run(&["user", "remove", "ada"]).ok();
-    place.run(&["user", "remove", "li"]).fails(4);
-    place.run(&["user", "remove", "ada"]).fails(3);
-    let names: Vec<Value> = place.run(&["user", "list", "--json"]).json()["users"]
-        .as_array()
-        .expect("users")
-        .iter()
-        .map(|user| user["name"].clone())
-        .collect();
-    assert_eq!(names, ["eve", "li", "wang"]);
-}
-
-#[tokio::test]
-async fn removing_an_account_ends_what_it_wanted() {
-    let place = Place::with_accounts().await;
-    place.run(&["on", "outbound", "--user", "li"]).ok();
-    let said = place.run(&["user", "remove", "li"]).ok();
-    assert!(said.contains("outbound (was the last"), "{said}");
-    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["wanted"], false);
-}
-
-#[tokio::test]
-async fn a_new_token_stands_alone_on_standard_output() {
-    let place = Place::with_accounts().await;
-    let new = ["token", "new", "--user", "li", "--name", "laptop", "--expires", "90d"];
-    let done = place.run(&new);
-    assert!(done.err.contains("not shown again"), "{}", done.err);
-    let secret = done.ok();
-    let secret = secret.strip_suffix('\n').expect("a line");
-    assert!(
-        secret.starts_with("sol_") && secret.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    );
-
-    let listed = place.run(&["token", "list", "--json"]);
-    assert!(!listed.out.contains(secret), "a list never shows a secret");
-    let listed = listed.json();
-    let token = &listed["tokens"][0];
-    assert_eq!((&token["user"], &token["name"]), (&Value::from("li"), &Value::from("laptop")));
-    assert!(token["expires"].as_str().expect("an instant").ends_with('Z'));
-    assert_eq!((&token["collector"], &token["sources"]), (&Value::Null, &serde_json::json!([])));
-    let id = token["id"].as_str().expect("an id");
-    let bound = ["token", "new", "--user", "li", "--collector", "c1"];
-    place.run(&[&bound[..], &["--source", "shop", "--source", "mail"]].concat()).ok();
-    let listed = place.run(&["token", "list"]).ok();
-    assert!(listed.contains("collector c1, source mail, source shop"), "{listed}");
-    place.run(&["token", "revoke", id]).ok();
-    place.run(&["token", "revoke", id]).fails(3);
-    place.run(&["token", "new", "--user", "nobody"]).fails(3);
-}
-
-#[tokio::test]
-async fn a_link_is_for_the_first_admin_and_later_for_admins_only() {
-    let place = Place::new("public_url = \"https://jobs.example.org\"\n");
-    let done = place.run(&["link"]);
-    assert!(done.err.contains("first admin"), "{}", done.err);
-    let url = done.ok();
-    assert!(url.starts_with("https://jobs.example.org/login?"), "{url}");
-    assert_eq!(url.lines().count(), 1);
-
-    let place = Place::with_accounts().await;
-    let done = place.run(&["link"]);
-    assert!(done.err.contains("ada"), "{}", done.err);
-    done.ok();
-    place.run(&["link", "--user", "li"]).fails(4);
-    place.run(&["link", "--user", "nobody"]).fails(3);
-}
-
-#[tokio::test]
-async fn a_job_runs_for_as_long_as_somebody_wants_it() {
-    let place = Place::with_accounts().await;
-    place.run(&["on", "outbound", "--user", "li", "--reason", "orders"]).ok();
-    let said = place.run(&["on", "outbound", "--user", "wang"]);
-    assert!(said.err.contains("no living node"), "{}", said.err);
-    said.ok();
-    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["wanted"], true);
-
-    let said = place.run(&["off", "outbound", "--user", "li"]).ok();
-    assert!(said.contains("still wanted by wang"), "{said}");
-    let said = place.run(&["off", "outbound", "--user", "ada"]).ok();
-    assert!(said.contains("nothing changed"), "{said}");
-    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["wanted"], true);
-    let said = place.run(&["off", "outbound", "--user", "wang"]).ok();
-    assert!(said.contains("this stops it"), "{said}");
-    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["state"], "off");
-}
-
-#[tokio::test]
-async fn the_user_is_the_option_then_the_environment() {
-    let place = Place::with_accounts().await;
-    let on = |args: &[&str]| -> Done {
-        let mut command = place.command(args);
-        command.env("SOLOIST_USER", "li").stdin(Stdio::null()).output().expect("it starts").into()
-    };
-    assert!(on(&["on", "outbound"]).ok().starts_with("li "));
-    assert!(on(&["on", "outbound", "--user", "wang"]).ok().starts_with("wang "));
-}
-
-#[tokio::test]
-async fn who_may_not_switch_is_refused_and_told_why() {
-    let place = Place::with_accounts().await;
-    let message = place.run(&["on", "outbound", "--user", "nobody"]).fails(3);
-    assert!(message.contains("soloist user add nobody --role operator"), "{message}");
-    let message = place.run(&["on", "outbound", "--user", "eve"]).fails(4);
-    assert!(message.contains("viewer"), "{message}");
-    let message = place.run(&["on", "inbound", "--user", "li"]).fails(4);
-    assert!(message.contains("operators of inbound (wang)"), "{message}");
-    place.run(&["hold", "inbound", "--user", "li", "--reason", "x"]).fails(4);
-    place.run(&["on", "inbound", "--user", "wang"]).ok();
-    place.run(&["on", "inbound", "--user", "ada"]).ok();
-}
-
-#[tokio::test]
-async fn an_unknown_job_is_not_found_and_the_known_ones_are_named() {
-    let place = Place::with_accounts().await;
-    for args in [
-        &["status", "outbond"][..],
-        &["why", "outbond"],
-        &["on", "outbond", "--user", "li"],
-        &["hold", "outbond", "--reason", "x"],
-        &["resume", "outbond"],
-        &["move", "outbond"],
-        &["logs", "outbond"],
-        &["runs", "outbond"],
-    ] {
-        let message = place.run(args).fails(3);
-        assert!(message.contains("outbound, inbound"), "{message}");
-    }
-}
-
-#[tokio::test]
-async fn a_held_job_says_who_holds_it_and_why() {
-    let place = Place::with_accounts().await;
-    place.run(&["hold", "outbound", "--user", "li", "--reason", "stock-taking"]).ok();
-    let said = place.run(&["on", "outbound", "--user", "wang"]);
-    assert!(said.err.contains("held by li (stock-taking)"), "{}", said.err);
-    said.ok();
-    let table = place.run(&["status"]).ok();
-    let row = table.lines().find(|line| line.starts_with("outbound")).expect("a row");
-    assert!(row.contains("held") && row.contains("held by li: stock-taking"), "{table}");
-    assert!(!table.contains('\u{1b}'), "no colours in a pipe");
-    place.run(&["hold", "outbound", "--user", "li", "--reason", " "]).fails(2);
-    let said = place.run(&["resume", "outbound", "--user", "li"]).ok();
-    assert!(said.contains("no longer held"), "{said}");
-    assert_eq!(place.run(&["status", "outbound", "--json"]).json()["state"], "waiting");
 }
 
 #[tokio::test]

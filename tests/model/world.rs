@@ -3,7 +3,9 @@
 //! Instants are kept relative to a fixed `NOW`, tokens and attempts as ranks, so that histories that differ in nothing
 //! that matters meet in one state.
 
-use std::iter;
+mod calls;
+mod canon;
+
 use std::time::Duration;
 
 use soloist::domain::job::{JobRecord, LeaseRecord, Participant, State, Viewpoint, state};
@@ -432,102 +434,6 @@ impl World {
         }
     }
 
-    fn execute(&mut self, i: usize, rules: Rules) -> Result<bool, &'static str> {
-        let Flight { ask, owner, .. } = self.flights[i];
-        let clock = self.highest + 1;
-        let before = self.store.lease;
-        let answer = match ask {
-            Ask::Acquire => self.store.acquire(owner, clock, rules),
-            Ask::Renew { token } => self.store.renew(owner, token, rules),
-            Ask::End { token } => self.store.end(token, rules),
-            Ask::Release => self.store.release(owner),
-        };
-        if let (Answer::Granted(token), true) =
-            (answer, before != self.store.lease && before.is_none())
-        {
-            if self.grants == GRANTS {
-                return Ok(false);
-            }
-            self.grants += 1;
-            if token <= self.highest {
-                return Err(rules::TOKENS);
-            }
-            self.highest = token;
-        }
-        if self.flights[i].awaited && ask != Ask::Release {
-            self.flights[i].answer = Some(answer);
-        } else {
-            self.flights.remove(i);
-        }
-        Ok(true)
-    }
-
-    fn answered(&mut self, flight: Flight, rules: Rules) -> Result<(), &'static str> {
-        let Flight { ask, owner, sent, answer, .. } = flight;
-        let node = &mut self.nodes[usize::from(owner.node)];
-        if node.slot.attempt.0 != owner.attempt {
-            return Ok(());
-        }
-        let trusted_until = TIMING.trusted_until(if rules.trust_from_reply { NOW } else { sent });
-        match (ask, answer) {
-            (Ask::Acquire, Some(Answer::Granted(token))) => {
-                self.step(
-                    owner.node,
-                    Input::Granted { token: Token(token), trusted_until },
-                    rules,
-                )?;
-            }
-            (Ask::Acquire, Some(Answer::Refused(units))) => {
-                let wait = UNIT * u32::from(units);
-                self.step(owner.node, Input::Refused { wait }, rules)?;
-            }
-            (Ask::Renew { token }, Some(Answer::Kept)) => {
-                if let Some((kept, _, asked)) = &mut node.kept
-                    && *kept == token
-                {
-                    *asked = false;
-                }
-                let mine = |tree: &&mut Tree| tree.owner == owner && !tree.orphan;
-                for tree in self.trees.iter_mut().filter(mine) {
-                    tree.deadline = tree.deadline.max(trusted_until);
-                }
-            }
-            (Ask::Renew { .. }, Some(Answer::Lost)) => {
-                node.kept = None;
-                self.step(owner.node, Input::LeaseLost, rules)?;
-            }
-            (Ask::End { .. }, _) => {
-                let reported = |tree: &Tree| tree.owner == owner && tree.life == Life::Reported;
-                if self.trees.iter().any(reported) {
-                    self.trees.retain(|tree| !reported(tree));
-                    self.step(owner.node, Input::Recorded, rules)?;
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Nobody waits for the answer any more.
-    fn unanswered(&mut self, flight: Flight, rules: Rules) -> Result<(), &'static str> {
-        let Flight { ask, owner, .. } = flight;
-        let node = &mut self.nodes[usize::from(owner.node)];
-        if !node.up || node.slot.attempt.0 != owner.attempt {
-            return Ok(());
-        }
-        match ask {
-            Ask::Acquire => self.step(owner.node, Input::AcquireUnknown, rules)?,
-            Ask::Renew { .. } => {
-                if let Some((_, _, asked)) = &mut node.kept {
-                    *asked = false;
-                }
-            }
-            Ask::End { .. } => self.send(owner, ask),
-            Ask::Release => {}
-        }
-        Ok(())
-    }
-
     fn check(&self, rules: Rules) -> Result<(), &'static str> {
         let living = self.trees.iter().filter(|tree| tree.lives()).count();
         if living > 1 {
@@ -573,97 +479,6 @@ impl World {
         state(&record, &view)
     }
 
-    /// Makes states that differ in nothing that matters equal.
-    fn normalise(&mut self) {
-        for node in &mut self.nodes {
-            // What lies in the past is as good as now, and without a courtesy nothing counts from it.
-            let facts = &mut node.slot.facts;
-            facts.held_until = facts.held_until.filter(|at| *at > NOW);
-            if let Doing::Idle { pause_until, free_since } = &mut node.slot.doing {
-                *pause_until = (*pause_until).max(NOW);
-                *free_since = None;
-            }
-            if let Some((_, due, _)) = &mut node.kept {
-                *due = (*due).max(NOW);
-            }
-        }
-        for tree in &mut self.trees {
-            if tree.life != Life::Alive {
-                tree.deadline = NOW;
-            }
-        }
-        for flight in &mut self.flights {
-            // Past this no answer to it is worth anything.
-            flight.sent = flight.sent.max(NOW - TIMING.ttl);
-            if matches!(flight.ask, Ask::End { .. } | Ask::Release) || !flight.awaited {
-                flight.sent = NOW;
-            }
-        }
-        self.rank_tokens();
-        self.rank_attempts();
-        self.sort();
-    }
-
-    fn sort(&mut self) {
-        self.flights.sort_unstable();
-        self.trees.sort_unstable_by_key(|tree| tree.owner);
-    }
-
-    /// The same with the nodes' names exchanged: what may happen in one may happen in the other.
-    pub fn mirrored(&self) -> World {
-        let mut other = self.clone();
-        other.nodes.reverse();
-        let owners = (other.flights.iter_mut().map(|flight| &mut flight.owner))
-            .chain(other.trees.iter_mut().map(|tree| &mut tree.owner))
-            .chain(other.store.lease.iter_mut().map(|lease| &mut lease.owner))
-            .chain(other.replica.iter_mut().filter_map(|r| Some(&mut r.lease.as_mut()?.owner)));
-        for owner in owners {
-            owner.node = NODES - 1 - owner.node;
-        }
-        other.sort();
-        other
-    }
-
-    fn rank_tokens(&mut self) {
-        let mut tokens: Vec<&mut u64> = vec![&mut self.highest];
-        for store in iter::once(&mut self.store).chain(&mut self.replica) {
-            tokens.extend([&mut store.minted, &mut store.released]);
-            tokens.extend(store.lease.iter_mut().map(|lease| &mut lease.token));
-        }
-        for node in &mut self.nodes {
-            tokens.extend(node.kept.iter_mut().map(|(token, ..)| token));
-            if let Doing::Holding { token, .. } = &mut node.slot.doing {
-                tokens.push(&mut token.0);
-            }
-        }
-        tokens.extend(self.trees.iter_mut().map(|tree| &mut tree.token));
-        for flight in &mut self.flights {
-            match &mut flight.ask {
-                Ask::Renew { token } | Ask::End { token } => tokens.push(token),
-                Ask::Acquire | Ask::Release => {}
-            }
-            if let Some(Answer::Granted(token)) = &mut flight.answer {
-                tokens.push(token);
-            }
-        }
-        rank(tokens);
-    }
-
-    fn rank_attempts(&mut self) {
-        for n in 0..NODES {
-            let mut attempts = vec![&mut self.nodes[usize::from(n)].slot.attempt.0];
-            let owners = self
-                .flights
-                .iter_mut()
-                .map(|flight| &mut flight.owner)
-                .chain(self.trees.iter_mut().map(|tree| &mut tree.owner))
-                .chain(self.store.lease.iter_mut().map(|lease| &mut lease.owner))
-                .chain(self.replica.iter_mut().filter_map(|r| Some(&mut r.lease.as_mut()?.owner)));
-            attempts.extend(owners.filter(|owner| owner.node == n).map(|owner| &mut owner.attempt));
-            rank(attempts);
-        }
-    }
-
     /// A tree runs under the lease that the store knows.
     pub fn runs(&self) -> bool {
         let lease = self.store.lease.map(|lease| lease.owner);
@@ -678,17 +493,6 @@ impl World {
     /// From now on nothing goes wrong; leases are counted no more.
     pub fn heal(&mut self) {
         (self.faults, self.grants, self.replica) = (0, 0, None);
-    }
-}
-
-/// Replaces numbers by their rank; zero stays zero.
-fn rank(mut numbers: Vec<&mut u64>) {
-    let mut sorted: Vec<u64> = numbers.iter().map(|number| **number).collect();
-    sorted.push(0);
-    sorted.sort_unstable();
-    sorted.dedup();
-    for number in &mut numbers {
-        **number = sorted.binary_search(*number).unwrap_or(0) as u64;
     }
 }
 

@@ -79,6 +79,7 @@ scripts! {
     ADD_LINK = "publish_change.lua" "add_link.lua";
     READ_LINK = "publish_change.lua" "read_link.lua";
     PUT_SOURCE = "open_dispatch.lua" "judge_source.lua" "put_source.lua";
+    PAUSE_SOURCE = "open_dispatch.lua" "judge_source.lua" "pause_source.lua";
     BLOCK_SOURCE = "open_dispatch.lua" "judge_source.lua" "block_source.lua";
     READ_SOURCES = "open_dispatch.lua" "read_sources.lua";
     READ_COLLECTORS = "open_dispatch.lua" "read_collectors.lua";

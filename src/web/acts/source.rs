@@ -1,6 +1,6 @@
 //! What operators do to a source as a whole from its page: pause it, revive what died of it.
 
-use super::dispatch::{no_source, put_source, trouble};
+use super::dispatch::{no_source, trouble};
 use crate::domain::name::SourceName;
 use crate::store::dispatch::{BATCH, Dispatch as _, SourceView, Sources as _};
 use crate::web::Web;
@@ -21,16 +21,17 @@ pub async fn named(web: &Web, name: &str) -> Result<SourceView, WebError> {
     found.into_iter().next().ok_or_else(|| no_source(&name))
 }
 
-/// Serves nobody from a source, or serves again. Rules that somebody else puts in the same moment may be overwritten by
-/// those read here: the store knows only whole rules.
+/// Serves nobody from a source, or serves again.
 ///
 /// # Errors
 /// [`WebError::NotFound`], [`WebError::Unavailable`].
 pub async fn pause(web: &Web, caller: &Caller, source: &str, on: bool) -> Result<(), WebError> {
-    let SourceView { name, mut rules, .. } = named(web, source).await?;
-    rules.paused = on;
-    put_source(web, caller, &name, &rules).await?;
-    Ok(())
+    let name = named(web, source).await?.name;
+    caller.bound.check_source(&name)?;
+    web.desk.store()?.pause_source(&name, on).await.map_err(trouble)?;
+    web.desk.expect(None);
+    let act = if on { "source.pause" } else { "source.resume" };
+    web.audit(caller, act, name.as_str(), None).await
 }
 
 /// Makes the newest dead tasks of a source ready again, at most [`REVIVED_AT_ONCE`]; says how many, and whether there

@@ -264,18 +264,22 @@ impl Field {
         }
     }
 
-    /// While every collector is frozen: what the sources call in flight is what the collectors hold.
+    /// While every collector is frozen: what the sources call in flight is what the collectors hold. Once is enough; but
+    /// what was frozen may have held nothing, and then it is done again the next time.
     pub(super) fn compare_holdings_once(&mut self) {
-        if std::mem::replace(&mut self.compared, true) {
+        if self.compared {
             return;
         }
         for collector in &mut self.collectors {
             signal(&collector.child, Signal::SIGSTOP);
         }
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let found = runtime.block_on(holdings(&self.store));
-        if let Err(wrong) = found {
-            self.wrongs.push(wrong);
+        match runtime.block_on(holdings(&self.store)) {
+            Ok(compared) => self.compared = compared,
+            Err(wrong) => {
+                self.compared = true;
+                self.wrongs.push(wrong);
+            }
         }
         for collector in &mut self.collectors {
             signal(&collector.child, Signal::SIGCONT);
@@ -301,11 +305,10 @@ impl Field {
     }
 }
 
-/// Reads until no transition lies between the readings.
-async fn holdings(url: &str) -> Result<(), String> {
+/// Reads until no transition lies between the readings; `false` when that did not come to pass with anything in flight.
+async fn holdings(url: &str) -> Result<bool, String> {
     let store =
         Store::connect(url, &Options::default()).await.map_err(|error| error.to_string())?;
-    let mut last = String::new();
     for _ in 0..TRIES {
         let read = async || store.sources(None).await;
         let (before, held, after) = (read().await, store.collectors().await, read().await);
@@ -315,12 +318,15 @@ async fn holdings(url: &str) -> Result<(), String> {
         };
         let sum: u64 = before.iter().map(|one| one.in_flight).sum();
         let held: u64 = held.iter().map(|one| one.in_flight).sum();
-        last = format!("the sources have {sum} in flight, the collectors hold {held}");
         if moves(&before) == moves(&after) && sum > 0 {
-            return if sum == held { Ok(()) } else { Err(last) };
+            return if sum == held {
+                Ok(true)
+            } else {
+                Err(format!("the sources have {sum} in flight, the collectors hold {held}"))
+            };
         }
     }
-    Err(format!("no two readings alike in {TRIES}; the last: {last}"))
+    Ok(false)
 }
 
 fn signal(child: &Child, signal: Signal) {

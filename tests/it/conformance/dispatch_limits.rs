@@ -183,7 +183,10 @@ pub(super) async fn a_paused_source_serves_nobody_and_loses_nothing(fresh: Fresh
     let store = shop(&fresh, &free()).await;
     put_many(&store, "shop", 2).await;
     let held = take(&store).await;
-    let paused = define(&store, "shop", &Rules { paused: true, ..free() }).await;
+    let rules = Rules { cap: Some(7), ..free() };
+    define(&store, "shop", &rules).await;
+    let paused = store.pause_source(&source("shop"), true).await.expect("paused");
+    assert_eq!(paused.rules, Rules { paused: true, ..rules.clone() }, "all else stays");
     assert_eq!(paused.shut.map(|shut| (shut.reason, shut.until)), Some((Reason::Paused, None)));
     assert_eq!(nothing(&store, &request(1)).await, (Reason::Paused, None));
     assert_eq!(
@@ -192,7 +195,8 @@ pub(super) async fn a_paused_source_serves_nobody_and_loses_nothing(fresh: Fresh
     );
     put(&store, &[task("shop", "more")]).await;
     assert_eq!(counts(&store, "shop").await, [2, 0, 0, 0, 1]);
-    define(&store, "shop", &free()).await;
+    let resumed = store.pause_source(&source("shop"), false).await.expect("resumed");
+    assert_eq!((resumed.rules, resumed.shut), (rules, None));
     assert_eq!(handed(&store, &request(9)).await.len(), 2);
 }
 

@@ -76,6 +76,7 @@ pub(super) async fn without_its_source_no_task_of_a_batch_is_put(fresh: Fresh) {
     assert_eq!(counts(&store, "shop").await, [0, 0, 1, 0, 0], "then nothing was done");
     for refused in [
         store.block_source(&source("none"), LONG).await.map(|_| ()),
+        store.pause_source(&source("none"), true).await.map(|_| ()),
         store.revive(&TaskId::of(&source("shop"), "none")).await.map(|_| ()),
     ] {
         assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");

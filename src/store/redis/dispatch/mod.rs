@@ -65,13 +65,16 @@ impl Sources for RedisStore {
         self.one_source(source).await
     }
 
+    async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView> {
+        let mut call = self.dispatch(&scripts::PAUSE_SOURCE);
+        call.arg(source.as_str()).arg(u8::from(paused));
+        self.limited(source, &call).await
+    }
+
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
         let mut call = self.dispatch(&scripts::BLOCK_SOURCE);
         call.arg(source.as_str()).arg(micros(lasting));
-        if self.run::<u8>(&call).await? == 0 {
-            return Err(missing(source.as_str()));
-        }
-        self.one_source(source).await
+        self.limited(source, &call).await
     }
 
     async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>> {
@@ -283,6 +286,14 @@ impl RedisStore {
         }
         noted.insert(collector.clone(), now);
         true
+    }
+
+    /// Runs a script that limits a source, and looks at what came of it.
+    async fn limited(&self, source: &SourceName, call: &Call) -> Result<SourceView> {
+        if self.run::<u8>(call).await? == 0 {
+            return Err(missing(source.as_str()));
+        }
+        self.one_source(source).await
     }
 
     async fn one_source(&self, source: &SourceName) -> Result<SourceView> {

@@ -44,19 +44,12 @@ impl Sources for SqliteStore {
         .await
     }
 
+    async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView> {
+        self.limit(source, move |source, _| source.rules.paused = paused).await
+    }
+
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
-        let name = source.clone();
-        self.write(move |step| {
-            let mut desk = Desk::open(step)?;
-            let now = desk.now;
-            let source = desk.source(&name)?;
-            source.blocked_until = now + lasting;
-            source.save_rules(step)?;
-            let view = source.view(step, now)?;
-            desk.close()?;
-            Ok(view)
-        })
-        .await
+        self.limit(source, move |source, now| source.blocked_until = now + lasting).await
     }
 
     async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>> {
@@ -76,6 +69,28 @@ impl Sources for SqliteStore {
 
     async fn collectors(&self) -> Result<Vec<CollectorView>> {
         self.read(|db, at| collectors(db, clock::now(db, at)?)).await
+    }
+}
+
+impl SqliteStore {
+    /// Changes what limits a source, and looks at what came of it.
+    async fn limit(
+        &self,
+        source: &SourceName,
+        change: impl FnOnce(&mut Source, Stamp) + Send + 'static,
+    ) -> Result<SourceView> {
+        let name = source.clone();
+        self.write(move |step| {
+            let mut desk = Desk::open(step)?;
+            let now = desk.now;
+            let source = desk.source(&name)?;
+            change(source, now);
+            source.save_rules(step)?;
+            let view = source.view(step, now)?;
+            desk.close()?;
+            Ok(view)
+        })
+        .await
     }
 }
 

@@ -1,0 +1,11 @@
+-- pause_source: serve nobody from a source until it is resumed, or serve again.
+-- KEYS as in open_dispatch.
+-- ARGV[1] source  ARGV[2] paused 0 or 1
+-- Returns 1, or 0 when there is no such source.
+-- Why: whoever pauses must not write back rules that somebody else has changed meanwhile.
+if call('EXISTS', base .. 's:' .. ARGV[1]) == 0 then return 0 end
+call('HSET', base .. 's:' .. ARGV[1], 'paused', ARGV[2])
+judge(ARGV[1])
+place(ARGV[1], load(ARGV[1]))
+close()
+return 1
