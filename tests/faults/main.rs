@@ -32,6 +32,9 @@ mod round;
 mod sabotage;
 mod scenarios;
 mod schedule;
+#[path = "../it/support/stalls.rs"]
+#[allow(dead_code, reason = "shared with tests/turns, which adds them up")]
+mod stalls;
 mod store;
 #[path = "../it/support/wait.rs"]
 #[allow(dead_code, reason = "shared with tests/it, which also waits in asynchronous tests")]
@@ -50,11 +53,18 @@ use soloist::clock::boot;
 use tempfile::TempDir;
 
 use round::Tally;
+use scenarios::Scenario;
+use stalls::Stalls;
 
+/// How often a scenario is tried on a machine that stands still.
+const TRIES: usize = 3;
 /// Random rounds of the short set.
 const ROUNDS: u64 = 3;
 /// Scenarios wait more than they work.
 const AT_ONCE: usize = 2;
+/// Scenarios have leases of two seconds. A machine that stands still for so long may cost a healthy node its lease, or have a
+/// fault come at another moment than was meant.
+const STALLED: Duration = Duration::from_millis(400);
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -143,11 +153,12 @@ fn run(names: &[String], first_seed: u64) -> usize {
     }
     let scenarios: Vec<_> = scenarios::ALL.iter().filter(|one| chosen(one.name)).collect();
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let stalls = Stalls::watch();
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let ok = in_directory(scenario.name, |directory| scenario.run(directory));
+                    let ok = unless_stalled(&stalls, scenario);
                     failed.fetch_add(usize::from(!ok), Ordering::Relaxed);
                 }
             });
@@ -171,11 +182,40 @@ fn run(names: &[String], first_seed: u64) -> usize {
     failures
 }
 
+/// Runs a scenario; again, when it did not go as it should and the machine had stood still meanwhile. Two runs at once, or
+/// anything else that a scenario answers as wrong, is wrong at the first time.
+fn unless_stalled(stalls: &Stalls, scenario: &Scenario) -> bool {
+    let name = scenario.name;
+    for _ in 0..TRIES {
+        let begun = boot();
+        let directory = tempfile::Builder::new().prefix("soloist-faults-").tempdir();
+        let directory: TempDir = directory.expect("a directory");
+        match catch_unwind(AssertUnwindSafe(|| scenario.run(directory.path()))) {
+            Err(panic) if stalls.longest_since(begun) >= STALLED => {
+                let (why, stalled) = (in_words(&*panic), stalls.longest_since(begun));
+                println!("{name}: once more, as the machine stood still for {stalled:?}: {why}");
+            }
+            result => return verdict(name, directory, result),
+        }
+    }
+    println!("{name}: FAILED, the machine stood still {TRIES} times");
+    false
+}
+
 /// Gives `work` a directory, which is kept if it fails; `work` answers what is to be printed.
 fn in_directory(name: &str, work: impl FnOnce(&Path) -> Result<String, Vec<String>>) -> bool {
     let directory = tempfile::Builder::new().prefix("soloist-faults-").tempdir();
     let directory: TempDir = directory.expect("a directory");
     let result = catch_unwind(AssertUnwindSafe(|| work(directory.path())));
+    verdict(name, directory, result)
+}
+
+/// Says what came of it; the directory is kept if anything is wrong.
+fn verdict(
+    name: &str,
+    directory: TempDir,
+    result: thread::Result<Result<String, Vec<String>>>,
+) -> bool {
     let wrongs = match result {
         Ok(Ok(line)) => {
             println!("{name}: {line}");

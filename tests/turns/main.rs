@@ -6,6 +6,9 @@
 //!
 //! A program of its own, because it needs the machine for itself; what that takes away all the same is measured and allowed for.
 
+#[expect(dead_code, reason = "shared with tests/faults, which asks for the longest")]
+#[path = "../it/support/stalls.rs"]
+mod stalls;
 #[expect(dead_code, reason = "the other tests use the rest of it")]
 #[path = "../it/support/mod.rs"]
 mod support;
@@ -26,6 +29,7 @@ use soloist::store::{Options, Store};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use stalls::{Stall, Stalls};
 use support::node::Ground;
 use support::redis::RedisServer;
 use support::wait::PATIENCE;
@@ -135,7 +139,7 @@ async fn take_turns(url: &str, waiters: usize) {
         }
     }
     let from = from.expect("everybody waited");
-    let wrongs = judge(&history, from, &field.held.lock().expect("whole"), &stalls.end());
+    let wrongs = judge(&history, from, &field.held.lock().expect("whole"), &stalls.seen());
     assert_eq!(wrongs, [""; 0]);
     let lost = history.values().filter(|past| past.ending == Ending::Lost).count();
     assert!(lost >= 3, "too few died to show anything: {lost} of {}", history.len());
@@ -147,11 +151,15 @@ fn judge(
     history: &BTreeMap<u64, PastTurn>,
     from: u64,
     held: &BTreeMap<u64, Held>,
-    stalls: &[(Stamp, Duration)],
+    stalls: &[Stall],
 ) -> Vec<String> {
     let stalled = |from: Stamp, to: Stamp| -> Duration {
-        let during = stalls.iter().filter(|(at, lasted)| *at >= from && *at <= to + *lasted);
-        during.map(|(_, lasted)| *lasted).sum()
+        let during = |stall: &&Stall| stall.ended >= from && stall.ended <= to + stall.lasted;
+        let mut cores: BTreeMap<usize, Duration> = BTreeMap::new();
+        for stall in stalls.iter().filter(during) {
+            *cores.entry(stall.core).or_default() += stall.lasted;
+        }
+        cores.into_values().max().unwrap_or_default()
     };
     let mut wrongs = Vec::new();
     let turns: Vec<&PastTurn> = history.values().collect();
@@ -188,40 +196,6 @@ fn judge(
         last = turn.until.map(|until| (*token, until)).or(last);
     }
     wrongs
-}
-
-/// When this machine gave a thread that only sleeps no time: it ends, and how long it lasted.
-struct Stalls {
-    over: Arc<AtomicBool>,
-    watch: std::thread::JoinHandle<Vec<(Stamp, Duration)>>,
-}
-
-impl Stalls {
-    const NAP: Duration = Duration::from_millis(5);
-
-    fn watch() -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&over);
-        let watch = std::thread::spawn(move || {
-            let mut stalls = Vec::new();
-            while !until.load(Ordering::Relaxed) {
-                let begun = boot();
-                std::thread::sleep(Self::NAP);
-                let lasted = boot().since(begun).saturating_sub(Self::NAP);
-                if lasted > Self::NAP {
-                    // Both stores of these tests count on the clock of this machine.
-                    stalls.push((Stamp(jiff::Timestamp::now().as_microsecond()), lasted));
-                }
-            }
-            stalls
-        });
-        Self { over, watch }
-    }
-
-    fn end(self) -> Vec<(Stamp, Duration)> {
-        self.over.store(true, Ordering::Relaxed);
-        self.watch.join().expect("it only watches")
-    }
 }
 
 /// One worker after the other under one number: each dies sooner or later.

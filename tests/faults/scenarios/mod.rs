@@ -11,6 +11,7 @@ mod sqlite;
 mod stores;
 mod turns;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -75,7 +76,12 @@ impl Scenario {
     /// Runs it in `directory`.
     pub(crate) fn run(&self, directory: &Path) -> Result<String, Vec<String>> {
         let cluster = Cluster::start(directory, (self.options)(directory));
-        let take_overs = (self.act)(&cluster);
+        let take_overs = match catch_unwind(AssertUnwindSafe(|| (self.act)(&cluster))) {
+            Ok(take_overs) => take_overs,
+            Err(panic) if self.limit || cluster.wrongs().is_empty() => resume_unwind(panic),
+            // Worse than whatever it did not wait for.
+            Err(_) => return Err(cluster.wrongs()),
+        };
         let mut wrongs = Vec::new();
         match cluster.until_all_act(boot(), BACK_WITHIN) {
             Ok(_) => wrongs.extend(cluster.switch_off()),
