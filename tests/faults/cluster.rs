@@ -27,6 +27,8 @@ use crate::store::Redis;
 use crate::wait::{PATIENCE, until};
 use crate::witness::{self, Mode};
 
+/// What a node says to an operator when it was granted a token that is not newer than one it had seen.
+const WENT_BACK: &str = "not starting: look whether every node uses the same store";
 /// Of jobs that take turns.
 const ROTATION: &str = "together";
 /// The operator.
@@ -407,6 +409,18 @@ impl Cluster {
             wrongs.into_iter().map(|wrong| format!("{}: {wrong}", job.name))
         })
         .collect()
+    }
+
+    /// What nodes logged of a store that granted a token which is not newer than one they had seen. Nothing is started
+    /// under it, so the records do not show it.
+    pub(crate) fn went_back(&self) -> Vec<String> {
+        let log = |node: &Arc<Node>| {
+            let file = self.directory.join(format!("{}.log", node.plan.name));
+            std::fs::read_to_string(file).unwrap_or_default()
+        };
+        let logs: Vec<String> = self.nodes.iter().map(log).collect();
+        let lines = logs.iter().flat_map(|log| log.lines());
+        lines.filter(|line| line.contains(WENT_BACK)).map(str::to_owned).collect()
     }
 
     /// How long the runs of all jobs lasted, from first to last act.

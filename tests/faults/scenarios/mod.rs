@@ -87,6 +87,7 @@ impl Scenario {
             Ok(_) => wrongs.extend(cluster.switch_off()),
             Err(wrong) => wrongs.push(wrong),
         }
+        wrongs.extend(cluster.went_back());
         let overlaps = cluster.wrongs();
         if !self.limit {
             wrongs.extend(overlaps);
