@@ -9,6 +9,8 @@ mod take;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use self::take::Wish;
 pub use self::take::{Answer, Hand};
 use crate::domain::lease::Token;
@@ -20,6 +22,10 @@ use crate::store::{Result, Store};
 use crate::telemetry::Metrics;
 use crate::waiting::{self, Bell, DeskError, Newest, Pump, Room, Round};
 
+/// So many ask the store for the first time at once. When a node dies, thousands of waiters may come to another in one
+/// moment: whoever passes a turn, extends it or takes the one they were promised must not stand behind them.
+const ARRIVALS: usize = 8;
+
 /// Where turns are asked for at a node; cheap to clone.
 #[derive(Clone)]
 pub struct Desk {
@@ -27,6 +33,8 @@ pub struct Desk {
     metrics: Arc<Metrics>,
     bell: Arc<Bell>,
     newest: Newest<Wish>,
+    /// Held by whoever asks for the first time.
+    arrivals: Arc<Semaphore>,
 }
 
 impl Desk {
@@ -39,7 +47,8 @@ impl Desk {
         let bell = Arc::<Bell>::default();
         let pump = Turns { metrics: Arc::clone(&metrics) };
         tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), pump));
-        Self { room, metrics, bell, newest: Newest::default() }
+        let arrivals = Arc::new(Semaphore::new(ARRIVALS));
+        Self { room, metrics, bell, newest: Newest::default(), arrivals }
     }
 
     /// The store, to look.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::Desk;
 use crate::clock;
@@ -22,6 +22,9 @@ use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 /// A waiter is remembered by the store for no longer than this after it was heard of last; it keeps its place, because it
 /// asks again long before. So the place of one who died is soon given up, however long it meant to wait.
 const REMEMBERED: Duration = Duration::from_secs(30);
+
+/// Whoever comes with many others is let in after so long at the latest.
+const LET_IN_AFTER: Duration = Duration::from_secs(1);
 
 /// A turn, until it is delivered.
 pub type Hand = crate::waiting::Hand<Wish>;
@@ -94,6 +97,8 @@ impl Desk {
             request: ask.request.clone(),
         };
         let mut asking = Asking::new(&self.room, &self.newest, wish);
+        // With a store that hangs nobody is let in any more; then it is not the crowd that is in the way.
+        let mut arrival = timeout(LET_IN_AFTER.min(wait), self.arrivals.acquire()).await.ok();
         loop {
             self.store()?;
             let patience = left(deadline);
@@ -103,6 +108,7 @@ impl Desk {
             ask.wait = waiter.map(|waiter| (waiter, patience.min(REMEMBERED)));
             let sent = clock::boot();
             let taken = asking.call(ask.clone()).await?;
+            drop(arrival.take());
             let earliest = match &taken {
                 Taken::Granted(turn) => {
                     self.expect(turn.until);
