@@ -24,7 +24,7 @@ use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// Whoever comes with many others is let in after so long at the latest.
-const LET_IN_AFTER: Duration = Duration::from_secs(1);
+const LET_IN_AFTER: Duration = Duration::from_secs(3);
 
 /// A turn, until it is delivered.
 pub type Hand = crate::waiting::Hand<Wish>;

@@ -205,8 +205,8 @@ async fn work(field: Arc<Field>, nth: usize) {
             let nodes = field.nodes.lock().expect("nobody panicked");
             nodes[nth % nodes.len()].clone()
         };
-        // A node that died ends the life of its workers' connections. They come back with jitter, as clients should: fifteen
-        // hundred at once are a second of work for a node that is built for debugging.
+        // A node that died ends the life of its workers' connections. They come back with jitter, as clients should: a node
+        // built for debugging on a machine that has little time needs a second or two for fifteen hundred at once.
         if live(&field, &address, nth).await.is_err() {
             let moment = rand::rng().random_range(50..4_000);
             tokio::time::sleep(Duration::from_millis(moment)).await;
@@ -249,7 +249,12 @@ async fn live(field: &Field, address: &str, nth: usize) -> std::io::Result<()> {
             return Ok(());
         }
         let pass = json!({ "token": token, "outcome": "done" });
-        held(Some(boot()));
+        // One that had no time until its lease was over knows that it has the turn no more.
+        let lease: jiff::Timestamp =
+            answer["lease_until"].as_str().expect("an instant").parse().expect("an instant");
+        let late = jiff::Timestamp::now().duration_since(lease);
+        let late = Duration::try_from(late).unwrap_or_default();
+        held(Some(Boot(boot().0.saturating_sub(late.as_nanos() as u64))));
         let path = format!("/turns/{turn}/pass");
         let (status, answer) = call(&mut stream, "POST", &path, &field.token, &pass).await?;
         // Late, on a machine that had no time for it: then the turn is another's.
