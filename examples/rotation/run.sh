@@ -9,7 +9,7 @@
 # STATE     where files are kept (default: a new temporary directory, removed at the end)
 #
 # The supplier answers 429 to whoever calls sooner than 150 ms after the call before, or while that one is answered. Both
-# jobs run again as soon as they may (`repeat`), and each run is one turn of the rotation: the store keeps 400 ms
+# jobs run again as soon as they may (`repeat`), and each run is one turn of the rotation: the store keeps 600 ms
 # between the starts of two turns, whoever has them. Neither job waits, counts or knows of the other. The gap is between
 # starts; what it is longer than the supplier demands is for scripts that take unequally long to get going.
 set -eu
@@ -81,7 +81,7 @@ done
 # Not for what is to be killed later: $! would be a shell.
 soloist() { "$program" --config "$state/rotation.toml" "$@"; }
 
-soloist rotation set supplier-api --type orders --type stock --min-gap 400ms --lease 10s
+soloist rotation set supplier-api --type orders --type stock --min-gap 600ms --lease 10s
 head -c 24 /dev/urandom | od -An -tx1 | tr -d ' \n' | soloist user add demo --role operator --password-stdin
 "$program" --config "$state/rotation.toml" serve --node example >"$state/node.out" 2>"$state/node.log" &
 pids="$pids $!"

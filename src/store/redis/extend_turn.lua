@@ -7,6 +7,8 @@ local r = open(ARGV[1])
 if not r then return { 'missing' } end
 expire(r)
 local is, past = own(r, ARGV[2], ARGV[3])
+-- Else a store that forgot would be found out only when the turn ends, and the next one wait from then.
+recovered(r)
 if is then
   put(r, 'until', text(now + number(r, 'ttl')))
   local request = base .. 'k:'

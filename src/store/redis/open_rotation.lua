@@ -99,7 +99,7 @@ local function earliest(r, kind)
   local function after(last, gap, reason)
     if last > 0 and gap > 0 and last + gap > at then at, why = last + gap, reason end
   end
-  if recovered(r) > at then at, why = recovered(r), 'recovery' end
+  if number(r, 'recovered') > at then at, why = number(r, 'recovered'), 'recovery' end
   after(number(r, 'last'), number(r, 'min_gap'), 'gap')
   if number(r, 'not_before') > at then at, why = number(r, 'not_before'), 'not_before' end
   after(number(r, 'newest:' .. kind), number(r, 'gap:' .. kind), 'gap')
@@ -107,6 +107,11 @@ local function earliest(r, kind)
   if count > 0 then
     local counted = call('LINDEX', base .. 's:' .. r.name .. ':' .. kind, text(count - 1))
     if counted then after(tonumber(counted), number(r, 'span:' .. kind), 'quota') end
+  end
+  -- Looked at only before somebody may begin, because it costs more than all of the above. Whoever was promised the turn needs
+  -- no second look: until the promise lapses nobody else has it.
+  if why == 'order' and not held(r) and (r.f.promised or '') == '' and recovered(r) > at then
+    at, why = recovered(r), 'recovery'
   end
   return at, why
 end
@@ -210,7 +215,6 @@ end
 -- Promises the turn to whom it belongs, and writes down what is left.
 local function settle(r)
   lapse(r)
-  recovered(r)
   local due
   if (r.f.promised or '') ~= '' then
     due = number(r, 'promised_until')
