@@ -47,6 +47,8 @@ local function doubt(r, server, forgot)
   put(r, 'server', server)
   put(r, 'doubted', text(forgot))
   if forgot == 0 then return end
+  -- It may have lapsed, and another may have begun.
+  put(r, 'promised', '')
   local lease = math.max(number(r, 'lease'), number(r, 'ttl'), number(r, 'min_gap'))
   put(r, 'recovered', text(math.max(number(r, 'recovered'), forgot + lease)))
 end
@@ -108,9 +110,8 @@ local function earliest(r, kind)
     local counted = call('LINDEX', base .. 's:' .. r.name .. ':' .. kind, text(count - 1))
     if counted then after(tonumber(counted), number(r, 'span:' .. kind), 'quota') end
   end
-  -- Looked at only before somebody may begin, because it costs more than all of the above. Whoever was promised the turn needs
-  -- no second look: until the promise lapses nobody else has it.
-  if why == 'order' and not held(r) and (r.f.promised or '') == '' and recovered(r) > at then
+  -- Looked at only before somebody may begin, because it costs more than all of the above.
+  if why == 'order' and not held(r) and recovered(r) > at then
     at, why = recovered(r), 'recovery'
   end
   return at, why

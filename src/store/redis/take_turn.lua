@@ -53,6 +53,8 @@ if waiter ~= '' then
 end
 local theirs = false
 if not held(r) then
+  -- Which may take a promise back.
+  recovered(r)
   if (r.f.promised or '') ~= '' then
     theirs = waiter == r.f.promised and kind == r.f.promised_kind
   else

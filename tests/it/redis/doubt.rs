@@ -7,6 +7,7 @@ use soloist::domain::name::RotationName;
 use soloist::domain::rotation::{Outcome, Reason, Rules, Skip, Turn, TypeRules};
 use soloist::domain::time::Boot;
 use soloist::store::Store;
+use soloist::store::dispatch::Waiter;
 use soloist::store::rotation::{Kept, Pass, Rotations, Taken, TurnAsk};
 
 use super::{RedisServer, connect, in_the_end};
@@ -129,6 +130,24 @@ async fn a_rotation_defined_again_after_flushall_waits_for_the_turns_of_before()
     let next = only_after_a_lease(&store, emptied).await;
     assert!(next.token > forgotten.token);
     assert!(matches!(extend(&store, &forgotten).await, Kept::Stale { past: None, .. }));
+}
+
+/// It may have lapsed, and another may have the turn: only the store that forgot does not know.
+#[tokio::test]
+async fn a_promise_of_before_a_restart_is_no_turn() {
+    let mut server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    define(&store).await;
+    let turn = granted(&store, "apple").await;
+    let wait = Some((Waiter("node-b/life/1".to_owned()), Duration::from_secs(30)));
+    let waits = TurnAsk { wait, ..ask("berry") };
+    let answer = store.take_turn(&waits).await.expect("an answer");
+    assert!(matches!(answer, Taken::Waiting { reason: Reason::Held, .. }), "{answer:?}");
+    assert!(matches!(pass(&store, &turn).await, Kept::Yes(_)));
+    server.run::<()>(&["SAVE"]);
+    server.restart();
+    let answer = in_the_end(|| store.take_turn(&waits)).await;
+    assert!(matches!(answer, Taken::Waiting { reason: Reason::Recovery, .. }), "{answer:?}");
 }
 
 #[tokio::test]
