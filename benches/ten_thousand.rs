@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use soloist::clock;
 use soloist::domain::lease::{Timing, Token};
 use soloist::domain::name::{JobName, NodeName, Owner};
-use soloist::domain::time::Boot;
+use soloist::domain::time::{Began, Boot};
 use soloist::runner::keeper::{Keeper, Kept};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases as _, Renewal};
 use soloist::store::{Options, Store};
@@ -113,10 +113,15 @@ async fn take(store: Store, keeper: Keeper, timing: Timing, nth: usize) -> Kept 
         seen: Token(0),
     };
     let sent = clock::boot();
-    let Acquired::Granted { token, .. } = store.acquire(&ask).await.expect("an answer") else {
+    let Acquired::Granted { token, since } = store.acquire(&ask).await.expect("an answer") else {
         panic!("the lease {nth} is free");
     };
-    keeper.keep(Renewal { job, owner, node, token, ttl: timing.ttl }, timing, sent)
+    let since = Began { boot: sent, at: Some(since) };
+    keeper.keep(
+        Renewal { job, owner, node, token, ttl: timing.ttl, since, run: None },
+        timing,
+        sent,
+    )
 }
 
 /// proc_pid_stat(5), fields 14 and 15, in hundredths of a second on every Linux that Rust's standard library runs on.

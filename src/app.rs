@@ -1,34 +1,40 @@
 //! The composition root: builds everything, lets it run, and shuts it down in order.
 //!
-//! Order matters twice. At start the store is checked before the port is taken and the heartbeat before any lease, so
-//! that a wrong set-up touches nothing. At the end the scripts are handed over first (the others take them at once),
+//! Order matters twice. At start what an earlier life left is cleared away before the first word to the store, and the
+//! heartbeat comes before any lease. A store that is away is waited for, with the page open. At the end the scripts are handed over first (the others take them at once),
 //! then browsers are sent away, then the node leaves the list.
 
+mod hangup;
+mod reload;
+mod start;
+
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::config::Config;
+pub use self::hangup::block as block_hangups;
+use self::hangup::{Asked, Hangups};
+pub use self::reload::Read;
+use self::reload::Reload;
+use self::start::{Begun, begin, go_on_when_it_is_there, greet_at_last, unusable};
+use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
 use crate::domain::containment::Containment;
-use crate::domain::name::NodeName;
-use crate::domain::time::StoreTime;
 use crate::feed::{Feed, Followed};
 use crate::guard::containment::{self, Choice};
 use crate::rotation;
+use crate::runner::beat::{self, Offer};
+use crate::runner::child;
 use crate::runner::keeper::Keeper;
 use crate::runner::leftovers::{self, Swept};
 use crate::runner::supervisor::{Mode, Surroundings, supervise};
-use crate::runner::{beat, child};
-use crate::secrets;
-use crate::store::accounts::Accounts;
-use crate::store::jobs::Jobs;
-use crate::store::nodes::{Beat, Heard, Nodes};
+use crate::store::nodes::Nodes;
 use crate::store::{Options, Store};
 use crate::telemetry::Metrics;
 use crate::waiting::Room;
@@ -38,26 +44,23 @@ use crate::web::{Desks, Web};
 const PASSED_ON: [&str; 8] =
     ["PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "TMPDIR"];
 
-/// Runs a node until it is told to stop.
+/// Runs a node until it is told to stop. A store that cannot be reached is waited for: until it is there the node serves
+/// what it can and starts nothing.
 ///
 /// # Errors
 /// Whatever keeps it from starting, worded for the operator.
-pub async fn serve(config: Config) -> anyhow::Result<()> {
+pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let metrics = Metrics::global();
-    let options = store_options(&config, crate::telemetry::observe_store_call);
-    let store = Store::connect(&config.store, &options)
-        .await
-        .with_context(|| format!("cannot use the store {}", without_password(&config.store)))?;
-    let about = store.describe().await.context("cannot ask the store what it is")?;
-    let listener = TcpListener::bind(config.listen).with_context(|| {
-        format!(
-            "cannot listen on {}: stop the program that uses it, or choose another with --listen",
-            config.listen
-        )
+    let options = store_options(&asked, crate::telemetry::observe_store_call);
+    let mut signals = Signals::listen()?;
+    let config = asked.clone();
+    let store = Store::named(&config.store, &options).await.with_context(|| unusable(&config))?;
+    let listener = TcpListener::bind(config.listen).map_err(|error| {
+        anyhow::anyhow!("cannot listen on {}: {}", config.listen, why_not(&error))
     })?;
     let address = listener.local_addr().context("cannot read the listening address")?;
     listener.set_nonblocking(true).context("cannot prepare the listening socket")?;
-    let config = Arc::new(with_real_port(config, address.port()));
+    let config = with_real_port(config, address.port());
 
     child::become_subreaper();
     let containment = contain(&config)?;
@@ -68,19 +71,12 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
         tracing::warn!(%job, %run, %node, processes, "killed what was left of a run whose node and guard were killed");
     }
     let level = containment.level;
-    let beat = first_beat(&config, &store, level).await?;
-    let (holds_tx, holds) = watch::channel(Vec::new());
-    let boot_id = beat.boot.clone();
-    let beating = tokio::spawn(beat::go_on(store.clone(), beat, level, holds));
-
     config.jobs.iter().for_each(|job| metrics.know(&job.name));
-    let followed = config.jobs.iter().map(|job| Followed {
-        job: job.name.clone(),
-        timing: job.timing,
-        min_uptime: job.backoff.min_uptime,
-        takes_turns: job.rotation.is_some(),
-    });
-    let feed = Feed::start(store.clone(), followed.collect()).await;
+
+    let feed = Feed::idle();
+    let (follow, following) = watch::channel(followed(&config));
+    let (offer, offered) = watch::channel(Arc::new(Offer::of(&config)));
+    let begun = begin(&config, &store, &options, (&feed, following.clone()), level).await?;
     let keeper = Keeper::start(store.clone(), Arc::clone(&metrics));
     let room = Room::open(store.clone(), &feed, &config.node);
     let work = dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
@@ -96,19 +92,57 @@ pub async fn serve(config: Config) -> anyhow::Result<()> {
         turns: turns.clone(),
         metrics: Arc::clone(&metrics),
     };
-    let (mode_tx, mode) = watch::channel(Mode::Serve);
-    let jobs = config.jobs.clone();
-    let supervisor = tokio::spawn(supervise(around, jobs, feed.clone(), holds_tx, mode));
-
-    let web =
-        Web::new(store.clone(), feed, Arc::clone(&config), metrics, Desks { room, work, turns });
+    let desks = Desks { room, work, turns };
+    let current = Current::new(config.clone());
+    let mut reload = Reload {
+        read,
+        asked,
+        port: address.port(),
+        current: current.clone(),
+        followed: follow,
+        offer,
+        metrics: Arc::clone(&metrics),
+    };
+    let web = Web::new(store.clone(), feed.clone(), current.clone(), metrics, desks);
     let (server, drain) = crate::web::serve(web, listener)?;
     let serving = tokio::spawn(server);
     tracing::info!("scripts are contained by {level}");
-    greet(&config, &store, &about.what, about.shared, &about.warnings, &address.to_string())
-        .await?;
+    tracing::info!(node = %config.node, store = without_password(&config.store),
+        jobs = config.jobs.len(), "listening on http://{address}");
 
-    wait_for_the_end(&mode_tx, supervisor).await?;
+    let mut going_on = std::pin::pin!(async {
+        match begun {
+            Begun::Beating(beat) => Ok(beat),
+            Begun::Away => {
+                let following = (&feed, following);
+                go_on_when_it_is_there(&current, &store, &options, following, level).await
+            }
+        }
+    });
+    let beat = loop {
+        tokio::select! {
+            biased;
+            beat = &mut going_on => break beat?,
+            asked = signals.next() => match asked {
+                Asked::Reload => reload.now(),
+                Asked::Nothing => {}
+                Asked::End => {
+                    drain.run().await;
+                    return serving.await.context("the web server broke")?.context("the web server failed");
+                }
+            }
+        }
+    };
+    let holds = watch::Sender::default();
+    let boot_id = beat.boot.clone();
+    let beating = tokio::spawn(beat::go_on(store.clone(), beat, level, holds.subscribe(), offered));
+    let (mode_tx, mode) = watch::channel(Mode::Serve);
+    let supervisor =
+        tokio::spawn(supervise(around, current.subscribe(), feed.clone(), holds, mode));
+    let greeting = tokio::spawn(greet_at_last(current.clone(), store.clone()));
+
+    wait_for_the_end(&mode_tx, &mut signals, &mut reload, supervisor).await?;
+    greeting.abort();
     tracing::info!("every script is handed over; closing connections");
     drain.run().await;
     serving.await.context("the web server broke")?.context("the web server failed")?;
@@ -172,86 +206,91 @@ pub fn contain(config: &Config) -> anyhow::Result<Choice> {
     Ok(choice)
 }
 
-async fn first_beat(
-    config: &Config,
-    store: &Store,
-    containment: Containment,
-) -> anyhow::Result<Beat> {
-    let now = store.snapshot(&[]).await.context("cannot read the store's clock")?.at;
-    let own = |job: &&crate::config::JobConfig| job.runs_on(&config.node);
-    let beat = Beat {
-        node: config.node.clone(),
-        boot: format!("{:032x}", rand::random::<u128>()),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: StoreTime(now.0),
-        containment: containment.to_string(),
-        jobs: config.jobs.iter().filter(own).map(|job| job.name.clone()).collect(),
-        holds: Vec::new(),
-    };
-    match beat::first(store, &beat).await.context("cannot report to the store")? {
-        Heard::Welcome { .. } => Ok(beat),
-        Heard::Duplicate => Err(duplicate(&config.node)),
+/// Why an address cannot be listened on, and what to do about it.
+fn why_not(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            "another program uses it: stop that, or choose another port with --listen".to_owned()
+        }
+        ErrorKind::AddrNotAvailable => {
+            "this machine has no such address: name one of its own with --listen, or 0.0.0.0 for all of them"
+                .to_owned()
+        }
+        ErrorKind::PermissionDenied => {
+            "this user may not use that port: choose one from 1024 with --listen, or give the program CAP_NET_BIND_SERVICE"
+                .to_owned()
+        }
+        _ => format!("{error}: choose another address with --listen"),
     }
 }
 
-fn duplicate(node: &NodeName) -> anyhow::Error {
-    anyhow::anyhow!(
-        "another living process reports as node {node}: give each node its own `node` in the configuration, or --node"
-    )
+/// What a node is asked by signals.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangups: Hangups,
 }
 
-async fn greet(
-    config: &Config,
-    store: &Store,
-    what: &str,
-    shared: bool,
-    warnings: &[String],
-    address: &str,
-) -> anyhow::Result<()> {
-    for warning in warnings {
-        tracing::warn!("{warning}");
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
+            interrupt: signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
+            hangups: Hangups::listen().context("cannot listen for SIGHUP")?,
+        })
     }
-    tracing::info!(node = %config.node, store = what, jobs = config.jobs.len(),
-        "listening on http://{address}");
-    if !shared {
-        tracing::info!(
-            "one machine, embedded store: no fail-over to another machine (use redis:// for a cluster)"
-        );
+
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.terminate.recv() => Asked::End,
+            _ = self.interrupt.recv() => Asked::End,
+            asked = self.hangups.next() => {
+                if asked == Asked::End {
+                    tracing::warn!("the terminal is gone");
+                }
+                asked
+            }
+        }
     }
-    if !config.listen.ip().is_loopback() && !config.public_url.starts_with("https://") {
-        tracing::warn!(
-            "listening beyond loopback while public_url is {}: put TLS in front and set public_url to its https:// address, or passwords travel in the clear",
-            config.public_url
-        );
-    }
-    if store.users().await.context("cannot read the accounts")?.is_empty() {
-        let link = secrets::new_link(store, None, &config.public_url).await?;
-        println!(
-            "No account exists yet. Create the first admin here (works once, for 30 minutes):\n\n  {link}\n"
-        );
-    } else {
-        println!("Soloist is at {}", config.public_url);
-    }
-    Ok(())
 }
 
-/// SIGTERM or SIGINT hands every job over; a second one hurries.
+/// SIGTERM, SIGINT and the end of the terminal hand every job over; a second one hurries. SIGHUP reloads.
 async fn wait_for_the_end(
     mode: &watch::Sender<Mode>,
+    signals: &mut Signals,
+    reload: &mut Reload<'_>,
     mut supervisor: tokio::task::JoinHandle<()>,
 ) -> anyhow::Result<()> {
-    let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
-    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
     loop {
-        tokio::select! {
+        let asked = tokio::select! {
             ended = &mut supervisor => return ended.context("the supervisor broke"),
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            asked = signals.next() => asked,
+        };
+        let now = *mode.borrow();
+        match (asked, now) {
+            (Asked::Nothing, _) => {}
+            (Asked::Reload, Mode::Serve) => reload.now(),
+            (Asked::Reload, _) => {
+                tracing::info!("this node is ending: the configuration is not read again")
+            }
+            (Asked::End, _) => {
+                let hurry = now != Mode::Serve;
+                tracing::info!(hurry, "stopping: handing every job over");
+                mode.send_replace(if hurry { Mode::Hurry } else { Mode::HandOver });
+            }
         }
-        let hurry = *mode.borrow() != Mode::Serve;
-        tracing::info!(hurry, "stopping: handing every job over");
-        mode.send_replace(if hurry { Mode::Hurry } else { Mode::HandOver });
     }
+}
+
+/// What the feed follows of this configuration.
+fn followed(config: &Config) -> Vec<Followed> {
+    let followed = |job: &JobConfig| Followed {
+        job: job.name.clone(),
+        timing: job.timing,
+        min_uptime: job.backoff.min_uptime,
+        takes_turns: job.rotation.is_some(),
+    };
+    config.jobs.iter().map(followed).collect()
 }
 
 /// A store URL that may be shown.
@@ -272,7 +311,21 @@ pub fn without_password(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_password;
+    use std::io::ErrorKind;
+
+    use super::{why_not, without_password};
+
+    #[test]
+    fn each_reason_not_to_listen_has_its_own_remedy() {
+        for (kind, remedy) in [
+            (ErrorKind::AddrInUse, "stop that"),
+            (ErrorKind::AddrNotAvailable, "name one of its own"),
+            (ErrorKind::PermissionDenied, "CAP_NET_BIND_SERVICE"),
+        ] {
+            let why = why_not(&kind.into());
+            assert!(why.contains(remedy) && why.contains("--listen"), "{why}");
+        }
+    }
 
     #[test]
     fn a_store_url_is_shown_without_any_password() {

@@ -3,21 +3,25 @@
 //!
 //! Events are hints; the feed reads the state itself, drops what is older, and takes a whole snapshot after every
 //! interruption and on a new epoch. Leases in use are observed several times a lease, everything else every second
-//! or two, so that a lost hint or a silent holder is noticed. One subscription per process. Where each job may be out
-//! of reach by itself (a cluster), each is read by itself, all at once. It decides nothing.
+//! or two, so that a lost hint or a silent holder is noticed. Jobs that only other nodes define are followed like its own.
+//! One subscription per process. Where each job may be out of reach by itself (a cluster), each is read by itself, all at
+//! once. It decides nothing.
+
+mod choice;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock;
+use crate::domain::definition::Definitions;
 use crate::domain::job::{JobRecord, State, Viewpoint, state};
 use crate::domain::lease::Timing;
-use crate::domain::name::JobName;
+use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::store::dispatch::Waiter;
 use crate::store::events::{Events, StoreEvent};
@@ -55,7 +59,7 @@ impl Seen {
         self.at + now.since(self.confirmed)
     }
 
-    /// The record of a job from where this node stands.
+    /// The record of a job from where this node stands, among `nodes`. What bars a turn is not known here.
     #[must_use]
     pub fn viewpoint(
         &self,
@@ -63,6 +67,7 @@ impl Seen {
         timing: &Timing,
         min_uptime: Duration,
         takes_turns: bool,
+        nodes: &[NodeRecord],
     ) -> Viewpoint {
         Viewpoint {
             now: self.store_now(now),
@@ -70,6 +75,8 @@ impl Seen {
             stale_after: timing.ttl + Duration::from_millis(500),
             min_uptime,
             takes_turns,
+            turn_barred: false,
+            can_run: nodes.iter().any(|node| node.may_take(&self.record.name)),
             silent_after: timing.silent_after(),
             quarantine: self.doubted_until.since(now),
         }
@@ -77,7 +84,7 @@ impl Seen {
 }
 
 /// A job to follow.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in the job's configuration")]
 pub struct Followed {
     pub job: JobName,
@@ -94,6 +101,8 @@ pub enum Change {
     Job(JobName),
     /// Nodes came, went or changed.
     Nodes,
+    /// Accounts, sessions or tokens changed or ended.
+    Accounts,
     /// The store became reachable or unreachable.
     Reachable(bool),
     /// A new epoch or an interruption: everything was read again.
@@ -113,12 +122,56 @@ struct Shared {
     changes: broadcast::Sender<Change>,
 }
 
+/// The store is out of reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outage {
+    /// What is wrong.
+    pub detail: String,
+    /// Since when, by this machine's clock.
+    pub since: Boot,
+}
+
 #[derive(Default)]
 struct Pictures {
     jobs: HashMap<JobName, Seen>,
     nodes: Arc<Vec<NodeRecord>>,
+    /// How many jobs each node holds, by the leases in `jobs`.
+    loads: Arc<HashMap<NodeName, usize>>,
+    /// When the nodes were asked for.
+    nodes_at: Boot,
+    /// A reading of the store's clock, and when it was asked for.
+    clock: Option<(StoreTime, Boot)>,
     epoch: String,
-    trouble: Option<String>,
+    trouble: Option<Outage>,
+}
+
+impl Pictures {
+    fn put(&mut self, seen: Seen) {
+        let now = holder(&seen);
+        let old = self.jobs.insert(seen.record.name.clone(), seen);
+        self.passed_on(old.as_ref().and_then(holder), now);
+    }
+
+    fn drop(&mut self, job: &JobName) {
+        let old = self.jobs.remove(job);
+        self.passed_on(old.as_ref().and_then(holder), None);
+    }
+
+    fn passed_on(&mut self, before: Option<NodeName>, now: Option<NodeName>) {
+        if before != now {
+            let loads = Arc::make_mut(&mut self.loads);
+            if let Some(load) = before.and_then(|node| loads.get_mut(&node)) {
+                *load = load.saturating_sub(1);
+            }
+            if let Some(node) = now {
+                *loads.entry(node).or_default() += 1;
+            }
+        }
+    }
+}
+
+fn holder(seen: &Seen) -> Option<NodeName> {
+    seen.record.lease.as_ref().map(|lease| lease.node.clone())
 }
 
 impl Feed {
@@ -134,6 +187,33 @@ impl Feed {
         self.read(|p| Arc::clone(&p.nodes))
     }
 
+    /// Who holds which job, by the leases as last read; a lease that has run out unseen holds nothing.
+    #[must_use]
+    pub fn held(&self) -> Vec<(JobName, NodeName)> {
+        let now = clock::boot();
+        self.read(|p| {
+            let lease = |seen: &Seen| {
+                let lease = seen.record.lease.as_ref()?;
+                let lives = seen.confirmed + lease.expires_in > now;
+                lives.then(|| (seen.record.name.clone(), lease.node.clone()))
+            };
+            p.jobs.values().filter_map(lease).collect()
+        })
+    }
+
+    /// How many jobs each node holds, by the leases as last read.
+    #[must_use]
+    pub fn loads(&self) -> Arc<HashMap<NodeName, usize>> {
+        self.read(|p| Arc::clone(&p.loads))
+    }
+
+    /// The store's clock now, by the newest picture of any job; `None` before the first.
+    #[must_use]
+    pub fn store_now(&self) -> Option<StoreTime> {
+        let newest = self.read(|p| p.jobs.values().max_by_key(|seen| seen.confirmed).cloned());
+        newest.map(|seen| seen.store_now(clock::boot()))
+    }
+
     /// The epoch that versions belong to.
     #[must_use]
     pub fn epoch(&self) -> String {
@@ -143,7 +223,28 @@ impl Feed {
     /// `None` while the store is reachable, else what is wrong (at once, not after the lease).
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
+        self.outage().map(|outage| outage.detail)
+    }
+
+    /// As [`Feed::trouble`], with since when.
+    #[must_use]
+    pub fn outage(&self) -> Option<Outage> {
         self.read(|p| p.trouble.clone())
+    }
+
+    /// The store's clock at `boot` on this machine's, as well as it is known here; `None` before the first reading.
+    #[must_use]
+    pub fn store_time(&self, boot: Boot) -> Option<StoreTime> {
+        let (at, asked) = self.read(|p| p.clock)?;
+        let before = i64::try_from(asked.since(boot).as_millis()).unwrap_or(0);
+        Some(StoreTime((at + boot.since(asked)).0.saturating_sub(before)))
+    }
+
+    /// When `node`, as last read, was heard of for the last time.
+    #[must_use]
+    pub fn heard(&self, node: &NodeRecord) -> Option<StoreTime> {
+        let read = self.store_time(self.read(|p| p.nodes_at))?;
+        Some(StoreTime(read.0.saturating_sub(i64::try_from(node.age_ms).unwrap_or(0))))
     }
 
     /// Changes from now on. A listener that lags reads everything again.
@@ -152,23 +253,50 @@ impl Feed {
         self.shared.changes.subscribe()
     }
 
-    /// Follows `jobs` until the runtime ends; returns after the first snapshot, or at the first sign that the store
-    /// is away (then it goes on trying).
-    pub async fn start(store: Store, jobs: Vec<Followed>) -> Feed {
+    /// A feed that follows nothing yet.
+    #[must_use]
+    pub fn idle() -> Feed {
         let (changes, _) = broadcast::channel(BACKLOG);
-        let shared = Arc::new(Shared { pictures: RwLock::default(), changes });
-        let feed = Feed { shared };
+        Feed { shared: Arc::new(Shared { pictures: RwLock::default(), changes }) }
+    }
+
+    /// As [`Feed::idle`] and [`Feed::begin`].
+    pub async fn start(store: Store, jobs: Vec<Followed>) -> Feed {
+        let feed = Self::idle();
+        feed.begin(store, watch::channel(jobs).1).await;
+        feed
+    }
+
+    /// The store could not be opened, and `why`; whether that is news.
+    pub fn still_away(&self, why: String) -> bool {
+        let before = self.write(|p| {
+            let since = p.trouble.as_ref().map_or_else(clock::boot, |known| known.since);
+            p.trouble.replace(Outage { detail: why, since })
+        });
+        if before.is_none() {
+            self.tell(Change::Reachable(false));
+        }
+        before.is_none()
+    }
+
+    /// Follows `own`, the jobs of this node's configuration, and those that only other nodes define, until the runtime
+    /// ends. Returns after the first snapshot, or at the first sign that the store is away (then it goes on trying).
+    pub async fn begin(&self, store: Store, mut own: watch::Receiver<Vec<Followed>>) {
+        let jobs = own.borrow_and_update().clone();
         let mut follower = Follower {
             names: jobs.iter().map(|f| f.job.clone()).collect(),
             jobs: jobs.into_iter().map(|f| (f.job.clone(), f)).collect(),
-            feed: feed.clone(),
+            own,
+            told: HashMap::new(),
+            choice_is_old: true,
+            held_every: OBSERVE_HELD,
+            feed: self.clone(),
             store,
             said: HashMap::new(),
             missing: HashMap::new(),
         };
         let events = follower.subscribe().await;
         tokio::spawn(async move { follower.follow(events).await });
-        feed
     }
 
     fn read<T>(&self, look: impl FnOnce(&Pictures) -> T) -> T {
@@ -188,6 +316,13 @@ impl Feed {
 struct Follower {
     store: Store,
     feed: Feed,
+    /// The jobs of this node's configuration.
+    own: watch::Receiver<Vec<Followed>>,
+    /// What nodes define, with the digest under which they told it.
+    told: HashMap<NodeName, (String, Arc<Definitions>)>,
+    /// Which jobs are followed is to be chosen anew.
+    choice_is_old: bool,
+    held_every: Duration,
     names: Vec<JobName>,
     jobs: HashMap<JobName, Followed>,
     /// The state last announced, to notice when time alone changes it.
@@ -219,13 +354,11 @@ impl Follower {
     async fn follow(&mut self, mut events: Option<mpsc::Receiver<StoreEvent>>) {
         let mut held_at = Instant::now();
         let mut all_at = Instant::now();
-        let held_every = self
-            .jobs
-            .values()
-            .map(|f| f.timing.ttl / 10)
-            .min()
-            .map_or(OBSERVE_HELD, |every| every.min(OBSERVE_HELD));
+        let mut reloaded = true;
         loop {
+            if std::mem::take(&mut self.choice_is_old) && self.choose() {
+                events = self.subscribe().await;
+            }
             let Some(receiver) = events.as_mut() else {
                 sleep_until(Instant::now() + TRY_AGAIN).await;
                 self.announce_by_time();
@@ -248,11 +381,18 @@ impl Follower {
                     self.observe(false).await;
                     self.read_nodes(false).await;
                     all_at = Instant::now() + COMPARE_ALL;
-                    held_at = Instant::now() + held_every;
+                    held_at = Instant::now() + self.held_every;
                 }
                 () = sleep_until(held_at) => {
                     self.observe(true).await;
-                    held_at = Instant::now() + held_every;
+                    held_at = Instant::now() + self.held_every;
+                }
+                changed = self.own.changed(), if reloaded => {
+                    // An error: nobody reloads any more.
+                    reloaded = changed.is_ok();
+                    self.choice_is_old = reloaded;
+                    // Also a definition with the same name may mean another picture.
+                    self.feed.tell(Change::Resynced);
                 }
             }
         }
@@ -273,6 +413,7 @@ impl Follower {
                     }
                 }
                 StoreEvent::Nodes => nodes = true,
+                StoreEvent::Accounts => self.feed.tell(Change::Accounts),
                 StoreEvent::Wake(waiters) => self.feed.tell(Change::Wake(waiters)),
                 StoreEvent::Subscribed => resync = true,
                 StoreEvent::Interrupted => {
@@ -342,6 +483,7 @@ impl Follower {
         self.feed.write(|pictures| {
             let same_epoch = pictures.epoch == epoch;
             pictures.epoch = epoch;
+            pictures.clock = Some((at, asked));
             for record in jobs {
                 let name = record.name.clone();
                 let known = pictures.jobs.get(&name);
@@ -349,7 +491,7 @@ impl Follower {
                 if !older {
                     let record = Arc::new(record);
                     let seen = Seen { record, at, confirmed: asked, doubted_until };
-                    pictures.jobs.insert(name.clone(), seen);
+                    pictures.put(seen);
                     told.push(name);
                 }
             }
@@ -416,16 +558,25 @@ impl Follower {
     }
 
     async fn read_nodes(&mut self, tell: bool) {
+        let asked = clock::boot();
         let answer = self.store.nodes().await;
-        let Some(nodes) = self.note(&[], answer) else { return };
-        let changed = self.feed.write(|p| {
+        let Some(mut nodes) = self.note(&[], answer) else { return };
+        self.read_definitions(&mut nodes).await;
+        let (changed, told) = self.feed.write(|p| {
             let same = |(a, b): (&NodeRecord, &NodeRecord)| {
-                a.beat == b.beat && a.draining == b.draining && alive(a) == alive(b)
+                a.beat == b.beat
+                    && a.draining == b.draining
+                    && a.is_alive() == b.is_alive()
+                    && a.told == b.told
             };
             let changed = p.nodes.len() != nodes.len() || !p.nodes.iter().zip(&nodes).all(same);
+            let told = p.nodes.len() != nodes.len()
+                || p.nodes.iter().zip(&nodes).any(|(a, b)| a.told != b.told);
             p.nodes = Arc::new(nodes);
-            changed
+            p.nodes_at = asked;
+            (changed, told)
         });
+        self.choice_is_old |= told;
         if changed || tell {
             self.feed.tell(Change::Nodes);
         }
@@ -445,7 +596,8 @@ impl Follower {
         let seen = self.feed.job(name)?;
         let followed = self.jobs.get(name)?;
         let Followed { timing, min_uptime, takes_turns, .. } = followed;
-        let view = seen.viewpoint(clock::boot(), timing, *min_uptime, *takes_turns);
+        let nodes = self.feed.nodes();
+        let view = seen.viewpoint(clock::boot(), timing, *min_uptime, *takes_turns, &nodes);
         let word = state(&seen.record, &view);
         self.said.insert(name.clone(), word);
         Some(word)
@@ -478,7 +630,11 @@ impl Follower {
 
     fn trouble(&self, trouble: Option<String>) {
         let reachable = trouble.is_none();
-        let was = self.feed.write(|p| std::mem::replace(&mut p.trouble, trouble.clone()));
+        let was = self.feed.write(|p| {
+            let since = p.trouble.as_ref().map_or_else(clock::boot, |known| known.since);
+            let now = trouble.clone().map(|detail| Outage { detail, since });
+            std::mem::replace(&mut p.trouble, now)
+        });
         if was.is_none() != reachable {
             match trouble {
                 Some(what) => tracing::warn!(%what, "the store is out of reach; trying again"),
@@ -487,8 +643,4 @@ impl Follower {
             self.feed.tell(Change::Reachable(reachable));
         }
     }
-}
-
-fn alive(node: &NodeRecord) -> bool {
-    Duration::from_millis(node.age_ms) < crate::store::nodes::ALIVE_FOR
 }

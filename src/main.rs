@@ -9,12 +9,13 @@ use clap::Parser as _;
 use soloist::cli::{self, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs, TurnArgs};
 use soloist::config::{Config, Examination};
 use soloist::domain::lease::Timing;
-use soloist::domain::name::{CollectorName, WorkerName};
+use soloist::domain::name::{CollectorName, NodeName, WorkerName};
 use soloist::fence::FenceError;
 use soloist::runner::collect::{self, Collect};
 use soloist::runner::once::{self, Once};
 use soloist::runner::one_turn::{self, OneTurn};
 use soloist::runner::program::Program;
+use soloist::store::StoreError;
 use soloist::{app, telemetry};
 
 fn main() -> ExitCode {
@@ -45,8 +46,11 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
                 tracing::warn!("{warning}");
             }
             let config = config?;
+            // Before the runtime starts its threads.
+            app::block_hangups().map_err(no_runtime)?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            runtime.map_err(no_runtime)?.block_on(app::serve(config))?;
+            let again = |own: &NodeName| cli.configuration_of(Some(own), &variable);
+            runtime.map_err(no_runtime)?.block_on(app::serve(config, &again))?;
             Ok(ExitCode::SUCCESS)
         }
         command => {
@@ -88,6 +92,7 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
 
 async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitCode, Failure> {
     let config = examined.config?;
+    let absent = cli::absent(&config);
     let own_name = || CollectorName::new(config.node.as_str());
     let collector = args.collector.map_or_else(own_name, Ok);
     let collect = Collect {
@@ -99,12 +104,13 @@ async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitC
         longest_lease: config.longest_lease(),
         program: program(config, args.argv, args.stop_grace)?,
     };
-    collect::run(collect).await?;
-    Ok(ExitCode::SUCCESS)
+    let code = collect::run(collect).await.map_err(|error| unless_absent(error, absent))?;
+    Ok(exit_code(code))
 }
 
 async fn take_turn(args: TurnArgs, examined: Examination) -> Result<ExitCode, Failure> {
     let config = examined.config?;
+    let absent = cli::absent(&config);
     let own_name = || WorkerName::new(config.node.as_str());
     let worker = args.worker.map_or_else(own_name, Ok);
     let turn = OneTurn {
@@ -117,7 +123,16 @@ async fn take_turn(args: TurnArgs, examined: Examination) -> Result<ExitCode, Fa
         longest_lease: config.longest_lease(),
         program: program(config, args.argv, args.stop_grace)?,
     };
-    Ok(exit_code(one_turn::run(turn).await?))
+    let ended = one_turn::run(turn).await;
+    Ok(exit_code(ended.map_err(|error| unless_absent(error, absent))?))
+}
+
+/// Why it failed; that there is no store is said in the words of `absent`.
+fn unless_absent(error: anyhow::Error, absent: String) -> Failure {
+    match error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()) {
+        Some(StoreError::Absent(_)) => Failure::NotFound(absent),
+        _ => error.into(),
+    }
 }
 
 /// A command given on the command line: it runs here, with what this process was given.

@@ -1,14 +1,16 @@
-//! What everyone is told about a job: the JSON of contract section 4, and the words that rows and pages show.
+//! What everyone is told about a job: the JSON of the API, and the words that rows and pages show.
 //!
 //! One computation serves page, push, API and command line, so that none of them can say more or something
 //! else than the others. It decides no state (that is `domain::job::state`) and reads nothing: records, node
 //! reports and the clock arrive as values.
 
 mod clauses;
+mod drift;
 pub mod drill;
 pub mod pace;
 mod records;
 pub mod rotation;
+pub mod rules;
 pub mod source;
 mod turn;
 mod why;
@@ -17,16 +19,19 @@ use std::time::Duration;
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 pub use clauses::Clause;
+pub use drift::{DriftView, elsewhere};
 pub use records::{AuditView, ExitView, LogLineView, NodeView, RunExit, RunView, SpanView};
 
 use crate::config::JobConfig;
-use crate::domain::job::{JobRecord, NextWhat, State, state};
+use crate::domain::handover::{Taker, standing};
+use crate::domain::job::{JobRecord, NextWhat, RunEnd, State, Viewpoint, state};
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
-use crate::store::nodes::{ALIVE_FOR, NodeRecord};
+use crate::store::nodes::NodeRecord;
 use crate::store::rotation::RotationView;
 use crate::words::{Language, Piece, iso, plain, say};
 
@@ -39,7 +44,7 @@ pub struct JobView {
     /// Its title in the reader's language.
     pub title: String,
     /// The one word.
-    #[schema(value_type = String, example = "running")]
+    #[schema(schema_with = states, example = "running")]
     pub state: State,
     /// At least one user participates and nobody holds it.
     pub wanted: bool,
@@ -59,6 +64,8 @@ pub struct JobView {
     pub next: Option<NextView>,
     /// Evidence, consequence and next step in one paragraph.
     pub why: String,
+    /// Living nodes that define it otherwise than most living nodes do, or not at all.
+    pub drift: Vec<DriftView>,
     /// What only pages show.
     #[serde(skip)]
     pub shown: Shown,
@@ -149,6 +156,8 @@ pub struct Shown {
     pub rotation: Option<String>,
     /// How many nodes reported lately.
     pub living: usize,
+    /// This node does not define it: it can be switched here and not be run.
+    pub elsewhere: bool,
     /// The store's clock when this was computed.
     pub now: StoreTime,
 }
@@ -192,8 +201,7 @@ impl JobView {
         lang: Language,
         now: Boot,
     ) -> JobView {
-        let member = job.rotation.is_some();
-        let view = seen.viewpoint(now, &job.timing, job.backoff.min_uptime, member);
+        let view = viewpoint(seen, job, nodes, rotations, now);
         let scene = Scene {
             record: &seen.record,
             job,
@@ -279,6 +287,7 @@ impl Scene<'_> {
             }),
             next: record.next.map(|next| NextView { what: next.what, at: iso(next.at) }),
             why: plain(&why),
+            drift: DriftView::of(&record.name, self.nodes),
             shown: Shown {
                 word: self.word(),
                 looping: self.looping(),
@@ -288,7 +297,8 @@ impl Scene<'_> {
                 people: self.people(),
                 last_line: record.last_line.clone(),
                 rotation: self.job.rotation.as_ref().map(ToString::to_string),
-                living: self.nodes.iter().filter(|node| is_alive(node)).count(),
+                living: self.nodes.iter().filter(|node| node.is_alive()).count(),
+                elsewhere: self.job.is_elsewhere(),
                 now: self.now,
             },
         }
@@ -320,19 +330,25 @@ impl Scene<'_> {
     fn offering(&self) -> impl Iterator<Item = &NodeRecord> {
         self.nodes
             .iter()
-            .filter(|node| is_alive(node) && node.beat.jobs.contains(&self.record.name))
+            .filter(|node| node.is_alive() && node.beat.jobs.contains(&self.record.name))
+    }
+
+    /// When `node` lost the newest run of the job, if nothing was heard of it since: for some seconds a dead node counts as
+    /// alive.
+    fn lost_at(&self, node: &NodeRecord) -> Option<StoreTime> {
+        let last = self.record.last_exit.as_ref()?;
+        let heard = self.ago(Duration::from_millis(node.age_ms));
+        (last.end == RunEnd::Lost && last.node == node.beat.node && heard < last.at)
+            .then_some(last.at)
     }
 
     /// Why a wanted job without a holder waits.
     fn waiting(&self) -> Waiting {
         let record = self.record;
-        if let Some(next) = record.next.filter(|next| next.at > self.now) {
-            return Waiting::Due(next.at);
-        }
         if let Some(until) = self.doubted_until {
             return Waiting::Doubted(until);
         }
-        if !self.nodes.iter().any(is_alive) {
+        if !self.nodes.iter().any(NodeRecord::is_alive) {
             return Waiting::NoNode;
         }
         if self.offering().next().is_none() {
@@ -342,23 +358,23 @@ impl Scene<'_> {
         if free.is_empty() {
             return Waiting::Draining;
         }
-        if let Some(moving) = record.moving.as_ref().filter(|moving| moving.until > self.now) {
+        if let [only] = &free[..]
+            && let Some(lost) = self.lost_at(only)
+        {
+            return Waiting::Suspect { node: only.beat.node.clone(), lost };
+        }
+        let takers: Vec<Taker> = self.nodes.iter().map(|node| node.taker(&record.name)).collect();
+        if let Some(moving) = standing(record, &takers, self.now) {
             return Waiting::Moving { to: moving.to.clone(), until: moving.until };
         }
-        let settled = [
-            record.participants.iter().map(|p| p.since).min(),
-            record.last_exit.as_ref().map(|last| last.at),
-            record.last_switch.as_ref().map(|last| last.at),
-        ];
-        let since = settled.into_iter().flatten().max().unwrap_or(self.now);
+        let due = record.next.map(|next| next.at);
+        let since = record.free_since().into_iter().chain(due).max().unwrap_or(self.now);
         Waiting::Soon { long: self.now.since(since) > Duration::from_secs(2) }
     }
 }
 
 /// Why a wanted job has no holder.
 enum Waiting {
-    /// Its next run is not due yet.
-    Due(StoreTime),
     /// The store was emptied or replaced: nothing is granted yet.
     Doubted(StoreTime),
     /// Nobody is alive.
@@ -367,10 +383,32 @@ enum Waiting {
     NotOffered,
     /// Everybody who may run it is being emptied.
     Draining,
+    /// The only one that may run it lost its newest run, and may be dead.
+    Suspect { node: NodeName, lost: StoreTime },
     /// It is being handed over.
     Moving { to: Option<NodeName>, until: StoreTime },
     /// Nothing is in the way; after a while only a store that restarted explains it.
     Soon { long: bool },
+}
+
+/// `job` as `seen`, from where this node stands: all that the word for it depends on.
+#[must_use]
+pub fn viewpoint(
+    seen: &Seen,
+    job: &JobConfig,
+    nodes: &[NodeRecord],
+    rotations: Option<&[RotationView]>,
+    now: Boot,
+) -> Viewpoint {
+    let member = job.rotation.is_some();
+    let view = seen.viewpoint(now, &job.timing, job.backoff.min_uptime, member, nodes);
+    Viewpoint { turn_barred: turn::is_barred(job, rotations), ..view }
+}
+
+/// The words of [`State`], for the OpenAPI document.
+fn states() -> Object {
+    let words = State::ALL.map(State::as_str);
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
 }
 
 /// The word for a state.
@@ -379,6 +417,7 @@ pub fn state_word(lang: Language, state: State) -> String {
     let id = match state {
         State::Off => "state-off",
         State::Waiting => "state-waiting",
+        State::Resting => "state-resting",
         State::Starting => "state-starting",
         State::Running => "state-running",
         State::BackingOff => "state-backing-off",
@@ -391,20 +430,10 @@ pub fn state_word(lang: Language, state: State) -> String {
     say(lang, id, &[])
 }
 
-/// Whether a node reported lately.
-#[must_use]
-pub fn is_alive(node: &NodeRecord) -> bool {
-    Duration::from_millis(node.age_ms) < ALIVE_FOR
-}
-
 /// Nodes to which `job` could be moved: alive, offering it, not being emptied.
 #[must_use]
 pub fn takers(job: &JobName, nodes: &[NodeRecord]) -> Vec<NodeName> {
-    nodes
-        .iter()
-        .filter(|node| is_alive(node) && !node.draining && node.beat.jobs.contains(job))
-        .map(|node| node.beat.node.clone())
-        .collect()
+    nodes.iter().filter(|node| node.may_take(job)).map(|node| node.beat.node.clone()).collect()
 }
 
 fn millis(length: Duration) -> u64 {

@@ -1,4 +1,4 @@
-//! What operators watch: the log and the Prometheus metrics of contract section 9.
+//! What operators watch: the log and the Prometheus metrics.
 //!
 //! Knows names and buckets and nothing of who measures; the composition root hands a [`Metrics`] to every room.
 
@@ -28,6 +28,8 @@ pub fn log_to_stderr(filter: Option<&str>, json: bool) {
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // A line that cannot be written (the terminal is gone) must not become a panic about it.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(true);
     let begun = if json { lines.json().try_init() } else { lines.try_init() };
@@ -191,6 +193,14 @@ impl Metrics {
         self.run_crashes.with_label_values(&[job.as_str()]).inc_by(0);
     }
 
+    /// Shows the state of a job no more that is not there any more.
+    pub fn forget(&self, job: &JobName) {
+        for state in State::ALL {
+            self.job_state.remove_label_values(&[job.as_str(), state.as_str()]).ok();
+        }
+        self.wanted_not_running.remove_label_values(&[job.as_str()]).ok();
+    }
+
     /// A renewal found this much of the lease left.
     pub fn observe_margin(&self, left: Duration) {
         self.lease_margin.observe(left.as_secs_f64());
@@ -300,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_metric_of_the_contract_is_written() {
+    fn every_promised_metric_is_written() {
         let metrics = Metrics::new();
         let job = JobName::new("outbound").unwrap();
         metrics.job_state(&job, State::Running);

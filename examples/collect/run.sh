@@ -3,7 +3,8 @@
 #
 #   sh examples/collect/run.sh
 #
-# SITE     a site that runs already (its log in $STATE/site.log); without it one is built and started
+# SITE     a site that runs already (its log in $STATE/site.log); without it examples/impatient.pl is started
+# GAP_MS   what that one allows (default: 100)
 # SOLOIST  the program (default: target/release/soloist or target/debug/soloist, else soloist of the PATH)
 # STORE    where the tasks are kept (default: a file in STATE); a Redis does as well
 # STATE    where files are kept (default: a new temporary directory, removed at the end)
@@ -20,13 +21,15 @@ fail() {
     exit 1
 }
 
-command -v curl >/dev/null || fail "curl is needed: apt-get install curl"
+for tool in curl perl; do
+    command -v "$tool" >/dev/null || fail "$tool is needed: apt-get install $tool"
+done
 
 program=${SOLOIST:-}
 for built in "$root/target/release/soloist" "$root/target/debug/soloist"; do
     [ -n "$program" ] || [ ! -x "$built" ] || program=$built
 done
-[ -n "$program" ] || program=$(command -v soloist) || fail "no soloist: run cargo build --release first"
+[ -n "$program" ] || program=$(command -v soloist) || fail "no soloist: install it, build it (cargo build --release), or say where it is: SOLOIST=/path/to/soloist"
 
 pids=
 temporary=
@@ -45,8 +48,7 @@ soloist() { "$program" --store "$store" "$@"; }
 
 site=${SITE:-}
 if [ -z "$site" ]; then
-    (cd "$root" && cargo build --quiet --release --example site) || fail "the site could not be built"
-    "$root/target/release/examples/site" 127.0.0.1:0 100 "$state/site.log" >"$state/site.url" &
+    perl "$here/../impatient.pl" site 127.0.0.1:0 "${GAP_MS:-100}" "$state/site.log" >"$state/site.url" &
     pids="$pids $!"
     tries=0
     until [ -s "$state/site.url" ]; do

@@ -3,7 +3,8 @@
 #
 #   sh examples/rotation/run.sh
 #
-# SUPPLIER  a supplier that runs already (its log in $STATE/supplier.log); without it one is built and started
+# SUPPLIER  a supplier that runs already (its log in $STATE/supplier.log); without it examples/impatient.pl is started
+# GAP_MS    what that one allows (default: 150)
 # SOLOIST   the program (default: target/release/soloist or target/debug/soloist, else soloist of the PATH)
 # STORE     where turns are kept (default: a file in STATE); a Redis does as well
 # STATE     where files are kept (default: a new temporary directory, removed at the end)
@@ -22,13 +23,15 @@ fail() {
     exit 1
 }
 
-command -v curl >/dev/null || fail "curl is needed: apt-get install curl"
+for tool in curl perl; do
+    command -v "$tool" >/dev/null || fail "$tool is needed: apt-get install $tool"
+done
 
 program=${SOLOIST:-}
 for built in "$root/target/release/soloist" "$root/target/debug/soloist"; do
     [ -n "$program" ] || [ ! -x "$built" ] || program=$built
 done
-[ -n "$program" ] || program=$(command -v soloist) || fail "no soloist: run cargo build --release first"
+[ -n "$program" ] || program=$(command -v soloist) || fail "no soloist: install it, build it (cargo build --release), or say where it is: SOLOIST=/path/to/soloist"
 
 pids=
 temporary=
@@ -56,8 +59,7 @@ until_true() {
 
 supplier=${SUPPLIER:-}
 if [ -z "$supplier" ]; then
-    (cd "$root" && cargo build --quiet --release --example supplier) || fail "the supplier could not be built"
-    "$root/target/release/examples/supplier" 127.0.0.1:0 150 "$state/supplier.log" >"$state/supplier.url" &
+    perl "$here/../impatient.pl" supplier 127.0.0.1:0 "${GAP_MS:-150}" "$state/supplier.log" >"$state/supplier.url" &
     pids="$pids $!"
     until_true 10 "the supplier did not start" [ -s "$state/supplier.url" ]
     supplier=$(cat "$state/supplier.url")

@@ -118,7 +118,7 @@ async fn passwd(desk: &Desk, name: &UserName, password_stdin: bool) -> Result<()
 async fn remove(desk: &Desk, name: &UserName) -> Result<(), Failure> {
     let user = desk.account(name).await?;
     keep_an_admin(desk, &user).await?;
-    let names: Vec<_> = desk.config.jobs.iter().map(|job| job.name.clone()).collect();
+    let names: Vec<_> = desk.jobs().iter().map(|job| job.name.clone()).collect();
     let mut left = Vec::new();
     for record in desk.store.snapshot(&names).await?.jobs {
         if record.participates(name) {

@@ -29,8 +29,8 @@ both were killed, the lease runs out, and the kernel (containment by pid namespa
 node, of `run` or of `collect` here, ends what is left.
 
 HUP, INT, QUIT and TERM: no new task is claimed, those at work have --stop-grace to end, what is left then is killed and
-given back as if it had never been claimed; the same signal again does so at once. Exit code 0; 1 when the command cannot
-be started or a result could not be reported, 3 when a source does not exist.";
+given back as if it had never been claimed; the same signal again does so at once. Exit code 0; 127 when the command
+cannot be started, which is looked at before any task is claimed; 1 when a result could not be reported, 3 when a source does not exist.";
 
 /// What `soloist collect --help` says at its end: `HELP`.
 #[derive(Debug, Args)]

@@ -11,11 +11,11 @@ use crate::config::{Config, Examination, JobConfig};
 use crate::domain::name::{JobName, UserName};
 use crate::domain::time::StoreTime;
 use crate::feed::Seen;
-use crate::picture::JobView;
+use crate::picture::{JobView, elsewhere};
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::jobs::Jobs;
 use crate::store::journal::{AuditEntry, Journal};
-use crate::store::nodes::{NodeRecord, Nodes};
+use crate::store::nodes::{NodeRecord, listed};
 use crate::store::rotation::{RotationView, Rotations as _};
 use crate::store::{Options, Store, StoreError};
 use crate::words::Language;
@@ -29,38 +29,47 @@ pub struct Desk {
     pub config: Config,
     /// As opened.
     pub store: Store,
+    /// Jobs that only nodes with another configuration define.
+    elsewhere: Vec<JobConfig>,
 }
 
 impl Desk {
-    /// Opens the store that the configuration names.
+    /// Opens the store that the configuration names; makes it if there is none and it is to `make` one.
     ///
     /// # Errors
-    /// [`Failure`]: the configuration has problems, or the store cannot be used.
-    pub async fn open(examined: Examination) -> Result<Self, Failure> {
+    /// [`Failure`]: the configuration has problems, there is no store, or it cannot be used.
+    pub async fn open(examined: Examination, make: bool) -> Result<Self, Failure> {
         let config = examined.config?;
         let options = Options {
             prefix: config.prefix.clone(),
             longest_lease: config.longest_lease(),
+            make,
             ..Options::default()
         };
         let store = Store::connect(&config.store, &options).await.map_err(|error| {
+            if let StoreError::Absent(_) = error {
+                return Failure::NotFound(absent(&config));
+            }
             let url = shown(&config.store);
-            let remedy = match error {
-                StoreError::Unavailable(_) => ": start it, or name another with --store",
-                _ => "",
-            };
             match Failure::from(error) {
                 Failure::Usage(text) => Failure::Usage(format!("{url}: {text}")),
-                other => Failure::Failed(format!("{url}: {other}{remedy}")),
+                other => Failure::Failed(format!("{url}: {other}")),
             }
         })?;
-        Ok(Self { config, store })
+        let elsewhere = elsewhere(&config.jobs, &listed(&store).await?);
+        Ok(Self { config, store, elsewhere })
     }
 
-    /// The configured job of that name.
+    /// All jobs: those of this configuration, then those that only other nodes define.
+    pub(super) fn jobs(&self) -> Vec<&JobConfig> {
+        self.config.jobs.iter().chain(&self.elsewhere).collect()
+    }
+
+    /// The job of that name.
     pub(super) fn job(&self, name: &str) -> Result<&JobConfig, Failure> {
-        self.config.job(name).ok_or_else(|| {
-            let names: Vec<&str> = self.config.jobs.iter().map(|job| job.name.as_str()).collect();
+        let known = self.jobs().into_iter().find(|job| job.name.as_str() == name);
+        known.ok_or_else(|| {
+            let names: Vec<&str> = self.jobs().iter().map(|job| job.name.as_str()).collect();
             Failure::NotFound(match names.as_slice() {
                 [] => format!(
                     "there is no job {name:?}: the configuration has no jobs (is --config right?)"
@@ -114,9 +123,9 @@ impl Desk {
         let name = self.operator(given, None).await?;
         match self.store.user(&name).await? {
             Some(user) if user.role != Role::Admin => Err(Failure::Refused(format!(
-                "{} is an {} and may not do this: ask an admin",
+                "{} is {} and may not do this: ask an admin",
                 user.name,
-                user.role.as_str()
+                user.role.with_article()
             ))),
             _ => Ok(name),
         }
@@ -133,9 +142,9 @@ impl Desk {
         Ok(snapshot.jobs.into_iter().map(seen).collect())
     }
 
-    /// The nodes as last reported.
+    /// The nodes as last reported, with what they define.
     pub(super) async fn nodes(&self) -> Result<Vec<NodeRecord>, Failure> {
-        Ok(self.store.nodes().await?)
+        Ok(listed(&self.store).await?)
     }
 
     /// All rotations, if one of `jobs` takes turns.
@@ -197,9 +206,9 @@ pub(super) fn may_operate(user: &User, job: Option<&JobConfig>) -> Result<(), Fa
         }
         (Role::Operator | Role::Admin, _) => Ok(()),
         (role, _) => Err(Failure::Refused(format!(
-            "{} is a {} and may not do this: an admin can change it with: soloist user role {} operator",
+            "{} is {} and may not do this: an admin can change it with: soloist user role {} operator",
             user.name,
-            role.as_str(),
+            role.with_article(),
             user.name
         ))),
     }
@@ -222,6 +231,20 @@ fn no_account(name: &str) -> Failure {
     Failure::NotFound(format!(
         "there is no account {name}: add it with: soloist user add {name} --role operator (or act for another with --user)"
     ))
+}
+
+/// That the store is not there which the configuration names, and where that name came from.
+#[must_use]
+pub fn absent(config: &Config) -> String {
+    let from = match &config.file {
+        Some(file) => format!("{} was read", file.display()),
+        None => "no soloist.toml in this directory: defaults were used; name it with --config"
+            .to_owned(),
+    };
+    format!(
+        "there is no store at {} ({from}); a node makes it: soloist serve",
+        shown(&config.store)
+    )
 }
 
 /// The name of the account that this process runs under.

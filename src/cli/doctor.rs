@@ -2,19 +2,23 @@
 //!
 //! It repairs nothing, and it finishes whatever is broken: a store out of reach is one finding among others.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::desk::absent;
 use super::output::{json, print, visible};
 use super::{Failure, ListArgs};
 use crate::config::{Config, Examination};
 use crate::domain::containment::Containment;
-use crate::picture::is_alive;
+use crate::domain::definition::agreed;
+use crate::domain::name::JobName;
+use crate::picture::DriftView;
 use crate::runner::child::available;
 use crate::store::examine::{Finding, Verdict};
-use crate::store::nodes::{NodeRecord, Nodes};
+use crate::store::nodes::{NodeRecord, listed};
 use crate::store::{Options, Store, StoreError};
 
 /// Descriptors that a job needs at its node: a guard's socket and two pipes, and what a start needs for a moment.
@@ -162,6 +166,7 @@ async fn store(config: &Config) -> Vec<Finding> {
     let options = Options {
         prefix: config.prefix.clone(),
         longest_lease: config.longest_lease(),
+        make: false,
         ..Options::default()
     };
     let out_of_reach = |error: StoreError| {
@@ -175,18 +180,24 @@ async fn store(config: &Config) -> Vec<Finding> {
     };
     let store = match Store::connect(&config.store, &options).await {
         Ok(store) => store,
+        Err(StoreError::Absent(_)) => {
+            return vec![Finding::bad("store", absent(config), "nothing runs until then")];
+        }
         Err(error) => return out_of_reach(error),
     };
     let mut findings = store.examine().await.unwrap_or_else(out_of_reach);
-    match store.nodes().await {
-        Ok(nodes) => findings.push(cluster(&nodes)),
+    match listed(&store).await {
+        Ok(nodes) => {
+            findings.push(cluster(&nodes));
+            findings.push(definitions(config, &nodes));
+        }
         Err(error) => findings.extend(out_of_reach(error)),
     }
     findings
 }
 
 fn cluster(nodes: &[NodeRecord]) -> Finding {
-    let living: Vec<&NodeRecord> = nodes.iter().filter(|node| is_alive(node)).collect();
+    let living: Vec<&NodeRecord> = nodes.iter().filter(|node| node.is_alive()).collect();
     let mut versions: Vec<&str> = living.iter().map(|n| n.beat.version.as_str()).collect();
     versions.sort_unstable();
     versions.dedup();
@@ -200,6 +211,44 @@ fn cluster(nodes: &[NodeRecord]) -> Finding {
         (_, 1) => Finding::ok("nodes", what),
         _ => Finding::warn("nodes", what, "finish the upgrade: give all nodes one version"),
     }
+}
+
+/// Whether all living nodes define the same, and this configuration with them.
+fn definitions(config: &Config, nodes: &[NodeRecord]) -> Finding {
+    let check = "definitions";
+    let mut said = BTreeSet::new();
+    let told = nodes.iter().flat_map(|node| node.told.keys());
+    let jobs: BTreeSet<&JobName> = told.chain(config.jobs.iter().map(|job| &job.name)).collect();
+    let here = config.definitions();
+    for job in &jobs {
+        let drift = DriftView::of(job, nodes);
+        said.extend(drift.iter().map(|drift| drift.sentence(job.as_str())));
+        let theirs = nodes.iter().filter(|node| node.is_alive());
+        let theirs: Vec<_> =
+            theirs.filter_map(|node| Some((&node.beat.node, node.told.get(*job)?))).collect();
+        let Some(agreed) = agreed(&theirs) else { continue };
+        let Some(own) = here.get(*job) else {
+            said.insert(format!("this configuration does not define {job}"));
+            continue;
+        };
+        let other =
+            |key: &&String| agreed.keys.get(*key).is_some_and(|hash| *hash != own.keys[*key]);
+        let keys: Vec<&str> = own.keys.keys().filter(other).map(String::as_str).collect();
+        if !keys.is_empty() {
+            said.insert(format!(
+                "this configuration defines {job} otherwise than most nodes: {}",
+                keys.join(", ")
+            ));
+        }
+    }
+    if said.is_empty() {
+        return Finding::ok(check, "every living node defines the same jobs alike");
+    }
+    Finding::warn(
+        check,
+        said.into_iter().collect::<Vec<_>>().join("; "),
+        "give every node the same soloist.toml, then: kill -HUP its process (systemctl reload)",
+    )
 }
 
 /// What this process may open is what a node started from here could.

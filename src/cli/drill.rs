@@ -216,5 +216,5 @@ fn blame(job: &JobConfig, crashed: &LeaseRecord, seen: &Progress, limit: Duratio
             seen.to.as_deref().unwrap_or("a node")
         ),
     };
-    format!("nobody runs {name} {} ms after the order; {what}", limit.as_millis())
+    format!("nobody runs {name} {} s after the order; {what}", limit.as_secs_f64())
 }

@@ -1,4 +1,5 @@
-//! Why a command did not do what was asked: one sentence for a person, one exit code for a script (contract section 2).
+//! Why a command did not do what was asked: one sentence for a person, one exit code for a script (0 done, 1 failed,
+//! 2 wrong usage or configuration, 3 not found, 4 refused).
 
 use std::process::ExitCode;
 
@@ -50,7 +51,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let text = error.to_string();
         match error {
-            StoreError::NotFound(_) => Self::NotFound(text),
+            StoreError::NotFound(_) | StoreError::Absent(_) => Self::NotFound(text),
             StoreError::Exists(_) => Self::Refused(text),
             StoreError::Unsupported(_) => Self::Usage(text),
             StoreError::Unavailable(_)
@@ -87,7 +88,7 @@ impl From<anyhow::Error> for Failure {
         let text = format!("{error:#}");
         match error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()) {
             Some(StoreError::Unsupported(_)) => Self::Usage(text),
-            Some(StoreError::NotFound(_)) => Self::NotFound(text),
+            Some(StoreError::NotFound(_) | StoreError::Absent(_)) => Self::NotFound(text),
             _ => Self::Failed(text),
         }
     }

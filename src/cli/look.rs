@@ -7,9 +7,9 @@ use super::watch::Watch;
 use super::{Desk, Failure, LogsArgs, RunsArgs, StatusArgs};
 use crate::clock;
 use crate::config::JobConfig;
-use crate::domain::job::{NextWhat, RunPhase, State, state};
+use crate::domain::job::{NextWhat, RunPhase, State, Viewpoint, state};
 use crate::feed::Seen;
-use crate::picture::{JobView, LogLineView, RunView};
+use crate::picture::{DriftView, JobView, LogLineView, RunView, viewpoint};
 use crate::store::journal::{Journal, LOG_LINES, LogLine, RUNS_KEPT, RunEntry};
 use crate::words::Language;
 
@@ -32,7 +32,7 @@ struct LinesAnswer {
 pub(super) async fn status(desk: &Desk, args: &StatusArgs) -> Result<(), Failure> {
     let jobs: Vec<&JobConfig> = match &args.job {
         Some(name) => vec![desk.job(name)?],
-        None => desk.config.jobs.iter().collect(),
+        None => desk.jobs(),
     };
     if !args.watch {
         return print(&picture(desk, &jobs, args).await?);
@@ -51,16 +51,27 @@ pub(super) async fn status(desk: &Desk, args: &StatusArgs) -> Result<(), Failure
 
 async fn picture(desk: &Desk, jobs: &[&JobConfig], args: &StatusArgs) -> Result<String, Failure> {
     let seen = desk.see(jobs).await?;
+    let nodes = desk.nodes().await?;
+    let rotations = desk.rotations(jobs).await?;
+    let rotations = rotations.as_deref();
     if !args.list.json {
         if jobs.is_empty() {
             return Ok("The configuration has no jobs.".to_owned());
         }
-        let rows: Vec<_> = seen.iter().zip(jobs).map(|(seen, job)| row(seen, job)).collect();
-        return Ok(table(&["JOB", "STATE", "NODE", "SINCE", "WANTED-BY", "NEXT"], &rows));
+        let row = |(seen, job): (&Seen, &&JobConfig)| {
+            let view = viewpoint(seen, job, &nodes, rotations, clock::boot());
+            row(seen, job, &view)
+        };
+        let rows: Vec<_> = seen.iter().zip(jobs).map(row).collect();
+        let mut text = table(&["JOB", "STATE", "NODE", "SINCE", "WANTED-BY", "NEXT"], &rows);
+        let nodes = desk.nodes().await?;
+        for job in jobs {
+            for drift in DriftView::of(&job.name, &nodes) {
+                text.push_str(&format!("drift: {}\n", drift.sentence(job.name.as_str())));
+            }
+        }
+        return Ok(text);
     }
-    let nodes = desk.nodes().await?;
-    let rotations = desk.rotations(jobs).await?;
-    let rotations = rotations.as_deref();
     let view = |(seen, job): (&Seen, &&JobConfig)| {
         JobView::of(seen, job, &nodes, rotations, Language::En, clock::boot())
     };
@@ -72,11 +83,9 @@ async fn picture(desk: &Desk, jobs: &[&JobConfig], args: &StatusArgs) -> Result<
     }
 }
 
-fn row(seen: &Seen, job: &JobConfig) -> Vec<String> {
+fn row(seen: &Seen, job: &JobConfig, view: &Viewpoint) -> Vec<String> {
     let record = &seen.record;
-    let member = job.rotation.is_some();
-    let view = seen.viewpoint(clock::boot(), &job.timing, job.backoff.min_uptime, member);
-    let state = state(record, &view);
+    let state = state(record, view);
     let since = match (&record.lease, &record.run, state) {
         (Some(lease), Some(run), _) if run.token == lease.token => Some(run.started),
         (Some(lease), _, _) => Some(lease.since),
@@ -84,7 +93,7 @@ fn row(seen: &Seen, job: &JobConfig) -> Vec<String> {
         (None, _, State::BackingOff | State::GivenUp) => {
             record.last_exit.as_ref().map(|last| last.at)
         }
-        (None, _, State::Waiting) => record.participants.first().map(|first| first.since),
+        (None, _, State::Waiting | State::Resting) => record.free_since(),
         _ => record.last_switch.as_ref().map(|last| last.at),
     };
     let wanted_by: Vec<&str> = record.participants.iter().map(|p| p.user.as_str()).collect();
@@ -95,11 +104,11 @@ fn row(seen: &Seen, job: &JobConfig) -> Vec<String> {
         or_dash(record.lease.as_ref().map(|lease| lease.node.to_string()).unwrap_or_default()),
         or_dash(since.map(local).unwrap_or_default()),
         or_dash(wanted_by.join(", ")),
-        or_dash(next(seen, job, state)),
+        or_dash(next(seen, job, view, state)),
     ]
 }
 
-fn next(seen: &Seen, job: &JobConfig, state: State) -> String {
+fn next(seen: &Seen, job: &JobConfig, view: &Viewpoint, state: State) -> String {
     let record = &seen.record;
     if let Some(hold) = &record.hold
         && record.lease.is_none()
@@ -117,19 +126,22 @@ fn next(seen: &Seen, job: &JobConfig, state: State) -> String {
             None => "moves to another node".to_owned(),
         };
     }
-    if let (State::Waiting, Some(_), Some(rotation)) = (state, &record.lease, &job.rotation) {
+    if let (State::Resting | State::Waiting, Some(_), Some(rotation)) =
+        (state, &record.lease, &job.rotation)
+    {
         return format!("waits for its turn in {rotation}");
     }
     match (state, record.next) {
         (State::GivenUp, _) => format!("{} crashes in a row: switch on again", record.crashes),
-        (State::Waiting | State::BackingOff, Some(next)) => {
+        (State::Resting | State::BackingOff, Some(next)) => {
             let what = match next.what {
                 NextWhat::Repeat => "repeat",
                 NextWhat::Retry => "retry",
             };
             format!("{what} at {}", local(next.at))
         }
-        (State::Waiting, None) => "starts when a node takes it".to_owned(),
+        (State::Waiting, _) if !view.can_run => "starts when a node may take it".to_owned(),
+        (State::Waiting, _) => "starts when a node takes it".to_owned(),
         (State::FailingOver, _) => "another node takes over".to_owned(),
         _ => String::new(),
     }
@@ -221,7 +233,11 @@ fn run_row(run: &RunEntry) -> Vec<String> {
         run.node.to_string(),
         local(run.started),
         run.ended.map_or_else(|| "-".to_owned(), local),
-        run.end.map_or("running", |end| end.as_str()).to_owned(),
+        match (run.end, run.folded) {
+            (None, _) => "running".to_owned(),
+            (Some(end), 2..) => format!("{}, {} alike", end.as_str(), run.folded),
+            (Some(end), _) => end.as_str().to_owned(),
+        },
         exit,
         run.processes_killed.to_string(),
     ]

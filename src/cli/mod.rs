@@ -28,7 +28,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 pub use collect::CollectArgs;
-pub use desk::Desk;
+pub use desk::{Desk, absent};
 pub use failure::Failure;
 pub use rotations::RotationCommand;
 pub use sources::SourceCommand;
@@ -117,6 +117,9 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     Drain(NodeArgs),
     /// Let a drained node take jobs again
     Undrain(NodeArgs),
+    /// Take a silent node off the list, with its drain mark (by itself it leaves the list after 24 hours)
+    #[command(after_help = "Example: soloist forget node-c --reason 'the machine was scrapped'")]
+    Forget(ForgetArgs),
     /// Show what a job's script printed
     #[command(after_help = "Example: soloist logs outbound --lines 20 --follow")]
     Logs(LogsArgs),
@@ -279,6 +282,16 @@ pub struct NodeArgs {
 
 #[derive(Debug, Args)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct ForgetArgs {
+    #[command(flatten)]
+    pub node: NodeArgs,
+    /// Why; kept in the audit
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
 pub struct LogsArgs {
     /// Name of the job, as in the configuration
     pub job: String,
@@ -410,11 +423,32 @@ impl Cli {
     /// Reads the configuration as this command line asks for it.
     #[must_use]
     pub fn configuration(&self, env: Environment<'_>) -> Examination {
+        self.configuration_of(None, env)
+    }
+
+    /// The same for the node of that name, which may have made it up.
+    #[must_use]
+    pub fn configuration_of(&self, own: Option<&NodeName>, env: Environment<'_>) -> Examination {
         let (listen, node) = match &self.command {
             Some(Command::Serve(serve)) => (serve.listen.clone(), serve.node.clone()),
             _ => (None, None),
         };
-        examine(self.config.as_deref(), Overrides { store: self.store.clone(), listen, node }, env)
+        let (store, own_name) = (self.store.clone(), own.cloned());
+        examine(self.config.as_deref(), Overrides { store, listen, node, own_name }, env)
+    }
+}
+
+impl Command {
+    /// Whether a store that does not exist is made for it. Not for those that look, or that change what must be there
+    /// already: a mistyped path is an error.
+    fn makes_a_store(&self) -> bool {
+        matches!(
+            self,
+            Self::User(UserCommand::Add { .. })
+                | Self::Link { .. }
+                | Self::Source(SourceCommand::Set(_))
+                | Self::Rotation(RotationCommand::Set(_))
+        )
     }
 }
 
@@ -429,7 +463,7 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
     if let Command::Doctor(args) = command {
         return doctor::doctor(examined, &args).await;
     }
-    let desk = Desk::open(examined).await?;
+    let desk = Desk::open(examined, command.makes_a_store()).await?;
     match command {
         Command::Status(args) => look::status(&desk, &args).await,
         Command::Why(args) => look::why(&desk, &args.job).await,
@@ -442,6 +476,7 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::Nodes(args) => nodes::list(&desk, &args).await,
         Command::Drain(args) => nodes::drain(&desk, &args, true).await,
         Command::Undrain(args) => nodes::drain(&desk, &args, false).await,
+        Command::Forget(args) => nodes::forget(&desk, &args).await,
         Command::Logs(args) => look::logs(&desk, &args).await,
         Command::Runs(args) => look::runs(&desk, &args).await,
         Command::User(command) => accounts::act(&desk, command).await,

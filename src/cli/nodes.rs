@@ -1,11 +1,12 @@
-//! Nodes: the list, and emptying one.
+//! Nodes: the list, emptying one, forgetting one.
 
 use serde::Serialize;
 
+use super::desk::reason;
 use super::output::{print, print_json, table};
-use super::{Desk, Failure, ListArgs, NodeArgs};
+use super::{Desk, Failure, ForgetArgs, ListArgs, NodeArgs};
 use crate::picture::NodeView;
-use crate::store::nodes::{ALIVE_FOR, NodeRecord, Nodes};
+use crate::store::nodes::{Forgotten, Nodes};
 
 #[derive(Serialize)]
 struct NodesAnswer {
@@ -15,8 +16,15 @@ struct NodesAnswer {
 /// `nodes`.
 pub(super) async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
     let nodes = desk.nodes().await?;
+    let seen = desk.see(&desk.jobs()).await?;
+    let held: Vec<_> = seen
+        .iter()
+        .filter_map(|seen| {
+            Some((seen.record.name.clone(), seen.record.lease.as_ref()?.node.clone()))
+        })
+        .collect();
+    let nodes = NodeView::list(&nodes, &held, seen.first().map(|seen| seen.at));
     if args.json {
-        let nodes = nodes.into_iter().map(NodeView::from).collect();
         return print_json(&NodesAnswer { nodes });
     }
     if nodes.is_empty() {
@@ -26,21 +34,36 @@ pub(super) async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
     print(&table(&["NODE", "STATE", "REPORTED", "VERSION", "HOLDS"], &rows))
 }
 
-fn row(node: &NodeRecord) -> Vec<String> {
-    let silent = u128::from(node.age_ms) > ALIVE_FOR.as_millis();
-    let state = match (silent, node.draining) {
-        (true, _) => "silent",
-        (false, true) => "draining",
-        (false, false) => "alive",
+fn row(node: &NodeView) -> Vec<String> {
+    let state = match (node.alive, node.draining) {
+        (false, _) => "silent",
+        (true, true) => "draining",
+        (true, false) => "alive",
     };
-    let holds: Vec<&str> = node.beat.holds.iter().map(|job| job.as_str()).collect();
     vec![
-        node.beat.node.to_string(),
+        node.name.clone(),
         state.to_owned(),
         format!("{}.{} s ago", node.age_ms / 1_000, node.age_ms % 1_000 / 100),
-        node.beat.version.clone(),
-        if holds.is_empty() { "-".to_owned() } else { holds.join(", ") },
+        node.version.clone(),
+        if node.holds.is_empty() { "-".to_owned() } else { node.holds.join(", ") },
     ]
+}
+
+/// `forget`.
+pub(super) async fn forget(desk: &Desk, args: &ForgetArgs) -> Result<(), Failure> {
+    let reason = reason(args.reason.as_deref())?;
+    let NodeArgs { node, user } = &args.node;
+    let user = desk.operator(user.as_deref(), None).await?;
+    match desk.store.forget(node).await? {
+        Forgotten::Done => {}
+        Forgotten::Alive => {
+            return Err(Failure::Refused(format!(
+                "{node} is alive: end its process first (or empty it with: soloist drain {node})"
+            )));
+        }
+    }
+    desk.audit(Some(&user), "node.forget", node.as_str(), reason.as_deref()).await?;
+    print(&format!("{node} is forgotten. If it comes back, it is a new node."))
 }
 
 /// `drain` and `undrain`.

@@ -5,12 +5,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::output::{json, local, print, print_json, rfc3339, table};
-use super::sources::{WindowLine, ms, window};
+use super::output::{local, print, print_json, rfc3339, table};
+use super::sources::window;
 use super::{Desk, Failure, duration};
 use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Choice, Reason, Ring, Rules, Skip, Turn, TypeRules};
 use crate::domain::time::Stamp;
+use crate::picture::rules::{RotationRules, TypeRulesView};
 use crate::store::StoreError;
 use crate::store::rotation::{PastTurn, RotationView, Rotations, TypeView, WaiterView};
 
@@ -109,7 +110,7 @@ async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
     rules.check().map_err(|problem| Failure::Usage(problem.to_string()))?;
     let who = desk.operator(args.user.as_deref(), None).await?;
     let view = desk.store.put_rotation(&args.name, &rules).await?;
-    let noted = json(&RulesLine::of(&rules), true)?;
+    let noted = RotationRules::noted(&rules);
     desk.audit(Some(&who), "rotation.put", args.name.as_str(), Some(&noted)).await?;
     print(&format!("Rotation {}: {}.", args.name, words(&view.rules)))
 }
@@ -309,7 +310,7 @@ struct RotationLine {
 #[derive(Serialize)]
 struct TypeLine {
     #[serde(flatten)]
-    rules: TypeRulesLine,
+    rules: TypeRulesView,
     waiting: u64,
     done: u64,
     empty: u64,
@@ -351,26 +352,10 @@ struct TurnLine {
     outcome: &'static str,
 }
 
-/// As in `PUT /api/v1/rotations/{rotation}`.
-#[derive(Serialize)]
-struct RulesLine {
-    types: Vec<TypeRulesLine>,
-    min_gap_ms: u64,
-    lease_ms: u64,
-    skip: Skip,
-}
-
-#[derive(Serialize)]
-struct TypeRulesLine {
-    name: TypeName,
-    gap_ms: u64,
-    quota: Option<WindowLine>,
-}
-
 impl RotationLine {
     fn of(view: &RotationView) -> Self {
         let began = |at: Stamp| rfc3339(at.floor());
-        let RulesLine { types, min_gap_ms, lease_ms, skip } = RulesLine::of(&view.rules);
+        let RotationRules { types, min_gap_ms, lease_ms, skip } = (&view.rules).into();
         let types = types.into_iter().zip(&view.types).map(|(rules, counts)| {
             let &TypeView { waiting, done, empty, failed, lost, .. } = counts;
             TypeLine { rules, waiting, done, empty, failed, lost }
@@ -407,22 +392,6 @@ impl RotationLine {
             next: NextLine { r#type: kind, at: at.map(|at| rfc3339(at.ceil())), reason },
             waiters: view.waiters.iter().map(waiter).collect(),
             turns: view.past.iter().map(turn).collect(),
-        }
-    }
-}
-
-impl RulesLine {
-    fn of(rules: &Rules) -> Self {
-        let kind = |kind: &TypeRules| TypeRulesLine {
-            name: kind.name.clone(),
-            gap_ms: ms(kind.gap),
-            quota: kind.quota.map(WindowLine::of),
-        };
-        Self {
-            types: rules.types.iter().map(kind).collect(),
-            min_gap_ms: ms(rules.min_gap),
-            lease_ms: ms(rules.lease),
-            skip: rules.skip,
         }
     }
 }

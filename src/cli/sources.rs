@@ -10,6 +10,7 @@ use super::{Desk, Failure, ListArgs, duration};
 use crate::domain::dispatch::{Backoff, Reason, Rules, Window};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
+use crate::picture::rules::SourceRules;
 use crate::store::StoreError;
 use crate::store::dispatch::{SourceView, Sources};
 
@@ -113,7 +114,7 @@ async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
     rules.check().map_err(|problem| Failure::Usage(problem.to_string()))?;
     let who = desk.operator(args.user.as_deref(), None).await?;
     let view = desk.store.put_source(&args.name, &rules).await?;
-    let noted = json_of(&RulesLine::of(&rules))?;
+    let noted = SourceRules::noted(&rules);
     desk.audit(Some(&who), "source.put", args.name.as_str(), Some(&noted)).await?;
     print(&format!("Source {}: {}.", args.name, words(&view.rules)))
 }
@@ -168,13 +169,23 @@ pub(super) fn undefined(error: StoreError, name: &SourceName) -> Failure {
 
 /// Whether it is served, or why not and for how long.
 fn now(view: &SourceView) -> String {
+    let left = |until: Stamp| {
+        let left = until.since(view.now);
+        let round = if left < Duration::from_secs(10) { 100 } else { 1_000 };
+        let ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).div_ceil(round) * round;
+        humantime::format_duration(Duration::from_millis(ms))
+    };
+    // A block holds also while there is nothing to serve.
+    if !view.rules.paused && view.blocked_until > view.now {
+        return format!("blocked for {}", left(view.blocked_until));
+    }
     let Some(shut) = view.shut else {
         return if view.ready == 0 { "empty" } else { "served" }.to_owned();
     };
-    let left = shut.until.map(|until| until.since(view.now));
-    match left {
-        Some(left) => format!("{} for {left:.1?}", word(shut.reason)),
-        None => word(shut.reason).to_owned(),
+    match (shut.reason, shut.until) {
+        (Reason::Empty, Some(due)) if view.due > 0 => format!("next due in {}", left(due)),
+        (Reason::Empty, _) | (_, None) => word(shut.reason).to_owned(),
+        (reason, Some(until)) => format!("{} for {}", word(reason), left(until)),
     }
 }
 
@@ -207,10 +218,6 @@ fn words(rules: &Rules) -> String {
     said.join(", ")
 }
 
-fn json_of(value: &impl Serialize) -> Result<String, Failure> {
-    super::output::json(value, true)
-}
-
 #[derive(Serialize)]
 struct SourcesAnswer {
     sources: Vec<SourceLine>,
@@ -221,7 +228,7 @@ struct SourcesAnswer {
 struct SourceLine {
     name: SourceName,
     #[serde(flatten)]
-    rules: RulesLine,
+    rules: SourceRules,
     blocked_until: Option<String>,
     reason: Option<Reason>,
     next_at: Option<String>,
@@ -236,41 +243,12 @@ struct SourceLine {
     expired: u64,
 }
 
-#[derive(Serialize)]
-struct RulesLine {
-    gap_ms: u64,
-    window: Option<WindowLine>,
-    cap: Option<u32>,
-    lease_ms: u64,
-    max_attempts: u32,
-    backoff: BackoffLine,
-    paused: bool,
-}
-
-#[derive(Serialize)]
-pub(super) struct WindowLine {
-    count: u32,
-    ms: u64,
-}
-
-impl WindowLine {
-    pub(super) fn of(Window { count, span }: Window) -> Self {
-        Self { count, ms: ms(span) }
-    }
-}
-
-#[derive(Serialize)]
-struct BackoffLine {
-    first_ms: u64,
-    max_ms: u64,
-}
-
 impl SourceLine {
     fn of(view: &SourceView) -> Self {
         let written = |at: Stamp| rfc3339(at.ceil());
         Self {
             name: view.name.clone(),
-            rules: RulesLine::of(&view.rules),
+            rules: SourceRules::from(&view.rules),
             blocked_until: (view.blocked_until > view.now).then(|| written(view.blocked_until)),
             reason: view.shut.map(|shut| shut.reason),
             next_at: view.shut.and_then(|shut| shut.until).map(written),
@@ -285,25 +263,4 @@ impl SourceLine {
             expired: view.expired,
         }
     }
-}
-
-impl RulesLine {
-    fn of(rules: &Rules) -> Self {
-        Self {
-            gap_ms: ms(rules.gap),
-            window: rules.window.map(WindowLine::of),
-            cap: rules.cap,
-            lease_ms: ms(rules.lease),
-            max_attempts: rules.max_attempts,
-            backoff: BackoffLine {
-                first_ms: ms(rules.backoff.first),
-                max_ms: ms(rules.backoff.max),
-            },
-            paused: rules.paused,
-        }
-    }
-}
-
-pub(super) fn ms(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

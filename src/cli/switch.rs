@@ -4,9 +4,9 @@ use super::desk::{may_operate, reason};
 use super::output::print;
 use super::{ActArgs, Desk, Failure, HoldArgs, MoveArgs, SwitchArgs};
 use crate::config::JobConfig;
+use crate::domain::handover::{NoMove, lasts, may_move};
 use crate::domain::job::JobRecord;
 use crate::store::jobs::Jobs;
-use crate::store::nodes::{ALIVE_FOR, NodeRecord};
 
 /// `on` and `off`.
 pub(super) async fn participate(desk: &Desk, args: &SwitchArgs, on: bool) -> Result<(), Failure> {
@@ -38,7 +38,13 @@ pub(super) async fn participate(desk: &Desk, args: &SwitchArgs, on: bool) -> Res
             "soloist: {} is held by {} ({}): it starts after soloist resume {}",
             job.name, hold.by, hold.reason, job.name
         );
-    } else if on && !desk.nodes().await?.iter().any(|node| alive(node) && may_take(node, job)) {
+    } else if on
+        && !desk
+            .nodes()
+            .await?
+            .iter()
+            .any(|node| node.is_alive() && node.beat.jobs.contains(&job.name))
+    {
         eprintln!(
             "soloist: no living node may run {}: start one with soloist serve, or look at soloist nodes",
             job.name
@@ -82,73 +88,21 @@ pub(super) async fn resume(desk: &Desk, args: &ActArgs) -> Result<(), Failure> {
 pub(super) async fn hand_over(desk: &Desk, args: &MoveArgs) -> Result<(), Failure> {
     let job = desk.job(&args.act.job)?;
     let user = desk.operator(args.act.user.as_deref(), Some(job)).await?;
-    let nodes = desk.nodes().await?;
-    let target = args.to.as_ref().map(|name| find(&nodes, name.as_str())).transpose()?;
-    let Some(lease) = record(desk, job).await?.lease else {
-        return Err(Failure::Refused(format!(
-            "{} is not running, so there is nothing to move: soloist why {}",
-            job.name, job.name
-        )));
-    };
-    match target {
-        Some(node) if node.beat.node == lease.node => {
-            return print(&format!("{} is on {} already.", job.name, lease.node));
-        }
-        Some(node) => fit(node, job)?,
-        None => {
-            let other = |node: &&NodeRecord| node.beat.node != lease.node && fit(node, job).is_ok();
-            if nodes.iter().find(other).is_none() {
-                return Err(Failure::Refused(format!(
-                    "no other living node may run {}: it stays on {} (soloist nodes shows them)",
-                    job.name, lease.node
-                )));
-            }
-        }
-    }
-    desk.store.request_move(&job.name, args.to.as_ref(), &user).await?;
+    let takers: Vec<_> = desk.nodes().await?.iter().map(|node| node.taker(&job.name)).collect();
+    let record = record(desk, job).await?;
+    let from = may_move(&record, args.to.as_ref(), &takers).map_err(|refused| match refused {
+        NoMove::NoSuchNode { .. } => Failure::NotFound(refused.to_string()),
+        _ => Failure::Refused(refused.to_string()),
+    })?;
+    let lasts = lasts(job.stop_grace);
+    desk.store.request_move(&job.name, args.to.as_ref(), &user, lasts).await?;
     let to = args.to.as_ref().map(|to| format!("to {to}"));
     desk.audit(Some(&user), "job.move", job.name.as_str(), to.as_deref()).await?;
     let to = to.unwrap_or_else(|| "to another node".to_owned());
     print(&format!(
-        "{} is asked to move from {} {to}; follow it with: soloist status {} --watch",
-        job.name, lease.node, job.name
+        "{} is asked to move from {from} {to}; follow it with: soloist status {} --watch",
+        job.name, job.name
     ))
-}
-
-fn find<'a>(nodes: &'a [NodeRecord], name: &str) -> Result<&'a NodeRecord, Failure> {
-    nodes.iter().find(|node| node.beat.node.as_str() == name).ok_or_else(|| {
-        let known: Vec<&str> = nodes.iter().map(|node| node.beat.node.as_str()).collect();
-        Failure::NotFound(match known.as_slice() {
-            [] => {
-                format!("there is no node {name}: none has reported; start one with soloist serve")
-            }
-            known => format!("there is no node {name}; the store knows: {}", known.join(", ")),
-        })
-    })
-}
-
-/// Whether `node` could take `job` now, or why not.
-fn fit(node: &NodeRecord, job: &JobConfig) -> Result<(), Failure> {
-    let name = &node.beat.node;
-    let why = if !alive(node) {
-        format!("{name} has not reported for {} s: is it running?", node.age_ms / 1_000)
-    } else if node.draining {
-        format!("{name} is being drained: soloist undrain {name}")
-    } else if !may_take(node, job) {
-        format!("{} may not run on {name}: see its `nodes` in the configuration", job.name)
-    } else {
-        return Ok(());
-    };
-    Err(Failure::Refused(why))
-}
-
-fn alive(node: &NodeRecord) -> bool {
-    u128::from(node.age_ms) <= ALIVE_FOR.as_millis()
-}
-
-/// The node itself says which jobs it may run: its configuration counts, not this one's.
-fn may_take(node: &NodeRecord, job: &JobConfig) -> bool {
-    node.beat.jobs.contains(&job.name)
 }
 
 async fn record(desk: &Desk, job: &JobConfig) -> Result<JobRecord, Failure> {

@@ -11,6 +11,7 @@ use crate::domain::time::StoreTime;
 use crate::secrets::{new_api_token, new_link};
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::credentials::{ApiToken, Credentials};
+use crate::store::nodes::{NodeRecord, Nodes};
 
 #[derive(Serialize)]
 struct TokensAnswer {
@@ -125,8 +126,8 @@ pub(super) async fn link(desk: &Desk, user: Option<UserName>) -> Result<(), Fail
             let account = desk.account(&name).await?;
             if account.role != Role::Admin {
                 return Err(Failure::Refused(format!(
-                    "{name} is a {}: links are for admins; set a password with soloist user passwd {name}",
-                    account.role.as_str()
+                    "{name} is {}: links are for admins; set a password with soloist user passwd {name}",
+                    account.role.with_article()
                 )));
             }
             Some(name)
@@ -134,11 +135,26 @@ pub(super) async fn link(desk: &Desk, user: Option<UserName>) -> Result<(), Fail
         None if users.is_empty() => None,
         None => Some(the_admin(desk, &users).await?),
     };
-    let url = new_link(&desk.store, user.clone(), &desk.config.public_url).await?;
+    let nodes = desk.store.nodes().await?;
+    let url =
+        new_link(&desk.store, user.clone(), served_at(&nodes, &desk.config.public_url)).await?;
     let target = user.as_ref().map_or("the first admin", UserName::as_str);
     desk.audit(None, "link.new", target, None).await?;
     eprintln!("soloist: this link signs in {target}; it works once, for 30 minutes");
     print(&url)
+}
+
+/// Where a node serves: it may have been started with another address than the configuration says.
+fn served_at<'a>(nodes: &'a [NodeRecord], configured: &'a str) -> &'a str {
+    let mut known = nodes
+        .iter()
+        .filter(|node| node.is_alive())
+        .map(|node| node.beat.url.as_str())
+        .filter(|url| !url.is_empty());
+    if known.clone().any(|url| url == configured) {
+        return configured;
+    }
+    known.next().unwrap_or(configured)
 }
 
 /// The only admin, or the acting one.

@@ -30,7 +30,7 @@ impl Watch {
     pub(super) async fn start(desk: &Desk) -> Result<Self, Failure> {
         let interrupt = signal(SignalKind::interrupt())
             .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
-        let jobs: Vec<JobName> = desk.config.jobs.iter().map(|job| job.name.clone()).collect();
+        let jobs: Vec<JobName> = desk.jobs().iter().map(|job| job.name.clone()).collect();
         let events = desk.store.subscribe(&jobs).await?;
         Ok(Self { events, interrupt, shown: String::new() })
     }

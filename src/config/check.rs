@@ -24,7 +24,10 @@ pub(super) fn directory(dir: &Path) -> Result<(), String> {
 }
 
 /// The program that `command` would start from `dir` with `path` as `PATH`.
-pub(super) fn program(command: &str, dir: &Path, path: &str) -> Result<PathBuf, String> {
+///
+/// # Errors
+/// Why there is none, and what to do about it.
+pub fn program(command: &str, dir: &Path, path: &str) -> Result<PathBuf, String> {
     if command.contains('/') {
         let full = dir.join(command);
         return match std::fs::metadata(&full) {

@@ -30,7 +30,7 @@ const KEYS: [&str; 14] = [
 ];
 const COMMAND: &str =
     r#"write command = ["sh", "ship.sh"], a program and its arguments; there is no shell"#;
-/// What Soloist itself tells a script (contract section 3).
+/// What Soloist itself tells a script; a job's own `env` may not set it.
 const OWN_ENV: [&str; 4] = ["SOLOIST_JOB", "SOLOIST_RUN", "SOLOIST_NODE", "SOLOIST_TOKEN"];
 
 /// What a job is read against.

@@ -29,6 +29,8 @@ pub struct Overrides {
     pub listen: Option<String>,
     /// `--node`.
     pub node: Option<String>,
+    /// The name that a running node has, for when nobody gives one; else one is made up.
+    pub own_name: Option<NodeName>,
 }
 
 /// A configuration looked at as a whole.
@@ -158,7 +160,7 @@ impl Loader<'_> {
         let public_url = self.public_url(listen, given_listen.as_ref());
         let node = match self.given("node", over.node.as_deref()) {
             Some(given) => self.checked(&given, NodeName::new),
-            None => address::own_node_name(),
+            None => over.own_name.clone().or_else(address::own_node_name),
         };
         let timing = match self.given("lease_ttl", None) {
             Some(given) => self

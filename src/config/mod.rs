@@ -6,10 +6,13 @@
 
 mod address;
 mod check;
+mod current;
+mod definition;
 mod document;
 mod job;
 mod load;
 mod problem;
+mod reload;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,6 +24,9 @@ use crate::domain::containment::Containment;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
+pub use check::program as find_program;
+pub use current::Current;
+pub use definition::digest;
 pub use load::{Environment, Examination, Overrides, examine, load};
 pub use problem::{Place, Problem, Problems};
 
@@ -49,7 +55,7 @@ pub struct Config {
     pub jobs: Vec<JobConfig>,
 }
 
-/// Caps of `/live` (contract section 5).
+/// Caps of `/live`, so that clients cost bounded memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct LiveLimits {
@@ -75,8 +81,8 @@ pub enum Repeat {
     Never,
 }
 
-/// One `[[job]]`.
-#[derive(Debug, Clone)]
+/// One `[[job]]`, or a job that only other nodes define ([`JobConfig::is_elsewhere`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobConfig {
     /// Its name.
     pub name: JobName,

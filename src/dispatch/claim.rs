@@ -153,7 +153,7 @@ impl Desk {
     }
 }
 
-/// As in the contract.
+/// The word for it in JSON.
 #[must_use]
 pub fn word(reason: Reason) -> &'static str {
     match reason {

@@ -1,4 +1,4 @@
-//! What happened to a job, in the words of contract section 6.
+//! What happened to a job, in the words that stand on its channel in Redis.
 //!
 //! An event is a hint that saves time: it carries the job's new version, and whoever hears it reads the
 //! state. Losing one costs milliseconds, never a wrong picture.
@@ -10,7 +10,7 @@ use super::name::JobName;
 /// The kinds of change that are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each word is defined in contract section 6")]
+#[expect(missing_docs, reason = "each word says what happened")]
 pub enum EventKind {
     ParticipationChanged,
     LeaseAcquired,
@@ -21,9 +21,9 @@ pub enum EventKind {
     RunProgressed,
     Held,
     Resumed,
-    /// A move was asked for (not in the contract's list; other readers ignore it).
+    /// A move was asked for.
     MoveRequested,
-    /// The holder was ordered to crash (not in the contract's list either).
+    /// The holder was ordered to crash.
     DrillRequested,
 }
 

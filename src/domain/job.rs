@@ -1,6 +1,6 @@
 //! What the store knows of a job, and the one word that says what it is doing.
 //!
-//! The state is computed from *wanted x lease x run x freshness* (contract section 1) and never stored.
+//! The state is computed from *wanted x lease x run x freshness* and never stored.
 
 use std::time::Duration;
 
@@ -87,6 +87,14 @@ pub struct RunRecord {
     pub progress: Option<Progress>,
     /// Newest output.
     pub last_output: Option<StoreTime>,
+}
+
+impl RunRecord {
+    /// Nobody saw anything of it: no line of output, no progress.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.progress.is_none() && self.last_output.is_none()
+    }
 }
 
 /// How a process ended: an exit code or the signal that killed it.
@@ -253,6 +261,14 @@ impl JobRecord {
         !self.participants.is_empty() && self.hold.is_none()
     }
 
+    /// Since when a wanted job has had no holder: since it was first wanted, or since its newest run ended.
+    #[must_use]
+    pub fn free_since(&self) -> Option<StoreTime> {
+        let wanted = self.participants.iter().map(|p| p.since).min();
+        let ended = self.last_exit.as_ref().map(|last| last.at);
+        wanted.into_iter().chain(ended).max()
+    }
+
     /// Whether `user` participates.
     #[must_use]
     pub fn participates(&self, user: &UserName) -> bool {
@@ -260,13 +276,14 @@ impl JobRecord {
     }
 }
 
-/// What a job is doing, in one word (contract section 1).
+/// What a job is doing, in one word; `docs/states.md` has them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "each word is defined in contract section 1")]
+#[expect(missing_docs, reason = "docs/states.md defines each word")]
 pub enum State {
     Off,
     Waiting,
+    Resting,
     Starting,
     Running,
     BackingOff,
@@ -279,9 +296,10 @@ pub enum State {
 
 impl State {
     /// All of them, for metrics and tests.
-    pub const ALL: [State; 10] = [
+    pub const ALL: [State; 11] = [
         Self::Off,
         Self::Waiting,
+        Self::Resting,
         Self::Starting,
         Self::Running,
         Self::BackingOff,
@@ -298,6 +316,7 @@ impl State {
         match self {
             Self::Off => "off",
             Self::Waiting => "waiting",
+            Self::Resting => "resting",
             Self::Starting => "starting",
             Self::Running => "running",
             Self::BackingOff => "backing_off",
@@ -323,6 +342,10 @@ pub struct Viewpoint {
     pub min_uptime: Duration,
     /// Its runs are turns of a rotation: under its lease it waits for the next.
     pub takes_turns: bool,
+    /// That turn cannot come before somebody changes the rotation.
+    pub turn_barred: bool,
+    /// A living node may take it, as far as nodes are known.
+    pub can_run: bool,
     /// A lease that was not renewed for this long has a silent holder.
     pub silent_after: Duration,
     /// How much longer the store doubts its own memory: it was emptied or replaced, and a lease that it does not know
@@ -330,19 +353,24 @@ pub struct Viewpoint {
     pub quarantine: Duration,
 }
 
+/// A due run that nobody has taken for this long has something in its way.
+const OVERDUE: Duration = Duration::from_secs(2);
+
 /// The word for `record` as seen from `view`.
 ///
 /// A lease always outranks everything but ignorance: while it exists somebody may be running, so the word is
-/// never `off` or `held`, and `waiting` only for a member of a rotation that waits for its turn. A store that forgot may have forgotten a lease: until every old one has run out
-/// nothing is called off, given up or held.
+/// never `off` or `held`, and `resting` or `waiting` only for a member of a rotation before its turn. A store that
+/// forgot may have forgotten a lease: until every old one has run out nothing is called off, given up or held.
+/// `resting` is said only when time alone brings the next run: whatever else must happen first makes it `waiting`.
 #[must_use]
 pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
     if view.age > view.stale_after {
         return State::Unknown;
     }
     if let Some(lease) = &record.lease {
-        let left = lease.expires_in.saturating_sub(view.age);
-        if left + view.silent_after < lease.ttl {
+        // Judged by what was read, not by the age of the reading: a node that cannot ask the store knows nothing of
+        // the holder's silence.
+        if lease.expires_in + view.silent_after < lease.ttl {
             return State::FailingOver;
         }
         let run = record.run.as_ref().filter(|run| run.token == lease.token);
@@ -350,7 +378,8 @@ pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
             _ if !record.wanted() => State::Stopping,
             Some(RunRecord { phase: RunPhase::Stopping { .. }, .. }) => State::Stopping,
             Some(run) if view.now.since(run.started) >= view.min_uptime => State::Running,
-            None if view.takes_turns => State::Waiting,
+            None if view.turn_barred => State::Waiting,
+            None if view.takes_turns => State::Resting,
             _ => State::Starting,
         };
     }
@@ -368,8 +397,14 @@ pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
     }
     match record.next {
         Some(Next { what: NextWhat::Retry, .. }) => State::BackingOff,
+        Some(Next { what: NextWhat::Repeat, at }) if comes_by_itself(at, view) => State::Resting,
         _ => State::Waiting,
     }
+}
+
+/// Whether a run that is due `at` needs nothing but time.
+fn comes_by_itself(at: StoreTime, view: &Viewpoint) -> bool {
+    view.can_run && view.now <= at + OVERDUE && view.quarantine <= at.since(view.now)
 }
 
 #[cfg(test)]
@@ -385,6 +420,8 @@ mod tests {
             stale_after: TTL + Duration::from_millis(500),
             min_uptime: TTL,
             takes_turns: false,
+            turn_barred: false,
+            can_run: true,
             silent_after: Duration::from_secs(2),
             quarantine: Duration::ZERO,
         }
@@ -421,6 +458,14 @@ mod tests {
         record
     }
 
+    /// Its lease was not renewed for longer than a living holder waits.
+    fn silent() -> JobRecord {
+        let mut record = leased(true);
+        let lease = record.lease.as_mut().expect("a lease");
+        lease.expires_in = TTL - Duration::from_millis(2_100);
+        record
+    }
+
     #[test]
     fn off_is_never_said_while_a_lease_exists() {
         assert_eq!(state(&leased(false), &view(100, 0)), State::Stopping);
@@ -447,19 +492,65 @@ mod tests {
     fn an_old_picture_is_unknown_and_a_silent_holder_is_failing_over() {
         assert_eq!(state(&leased(true), &view(100, 0)), State::Starting);
         assert_eq!(state(&leased(true), &view(6_000, 0)), State::Running);
-        assert_eq!(state(&leased(true), &view(6_000, 2_100)), State::FailingOver);
-        assert_eq!(state(&leased(true), &view(6_000, 5_501)), State::Unknown);
+        assert_eq!(state(&silent(), &view(6_000, 0)), State::FailingOver);
+        assert_eq!(state(&silent(), &view(6_000, 5_501)), State::Unknown);
     }
 
     #[test]
-    fn a_member_of_a_rotation_waits_under_its_lease_until_its_run_begins() {
+    fn a_reader_that_cannot_ask_does_not_call_the_holder_silent() {
+        for age_ms in [2_100, 3_500, 5_500] {
+            assert_eq!(state(&leased(true), &view(6_000, age_ms)), State::Running, "{age_ms}");
+        }
+    }
+
+    #[test]
+    fn a_job_between_two_runs_rests_until_something_is_in_the_way() {
+        let mut record = leased(true);
+        (record.lease, record.run) = (None, None);
+        record.next = Some(Next { what: NextWhat::Repeat, at: StoreTime(10_000) });
+        assert_eq!(state(&record, &view(4_000, 0)), State::Resting);
+        assert_eq!(state(&record, &view(12_000, 0)), State::Resting, "due, and about to start");
+        assert_eq!(state(&record, &view(12_001, 0)), State::Waiting, "nobody takes it");
+        let barred = Viewpoint { can_run: false, ..view(4_000, 0) };
+        assert_eq!(state(&record, &barred), State::Waiting, "no node may take it");
+        let doubted = |ms| Viewpoint { quarantine: Duration::from_millis(ms), ..view(4_000, 0) };
+        assert_eq!(state(&record, &doubted(6_000)), State::Resting, "the doubt ends before");
+        assert_eq!(state(&record, &doubted(6_001)), State::Waiting);
+        assert_eq!(state(&record, &view(4_000, 5_501)), State::Unknown);
+        record.next = None;
+        assert_eq!(state(&record, &view(4_000, 0)), State::Waiting, "it never ran");
+        record.next = Some(Next { what: NextWhat::Retry, at: StoreTime(10_000) });
+        assert_eq!(state(&record, &view(4_000, 0)), State::BackingOff);
+    }
+
+    #[test]
+    fn a_free_job_is_free_since_its_last_end_or_since_it_was_wanted() {
+        let mut record = leased(true);
+        record.participants[0].since = StoreTime(1_000);
+        record.participants.push(Participant { user: user("wang"), since: StoreTime(7_000) });
+        assert_eq!(record.free_since(), Some(StoreTime(1_000)), "not since the second one joined");
+        record.last_exit = Some(LastExit {
+            exit: Exit::default(),
+            end: RunEnd::Exited,
+            node: NodeName::new("node-a").expect("a valid name"),
+            at: StoreTime(5_000),
+        });
+        assert_eq!(record.free_since(), Some(StoreTime(5_000)));
+        record.participants[0].since = StoreTime(9_000);
+        assert_eq!(record.free_since(), Some(StoreTime(7_000)), "switched on again");
+    }
+
+    #[test]
+    fn a_member_of_a_rotation_rests_under_its_lease_until_its_run_begins() {
         let member = |age_ms| Viewpoint { takes_turns: true, ..view(6_000, age_ms) };
         let mut record = leased(true);
         assert_eq!(state(&record, &member(0)), State::Running);
         record.run = None;
-        assert_eq!(state(&record, &member(0)), State::Waiting);
+        assert_eq!(state(&record, &member(0)), State::Resting);
+        let barred = Viewpoint { turn_barred: true, ..member(0) };
+        assert_eq!(state(&record, &barred), State::Waiting, "its turn cannot come");
         assert_eq!(state(&record, &view(6_000, 0)), State::Starting, "it is no member");
-        assert_eq!(state(&record, &member(2_100)), State::FailingOver);
+        assert_eq!(state(&silent(), &member(0)), State::FailingOver);
         record.participants.clear();
         assert_eq!(state(&record, &member(0)), State::Stopping, "never off under a lease");
     }

@@ -1,7 +1,7 @@
 //! The lease and the window in which its holder may trust it.
 //!
 //! Trust counts from *before* the request was sent, on this machine's CLOCK_BOOTTIME, and ends early enough
-//! to kill a process tree before the store's own deadline (architecture, decisions 2 and 14):
+//! to kill a process tree before the store's own deadline:
 //!
 //! ```text
 //! t_send                         trusted_until            expiry at the store (at the earliest)

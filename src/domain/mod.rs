@@ -6,9 +6,11 @@
 
 pub mod backoff;
 pub mod containment;
+pub mod definition;
 pub mod dispatch;
 pub mod drill;
 pub mod event;
+pub mod handover;
 pub mod job;
 pub mod lease;
 pub mod name;

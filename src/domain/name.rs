@@ -1,6 +1,6 @@
 //! Names and ids: validated once at the edge, then passed around as types that cannot be mixed up.
 //!
-//! Contract, opening paragraph: `[a-z0-9][a-z0-9._-]{0,63}`.
+//! A name is `[a-z0-9][a-z0-9._-]{0,63}`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -173,8 +173,8 @@ macro_rules! ids {
 }
 
 ids! {
-    /// Random per acquisition, never a host or a process: asking again with the same owner is harmless
-    /// (architecture, decision 4).
+    /// Random per acquisition, never a host or a process: asking again with the same owner is harmless,
+    /// and a process that was restarted under the same name is not taken for the old one.
     Owner;
     /// One execution of a job's command; a ULID, so runs sort by their beginning.
     RunId;
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_follows_the_contract_pattern() {
+    fn a_name_follows_its_pattern() {
         for good in ["a", "9", "node-a", "x.y_z-1", &"a".repeat(64)] {
             assert!(JobName::new(good).is_ok(), "{good}");
         }

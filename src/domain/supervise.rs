@@ -20,8 +20,8 @@ pub struct Facts {
     pub wanted: bool,
     /// This node may run it: listed in `nodes`, not draining, not shutting down.
     pub eligible: bool,
-    /// A move asks this node to let go, or reserves the job for another.
-    pub reserved_elsewhere: bool,
+    /// Until when a move asks this node to let go, or keeps the job for another. It lapses by itself: no event says so.
+    pub reserved_until: Option<Boot>,
     /// Nobody may start before this.
     pub not_before: Option<Boot>,
     /// When the lease of another owner runs out unless it is renewed; `None` when it is free.
@@ -31,8 +31,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    fn may_run(&self) -> bool {
-        self.wanted && self.eligible && !self.reserved_elsewhere
+    fn may_run(&self, now: Boot) -> bool {
+        self.wanted && self.eligible && self.reserved_until.is_none_or(|until| until <= now)
     }
 }
 
@@ -158,7 +158,7 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
     let facts = slot.facts;
     match (&mut slot.doing, input) {
         (Doing::Acquiring, Input::Granted { token, trusted_until }) => {
-            if facts.may_run() && trusted_until.since(now) >= LEAST_TRUST {
+            if facts.may_run(now) && trusted_until.since(now) >= LEAST_TRUST {
                 slot.doing = Doing::Holding { token, run: Run::Alive };
                 effects.push(Effect::Start(slot.attempt));
             } else {
@@ -176,7 +176,7 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
             effects.push(Effect::Wake(now + ASK_AGAIN));
         }
         (Doing::Acquiring, Input::Tick) => {
-            if facts.may_run() {
+            if facts.may_run(now) {
                 effects.push(Effect::Acquire(slot.attempt));
             } else {
                 // It may have been granted: giving back what was never had is harmless.
@@ -202,11 +202,11 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
         _ => {}
     }
     match &mut slot.doing {
-        Doing::Holding { run, .. } if *run == Run::Alive && !facts.may_run() => {
+        Doing::Holding { run, .. } if *run == Run::Alive && !facts.may_run(now) => {
             *run = Run::Stopping;
             effects.push(Effect::Stop);
         }
-        Doing::Idle { pause_until, free_since } if facts.may_run() => {
+        Doing::Idle { pause_until, free_since } if facts.may_run(now) => {
             let free = facts.held_until.is_none_or(|until| until <= now);
             if !free {
                 *free_since = None;
@@ -226,7 +226,12 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
                 effects.push(Effect::Wake(begin));
             }
         }
-        Doing::Idle { free_since, .. } => *free_since = None,
+        Doing::Idle { free_since, .. } => {
+            *free_since = None;
+            if let (true, Some(until)) = (facts.wanted && facts.eligible, facts.reserved_until) {
+                effects.push(Effect::Wake(until));
+            }
+        }
         _ => {}
     }
     effects
@@ -326,6 +331,17 @@ mod tests {
         step(&mut slot, Input::Facts(held), later(2));
         let effects = step(&mut slot, Input::Facts(wanted()), later(3));
         assert_eq!(effects, [Effect::Acquire(Attempt(2))]);
+    }
+
+    #[test]
+    fn a_node_comes_back_when_a_move_to_another_lapses() {
+        let (mut slot, now) = (Slot::default(), Boot(1));
+        let until = now + TTL;
+        let moving = Facts { reserved_until: Some(until), ..wanted() };
+        assert_eq!(step(&mut slot, Input::Facts(moving), now), [Effect::Wake(until)]);
+        assert_eq!(step(&mut slot, Input::Tick, until), [Effect::Acquire(Attempt(1))]);
+        let unwanted = Facts { reserved_until: Some(until), ..Facts::default() };
+        assert_eq!(step(&mut Slot::default(), Input::Facts(unwanted), now), []);
     }
 
     #[test]

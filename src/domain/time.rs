@@ -60,6 +60,46 @@ impl Add<Duration> for StoreTime {
     }
 }
 
+impl StoreTime {
+    /// How far apart the two are.
+    #[must_use]
+    pub fn apart(self, other: StoreTime) -> Duration {
+        Duration::from_millis(self.0.abs_diff(other.0))
+    }
+}
+
+/// When something began, as whoever did it remembers: on its machine's clock, and on the store's once that has said it.
+///
+/// A store that forgot is told again, and shows the same instant as before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Began {
+    /// On this machine's clock.
+    pub boot: Boot,
+    /// As the store said; `None` until it has.
+    pub at: Option<StoreTime>,
+}
+
+impl Began {
+    /// The store's clock and this machine's may tell intervals that differ by so much; more than that, and the store's
+    /// clock was set, or it is another store's.
+    pub const CLOCKS_AGREE: Duration = Duration::from_secs(2);
+
+    /// Of this instant the store has said nothing yet.
+    #[must_use]
+    pub fn at_boot(boot: Boot) -> Self {
+        Self { boot, at: None }
+    }
+
+    /// The same instant on the clock of a store that shows `now` when this machine shows `boot`: what the store said, as
+    /// long as its clock is the same; else counted back, so that what lasts is never shown as younger or older than it is.
+    #[must_use]
+    pub fn on(self, now: StoreTime, boot: Boot) -> StoreTime {
+        let ago = i64::try_from(boot.since(self.boot).as_millis()).unwrap_or(i64::MAX);
+        let counted = StoreTime(now.0.saturating_sub(ago));
+        self.at.filter(|at| at.apart(counted) <= Self::CLOCKS_AGREE).unwrap_or(counted)
+    }
+}
+
 /// An instant on the store's clock in microseconds since 1970-01-01 UTC: dispatch and rotations promise gaps that are
 /// exact, and milliseconds tie.
 #[derive(
@@ -98,5 +138,23 @@ impl Add<Duration> for Stamp {
 impl From<StoreTime> for Stamp {
     fn from(at: StoreTime) -> Stamp {
         Stamp(at.0.saturating_mul(1_000))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_forgot_shows_the_instant_that_it_said_unless_its_clock_was_set() {
+        let second = 1_000_000_000;
+        let began = Began { boot: Boot(5 * second), at: Some(StoreTime(100_000)) };
+        let now = Boot(65 * second);
+        assert_eq!(began.on(StoreTime(160_000), now), StoreTime(100_000));
+        assert_eq!(began.on(StoreTime(161_900), now), StoreTime(100_000), "a slow answer");
+        assert_eq!(began.on(StoreTime(3_760_000), now), StoreTime(3_700_000), "an hour ahead");
+        assert_eq!(began.on(StoreTime(60_000), now), StoreTime(0), "set back");
+        let unsaid = Began::at_boot(began.boot);
+        assert_eq!(unsaid.on(StoreTime(160_007), now), StoreTime(100_007));
     }
 }

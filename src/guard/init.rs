@@ -4,10 +4,11 @@
 //! they are dead (pid_namespaces(7)). It dies with its guard (PR_SET_PDEATHSIG), so nothing is left even when node and
 //! guard are killed at once. The script is not the init itself: to an init without handlers TERM means nothing.
 //!
-//! The init starts the script, reaps all the time, tells the guard how the script ended, counts who was killed, and
-//! ends when nobody is left. It hears no signal and forwards none: the guard, outside, sees every process of the
+//! The init starts the script, reaps all the time, tells the guard how the script ended, and ends when nobody is left.
+//! Its guard kills it to kill all. It hears no signal and forwards none: the guard, outside, sees every process of the
 //! namespace below itself. It has its own mounts, passed on from outside but not back, with a /proc that shows the
-//! numbers a script in there knows: `ps`, `kill $!` and `/proc/$$` work. `$$` itself is the number outside, too.
+//! numbers a script in there knows: `ps`, `kill $!` and `/proc/$$` work. `$$` itself is the number outside, too: one
+//! that the guard has had from the kernel for it, so that nobody is given it again when the run is over.
 //!
 //! Needs root (CAP_SYS_ADMIN). A user namespace would do without, but in it sudo, su, ping and the like stop working
 //! in scripts: a node that is not root uses the next level instead.
@@ -34,7 +35,7 @@ use crate::domain::time::Boot;
 
 /// Words on the line between guard and init: one of these and a number.
 mod word {
-    /// Init: I die with you from now on. Guard: then go on, your number outside is this.
+    /// Init: I die with you from now on. Guard: then go on, the script's number is this (0: any).
     pub(super) const READY: u8 = b'R';
     /// The script, before its exec: here I am.
     pub(super) const SCRIPT: u8 = b'S';
@@ -44,14 +45,10 @@ mod word {
     pub(super) const NO_NAMESPACE: u8 = b'N';
     /// Init: the script could not be started; an errno.
     pub(super) const NO_SCRIPT: u8 = b'F';
-    /// Guard: whoever dies by KILL from now on was killed by us.
-    pub(super) const KILLING: u8 = b'K';
     /// Init: the script ended with this code.
     pub(super) const EXITED: u8 = b'E';
     /// Init: the script ended by this signal.
     pub(super) const SIGNALED: u8 = b'G';
-    /// Init: nobody is left; so many were killed.
-    pub(super) const EMPTY: u8 = b'D';
 }
 
 /// Why there is no script.
@@ -68,11 +65,8 @@ pub(super) struct Init {
     line: OwnedFd,
     /// The other end is closed.
     hung_up: bool,
-    told_of_killing: bool,
     /// How the script ended, until it is asked for.
     pub(super) exit: Option<Exit>,
-    /// How many others were killed, once nobody is left.
-    pub(super) killed: Option<u32>,
 }
 
 impl Init {
@@ -119,11 +113,11 @@ impl Init {
             std::process::exit(work(Line(theirs)));
         };
         drop(theirs);
-        let init =
-            Self { pid, line, hung_up: false, told_of_killing: false, exit: None, killed: None };
+        let init = Self { pid, line, hung_up: false, exit: None };
+        let number = kernel::spent_number().map_or(0, Pid::as_raw);
         // If this guard dies before the init has tied itself to it, the init reads the end of the line instead.
         if let Some((word::READY, ..)) = init.hear() {
-            tell(init.line.as_fd(), word::READY, pid.as_raw());
+            tell(init.line.as_fd(), word::READY, number);
         }
         Ok(init)
     }
@@ -172,7 +166,6 @@ impl Init {
                 Some(Ok((word::SIGNALED, signal, _))) => {
                     self.exit = Some(Exit { code: None, signal: Some(signal) });
                 }
-                Some(Ok((word::EMPTY, killed, _))) => self.killed = Some(killed.unsigned_abs()),
                 Some(Ok(_)) => {}
                 Some(Err(Errno::EAGAIN)) => return,
                 Some(Err(_)) | None => self.hung_up = true,
@@ -185,14 +178,7 @@ impl Init {
         (!self.hung_up).then(|| self.line.as_fd())
     }
 
-    /// Whoever dies by KILL from now on is counted.
-    pub(super) fn killing_begins(&mut self) {
-        if !std::mem::replace(&mut self.told_of_killing, true) {
-            tell(self.line.as_fd(), word::KILLING, 0);
-        }
-    }
-
-    /// The kernel kills all.
+    /// The kernel kills all, in one walk over the namespace.
     pub(super) fn kill(&self) {
         // Not reaped yet, so the number is its own.
         kill(self.pid, Signal::SIGKILL).ok();
@@ -207,9 +193,9 @@ impl Line {
         tell(self.0.as_fd(), word, number);
     }
 
-    fn hear(&self, flags: MsgFlags) -> Option<(u8, i32)> {
+    fn hear(&self) -> Option<(u8, i32)> {
         let mut bytes = [0; 5];
-        let length = recv(self.0.as_raw_fd(), &mut bytes, flags).ok()?;
+        let length = recv(self.0.as_raw_fd(), &mut bytes, MsgFlags::empty()).ok()?;
         let number = [bytes[1], bytes[2], bytes[3], bytes[4]];
         (length > 0).then(|| (bytes[0], i32::from_ne_bytes(number)))
     }
@@ -228,7 +214,7 @@ fn furnish_and_start(line: &Line, script: Option<(&Plan, Boot)>) -> i32 {
         return 1;
     }
     line.tell(word::READY, 0);
-    let Some((word::READY, own_number)) = line.hear(MsgFlags::empty()) else { return 1 };
+    let Some((word::READY, number)) = line.hear() else { return 1 };
     if let Err(error) = furnish() {
         line.tell(word::NO_NAMESPACE, error as i32);
         return 1;
@@ -238,7 +224,7 @@ fn furnish_and_start(line: &Line, script: Option<(&Plan, Boot)>) -> i32 {
         return 0;
     };
     let doors = Doors { roll_call: Some(line.0.as_raw_fd()), ..Doors::default() };
-    let first = match kernel::start_numbered(plan, deadline, doors, own_number + 1) {
+    let first = match kernel::start_numbered(plan, deadline, doors, number) {
         Ok(first) => first,
         Err(error) => {
             line.tell(word::NO_SCRIPT, error.raw_os_error().unwrap_or(libc::EINVAL));
@@ -262,7 +248,7 @@ fn furnish() -> Result<(), Errno> {
 
 /// Reaps until nobody is left.
 fn reap(line: &Line, first: Pid) {
-    let (mut killing, mut killed, mut first_is_reaped) = (false, 0, false);
+    let mut first_is_reaped = false;
     loop {
         match kernel::wait_any(0) {
             Ok(Some((pid, exit))) if pid == first && !first_is_reaped => {
@@ -272,15 +258,10 @@ fn reap(line: &Line, first: Pid) {
                     Exit { signal, .. } => line.tell(word::SIGNALED, signal.unwrap_or(0)),
                 }
             }
-            Ok(Some((_, exit))) => {
-                killing |= matches!(line.hear(MsgFlags::MSG_DONTWAIT), Some((word::KILLING, _)));
-                killed += i32::from(killing && exit.signal == Some(libc::SIGKILL));
-            }
-            Ok(None) | Err(Errno::EINTR) => {}
-            Err(_) => break,
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return,
         }
     }
-    line.tell(word::EMPTY, killed);
 }
 
 /// Whether a namespace can be had here, by making one.

@@ -72,14 +72,14 @@ pub(super) struct Doors {
 /// Starts the script in a session of its own, to die with this process, unless the deadline has come.
 ///
 /// Its output goes where this process's output goes, its input is empty or a task's, and its environment is `plan.env`
-/// and the names of the contract, nothing else.
+/// and the `SOLOIST_` names that tell the script its job, run, node and token, nothing else.
 pub(super) fn start(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Pid> {
     let child = command(plan, deadline, doors)?.spawn()?;
     Ok(Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?))
 }
 
 /// As [`start`], under the number `number` in this pid namespace and in the one above, if that is free in both; under
-/// any other if not, or if this kernel cannot.
+/// any other if not, or if this kernel cannot, or if it is 0.
 ///
 /// So `$$` in the script is the number that everybody outside knows it by, although it lives in a namespace.
 pub(super) fn start_numbered(
@@ -90,11 +90,10 @@ pub(super) fn start_numbered(
 ) -> io::Result<Pid> {
     let mut script = command(plan, deadline, doors)?;
     let (reading, writing) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-    let child = (number..number.saturating_add(NUMBERS_TRIED))
-        .find_map(|number| fork_as(0, &[number, number]).ok());
-    let child = match child {
-        Some(child) => child,
-        None => fork_as(0, &[])?,
+    let numbers = [number, number];
+    let child = match number {
+        0 => fork_as(0, &[])?,
+        _ => fork_as(0, &numbers).or_else(|_| fork_as(0, &[]))?,
     };
     let Some(child) = child else {
         // This process has one thread, so its copy may allocate. An exec that succeeds never returns.
@@ -111,9 +110,6 @@ pub(super) fn start_numbered(
     nix::sys::wait::waitpid(child, None)?;
     Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
 }
-
-/// How many numbers in a row may be taken before any is good.
-const NUMBERS_TRIED: i32 = 64;
 
 fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
     let (command, arguments) = plan.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
@@ -207,6 +203,24 @@ fn fork_as(flags: libc::c_int, numbers: &[libc::pid_t]) -> Result<Option<Pid>, E
     };
     let child = Errno::result(result)?;
     Ok((child != 0).then(|| Pid::from_raw(i32::try_from(child).unwrap_or(-1))))
+}
+
+/// A number that no fork is given until all others had their turn, and that nobody has now.
+///
+/// A number that is only chosen (`set_tid`) leaves the kernel's next one where it was: when its bearer is dead, the next
+/// fork may get it. So the kernel itself is let give one, to a process that ends at once.
+pub(super) fn spent_number() -> Result<Pid, Errno> {
+    extern "C" fn end(_: *mut libc::c_void) -> libc::c_int {
+        0
+    }
+    let mut stack = [0u128; 256];
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let above = stack.as_mut_ptr_range().end.cast();
+    // SAFETY: the child shares the memory and runs on `stack`, aligned and its own, while this thread waits until it has
+    // ended (CLONE_VFORK); it does nothing but return, upon which the C library ends it.
+    let pid = Errno::result(unsafe { libc::clone(end, above, flags, std::ptr::null_mut()) })?;
+    let pid = Pid::from_raw(pid);
+    nix::sys::wait::waitpid(pid, None).map(|_| pid)
 }
 
 /// A child that does nothing until it is killed; it dies with this process. Only for a process with a single thread.

@@ -39,7 +39,7 @@ use tree::{Reaped, Tree};
 
 /// The first argument that makes this binary a guard. Useless without the node's socket as standard input.
 pub const WORD: &str = "__guard";
-/// How soon to look again while processes are being killed: a forker may have made new ones.
+/// How soon to look again when the kernel cannot wait for us.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Why a guard never came to start anything.
@@ -174,7 +174,11 @@ impl Watch {
                 self.tree.kill();
             }
             let kill_at = self.kill_at.map(|at| at.min(self.deadline));
-            let wake = if killing { now + LOOK_AGAIN } else { kill_at.unwrap_or(self.term_at) };
+            let wake = if killing {
+                now + self.tree.look_again()
+            } else {
+                kill_at.unwrap_or(self.term_at)
+            };
             // Without a timer the clock is looked at all the time.
             let limit =
                 if set(timer, wake).is_ok() { PollTimeout::NONE } else { PollTimeout::from(2u8) };

@@ -36,11 +36,18 @@ pub(super) fn record_lost(plan: &Plan, exit: Exit, processes_killed: u32, deadli
         end: RunEnd::Lost,
         processes_killed,
         then: Then::Nothing,
+        // The store knows it. Should it have forgotten it since the last renewal, it takes the start of the lease.
+        began: None,
     };
     runtime.block_on(async {
         let mut pause = FIRST_PAUSE;
         // The node has checked the store; every round trip less, another node starts sooner.
-        let options = Options { prefix: plan.prefix.clone(), checked: true, ..Options::default() };
+        let options = Options {
+            prefix: plan.prefix.clone(),
+            checked: true,
+            make: false,
+            ..Options::default()
+        };
         while clock::boot() < deadline + AFTER_DEADLINE {
             match record(plan, &options, &ended).await {
                 Ok(()) => return,

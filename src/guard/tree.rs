@@ -1,14 +1,21 @@
 //! A process tree: finding it, ending it, and proving that nothing is left.
 //!
 //! Every descendant of a script, also one that forked twice and called setsid, is a descendant of its guard, because
-//! the guard, or the init of the script's pid namespace, is their reaper. So one walk over /proc serves every level of
-//! containment; a cgroup and a namespace add the kernel's own way to kill everybody. A signal goes only to a process whose parent is in the tree at that moment, through
-//! a pidfd; proof of death is `ECHILD` and nothing else. Sources: prctl(2) PR_SET_CHILD_SUBREAPER, pidfd_open(2),
-//! proc_pid_stat(5), proc_tid_children(5).
+//! the guard, or the init of the script's pid namespace, is their reaper. So one walk from parent to child serves every
+//! level of containment. Where the kernel has a way of its own to kill everybody, that is used: in a namespace its
+//! init is killed, and in a cgroup `cgroup.kill` is written, each as long as the tree is large; the walk only counts,
+//! or finds who left its cgroup. A walk over all processes of the machine would make the end of many runs cost their
+//! square: it is taken only when the quick one leads nowhere.
+//!
+//! A signal goes only to a process whose parent is in the tree at that moment, through a pidfd; proof of death is
+//! `ECHILD` and nothing else. Sources: prctl(2) PR_SET_CHILD_SUBREAPER, pidfd_open(2), proc_pid_stat(5),
+//! proc_tid_children(5), pid_namespaces(7).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io::Read as _;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -21,10 +28,13 @@ use super::kernel;
 use crate::domain::job::Exit;
 use crate::sabotage::{Bug, planted};
 
-/// Every so many passes the slow, complete walk is taken: the quick one can miss a child whose sibling just exits.
-const COMPLETE_EVERY: u32 = 4;
-/// So many passes, one every two milliseconds, before an init is killed and everybody with it.
-const PASSES_BEFORE_INIT: u32 = 10;
+/// After so many fruitless passes the slow, complete walk is taken: the quick one can miss a child whose sibling just
+/// exits.
+const FRUITLESS: u32 = 8;
+/// How soon to look again while processes are being killed: a forker may have made new ones.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// The same when nobody new was found for a while: who ends says so by a signal.
+const LOOK_LATER: Duration = Duration::from_millis(64);
 
 /// What one reaping found.
 pub(super) enum Reaped {
@@ -54,15 +64,26 @@ pub(super) struct Tree {
     held: Held,
     first_is_reaped: bool,
     passes: u32,
+    /// Passes in a row that found somebody new, or after which nobody had ended.
+    fruitless: u32,
+    look_again: Duration,
     /// Signalled with KILL, once each.
     killed: HashSet<Pid>,
-    killed_and_reaped: u32,
+    killed_besides_the_first: u32,
 }
 
 impl Tree {
     pub(super) fn new(first: Pid, held: Held) -> Self {
-        let killed = HashSet::new();
-        Self { first, held, first_is_reaped: false, passes: 0, killed, killed_and_reaped: 0 }
+        Self {
+            first,
+            held,
+            first_is_reaped: false,
+            passes: 0,
+            fruitless: 0,
+            look_again: LOOK_AGAIN,
+            killed: HashSet::new(),
+            killed_besides_the_first: 0,
+        }
     }
 
     /// Something besides signals of children that says that it is time to [`Tree::reap`].
@@ -92,30 +113,54 @@ impl Tree {
             killpg(self.first, Signal::SIGKILL).ok();
             return;
         }
-        if let Held::Namespace(init) = &mut self.held {
-            init.killing_begins();
-            // First without it, so that it can still tell how the script ended and how many were killed.
-            if self.passes > PASSES_BEFORE_INIT {
-                init.kill();
-            }
-        }
-        let complete = self.passes.is_multiple_of(COMPLETE_EVERY);
-        let tree = Descendants::of(getpid(), if complete { Walk::Complete } else { Walk::Quick });
-        for pid in tree.iter() {
-            if !self.is_init(pid) && tree.signal(pid, &[Signal::SIGKILL]) && pid != self.first {
-                self.killed.insert(pid);
-            }
-        }
         match &self.held {
-            Held::Namespace(_) => return,
-            // After the walk, which counts; where it fails, the walk of the next pass does not.
-            Held::Cgroup(cgroup) => drop(cgroup.kill()),
-            Held::Below => {}
+            Held::Namespace(init) => {
+                if self.passes == 1 {
+                    self.killed_besides_the_first = self.living_besides_the_first();
+                    init.kill();
+                }
+                self.look_again = LOOK_LATER;
+                return;
+            }
+            // Who is in it is dead after that; the walk of a later pass is for those who went elsewhere.
+            Held::Cgroup(cgroup) => {
+                if cgroup.kill().is_err() || self.passes > 1 {
+                    self.kill_below();
+                }
+            }
+            Held::Below => self.kill_below(),
         }
         if !self.first_is_reaped {
             // Safe by number, as only this process can reap it, and needed where /proc cannot be read.
             kill(self.first, Signal::SIGKILL).ok();
         }
+    }
+
+    /// One walk from parent to child; a complete one when those have led nowhere.
+    fn kill_below(&mut self) {
+        let complete = self.fruitless >= FRUITLESS;
+        let tree = Descendants::of(getpid(), if complete { Walk::Complete } else { Walk::Quick });
+        let mut found_new = false;
+        for pid in tree.iter() {
+            if tree.signal(pid, &[Signal::SIGKILL]) && pid != self.first {
+                found_new |= self.killed.insert(pid);
+            }
+        }
+        self.fruitless = if complete { 0 } else { self.fruitless + 1 };
+        self.look_again =
+            if found_new { LOOK_AGAIN } else { (self.look_again * 2).min(LOOK_LATER) };
+    }
+
+    /// How soon [`Tree::kill`] wants to be called again, if nobody ends before.
+    pub(super) fn look_again(&self) -> Duration {
+        self.look_again
+    }
+
+    /// How many there are that the death of the init is going to kill, the script's first process left out.
+    fn living_besides_the_first(&self) -> u32 {
+        let tree = Descendants::of(getpid(), Walk::Quick);
+        let others = tree.iter().filter(|pid| !self.is_init(*pid) && *pid != self.first);
+        others.filter(|pid| lives(*pid)).count().try_into().unwrap_or(u32::MAX)
     }
 
     fn is_init(&self, pid: Pid) -> bool {
@@ -124,13 +169,7 @@ impl Tree {
 
     /// For the last word, when all are gone.
     pub(super) fn killed_besides_the_first(&self) -> u32 {
-        match &self.held {
-            // An init that had to be killed could not tell: then whoever was signalled counts.
-            Held::Namespace(init) => {
-                init.killed.unwrap_or_else(|| u32::try_from(self.killed.len()).unwrap_or(u32::MAX))
-            }
-            Held::Cgroup(_) | Held::Below => self.killed_and_reaped,
-        }
+        self.killed_besides_the_first
     }
 
     /// When all are gone: leaves nothing behind.
@@ -156,12 +195,16 @@ impl Tree {
             Err(Errno::ECHILD) => return self.nobody_left(),
             Err(_) => return Reaped::NothingYet,
         };
+        // After a pass that found nobody new, every end is on the way to the last one.
+        if self.look_again > LOOK_AGAIN {
+            self.fruitless = 0;
+        }
         // One that had exited by itself before the KILL came did not have to be killed. A cgroup kills more than
         // the walk has seen.
         let by_us = self.killed.remove(&pid)
             || (self.passes > 0 && matches!(self.held, Held::Cgroup(_)) && pid != self.first);
         if by_us && exit.signal == Some(Signal::SIGKILL as i32) {
-            self.killed_and_reaped += 1;
+            self.killed_besides_the_first += 1;
         }
         if pid == self.first && !self.first_is_reaped {
             self.first_is_reaped = true;
@@ -290,6 +333,12 @@ fn parent_of(pid: Pid) -> Option<Pid> {
     stat_field(pid, 4)?.try_into().ok().map(Pid::from_raw)
 }
 
+/// Whether a process has not ended yet; one whose first thread alone has ended lives.
+fn lives(pid: Pid) -> bool {
+    let threads = || fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    stat(pid, 3).is_some_and(|state| !matches!(state.as_str(), "Z" | "X") || threads() > 1)
+}
+
 /// Only for a planted bug: whether a process has not ended yet.
 fn is_no_zombie(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -325,7 +374,10 @@ fn stat_field(pid: Pid, number: usize) -> Option<u64> {
 /// A field of `/proc/PID/stat`, 3 or above. The name in field 2 may hold anything, brackets, spaces and bytes that are
 /// not UTF-8.
 fn stat(pid: Pid, number: usize) -> Option<String> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // In one call, as the kernel gives it; it is never longer than some 600 bytes.
+    let (mut stat, file) = ([0; 1024], fs::File::open(format!("/proc/{pid}/stat")));
+    let length = file.ok()?.read(&mut stat).ok()?;
+    let stat = stat.get(..length)?;
     let after_name = stat.iter().rposition(|&b| b == b')')? + 1;
     let rest = std::str::from_utf8(&stat[after_name..]).ok()?;
     rest.split_whitespace().nth(number - 3).map(str::to_owned)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Scene, Waiting, state_word};
-use crate::domain::job::{Exit, LeaseRecord, RunEnd, RunPhase, RunRecord, State};
+use crate::domain::job::{Exit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State};
 use crate::domain::time::StoreTime;
 use crate::words::{Arg, Piece, clock, duration, minute, phrase, say, until};
 
@@ -83,11 +83,12 @@ impl Scene<'_> {
             (State::Unknown, _) => self.unknown(),
             (State::FailingOver, Some(lease)) => self.failing_over(lease),
             (State::Stopping, Some(lease)) => self.stopping(lease),
-            (State::Waiting, Some(lease)) => self.waits_for_turn(lease),
+            (State::Waiting | State::Resting, Some(lease)) => self.waits_for_turn(lease),
             (_, Some(lease)) => self.at_work(lease),
             (State::Held, None) => self.held(),
             (State::BackingOff | State::GivenUp, None) => self.crashed(),
             (State::Waiting, None) => vec![self.waits()],
+            (State::Resting, None) => vec![self.rests()],
             (_, None) => vec![self.off()],
         }
     }
@@ -198,13 +199,22 @@ impl Scene<'_> {
         clauses
     }
 
+    fn rests(&self) -> Clause {
+        match self.record.next.filter(|next| next.at > self.now) {
+            Some(next) => self.next("next-run-in", &[("left", self.until(next.at))]),
+            None => self.next("next-run-now", &[]),
+        }
+    }
+
     fn waits(&self) -> Clause {
         match self.waiting() {
-            Waiting::Due(at) => self.next("next-run-in", &[("left", self.until(at))]),
             Waiting::Doubted(until) => self.next("store-forgot", &[("left", self.until(until))]),
             Waiting::NoNode => self.next("no-node-alive", &[]),
             Waiting::NotOffered => self.next("no-node-offers", &[]),
             Waiting::Draining => self.next("all-draining", &[]),
+            Waiting::Suspect { node, .. } => {
+                self.next("only-node-suspect", &[("node", Piece::text(node))])
+            }
             Waiting::Moving { to: Some(node), .. } => {
                 self.next("moving-to", &[("node", Piece::text(node))])
             }
@@ -269,7 +279,11 @@ impl Scene<'_> {
             record if record.hold.is_some() => State::Held,
             record if record.participants.is_empty() => State::Off,
             record if record.given_up => State::GivenUp,
-            _ => State::Waiting,
+            record => match record.next.map(|next| next.what) {
+                Some(NextWhat::Repeat) => State::Resting,
+                Some(NextWhat::Retry) => State::BackingOff,
+                None => State::Waiting,
+            },
         }
     }
 }

@@ -1,9 +1,13 @@
-//! History, output, nodes and audit in the JSON shapes of contract section 4.
+//! History, output, nodes and audit in the JSON shapes of the API.
+
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::job::{Exit, RunEnd};
+use crate::domain::name::{JobName, NodeName};
+use crate::domain::time::StoreTime;
 use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
 use crate::store::nodes::NodeRecord;
 use crate::words::iso;
@@ -37,7 +41,7 @@ impl From<Exit> for RunExit {
 /// A run in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Run)]
-#[expect(missing_docs, reason = "as in contract section 4")]
+#[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct RunView {
     pub id: String,
     pub job: String,
@@ -51,6 +55,10 @@ pub struct RunView {
     #[schema(value_type = Option<String>, example = "exited")]
     pub end: Option<RunEnd>,
     pub processes_killed: u32,
+    /// How many runs alike this stands for, when it is more than one: in a row on one node, each with exit code 0 and
+    /// without output. It begins with the first and ends with the last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folded: Option<u32>,
 }
 
 impl From<RunEntry> for RunView {
@@ -65,6 +73,7 @@ impl From<RunEntry> for RunView {
             exit: run.exit.into(),
             end: run.end,
             processes_killed: run.processes_killed,
+            folded: (run.folded > 1).then_some(run.folded),
         }
     }
 }
@@ -72,7 +81,7 @@ impl From<RunEntry> for RunView {
 /// Who held a job from when to when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Span)]
-#[expect(missing_docs, reason = "as in contract section 4")]
+#[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct SpanView {
     pub node: String,
     pub token: u64,
@@ -99,7 +108,7 @@ impl From<RunEntry> for SpanView {
 /// A line of output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = LogLine)]
-#[expect(missing_docs, reason = "as in contract section 4")]
+#[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct LogLineView {
     pub seq: u64,
     pub at: String,
@@ -139,34 +148,63 @@ pub struct NodeView {
     pub started: String,
     /// How surely it kills a script's descendants.
     pub containment: String,
+    /// Since when it has not reported; null while it is alive.
+    pub silent_since: Option<String>,
     /// Being emptied and kept empty.
     pub draining: bool,
+    /// Every job it defines, with a hash of the definition (of `env` only the names count); an empty one from a node that
+    /// has not told it yet.
+    pub jobs: BTreeMap<String, String>,
     /// Jobs it may run.
-    pub jobs: Vec<String>,
-    /// Jobs it holds.
+    pub offers: Vec<String>,
+    /// Jobs it holds, by their leases. A silent node holds nothing.
     pub holds: Vec<String>,
 }
 
-impl From<&NodeRecord> for NodeView {
-    fn from(node: &NodeRecord) -> Self {
+impl NodeView {
+    /// All `nodes`, where `held` says who has which lease and `now` is the store's clock.
+    #[must_use]
+    pub fn list(
+        nodes: &[NodeRecord],
+        held: &[(JobName, NodeName)],
+        now: Option<StoreTime>,
+    ) -> Vec<Self> {
+        let mut holds: HashMap<&NodeName, Vec<String>> = HashMap::new();
+        for (job, node) in held {
+            holds.entry(node).or_default().push(job.to_string());
+        }
+        let view = |node: &NodeRecord| {
+            let mut holds = holds.remove(&node.beat.node).unwrap_or_default();
+            holds.sort_unstable();
+            Self::of(node, holds, now)
+        };
+        nodes.iter().map(view).collect()
+    }
+
+    fn of(node: &NodeRecord, holds: Vec<String>, now: Option<StoreTime>) -> Self {
         let beat = &node.beat;
+        let alive = node.is_alive();
+        let last = |now: StoreTime| {
+            iso(StoreTime(now.0.saturating_sub(i64::try_from(node.age_ms).unwrap_or(i64::MAX))))
+        };
         Self {
             name: beat.node.to_string(),
-            alive: super::is_alive(node),
+            alive,
+            silent_since: now.filter(|_| !alive).map(last),
             age_ms: node.age_ms,
             version: beat.version.clone(),
             started: iso(beat.started),
             containment: beat.containment.clone(),
             draining: node.draining,
-            jobs: beat.jobs.iter().map(ToString::to_string).collect(),
-            holds: beat.holds.iter().map(ToString::to_string).collect(),
+            jobs: {
+                let offered = beat.jobs.iter().map(|job| (job.to_string(), String::new()));
+                let told = node.told.iter().map(|(job, told)| (job.to_string(), told.hash.clone()));
+                offered.chain(told).collect()
+            },
+            offers: beat.jobs.iter().map(ToString::to_string).collect(),
+            // Whoever is silent may still have a lease for a moment; it is another's to take, not its own to use.
+            holds: if alive { holds } else { Vec::new() },
         }
-    }
-}
-
-impl From<NodeRecord> for NodeView {
-    fn from(node: NodeRecord) -> Self {
-        Self::from(&node)
     }
 }
 

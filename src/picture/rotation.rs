@@ -203,6 +203,17 @@ fn rules(rules: &Rules, lang: Language) -> Vec<String> {
     clauses
 }
 
+/// The rules of a rotation with those of its types, one clause each.
+#[must_use]
+pub fn all_rules(of: &Rules, lang: Language) -> Vec<String> {
+    let gap = say(lang, "list-separator", &[]);
+    let types = of.types.iter().map(|kind| match type_rules(kind, lang) {
+        none if none.is_empty() => kind.name.to_string(),
+        own => format!("{} ({})", kind.name, own.join(&gap)),
+    });
+    types.chain(rules(of, lang)).collect()
+}
+
 /// The rules of one type, one clause each.
 #[must_use]
 pub fn type_rules(kind: &TypeRules, lang: Language) -> Vec<String> {

@@ -119,7 +119,9 @@ impl Sentence<'_> {
     }
 }
 
-fn rules(rules: &Rules, lang: Language) -> Vec<String> {
+/// The rules of a source, one clause each.
+#[must_use]
+pub fn rules(rules: &Rules, lang: Language) -> Vec<String> {
     let mut clauses = Vec::new();
     let time = |length: Duration| ("time", Arg::from(exactly(lang, length)));
     let count = |n: u32| ("n", Arg::from(i64::from(n)));

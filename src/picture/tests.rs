@@ -67,11 +67,14 @@ pub(crate) fn node(name: &str, age_ms: u64, jobs: &[&str], draining: bool) -> No
             version: "0.1.0".to_owned(),
             started: before(9_000),
             containment: "subreaper".to_owned(),
+            url: String::new(),
+            digest: String::new(),
             holds: jobs.iter().take(1).cloned().collect(),
             jobs,
         },
         age_ms,
         draining,
+        told: Arc::default(),
     }
 }
 
@@ -227,6 +230,12 @@ pub(crate) fn every_state(lang: Language) -> Vec<(JobConfig, JobView)> {
     let mut record = wanted(&job, &["li"]);
     at_work(&mut record, "node-b", 4_000, 4_000);
     add(job, record, SECOND * 12);
+
+    let job = config("manifests", "Manifests", "舱单");
+    let record = wanted(&job, &["li"]);
+    let drained = [node("node-a", 300, &["manifests"], true)];
+    let view = look(record, &job, &drained, lang, Duration::ZERO);
+    all.push((job, view));
     all
 }
 
@@ -266,12 +275,26 @@ fn why_says_evidence_consequence_and_next_step() {
     has("backing_off", &["Crashed 5 times in a row", "node-b", "(exit 1)", "Next try in 40 s"]);
     has("failing_over", &["node-b has been silent for 3 s", "runs out in 2 s", "then node-a may"]);
     has("off", &["Off: nobody wants it. wang switched it off", "“quarter closed”."]);
+    has("off", &["wang switched it off ("]);
     has("starting", &["counts as running after 5 s"]);
-    has("waiting", &["Next run in 12 s", "wanted by wang, zhao"]);
+    has("resting", &["the last one ended well", "starts in 12 s", "wanted by wang, zhao"]);
+    has("waiting", &["Wanted by li", "every node that may run it is being drained"]);
     has("stopping", &["Stopping on node-a: nobody wants it any more", "killed in 2 s"]);
     has("held", &["Held by chen since", "“stocktaking until noon”", "soloist resume stock"]);
     has("given_up", &["Given up after 10 crashes", "soloist resume tariffs"]);
     has("unknown", &["12 s", "on node-b", "may be running or not"]);
+}
+
+#[test]
+fn the_time_of_an_end_is_set_apart_from_the_sentence() {
+    let job = config("outbound", "Outbound", "出库");
+    let mut record = JobRecord::untouched(job.name.clone());
+    record.version = 1;
+    crashed(&mut record, 0, None);
+    record.given_up = false;
+    record.last_exit.as_mut().expect("just set").end = RunEnd::Exited;
+    let why = look(record, &job, &[], Language::En, Duration::ZERO).why;
+    assert!(why.contains("the last run ended well (") && why.ends_with(")."), "{why}");
 }
 
 #[test]
@@ -292,6 +315,20 @@ fn waiting_says_what_is_in_the_way() {
     let mut fresh = free.clone();
     fresh.participants[0].since = NOW;
     assert!(why(&fresh, &there(false)).contains("about to take it"));
+    // It lost its run 2 s ago, and its newest word is older: for four seconds a dead node counts as alive.
+    let mut lost = fresh;
+    lost.last_exit = Some(LastExit {
+        exit: Exit { code: None, signal: Some(9) },
+        end: RunEnd::Lost,
+        node: node_name("node-a"),
+        at: before(2),
+    });
+    let silent = |age_ms| [node("node-a", age_ms, &["outbound"], false)];
+    assert!(why(&lost, &silent(2_500)).contains("only node-a may run it"));
+    assert!(why(&lost, &silent(1_500)).contains("about to take it"), "it was heard of since");
+    let other =
+        [node("node-a", 2_500, &["outbound"], false), node("node-b", 1, &["outbound"], false)];
+    assert!(why(&lost, &other).contains("about to take it"));
     let mut moving = free;
     moving.moving = Some(Move {
         from: Some(node_name("node-b")),
@@ -300,6 +337,39 @@ fn waiting_says_what_is_in_the_way() {
         until: after(29_000),
     });
     assert!(why(&moving, &there(false)).contains("being moved to node-a"));
+}
+
+#[test]
+fn a_job_between_two_runs_rests_until_no_node_may_take_it() {
+    let job = config("outbound", "Outbound", "出库");
+    let mut record = wanted(&job, &["li"]);
+    let rests_with = |record: &JobRecord, nodes: &[NodeRecord]| {
+        let view = look(record.clone(), &job, nodes, Language::En, Duration::ZERO);
+        let row: String = view.shown.evidence[0].pieces.iter().map(ToString::to_string).collect();
+        (view.state, view.why, row)
+    };
+    let there = |draining| [node("node-a", 100, &["outbound"], draining)];
+    record.next = Some(Next { what: NextWhat::Repeat, at: after(7_000) });
+    let (state, why, row) = rests_with(&record, &there(false));
+    assert_eq!((state, row.as_str()), (State::Resting, "next run in 7 s"));
+    assert!(why.contains("starts in 7 s"), "{why}");
+    for (nodes, part) in [
+        (&there(true)[..], "is being drained"),
+        (&[], "no node is alive"),
+        (&[node("node-a", 1, &["other"], false)], "its nodes are *"),
+    ] {
+        let (state, why, _) = rests_with(&record, nodes);
+        assert_eq!(state, State::Waiting);
+        assert!(why.contains(part), "{why}");
+    }
+    record.next = Some(Next { what: NextWhat::Repeat, at: before(1) });
+    let (state, why, row) = rests_with(&record, &there(false));
+    assert_eq!((state, row.as_str()), (State::Resting, "next run now"));
+    assert!(why.contains("about to start"), "{why}");
+    record.next = Some(Next { what: NextWhat::Repeat, at: before(5) });
+    let (state, why, _) = rests_with(&record, &there(false));
+    assert_eq!(state, State::Waiting);
+    assert!(why.contains("no node has taken it yet"), "{why}");
 }
 
 #[test]
@@ -326,7 +396,7 @@ fn a_store_that_forgot_is_named_as_the_reason_and_off_is_not_said() {
 }
 
 #[test]
-fn the_json_has_the_contract_shape() {
+fn the_json_has_the_promised_shape() {
     let (_, view) = every_state(Language::En).swap_remove(0);
     let json = serde_json::to_value(&view).expect("JSON");
     let mut keys: Vec<_> = json.as_object().expect("an object").keys().cloned().collect();
@@ -334,6 +404,7 @@ fn the_json_has_the_contract_shape() {
     assert_eq!(
         keys,
         [
+            "drift",
             "hold",
             "last_exit",
             "lease",
@@ -372,4 +443,40 @@ fn a_job_never_read_is_unknown_and_not_off() {
     let view = JobView::unseen(&config("outbound", "Outbound", "出库"), Language::Zh);
     assert_eq!(view.state, State::Unknown);
     assert_eq!(view.title, "出库");
+}
+
+/// A node that tells what it defines.
+fn telling(name: &str, age_ms: u64, jobs: &[JobConfig]) -> NodeRecord {
+    let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+    let mut record = node(name, age_ms, &names, false);
+    let told = jobs.iter().map(|job| (job.name.clone(), job.definition(std::path::Path::new("/"))));
+    record.told = Arc::new(told.collect());
+    record.beat.digest = "d".to_owned();
+    record
+}
+
+#[test]
+fn a_job_carries_who_defines_it_otherwise_and_a_dead_node_says_nothing() {
+    let own = config("outbound", "Outbound", "出库");
+    let other = JobConfig { command: vec!["false".to_owned()], ..own.clone() };
+    let labels = config("labels", "Labels", "标签");
+    let alive = [
+        telling("node-a", 300, std::slice::from_ref(&own)),
+        telling("node-b", 300, &[other.clone(), labels.clone()]),
+        node("node-c", 300, &["outbound"], false),
+    ];
+    let said = |job: &JobConfig, nodes: &[NodeRecord]| -> Vec<String> {
+        DriftView::of(&job.name, nodes).iter().map(|one| one.sentence(job.name.as_str())).collect()
+    };
+    assert_eq!(said(&own, &alive), ["node-b defines outbound otherwise than most: command"]);
+    assert_eq!(said(&labels, &alive), ["node-a does not define labels"]);
+    let shown = elsewhere(std::slice::from_ref(&own), &alive);
+    assert_eq!(shown.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["labels"]);
+    let view = look(wanted(&shown[0], &["li"]), &shown[0], &alive, Language::En, SECOND);
+    assert_eq!((view.title.as_str(), view.shown.elsewhere, view.drift.len()), ("Labels", true, 1));
+
+    let dead = telling("node-b", 60_000, &[other, labels]);
+    let nodes = [alive[0].clone(), dead];
+    assert_eq!(said(&own, &nodes), [""; 0]);
+    assert_eq!(elsewhere(&[own], &nodes).len(), 1, "what a dead node defined is still shown");
 }

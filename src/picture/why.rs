@@ -14,12 +14,13 @@ impl Scene<'_> {
             (State::Unknown, _) => self.why_unknown(),
             (State::FailingOver, Some(lease)) => self.why_failing_over(lease),
             (State::Stopping, Some(lease)) => self.why_stopping(lease),
-            (State::Waiting, Some(lease)) => return self.why_turn(lease),
+            (State::Waiting | State::Resting, Some(lease)) => return self.why_turn(lease),
             (state, Some(lease)) => self.why_at_work(state, lease),
             (State::Held, None) => self.why_held(),
             (State::BackingOff, None) => self.why_backing_off(),
             (State::GivenUp, None) => ("why-given-up", self.crash()),
             (State::Waiting, None) => self.why_waiting(),
+            (State::Resting, None) => self.why_resting(),
             (_, None) => return self.why_off(),
         };
         phrase(self.lang, id, &args)
@@ -105,13 +106,20 @@ impl Scene<'_> {
         ("why-backing-off", args)
     }
 
+    fn why_resting(&self) -> (&'static str, Args) {
+        let mut args = vec![("users", self.users())];
+        match self.record.next.filter(|next| next.at > self.now) {
+            Some(next) => {
+                args.push(("left", self.until(next.at)));
+                ("why-resting", args)
+            }
+            None => ("why-resting-due", args),
+        }
+    }
+
     fn why_waiting(&self) -> (&'static str, Args) {
         let mut args = vec![("users", self.users())];
         match self.waiting() {
-            Waiting::Due(at) => {
-                args.push(("left", self.until(at)));
-                ("why-waiting-due", args)
-            }
             Waiting::Doubted(until) => {
                 args.push(("left", self.until(until)));
                 ("why-waiting-doubted", args)
@@ -123,6 +131,11 @@ impl Scene<'_> {
                 ("why-waiting-not-offered", args)
             }
             Waiting::Draining => ("why-waiting-draining", args),
+            Waiting::Suspect { node, lost } => {
+                args.push(("node", Piece::strong(node)));
+                args.push(("ago", self.since(lost)));
+                ("why-waiting-suspect", args)
+            }
             Waiting::Moving { to, until } => {
                 args.push(("left", self.until(until)));
                 match to {

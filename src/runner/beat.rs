@@ -1,14 +1,17 @@
-//! The heartbeat: tells the store that this node lives, what it may run and what it holds, and notices a second
-//! process of the same name. Leases do not depend on it; whether the node is to be emptied comes through the feed.
+//! The heartbeat: tells the store that this node lives, what it may run and what it defines, and notices a second process
+//! of the same name. Leases do not depend on it; whether the node is to be emptied comes through the feed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::config::{Config, digest};
 use crate::domain::containment::Containment;
+use crate::domain::definition::Definitions;
 use crate::domain::name::{JobName, NodeName};
-use crate::store::nodes::{BEAT_EVERY, Beat, Heard, Nodes};
+use crate::store::nodes::{BEAT_EVERY, Beat, Heard, Nodes, Told};
 use crate::store::{Result, Store};
 
 /// Reports once at start; another living process of the same name is an error of the operator.
@@ -28,12 +31,14 @@ pub async fn first(store: &Store, beat: &Beat) -> Result<Heard> {
     }
 }
 
-/// Reports every second, and at once when what it holds changes, until `holds` is dropped.
+/// Reports every second, and at once when `offer` changes. What it holds is told by the leases; `holds` goes along for
+/// nodes of version 0.1.
 pub async fn go_on(
     store: Store,
     mut beat: Beat,
     planned: Containment,
-    mut holds: watch::Receiver<Vec<JobName>>,
+    holds: watch::Receiver<Vec<JobName>>,
+    mut offer: watch::Receiver<Arc<Offer>>,
 ) {
     let mut every = interval(BEAT_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -41,16 +46,65 @@ pub async fn go_on(
     loop {
         tokio::select! {
             _ = every.tick() => {}
-            changed = holds.changed() => if changed.is_err() { return },
+            Ok(()) = offer.changed() => {}
         }
+        let offer = Arc::clone(&offer.borrow_and_update());
+        offer.put_into(&mut beat);
         // A guard may have had to fall back since.
         beat.containment = super::child::in_force(planned).to_string();
-        beat.holds.clone_from(&holds.borrow_and_update());
+        beat.holds.clone_from(&holds.borrow());
         match store.beat(&beat).await {
-            Ok(Heard::Welcome { .. }) => complained = false,
+            Ok(Heard::Welcome { told, .. }) => {
+                complained = false;
+                if !told {
+                    offer.tell(&store, &beat.node).await;
+                }
+            }
             Ok(Heard::Duplicate) => complain(&mut complained, &beat.node),
             // The feed says once that the store is away.
             Err(error) => tracing::debug!(%error, "no heartbeat"),
+        }
+    }
+}
+
+/// What a node may run, and what it defines: from its configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The origin that browsers use.
+    url: String,
+    /// Jobs that may run here.
+    jobs: Vec<JobName>,
+    digest: String,
+    definitions: Definitions,
+}
+
+impl Offer {
+    /// Of this configuration.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let own = config.jobs.iter().filter(|job| job.runs_on(&config.node));
+        let definitions = config.definitions();
+        Self {
+            url: config.public_url.clone(),
+            jobs: own.map(|job| job.name.clone()).collect(),
+            digest: digest(&definitions),
+            definitions,
+        }
+    }
+
+    /// Makes `beat` a report of it.
+    pub fn put_into(&self, beat: &mut Beat) {
+        beat.url.clone_from(&self.url);
+        beat.jobs.clone_from(&self.jobs);
+        beat.digest.clone_from(&self.digest);
+    }
+
+    /// Tells the others what is defined here.
+    async fn tell(&self, store: &Store, node: &NodeName) {
+        let (digest, definitions) = (self.digest.clone(), self.definitions.clone());
+        let told = Told { node: node.clone(), digest, definitions };
+        if let Err(error) = store.define(&told).await {
+            tracing::debug!(%error, "the definitions are told with the next report");
         }
     }
 }

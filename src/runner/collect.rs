@@ -17,7 +17,7 @@ use tokio::time::sleep;
 
 use super::child::become_subreaper;
 use super::in_hand::{lease_of, too_short};
-use super::once::say;
+use super::once::{NOT_STARTED, say};
 use super::program::Program;
 use super::relay::Relay;
 use super::signals::Signals;
@@ -27,7 +27,7 @@ use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Boot;
 use crate::store::dispatch::{Dispatch, Waiter};
 use crate::store::events::{Events, StoreEvent};
-use crate::store::{Store, StoreError};
+use crate::store::{Options, Store, StoreError};
 
 /// A slot that waits looks at least about this often, whatever it missed.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -51,19 +51,29 @@ pub struct Collect {
     pub longest_lease: Duration,
 }
 
-/// Collects until it is told to stop, or there is no more to do.
+/// The command cannot be started on this machine: no task would fare better than another.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct NoCommand(pub(super) String);
+
+/// Collects until it is told to stop, or there is no more to do; returns 0, or 127 when the command cannot
+/// be started.
 ///
 /// # Errors
-/// A source that does not exist, a command that cannot be started, a store that cannot be used, a result that could not
-/// be reported.
-pub async fn run(with: Collect) -> anyhow::Result<()> {
+/// A source that does not exist, a store that cannot be used, a result that could not be reported.
+pub async fn run(with: Collect) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
+    // Before any task is claimed, also when there is none.
+    if let Err(problem) = with.program.find() {
+        say(&problem);
+        return Ok(NOT_STARTED);
+    }
     // This process starts guards and nothing else.
     become_subreaper();
     with.program.sweep()?;
     let begun = tokio::select! {
         begun = begin(&with) => begun?,
-        _ = signals.next() => return Ok(()),
+        _ = signals.next() => return Ok(0),
     };
     let (store, leases) = begun;
     let (relay, writing) = Relay::start()?;
@@ -85,12 +95,18 @@ pub async fn run(with: Collect) -> anyhow::Result<()> {
     let ended = crew.work(&mut signals).await;
     drop(crew);
     writing.end(LAST_WORDS).await;
-    ended
+    match ended {
+        Err(error) if error.is::<NoCommand>() => {
+            say(&error.to_string());
+            Ok(NOT_STARTED)
+        }
+        ended => ended.map(|()| 0),
+    }
 }
 
 /// Opens the store and looks at the sources; tried for as long as the store is away.
 async fn begin(with: &Collect) -> anyhow::Result<(Store, HashMap<SourceName, Duration>)> {
-    let options = with.program.options(with.longest_lease);
+    let options = Options { make: false, ..with.program.options(with.longest_lease) };
     let mut said = false;
     loop {
         let begun = async {
@@ -223,7 +239,10 @@ impl Crew {
                         StoreEvent::Subscribed => {
                             self.bells.iter().for_each(|(_, bell)| bell.notify_one());
                         }
-                        StoreEvent::Job(_) | StoreEvent::Nodes | StoreEvent::Interrupted => {}
+                        StoreEvent::Job(_)
+                        | StoreEvent::Nodes
+                        | StoreEvent::Accounts
+                        | StoreEvent::Interrupted => {}
                     }
                 }
             }

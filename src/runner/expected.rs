@@ -15,11 +15,13 @@ use crate::store::nodes::{ALIVE_FOR, BEAT_EVERY, NodeRecord};
 const PROMPT: Duration = BEAT_EVERY.saturating_mul(2);
 
 /// Nodes that may run the job now. Not counted on: a node that missed a report, one whose lease of this job ran out a
-/// moment ago or that was made to stop it (a hand-over), and one in `lost`, whose guards said that it is dead.
+/// moment ago or that was made to stop it (a hand-over), and one in `lost`, whose guards said that it is dead. `loads`
+/// says how many leases each has.
 pub(super) fn candidates(
     record: &JobRecord,
     now: StoreTime,
     nodes: &[NodeRecord],
+    loads: &HashMap<NodeName, usize>,
     lost: &HashMap<NodeName, StoreTime>,
 ) -> Vec<Candidate> {
     let recent = |at: StoreTime| now.since(at) < ALIVE_FOR;
@@ -34,12 +36,15 @@ pub(super) fn candidates(
         .filter(|n| Duration::from_millis(n.age_ms) < PROMPT && !n.draining)
         .filter(|n| n.beat.jobs.contains(&record.name) && Some(&n.beat.node) != gone)
         .filter(|n| !lost.get(&n.beat.node).is_some_and(|&at| recent(at)))
-        .map(|n| Candidate { node: n.beat.node.clone(), holds: n.beat.holds.len() })
+        .map(|n| &n.beat.node)
+        .map(|node| Candidate { node: node.clone(), holds: loads.get(node).copied().unwrap_or(0) })
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::domain::job::{Exit, LastExit};
     use crate::store::nodes::Beat;
@@ -57,10 +62,12 @@ mod tests {
             version: String::new(),
             started: StoreTime(0),
             containment: String::new(),
+            url: String::new(),
             jobs: vec!["outbound".parse().unwrap()],
+            digest: String::new(),
             holds: Vec::new(),
         };
-        NodeRecord { beat, age_ms, draining: false }
+        NodeRecord { beat, age_ms, draining: false, told: Arc::default() }
     }
 
     /// Who is expected to try, after a run on `node-a` ended so, `ms` ago.
@@ -70,7 +77,7 @@ mod tests {
         record.last_exit = Some(LastExit { exit, end, node: node_a, at: ago(ms) });
         let lost = lost.iter().map(|(name, ms)| (name.parse().unwrap(), ago(*ms))).collect();
         let nodes = [node("node-a", 900), node("node-b", 900), node("node-c", 900)];
-        let found = candidates(&record, NOW, &nodes, &lost);
+        let found = candidates(&record, NOW, &nodes, &HashMap::new(), &lost);
         found.into_iter().map(|candidate| candidate.node.to_string()).collect()
     }
 
@@ -95,7 +102,7 @@ mod tests {
     fn a_node_that_missed_a_report_is_not_waited_for() {
         let record = JobRecord::untouched("outbound".parse().unwrap());
         let nodes = [node("node-a", 2_100), node("node-b", 1_100)];
-        let found = candidates(&record, NOW, &nodes, &HashMap::new());
+        let found = candidates(&record, NOW, &nodes, &HashMap::new(), &HashMap::new());
         assert_eq!(found[0].node.as_str(), "node-b");
         assert_eq!(found.len(), 1);
     }

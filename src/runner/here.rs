@@ -15,18 +15,23 @@ use super::run::{Command, Gone};
 use super::supervisor::Surroundings;
 use crate::clock;
 use crate::config::JobConfig;
-use crate::domain::job::{Exit, RunEnd};
+use crate::domain::job::RunEnd;
 use crate::domain::lease::{Token, TokensSeen};
 use crate::domain::name::{NodeName, Owner, RunId};
 use crate::domain::supervise::Slot;
-use crate::domain::time::Boot;
+use crate::domain::time::{Began, Boot};
 use crate::store::journal::Ended;
 use crate::store::leases::Renewal;
 use crate::telemetry::Metrics;
 
 /// A job as this node deals with it.
 pub(super) struct Here {
+    /// The definition of the newest run.
     pub(super) config: Arc<JobConfig>,
+    /// The definition of the next run, if it is another.
+    newer: Option<Arc<JobConfig>>,
+    /// The configuration has it no more: nothing is started.
+    pub(super) removed: bool,
     pub(super) slot: Slot,
     pub(super) wake: Option<Boot>,
     pub(super) owner: Owner,
@@ -37,6 +42,8 @@ pub(super) struct Here {
     pub(super) commands: Option<mpsc::UnboundedSender<Command>>,
     /// When the newest lease was asked for.
     pub(super) asked: Boot,
+    /// When it was granted.
+    pub(super) granted: Began,
     /// When the script of the newest run started.
     pub(super) started: Option<Boot>,
     pub(super) gone: Option<Gone>,
@@ -56,6 +63,8 @@ impl Here {
     pub(super) fn new(config: JobConfig) -> Self {
         Self {
             config: Arc::new(config),
+            newer: None,
+            removed: false,
             slot: Slot::default(),
             wake: None,
             owner: Owner(String::new()),
@@ -64,6 +73,7 @@ impl Here {
             held: Token(0),
             commands: None,
             asked: Boot(0),
+            granted: Began::at_boot(Boot(0)),
             started: None,
             gone: None,
             lost: false,
@@ -71,6 +81,24 @@ impl Here {
             willing_since: None,
             anothers_until: None,
             vacant_since: None,
+        }
+    }
+
+    /// The next run is by this definition.
+    pub(super) fn redefine(&mut self, config: &JobConfig) {
+        self.removed = false;
+        self.newer = (*self.config != *config).then(|| Arc::new(config.clone()));
+    }
+
+    /// The definition in force: of the next run.
+    pub(super) fn newest(&self) -> &JobConfig {
+        self.newer.as_ref().unwrap_or(&self.config)
+    }
+
+    /// No run is under way: the definition in force is the one.
+    pub(super) fn take_newest(&mut self) {
+        if let Some(newer) = self.newer.take() {
+            self.config = newer;
         }
     }
 
@@ -90,6 +118,8 @@ impl Here {
             node: node.clone(),
             token: self.held,
             ttl: self.config.timing.ttl,
+            since: self.granted,
+            run: None,
         }
     }
 
@@ -127,8 +157,7 @@ impl Here {
             tracing::info!(%job, "it waits for its turn no more: the lease goes back");
             return Last::Nothing(job.clone(), self.owner.clone());
         }
-        let nothing = Gone { exit: Exit::default(), processes_killed: 0, cause: None };
-        let gone = self.gone.clone().unwrap_or(nothing);
+        let gone = self.gone.clone().unwrap_or_else(Gone::unstarted);
         let uptime = self.started.map_or(Duration::ZERO, |at| clock::boot().since(at));
         let (end, then) = ending(&self.config, &gone, stopping, self.lost, crashes, uptime);
         if end == RunEnd::Crashed {
@@ -145,6 +174,7 @@ impl Here {
             end,
             processes_killed: gone.processes_killed,
             then,
+            began: gone.began,
         })
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use super::rounds::{Party, Rounds};
 use crate::clock;
 use crate::domain::lease::Timing;
-use crate::domain::name::Owner;
+use crate::domain::name::{Owner, RunId};
 use crate::domain::time::Boot;
 use crate::sabotage::{Bug, planted};
 use crate::store::leases::{Leases, Renewal, Renewed};
@@ -33,6 +33,7 @@ pub struct Keeper {
 
 enum Order {
     Keep(Entry),
+    Reported(Owner, RunId),
     Forget(Owner),
 }
 
@@ -41,6 +42,7 @@ struct Entry {
     timing: Timing,
     due: Boot,
     trusted: watch::Sender<Boot>,
+    forgot: watch::Sender<()>,
     lost: Option<oneshot::Sender<()>>,
 }
 
@@ -50,6 +52,24 @@ pub struct Kept {
     pub trusted_until: watch::Receiver<Boot>,
     /// Resolves when the store says that the lease is another's.
     pub lost: oneshot::Receiver<()>,
+    /// Changes when the store had forgotten the lease, or the run under it: what was reported must be reported again.
+    pub forgot: watch::Receiver<()>,
+    /// For telling the keeper which run the store knows.
+    pub told: Told,
+}
+
+/// Tells the keeper that the store has confirmed to know a run; cheap to clone.
+#[derive(Clone)]
+pub struct Told {
+    orders: mpsc::UnboundedSender<Order>,
+    owner: Owner,
+}
+
+impl Told {
+    /// From now on every renewal asks whether the store still knows `run`.
+    pub fn reported(&self, run: &RunId) {
+        drop(self.orders.send(Order::Reported(self.owner.clone(), run.clone())));
+    }
 }
 
 impl Keeper {
@@ -66,11 +86,13 @@ impl Keeper {
     pub fn keep(&self, renewal: Renewal, timing: Timing, sent: Boot) -> Kept {
         let (trusted, trusted_until) = watch::channel(timing.trusted_until(sent));
         let (lost_tx, lost) = oneshot::channel();
+        let (forgot_tx, forgot) = watch::channel(());
         let due = sent + timing.renew_every;
-        let entry = Entry { renewal, timing, due, trusted, lost: Some(lost_tx) };
+        let told = Told { orders: self.orders.clone(), owner: renewal.owner.clone() };
+        let entry = Entry { renewal, timing, due, trusted, forgot: forgot_tx, lost: Some(lost_tx) };
         // The task lives as long as the runtime; without it the guard's deadline ends the run.
         drop(self.orders.send(Order::Keep(entry)));
-        Kept { trusted_until, lost }
+        Kept { trusted_until, lost, forgot, told }
     }
 
     /// Stops renewing; to be called before the release is sent.
@@ -95,6 +117,7 @@ async fn keep_all(store: Store, metrics: Arc<Metrics>, mut inbox: mpsc::Unbounde
         tokio::select! {
             order = inbox.recv() => match order {
                 Some(Order::Keep(entry)) => kept.keep(entry),
+                Some(Order::Reported(owner, run)) => kept.reported(&owner, run),
                 Some(Order::Forget(owner)) => kept.forget(&owner),
                 None => return,
             },
@@ -118,6 +141,12 @@ impl Leased {
         let owner = entry.renewal.owner.clone();
         self.rounds.put(owner.clone(), entry.due, entry.timing.renew_every);
         self.entries.insert(owner, entry);
+    }
+
+    fn reported(&mut self, owner: &Owner, run: RunId) {
+        if let Some(entry) = self.entries.get_mut(owner) {
+            entry.renewal.run = Some(run);
+        }
     }
 
     fn forget(&mut self, owner: &Owner) {
@@ -156,7 +185,12 @@ impl Leased {
                 for (owner, renewed) in party.owners.iter().zip(results) {
                     let Some(entry) = self.entries.get_mut(owner) else { continue };
                     match renewed {
-                        Renewed::Kept { margin } => {
+                        Renewed::Kept { margin, forgot } => {
+                            if forgot {
+                                let job = &entry.renewal.job;
+                                tracing::warn!(%job, "the store had forgotten the lease or its run: telling it again");
+                                entry.forgot.send_replace(());
+                            }
                             let due = sent + party.next_after(entry.timing.renew_every);
                             Self::put_back(entry, &mut self.rounds, due);
                             let from =

@@ -23,7 +23,7 @@ pub mod program;
 mod relay;
 mod rounds;
 pub mod run;
-mod signals;
+pub mod signals;
 mod slot;
 pub mod supervisor;
 mod sweep;

@@ -7,21 +7,21 @@
 //! process was started (`nohup`) stay ignored.
 
 use std::io::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work, become_subreaper};
-use super::keeper::{Keeper, Kept};
+use super::keeper::{Keeper, Kept, Told};
 use super::program::Program;
 use super::signals::Signals;
 use crate::clock;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, Owner, RunId};
-use crate::domain::time::Boot;
+use crate::domain::time::{Began, Boot, StoreTime};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::{Ended, Journal, Started, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
@@ -59,6 +59,15 @@ pub(super) fn say(text: &str) {
     writeln!(std::io::stderr(), "soloist: {text}").ok();
 }
 
+/// A time that is left, for people: whole seconds, or milliseconds when it is less than one.
+pub(super) fn rounded(time: Duration) -> impl std::fmt::Display {
+    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    humantime::format_duration(match ms {
+        0..1_000 => Duration::from_millis(ms),
+        _ => Duration::from_secs(ms.div_ceil(1_000)),
+    })
+}
+
 /// Runs the command; returns its exit code, 128 + signal, [`NOT_HAD`] or [`LOST`].
 ///
 /// # Errors
@@ -90,7 +99,7 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
             return Ok(SIGNALLED + signal);
         }
     };
-    let Some((token, sent)) = acquired else {
+    let Some((token, since, sent)) = acquired else {
         give_back(&store, &ask).await;
         return Ok(NOT_HAD);
     };
@@ -101,6 +110,8 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
         node: once.program.node.clone(),
         token,
         ttl: once.timing.ttl,
+        since: Began { boot: sent, at: Some(since) },
+        run: None,
     };
     let kept = keeper.keep(renewal, once.timing, sent);
     let held = Held {
@@ -109,6 +120,7 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
         owner: ask.owner,
         token,
         run: RunId(ulid::Ulid::generate().to_string()),
+        said: Arc::default(),
     };
     held.run(keeper, kept, &mut signals).await
 }
@@ -165,7 +177,7 @@ async fn acquire(
     once: &Once,
     ask: &Acquire,
     patience: &mut Patience,
-) -> anyhow::Result<Option<(Token, Boot)>> {
+) -> anyhow::Result<Option<(Token, StoreTime, Boot)>> {
     let mut events: Option<mpsc::Receiver<StoreEvent>> = None;
     loop {
         if events.is_none() {
@@ -174,9 +186,9 @@ async fn acquire(
         }
         let sent = clock::boot();
         let (pause, why) = match store.acquire(ask).await {
-            Ok(Acquired::Granted { token, .. }) => {
+            Ok(Acquired::Granted { token, since }) => {
                 if once.timing.trusted_until(sent) > clock::boot() {
-                    return Ok(Some((token, sent)));
+                    return Ok(Some((token, since, sent)));
                 }
                 (Duration::ZERO, "the answer came too late to be trusted".to_owned())
             }
@@ -184,8 +196,8 @@ async fn acquire(
             Ok(Acquired::Quarantined { wait }) => (
                 wait,
                 format!(
-                    "the store was restarted, emptied or replaced, so nothing is granted for another {} ms, until every lease that it may have forgotten has run out",
-                    wait.as_millis()
+                    "the store was restarted, emptied or replaced, so nothing is granted for another {}, until every lease that it may have forgotten has run out",
+                    rounded(wait)
                 ),
             ),
             Ok(Acquired::NotYet { wait } | Acquired::Reserved { wait }) => {
@@ -211,7 +223,7 @@ async fn hint(events: &mut mpsc::Receiver<StoreEvent>, name: &JobName) {
     loop {
         match events.recv().await {
             Some(StoreEvent::Job(event)) if &event.job != name => {}
-            Some(StoreEvent::Nodes | StoreEvent::Interrupted) => {}
+            Some(StoreEvent::Nodes | StoreEvent::Accounts | StoreEvent::Interrupted) => {}
             Some(_) => return,
             None => std::future::pending().await,
         }
@@ -235,6 +247,8 @@ struct Held {
     owner: Owner,
     token: Token,
     run: RunId,
+    /// When the command started, as the store said it.
+    said: Arc<OnceLock<StoreTime>>,
 }
 
 impl Held {
@@ -261,11 +275,17 @@ impl Held {
         let deadline = *kept.trusted_until.borrow_and_update();
         let (child, mut events) = Child::spawn(self.spec(), deadline)?;
         let (mut lost, mut stopped, mut listening) = (false, false, true);
+        let mut command: Option<(u32, Boot)> = None;
         let (exit, killed, cause) = loop {
             tokio::select! {
                 biased;
                 Ok(()) = kept.trusted_until.changed() => {
                     child.extend(*kept.trusted_until.borrow_and_update());
+                }
+                Ok(()) = kept.forgot.changed() => {
+                    if let Some((pid, boot)) = command {
+                        self.record_started(pid, boot, &kept.told);
+                    }
                 }
                 answer = &mut kept.lost, if listening => {
                     listening = false;
@@ -280,7 +300,11 @@ impl Held {
                     true => child.kill(),
                 },
                 event = events.recv() => match event {
-                    Some(ChildEvent::Started { pid }) => self.record_started(pid),
+                    Some(ChildEvent::Started { pid }) => {
+                        let boot = clock::boot();
+                        command = Some((pid, boot));
+                        self.record_started(pid, boot, &kept.told);
+                    }
                     Some(ChildEvent::Line(_) | ChildEvent::Progress(_)) => {}
                     Some(ChildEvent::Failed { error }) => {
                         say(&error);
@@ -303,7 +327,8 @@ impl Held {
             () if exit.is_success() => RunEnd::Exited,
             () => RunEnd::Crashed,
         };
-        if self.record_ended(exit, end, killed).await {
+        let began = command.map(|(_, boot)| self.began(boot));
+        if self.record_ended(exit, end, killed, began).await {
             child.dismiss();
         }
         if cause == Some(Cause::GuardLost) {
@@ -319,24 +344,39 @@ impl Held {
         Ok(exit.code.unwrap_or_else(|| SIGNALLED + exit.signal.unwrap_or(0)))
     }
 
-    fn record_started(&self, pid: u32) {
+    fn began(&self, boot: Boot) -> Began {
+        Began { boot, at: self.said.get().copied() }
+    }
+
+    fn record_started(&self, pid: u32, boot: Boot, told: &Told) {
         let started = Started {
             job: self.once.name.clone(),
             token: self.token,
             run: self.run.clone(),
             node: self.once.program.node.clone(),
             pid,
+            began: self.began(boot),
         };
-        let store = self.store.clone();
+        let (store, said, told) = (self.store.clone(), Arc::clone(&self.said), told.clone());
         tokio::spawn(async move {
-            if let Err(error) = store.record_started(&started).await {
-                tracing::warn!(%error, "the start is not in the history");
+            match store.record_started(&started).await {
+                Ok(at) => {
+                    said.get_or_init(|| at);
+                    told.reported(&started.run);
+                }
+                Err(error) => tracing::warn!(%error, "the start is not in the history"),
             }
         });
     }
 
     /// Whether the end is recorded, which gives the lease back; otherwise that is left to the guard.
-    async fn record_ended(&self, exit: Exit, end: RunEnd, processes_killed: u32) -> bool {
+    async fn record_ended(
+        &self,
+        exit: Exit,
+        end: RunEnd,
+        processes_killed: u32,
+        began: Option<Began>,
+    ) -> bool {
         let name = &self.once.name;
         let ended = Ended {
             job: name.clone(),
@@ -347,6 +387,7 @@ impl Held {
             end,
             processes_killed,
             then: Then::Nothing,
+            began,
         };
         let begun = clock::boot();
         loop {

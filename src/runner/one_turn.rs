@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::child::become_subreaper;
-use super::once::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect};
+use super::once::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, rounded};
 use super::program::Program;
 use super::signals::Signals;
 use super::turn_in_hand::{Held, Trust, passing, rules, too_short};
@@ -22,8 +22,8 @@ use crate::domain::rotation::Reason;
 use crate::domain::time::Stamp;
 use crate::feed::Feed;
 use crate::rotation::{Answer, Desk};
-use crate::store::StoreError;
 use crate::store::rotation::{Taken, TurnAsk};
+use crate::store::{Options, StoreError};
 use crate::telemetry::Metrics;
 use crate::waiting::{DeskError, Room};
 
@@ -86,7 +86,7 @@ pub(super) struct Seat {
 impl Seat {
     /// Opens the store and looks at the rotation; tried for as long as the patience lasts.
     async fn take(with: OneTurn, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
-        let options = with.program.options(with.longest_lease);
+        let options = Options { make: false, ..with.program.options(with.longest_lease) };
         let Some(store) = connect(&with.program.store_url, &options, patience).await? else {
             return Ok(None);
         };
@@ -155,7 +155,7 @@ impl Seat {
         };
         let kind = &self.with.kind;
         let more = |at: Stamp| match self.room.until(at) {
-            Some(left) => format!("for another {} ms", left.as_millis()),
+            Some(left) => format!("for another {}", rounded(left)),
             None => "for now".to_owned(),
         };
         let why = match (reason, holder) {

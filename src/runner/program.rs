@@ -15,7 +15,7 @@ use crate::store::Options;
 pub struct Program {
     pub argv: Vec<String>,
     pub dir: PathBuf,
-    /// Its environment, besides the four names of the contract.
+    /// Its environment, besides `SOLOIST_JOB`, `SOLOIST_RUN`, `SOLOIST_NODE` and `SOLOIST_TOKEN`.
     pub env: BTreeMap<String, String>,
     pub stop_grace: Duration,
     pub node: NodeName,
@@ -35,6 +35,16 @@ impl Program {
     /// How its store is opened by a process that knows of leases as long as that.
     pub(super) fn options(&self, longest_lease: Duration) -> Options {
         Options { prefix: self.prefix.clone(), longest_lease, ..Options::default() }
+    }
+
+    /// Looks whether there is such a program.
+    ///
+    /// # Errors
+    /// Why not, and what to do about it.
+    pub(super) fn find(&self) -> Result<(), String> {
+        let command = self.argv.first().map_or("", String::as_str);
+        let path = self.env.get("PATH").map_or("", String::as_str);
+        crate::config::find_program(command, &self.dir, path).map(drop)
     }
 
     /// Ends what runs of this store on this machine left behind when their guards were killed.

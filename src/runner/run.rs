@@ -6,17 +6,19 @@
 //! and the last output had its chance. Recording the end, which releases the lease, is the supervisor's business.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::child::{Cause, Child, ChildEvent, Spec};
-use super::keeper::Kept;
+use super::keeper::{Kept, Told};
 use super::turn::{KeptTurn, Member, OwnTurn};
+use crate::clock;
 use crate::domain::job::{Exit, Progress};
 use crate::domain::rotation::Outcome;
-use crate::domain::time::Boot;
+use crate::domain::time::{Began, Boot, StoreTime};
 use crate::store::journal::{Journal, LOG_LINES, NewLine, Output, Started, Stream};
 use crate::store::{Store, StoreError};
 
@@ -58,6 +60,16 @@ pub struct Gone {
     pub processes_killed: u32,
     /// What ended it; `None`: it could not be started.
     pub cause: Option<Cause>,
+    /// When the script started; `None`: it never did.
+    pub began: Option<Began>,
+}
+
+impl Gone {
+    /// Nothing was ever started.
+    #[must_use]
+    pub fn unstarted() -> Self {
+        Self { exit: Exit::default(), processes_killed: 0, cause: None, began: None }
+    }
 }
 
 /// Waits for the turn of a run, as long as nobody stops it and the lease is held. `None` when that ended it.
@@ -103,13 +115,13 @@ pub async fn drive(
         turn = Some(own.keep());
     }
     let deadline = trusted_until(&mut kept, turn.as_ref());
-    let mut reporter = Reporter::start(store, &spec);
+    let mut reporter = Reporter::start(store, &spec, kept.told.clone());
     let (child, mut events) = match Child::spawn(spec, deadline) {
         Ok(started) => started,
         Err(error) => {
             reporter.remark(format!("the guard could not be started: {error}"));
             reporter.finish().await;
-            let gone = Gone { exit: Exit::default(), processes_killed: 0, cause: None };
+            let gone = Gone::unstarted();
             pass(turn, &gone, false).await;
             tell(News::Gone(gone));
             return;
@@ -120,7 +132,7 @@ pub async fn drive(
     let mut listening = true;
     let up_at = Instant::now() + min_uptime;
     let (mut up, mut stopped) = (false, false);
-    let gone = loop {
+    let mut gone = loop {
         tokio::select! {
             biased;
             Ok(()) = kept.trusted_until.changed() => {
@@ -134,6 +146,7 @@ pub async fn drive(
                     child.kill();
                 }
             }
+            Ok(()) = kept.forgot.changed() => reporter.again(),
             Some(command) = commands.recv() => match command {
                 Command::Stop(grace) => {
                     stopped = true;
@@ -154,13 +167,13 @@ pub async fn drive(
                     tell(News::Started);
                 }
                 Some(ChildEvent::Line(line)) => reporter.line(line),
-                Some(ChildEvent::Progress(progress)) => reporter.progress = Some(progress),
+                Some(ChildEvent::Progress(progress)) => reporter.progress(progress),
                 Some(ChildEvent::Failed { error }) => {
                     reporter.remark(error);
-                    break Gone { exit: Exit::default(), processes_killed: 0, cause: None };
+                    break Gone::unstarted();
                 }
                 Some(ChildEvent::Gone { exit, processes_killed, cause }) => {
-                    break Gone { exit, processes_killed, cause: Some(cause) };
+                    break Gone { exit, processes_killed, cause: Some(cause), began: None };
                 }
                 // Not knowing is not proof: the lease must run out by itself.
                 None => {
@@ -178,7 +191,7 @@ pub async fn drive(
     };
     // The next may start now: this run's last lines need not be stored for that.
     pass(turn, &gone, stopped).await;
-    reporter.finish().await;
+    gone.began = reporter.finish().await;
     tell(News::Gone(gone));
     // The supervisor hangs up when the end is recorded. Until then the guard stays: if this node dies in between, the
     // guard releases the lease.
@@ -226,12 +239,21 @@ struct Reporter {
     task: tokio::task::JoinHandle<()>,
     lines: VecDeque<NewLine>,
     left_out: u64,
+    /// Not reported yet.
     progress: Option<Progress>,
+    /// The newest.
+    shown: Option<Progress>,
+    /// Pid of the script, and when it started.
+    script: Option<(u32, Boot)>,
+    /// The same instant as the store said it.
+    said: Arc<OnceLock<StoreTime>>,
+    /// When the script is killed that was told to stop.
+    kill_at: Option<Boot>,
     blank: Output,
 }
 
 impl Reporter {
-    fn start(store: Store, spec: &Spec) -> Self {
+    fn start(store: Store, spec: &Spec, told: Told) -> Self {
         let (reports, inbox) = mpsc::unbounded_channel();
         let (done_tx, done) = mpsc::channel(1);
         let blank = Output {
@@ -242,7 +264,9 @@ impl Reporter {
             lines: Vec::new(),
             progress: None,
         };
-        let task = tokio::spawn(write_reports(store, blank.clone(), inbox, done_tx));
+        let said = Arc::new(OnceLock::new());
+        let write = write_reports(store, blank.clone(), inbox, done_tx, Arc::clone(&said), told);
+        let task = tokio::spawn(write);
         Self {
             reports,
             done,
@@ -251,6 +275,10 @@ impl Reporter {
             lines: VecDeque::new(),
             left_out: 0,
             progress: None,
+            shown: None,
+            script: None,
+            said,
+            kill_at: None,
             blank,
         }
     }
@@ -260,13 +288,40 @@ impl Reporter {
         drop(self.reports.send(report));
     }
 
-    fn started(&self, pid: u32) {
-        let Output { job, token, run, node, .. } = self.blank.clone();
-        self.send(Report::Started(Started { job, token, run, node, pid }));
+    fn started(&mut self, pid: u32) {
+        self.script = Some((pid, clock::boot()));
+        self.report_started();
     }
 
-    fn stopping(&self, grace: Duration) {
+    fn report_started(&self) {
+        let (Some((pid, _)), Some(began)) = (self.script, self.began()) else { return };
+        let Output { job, token, run, node, .. } = self.blank.clone();
+        self.send(Report::Started(Started { job, token, run, node, pid, began }));
+    }
+
+    fn began(&self) -> Option<Began> {
+        self.script.map(|(_, boot)| Began { boot, at: self.said.get().copied() })
+    }
+
+    fn stopping(&mut self, grace: Duration) {
+        self.kill_at = Some(clock::boot() + grace);
         self.send(Report::Stopping(grace));
+    }
+
+    fn progress(&mut self, progress: Progress) {
+        self.shown = Some(progress.clone());
+        self.progress = Some(progress);
+    }
+
+    /// The store forgot the run: everything that it shows of it is said once more.
+    fn again(&mut self) {
+        self.report_started();
+        if let Some(kill_at) = self.kill_at {
+            self.send(Report::Stopping(kill_at.since(clock::boot())));
+        }
+        if self.script.is_some() && self.progress.is_none() {
+            self.progress.clone_from(&self.shown);
+        }
     }
 
     fn remark(&mut self, text: String) {
@@ -303,7 +358,8 @@ impl Reporter {
         self.send(Report::Output(output));
     }
 
-    async fn finish(mut self) {
+    /// Waits until what is left is written; returns when the script started.
+    async fn finish(mut self) -> Option<Began> {
         if !self.lines.is_empty() || self.progress.is_some() {
             self.flush(true);
         }
@@ -312,6 +368,7 @@ impl Reporter {
             self.task.abort();
             tracing::warn!(job = %self.blank.job, "the last output could not be stored in time");
         }
+        self.script.map(|(_, boot)| Began { boot, at: self.said.get().copied() })
     }
 }
 
@@ -320,11 +377,16 @@ async fn write_reports(
     blank: Output,
     mut inbox: mpsc::UnboundedReceiver<Report>,
     done: mpsc::Sender<()>,
+    said: Arc<OnceLock<StoreTime>>,
+    told: Told,
 ) {
     while let Some(report) = inbox.recv().await {
         loop {
             let result = match &report {
-                Report::Started(started) => store.record_started(started).await,
+                Report::Started(started) => store.record_started(started).await.map(|at| {
+                    said.get_or_init(|| at);
+                    told.reported(&started.run);
+                }),
                 Report::Stopping(grace) => {
                     store.record_stopping(&blank.job, blank.token, *grace).await
                 }

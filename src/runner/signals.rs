@@ -35,6 +35,13 @@ impl Signals {
     }
 }
 
+/// Whether this process was started with a signal ignored.
+#[must_use]
+pub fn is_ignored(signal: nix::sys::signal::Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    ignored(&status) >> (signal as i32 - 1) & 1 == 1
+}
+
 /// `SigIgn` of proc(5): one bit a signal, the first for number 1.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::child::Child;
-use super::collect::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, Stop};
+use super::collect::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::in_hand::{End, InHand};
 use super::once::say;
 use crate::clock;
@@ -59,7 +59,7 @@ impl Crew {
                     self.give_back(&hand, None).await;
                     self.stop
                         .send_replace(Stop::Until(clock::boot() + self.with.program.stop_grace));
-                    break Err(anyhow::anyhow!("{error}"));
+                    break Err(NoCommand(error).into());
                 }
             }
         };

@@ -18,21 +18,22 @@ use super::keeper::Keeper;
 use super::run::{self, Command, News};
 use super::turn::Member;
 use crate::clock;
-use crate::config::JobConfig;
+use crate::config::Config;
 use crate::domain::drill::must_crash;
-use crate::domain::job::RunEnd;
+use crate::domain::handover::{is_for_another, standing};
+use crate::domain::job::{Move, RunEnd};
 use crate::domain::lease::{Token, WentBack};
 use crate::domain::name::{JobName, NodeName, Owner};
 use crate::domain::placement::courtesy;
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, step};
-use crate::domain::time::{Boot, StoreTime};
+use crate::domain::time::{Began, Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
 use crate::guard::containment::Choice;
 use crate::rotation;
 use crate::sabotage::{Bug, planted};
 use crate::store::Store;
 use crate::store::leases::{Acquire, Acquired, Condition, Leases};
-use crate::store::nodes::ALIVE_FOR;
+use crate::store::nodes::{ALIVE_FOR, NodeRecord};
 use crate::telemetry::Metrics;
 
 /// How long a shutdown waits beyond the longest stop before it leaves a lease to run out.
@@ -72,19 +73,22 @@ pub enum Mode {
     Hurry,
 }
 
-/// Runs until `mode` asks for a hand-over and every script is proved gone. `holds` is kept up to date.
+/// Runs until `mode` asks for a hand-over and every script is proved gone. `holds` is kept up to date. A newer
+/// configuration in `config` changes no run under way; the run of a job that it has no more is stopped.
 pub async fn supervise(
     around: Surroundings,
-    jobs: Vec<JobConfig>,
+    mut config: watch::Receiver<Arc<Config>>,
     feed: Feed,
     holds: watch::Sender<Vec<JobName>>,
     mode: watch::Receiver<Mode>,
 ) {
     let (back, results) = mpsc::unbounded_channel();
+    let jobs = config.borrow_and_update().jobs.clone();
     let index = jobs.iter().enumerate().map(|(i, job)| (job.name.clone(), i)).collect();
     let jobs = jobs.into_iter().map(Here::new).collect();
     let changes = feed.subscribe();
     let supervisor = Supervisor {
+        config,
         around,
         feed,
         jobs,
@@ -107,14 +111,17 @@ struct Back {
 }
 
 enum What {
-    Granted { token: Token, sent: Boot },
+    Granted { token: Token, since: StoreTime, sent: Boot },
     Input(Input),
     News(News),
 }
 
 struct Supervisor {
+    /// The configuration in force.
+    config: watch::Receiver<Arc<Config>>,
     around: Surroundings,
     feed: Feed,
+    /// Also jobs that a newer configuration has no more: their numbers are in use.
     jobs: Vec<Here>,
     index: HashMap<JobName, usize>,
     back: mpsc::UnboundedSender<Back>,
@@ -163,7 +170,7 @@ impl Supervisor {
                     Ok(Change::Nodes | Change::Resynced) | Err(broadcast::error::RecvError::Lagged(_)) => {
                         self.refresh_all();
                     }
-                    Ok(Change::Reachable(_) | Change::Wake(_)) => {}
+                    Ok(Change::Accounts | Change::Reachable(_) | Change::Wake(_)) => {}
                     Err(broadcast::error::RecvError::Closed) => return,
                 },
                 Ok(()) = mode.changed() => {
@@ -180,6 +187,7 @@ impl Supervisor {
                         }
                     }
                 }
+                Ok(()) = self.config.changed() => self.reload(),
                 () = tokio::time::sleep(pause) => self.tick(),
             }
         }
@@ -199,6 +207,24 @@ impl Supervisor {
         }
     }
 
+    /// Takes the configuration in force.
+    fn reload(&mut self) {
+        let config = Arc::clone(&self.config.borrow_and_update());
+        for here in &mut self.jobs {
+            here.removed = true;
+        }
+        for job in &config.jobs {
+            match self.index.get(&job.name) {
+                Some(&known) => self.jobs[known].redefine(job),
+                None => {
+                    self.index.insert(job.name.clone(), self.jobs.len());
+                    self.jobs.push(Here::new(job.clone()));
+                }
+            }
+        }
+        self.refresh_all();
+    }
+
     fn refresh_all(&mut self) {
         let me = &self.around.node;
         let draining = self.feed.nodes().iter().any(|n| &n.beat.node == me && n.draining);
@@ -212,7 +238,14 @@ impl Supervisor {
 
     fn refresh(&mut self, job: usize) {
         let here = &self.jobs[job];
-        let Some(seen) = self.feed.job(&here.config.name) else { return };
+        let Some(seen) = self.feed.job(&here.config.name) else {
+            // Nobody follows it any more.
+            if here.removed && here.slot.facts.eligible {
+                let facts = Facts { eligible: false, ..here.slot.facts };
+                self.step(job, Input::Facts(facts));
+            }
+            return;
+        };
         if must_crash(&seen.record, &here.owner, here.held) {
             crash(&here.config.name);
         }
@@ -246,16 +279,15 @@ impl Supervisor {
         let record = &seen.record;
         let me = &self.around.node;
         let local = |at: StoreTime| seen.confirmed + at.since(seen.at);
-        let moving = record.moving.as_ref().filter(|m| m.until > seen.store_now(clock::boot()));
+        let moving = self.standing(seen);
         let mine = record.lease.as_ref().is_some_and(|lease| lease.owner == here.owner);
         let wanted_here = moving.is_some_and(|m| m.to.as_ref() == Some(me));
         Facts {
             wanted: record.wanted() && !record.given_up,
-            eligible: here.config.runs_on(me) && !self.draining && !self.leaving,
-            reserved_elsewhere: moving.is_some_and(|m| match &m.to {
-                Some(to) => to != me,
-                None => m.from.as_ref() == Some(me),
-            }),
+            eligible: here.newest().runs_on(me) && !here.removed && !self.draining && !self.leaving,
+            reserved_until: moving
+                .filter(|moving| is_for_another(moving, me))
+                .map(|moving| local(moving.until)),
             not_before: record.next.map(|next| local(next.at)),
             held_until: record
                 .lease
@@ -267,10 +299,26 @@ impl Supervisor {
             } else {
                 let now = seen.store_now(clock::boot());
                 let nodes = self.feed.nodes();
-                let candidates = candidates(record, now, &nodes, &self.lost);
+                let loads = self.feed.loads();
+                let candidates = candidates(record, now, &nodes, &loads, &self.lost);
                 courtesy(&here.config.name, me, &candidates)
             },
         }
+    }
+
+    /// The move of a job that still counts. A node whose guards said that it is dead takes nothing, however fresh its report.
+    fn standing<'a>(&self, seen: &'a Seen) -> Option<&'a Move> {
+        let record = &seen.record;
+        record.moving.as_ref()?;
+        let now = seen.store_now(clock::boot());
+        let nodes = self.feed.nodes();
+        let lives = |node: &&NodeRecord| {
+            let lost = self.lost.get(&node.beat.node);
+            lost.is_none_or(|&at| now.since(at) >= ALIVE_FOR)
+        };
+        let takers: Vec<_> =
+            nodes.iter().filter(lives).map(|node| node.taker(&record.name)).collect();
+        standing(record, &takers, now)
     }
 
     fn take(&mut self, back: Back) {
@@ -279,7 +327,7 @@ impl Supervisor {
             return;
         }
         match what {
-            What::Granted { token, sent } => {
+            What::Granted { token, since, sent } => {
                 if let Err(error) = self.jobs[job].tokens.grant(token) {
                     self.alarm(
                         job,
@@ -294,6 +342,7 @@ impl Supervisor {
                 let sent = if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
                 let trusted_until = here.config.timing.trusted_until(sent);
                 here.asked = sent;
+                here.granted = Began { boot: sent, at: Some(since) };
                 self.step(job, Input::Granted { token, trusted_until });
             }
             What::Input(input) => {
@@ -350,6 +399,11 @@ impl Supervisor {
     }
 
     fn step(&mut self, job: usize, input: Input) {
+        // Between two runs, and before anything is asked for the next.
+        let idle = matches!(self.jobs[job].slot.doing, Doing::Idle { .. });
+        if idle || input == Input::Recorded {
+            self.jobs[job].take_newest();
+        }
         let stopping = matches!(
             self.jobs[job].slot.doing,
             Doing::Holding { run: Run::Stopping | Run::Killing, .. }
@@ -400,13 +454,17 @@ impl Supervisor {
             here.tokens.begin();
             self.jobs[job].vacant_since = self.vacant_since(&self.jobs[job]);
         }
+        let name = &self.jobs[job].config.name;
+        let seen = self.feed.job(name);
+        let moving = seen.as_ref().filter(|seen| seen.record.moving.is_some());
+        let void = moving.is_some_and(|seen| self.standing(seen).is_none());
         let here = &mut self.jobs[job];
         let ask = Acquire {
             job: here.config.name.clone(),
             owner: here.owner.clone(),
             node: self.around.node.clone(),
             ttl: here.config.timing.ttl,
-            condition: Condition::Wanted,
+            condition: if void { Condition::WantedDespiteMove } else { Condition::Wanted },
             seen: here.tokens.highest(),
         };
         let patience = here.config.timing.store_timeout;
@@ -416,7 +474,7 @@ impl Supervisor {
             let answer = timeout(patience, store.acquire(&ask)).await;
             let refused = |wait| What::Input(Input::Refused { wait });
             let what = match answer {
-                Ok(Ok(Acquired::Granted { token, .. })) => What::Granted { token, sent },
+                Ok(Ok(Acquired::Granted { token, since })) => What::Granted { token, since, sent },
                 Ok(Ok(Acquired::Busy { remaining, .. })) => refused(remaining),
                 Ok(Ok(Acquired::NotWanted)) => refused(Duration::from_secs(1)),
                 Ok(Ok(

@@ -6,7 +6,7 @@ use super::Result;
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
 
-/// What an account may do (contract section 2).
+/// What an account may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -29,6 +29,17 @@ impl Role {
             Self::Operator => "operator",
             Self::Admin => "admin",
             Self::Collector => "collector",
+        }
+    }
+
+    /// The word in an English sentence: `a viewer`, `an operator`.
+    #[must_use]
+    pub fn with_article(self) -> &'static str {
+        match self {
+            Self::Viewer => "a viewer",
+            Self::Operator => "an operator",
+            Self::Admin => "an admin",
+            Self::Collector => "a collector",
         }
     }
 }

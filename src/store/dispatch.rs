@@ -1,4 +1,5 @@
-//! Dispatch: sources, their tasks, and who has them in hand (contract section 7).
+//! Dispatch: sources, their tasks, and who has them in hand. A task is delivered at least once,
+//! and at most one result of it is accepted.
 //!
 //! Rules and fates are decided by [`crate::domain::dispatch`]; this room makes each decision and its consequences one
 //! atomic step, on the store's clock. A task is always in exactly one state, a leased one in exactly one claim. Only the

@@ -14,6 +14,8 @@ pub enum StoreEvent {
     Job(JobEvent),
     /// Something about nodes changed.
     Nodes,
+    /// An account, a session or a token was changed or ended: whoever goes on under one asks again.
+    Accounts,
     /// It is their turn; those of other nodes are heard as well.
     Wake(Vec<Waiter>),
     /// The subscription is confirmed (first, and after every interruption): take a snapshot now.

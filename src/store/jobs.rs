@@ -56,13 +56,18 @@ pub trait Jobs {
     /// [`super::StoreError::Unavailable`].
     async fn resume(&self, job: &JobName) -> Result<()>;
 
-    /// Asks for a hand-over, valid for 30 s by the store's clock: the present holder (if any) becomes
-    /// `moving.from`. Publishes `move_requested`.
+    /// Asks for a hand-over, valid for `lasts` by the store's clock, counted from when the next run is due if the job
+    /// rests. The present holder, else the node of the newest run, becomes `moving.from`. Publishes `move_requested`.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
-    async fn request_move(&self, job: &JobName, to: Option<&NodeName>, by: &UserName)
-    -> Result<()>;
+    async fn request_move(
+        &self,
+        job: &JobName,
+        to: Option<&NodeName>,
+        by: &UserName,
+        lasts: Duration,
+    ) -> Result<()>;
 
     /// Orders the process that holds the lease under `token` to crash, and gives the instant of the order; `None`
     /// when that lease is not out any more. Asking again for the same token changes nothing. The first run that

@@ -10,7 +10,7 @@ use super::Result;
 use crate::domain::job::{Exit, Progress, RunEnd};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
-use crate::domain::time::StoreTime;
+use crate::domain::time::{Began, StoreTime};
 
 /// How many lines of output are kept for a job.
 pub const LOG_LINES: usize = 2_000;
@@ -28,6 +28,7 @@ pub struct Started {
     pub run: RunId,
     pub node: NodeName,
     pub pid: u32,
+    pub began: Began,
 }
 
 /// What follows a run, decided by the domain; instants are made by the store's clock.
@@ -66,11 +67,13 @@ pub struct Ended {
     /// Processes that had to be killed besides the script's first one.
     pub processes_killed: u32,
     pub then: Then,
+    /// When it started, for a store that does not know (any more); `None` when that is not known here either.
+    pub began: Option<Began>,
 }
 
 /// A run in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in contract section 4")]
+#[expect(missing_docs, reason = "the API shows them under the same names")]
 pub struct RunEntry {
     pub id: RunId,
     pub job: JobName,
@@ -82,6 +85,11 @@ pub struct RunEntry {
     pub exit: Exit,
     pub end: Option<RunEnd>,
     pub processes_killed: u32,
+    /// How many runs alike this stands for: one after the other on one node, each with exit code 0, without output and
+    /// without progress. It begins with the first and ends with the last of them, and has the id and token of the last.
+    /// 0: one run of which more was seen.
+    #[serde(default)]
+    pub folded: u32,
 }
 
 /// One line of a script's output, before the store has numbered it.
@@ -117,7 +125,7 @@ impl Stream {
 
 /// A kept line of output. `seq` grows by one a line, per job, across runs and nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "as in contract section 4")]
+#[expect(missing_docs, reason = "the API shows them under the same names")]
 pub struct LogLine {
     pub seq: u64,
     pub at: StoreTime,
@@ -162,11 +170,14 @@ pub struct AuditEntry {
 /// Transitions and readings of the journal.
 #[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
 pub trait Journal {
-    /// Records that a run began. Publishes `run_started`.
+    /// Records that a run began; returns when, by the store's clock. Publishes `run_started`.
+    ///
+    /// Recording the same start again changes nothing, unless the store has forgotten it: then the run is shown as before.
+    /// A run of an older token that the record still shows is closed as lost, and `lease_lost` is published first.
     ///
     /// # Errors
     /// [`super::StoreError::Stale`], [`super::StoreError::Unavailable`].
-    async fn record_started(&self, started: &Started) -> Result<()>;
+    async fn record_started(&self, started: &Started) -> Result<StoreTime>;
 
     /// Records that a run was told to stop and is killed after `grace`. Publishes `run_progressed`.
     ///
@@ -181,7 +192,8 @@ pub trait Journal {
     /// [`super::StoreError::Stale`], [`super::StoreError::Unavailable`].
     async fn record_output(&self, output: &Output) -> Result<()>;
 
-    /// Records the end of a run *and releases its lease*. Recording the same end again is harmless. Works
+    /// Records the end of a run *and releases its lease*. Folds runs alike ([`RunEntry::folded`]). Keeps [`RUNS_KEPT`]
+    /// entries: the oldest that stands for idle runs goes first, then the oldest. Recording the same end again is harmless. Works
     /// without a `record_started` (spawn failed, or the report of the start was lost) and when the lease has
     /// run out unclaimed. Publishes `run_ended`, then `lease_released`; `participation_changed` on [`Then::Done`].
     ///
@@ -189,7 +201,8 @@ pub trait Journal {
     /// [`super::StoreError::Stale`] (a newer holder has closed this run as lost), [`super::StoreError::Unavailable`].
     async fn record_ended(&self, ended: &Ended) -> Result<()>;
 
-    /// Runs, newest first, the present one included, at most `limit`, older than run id `before` if given.
+    /// Runs, newest first, the present one included, at most `limit`, older than run id `before` if given (none, when
+    /// that one is not kept). Newest is what the store saw last: the ids carry the clocks of nodes.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use super::Result;
 use crate::domain::lease::Token;
-use crate::domain::name::{JobName, NodeName, Owner};
-use crate::domain::time::StoreTime;
+use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::time::{Began, StoreTime};
 
 /// What must hold besides the lease being free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// Wanted (a participant, no hold), not given up, `next.at` reached, not reserved by a move for another node.
     Wanted,
+    /// The same, whatever a move says: the asker knows that no node can take the job which the move keeps it for.
+    WantedDespiteMove,
     /// Nothing (`soloist run`).
     None,
 }
@@ -63,7 +65,7 @@ pub enum Acquired {
         wait: Duration,
     },
     /// The store restarted, was emptied, or its clock jumped: nothing is granted for `wait` more, while
-    /// living holders re-assert theirs (architecture, decision 15).
+    /// living holders re-assert theirs.
     Quarantined {
         /// From now.
         wait: Duration,
@@ -79,6 +81,10 @@ pub struct Renewal {
     pub node: NodeName,
     pub token: Token,
     pub ttl: Duration,
+    /// When it was granted: a store that forgot it shows that again.
+    pub since: Began,
+    /// The run that the store has confirmed to know; it says so when it knows it no more.
+    pub run: Option<RunId>,
 }
 
 /// The answer to one [`Renewal`].
@@ -89,6 +95,8 @@ pub enum Renewed {
     Kept {
         /// Left before this renewal.
         margin: Duration,
+        /// The store had forgotten the lease, or the run under it: the holder must report again what it has reported.
+        forgot: bool,
     },
     /// Not yours any more: kill now.
     Lost,
@@ -108,8 +116,8 @@ pub struct Observed {
 pub trait Leases {
     /// Takes the lease if it is free and the condition holds.
     ///
-    /// Mints `max(previous + 1, store_ms * 1024, seen + 1)`. Publishes `lease_acquired`. Clears `next` and,
-    /// when the job moves to another node than `moving.from`, `moving`. If the record still shows a run of an
+    /// Mints `max(previous + 1, store_ms * 1024, seen + 1)`. Publishes `lease_acquired`. Clears `next` and
+    /// `moving`. If the record still shows a run of an
     /// earlier token, that run is closed as `lost` in the history and `lease_lost` is published first.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ pub mod redis;
 pub mod rotation;
 pub mod sqlite;
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::dispatch::Rules;
@@ -45,6 +46,9 @@ pub enum StoreError {
     /// No such user, token, session, link or node.
     #[error("{0} does not exist")]
     NotFound(String),
+    /// There is no store there, and it was not asked to make one ([`Options::make`]).
+    #[error("there is no store at {0}")]
+    Absent(String),
     /// The name is taken.
     #[error("{0} exists already")]
     Exists(String),
@@ -84,6 +88,9 @@ pub struct Options {
     /// Somebody has opened this store with the same program already, and checked it: a process that has only a few
     /// milliseconds to give a lease back need not do so again (Redis only).
     pub checked: bool,
+    /// Make the store if there is none; else that is [`StoreError::Absent`], and nothing is written. Whoever only looks
+    /// at a store, or changes what is in it, makes none: a mistyped path would look like a store in which nothing is on.
+    pub make: bool,
 }
 
 impl Default for Options {
@@ -94,6 +101,7 @@ impl Default for Options {
             prefix: "soloist:".to_owned(),
             observe: |_, _| {},
             checked: false,
+            make: true,
         }
     }
 }
@@ -114,6 +122,8 @@ pub struct Description {
 pub struct Store {
     backend: Backend,
     observe: fn(&'static str, Duration),
+    /// Why it answers nothing yet: nobody could open it so far.
+    shut: Arc<Mutex<Option<String>>>,
 }
 
 #[derive(Clone)]
@@ -134,14 +144,26 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] for another scheme or an unsafe set-up, [`StoreError::NewerSchema`],
+    /// [`StoreError::Absent`] when there is none and `options` do not ask for one,
     /// [`StoreError::Unavailable`].
     pub async fn connect(url: &str, options: &Options) -> Result<Self> {
+        let store = Self::named(url, options).await?;
+        store.open(options).await?;
+        Ok(store)
+    }
+
+    /// The store at `url` before a word was spoken to its server: every call is [`StoreError::Unavailable`] until
+    /// [`Store::open`] has succeeded once. A SQLite file is opened at once.
+    ///
+    /// # Errors
+    /// As [`Store::connect`].
+    pub async fn named(url: &str, options: &Options) -> Result<Self> {
         let backend = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => Backend::Sqlite(sqlite::SqliteStore::connect(url, options).await?),
             Some(
                 "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
                 | "rediss+cluster",
-            ) => Backend::Redis(redis::RedisStore::connect(url, options).await?),
+            ) => Backend::Redis(redis::RedisStore::named(url, options)?),
             _ => {
                 return Err(StoreError::Unsupported(
                     "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME or redis+cluster://HOST1,HOST2,HOST3/"
@@ -149,7 +171,42 @@ impl Store {
                 ));
             }
         };
-        Ok(Self { backend, observe: options.observe })
+        let shut = match &backend {
+            Backend::Sqlite(_) => None,
+            Backend::Redis(_) => Some("it was not asked yet".to_owned()),
+        };
+        Ok(Self { backend, observe: options.observe, shut: Arc::new(Mutex::new(shut)) })
+    }
+
+    /// Makes or migrates its schema and checks that it can keep the promise; from then on it answers.
+    ///
+    /// # Errors
+    /// As [`Store::connect`]. After [`StoreError::Unavailable`] it may be tried again.
+    pub async fn open(&self, options: &Options) -> Result<()> {
+        let opened = match &self.backend {
+            Backend::Sqlite(_) => Ok(()),
+            Backend::Redis(store) => store.open(options).await,
+        };
+        let mut shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
+        *shut = match &opened {
+            Ok(()) => None,
+            Err(StoreError::Unavailable(why)) => Some(why.clone()),
+            Err(error) => Some(error.to_string()),
+        };
+        opened
+    }
+
+    /// Whether its server is there and does not let this user in: waiting would not help.
+    pub async fn refuses_login(&self) -> bool {
+        match &self.backend {
+            Backend::Sqlite(_) => false,
+            Backend::Redis(store) => store.refuses_login().await,
+        }
+    }
+
+    fn answers(&self) -> Result<()> {
+        let shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
+        shut.as_ref().map_or(Ok(()), |why| Err(StoreError::Unavailable(why.clone())))
     }
 
     /// Whether each job may be out of reach by itself (a cluster): then a call about several of them fails as a whole
@@ -167,6 +224,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unavailable`]; [`StoreError::Unsupported`] when it was set up badly meanwhile.
     pub async fn describe(&self) -> Result<Description> {
+        self.answers()?;
         match &self.backend {
             Backend::Sqlite(store) => store.describe().await,
             Backend::Redis(store) => store.describe().await,
@@ -178,6 +236,7 @@ macro_rules! forward {
     ($($trait:path { $(fn $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)* })*) => {$(
         impl $trait for Store {
             $(async fn $method(&self, $($arg: $type),*) -> Result<$out> {
+                self.answers()?;
                 let begun = crate::clock::boot();
                 let result = match &self.backend {
                     Backend::Sqlite(store) => <sqlite::SqliteStore as $trait>::$method(store, $($arg),*).await,
@@ -202,11 +261,13 @@ forward! {
         fn participate(job: &JobName, user: &UserName, on: bool, reason: Option<&str>) -> bool;
         fn hold(job: &JobName, by: &UserName, reason: &str) -> ();
         fn resume(job: &JobName) -> ();
-        fn request_move(job: &JobName, to: Option<&NodeName>, by: &UserName) -> ();
+        fn request_move(
+            job: &JobName, to: Option<&NodeName>, by: &UserName, lasts: Duration
+        ) -> ();
         fn request_drill(job: &JobName, token: Token, by: &UserName) -> Option<StoreTime>;
     }
     journal::Journal {
-        fn record_started(started: &journal::Started) -> ();
+        fn record_started(started: &journal::Started) -> StoreTime;
         fn record_stopping(job: &JobName, token: Token, grace: Duration) -> ();
         fn record_output(output: &journal::Output) -> ();
         fn record_ended(ended: &journal::Ended) -> ();
@@ -218,7 +279,10 @@ forward! {
     nodes::Nodes {
         fn beat(beat: &nodes::Beat) -> nodes::Heard;
         fn nodes() -> Vec<nodes::NodeRecord>;
+        fn define(told: &nodes::Told) -> ();
+        fn definitions() -> Vec<nodes::Told>;
         fn drain(node: &NodeName, on: bool) -> ();
+        fn forget(node: &NodeName) -> nodes::Forgotten;
         fn leave(node: &NodeName, boot: &str) -> ();
     }
     accounts::Accounts {

@@ -1,10 +1,13 @@
 //! Nodes: who is there, since when, and who is being emptied.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Result;
+use crate::domain::definition::Definitions;
+use crate::domain::handover::Taker;
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::StoreTime;
 
@@ -12,6 +15,8 @@ use crate::domain::time::StoreTime;
 pub const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// A node that did not report for this long is not counted on.
 pub const ALIVE_FOR: Duration = Duration::from_secs(4);
+/// A node that was silent for this long is forgotten by itself: long enough to find in the morning what died at night.
+pub const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A node's report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,9 +31,16 @@ pub struct Beat {
     pub started: StoreTime,
     /// Containment level in force (`pid namespace`, `cgroup`, `subreaper`).
     pub containment: String,
+    /// Where browsers reach it; empty for nodes that do not say it.
+    #[serde(default)]
+    pub url: String,
     /// Jobs it may run.
     pub jobs: Vec<JobName>,
-    /// Jobs it holds.
+    /// Of everything it defines ([`Nodes::define`]); empty from nodes of version 0.1.
+    #[serde(default)]
+    pub digest: String,
+    /// Jobs it says it holds, for nodes of version 0.1 alone: what a node really holds is told by the leases
+    /// (`picture::NodeView`).
     pub holds: Vec<JobName>,
 }
 
@@ -41,24 +53,89 @@ pub struct NodeRecord {
     pub age_ms: u64,
     /// Being emptied and kept empty.
     pub draining: bool,
+    /// What it defines, as [`listed`] and the feed read it; [`Nodes::nodes`] leaves it empty.
+    #[serde(skip)]
+    pub told: Arc<Definitions>,
+}
+
+/// What a node defines, as it told the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Told {
+    pub node: NodeName,
+    pub digest: String,
+    pub definitions: Definitions,
+}
+
+/// All nodes with what they define.
+///
+/// # Errors
+/// As [`Nodes::nodes`].
+pub async fn listed(store: &super::Store) -> Result<Vec<NodeRecord>> {
+    let mut nodes = store.nodes().await?;
+    for told in store.definitions().await? {
+        let its =
+            |node: &&mut NodeRecord| node.beat.node == told.node && node.beat.digest == told.digest;
+        if let Some(node) = nodes.iter_mut().find(its) {
+            node.told = Arc::new(told.definitions);
+        }
+    }
+    Ok(nodes)
+}
+
+impl NodeRecord {
+    /// Whether it may take `job`: it reported lately, offers the job, and is not being emptied.
+    #[must_use]
+    pub fn may_take(&self, job: &JobName) -> bool {
+        self.taker(job).is_fit()
+    }
+
+    /// Whether the node reported lately.
+    #[must_use]
+    pub fn is_alive(&self) -> bool {
+        Duration::from_millis(self.age_ms) < ALIVE_FOR
+    }
+
+    /// The node as a hand-over of `job` sees it. The node itself says which jobs it may run.
+    #[must_use]
+    pub fn taker(&self, job: &JobName) -> Taker {
+        Taker {
+            node: self.beat.node.clone(),
+            silent_for: (!self.is_alive()).then(|| Duration::from_millis(self.age_ms)),
+            draining: self.draining,
+            offers: self.beat.jobs.contains(job),
+        }
+    }
 }
 
 /// What a node hears back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
-    /// Welcome; `draining` says whether to keep empty.
+    /// Welcome.
     Welcome {
         /// Keep empty?
         draining: bool,
+        /// The store knows what this node defines; if not, it is to be told with [`Nodes::define`].
+        told: bool,
     },
     /// Another living process reports under this name.
     Duplicate,
 }
 
+/// What came of the wish to forget a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Forgotten {
+    /// Its report and its drain mark are gone.
+    Done,
+    /// It reported a moment ago: nothing was changed.
+    Alive,
+}
+
 /// Transitions and readings of nodes.
 #[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
 pub trait Nodes {
-    /// Stores a report. Records of nodes silent for a day are dropped. A node that is new, changed what it
+    /// Stores a report. Records of nodes silent for [`FORGOTTEN_AFTER`] are dropped. A node that is new, changed what it
     /// holds, or came back publishes a nodes event; a mere beat does not.
     ///
     /// # Errors
@@ -71,15 +148,51 @@ pub trait Nodes {
     /// [`super::StoreError::Unavailable`].
     async fn nodes(&self) -> Result<Vec<NodeRecord>>;
 
+    /// Says what a node defines, under the digest of its reports. Apart from the reports, because it is large and seldom
+    /// changes. Publishes a nodes event. It goes when the report goes.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn define(&self, told: &Told) -> Result<()>;
+
+    /// What the nodes define, by name.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn definitions(&self) -> Result<Vec<Told>>;
+
     /// Empties a node and keeps it empty, or allows it again. Publishes a nodes event.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
     async fn drain(&self, node: &NodeName, on: bool) -> Result<()>;
 
+    /// Removes the report and the drain mark of a node that is silent. Publishes a nodes event. A node that comes back
+    /// after that is a new one.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    async fn forget(&self, node: &NodeName) -> Result<Forgotten>;
+
     /// Removes the report at a clean end (the drain mark stays). Publishes a nodes event.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
     async fn leave(&self, node: &NodeName, boot: &str) -> Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_version_0_1_is_read_and_one_of_ours_is_read_by_it() {
+        let old = r#"{"node":"node-a","boot":"b","version":"0.1.0","started":1,"containment":"subreaper","jobs":["outbound"],"holds":["outbound"]}"#;
+        let beat: Beat = serde_json::from_str(old).unwrap();
+        assert_eq!((beat.jobs.len(), beat.digest.as_str()), (1, ""));
+        let ours = serde_json::to_value(Beat { digest: "d1".to_owned(), ..beat }).unwrap();
+        // It knows nothing of a digest and would refuse to read any list of nodes if these were not lists of names.
+        assert_eq!(ours["jobs"], serde_json::json!(["outbound"]));
+        assert_eq!(ours["holds"], serde_json::json!(["outbound"]));
+    }
 }

@@ -1,4 +1,5 @@
-//! Rotations: types of work that take turns, and who waits for which (contract section 8).
+//! Rotations: types of work that take turns, and who waits for which. One turn of a rotation is held
+//! at a time.
 //!
 //! Whose turn it is, is decided by [`crate::domain::rotation`]; this room makes each decision and its consequences one
 //! atomic step, on the store's clock. At most one turn of a rotation is had at a time, and only the present one can be

@@ -7,29 +7,32 @@ pub mod dispatch;
 pub mod rotation;
 pub mod source;
 
+use std::sync::Arc;
+
 use super::Web;
 use super::auth::Caller;
 use super::error::WebError;
 use crate::config::JobConfig;
 use crate::domain::drill::Drill;
+use crate::domain::handover::{NoMove, lasts, may_move};
 use crate::domain::name::{NodeName, UserName};
 use crate::picture::drill::{DrillView, target};
 use crate::store::accounts::{Accounts, Role};
 use crate::store::jobs::Jobs;
-use crate::store::nodes::Nodes;
+use crate::store::nodes::{Forgotten, Nodes};
 
 /// Longest reason that is kept, in characters.
 pub const REASON_MAX: usize = 500;
 
-fn check_job<'a>(web: &'a Web, caller: &Caller, job: &str) -> Result<&'a JobConfig, WebError> {
+fn check_job(web: &Web, caller: &Caller, job: &str) -> Result<Arc<JobConfig>, WebError> {
     let job = web.job(job)?;
-    if caller.may_switch(job) {
+    if caller.may_switch(&job) {
         return Ok(job);
     }
     let who = if caller.is_operator() {
         format!("{} is not among the operators of {}", caller.user, job.name)
     } else {
-        format!("{} is a {} and may only look", caller.user, caller.role.as_str())
+        format!("{} is {} and may only look", caller.user, caller.role.with_article())
     };
     Err(WebError::forbidden(format!("{who}: ask an admin")))
 }
@@ -122,7 +125,7 @@ pub async fn resume(web: &Web, caller: &Caller, job: &str) -> Result<(), WebErro
 /// Asks for a hand-over, to `to` or to any other node.
 ///
 /// # Errors
-/// As [`participate`].
+/// As [`participate`], and [`WebError::Conflict`] when the job cannot be moved there.
 pub async fn move_job(
     web: &Web,
     caller: &Caller,
@@ -130,23 +133,19 @@ pub async fn move_job(
     to: Option<&str>,
 ) -> Result<(), WebError> {
     let job = check_job(web, caller, job)?;
-    let to = match to {
-        None => None,
-        Some(name) => {
-            let name = NodeName::new(name)?;
-            if !job.runs_on(&name) {
-                return Err(WebError::bad(format!(
-                    "field to: {} may not run on {name} (nodes in soloist.toml)",
-                    job.name
-                )));
-            }
-            if !web.store.nodes().await?.iter().any(|node| node.beat.node == name) {
-                return Err(WebError::bad(format!("field to: there is no node {name}")));
-            }
-            Some(name)
-        }
-    };
-    web.store.request_move(&job.name, to.as_ref(), &caller.user).await?;
+    let to = to.map(NodeName::new).transpose()?;
+    let records = web.store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
+    let record = records.first().ok_or_else(|| WebError::Internal {
+        detail: format!("the store did not answer for {}", job.name),
+    })?;
+    let nodes = web.store.nodes().await?;
+    let takers: Vec<_> = nodes.iter().map(|node| node.taker(&job.name)).collect();
+    may_move(record, to.as_ref(), &takers).map_err(|refused| match refused {
+        NoMove::NoSuchNode { .. } => WebError::bad(format!("field to: {refused}")),
+        _ => WebError::Conflict { detail: refused.to_string() },
+    })?;
+    let lasts = lasts(job.stop_grace);
+    web.store.request_move(&job.name, to.as_ref(), &caller.user, lasts).await?;
     let said = to.map(|to| format!("to {to}"));
     web.audit(caller, "job.move", job.name.as_str(), said.as_deref()).await
 }
@@ -164,9 +163,9 @@ pub async fn drill(
     let job = web.job(job)?;
     if !caller.is_admin() {
         return Err(WebError::forbidden(format!(
-            "{} is a {} and may not crash nodes: ask an admin",
+            "{} is {} and may not crash nodes: ask an admin",
             caller.user,
-            caller.role.as_str()
+            caller.role.with_article()
         )));
     }
     let conflict = |detail| WebError::Conflict { detail };
@@ -195,16 +194,44 @@ pub async fn drill(
 /// # Errors
 /// [`WebError::NotFound`], [`WebError::Forbidden`], [`WebError::Unavailable`].
 pub async fn drain(web: &Web, caller: &Caller, node: &str, on: bool) -> Result<(), WebError> {
-    if !caller.is_operator() {
-        return Err(WebError::forbidden(format!(
-            "{} is a {} and may only look: ask an operator",
-            caller.user,
-            caller.role.as_str()
-        )));
-    }
-    let name = NodeName::new(node)
-        .map_err(|_| WebError::not_found(format!("there is no node {node:?}")))?;
+    let name = operated_node(caller, node)?;
     web.store.drain(&name, on).await?;
     let act = if on { "node.drain" } else { "node.undrain" };
     web.audit(caller, act, name.as_str(), None).await
+}
+
+/// Takes a silent node off the list, with its drain mark.
+///
+/// # Errors
+/// As [`drain`], and [`WebError::Conflict`] when it is alive.
+pub async fn forget_node(
+    web: &Web,
+    caller: &Caller,
+    node: &str,
+    reason: Option<&str>,
+) -> Result<(), WebError> {
+    let name = operated_node(caller, node)?;
+    let reason = check_reason(reason)?;
+    match web.store.forget(&name).await? {
+        Forgotten::Done => {}
+        Forgotten::Alive => {
+            return Err(WebError::Conflict {
+                detail: format!(
+                    "{name} is alive: only a silent node can be forgotten; end its process first, or drain it"
+                ),
+            });
+        }
+    }
+    web.audit(caller, "node.forget", name.as_str(), reason.as_deref()).await
+}
+
+fn operated_node(caller: &Caller, node: &str) -> Result<NodeName, WebError> {
+    if !caller.is_operator() {
+        return Err(WebError::forbidden(format!(
+            "{} is {} and may only look: ask an operator",
+            caller.user,
+            caller.role.with_article()
+        )));
+    }
+    NodeName::new(node).map_err(|_| WebError::not_found(format!("there is no node {node:?}")))
 }

@@ -22,6 +22,7 @@ static FILES: &[(&str, &[u8])] = embed! {
     "css/layout.css"
     "css/components.css"
     "icon.svg"
+    "icon-trouble.svg"
     "icons.svg"
     "js/clock.js"
     "js/confirm.js"
@@ -39,6 +40,7 @@ static FILES: &[(&str, &[u8])] = embed! {
     "js/rows.js"
     "js/theme.js"
     "js/toggle.js"
+    "js/truth.js"
     "js/words.js"
 };
 

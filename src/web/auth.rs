@@ -292,7 +292,9 @@ impl Identities {
         remembered.insert(caller.shown.clone(), (caller.clone(), now));
     }
 
-    fn recall(&self, shown: &Shown) -> Option<Caller> {
+    /// Whom it saw under this credential in the last minutes: good enough to look at an old picture, and for nothing else.
+    #[must_use]
+    pub fn recall(&self, shown: &Shown) -> Option<Caller> {
         let remembered = self.lock();
         let (caller, at) = remembered.get(shown)?;
         (clock::boot().since(*at) < REMEMBERED_FOR).then(|| caller.clone())

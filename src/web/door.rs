@@ -41,8 +41,12 @@ pub async fn door(
         Err(Refusal::SignIn(location)) => request.into_response(
             HttpResponse::SeeOther().insert_header((header::LOCATION, location)).finish(),
         ),
+        Err(Refusal::Away) => {
+            let answer = pages::away::answer(&web, request.request());
+            request.into_response(answer)
+        }
         Err(Refusal::Error(error)) => {
-            let answer = error_answer(request.request(), &error);
+            let answer = error_answer(&web, request.request(), &error);
             request.into_response(answer)
         }
     };
@@ -51,7 +55,7 @@ pub async fn door(
         if let WebError::Internal { detail } = &error {
             tracing::error!(%detail, path = response.request().path(), "a request failed");
         }
-        let answer = error_answer(response.request(), &error);
+        let answer = error_answer(&web, response.request(), &error);
         response = response.into_response(answer);
     }
     put_headers(&web, &mut response);
@@ -61,8 +65,13 @@ pub async fn door(
 enum Refusal {
     /// A person: to the sign-in page.
     SignIn(String),
+    /// A person whose session nobody can check, because the store is away.
+    Away,
     Error(WebError),
 }
+
+/// Who reads the answer, for the words and the navigation around an error. Unlike [`Caller`] it admits nobody.
+struct Reader(Caller);
 
 impl From<WebError> for Refusal {
     fn from(error: WebError) -> Self {
@@ -88,16 +97,32 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
     if access == Access::Open {
         return Ok(());
     }
-    let caller = match Shown::in_request(request.request(), &web.config) {
+    let caller = match Shown::in_request(request.request(), &web.config()) {
         None => None,
         Some(shown) => match identify(web, &shown, access, looking).await {
             Ok(caller) => caller.map(|caller| caller.of_request(request.request())),
             Err(_) if access == Access::Guest && looking => None,
-            Err(error) => return Err(error.into()),
+            Err(WebError::Unavailable { .. }) if looking && is_page(request.path()) => {
+                return Err(Refusal::Away);
+            }
+            Err(error) => {
+                if let Some(reader) = web.identities.recall(&shown) {
+                    let reader = Reader(reader.of_request(request.request()));
+                    request.extensions_mut().insert(reader);
+                }
+                return Err(error.into());
+            }
         },
     };
+    if let Some(caller) = &caller {
+        request.extensions_mut().insert(Reader(caller.clone()));
+    }
     let loopback = access == Access::LoopbackOrLogin && from_loopback(request.request());
-    if caller.is_none() && access != Access::Guest && !loopback {
+    let stranger = caller.is_none() && access != Access::Guest && !loopback;
+    if stranger && looking && is_page(request.path()) && web.feed.outage().is_some() {
+        return Err(Refusal::Away);
+    }
+    if stranger {
         return Err(sign_in(request));
     }
     if let Some(caller) = &caller {
@@ -106,7 +131,7 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
     match found {
         Found::Route(_) => {}
         Found::Nothing => {
-            return Err(WebError::not_found("there is nothing at this address").into());
+            return Err(WebError::told(StatusCode::NOT_FOUND, "error-no-address", &[]).into());
         }
         Found::OtherMethods(allow) => return Err(WebError::MethodNotAllowed { allow }.into()),
     }
@@ -131,11 +156,18 @@ async fn identify(
     {
         return Ok(Some(caller));
     }
+    // Every question would be waited for in vain.
+    if looking
+        && web.feed.outage().is_some()
+        && let Some(caller) = web.identities.recall(shown)
+    {
+        return Ok(Some(caller));
+    }
     web.identities.identify(&web.store, shown, looking).await
 }
 
 fn check_role(access: Access, caller: &Caller) -> Result<(), WebError> {
-    let role = caller.role.as_str();
+    let role = caller.role.with_article();
     let refused = match access {
         Access::Open | Access::Guest => None,
         Access::Collector => {
@@ -150,7 +182,7 @@ fn check_role(access: Access, caller: &Caller) -> Result<(), WebError> {
     };
     match refused {
         None => Ok(()),
-        Some(why) => Err(WebError::forbidden(format!("{} is a {role} and {why}", caller.user))),
+        Some(why) => Err(WebError::forbidden(format!("{} is {role} and {why}", caller.user))),
     }
 }
 
@@ -163,7 +195,7 @@ async fn check_source(
     if caller.is_some_and(|caller| !caller.by_session()) {
         return Ok(());
     }
-    csrf::check_source(&web.config.public_url, request.headers())?;
+    csrf::check_source(&web.config().public_url, request.headers())?;
     // The sign-in form brings a secret of its own, which login.rs checks.
     if let (Some(caller), false) = (caller, request.path() == "/login") {
         let field = form_field(request, "csrf").await?;
@@ -216,16 +248,13 @@ fn from_loopback(request: &HttpRequest) -> bool {
     })
 }
 
-fn error_answer(request: &HttpRequest, error: &WebError) -> HttpResponse {
+fn error_answer(web: &Web, request: &HttpRequest, error: &WebError) -> HttpResponse {
     if !is_page(request.path()) {
         return error.error_response();
     }
-    let language = request
-        .extensions()
-        .get::<Caller>()
-        .map_or_else(|| auth::preferred_language(request), |caller| caller.language);
     let status: StatusCode = error.status_code();
-    let html = pages::error::render(status.as_u16(), error.title(), &error.to_string(), language);
+    let reader = request.extensions().get::<Reader>().map(|Reader(caller)| caller.clone());
+    let html = pages::error::render(web, request, reader.as_ref(), error);
     let mut answer =
         HttpResponse::build(status).content_type("text/html; charset=utf-8").body(html);
     error.dress(&mut answer);
@@ -247,7 +276,7 @@ fn put_headers(web: &Web, response: &mut ServiceResponse) {
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
-    if auth::is_https(&web.config) {
+    if auth::is_https(&web.config()) {
         headers.insert(
             header::STRICT_TRANSPORT_SECURITY,
             HeaderValue::from_static("max-age=31536000"),

@@ -11,10 +11,14 @@ use serde::Serialize;
 use crate::domain::name::InvalidName;
 use crate::store::StoreError;
 use crate::waiting::DeskError;
+use crate::words::{Arg, Language, say};
 
 /// Why a request was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "`detail` is the sentence for the caller, `retry_after` seconds")]
+#[expect(
+    missing_docs,
+    reason = "`detail` is the sentence for the caller, `retry_after` seconds, `id` a message"
+)]
 pub enum WebError {
     /// 400: the request is malformed.
     #[error("{detail}")]
@@ -34,6 +38,9 @@ pub enum WebError {
     /// 409: the name is taken, or what it is about has changed meanwhile.
     #[error("{detail}")]
     Conflict { detail: String },
+    /// Any of these that people meet on pages: a sentence that stands in both languages.
+    #[error("{}", say(Language::En, .id, .args))]
+    Told { status: u16, id: &'static str, args: Vec<(&'static str, Arg)> },
     /// 413.
     #[error("the request is larger than 64 KiB (1 MiB for tasks and results): send less at a time")]
     TooLarge,
@@ -81,6 +88,55 @@ impl WebError {
         Self::NotFound { detail: detail.into() }
     }
 
+    /// A refusal in both languages: `id` is the message, `args` are its variables.
+    #[must_use]
+    pub fn told(status: StatusCode, id: &'static str, args: &[(&'static str, &str)]) -> Self {
+        let args = args.iter().map(|(name, value)| (*name, Arg::from(*value))).collect();
+        Self::Told { status: status.as_u16(), id, args }
+    }
+
+    /// For people: the sentence, and, where that stands in English only, a general one before it.
+    #[must_use]
+    pub fn for_people(&self, lang: Language) -> (String, Option<String>) {
+        match self {
+            Self::Told { id, args, .. } => (say(lang, id, args), None),
+            Self::Unauthorized => (say(lang, "error-unauthorized", &[]), None),
+            error if lang == Language::En => (error.to_string(), None),
+            error => (say(lang, error.general(), &[]), Some(error.to_string())),
+        }
+    }
+
+    /// The message of the status in a few words.
+    #[must_use]
+    pub fn heading(&self) -> &'static str {
+        match self.word() {
+            "bad_request" => "error-title-bad-request",
+            "unauthorized" => "error-title-unauthorized",
+            "forbidden" => "error-title-forbidden",
+            "not_found" => "error-title-not-found",
+            "method_not_allowed" => "error-title-method",
+            "conflict" => "error-title-conflict",
+            "too_large" => "error-title-too-large",
+            "too_many" => "error-title-too-many",
+            "unavailable" => "error-title-unavailable",
+            _ => "error-title-internal",
+        }
+    }
+
+    fn general(&self) -> &'static str {
+        match self.word() {
+            "bad_request" => "error-bad-request",
+            "forbidden" => "error-forbidden",
+            "not_found" => "error-not-found",
+            "method_not_allowed" => "error-method",
+            "conflict" => "error-conflict",
+            "too_large" => "error-too-large",
+            "too_many" => "error-too-many",
+            "unavailable" => "error-unavailable",
+            _ => "error-internal",
+        }
+    }
+
     /// A word for programs (in replies on `/live`).
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -95,6 +151,14 @@ impl WebError {
             Self::TooMany { .. } => "too_many",
             Self::Internal { .. } => "internal",
             Self::Unavailable { .. } => "unavailable",
+            Self::Told { status, .. } => match status {
+                400 => "bad_request",
+                403 => "forbidden",
+                404 => "not_found",
+                409 => "conflict",
+                503 => "unavailable",
+                _ => "internal",
+            },
         }
     }
 
@@ -153,6 +217,9 @@ impl ResponseError for WebError {
             Self::TooMany { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Told { status, .. } => {
+                StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+            }
         }
     }
 
@@ -185,6 +252,7 @@ impl From<StoreError> for WebError {
             }
             StoreError::NewerSchema { .. }
             | StoreError::Unsupported(_)
+            | StoreError::Absent(_)
             | StoreError::Corrupt(_) => {
                 tracing::error!(%error, "the store cannot be used");
                 Self::Internal { detail: error.to_string() }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::auth::Caller;
+use super::parts::truth::Bar;
 use super::parts::{self, RowViewer};
 use crate::clock;
 use crate::config::JobConfig;
@@ -90,7 +91,7 @@ impl JobFrames {
         })
     }
 
-    /// The Job of contract section 4, as JSON text.
+    /// The job as `GET /api/v1/jobs/{job}` shows it, as JSON text.
     pub fn json(&self, job: &JobConfig, language: Language) -> &str {
         self.json[slot(language)].get_or_init(|| text(self.view(job, language)))
     }
@@ -196,6 +197,18 @@ pub fn log_frame<'a>(job: &str, lines: impl Iterator<Item = &'a str>, skipped: u
 pub fn hello_frame(node: &str, at: Option<String>) -> String {
     json!({"type": "hello", "node": node, "server": concat!("soloist ", env!("CARGO_PKG_VERSION")), "at": at})
         .to_string()
+}
+
+/// `{"type":"store",...}`: whether the node reaches its store, and since when; `detail` is what is wrong.
+#[must_use]
+pub fn store_frame(reachable: bool, since: &str, detail: Option<&str>) -> String {
+    json!({"type": "store", "reachable": reachable, "since": since, "detail": detail}).to_string()
+}
+
+/// `{"type":"truth",...}` for our page: the line at its top, how many things it says, and whether the store is reachable.
+#[must_use]
+pub fn truth_frame(bar: &Bar) -> String {
+    json!({"type": "truth", "html": bar.html, "n": bar.n, "store": !bar.away}).to_string()
 }
 
 /// `{"type":"reply",...}`.

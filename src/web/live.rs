@@ -1,4 +1,5 @@
-//! `GET /live`: the sockets. The only file that knows which crate speaks WebSocket (architecture, decision 13).
+//! `GET /live`: the sockets. The only file that knows which crate speaks WebSocket, so that another
+//! crate can take its place.
 //!
 //! actix-web-actors stops polling a socket, and with it every timer, while its client does not read; its queue and
 //! its frame buffer have no bound. So nothing is queued here: a socket asks the hub for one frame after the other,
@@ -26,7 +27,7 @@ use super::auth::Caller;
 use super::error::WebError;
 use super::frames::{self, HTML_PROTOCOL, JSON_PROTOCOL, Protocol};
 use super::gate::{FRAME_MAX, Gate};
-use super::hub::{Admission, Goodbye, Hub, Look, Seat, Work};
+use super::hub::{Admission, Goodbye, Hub, Look, Seat, Work, check};
 use super::parts::dispatch::Extent;
 use super::{Web, acts, csrf};
 use crate::clock;
@@ -44,14 +45,11 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const PING_AFTER: Duration = Duration::from_secs(7);
 /// A ping unanswered for this long ends the connection. With the two above: gone within 20 s.
 const ANSWER_WITHIN: Duration = Duration::from_millis(7_500);
-/// How often the session is checked again.
-const CHECK_EVERY: Duration = Duration::from_secs(60);
+/// How often the session is checked again, because it may have grown too old. What ends it sooner is said by the store.
+const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// How long the client's answer to a close is waited for.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
-/// The session ended.
-pub const SIGNED_OUT: Goodbye = Goodbye { code: 1008, reason: "signed out: sign in again" };
-const CHANGED: Goodbye = Goodbye { code: 1008, reason: "the account was changed: connect again" };
 const TOO_LARGE: Goodbye = Goodbye { code: 1009, reason: "a frame may have at most 4 KiB" };
 const TOO_MANY: Goodbye = Goodbye { code: 1008, reason: "at most 50 frames a second" };
 const NOT_JSON: Goodbye = Goodbye { code: 1007, reason: "a frame must be a JSON object" };
@@ -89,11 +87,11 @@ pub async fn connect(
 /// a session. A program with a token has none.
 fn check_origin(web: &Web, caller: &Caller, request: &HttpRequest) -> Result<(), WebError> {
     match csrf::origin(request.headers()) {
-        Some(origin) if csrf::is_ours(&web.config.public_url, origin) => Ok(()),
+        Some(origin) if csrf::is_ours(&web.config().public_url, origin) => Ok(()),
         None if !caller.by_session() => Ok(()),
         _ => Err(WebError::forbidden(format!(
             "live connections are for pages of {} only: open that address (or correct public_url)",
-            web.config.public_url
+            web.config().public_url
         ))),
     }
 }
@@ -110,7 +108,7 @@ fn asked_protocol(request: &HttpRequest) -> Protocol {
     asked.split(',').find_map(known).unwrap_or(Protocol::Json)
 }
 
-/// What a client may say (contract section 5).
+/// What a client may say: switch a job, follow its log or the pages' aggregates, and stop following.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Said {
@@ -270,8 +268,8 @@ impl Socket {
     /// Whether the account still is what it was when it connected.
     fn check_again(&mut self, ctx: &mut Ctx) {
         let (web, caller) = (self.web.clone(), self.caller.clone());
-        let check = async move { check(&web, &caller).await };
-        ctx.spawn(check.into_actor(self).map(|result, socket, ctx| {
+        let checked = async move { check(&web.identities, &web.store, &caller).await };
+        ctx.spawn(checked.into_actor(self).map(|result, socket, ctx| {
             if let Err(Some(goodbye)) = result {
                 socket.close(goodbye, ctx);
             }
@@ -337,7 +335,7 @@ impl Socket {
         let (web, caller) = (self.web.clone(), self.caller.clone());
         let act = async move {
             // What counts is who they are now, not who they were when they connected.
-            match check(&web, &caller).await {
+            match check(&web.identities, &web.store, &caller).await {
                 Err(goodbye) => Err((WebError::Unauthorized, goodbye)),
                 Ok(()) => acts::participate(
                     &web,
@@ -405,16 +403,6 @@ fn out_of_reach() -> WebError {
     WebError::Unavailable {
         detail: "the store is not reachable: try again in a moment".to_owned(),
         retry_after: 1,
-    }
-}
-
-/// Whether a caller is who they were. `Err(None)`: the store is out of reach, and nobody knows.
-async fn check(web: &Web, caller: &Caller) -> Result<(), Option<Goodbye>> {
-    match web.identities.identify(&web.store, &caller.shown, false).await {
-        Ok(None) => Err(Some(SIGNED_OUT)),
-        Ok(Some(now)) if now.role != caller.role || now.user != caller.user => Err(Some(CHANGED)),
-        Ok(Some(_)) => Ok(()),
-        Err(_) => Err(None),
     }
 }
 

@@ -4,16 +4,19 @@
 //! prints. Showing the form does not use the link up; sending the form does, for one of all who try.
 
 use actix_web::cookie::Cookie;
-use actix_web::http::header;
+use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Deserialize;
 
+use super::Web;
 use super::auth::{self, Caller, Shown};
 use super::csrf;
 use super::error::WebError;
+use super::hub::SIGNED_OUT;
+use super::pages::away;
 use super::pages::login::{self as page, LinkFor, LoginForm};
 use super::throttle::Attempt;
-use super::{Web, live};
+
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
 use crate::secrets;
@@ -64,6 +67,10 @@ pub async fn form(
     if caller.is_some() && query.link.is_none() {
         return Ok(see(&safe_next(&query.next), None));
     }
+    if web.feed.outage().is_some() {
+        // A form that cannot be answered is none.
+        return Ok(away::answer(&web, &request));
+    }
     Ok(show(&web, &request, "", &query.next, query.link.as_deref(), None).await)
 }
 
@@ -88,10 +95,11 @@ pub async fn sign_in(
     match entered {
         Ok(user) => {
             // A new secret at every sign-in; whoever planted or knew the old one has nothing.
-            if let Some(shown @ Shown::Session { .. }) = Shown::in_request(&request, &web.config) {
+            if let Some(shown @ Shown::Session { .. }) = Shown::in_request(&request, &web.config())
+            {
                 close(&web, &user, &shown).await?;
             }
-            let cookie = auth::open_session(&web.store, &web.config, &user).await?;
+            let cookie = auth::open_session(&web.store, &web.config(), &user).await?;
             Ok(see(&safe_next(&fields.next), Some(cookie)))
         }
         Err(error) => {
@@ -112,7 +120,8 @@ pub async fn sign_out(
         close(&web, &caller.user, &caller.shown).await?;
         web.audit(&caller, "logout", caller.user.as_str(), None).await?;
     }
-    let mut gone = auth::cookie(&web.config, auth::cookie_name(&web.config), String::new(), None);
+    let mut gone =
+        auth::cookie(&web.config(), auth::cookie_name(&web.config()), String::new(), None);
     gone.make_removal();
     Ok(see("/login", Some(gone)))
 }
@@ -120,14 +129,14 @@ pub async fn sign_out(
 async fn close(web: &Web, user: &UserName, shown: &Shown) -> Result<(), WebError> {
     web.store.close_sessions(user, Some(shown.hash())).await?;
     web.identities.forget(shown);
-    web.live.sign_out(shown, live::SIGNED_OUT);
+    web.live.sign_out(shown, SIGNED_OUT);
     Ok(())
 }
 
 /// The form must be ours: by its secret, or by an origin that the browser vouches for.
 fn check_form(web: &Web, request: &HttpRequest, fields: &Fields) -> Result<(), WebError> {
     let vouched = csrf::origin(request.headers())
-        .is_some_and(|origin| csrf::is_ours(&web.config.public_url, origin));
+        .is_some_and(|origin| csrf::is_ours(&web.config().public_url, origin));
     if vouched {
         return Ok(());
     }
@@ -137,7 +146,7 @@ fn check_form(web: &Web, request: &HttpRequest, fields: &Fields) -> Result<(), W
         {
             Ok(())
         }
-        _ => Err(WebError::forbidden("the form is out of date: try once more")),
+        _ => Err(WebError::told(StatusCode::FORBIDDEN, "login-form-old", &[])),
     }
 }
 
@@ -157,10 +166,10 @@ async fn by_password(
     let right = web.passwords.check(phc, fields.password.clone()).await;
     let shown: String = fields.name.chars().filter(|c| !c.is_control()).take(64).collect();
     match user.filter(|_| right) {
-        Some(user) if user.role == Role::Collector => Err(WebError::forbidden(format!(
-            "{} is a collector: it uses a token and has no pages",
-            user.name
-        ))),
+        Some(user) if user.role == Role::Collector => {
+            let who = [("user", user.name.as_str())];
+            Err(WebError::told(StatusCode::FORBIDDEN, "login-collector", &who))
+        }
         Some(user) => {
             attempt.succeeded().await?;
             web.note(user.name.as_str(), &from, "login", user.name.as_str(), None).await?;
@@ -188,14 +197,18 @@ async fn by_link(
             take(web, &hash).await?;
             let user = web.store.user(&name).await?.filter(|user| user.role == Role::Admin);
             user.map(|user| user.name).ok_or_else(|| {
-                WebError::forbidden(format!("{name} is no admin any more: ask another admin"))
+                let who = [("user", name.as_str())];
+                WebError::told(StatusCode::FORBIDDEN, "login-no-admin", &who)
             })?
         }
         None => {
             // Everything is checked before the link is used up.
+            if !web.store.users().await?.is_empty() {
+                return Err(too_late());
+            }
             let name = UserName::new(&fields.name)?;
             if fields.again.as_ref().is_some_and(|again| *again != fields.password) {
-                return Err(WebError::bad("the two passwords differ: enter the same one twice"));
+                return Err(WebError::told(StatusCode::BAD_REQUEST, "login-differ", &[]));
             }
             let password = web
                 .passwords
@@ -212,10 +225,7 @@ async fn by_link(
                 theme: None,
             };
             match web.store.add_user(&user, true).await {
-                Err(StoreError::Exists(_)) => Err(WebError::Conflict {
-                    detail: "there is an account already: sign in, or ask an admin for an account"
-                        .to_owned(),
-                }),
+                Err(StoreError::Exists(_)) => Err(too_late()),
                 other => Ok(other?),
             }?;
             web.note("link", &from, "user.add", user.name.as_str(), Some("the first admin"))
@@ -232,9 +242,12 @@ async fn take(web: &Web, hash: &str) -> Result<Link, WebError> {
 }
 
 fn used_up() -> WebError {
-    WebError::forbidden(
-        "this link was used already or is older than 30 minutes: run `soloist link` for a new one",
-    )
+    WebError::told(StatusCode::FORBIDDEN, "login-link-used", &[])
+}
+
+/// The link is good, but it makes the first account, and there is one.
+fn too_late() -> WebError {
+    WebError::told(StatusCode::CONFLICT, "login-link-late", &[])
 }
 
 /// Only a path on this server: a sign-in must not send people elsewhere.
@@ -265,10 +278,16 @@ async fn show(
     let known = request.cookie(FORM_COOKIE).map(|cookie| cookie.value().to_owned());
     let csrf = known.filter(|value| value.len() == 64).unwrap_or_else(secrets::random_secret);
     let mut failure = error.cloned();
+    // Without an answer nobody says that there is no account.
+    let nobody = web.store.users().await.is_ok_and(|users| users.is_empty());
     let link_for = match link {
         None => None,
         Some(secret) => match web.store.link(&secrets::sha256_hex(secret), false).await {
-            Ok(Some(Link { user: None })) => Some(LinkFor::FirstAdmin),
+            Ok(Some(Link { user: None })) if nobody => Some(LinkFor::FirstAdmin),
+            Ok(Some(Link { user: None })) => {
+                failure = failure.or_else(|| Some(too_late()));
+                None
+            }
             Ok(Some(Link { user: Some(user) })) => Some(LinkFor::User(user.to_string())),
             Ok(None) => {
                 failure = failure.or_else(|| Some(used_up()));
@@ -287,12 +306,13 @@ async fn show(
         name: name.chars().take(64).collect(),
         link: link_for.is_some().then(|| link.unwrap_or_default().to_owned()),
         link_for,
+        nobody,
         error: failure.clone(),
     };
-    let status = failure.as_ref().map_or(actix_web::http::StatusCode::OK, |e| e.status_code());
+    let status = failure.as_ref().map_or(StatusCode::OK, |e| e.status_code());
     let mut answer = HttpResponse::build(status)
         .content_type("text/html; charset=utf-8")
-        .cookie(auth::cookie(&web.config, FORM_COOKIE, csrf, None))
+        .cookie(auth::cookie(&web.config(), FORM_COOKIE, csrf, None))
         .body(page::render(request, &form));
     if let Some(error) = &failure {
         error.dress(&mut answer);

@@ -7,7 +7,7 @@ use actix_web::{HttpResponse, web};
 use super::Web;
 
 /// `GET /metrics`.
-#[utoipa::path(get, path = "/metrics", tag = "health",
+#[utoipa::path(get, path = "/metrics", tag = "health", operation_id = "metrics",
     responses(
         (status = 200, description = "Metrics in the Prometheus text format.", body = String, content_type = "text/plain"),
         (status = 401, description = "Neither signed in nor on this machine.",

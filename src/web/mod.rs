@@ -38,7 +38,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use self::auth::{Caller, Identities};
 use self::error::WebError;
 use self::hub::Hub;
-use crate::config::{Config, JobConfig};
+use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
 use crate::feed::Feed;
 use crate::rotation;
@@ -63,8 +63,7 @@ pub struct Web {
     pub store: Store,
     /// The newest pictures.
     pub feed: Feed,
-    /// This node's configuration.
-    pub config: Arc<Config>,
+    config: Current,
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// Checks passwords.
@@ -97,16 +96,18 @@ impl Web {
     pub fn new(
         store: Store,
         feed: Feed,
-        config: Arc<Config>,
+        config: Current,
         metrics: Arc<Metrics>,
         desks: Desks,
     ) -> Self {
         let Desks { room, work, turns } = desks;
+        let identities = Identities::default();
         let live = Arc::new(Hub::new(
             store.clone(),
             feed.clone(),
-            Arc::clone(&config),
+            config.clone(),
             Arc::clone(&metrics),
+            identities.clone(),
         ));
         Self {
             store,
@@ -114,7 +115,7 @@ impl Web {
             config,
             metrics,
             passwords: Passwords::default(),
-            identities: Identities::default(),
+            identities,
             live,
             desk: work,
             turns,
@@ -122,15 +123,21 @@ impl Web {
         }
     }
 
-    /// The configuration of a job.
+    /// This node's configuration, as it is in force now.
+    #[must_use]
+    pub fn config(&self) -> Arc<Config> {
+        self.config.get()
+    }
+
+    /// A job of the configuration, or one that only other nodes define.
     ///
     /// # Errors
     /// [`WebError::NotFound`].
-    pub fn job(&self, name: &str) -> Result<&JobConfig, WebError> {
-        self.config.job(name).ok_or_else(|| {
+    pub fn job(&self, name: &str) -> Result<Arc<JobConfig>, WebError> {
+        self.live.job_named(name).ok_or_else(|| {
             let shown: String = name.chars().take(64).collect();
             WebError::not_found(format!(
-                "there is no job {shown:?} in the configuration of this node: GET /api/v1/jobs lists them"
+                "there is no job {shown:?} in the configuration of any node: GET /api/v1/jobs lists them"
             ))
         })
     }

@@ -1,8 +1,11 @@
 //! `GET /api/v1/openapi.json`: the API described for machines, made from the handlers themselves.
 //!
-//! A test compares it with the URL table, both ways.
+//! Tests compare it with the URL table, both ways, and with the schema of OpenAPI itself.
+
+use std::sync::LazyLock;
 
 use actix_web::{HttpResponse, web};
+use serde_json::{Map, Value};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
@@ -19,7 +22,7 @@ use super::{Web, api, health, metrics};
     paths(
         api::jobs::list, api::jobs::one, api::participation::put, api::hold::put, api::hold::delete,
         api::moves::post, api::drill::post, api::drill::get, api::runs::list, api::log::list, api::timeline::list,
-        api::nodes::list, api::nodes::drain, api::nodes::undrain, api::audit::list,
+        api::nodes::list, api::nodes::drain, api::nodes::undrain, api::nodes::forget, api::audit::list,
         api::sources::list, api::sources::one, api::sources::put, api::sources::block,
         api::tasks::post, api::tasks::one, api::claims::post, api::claims::extend, api::claims::give_back,
         api::results::post, api::dead::list, api::dead::revive, api::collectors::list,
@@ -63,25 +66,104 @@ impl Modify for Doors {
     }
 }
 
+/// A name, as `domain::name` checks it.
+const NAME: &str = "^[a-z0-9][a-z0-9._-]{0,63}$";
+/// What a client calls itself or its request.
+const LABEL: &str = "^[!-~]{1,128}$";
+/// The largest integer that every reader of JSON reads exactly.
+const EXACT: u64 = (1 << 53) - 1;
+
+/// What may stand in an address, by the name of its place there.
+fn in_address(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "job" | "node" | "source" | "rotation" | "user" => NAME,
+        "id" => "^[0-9A-Za-z_-]{1,64}$",
+        "claim" => "^[0-9A-Za-z-]{1,64}$",
+        "turn" => "^(0|[1-9][0-9]{0,15})$",
+        _ => return None,
+    })
+}
+
+/// Says of one schema, and of all that is in it, what the types of Rust do not: the patterns of names, and where
+/// integers end.
+fn complete(schema: &mut Value) {
+    match schema {
+        Value::Array(all) => all.iter_mut().for_each(complete),
+        Value::Object(parts) => {
+            parts.values_mut().for_each(complete);
+            let format = parts.get("format").and_then(Value::as_str);
+            if let Some((pattern, longest)) = match format {
+                Some("name") => Some((NAME, 64)),
+                Some("label") => Some((LABEL, 128)),
+                _ => None,
+            } {
+                parts.remove("format");
+                parts.insert("pattern".to_owned(), pattern.into());
+                parts.insert("minLength".to_owned(), 1.into());
+                parts.insert("maxLength".to_owned(), longest.into());
+            }
+            let is_integer = match parts.get("type") {
+                Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "integer"),
+                Some(kind) => kind == "integer",
+                None => false,
+            };
+            if is_integer {
+                end_integer(parts);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn end_integer(parts: &mut Map<String, Value>) {
+    let short = parts.get("format").is_some_and(|format| format == "int32");
+    // `int32` has a sign: of those without one, half do not fit.
+    let unsigned = parts.contains_key("minimum");
+    if !parts.contains_key("maximum") && (unsigned || !short) {
+        let most = if short { u64::from(u32::MAX) } else { EXACT };
+        parts.insert("maximum".to_owned(), most.into());
+    }
+    let most = parts.get("maximum").and_then(Value::as_u64).unwrap_or_default();
+    if short && most > i32::MAX as u64 {
+        parts.insert("format".to_owned(), "int64".into());
+    }
+}
+
 /// The document.
 #[must_use]
-pub fn describe() -> utoipa::openapi::OpenApi {
-    Description::openapi()
+pub fn describe() -> Value {
+    #[expect(clippy::expect_used, reason = "made of constants; every test of it would fail")]
+    let mut document = serde_json::to_value(Description::openapi()).expect("JSON");
+    complete(&mut document);
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    let operations = paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut);
+    for operation in operations.flat_map(Map::values_mut) {
+        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten().filter(|one| one["in"] == "path") {
+            if let Some(pattern) = parameter["name"].as_str().and_then(in_address) {
+                parameter["schema"]["pattern"] = pattern.into();
+            }
+        }
+    }
+    // An element of a list cannot be marked where it is declared.
+    let sources = "/components/schemas/ClaimBody/properties/sources/items";
+    if let Some(source) = document.pointer_mut(sources) {
+        source["pattern"] = NAME.into();
+    }
+    document
 }
 
 /// This document.
-#[utoipa::path(get, path = "/api/v1/openapi.json", tag = "health",
+#[utoipa::path(get, path = "/api/v1/openapi.json", tag = "health", operation_id = "describe",
     responses(
         (status = 200, description = "The OpenAPI document.", body = serde_json::Value),
         (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json")))]
 pub async fn document(web: web::Data<Web>) -> HttpResponse {
-    let mut document = describe();
-    if auth::is_https(&web.config)
-        && let Some(components) = &mut document.components
-    {
-        let session =
-            ApiKeyValue::with_description("__Host-soloist", "The cookie of a signed-in browser.");
-        components.add_security_scheme("session", SecurityScheme::ApiKey(ApiKey::Cookie(session)));
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(describe);
+    if !auth::is_https(&web.config()) {
+        return HttpResponse::Ok().json(&*DOCUMENT);
     }
+    let mut document = DOCUMENT.clone();
+    document["components"]["securitySchemes"]["session"]["name"] = "__Host-soloist".into();
     HttpResponse::Ok().json(document)
 }

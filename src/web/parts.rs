@@ -3,11 +3,14 @@
 //! A row depends on who looks only through [`RowViewer`], so that one rendering serves many sockets.
 
 pub mod dispatch;
+pub mod endings;
 mod lanes;
 pub mod rotation;
+pub mod truth;
 
 use askama::Template;
 
+use self::endings::Endings;
 use self::rotation::RingLine;
 use super::assets;
 use crate::domain::job::State;
@@ -176,9 +179,10 @@ impl Summary {
     /// Counts `jobs` by state, and the living nodes that their pictures know.
     #[must_use]
     pub fn new(jobs: &[JobView], lang: Language) -> Self {
-        const ORDER: [(State, &str); 11] = [
+        const ORDER: [(State, &str); 12] = [
             (State::Running, "count-running"),
             (State::Starting, "count-starting"),
+            (State::Resting, "count-resting"),
             (State::BackingOff, LOOPING),
             (State::BackingOff, "count-backing-off"),
             (State::GivenUp, "count-given-up"),
@@ -212,7 +216,7 @@ impl Summary {
     }
 }
 
-/// Lines of output, with a rule where they move to another node.
+/// Lines of output, with a rule where another node goes on.
 #[derive(Template)]
 #[template(path = "parts/log_lines.html")]
 pub struct Lines {
@@ -220,8 +224,10 @@ pub struct Lines {
 }
 
 struct Line {
-    /// Where the job moved to here.
-    moved: Option<String>,
+    /// Runs alike that came before this one.
+    alike: Option<Vec<Piece>>,
+    /// That another node goes on here, and why.
+    rule: Option<String>,
     view: LogLineView,
     at: Vec<Piece>,
 }
@@ -229,17 +235,23 @@ struct Line {
 impl Lines {
     /// Puts the lines together, oldest first.
     #[must_use]
-    pub fn new(lines: &[LogLine], lang: Language) -> Self {
-        let words = say(lang, "output-moved", &[]);
+    pub fn new(lines: &[LogLine], endings: &Endings, lang: Language) -> Self {
         let mut before: Option<&LogLine> = None;
         let mut rendered = Vec::new();
         for line in lines {
-            let moved = before.filter(|before| before.node != line.node).map(|before| {
-                words.replace("#1", before.node.as_str()).replace("#2", line.node.as_str())
+            let other = before.is_some_and(|before| before.node != line.node);
+            let rule = other.then(|| {
+                let node = ("node", Arg::from(line.node.as_str()));
+                match endings.before(&line.run.0) {
+                    Some(why) => say(lang, "output-after", &[("why", Arg::from(why)), node]),
+                    None => say(lang, "output-from-here", &[node]),
+                }
             });
+            let next = before.is_some_and(|before| before.run != line.run);
+            let alike = endings.alike(&line.run.0).filter(|_| next).map(<[Piece]>::to_vec);
             before = Some(line);
             let at = vec![second(line.at)];
-            rendered.push(Line { moved, view: line.clone().into(), at });
+            rendered.push(Line { alike, rule, view: line.clone().into(), at });
         }
         Self { lines: rendered }
     }
@@ -266,7 +278,7 @@ pub fn summary(jobs: &[JobView], lang: Language) -> String {
 /// Lines of output, as text.
 #[must_use]
 pub fn log_lines(lines: &[LogLine], lang: Language) -> String {
-    render(&Lines::new(lines, lang))
+    render(&Lines::new(lines, &Endings::default(), lang))
 }
 
 /// Renders a template whose values cannot fail to be written.

@@ -82,6 +82,7 @@ pub static ROUTES: &[Route] = &[
     Route::post("/jobs/{job}/drill", Admin, || web::to(pages::job::drill)),
     Route::get("/nodes", Login, || web::to(pages::nodes::page)),
     Route::post("/nodes/{node}/drain", Operator, || web::to(pages::nodes::drain)),
+    Route::post("/nodes/{node}/forget", Operator, || web::to(pages::nodes::forget)),
     Route::get("/dispatch", Login, || web::to(pages::dispatch::page)),
     Route::post("/dispatch/sources/{source}/pause", Operator, || web::to(pages::dispatch::pause)),
     Route::post("/dispatch/sources/{source}/block", Operator, || web::to(pages::dispatch::block)),
@@ -118,6 +119,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/api/v1/nodes", Login, || web::to(api::nodes::list)),
     Route::put("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::drain)),
     Route::delete("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::undrain)),
+    Route::delete("/api/v1/nodes/{node}", Operator, || web::to(api::nodes::forget)),
     Route::get("/api/v1/audit", Login, || web::to(api::audit::list)),
     // Dispatch.
     Route::get("/api/v1/sources", Login, || web::to(api::sources::list)),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_is_written_as_the_contract_says() {
+    fn an_instant_is_written_in_utc_with_milliseconds() {
         assert_eq!(iso(StoreTime(1_777_856_523_004)), "2026-05-04T01:02:03.004Z");
     }
 }

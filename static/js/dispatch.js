@@ -30,6 +30,7 @@ export function show({ at, whole, rows, totals, collectors, more, trouble }) {
   children(find("totals"), parse(totals));
   if (collectors !== undefined) children(find("collectors"), parse(collectors));
   find("sources-more").textContent = more;
+  if (trouble === "") find("unread")?.remove();
   const notice = find("trouble");
   notice.hidden = trouble === "";
   if (notice.textContent !== trouble) notice.textContent = trouble;

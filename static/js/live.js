@@ -7,17 +7,15 @@ import * as mark from "./mark.js";
 import * as nodes from "./nodes.js";
 import * as rotations from "./rotations.js";
 import * as rows from "./rows.js";
+import { onNow } from "./truth.js";
 
 /** After this long without a frame the server is asked for a sign of life; late, the mark says so; later, enough. */
 const [QUIET, LATE, DEAD] = [5000, 6000, 9000];
-const [FIRST, LONGEST] = [500, 30000];
-/** Policy violation: signed out, or the account changed. */
-const REFUSED = 1008;
+/** `REFUSED` is a policy violation: signed out, or the account changed. */
+const [FIRST, LONGEST, REFUSED] = [500, 10000, 1008];
 
-let socket;
-let [heard, tries] = [0, 0];
-let [probed, whole] = [false, false];
-let timer;
+let socket, timer;
+let [heard, tries, probed, whole] = [0, 0, false, false];
 
 const frames = {
   hello: ({ at }) => at && correct(at),
@@ -26,6 +24,7 @@ const frames = {
   nodes: nodes.changed,
   log: log.add,
   dispatch: dispatch.show,
+  ...mark.frames,
   ...rotations.frames,
 };
 
@@ -57,19 +56,18 @@ function open() {
 
 function closed(code) {
   socket = undefined;
-  mark.lost(heard);
-  if (code === REFUSED) check();
-  // Full jitter: thousands of pages do not come back in the same moment.
-  const most = Math.min(LONGEST, FIRST * 2 ** tries++);
-  timer = setTimeout(open, FIRST / 5 + Math.random() * most);
+  // The session may have ended: then coming back is no use. A handshake that is refused has no code.
+  if (code === REFUSED || tries === 3) mark.refused(comeBack);
+  else comeBack();
 }
 
-/** A refusal may mean that the session ended: then coming back is no use. */
-async function check() {
-  const answer = await fetch("/api/v1/nodes").catch(() => undefined);
-  if (answer?.status !== 401) return;
+function comeBack() {
+  // Full jitter: thousands of pages do not come back in the same moment.
+  const most = Math.min(LONGEST, FIRST * 2 ** tries++);
+  const wait = FIRST / 5 + Math.random() * most;
   clearTimeout(timer);
-  mark.signedOut();
+  timer = setTimeout(open, wait);
+  mark.lost(heard, Date.now() + wait);
 }
 
 function drop() {
@@ -90,11 +88,13 @@ function watch() {
 
 export function start() {
   if (!document.body.dataset.live || !("WebSocket" in window)) return;
+  const now = () => (tries = 0, open());
   open();
   setInterval(watch, 1000);
-  document.addEventListener("visibilitychange", () => document.hidden || (tries = 0, open()));
+  document.addEventListener("visibilitychange", () => document.hidden || now());
   // An open socket would keep the page out of the back-forward cache.
   addEventListener("pagehide", () => (clearTimeout(timer), socket?.close(), (socket = undefined)));
   addEventListener("pageshow", (event) => event.persisted && (mark.lost(heard), open()));
-  addEventListener("online", () => (tries = 0, open()));
+  addEventListener("online", now);
+  onNow(now);
 }

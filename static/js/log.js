@@ -1,5 +1,5 @@
-// Output of a job as it comes: appended as text, followed unless the reader looks back, with a rule where the job
-// moved to another node.
+// Output of a job as it comes: appended as text, followed unless the reader looks back, with a rule where another node
+// goes on.
 
 import { localise } from "./clock.js";
 import { say } from "./words.js";
@@ -51,14 +51,27 @@ export function add({ job, lines, skipped }) {
   if (skipped) added.append(item("rule", say("skipped", skipped)));
   let before = list.lastElementChild?.dataset.node;
   for (const one of fresh) {
-    if (before && before !== one.node) added.append(item("rule", say("moved", before, one.node)));
+    if (before && before !== one.node) {
+      const rule = item("rule", say("fromHere", one.node));
+      rule.dataset.before = one.run;
+      added.append(rule);
+    }
     before = one.node;
     added.append(line(one));
   }
   list.append(added);
+  explain();
   list.dataset.newest = fresh.at(-1).seq;
   while (list.childElementCount > KEPT) list.firstElementChild.remove();
   if (following) list.scrollTop = list.scrollHeight;
+}
+
+/** Why another node goes on is known from the history, which is read a moment later. */
+function explain() {
+  for (const rule of list.querySelectorAll(".rule[data-before]")) {
+    const run = document.querySelector(`#runs [data-run="${CSS.escape(rule.dataset.before)}"]`);
+    if (run?.dataset.rule && rule.textContent !== run.dataset.rule) rule.textContent = run.dataset.rule;
+  }
 }
 
 function follow(on) {
@@ -72,6 +85,7 @@ export function start() {
   if (!list) return;
   pause.hidden = false;
   follow(true);
+  document.addEventListener("fetched", explain);
   pause.addEventListener("click", () => follow(!following));
   list.addEventListener("scroll", () => {
     const end = list.scrollHeight - list.scrollTop - list.clientHeight < 8;

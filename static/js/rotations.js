@@ -32,6 +32,7 @@ function show({ at, whole, rows, totals, more, trouble }) {
   find("totals").hidden = list.childElementCount === 0;
   children(find("totals"), parse(totals));
   find("rotations-more").textContent = more;
+  if (trouble === "") find("unread")?.remove();
   const notice = find("trouble");
   notice.hidden = trouble === "";
   if (notice.textContent !== trouble) notice.textContent = trouble;

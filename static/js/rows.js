@@ -67,10 +67,12 @@ export async function again(parts = ["runs", "operate"]) {
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const id of parts) {
     const [old, fresh] = [document.getElementById(id), page.getElementById(id)];
-    if (!old || !fresh || old.contains(document.activeElement?.closest("input, select"))) continue;
+    // What could not be read now is not better than what was read before.
+    if (!old || !fresh || fresh.dataset.unread !== undefined || old.contains(document.activeElement?.closest("input, select"))) continue;
     localise(fresh);
     morph(old, fresh);
   }
+  document.dispatchEvent(new Event("fetched"));
 }
 
 function count(html) {
@@ -82,6 +84,8 @@ export function snapshot({ epoch, rows, summary }) {
   const fresh = place?.dataset.epoch !== epoch;
   if (place) place.dataset.epoch = epoch;
   rows.forEach((row) => (put(row, fresh), putHead(row, fresh)));
+  // Jobs come and go with a configuration that is read again, and with the nodes that define them.
+  if (list) arrange(list, rows.map(({ job }) => `job-${job}`));
   count(summary);
 }
 

@@ -46,7 +46,7 @@ async function submit(event) {
     const { last } = form.dataset;
     if (last && !(await ask(last))) return;
     const changed = await send(form, Boolean(last));
-    const live = document.querySelector("[data-mark]")?.dataset.mark === "live";
+    const live = /live|connected/.test(document.querySelector(".mark")?.dataset.mark);
     if (changed && !live) await again([form.closest("[id]").id]);
   } catch (error) {
     complain(form, error.message);

@@ -113,7 +113,7 @@ impl Records {
     }
 }
 
-/// Holds every act against contract section 3.1.
+/// Holds every act against the first promise: no two process trees of one job at any instant.
 #[derive(Default)]
 pub(crate) struct Judge {
     /// By token, which is the order in which they may run.

@@ -19,6 +19,7 @@ use soloist::store::rotation::Rotations as _;
 use soloist::store::{Options as StoreOptions, Store};
 
 use crate::acts::{Judge, Records, Run};
+use crate::machine;
 use crate::network::Network;
 use crate::node::{self, Node, Plan, SOLOIST, WallClock};
 use crate::processes::{self, Process};
@@ -347,7 +348,7 @@ impl Cluster {
         listed["nodes"][0]["containment"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Switches every job off, and holds contract section 3.3 against every page: once it says `off`, no process lives.
+    /// Switches every job off, and holds one promise against every page: once it says `off`, no process lives.
     pub(crate) fn switch_off(&self) -> Vec<String> {
         self.wanted.store(false, Ordering::Release);
         let mut wrongs = Vec::new();
@@ -411,6 +412,11 @@ impl Cluster {
         .collect()
     }
 
+    /// While this is kept, a panic does not hide an overlap.
+    pub(crate) fn overlaps_come_first(&self) -> OverlapsComeFirst<'_> {
+        OverlapsComeFirst(self)
+    }
+
     /// What nodes logged of a store that granted a token which is not newer than one they had seen. Nothing is started
     /// under it, so the records do not show it.
     pub(crate) fn went_back(&self) -> Vec<String> {
@@ -434,6 +440,18 @@ impl Cluster {
     /// How many runs of all jobs began.
     pub(crate) fn starts(&self) -> usize {
         (0..self.options.jobs.len()).map(|job| self.judge(job, Judge::starts)).sum()
+    }
+}
+
+/// Whatever else goes wrong, and whatever the machine excuses: overlaps are judged.
+pub(crate) struct OverlapsComeFirst<'a>(&'a Cluster);
+
+impl Drop for OverlapsComeFirst<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let wrongs = self.0.wrongs();
+            machine::holds(wrongs.is_empty(), || wrongs.join("; "));
+        }
     }
 }
 

@@ -20,6 +20,12 @@ mod cluster;
 mod dice;
 mod dispatch;
 mod faults;
+#[path = "../it/support/machine.rs"]
+#[allow(
+    dead_code,
+    reason = "shared with tests/it and tests/turns, whose tests are judged in other ways"
+)]
+mod machine;
 mod measure;
 mod network;
 mod node;
@@ -32,16 +38,12 @@ mod round;
 mod sabotage;
 mod scenarios;
 mod schedule;
-#[path = "../it/support/stalls.rs"]
-#[allow(dead_code, reason = "shared with tests/turns, which adds them up")]
-mod stalls;
 mod store;
 #[path = "../it/support/wait.rs"]
 #[allow(dead_code, reason = "shared with tests/it, which also waits in asynchronous tests")]
 mod wait;
 mod witness;
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
@@ -52,19 +54,13 @@ use std::time::Duration;
 use soloist::clock::boot;
 use tempfile::TempDir;
 
+use machine::{Step, Tries};
 use round::Tally;
-use scenarios::Scenario;
-use stalls::Stalls;
 
-/// How often a scenario is tried on a machine that stands still.
-const TRIES: usize = 3;
 /// Random rounds of the short set.
 const ROUNDS: u64 = 3;
 /// Scenarios wait more than they work.
-const AT_ONCE: usize = 2;
-/// Scenarios have leases of two seconds. A machine that stands still for so long may cost a healthy node its lease, or have a
-/// fault come at another moment than was meant.
-const STALLED: Duration = Duration::from_millis(400);
+const AT_ONCE: usize = 3;
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -80,8 +76,8 @@ fn main() -> ExitCode {
     dispatch::entry();
     let asked = asked(std::env::args().skip(1), std::env::var_os("SEED"));
     if asked.list {
-        for scenario in scenarios::ALL {
-            println!("{}: test", scenario.name);
+        for name in everything().filter(|name| asked.chooses(name)) {
+            println!("{name}: test");
         }
         return ExitCode::SUCCESS;
     }
@@ -104,7 +100,7 @@ fn main() -> ExitCode {
     } else if asked.names.first().is_some_and(|name| name == "round") {
         failures += rounds(first_seed, 1);
     } else {
-        failures += run(&asked.names, first_seed);
+        failures += run(&asked, first_seed);
     }
     if failures > 0 {
         println!("faults: {failures} FAILED");
@@ -112,6 +108,20 @@ fn main() -> ExitCode {
     }
     println!("faults: ok");
     ExitCode::SUCCESS
+}
+
+impl Asked {
+    fn chooses(&self, name: &str) -> bool {
+        self.names.is_empty() || self.names.iter().any(|part| name.contains(part.as_str()))
+    }
+}
+
+/// The names of all that is run, in order.
+fn everything() -> impl Iterator<Item = String> {
+    let first = ["checker"].into_iter().chain(scenarios::ALL.iter().map(|one| one.name));
+    let dispatch = dispatch::STORES.map(|store| format!("dispatch_{store}"));
+    let last = ["take_over", "rounds"].map(str::to_owned);
+    first.map(str::to_owned).chain(dispatch).chain(last)
 }
 
 /// Flags that `cargo test` hands to every test program mean nothing here.
@@ -140,25 +150,22 @@ fn asked(arguments: impl Iterator<Item = String>, seed: Option<std::ffi::OsStrin
     asked
 }
 
-/// Runs what `names` ask for; how much of it failed.
-fn run(names: &[String], first_seed: u64) -> usize {
-    let chosen =
-        |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part.as_str()));
+/// Runs what was asked for; how much of it failed.
+fn run(asked: &Asked, first_seed: u64) -> usize {
     let mut failures = 0;
-    if chosen("checker") {
+    if asked.chooses("checker") {
         acts::the_checker_finds_every_planted_overlap();
         schedule::the_same_seed_is_the_same_schedule();
         dispatch::the_judge_finds_every_planted_wrong();
         println!("checker: ok, it finds what it is there for");
     }
-    let scenarios: Vec<_> = scenarios::ALL.iter().filter(|one| chosen(one.name)).collect();
+    let scenarios: Vec<_> = scenarios::ALL.iter().filter(|one| asked.chooses(one.name)).collect();
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let stalls = Stalls::watch();
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let ok = unless_stalled(&stalls, scenario);
+                    let ok = in_directory(scenario.name, |directory| scenario.run(directory));
                     failed.fetch_add(usize::from(!ok), Ordering::Relaxed);
                 }
             });
@@ -168,61 +175,46 @@ fn run(names: &[String], first_seed: u64) -> usize {
     // Alone: it needs the whole machine.
     for store in dispatch::STORES {
         let name = format!("dispatch_{store}");
-        if chosen(&name) {
+        if asked.chooses(&name) {
             let run = |directory: &Path| dispatch::run(store, first_seed, directory);
             failures += usize::from(!in_directory(&format!("{name} --seed {first_seed}"), run));
         }
     }
-    if chosen("take_over") {
+    if asked.chooses("take_over") {
         failures += usize::from(!measure::take_overs(8, 3));
     }
-    if chosen("rounds") {
+    if asked.chooses("rounds") {
         failures += rounds(first_seed, ROUNDS);
     }
     failures
 }
 
-/// Runs a scenario; again, when it did not go as it should and the machine had stood still meanwhile. Two runs at once, or
-/// anything else that a scenario answers as wrong, is wrong at the first time.
-fn unless_stalled(stalls: &Stalls, scenario: &Scenario) -> bool {
-    let name = scenario.name;
-    for _ in 0..TRIES {
-        let begun = boot();
+/// Gives `work` a directory, which is kept if it fails; `work` answers what is to be printed. It is done again when it did not
+/// go as it should and the machine spoiled it; what it answers as wrong is wrong at the first time.
+fn in_directory(name: &str, mut work: impl FnMut(&Path) -> Result<String, Vec<String>>) -> bool {
+    let mut tries = Tries::of(name);
+    loop {
         let directory = tempfile::Builder::new().prefix("soloist-faults-").tempdir();
         let directory: TempDir = directory.expect("a directory");
-        match catch_unwind(AssertUnwindSafe(|| scenario.run(directory.path()))) {
-            Err(panic) if stalls.longest_since(begun) >= STALLED => {
-                let (why, stalled) = (in_words(&*panic), stalls.longest_since(begun));
-                println!("{name}: once more, as the machine stood still for {stalled:?}: {why}");
-            }
-            result => return verdict(name, directory, result),
-        }
+        tries.begin();
+        let result = catch_unwind(AssertUnwindSafe(|| work(directory.path())));
+        return match tries.end(result) {
+            Step::Again(_) => continue,
+            Step::NotJudged(_) => true,
+            Step::Passed(result) => verdict(name, directory, result),
+            Step::Failed(why) => verdict(name, directory, Err(vec![why])),
+        };
     }
-    println!("{name}: FAILED, the machine stood still {TRIES} times");
-    false
-}
-
-/// Gives `work` a directory, which is kept if it fails; `work` answers what is to be printed.
-fn in_directory(name: &str, work: impl FnOnce(&Path) -> Result<String, Vec<String>>) -> bool {
-    let directory = tempfile::Builder::new().prefix("soloist-faults-").tempdir();
-    let directory: TempDir = directory.expect("a directory");
-    let result = catch_unwind(AssertUnwindSafe(|| work(directory.path())));
-    verdict(name, directory, result)
 }
 
 /// Says what came of it; the directory is kept if anything is wrong.
-fn verdict(
-    name: &str,
-    directory: TempDir,
-    result: thread::Result<Result<String, Vec<String>>>,
-) -> bool {
+fn verdict(name: &str, directory: TempDir, result: Result<String, Vec<String>>) -> bool {
     let wrongs = match result {
-        Ok(Ok(line)) => {
+        Ok(line) => {
             println!("{name}: {line}");
             return true;
         }
-        Ok(Err(wrongs)) => wrongs,
-        Err(panic) => vec![in_words(&*panic)],
+        Err(wrongs) => wrongs,
     };
     println!(
         "{name}: FAILED, {} wrong; the records are in {}",
@@ -234,11 +226,6 @@ fn verdict(
     }
     println!("    again: cargo test --test faults -- {name}");
     false
-}
-
-fn in_words(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
 }
 
 fn one_round(seed: u64, total: &mut Tally) -> bool {

@@ -6,6 +6,7 @@ use soloist::clock::boot;
 use soloist::domain::time::Boot;
 
 use crate::cluster::{Cluster, Job, Options, StoreKind};
+use crate::machine::within;
 use crate::wait::until;
 use crate::witness::Mode;
 
@@ -14,21 +15,23 @@ use crate::witness::Mode;
 const LATE: Duration = Duration::from_secs(3);
 
 /// Take-overs of one kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Figures {
     took: Vec<Duration>,
-    late: Vec<String>,
+    bound: Duration,
 }
 
 impl Figures {
+    fn within(bound: Duration) -> Self {
+        Self { took: Vec::new(), bound }
+    }
+
     /// Waits until each of `jobs`, which had those tokens at `at`, is run anew, and notes how long it took.
     pub(crate) fn note(&mut self, cluster: &Cluster, at: Boot, jobs: &[(usize, u64)]) {
         for (job, token) in jobs {
             let next = cluster.until_after(*job, *token);
             let took = Boot(next.first).since(at);
-            if took > LATE {
-                self.late.push(format!("{took:?} from {} to {next:?}", at.0));
-            }
+            within(took, self.bound, &format!("from {} to {next:?}", at.0));
             self.took.push(took);
         }
     }
@@ -72,7 +75,8 @@ pub(crate) fn take_overs(kills: usize, cuts: usize) -> bool {
     let killed = crate::in_directory("take_over after kill -9 of a node", |directory| {
         let options = options(LONG);
         let cluster = Cluster::start(directory, options);
-        let mut figures = Figures::default();
+        let _judged = cluster.overlaps_come_first();
+        let mut figures = Figures::within(LATE);
         for turn in 0..kills {
             let victim = &cluster.nodes[turn % cluster.nodes.len()];
             // The node that was killed before the last one is back; the last one need not be.
@@ -84,12 +88,12 @@ pub(crate) fn take_overs(kills: usize, cuts: usize) -> bool {
             let at = victim.kill(Duration::ZERO).expect("it lives");
             figures.note(&cluster, at, &held);
         }
-        let late: Vec<String> = figures.late.drain(..).collect();
-        verdict(&cluster, figures.in_words(), late)
+        verdict(&cluster, figures.in_words())
     });
     let cut = crate::in_directory("take_over after a partition", |directory| {
         let cluster = Cluster::start(directory, options(SHORT));
-        let mut figures = Figures::default();
+        let _judged = cluster.overlaps_come_first();
+        let mut figures = Figures::within(SHORT + LATE);
         for turn in 0..cuts {
             let victim = &cluster.nodes[turn % cluster.nodes.len()];
             settle(&cluster);
@@ -103,11 +107,7 @@ pub(crate) fn take_overs(kills: usize, cuts: usize) -> bool {
         let beyond =
             i128::try_from(worst).unwrap_or(0) - i128::try_from(SHORT.as_millis()).unwrap_or(0);
         let line = figures.in_words();
-        verdict(
-            &cluster,
-            format!("{line}; worst beyond the lease of {SHORT:?}: {beyond} ms"),
-            Vec::new(),
-        )
+        verdict(&cluster, format!("{line}; worst beyond the lease of {SHORT:?}: {beyond} ms"))
     });
     killed && cut
 }
@@ -122,11 +122,7 @@ fn settle(cluster: &Cluster) {
     cluster.until_all_act(boot(), crate::wait::PATIENCE).expect("every job acts");
 }
 
-fn verdict(cluster: &Cluster, line: String, late: Vec<String>) -> Result<String, Vec<String>> {
-    let mut wrongs = cluster.wrongs();
-    if !late.is_empty() {
-        wrongs.push(line.clone());
-        wrongs.extend(late);
-    }
+fn verdict(cluster: &Cluster, line: String) -> Result<String, Vec<String>> {
+    let wrongs = cluster.wrongs();
     if wrongs.is_empty() { Ok(format!("{line}, 0 overlaps")) } else { Err(wrongs) }
 }

@@ -145,3 +145,41 @@ async fn turns_are_seen_as_they_are_taken_and_what_was_opened_stays_open() {
     li.close().await;
     wang.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_says_when_its_store_its_session_or_its_node_is_gone() {
+    let mut pair = Pair::start("beat", "");
+    let driver = Driver::start();
+    let (li, wang) = (driver.window("li").await, driver.window("wang").await);
+    li.sign_in(&pair.a, "li").await;
+    wang.sign_in(&pair.b, "wang").await;
+    let titled = async |words: &str| {
+        until_async(&format!("the title is {words}"), async || {
+            (li.client.title().await.ok()? == words).then_some(())
+        })
+        .await;
+    };
+    li.element(".mark[data-mark='live'][data-store='ok']").await;
+    titled("Jobs · Soloist").await;
+
+    pair.redis.pause();
+    li.element(".mark[data-mark='connected'][data-store='away']").await;
+    let bar = li.element("[data-truth] [data-fact='store']").await.text().await.expect("text");
+    assert!(bar.contains("what you see is old"), "{bar}");
+    titled("(1!) Jobs · Soloist").await;
+    pair.redis.resume();
+    li.element(".mark[data-mark='live'][data-store='ok']").await;
+    titled("Jobs · Soloist").await;
+
+    pair.ground.must(&["user", "role", "li", "viewer"]);
+    li.element("[data-page-fact]:not([hidden]) [data-sign-in]:not([hidden])").await;
+    li.element(".mark[data-mark='old']").await;
+    wang.element(".mark[data-mark='live']").await;
+
+    pair.b.kill();
+    wang.element("[data-page-fact]:not([hidden]) [data-now]:not([hidden])").await;
+    let line = wang.element("[data-page-fact]").await.text().await.expect("text");
+    assert!(line.contains("No word from this page’s node"), "{line}");
+    li.close().await;
+    wang.close().await;
+}

@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
-use soloist::domain::time::StoreTime;
+use soloist::domain::time::{Began, StoreTime};
 use soloist::store::accounts::{Accounts, Role, User};
 use soloist::store::jobs::Jobs;
 use soloist::store::journal::{Journal, NewLine, Output as Said, Started, Stream};
@@ -25,7 +25,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::ChildStdout;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 const PASSWORD: &str = "a long password";
 const JOBS: &str = r#"
 [[job]]
@@ -175,7 +175,8 @@ async fn running(store: &Store) -> Token {
         panic!("a free lease is granted");
     };
     let run = RunId("01J00000000000000000000000".to_owned());
-    let started = Started { job: job(), token, run, node: node("node-a"), pid: 4711 };
+    let began = Began::at_boot(soloist::clock::boot());
+    let started = Started { job: job(), token, run, node: node("node-a"), pid: 4711, began };
     store.record_started(&started).await.expect("recorded");
     token
 }
@@ -192,17 +193,22 @@ async fn say(store: &Store, token: Token, text: &str) {
     store.record_output(&said).await.expect("recorded");
 }
 
-async fn report(store: &Store, name: &str) {
-    let beat = Beat {
+fn beat(name: &str) -> Beat {
+    Beat {
         node: node(name),
         boot: name.to_owned(),
         version: "0.1.0".to_owned(),
         started: StoreTime(0),
         containment: "subreaper".to_owned(),
+        url: String::new(),
         jobs: vec![job()],
+        digest: String::new(),
         holds: Vec::new(),
-    };
-    store.beat(&beat).await.expect("heard");
+    }
+}
+
+async fn report(store: &Store, name: &str) {
+    store.beat(&beat(name)).await.expect("heard");
 }
 
 /// A command that goes on until Ctrl-C.
@@ -282,7 +288,7 @@ fn wrong_usage_is_exit_code_2_and_help_is_0() {
 fn a_store_out_of_reach_is_one_message_with_what_to_do() {
     let place = Place::new(JOBS);
     let message = place.run(&["status", "--store", "redis://u:sesame@127.0.0.1:1/0"]).fails(1);
-    assert!(message.contains("--store"), "{message}");
+    assert!(message.contains("start it, or correct the store URL"), "{message}");
     assert!(!message.contains("sesame"), "{message}");
     assert_eq!(message.lines().count(), 1, "{message}");
 }
@@ -340,13 +346,16 @@ async fn a_move_needs_a_running_job_and_a_node_that_may_take_it() {
     assert!(message.contains("none has reported"), "{message}");
     report(&store, "node-a").await;
     let message = place.run(&["move", "outbound", "--user", "li"]).fails(4);
-    assert!(message.contains("not running"), "{message}");
+    assert!(message.contains("nobody wants outbound"), "{message}");
+    place.run(&["on", "outbound", "--user", "li"]).ok();
+    let message = place.run(&["move", "outbound", "--user", "li"]).fails(4);
+    assert!(message.contains("has not run yet"), "{message}");
     running(&store).await;
     let message = place.run(&["move", "outbound", "--user", "li"]).fails(4);
     assert!(message.contains("no other living node"), "{message}");
     report(&store, "node-a").await;
-    let said = place.run(&["move", "outbound", "--to", "node-a", "--user", "li"]).ok();
-    assert!(said.contains("already"), "{said}");
+    let message = place.run(&["move", "outbound", "--to", "node-a", "--user", "li"]).fails(4);
+    assert!(message.contains("already"), "{message}");
     report(&store, "node-b").await;
     let message = place.run(&["move", "outbound", "--to", "node-c", "--user", "li"]).fails(3);
     assert!(message.contains("node-a, node-b"), "{message}");

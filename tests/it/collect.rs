@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::ops::Deref;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
@@ -18,10 +16,6 @@ use soloist::store::dispatch::{Dispatch as _, TaskId, TaskView};
 use crate::support::guarded::{alive, runs as lives};
 use crate::support::wait::until;
 use crate::support::worker::{Running, Site, WAITS};
-
-#[path = "../../examples/collect/site.rs"]
-#[expect(dead_code, reason = "its main")]
-mod site;
 
 /// Writes down its task and attempt, in one write.
 const NOTES: &str = r#"echo "$SOLOIST_TASK_KEY $SOLOIST_ATTEMPT" >> noted"#;
@@ -362,11 +356,29 @@ fn what_cannot_be_done_says_what_to_do() {
     assert!(text.contains("cap"), "{text}");
     // A command that is not there must not use up the attempts of tasks that others could do.
     place.ground.must(&["source", "set", "pages", "--lease", "30s"]);
+    fs::write(place.ground.path("no-interpreter"), "#!/no/such/interpreter\n").expect("written");
+    must_be_executable(&place.ground.path("no-interpreter"));
+    fs::write(place.ground.path("not-executable"), "").expect("written");
+    for until_empty in [&["--until-empty"][..], &[]] {
+        for missing in ["./missing", "no-such-command", "./not-executable"] {
+            let words = [&["collect", "--source", "pages"], until_empty, &["--", missing]].concat();
+            let (code, text) = said(&words);
+            assert_eq!(code, Some(127), "{text}");
+            assert!(text.contains(missing.trim_start_matches("./")), "{text}");
+        }
+    }
     place.put(&["page"]);
-    let (code, text) = said(&["collect", "--source", "pages", "--", "./missing"]);
-    assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("./missing"), "{text}");
-    assert_eq!((place.task("page").state, place.task("page").attempt), (TaskState::Ready, 0));
+    for missing in ["./missing", "./no-interpreter"] {
+        let (code, text) = said(&["collect", "--source", "pages", "--", missing]);
+        assert_eq!(code, Some(127), "{text}");
+        assert!(text.contains(missing), "{text}");
+        assert_eq!((place.task("page").state, place.task("page").attempt), (TaskState::Ready, 0));
+    }
+}
+
+fn must_be_executable(file: &Path) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(file, mode).expect("its permissions");
 }
 
 #[test]
@@ -401,19 +413,15 @@ fn the_example_works_on_a_file() {
 }
 
 fn the_example_works(place: &Place) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("its address"));
-    let log = place.ground.path("site.log");
-    // Less than in the example: a busy machine may start one command late and the next at once.
-    let site = site::Site::new(Duration::from_millis(20), &log).expect("a log");
-    // It ends with this process.
-    std::thread::spawn(move || site.serve(&listener));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/collect/run.sh");
     let output = Command::new("sh")
         .arg(script)
         .current_dir(place.ground.path(""))
         .env("SOLOIST", env!("CARGO_BIN_EXE_soloist"))
-        .env("SITE", url)
+        // Less than in the example: a busy machine may start one command late and the next at once.
+        .env("GAP_MS", "10")
+        // With what every Debian has, and an installed soloist: nothing is built.
+        .env("PATH", "/usr/bin:/bin")
         .env("STORE", place.store())
         .env("STATE", place.ground.path(""))
         .output()

@@ -199,7 +199,7 @@ fn a_relative_database_starts_where_it_was_written() {
 }
 
 #[test]
-fn an_empty_file_means_the_defaults_of_the_contract() {
+fn an_empty_file_means_the_documented_defaults() {
     let config = Bench::new("").config();
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.public_url, "http://127.0.0.1:8080");

@@ -30,11 +30,19 @@ use soloist::store::dispatch::{
 };
 
 use crate::conformance::{Fresh, patient};
+use crate::support::machine::{holds, judged};
 use crate::support::redis::RedisServer;
 use crate::support::wait::PATIENCE;
 use dice::Dice;
 use ledger::{Answer, Ask, Call, Granted, Handed, Sent};
 use sources::Source;
+
+judged! {
+    eight_collectors_keep_every_rule_to_the_microsecond_on_redis
+    eight_collectors_keep_every_rule_to_the_microsecond_on_sqlite
+    ninety_nine_sources_with_one_task_do_not_wait_for_one_with_ten_thousand_on_redis
+    ninety_nine_sources_with_one_task_do_not_wait_for_one_with_ten_thousand_on_sqlite
+}
 
 const COLLECTORS: u64 = 8;
 
@@ -50,23 +58,19 @@ fn sqlite() -> Fresh {
     Fresh::new(directory, url, patient())
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_collectors_keep_every_rule_to_the_microsecond_on_redis() {
     many_collectors(redis()).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_collectors_keep_every_rule_to_the_microsecond_on_sqlite() {
     many_collectors(sqlite()).await;
 }
 
-#[tokio::test]
 async fn ninety_nine_sources_with_one_task_do_not_wait_for_one_with_ten_thousand_on_redis() {
     nobody_starves(redis(), 1).await;
     nobody_starves(redis(), 10).await;
 }
 
-#[tokio::test]
 async fn ninety_nine_sources_with_one_task_do_not_wait_for_one_with_ten_thousand_on_sqlite() {
     nobody_starves(sqlite(), 1).await;
     nobody_starves(sqlite(), 10).await;
@@ -150,7 +154,7 @@ async fn many_collectors(fresh: Fresh) {
         if views.iter().all(|view| view.done == all[view.name.as_str()].tasks as u64) {
             break;
         }
-        assert!(boot().since(begun) < PATIENCE * 2, "not all is done in time: {views:#?}");
+        assert!(boot().since(begun) < PATIENCE * 5, "not all is done in time: {views:#?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     over.store(true, Ordering::Relaxed);
@@ -160,7 +164,7 @@ async fn many_collectors(fresh: Fresh) {
     }
     calls.sort_by_key(|call: &Call| call.sent);
     let verdict = checks::judge(&calls, &all, &tasks, 1);
-    assert_eq!(verdict.wrongs, [""; 0]);
+    holds(verdict.wrongs.is_empty(), || verdict.wrongs.join("\n"));
     let seen: u64 = verdict.grants.values().sum();
     let started: u64 =
         store.sources(None).await.expect("an answer").iter().map(|view| view.started).sum();

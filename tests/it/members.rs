@@ -12,10 +12,24 @@ use soloist::store::rotation::{
 use soloist::store::{Options, Store};
 
 use crate::support::api::Api;
+use crate::support::machine::judged;
 use crate::support::node::{Ground, Node};
 use crate::support::redis::RedisServer;
 use crate::support::wait::{PATIENCE, until, until_async};
 use crate::support::witness::{self, Witness};
+
+judged! {
+    two_jobs_take_turns_and_keep_the_gap_on_sqlite
+    two_jobs_of_two_nodes_take_turns_and_keep_the_gap_on_redis
+    a_member_that_waits_says_for_whom_and_off_leaves_neither_run_nor_waiter
+    a_member_whose_rotation_is_not_there_waits_and_goes_on_when_it_is
+    a_crash_fails_its_turn_and_counts_from_the_start_of_the_script_not_from_the_wait
+    kill_9_of_the_node_that_has_the_turn_ends_the_script_and_the_order_goes_on
+    a_paused_node_loses_the_script_before_its_turn_is_another_s
+    a_turn_that_somebody_else_ends_kills_the_script_which_is_no_crash
+    a_terminated_node_passes_its_turn_as_done_and_another_takes_the_next
+    a_node_that_is_terminated_while_it_waits_gives_the_lease_back_at_once
+}
 
 const ROTATION: &str = "supplier-api";
 /// Long: whoever waited for it would fail the test by its patience.
@@ -205,19 +219,16 @@ async fn alternate(house: House) {
     assert!(runs.iter().all(|run| run["end"] == "exited" || run["end"].is_null()), "{runs:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn two_jobs_take_turns_and_keep_the_gap_on_sqlite() {
     let jobs = member("stock", "once", "") + &member("prices", "once", "");
     alternate(House::on_sqlite(&jobs).await).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn two_jobs_of_two_nodes_take_turns_and_keep_the_gap_on_redis() {
     let jobs = member("stock", "once", "") + &member("prices", "once", "");
     alternate(House::on_redis(&jobs).await).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_waits_says_for_whom_and_off_leaves_neither_run_nor_waiter() {
     let house = House::on_sqlite(&member("stock", "once", "")).await;
     house.define(&rules(&["stock", "prices"], Duration::ZERO, LONG)).await;
@@ -230,7 +241,7 @@ async fn a_member_that_waits_says_for_whom_and_off_leaves_neither_run_nor_waiter
     let job = house.until_why(&api, "stock", &held).await;
     assert_eq!(
         (&job["state"], &job["lease"]["node"], &job["run"]),
-        (&"waiting".into(), &"node-a".into(), &Value::Null)
+        (&"resting".into(), &"node-a".into(), &Value::Null)
     );
     live.until("stock", "the push says it, too", |job| {
         held.iter().all(|part| job["why"].as_str().unwrap_or_default().contains(part))
@@ -243,7 +254,7 @@ async fn a_member_that_waits_says_for_whom_and_off_leaves_neither_run_nor_waiter
     let metrics = metrics.text().await.expect("text");
     let waited = "soloist_job_wanted_not_running_seconds{job=\"stock\"} ";
     let waited = metrics.lines().find_map(|line| line.strip_prefix(waited)).expect("the metric");
-    assert!(waited.parse::<f64>().expect("seconds") > 0.0, "{waited}");
+    assert_eq!(waited, "0", "who rests is in no trouble");
     assert_eq!(house.view().await.types[0].waiting, 1);
 
     api.switch("stock", false).await;
@@ -260,7 +271,6 @@ async fn a_member_that_waits_says_for_whom_and_off_leaves_neither_run_nor_waiter
     assert_eq!((turns[1].kind.as_str(), turns[1].ending), ("stock", Ending::Done));
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_member_whose_rotation_is_not_there_waits_and_goes_on_when_it_is() {
     let house = House::on_sqlite(&member("stock", "once", "")).await;
     let (_node, api) = house.start("node-a");
@@ -277,7 +287,6 @@ async fn a_member_whose_rotation_is_not_there_waits_and_goes_on_when_it_is() {
     let _started = house.witness("stock").until_started(1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_crash_fails_its_turn_and_counts_from_the_start_of_the_script_not_from_the_wait() {
     // Longer than min_uptime: whoever counts from the lease takes each crash for the first.
     let gap = Duration::from_millis(700);
@@ -294,7 +303,6 @@ async fn a_crash_fails_its_turn_and_counts_from_the_start_of_the_script_not_from
     check_turns(&turns, gap);
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn kill_9_of_the_node_that_has_the_turn_ends_the_script_and_the_order_goes_on() {
     let jobs =
         member("stock", "stubborn", "lease_ttl = \"120s\"\nnodes = [\"node-a\", \"node-b\"]")
@@ -323,7 +331,6 @@ async fn kill_9_of_the_node_that_has_the_turn_ends_the_script_and_the_order_goes
     stock.check();
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_paused_node_loses_the_script_before_its_turn_is_another_s() {
     let jobs = member("stock", "stubborn", "lease_ttl = \"120s\"\nnodes = [\"node-a\"]")
         + &member("prices", "beat", "lease_ttl = \"120s\"\nnodes = [\"node-b\"]");
@@ -354,7 +361,6 @@ async fn a_paused_node_loses_the_script_before_its_turn_is_another_s() {
     stock.check();
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_turn_that_somebody_else_ends_kills_the_script_which_is_no_crash() {
     let house = House::on_redis(&member("stock", "stubborn", "stop_grace = \"60s\"")).await;
     house.define(&rules(&["stock", "prices"], Duration::ZERO, Duration::from_secs(3))).await;
@@ -367,14 +373,13 @@ async fn a_turn_that_somebody_else_ends_kills_the_script_which_is_no_crash() {
     let foreign = house.take("prices").await;
     until("the script is gone", || stock.living_under(first.token).is_empty().then_some(()));
     let job = house.until_why(&api, "stock", &["prices has it since"]).await;
-    assert_eq!(job["state"], "waiting", "no crash, so nothing to back off from: {job}");
+    assert_eq!(job["state"], "resting", "no crash, so nothing to back off from: {job}");
     assert_eq!(api.runs("stock").await[0]["end"], "fenced");
     house.pass(&foreign).await;
     let _again = stock.until_started(2);
     stock.check();
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_terminated_node_passes_its_turn_as_done_and_another_takes_the_next() {
     let house = House::on_redis(&member("stock", "beat", "lease_ttl = \"120s\"")).await;
     house.define(&rules(&["stock"], Duration::ZERO, LONG)).await;
@@ -392,7 +397,6 @@ async fn a_terminated_node_passes_its_turn_as_done_and_another_takes_the_next() 
     stock.check();
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_terminated_while_it_waits_gives_the_lease_back_at_once() {
     let house = House::on_redis(&member("stock", "beat", "lease_ttl = \"120s\"")).await;
     house.define(&rules(&["stock", "prices"], Duration::ZERO, LONG)).await;

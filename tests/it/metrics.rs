@@ -6,7 +6,7 @@ use crate::lifecycle::{JOB, Pair};
 use crate::support::node::Node;
 use crate::support::wait::until_async;
 
-/// Contract section 9, without rotation.
+/// Every metric but those of rotations.
 const NAMES: [&str; 11] = [
     "soloist_dispatch_claims_total",
     "soloist_job_state",
@@ -47,7 +47,7 @@ fn sorted<'a>(pair: &'a mut Pair, holder: &str) -> (&'a mut Node, &'a mut Node) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_name_of_the_contract_is_there_from_the_start_with_its_help() {
+async fn every_name_is_there_from_the_start_with_its_help() {
     let pair = Pair::start("beat", "");
     let text = metrics(&pair.a.url).await;
     for name in NAMES {

@@ -1,9 +1,14 @@
 //! What keeps a node from starting: one clear message, the right exit code, and nothing left behind.
 
+use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
+use std::process::Stdio;
 
-use crate::support::node::Ground;
+use reqwest::{Method, StatusCode};
+
+use crate::support::node::{Ground, Node};
 use crate::support::redis::RedisServer;
+use crate::support::wait::until_async;
 
 /// Runs `soloist ARGS`, which must fail with `code`; gives what it said.
 fn refusal(ground: &Ground, args: &[&str], code: i32) -> String {
@@ -71,20 +76,89 @@ fn an_occupied_port_is_named_with_a_remedy() {
     assert!(said.contains(&address) && said.contains("--listen"), "{said}");
 }
 
-#[test]
-fn a_store_that_is_down_at_the_start_is_named_without_its_password() {
+/// What `path` of a node answers to a stranger.
+async fn look(node: &Node, path: &str) -> (StatusCode, String) {
+    let answer = reqwest::get(format!("{}{path}", node.url)).await.expect("the node answers");
+    (answer.status(), answer.text().await.expect("a whole answer"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_store_is_down_serves_what_it_can_and_says_why_without_a_password() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = free.local_addr().expect("its address");
+    let address = free.local_addr().expect("its address").to_string();
     drop(free);
     for url in [
         format!("redis://:sesame@{address}/0"),
         format!("redis+sentinel://:sesame@{address}/jobs?sentinel_password=sesame"),
+        format!("redis+cluster://:sesame@{address}/"),
     ] {
         let ground = Ground::new(&url, JOB);
-        let said = refusal(&ground, &["serve"], 1);
-        assert!(said.contains(&address.to_string()), "{said}");
-        assert!(!said.contains("sesame"), "{said}");
+        let mut node = ground.start("node-a");
+        assert_eq!(look(&node, "/healthz").await.0, StatusCode::OK);
+        let (status, said) = look(&node, "/readyz").await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(said.contains(&address) && !said.contains("sesame"), "{said}");
+        let (status, page) = look(&node, "/login").await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(page.contains("data-truth") && !page.contains(&address), "strangers: {page}");
+        let metrics = look(&node, "/metrics").await.1;
+        let unknown = r#"soloist_job_state{job="outbound",state="unknown"} 1"#;
+        assert!(metrics.contains(unknown), "{metrics}");
+        let answer = node.api("sol_none").call(Method::GET, "/api/v1/jobs", None).await;
+        assert_eq!(answer.0, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.1);
+        assert_eq!(node.terminate(), Some(0));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_goes_on_by_itself_when_its_store_comes() {
+    let mut redis = RedisServer::start(&[]);
+    redis.kill();
+    let ground = Ground::new(&redis.url(), JOB);
+    let mut child = ground
+        .command(&["serve", "--listen", "127.0.0.1:0", "--node", "node-b"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("soloist starts");
+    let stdout = child.stdout.take().expect("a pipe");
+    let node = ground.start("node-a");
+    assert_eq!(look(&node, "/readyz").await.0, StatusCode::SERVICE_UNAVAILABLE);
+    redis.restart();
+    until_async("the node is ready", async || {
+        (look(&node, "/readyz").await.0 == StatusCode::OK).then_some(())
+    })
+    .await;
+    // The link to the first account comes as it would have come at the start.
+    let link = BufReader::new(stdout).lines().map_while(Result::ok).find(|l| l.contains("link="));
+    assert!(link.is_some(), "no link was printed");
+    ground.add_user("li", "operator");
+    let li = node.api(&ground.token("li"));
+    let mut live = li.live().await;
+    li.switch("outbound", true).await;
+    live.until_state("outbound", "starting").await;
+    child.kill().expect("our own child");
+    child.wait().expect("and waited for");
+}
+
+#[test]
+fn what_time_does_not_mend_ends_a_start_that_waited() {
+    let options = ["--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"];
+    let mut redis = RedisServer::start(&options);
+    redis.kill();
+    let ground = Ground::new(&redis.url(), JOB);
+    let mut node = ground.start("node-a");
+    redis.restart();
+    assert_eq!(node.wait(), Some(2), "it would lose leases");
+}
+
+#[test]
+fn a_wrong_password_is_not_waited_for() {
+    let redis = RedisServer::start(&[]);
+    redis.run::<()>(&["CONFIG", "SET", "requirepass", "sesame"]);
+    let ground = Ground::new(&redis.url().replace("redis://", "redis://:wrong@"), JOB);
+    let said = refusal(&ground, &["serve"], 1);
+    assert!(said.contains("password") && !said.contains("wrong@"), "{said}");
 }
 
 #[test]

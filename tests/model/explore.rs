@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use super::rules::{self, Rules};
-use super::world::{Act, World};
+use super::world::{Act, Scope, World};
 
 /// From one state in so many it is tried whether all ends well.
 const PROBE_ONE_IN: u64 = 7;
@@ -48,12 +48,12 @@ impl fmt::Display for Found {
 }
 
 /// Visits states breadth-first until a promise is broken or there are `most`.
-pub fn explore(rules: Rules, faults: u8, most: usize) -> Found {
+pub fn explore(rules: Rules, scope: Scope, faults: u8, most: usize) -> Found {
     // The same in every run, so that what is found can be found again.
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     // Of a state and its mirror image one is enough.
     let hash = |world: &World| hasher.hash_one(world).min(hasher.hash_one(world.mirrored()));
-    let begin = World::new(faults);
+    let begin = World::new(scope, faults);
     let mut parents: HashMap<u64, (u64, Act)> = HashMap::new();
     let first = hash(&begin);
     parents.insert(first, (first, Act::Tick));
@@ -116,7 +116,8 @@ fn trace(parents: &HashMap<u64, (u64, Act)>, mut id: u64, last: Option<Act>) -> 
     acts
 }
 
-/// When nothing goes wrong any more: a wanted job runs, and an unwanted one ends.
+/// When nothing goes wrong any more: a wanted job runs, and an unwanted one ends. A node that is down stays down if
+/// another lives, because one living node is enough.
 fn ends_well(world: &World, rules: Rules, acts: &mut Vec<Act>) -> Result<(), &'static str> {
     let mut world = world.clone();
     world.heal();
@@ -127,6 +128,9 @@ fn ends_well(world: &World, rules: Rules, acts: &mut Vec<Act>) -> Result<(), &'s
             for act in world.helpful_acts() {
                 // Acts name positions, which the one before may have moved.
                 if act == Act::Tick || !world.helpful_acts().contains(&act) {
+                    continue;
+                }
+                if matches!(act, Act::Restart(_)) && world.nodes.iter().any(|node| node.up) {
                     continue;
                 }
                 acts.push(act);

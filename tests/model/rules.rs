@@ -1,5 +1,7 @@
 //! The rules that may be broken on purpose, to see that the model would notice.
 
+use super::world::Scope;
+
 /// `false` everywhere is how Soloist works.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Rules {
@@ -21,21 +23,35 @@ pub struct Rules {
     pub off_too_early: bool,
     /// Nobody comes back at the time the supervisor asked for.
     pub no_wake: bool,
+    /// A move that keeps the job for another node is believed until the record changes, also after it has lapsed.
+    pub lapse_unseen: bool,
 }
 
-/// What is planted, and the promises it may be found by.
-pub fn planted() -> Vec<(&'static str, Rules, &'static [&'static str])> {
+/// What is planted, where it shows, and the promises it may be found by.
+pub fn planted() -> Vec<(&'static str, Rules, Scope, &'static [&'static str])> {
+    use Scope::{Lapses, Leases};
     let none = Rules::default();
     vec![
-        ("trust from the reply", Rules { trust_from_reply: true, ..none }, &[ONE, OFF]),
-        ("release before proof", Rules { release_before_proof: true, ..none }, &[ONE, OFF]),
-        ("no quarantine", Rules { no_quarantine: true, ..none }, &[ONE]),
-        ("a renewal resurrects", Rules { renewal_resurrects: true, ..none }, &[HOLDER]),
-        ("tokens are not compared", Rules { token_not_compared: true, ..none }, &[ONE, HOLDER]),
-        ("tokens are only counted", Rules { token_counts_only: true, ..none }, &[TOKENS]),
-        ("start although unwanted", Rules { start_although_unwanted: true, ..none }, &[STOP]),
-        ("off too early", Rules { off_too_early: true, ..none }, &[OFF]),
-        ("nobody wakes up", Rules { no_wake: true, ..none }, &[RUNS]),
+        ("trust from the reply", Rules { trust_from_reply: true, ..none }, Leases, &[ONE, OFF]),
+        ("release before proof", Rules { release_before_proof: true, ..none }, Leases, &[ONE, OFF]),
+        ("no quarantine", Rules { no_quarantine: true, ..none }, Leases, &[ONE]),
+        ("a renewal resurrects", Rules { renewal_resurrects: true, ..none }, Leases, &[HOLDER]),
+        (
+            "tokens are not compared",
+            Rules { token_not_compared: true, ..none },
+            Leases,
+            &[ONE, HOLDER],
+        ),
+        ("tokens are only counted", Rules { token_counts_only: true, ..none }, Leases, &[TOKENS]),
+        (
+            "start although unwanted",
+            Rules { start_although_unwanted: true, ..none },
+            Leases,
+            &[STOP],
+        ),
+        ("off too early", Rules { off_too_early: true, ..none }, Leases, &[OFF]),
+        ("nobody wakes up", Rules { no_wake: true, ..none }, Leases, &[RUNS]),
+        ("a lapsed move is not seen", Rules { lapse_unseen: true, ..none }, Lapses, &[RUNS]),
     ]
 }
 

@@ -4,6 +4,10 @@ use super::rules::Rules;
 
 /// Length of a lease in units of time.
 pub const TTL: u8 = 3;
+/// How long a move keeps a job for the node it is for.
+pub const MOVE: u8 = 4;
+/// How long a job rests after a crash.
+pub const BACKOFF: u8 = 2;
 
 /// Random per acquisition: here a node and the number of its attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -20,9 +24,28 @@ pub struct Lease {
     pub left: u8,
 }
 
+/// A hand-over that was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Moving {
+    pub from: Option<u8>,
+    pub to: Option<u8>,
+    /// Units of time.
+    pub left: u8,
+}
+
+impl Moving {
+    /// The job is kept for another node than `node`.
+    pub fn is_for_another(self, node: u8) -> bool {
+        self.to.map_or(self.from == Some(node), |to| to != node)
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Store {
     pub lease: Option<Lease>,
+    pub moving: Option<Moving>,
+    /// Units of time until the next run may begin.
+    pub due: u8,
     pub minted: u64,
     pub released: u64,
     pub wanted: bool,
@@ -43,6 +66,11 @@ pub enum Answer {
 impl Store {
     pub fn tick(&mut self) {
         self.quarantine = self.quarantine.saturating_sub(1);
+        self.due = self.due.saturating_sub(1);
+        if let Some(moving) = &mut self.moving {
+            moving.left -= 1;
+            self.moving = self.moving.filter(|moving| moving.left > 0);
+        }
         if let Some(lease) = &mut self.lease {
             lease.left -= 1;
             if lease.left == 0 {
@@ -64,6 +92,12 @@ impl Store {
         if !self.wanted {
             return Answer::Refused(1);
         }
+        if self.due > 0 {
+            return Answer::Refused(self.due);
+        }
+        if let Some(moving) = self.moving.filter(|moving| moving.is_for_another(owner.node)) {
+            return Answer::Refused(moving.left);
+        }
         if self.quarantine > 0 && !rules.no_quarantine {
             return Answer::Refused(self.quarantine);
         }
@@ -71,6 +105,7 @@ impl Store {
         let token = if rules.token_counts_only { counted } else { counted.max(clock) };
         self.minted = token;
         self.lease = Some(Lease { owner, token, left: TTL });
+        (self.moving, self.due) = (None, 0);
         Answer::Granted(token)
     }
 
@@ -94,11 +129,12 @@ impl Store {
     }
 
     /// A run ended, and its lease with it; a newer holder has closed it already.
-    pub fn end(&mut self, token: u64, rules: Rules) -> Answer {
+    pub fn end(&mut self, token: u64, crashed: bool, rules: Rules) -> Answer {
         if token < self.minted && !rules.token_not_compared {
             return Answer::Done;
         }
         self.released = self.released.max(token);
+        self.due = if crashed { BACKOFF } else { 0 };
         // A lease of an older token is what a late renewal put into a store that had forgotten us.
         self.lease = self.lease.filter(|lease| lease.token > token);
         Answer::Done
@@ -112,6 +148,18 @@ impl Store {
             self.lease = None;
         }
         Answer::Done
+    }
+
+    /// Somebody switches the job on or off; on means "try now".
+    pub fn switch(&mut self) {
+        self.wanted = !self.wanted;
+        self.due = 0;
+    }
+
+    /// An operator asks for a hand-over, to `to` or away from the holder.
+    pub fn request_move(&mut self, to: Option<u8>) {
+        let from = self.lease.map(|lease| lease.owner.node);
+        self.moving = Some(Moving { from, to, left: MOVE });
     }
 
     /// This copy is now the store: its server is another, and nobody knows what it never heard of.

@@ -20,6 +20,7 @@ use super::store::{Answer, Lease, Owner, Store, TTL};
 /// One unit of time.
 const UNIT: Duration = Duration::from_secs(1);
 const NOW: Boot = Boot(1_000_000_000_000);
+const NEVER: Boot = Boot(u64::MAX);
 const NODES: u8 = 2;
 /// "Three leases": further grants are not looked at.
 pub const GRANTS: u8 = 3;
@@ -36,6 +37,10 @@ const TIMING: Timing = Timing {
 pub struct Node {
     pub up: bool,
     pub slot: Slot,
+    /// The record has changed since this node read it. Time alone changes no record.
+    news: bool,
+    /// When the supervisor asked to be woken.
+    wake: Option<Boot>,
     /// The lease that its keeper renews, when it is due, and whether an answer is awaited.
     kept: Option<(u64, Boot, bool)>,
 }
@@ -61,6 +66,8 @@ pub struct Tree {
     deadline: Boot,
     /// Its node is dead: the guard records the end.
     orphan: bool,
+    /// It ended by itself.
+    crashed: bool,
 }
 
 impl Tree {
@@ -73,7 +80,7 @@ impl Tree {
 enum Ask {
     Acquire,
     Renew { token: u64 },
-    End { token: u64 },
+    End { token: u64, crashed: bool },
     Release,
 }
 
@@ -88,8 +95,18 @@ pub struct Flight {
     awaited: bool,
 }
 
+/// What people and scripts do in a world. The more they may do, the shallower the same number of states reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scope {
+    /// Leases alone: switches, faults, fail-overs.
+    Leases,
+    /// And all that lapses by itself: moves, backoffs, courtesies.
+    Lapses,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct World {
+    scope: Scope,
     pub store: Store,
     /// A replica that hears nothing any more; `None` while it follows.
     replica: Option<Store>,
@@ -120,6 +137,8 @@ pub enum Act {
     Crash(u8),
     Restart(u8),
     Switch,
+    /// An operator asks for a hand-over.
+    Move(Option<u8>),
     /// The replica hears nothing any more.
     Cut,
     /// The replica is promoted, as it is.
@@ -129,8 +148,9 @@ pub enum Act {
 }
 
 impl World {
-    pub fn new(faults: u8) -> Self {
+    pub fn new(scope: Scope, faults: u8) -> Self {
         let mut world = Self {
+            scope,
             store: Store { wanted: true, ..Store::default() },
             replica: None,
             nodes: [Node::default(), Node::default()],
@@ -141,7 +161,7 @@ impl World {
             faults,
         };
         for node in &mut world.nodes {
-            node.up = true;
+            (node.up, node.news) = (true, true);
             node.slot = fresh(0);
         }
         world.normalise();
@@ -176,6 +196,11 @@ impl World {
             }
         }
         acts.extend([Act::Switch, Act::Empty]);
+        if self.scope == Scope::Lapses {
+            let holder = self.store.lease.map(|lease| lease.owner.node);
+            acts.extend(holder.map(|_| Act::Move(None)));
+            acts.extend((0..NODES).filter(|n| holder != Some(*n)).map(|n| Act::Move(Some(n))));
+        }
         if self.replica.is_none() {
             acts.extend([Act::Cut, Act::FailOver]);
         }
@@ -202,11 +227,10 @@ impl World {
                 acts.push(Act::Restart(n));
                 continue;
             }
-            if self.facts(n) != node.slot.facts {
+            if node.news {
                 acts.push(Act::Hear(n));
             }
-            let asks = |f: &Flight| f.awaited && f.owner.node == n && matches!(f.ask, Ask::Acquire);
-            if !self.flights.iter().any(asks) {
+            if node.wake.is_some_and(|at| at <= NOW) {
                 acts.push(Act::Wake(n));
             }
             if node.kept.is_some_and(|(_, due, asked)| due <= NOW && !asked) {
@@ -223,22 +247,42 @@ impl World {
         if !next.perform(act, rules)? {
             return Ok(None);
         }
+        next.tell_news(self, act);
         next.check(rules)?;
         next.normalise();
         Ok(Some(next))
+    }
+
+    /// Whose picture of the job is old now. What only lapses is nobody's news: it must be known before.
+    fn tell_news(&mut self, before: &World, act: Act) {
+        let lease = |world: &World| world.store.lease.map(|lease| (lease.owner, lease.token));
+        let asked = |world: &World| {
+            let moving = world.store.moving.map(|moving| (moving.from, moving.to));
+            (world.store.wanted, moving, world.store.due)
+        };
+        let up = |world: &World| world.nodes.each_ref().map(|node| node.up);
+        let changed = lease(self) != lease(before)
+            || (act != Act::Tick && asked(self) != asked(before))
+            || up(self) != up(before)
+            || matches!(act, Act::FailOver | Act::Empty);
+        for node in self.nodes.iter_mut().filter(|node| node.up) {
+            node.news |= changed;
+        }
     }
 
     fn perform(&mut self, act: Act, rules: Rules) -> Result<bool, &'static str> {
         match act {
             Act::Tick => self.tick(),
             Act::Hear(n) => {
-                let facts = self.facts(n);
+                let facts = self.facts(n, rules);
+                self.nodes[usize::from(n)].news = false;
                 self.step(n, Input::Facts(facts), rules)?;
             }
             Act::Wake(n) => {
                 if rules.no_wake {
                     return Ok(false);
                 }
+                self.nodes[usize::from(n)].wake = None;
                 self.step(n, Input::Tick, rules)?;
             }
             Act::Renew(n) => {
@@ -269,6 +313,7 @@ impl World {
             Act::ScriptEnds(i) => {
                 self.faults -= 1;
                 self.trees[i].life = Life::Dead;
+                self.trees[i].crashed = self.scope == Scope::Lapses;
             }
             Act::Report(i) => {
                 self.trees[i].life = Life::Reported;
@@ -278,7 +323,7 @@ impl World {
             }
             Act::GuardRecords(i) => {
                 let tree = self.trees.remove(i);
-                self.store.end(tree.token, rules);
+                self.store.end(tree.token, tree.crashed, rules);
             }
             Act::Crash(n) => {
                 self.faults -= 1;
@@ -286,11 +331,16 @@ impl World {
             }
             Act::Restart(n) => {
                 let node = &mut self.nodes[usize::from(n)];
-                *node = Node { up: true, slot: fresh(node.slot.attempt.0), ..Node::default() };
+                let slot = fresh(node.slot.attempt.0);
+                *node = Node { up: true, slot, news: true, ..Node::default() };
             }
             Act::Switch => {
                 self.faults -= 1;
-                self.store.wanted = !self.store.wanted;
+                self.store.switch();
+            }
+            Act::Move(to) => {
+                self.faults -= 1;
+                self.store.request_move(to);
             }
             Act::Cut => {
                 self.faults -= 1;
@@ -333,9 +383,14 @@ impl World {
             if let Some((_, due, _)) = &mut node.kept {
                 back(due);
             }
-            node.slot.facts.held_until.iter_mut().for_each(back);
-            if let Doing::Idle { pause_until, .. } = &mut node.slot.doing {
+            let facts = &mut node.slot.facts;
+            let instants =
+                [&mut facts.held_until, &mut facts.reserved_until, &mut facts.not_before];
+            instants.into_iter().flatten().filter(|at| **at < NEVER).for_each(back);
+            node.wake.iter_mut().for_each(back);
+            if let Doing::Idle { pause_until, free_since } = &mut node.slot.doing {
                 back(pause_until);
+                free_since.iter_mut().for_each(back);
             }
         }
     }
@@ -343,7 +398,7 @@ impl World {
     fn crash(&mut self, n: u8) {
         let node = &mut self.nodes[usize::from(n)];
         node.up = false;
-        node.kept = None;
+        (node.kept, node.wake, node.news) = (None, None, false);
         for flight in &mut self.flights {
             flight.awaited &= flight.owner.node != n;
         }
@@ -357,15 +412,24 @@ impl World {
         }
     }
 
-    /// What the feed would say now.
-    fn facts(&self, n: u8) -> Facts {
+    /// What the feed would say now. Every node lets the other go first, as if it were always later in line; a node that
+    /// is down may still be believed alive, so a move to it keeps the job until it lapses.
+    fn facts(&self, n: u8, rules: Rules) -> Facts {
         let attempt = self.nodes[usize::from(n)].slot.attempt.0;
         let theirs = self.store.lease.filter(|lease| lease.owner != Owner { node: n, attempt });
+        let at = |left: u8| NOW + UNIT * u32::from(left);
+        let moving = self.store.moving.filter(|moving| moving.is_for_another(n));
         Facts {
             wanted: self.store.wanted,
             eligible: true,
-            held_until: theirs.map(|lease| NOW + UNIT * u32::from(lease.left)),
-            ..Facts::default()
+            reserved_until: moving
+                .map(|moving| if rules.lapse_unseen { NEVER } else { at(moving.left) }),
+            not_before: (self.store.due > 0).then(|| at(self.store.due)),
+            held_until: theirs.map(|lease| at(lease.left)),
+            courtesy: match self.scope {
+                Scope::Lapses if self.nodes.iter().all(|node| node.up) => UNIT,
+                Scope::Lapses | Scope::Leases => Duration::ZERO,
+            },
         }
     }
 
@@ -395,7 +459,7 @@ impl World {
         let owner = Owner { node: n, attempt };
         for effect in effects {
             match effect {
-                Effect::Wake(_) => {}
+                Effect::Wake(at) => self.nodes[index].wake = Some(at),
                 Effect::Acquire(_) | Effect::Start(_) if !wanted => return Err(rules::STOP),
                 Effect::Acquire(_) => self.send(owner, Ask::Acquire),
                 Effect::Release(_) => self.send(owner, Ask::Release),
@@ -404,14 +468,15 @@ impl World {
                     self.signal(owner);
                     let tree = self.trees.iter().find(|tree| tree.owner == owner);
                     if let (Some(tree), true) = (tree, rules.release_before_proof) {
-                        self.send(owner, Ask::End { token: tree.token });
+                        self.send(owner, Ask::End { token: tree.token, crashed: false });
                     }
                 }
                 Effect::Kill => self.signal(owner),
                 Effect::RecordEnd(_) => {
                     let tree = self.trees.iter().find(|tree| tree.owner == owner);
-                    let token = tree.map_or(0, |tree| tree.token);
-                    self.send(owner, Ask::End { token });
+                    let (token, crashed) =
+                        tree.map_or((0, false), |tree| (tree.token, tree.crashed));
+                    self.send(owner, Ask::End { token, crashed });
                 }
             }
         }
@@ -423,7 +488,14 @@ impl World {
         let Doing::Holding { token: Token(token), .. } = node.slot.doing else { return };
         let sent = deadline - (TIMING.ttl - TIMING.kill_time);
         node.kept = Some((token, sent + TIMING.renew_every, false));
-        self.trees.push(Tree { owner, token, life: Life::Alive, deadline, orphan: false });
+        self.trees.push(Tree {
+            owner,
+            token,
+            life: Life::Alive,
+            deadline,
+            orphan: false,
+            crashed: false,
+        });
     }
 
     fn signal(&mut self, owner: Owner) {
@@ -473,6 +545,8 @@ impl World {
             stale_after: TIMING.ttl + Duration::from_millis(500),
             min_uptime: Duration::ZERO,
             takes_turns: false,
+            turn_barred: false,
+            can_run: true,
             silent_after: TIMING.silent_after(),
             quarantine: UNIT * u32::from(self.store.quarantine),
         };
@@ -492,7 +566,7 @@ impl World {
 
     /// From now on nothing goes wrong; leases are counted no more.
     pub fn heal(&mut self) {
-        (self.faults, self.grants, self.replica) = (0, 0, None);
+        (self.faults, self.grants, self.replica) = (0, GRANTS + 1, None);
     }
 }
 

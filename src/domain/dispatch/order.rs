@@ -25,8 +25,11 @@ impl Place {
     }
 }
 
-/// How many tasks the source at the head of a ring of `sources` gives to a claim that still wants `wanted`, so that one
-/// large source leaves room for the others in the same claim.
+/// How many tasks each of the `sources` of a ring gives, in one round, to a claim that still wants `wanted`.
+///
+/// A claim goes round the ring until it has all it wants or nobody can give more: what one source cannot give is divided
+/// among the others in the next round. The last round is one task each, as far as they go, and the next claim begins where
+/// it ended. So two sources that can both give more never differ by more than one task.
 #[must_use]
 pub fn share(wanted: u32, sources: u32) -> u32 {
     (wanted / sources.max(1)).max(1)

@@ -22,7 +22,7 @@ pub struct Backoff {
     pub max: Duration,
 }
 
-/// How a source wants to be served (contract section 7).
+/// How a source wants to be served: over all collectors together, by the store's clock.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rules {
     /// Least time between two starts; zero for none.
@@ -122,7 +122,7 @@ pub struct Standing {
     pub first_end: Option<Stamp>,
 }
 
-/// Why nobody is served (contract section 7).
+/// Why nobody is served now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {

@@ -24,7 +24,7 @@ pub enum TaskState {
     Dead,
 }
 
-/// What a collector says of a task (contract section 7).
+/// What a collector says of a task when it reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {

@@ -119,7 +119,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// As in the contract.
+    /// The word for it in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -30,7 +30,7 @@ pub enum Skip {
     Never,
 }
 
-/// How types take turns (contract section 8).
+/// How types take turns: one at a time, in cyclic order among those with somebody waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rules {
     /// In their cyclic order.

@@ -27,7 +27,7 @@ impl Accounts for RedisStore {
     async fn update_user(&self, user: &User) -> Result<()> {
         let users = self.keys().global("users");
         let mut call = self.call(&scripts::UPDATE_USER);
-        call.key(&users);
+        call.key(&users).key(self.keys().nodes_events());
         call.arg(user.name.as_str()).arg(inside(&users, user, &["created"])?);
         existed(self.shared.rest.script(&call, Repeat::Harmless).await?, &user.name)
     }
@@ -36,6 +36,7 @@ impl Accounts for RedisStore {
         let keys = self.keys();
         let mut call = self.call(&scripts::REMOVE_USER);
         call.key(keys.global("users")).key(keys.global("sessions")).key(keys.global("tokens"));
+        call.key(keys.nodes_events());
         call.arg(name.as_str());
         existed(self.shared.rest.script(&call, Repeat::Never).await?, name)
     }

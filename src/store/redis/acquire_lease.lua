@@ -3,7 +3,7 @@
 -- KEYS[3] state hash  KEYS[4] participants hash  KEYS[5] token  integer; never expires, never deleted
 -- KEYS[6] runs  sorted set  KEYS[7] events channel
 -- ARGV[1..5] guard_store  ARGV[6] job  ARGV[7] owner  ARGV[8] node  ARGV[9] ttl  milliseconds, > 0
--- ARGV[10] condition  'wanted' or 'none'  ARGV[11] seen  highest token the caller knows  ARGV[12] runs kept
+-- ARGV[10] condition  'wanted', 'despite_move' or 'none'  ARGV[11] seen  highest token the caller knows  ARGV[12] runs kept
 -- Returns guard, then 'granted', token, since | 'busy', node, left | 'not_wanted' | 'not_yet', wait |
 -- 'reserved', wait | 'quarantined', wait (all in milliseconds).
 -- Why: an owner that asks again gets the same token, so an answer lost in the network is harmless. The token
@@ -28,7 +28,7 @@ end
 local job_state = redis.call('HMGET', state, 'hold_by', 'given_up', 'next_at', 'move_until', 'move_to',
   'move_from', 'run_id', 'run_token', 'run_node', 'run_started')
 local move_until, move_to, move_from = tonumber(job_state[4]) or 0, job_state[5], job_state[6]
-if ARGV[10] == 'wanted' then
+if ARGV[10] ~= 'none' then
   if redis.call('EXISTS', KEYS[4]) == 0 or job_state[1] or job_state[2] then
     return { guard, 'not_wanted' }
   end
@@ -36,7 +36,7 @@ if ARGV[10] == 'wanted' then
   if due > now then
     return { guard, 'not_yet', due - now }
   end
-  if move_until > now then
+  if move_until > now and ARGV[10] == 'wanted' then
     local elsewhere = move_to and move_to ~= node
     local back = not move_to and move_from == node
     if elsewhere or back then
@@ -58,9 +58,6 @@ if job_state[7] then
   change(state, KEYS[7], job, 'lease_lost')
 end
 redis.call('HSET', state, 'holder', node)
-redis.call('HDEL', state, 'next_what', 'next_at')
-if move_until <= now or move_from ~= node then
-  redis.call('HDEL', state, 'move_from', 'move_to', 'move_by', 'move_until')
-end
+redis.call('HDEL', state, 'next_what', 'next_at', 'move_from', 'move_to', 'move_by', 'move_until')
 change(state, KEYS[7], job, 'lease_acquired')
 return { guard, 'granted', token, integer(now) }

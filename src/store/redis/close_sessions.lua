@@ -1,5 +1,5 @@
 -- close_sessions: end one session, or all of a user.
--- KEYS[1] sessions  hash of secret -> 'CREATED EXPIRES USED JSON'
+-- KEYS[1] sessions  hash of secret -> 'CREATED EXPIRES USED JSON'  KEYS[2] nodes channel
 -- ARGV[1] user  ARGV[2] hash of the secret ('' for all)
 -- Returns how many ended.
 -- Why: compared with the user, so nobody ends another's session by knowing a hash.
@@ -14,5 +14,8 @@ for i = 1, #all, 2 do
   if rest and cjson.decode(rest).user == ARGV[1] then
     ended = ended + redis.call('HDEL', KEYS[1], all[i])
   end
+end
+if ended > 0 then
+  redis.call('PUBLISH', KEYS[2], '{"event":"accounts"}')
 end
 return ended

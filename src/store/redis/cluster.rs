@@ -15,7 +15,7 @@ use ::redis::AsyncConnectionConfig;
 use ::redis::aio::MultiplexedConnection;
 use tokio::sync::Notify;
 
-use super::link::in_words;
+use super::fault::in_words;
 use super::members::{self, Member, Slot};
 use super::route::Master;
 use crate::clock;
@@ -142,6 +142,12 @@ impl Cluster {
             }
         }
         Ok(cluster)
+    }
+
+    /// The members that the URL names.
+    pub(super) fn seed_masters(&self) -> Vec<Master> {
+        let url = |seed| format!("{}{seed}/0", self.front);
+        self.seeds.iter().filter_map(|seed| Master::new(&url(seed)).ok()).collect()
     }
 
     /// The server that has `slot`.

@@ -33,7 +33,7 @@ impl Credentials for RedisStore {
 
     async fn close_sessions(&self, user: &UserName, hash: Option<&str>) -> Result<()> {
         let mut call = self.call(&scripts::CLOSE_SESSIONS);
-        call.key(self.keys().global("sessions"));
+        call.key(self.keys().global("sessions")).key(self.keys().nodes_events());
         call.arg(user.as_str()).arg(hash.unwrap_or_default());
         let _ended: u64 = self.shared.rest.script(&call, Repeat::Harmless).await?;
         Ok(())
@@ -67,7 +67,7 @@ impl Credentials for RedisStore {
 
     async fn revoke_token(&self, id: &str) -> Result<()> {
         let mut call = self.call(&scripts::REVOKE_TOKEN);
-        call.key(self.keys().global("tokens"));
+        call.key(self.keys().global("tokens")).key(self.keys().nodes_events());
         call.arg(id);
         match self.shared.rest.script(&call, Repeat::Never).await? {
             0_u64 => Err(StoreError::NotFound(format!("token {id}"))),

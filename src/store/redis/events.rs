@@ -13,7 +13,8 @@ use futures_util::StreamExt;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::link::{self, in_words};
+use super::fault::in_words;
+use super::link;
 use super::route::{Master, Route};
 use super::{Place, RedisStore, Shared, shards};
 use crate::domain::event::JobEvent;
@@ -45,7 +46,15 @@ impl Events for RedisStore {
     }
 }
 
-/// What is published, but for nodes, where the channel says it all.
+/// What the channel of nodes says: who is there, or who may look.
+pub(super) fn of_the_cluster(payload: &[u8]) -> StoreEvent {
+    match payload {
+        br#"{"event":"accounts"}"# => StoreEvent::Accounts,
+        _ => StoreEvent::Nodes,
+    }
+}
+
+/// What is published on the channels of jobs and waiters.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
 enum Message {
@@ -161,7 +170,7 @@ async fn follow(
             message = subscription.stream.next() => {
                 let Some(message) = message else { return "the connection was closed" };
                 if message.get_channel_name() == nodes {
-                    outlet.deliver(StoreEvent::Nodes);
+                    outlet.deliver(of_the_cluster(message.get_payload_bytes()));
                     continue;
                 }
                 if let Some(event) = understood(message.get_payload_bytes()) {

@@ -6,7 +6,8 @@
 -- Returns the statuses, then nothing, or 'granted', until, and id and record of each task; or 'nothing', reason, when (0:
 -- unknown); or 'missing', source (then nothing was done).
 -- Why: the same request makes the same claim, so an answer lost in the network costs nothing. Sources are served in
--- turn, each as many as leaves room for the others (domain::dispatch::share).
+-- turn, in rounds: all of a round get the same number (domain::dispatch::share), and what one cannot give is divided among
+-- the others in the next.
 if following >= #ARGV then
   close()
   return { statuses }
@@ -44,12 +45,15 @@ end
 sweep('16')
 
 local granted, earliest, longest, first_end = {}, never, 0, nil
+-- Of this round: how many sources could be served when it began, how many are still to come, how many tasks each gives.
+local round, coming, each = 0, 0, 0
 while wanted > 0 do
-  -- The source whose turn it is, and how many could be served.
+  -- The source whose turn it is; whoever was served goes to the end, so the next comes first.
   local source, open
   if named == 0 then
     local first = call('ZRANGE', ring, '0', '1')
-    source, open = first[1], first[2] and call('ZCARD', ring) or 1
+    source, open = first[1], 1
+    if first[2] and coming == 0 then open = call('ZCARD', ring) end
   else
     local least
     open = 0
@@ -62,9 +66,11 @@ while wanted > 0 do
     end
   end
   if not source then break end
+  if coming == 0 then round, coming, each = open, open, math.max(1, math.floor(wanted / open)) end
+  coming = coming - 1
   local rules = load(source)
   local left = room(source, rules)
-  local most = math.min(wanted, left, math.max(1, math.floor(wanted / open)))
+  local most = math.min(wanted, left, each)
   local popped = left > 0 and call('ZPOPMIN', base .. 'q:' .. source, most) or {}
   local served = #popped / 2
   if served > 0 then
@@ -97,7 +103,7 @@ while wanted > 0 do
   end
   -- A source without limits has no waiters whom this could wake: they were when its tasks came.
   if served < most or served == 0 or not rules.plain then place(source, rules) end
-  if served > 0 and open > 1 then call('ZADD', ring, 'XX', call('INCR', base .. 'turn'), source) end
+  if served > 0 and round > 1 then call('ZADD', ring, 'XX', call('INCR', base .. 'turn'), source) end
 end
 if granted[1] then
   local keys, held_here, size = {}, {}, #granted

@@ -1,19 +1,18 @@
 //! What people want of jobs, in Redis, and the snapshot of everything known.
 
+use std::time::Duration;
+
 use futures_util::future::try_join_all;
 
 use super::lane::Call;
 use super::link::Repeat;
 use super::record::job_record;
-use super::{Guarded, RedisStore, scripts};
+use super::{Guarded, RedisStore, millis, scripts};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, UserName};
 use crate::domain::time::StoreTime;
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::{Result, StoreError};
-
-/// How long a wish to move lasts, in milliseconds.
-const MOVE_LASTS_MS: u64 = 30_000;
 
 impl Jobs for RedisStore {
     async fn snapshot(&self, jobs: &[JobName]) -> Result<Snapshot> {
@@ -74,6 +73,7 @@ impl Jobs for RedisStore {
         job: &JobName,
         to: Option<&NodeName>,
         by: &UserName,
+        lasts: Duration,
     ) -> Result<()> {
         let keys = self.keys();
         let mut call = self.call(&scripts::REQUEST_MOVE);
@@ -81,7 +81,7 @@ impl Jobs for RedisStore {
         call.arg(job.as_str())
             .arg(to.map(NodeName::as_str).unwrap_or_default())
             .arg(by.as_str())
-            .arg(MOVE_LASTS_MS);
+            .arg(millis(lasts));
         self.change_job(&call).await
     }
 
@@ -117,9 +117,8 @@ impl RedisStore {
             .collect();
         let epoch = names.epoch(batch.first());
         let lane = &self.shared.rest;
-        let answer = self
-            .guarded(lane, &scripts::SNAPSHOT_JOBS, epoch, &keys, std::time::Duration::ZERO, &[])
-            .await?;
+        let answer =
+            self.guarded(lane, &scripts::SNAPSHOT_JOBS, epoch, &keys, Duration::ZERO, &[]).await?;
         if answer.values.len() != batch.len() {
             return Err(StoreError::Corrupt("snapshot_jobs: an answer is missing".to_owned()));
         }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::lane::{Call, Lane};
+use super::leases::told;
 use super::link::Repeat;
 use super::record::{from_json, inside, to_json};
 use super::{RedisStore, millis, scripts};
@@ -20,18 +21,28 @@ use crate::store::{Result, StoreError};
 const AUDIT_STRETCH: usize = 1_000;
 
 impl Journal for RedisStore {
-    async fn record_started(&self, started: &Started) -> Result<()> {
+    async fn record_started(&self, started: &Started) -> Result<StoreTime> {
         let keys = self.keys();
         let mut call = self.call(&scripts::RECORD_STARTED);
         call.key(keys.token(&started.job))
             .key(keys.state(&started.job))
+            .key(keys.runs(&started.job))
             .key(keys.events(&started.job));
+        let (began, ago) = told(started.began);
         call.arg(started.token.0)
             .arg(started.job.as_str())
             .arg(started.run.as_str())
             .arg(started.node.as_str())
-            .arg(started.pid);
-        fenced(&self.shared.rest, &call, started.token, Repeat::Harmless).await
+            .arg(started.pid)
+            .arg(began)
+            .arg(ago)
+            .arg(RUNS_KEPT);
+        match fenced(&self.shared.rest, &call, started.token, Repeat::Harmless).await?.parse() {
+            Ok(at) => Ok(StoreTime(at)),
+            Err(error) => {
+                Err(StoreError::Corrupt(format!("{}: {error}", keys.state(&started.job))))
+            }
+        }
     }
 
     async fn record_stopping(&self, job: &JobName, token: Token, grace: Duration) -> Result<()> {
@@ -39,7 +50,7 @@ impl Journal for RedisStore {
         let mut call = self.call(&scripts::RECORD_STOPPING);
         call.key(keys.token(job)).key(keys.state(job)).key(keys.events(job));
         call.arg(token.0).arg(job.as_str()).arg(millis(grace));
-        fenced(&self.shared.rest, &call, token, Repeat::Harmless).await
+        fenced(&self.shared.rest, &call, token, Repeat::Harmless).await.map(drop)
     }
 
     async fn record_output(&self, output: &Output) -> Result<()> {
@@ -72,11 +83,12 @@ impl Journal for RedisStore {
             };
             call.arg(inside(&log, &kept, &["seq", "at"])?);
         }
-        fenced(&self.shared.rest, &call, output.token, Repeat::Never).await
+        fenced(&self.shared.rest, &call, output.token, Repeat::Never).await.map(drop)
     }
 
     async fn record_ended(&self, ended: &Ended) -> Result<()> {
         let keys = self.keys();
+        let (began, ago) = ended.began.map(told).unwrap_or_default();
         let number = |n: Option<i32>| n.map(|n| n.to_string()).unwrap_or_default();
         let (then, crashes, wait) = match ended.then {
             Then::Nothing => ("nothing", 0, Duration::ZERO),
@@ -103,8 +115,10 @@ impl Journal for RedisStore {
             .arg(then)
             .arg(crashes)
             .arg(millis(wait))
-            .arg(RUNS_KEPT);
-        fenced(&self.shared.leases, &call, ended.token, Repeat::Harmless).await
+            .arg(RUNS_KEPT)
+            .arg(began)
+            .arg(ago);
+        fenced(&self.shared.leases, &call, ended.token, Repeat::Harmless).await.map(drop)
     }
 
     async fn runs(
@@ -116,14 +130,11 @@ impl Journal for RedisStore {
         let runs = self.keys().runs(job);
         let mut call = self.call(&scripts::READ_RUNS);
         call.key(self.keys().state(job)).key(&runs);
-        call.arg(before.map(RunId::as_str).unwrap_or_default()).arg(limit);
+        call.arg(before.map(RunId::as_str).unwrap_or_default()).arg(limit.max(1));
         let (present, ended): (Present, Vec<String>) =
             self.shared.rest.script(&call, Repeat::Harmless).await?;
         let mut entries = Vec::with_capacity(ended.len() + 1);
-        entries.extend(
-            present_entry(job, present)?
-                .filter(|present| before.is_none_or(|before| present.id < *before)),
-        );
+        entries.extend(present_entry(job, present)?);
         for text in ended {
             let (_, json) = text.split_once(' ').unwrap_or_default();
             entries.push(from_json::<RunEntry>(&runs, json)?);
@@ -181,11 +192,12 @@ impl Journal for RedisStore {
     }
 }
 
-/// Runs a script that answers `ok`, or `stale` and the newest token.
-async fn fenced(lane: &Lane, call: &Call, sent: Token, repeat: Repeat) -> Result<()> {
+/// Runs a script that answers `ok` and perhaps a word more, which is returned, or `stale` and the newest token.
+async fn fenced(lane: &Lane, call: &Call, sent: Token, repeat: Repeat) -> Result<String> {
     let answer: Vec<String> = lane.script(call, repeat).await?;
     match answer.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["ok"] => Ok(()),
+        ["ok"] => Ok(String::new()),
+        ["ok", more] => Ok(more.to_owned()),
         ["stale", newest] => Err(StoreError::Stale {
             sent,
             current: Token(newest.parse().map_err(|error| {
@@ -213,5 +225,6 @@ fn present_entry(job: &JobName, present: Present) -> Result<Option<RunEntry>> {
         exit: Exit::default(),
         end: None,
         processes_killed: 0,
+        folded: 0,
     }))
 }

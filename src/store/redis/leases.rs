@@ -12,7 +12,7 @@ use super::{RedisStore, millis, scripts};
 use crate::clock;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, Owner};
-use crate::domain::time::StoreTime;
+use crate::domain::time::{Began, StoreTime};
 use crate::store::journal::RUNS_KEPT;
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Observed, Renewal, Renewed};
 use crate::store::{Result, StoreError};
@@ -54,6 +54,7 @@ impl Leases for RedisStore {
                     millis(ask.ttl).to_string(),
                     match ask.condition {
                         Condition::Wanted => "wanted",
+                        Condition::WantedDespiteMove => "despite_move",
                         Condition::None => "none",
                     }
                     .to_owned(),
@@ -97,22 +98,32 @@ impl Leases for RedisStore {
     }
 }
 
+/// What scripts are told of an instant (`recall_instant.lua`): what the store said, and how long ago it was.
+pub(super) fn told(began: Began) -> (String, String) {
+    let said = began.at.map(|at| at.0.to_string()).unwrap_or_default();
+    (said, millis(clock::boot().since(began.boot)).to_string())
+}
+
 impl RedisStore {
     async fn renew_batch(&self, batch: &[Renewal]) -> Result<Vec<Renewed>> {
         let names = self.keys();
         let mut keys = Vec::with_capacity(batch.len() * 3);
-        let mut arguments = Vec::with_capacity(batch.len() * 4);
+        let mut arguments = Vec::with_capacity(batch.len() * 7);
         for renewal in batch {
             keys.extend([
                 names.lease(&renewal.job),
                 names.token(&renewal.job),
                 names.state(&renewal.job),
             ]);
+            let (since, ago) = told(renewal.since);
             arguments.extend([
                 renewal.owner.to_string(),
                 renewal.node.to_string(),
                 renewal.token.to_string(),
                 millis(renewal.ttl).to_string(),
+                since,
+                ago,
+                renewal.run.as_ref().map(ToString::to_string).unwrap_or_default(),
             ]);
         }
         let ttl = batch.iter().map(|renewal| renewal.ttl).max().unwrap_or_default();
@@ -128,9 +139,15 @@ impl RedisStore {
             .into_iter()
             .map(|left| {
                 let left: i64 = parsed("renew_leases", left)?;
-                Ok(u64::try_from(left).map_or(Renewed::Lost, |left| Renewed::Kept {
-                    margin: Duration::from_millis(left),
-                }))
+                let kept = |left: i64, forgot| Renewed::Kept {
+                    margin: Duration::from_millis(left.unsigned_abs()),
+                    forgot,
+                };
+                Ok(match left {
+                    0.. => kept(left, false),
+                    -1 => Renewed::Lost,
+                    _ => kept(left + 2, true),
+                })
             })
             .collect()
     }

@@ -13,6 +13,7 @@ use ::redis::{
     AsyncConnectionConfig, Cmd, FromRedisValue, PushInfo, PushKind, ScriptInvocation, Value,
 };
 
+use super::fault::{self, in_words};
 use super::route::{Master, Route};
 use crate::clock;
 use crate::domain::time::Boot;
@@ -174,8 +175,9 @@ impl Link {
             Ok(answer) => answer?,
             Err(_) => {
                 self.route.doubt();
+                let hint = if lock(&self.slot).generation == 0 { self.route.silence() } else { "" };
                 return Err(Failure::from(StoreError::Unavailable(format!(
-                    "Redis at {} did not answer within {:?}",
+                    "Redis at {} did not answer within {:?}{hint}",
                     self.route.name(),
                     self.timeout
                 ))));
@@ -299,11 +301,11 @@ impl Link {
     async fn dial(&self, master: &Master, generation: u64) -> Result<MultiplexedConnection> {
         let words = |error| in_words(&error, &master.address);
         let config = self.config(generation);
-        let mut connection = master
-            .client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
-            .map_err(words)?;
+        let connected = master.client.get_multiplexed_async_connection_with_config(&config).await;
+        let mut connection = match connected {
+            Ok(connection) => connection,
+            Err(error) => return Err(fault::of_dialling(error, master).await),
+        };
         if self.route.may_move() {
             expect_master(&mut connection, &master.address).await?;
         }
@@ -390,38 +392,4 @@ fn breaks(error: &::redis::RedisError) -> bool {
         Some(_) => true,
         None => error.is_io_error() || error.is_unrecoverable_error(),
     }
-}
-
-/// What happened, and what to do about it.
-pub(super) fn in_words(error: &::redis::RedisError, address: &str) -> StoreError {
-    let detail = error.detail().unwrap_or_default();
-    let what = match error.code() {
-        Some("READONLY") => "is a read-only replica: use the address of the master".to_owned(),
-        Some("LOADING") => "is still loading its data".to_owned(),
-        Some("MASTERDOWN") => "is a replica that lost its master".to_owned(),
-        Some("OOM") => "is out of memory: raise maxmemory".to_owned(),
-        Some("NOREPLICAS") => "refuses writes, because too few replicas are connected".to_owned(),
-        Some("MISCONF") => {
-            "refuses writes, because it cannot save to disk: free space there and look into its log"
-                .to_owned()
-        }
-        Some("CLUSTERDOWN") => {
-            "says that the cluster is down: look at `redis-cli CLUSTER INFO`; with `cluster-require-full-coverage no` only the jobs of a lost master stop"
-                .to_owned()
-        }
-        Some("MOVED" | "ASK" | "TRYAGAIN") => {
-            "has handed this part of the cluster to another member, or is about to".to_owned()
-        }
-        Some("CROSSSLOT") => "is given keys of several slots in one call".to_owned(),
-        Some("BUSY") => "is busy with a script: look at redis-cli SLOWLOG GET".to_owned(),
-        Some(code @ ("NOAUTH" | "WRONGPASS")) => {
-            format!("wants another user or password ({code}): correct them in the store URL")
-        }
-        Some("NOPERM") => format!("does not permit this user enough: {detail}"),
-        Some("ERR" | "WRONGTYPE") => {
-            return StoreError::Corrupt(format!("Redis at {address}: {error}"));
-        }
-        _ => format!("failed: {error}"),
-    };
-    StoreError::Unavailable(format!("Redis at {address} {what}"))
 }

@@ -1,4 +1,5 @@
-//! What this process remembers of the store, so that it notices when the store forgets (architecture, decision 15).
+//! What this process remembers of the store, so that it notices when the store forgets: a store that
+//! forgot grants nothing for one lease, while living holders re-assert theirs.
 //!
 //! Kept: the epoch it last saw, the longest lease that may be out there, and the store's clock set against this
 //! machine's CLOCK_BOOTTIME. The store cannot see its own clock jump; every reply lets the client check that it

@@ -15,12 +15,13 @@
 //! | `soloist:{J}:token` | string | newest fencing token; never expires, never deleted |
 //! | `soloist:{J}:state` | hash | `version`; `hold_*`, `run_*`, `exit_*`, `switch_*`, `next_*`, `move_*`, `drill_*`; `crashes`, `given_up`, `last_line`, `log_seq`, `holder`, `released` |
 //! | `soloist:{J}:log` | list | JSON lines, oldest first; their numbers are contiguous and end at `log_seq` |
-//! | `soloist:{J}:runs` | sorted set | `ID JSON` of ended runs, ordered by id |
+//! | `soloist:{J}:runs` | sorted set | `ID JSON` of ended runs, ordered by token |
 //! | `soloist:{J}:events` | channel | `{"job","version","event"}` |
 //! | `soloist:schema` | string | version of this layout |
 //! | `soloist:epoch` | hash | `id run_id since until longest before turned doubted`: whether this is the store we knew (`guard_store.lua`) |
 //! | `soloist:probe` | string, PX | nothing: written to find out whether the server takes writes |
 //! | `soloist:nodes` | hash | node -> `MILLISECONDS JSON` of its newest report |
+//! | `soloist:definitions` | hash | node -> `DIGEST JSON` of what it defines |
 //! | `soloist:drains` | set | nodes to keep empty |
 //! | `soloist:nodes:events` | channel | a hint that nodes changed |
 //! | `soloist:users` | hash | name -> JSON |
@@ -58,6 +59,7 @@ mod credentials;
 mod dispatch;
 mod events;
 mod examine;
+mod fault;
 mod jobs;
 mod journal;
 mod keys;
@@ -80,6 +82,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ::redis::Value;
+use futures_util::future::join_all;
 
 use self::cluster::Cluster;
 use self::keys::Keys;
@@ -88,6 +91,7 @@ use self::link::Repeat;
 use self::memory::Memories;
 use self::route::Route;
 use self::scripts::Transition;
+use self::server::Use;
 use super::{Description, Options, Result, StoreError};
 use crate::clock;
 use crate::domain::name::CollectorName;
@@ -145,43 +149,84 @@ struct Guarded {
 }
 
 impl RedisStore {
-    /// Opens the Redis at `url` (`redis`, `rediss`, `redis+sentinel`, `rediss+sentinel`, `redis+cluster` or
-    /// `rediss+cluster`), checks that it can keep the promise, and begins an epoch if it has none.
+    /// The Redis at `url` (`redis`, `rediss`, `redis+sentinel`, `rediss+sentinel`, `redis+cluster` or
+    /// `rediss+cluster`), not yet spoken to.
     ///
     /// # Errors
-    /// As [`Store::connect`](super::Store::connect).
-    pub async fn connect(url: &str, options: &Options) -> Result<Self> {
-        let store = Self { shared: Arc::new(Shared::new(url, options)?) };
+    /// [`StoreError::Unsupported`].
+    pub fn named(url: &str, options: &Options) -> Result<Self> {
+        Ok(Self { shared: Arc::new(Shared::new(url, options)?) })
+    }
+
+    /// Checks that it can keep the promise, and begins an epoch if it has none.
+    ///
+    /// # Errors
+    /// As [`Store::open`](super::Store::open).
+    pub async fn open(&self, options: &Options) -> Result<()> {
         if options.checked {
-            return Ok(store);
+            return Ok(());
         }
-        let servers = server::Servers::read(&store.shared).await?;
-        servers.check(&store.shared)?;
-        let unused = server::is_unused(&store.shared).await?;
-        let opened = store
+        let servers = server::Servers::read(&self.shared).await?;
+        servers.check(&self.shared)?;
+        let usage = server::usage(&self.shared).await?;
+        if usage != Use::Used && !options.make && !self.has_an_epoch().await? {
+            return Err(StoreError::Absent(self.shared.name().to_string()));
+        }
+        let opened = self
             .guarded(
-                &store.shared.leases,
+                &self.shared.leases,
                 &scripts::OPEN_STORE,
-                store.keys().epoch(None),
-                &[store.shared.keys.global("schema")],
+                self.keys().epoch(None),
+                &[self.shared.keys.global("schema")],
                 Duration::ZERO,
                 &[
                     SCHEMA.to_string(),
-                    u8::from(unused).to_string(),
+                    u8::from(usage == Use::Unused).to_string(),
                     millis(options.longest_lease).to_string(),
                 ],
             )
             .await?;
         let found: u32 = record::parsed(
-            &store.shared.keys.global("schema"),
+            &self.shared.keys.global("schema"),
             opened.values.into_iter().next().unwrap_or(Value::Nil),
         )?;
+        if found == 0 {
+            return Err(StoreError::Unsupported(format!(
+                "{} has a key {} of another program: use another database (the number at the end of the store URL) or another `prefix`",
+                self.shared.name(),
+                self.shared.keys.global("schema")
+            )));
+        }
         if found > SCHEMA {
             return Err(StoreError::NewerSchema { found, known: SCHEMA });
         }
         // Only now, so that processes that start together in a fresh store do not take each other for witnesses.
-        store.shared.leases.call_itself(&store.shared.keys.client()).await;
-        Ok(store)
+        self.shared.leases.call_itself(&self.shared.keys.client()).await;
+        Ok(())
+    }
+
+    /// As [`Store::refuses_login`](super::Store::refuses_login).
+    pub async fn refuses_login(&self) -> bool {
+        match &self.shared.place {
+            Place::Server(route) => match route.master().await {
+                Ok(master) => master.refuses_login(self.shared.timeout).await,
+                Err(_) => false,
+            },
+            Place::Cluster(cluster) => {
+                let seeds = cluster.seed_masters();
+                join_all(seeds.iter().map(|seed| seed.refuses_login(self.shared.timeout)))
+                    .await
+                    .contains(&true)
+            }
+        }
+    }
+
+    /// Whether somebody uses this store, or did: its nodes write this down again when it was emptied under them.
+    async fn has_an_epoch(&self) -> Result<bool> {
+        let key = self.keys().epoch(None);
+        let mut exists = ::redis::cmd("EXISTS");
+        exists.arg(&key);
+        self.shared.rest.command(&key, &exists, Repeat::Harmless).await
     }
 
     /// As [`Store::describe`](super::Store::describe).

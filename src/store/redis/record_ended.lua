@@ -3,13 +3,20 @@
 -- KEYS[6] events channel
 -- ARGV[1] token  ARGV[2] job  ARGV[3] owner  ARGV[4] run  ARGV[5] exit code ('' when none)  ARGV[6] signal
 -- ('' when none)  ARGV[7] end  ARGV[8] processes killed  ARGV[9] then: nothing, repeat, done, retry, give_up
--- ARGV[10] crashes  ARGV[11] wait  milliseconds  ARGV[12] runs kept
+-- ARGV[10] crashes  ARGV[11] wait  milliseconds  ARGV[12] runs kept  ARGV[13] when it began ('' when no store has said it)
+-- ARGV[14] how long ago that was  milliseconds, '' when that is not known
 -- Returns 'ok', or 'stale' and the newest token.
 -- Why: end and release are one step, or another node could start before the end is known. The same end again
 -- (an answer was lost) is harmless, also when a newer holder came meanwhile; an end that a newer holder has
--- already closed as lost is stale.
+-- already closed as lost is stale. A run that is not known began when the caller says, or else with its lease.
 local state, run = KEYS[2], ARGV[4]
-local written = redis.call('ZRANGE', KEYS[4], '[' .. run .. ' ', '(' .. run .. '!', 'BYLEX')[1]
+local written
+order_runs(KEYS[4])
+for _, one in ipairs(redis.call('ZRANGE', KEYS[4], ARGV[1], ARGV[1], 'BYSCORE')) do
+  if string.sub(one, 1, #run + 1) == run .. ' ' then
+    written = one
+  end
+end
 local same = written and string.find(written, '"end":"' .. ARGV[7] .. '","processes_killed":', 1, true)
 if same then
   return { 'ok' }
@@ -22,11 +29,18 @@ elseif written then
 end
 local now = store_now()
 local known = redis.call('HMGET', state, 'run_id', 'run_node', 'run_started', 'holder')
-local mine = known[1] == run
+local held = redis.call('HMGET', KEYS[3], 'owner', 'token', 'since')
+local mine, began = known[1] == run, now
+if mine then
+  began = tonumber(known[3])
+elseif ARGV[14] ~= '' then
+  began = recall(now, ARGV[13], ARGV[14])
+elseif held[2] == ARGV[1] then
+  began = tonumber(held[3])
+end
 close_run(state, KEYS[4], { id = run, job = ARGV[2], node = mine and known[2] or known[4] or 'unknown',
-  token = ARGV[1], started = mine and tonumber(known[3]) or now, ended = now, code = ARGV[5], signal = ARGV[6],
+  token = ARGV[1], started = began, ended = now, code = ARGV[5], signal = ARGV[6],
   reason = ARGV[7], killed = ARGV[8], keep = tonumber(ARGV[12]) })
-local held = redis.call('HMGET', KEYS[3], 'owner', 'token')
 -- One of an older token is what a late renewal put into a store that had forgotten this one.
 local older = held[2] and tonumber(held[2]) < tonumber(ARGV[1])
 if older or (held[1] == ARGV[3] and held[2] == ARGV[1]) then

@@ -1,5 +1,6 @@
 -- remove_user: remove an account with its sessions and tokens.
 -- KEYS[1] users  hash name -> JSON  KEYS[2] sessions  hash  KEYS[3] tokens  hash (values end in JSON with user)
+-- KEYS[4] nodes channel
 -- ARGV[1] name
 -- Returns 1, or 0 when there is no such account.
 -- Why: in one step, or a session would outlive its account.
@@ -14,4 +15,5 @@ for k = 2, 3 do
     end
   end
 end
+redis.call('PUBLISH', KEYS[4], '{"event":"accounts"}')
 return 1

@@ -6,7 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use ::redis::{
+    AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo,
+    ProtocolVersion,
+};
 
 use super::cluster::{self, Cluster};
 use super::sentinel::{self, Sentinels};
@@ -79,6 +82,14 @@ impl Route {
         }
     }
 
+    /// What to look at when it never answered.
+    pub(super) fn silence(&self) -> &'static str {
+        match self {
+            Self::Fixed(master) | Self::Member(master, _) => master.silence(),
+            Self::Sentinels(_) => "",
+        }
+    }
+
     /// For messages: `HOST:PORT`, or `NAME (HOST:PORT)`.
     pub(super) fn name(&self) -> Arc<str> {
         match self {
@@ -124,6 +135,35 @@ impl Master {
         let client = ::redis::Client::open(prompt(info.set_redis_settings(settings)))
             .map_err(|error| unusable(&error))?;
         Ok(Self { client, address })
+    }
+
+    /// Whether it is there and wants another user or password.
+    pub(super) async fn refuses_login(&self, timeout: Duration) -> bool {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(timeout))
+            .set_response_timeout(Some(timeout));
+        let asking = async {
+            let connection = self.client.get_multiplexed_async_connection_with_config(&config);
+            ::redis::cmd("PING").query_async::<::redis::Value>(&mut connection.await?).await
+        };
+        asking.await.is_err_and(|error| {
+            error.kind() == ErrorKind::AuthenticationFailed
+                || matches!(error.code(), Some("NOAUTH" | "WRONGPASS"))
+        })
+    }
+
+    /// Whether it is spoken to over TLS.
+    pub(super) fn over_tls(&self) -> bool {
+        matches!(self.client.get_connection_info().addr(), ConnectionAddr::TcpTls { .. })
+    }
+
+    /// What to look at when it never answered.
+    pub(super) fn silence(&self) -> &'static str {
+        if self.over_tls() {
+            ": if it does not speak TLS on this port, write redis:// in the store URL"
+        } else {
+            ": look whether it runs, and whether host and port in the store URL are right"
+        }
     }
 
     /// The number of the database.

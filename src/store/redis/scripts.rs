@@ -45,8 +45,8 @@ macro_rules! scripts {
 
 scripts! {
     OPEN_STORE = "guard_store.lua" "open_store.lua";
-    ACQUIRE_LEASE = "guard_store.lua" "publish_change.lua" "close_run.lua" "acquire_lease.lua";
-    RENEW_LEASES = "guard_store.lua" "renew_leases.lua";
+    ACQUIRE_LEASE = "guard_store.lua" "publish_change.lua" "order_runs.lua" "close_run.lua" "acquire_lease.lua";
+    RENEW_LEASES = "guard_store.lua" "recall_instant.lua" "renew_leases.lua";
     RELEASE_LEASE = "publish_change.lua" "release_lease.lua";
     OBSERVE_LEASES = "guard_store.lua" "observe_leases.lua";
     SNAPSHOT_JOBS = "guard_store.lua" "snapshot_jobs.lua";
@@ -55,18 +55,20 @@ scripts! {
     RESUME_JOB = "publish_change.lua" "resume_job.lua";
     REQUEST_MOVE = "publish_change.lua" "request_move.lua";
     REQUEST_DRILL = "publish_change.lua" "request_drill.lua";
-    RECORD_STARTED = "publish_change.lua" "check_token.lua" "record_started.lua";
+    RECORD_STARTED = "publish_change.lua" "check_token.lua" "recall_instant.lua" "order_runs.lua" "close_run.lua" "record_started.lua";
     RECORD_STOPPING = "publish_change.lua" "check_token.lua" "record_stopping.lua";
     RECORD_OUTPUT = "publish_change.lua" "check_token.lua" "record_output.lua";
-    RECORD_ENDED = "publish_change.lua" "check_token.lua" "close_run.lua" "record_ended.lua";
-    READ_RUNS = "read_runs.lua";
+    RECORD_ENDED = "publish_change.lua" "check_token.lua" "recall_instant.lua" "order_runs.lua" "close_run.lua" "record_ended.lua";
+    READ_RUNS = "order_runs.lua" "read_runs.lua";
     READ_LOG = "publish_change.lua" "read_log.lua";
     APPEND_AUDIT = "publish_change.lua" "append_audit.lua";
     READ_AUDIT = "publish_change.lua" "read_audit.lua";
     BEAT_NODE = "publish_change.lua" "beat_node.lua";
+    DEFINE_JOBS = "define_jobs.lua";
     READ_NODES = "publish_change.lua" "read_nodes.lua";
     DRAIN_NODE = "drain_node.lua";
     LEAVE_NODE = "leave_node.lua";
+    FORGET_NODE = "publish_change.lua" "forget_node.lua";
     ADD_USER = "publish_change.lua" "add_user.lua";
     UPDATE_USER = "publish_change.lua" "update_user.lua";
     REMOVE_USER = "remove_user.lua";

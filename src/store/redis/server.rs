@@ -26,13 +26,24 @@ pub(super) struct Servers {
     silent: Vec<StoreError>,
 }
 
+/// What an empty server shows of those who use the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    /// It is not empty, or a process is connected that had opened it.
+    Used,
+    /// It is empty, and no such process is connected.
+    Unused,
+    /// It is empty, and who is connected cannot be seen.
+    Unknown,
+}
+
 /// Whether the store is empty and no process that had opened it is connected.
-pub(super) async fn is_unused(shared: &Shared) -> Result<bool> {
+pub(super) async fn usage(shared: &Shared) -> Result<Use> {
     let key = shared.keys.global("schema");
     let mut schema = ::redis::cmd("EXISTS");
     schema.arg(&key);
     if shared.rest.command(&key, &schema, Repeat::Harmless).await? {
-        return Ok(false);
+        return Ok(Use::Used);
     }
     let mut list = ::redis::cmd("CLIENT");
     list.arg("LIST");
@@ -48,16 +59,16 @@ pub(super) async fn is_unused(shared: &Shared) -> Result<bool> {
                     let has = |wanted: &str| client.split(' ').any(|field| field == wanted);
                     has(&name) && has(&database)
                 }) {
-                    return Ok(false);
+                    return Ok(Use::Used);
                 }
             }
             Err(error) => {
                 tracing::info!(%error, "who else uses the store cannot be seen: an empty one is not taken for a fresh one");
-                return Ok(false);
+                return Ok(Use::Unknown);
             }
         }
     }
-    Ok(true)
+    Ok(Use::Unused)
 }
 
 impl Servers {

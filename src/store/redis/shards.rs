@@ -15,8 +15,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Shared;
 use super::cluster::Cluster;
-use super::events::{Outlet, PING_EVERY, WAITING, understood};
-use super::link::in_words;
+use super::events::{Outlet, PING_EVERY, WAITING, of_the_cluster, understood};
+use super::fault::in_words;
 use super::members::Slot;
 use super::route::Master;
 use crate::domain::name::JobName;
@@ -213,7 +213,9 @@ impl Ears {
                 }
                 None
             }
-            Heard::Message { channel, .. } if channel == self.nodes => Some(StoreEvent::Nodes),
+            Heard::Message { channel, payload } if channel == self.nodes => {
+                Some(of_the_cluster(&payload))
+            }
             Heard::Message { payload, .. } => understood(&payload),
             Heard::Lost(why) => {
                 tracing::debug!(%address, why, "a connection for events is lost");

@@ -53,7 +53,8 @@ impl Accounts for SqliteStore {
                     user.theme,
                     user.name.as_str()
                 ])?;
-            found(updated, &user.name)
+            found(updated, &user.name)?;
+            step.publish_accounts()
         })
         .await
     }
@@ -66,7 +67,7 @@ impl Accounts for SqliteStore {
             remove("DELETE FROM sessions WHERE user = ?")?;
             remove("DELETE FROM tokens WHERE user = ?")?;
             remove("DELETE FROM links WHERE user = ?")?;
-            Ok(())
+            step.publish_accounts()
         })
         .await
     }

@@ -81,11 +81,12 @@ impl Credentials for SqliteStore {
     async fn close_sessions(&self, user: &UserName, hash: Option<&str>) -> Result<()> {
         let (user, hash) = (user.clone(), hash.map(str::to_owned));
         self.write(move |step| {
-            step.prepare_cached(
-                "DELETE FROM sessions WHERE user = ?1 AND (?2 IS NULL OR hash = ?2)",
-            )?
-            .execute(params![user.as_str(), hash])?;
-            Ok(())
+            let ended = step
+                .prepare_cached(
+                    "DELETE FROM sessions WHERE user = ?1 AND (?2 IS NULL OR hash = ?2)",
+                )?
+                .execute(params![user.as_str(), hash])?;
+            if ended > 0 { step.publish_accounts() } else { Ok(()) }
         })
         .await
     }
@@ -158,7 +159,7 @@ impl Credentials for SqliteStore {
         self.write(move |step| {
             match step.prepare_cached("DELETE FROM tokens WHERE id = ?")?.execute([&id])? {
                 0 => Err(StoreError::NotFound(format!("token {id}")).into()),
-                _ => Ok(()),
+                _ => step.publish_accounts(),
             }
         })
         .await

@@ -81,8 +81,15 @@ impl Place {
         Ok(Self { given: given.to_owned(), path, boot_id, opened: OnceLock::new() })
     }
 
-    /// Creates what is missing, brings the schema up to date and opens the writing connection.
-    pub(super) fn create(&self, timeout: Duration) -> Outcome<Connection> {
+    /// Creates what is missing, if it is to `make` that; brings the schema up to date and opens the writing connection.
+    pub(super) fn create(&self, timeout: Duration, make: bool) -> Outcome<Connection> {
+        // What cannot be looked at is there, and the error says why.
+        let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        let found = std::fs::metadata(&self.path);
+        let empty = found.as_ref().map_or_else(missing, |file| file.is_file() && file.len() == 0);
+        if empty && !make {
+            return Err(Fault::Store(StoreError::Absent(self.path.display().to_string())));
+        }
         if let Some(dir) = self.path.parent() {
             if !dir.is_dir() {
                 let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
@@ -97,6 +104,7 @@ impl Place {
         let known = file.metadata().map_err(|error| self.trouble(&self.given, &error))?;
         drop(file);
         let mut db = self.open(timeout)?;
+        schema::refuse_strangers(&db, self)?;
         let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         if mode != "wal" {
             return Err(Fault::Store(StoreError::Unsupported(format!(

@@ -13,9 +13,6 @@ use crate::domain::time::StoreTime;
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::{Result, StoreError};
 
-/// How long a wish to move is good for.
-const MOVE_LASTS: Duration = Duration::from_secs(30);
-
 impl Jobs for SqliteStore {
     async fn snapshot(&self, jobs: &[JobName]) -> Result<Snapshot> {
         let names = jobs.to_vec();
@@ -93,12 +90,17 @@ impl Jobs for SqliteStore {
         job: &JobName,
         to: Option<&NodeName>,
         by: &UserName,
+        lasts: Duration,
     ) -> Result<()> {
         let (name, to, by) = (job.clone(), to.cloned(), by.clone());
         self.write(move |step| {
             let mut job = Job::load(step, &name)?;
-            let from = job.living_lease(&step.at).map(|(lease, _)| lease.node.clone());
-            job.record.moving = Some(Move { from, to, by, until: step.at.wall + MOVE_LASTS });
+            let holder = job.living_lease(&step.at).map(|(lease, _)| lease.node.clone());
+            // A job that rests leaves the node of its newest run, when its next one is due.
+            let from =
+                holder.or_else(|| job.record.last_exit.as_ref().map(|last| last.node.clone()));
+            let due = job.record.next.map_or(step.at.wall, |next| next.at.max(step.at.wall));
+            job.record.moving = Some(Move { from, to, by, until: due + lasts });
             step.publish(&mut job, EventKind::MoveRequested)?;
             job.save(step)
         })

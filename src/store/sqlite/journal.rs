@@ -20,7 +20,7 @@ use crate::store::journal::{
 };
 
 impl Journal for SqliteStore {
-    async fn record_started(&self, started: &Started) -> Result<()> {
+    async fn record_started(&self, started: &Started) -> Result<StoreTime> {
         let started = started.clone();
         self.write(move |step| record_started(step, &started)).await
     }
@@ -59,7 +59,7 @@ impl Journal for SqliteStore {
         let (name, before) = (job.clone(), before.cloned());
         self.read(move |db, _| {
             let mut statement = db.prepare_cached(
-                "SELECT id, node, token, started, ended, exit_code, signal, how, killed FROM runs \
+                "SELECT id, node, token, started, ended, exit_code, signal, how, killed, folded FROM runs \
                  WHERE job = ?1 AND (?2 IS NULL OR n < (SELECT n FROM runs WHERE job = ?1 AND id = ?2)) \
                  ORDER BY n DESC LIMIT ?3",
             )?;
@@ -152,11 +152,16 @@ impl Journal for SqliteStore {
     }
 }
 
-fn record_started(step: &Step<'_>, started: &Started) -> Outcome<()> {
+fn record_started(step: &Step<'_>, started: &Started) -> Outcome<StoreTime> {
     let mut job = Job::load(step, &started.job)?;
     job.check_token(started.token)?;
-    if find_run(step, &started.job, &started.run)?.is_some() {
-        return Ok(());
+    let began = started.began.on(step.at.wall, step.at.boot);
+    if let Some(run) = job.record.run.as_ref().filter(|run| run.id == started.run) {
+        return Ok(run.started);
+    }
+    let listed = find_run(step, &started.job, &started.run)?;
+    if listed.is_some_and(|ended| ended.is_some()) {
+        return Ok(began);
     }
     close_as_lost(step, &mut job)?;
     let run = RunRecord {
@@ -164,16 +169,19 @@ fn record_started(step: &Step<'_>, started: &Started) -> Outcome<()> {
         token: started.token,
         node: started.node.clone(),
         pid: started.pid,
-        started: step.at.wall,
+        started: began,
         phase: RunPhase::Running,
         progress: None,
         last_output: None,
     };
-    insert_run(step, &started.job, &run)?;
+    if listed.is_none() {
+        insert_run(step, &started.job, &run)?;
+    }
     end_drill(&mut job.record, &run);
     job.record.run = Some(run);
     step.publish(&mut job, EventKind::RunStarted)?;
-    job.save(step)
+    job.save(step)?;
+    Ok(began)
 }
 
 /// A drill ends with the first run after it; one whose run did not crash measured nothing and is forgotten.
@@ -239,9 +247,15 @@ fn record_ended(step: &Step<'_>, ended: &Ended) -> Outcome<()> {
         return Ok(());
     }
     let lease = job.lease.clone().filter(|lease| lease.token == ended.token);
+    let mut idle = ended.end == RunEnd::Exited && ended.exit.is_success();
+    idle &= ended.processes_killed == 0;
     let run = match job.record.run.take_if(|run| run.id == ended.run) {
-        Some(run) => run,
+        Some(run) => {
+            idle &= run.is_silent();
+            run
+        }
         None => {
+            idle = false;
             let node = lease.as_ref().map(|lease| lease.node.clone());
             let node = node.map_or_else(|| NodeName::new("unknown"), Ok);
             RunRecord {
@@ -249,7 +263,10 @@ fn record_ended(step: &Step<'_>, ended: &Ended) -> Outcome<()> {
                 token: ended.token,
                 node: node.map_err(|why| corrupt("a node", &why.to_string()))?,
                 pid: 0,
-                started: lease.as_ref().map_or(at, |lease| lease.since),
+                started: match ended.began {
+                    Some(began) => began.on(at, step.at.boot),
+                    None => lease.as_ref().map_or(at, |lease| lease.since),
+                },
                 phase: RunPhase::Running,
                 progress: None,
                 last_output: None,
@@ -260,6 +277,10 @@ fn record_ended(step: &Step<'_>, ended: &Ended) -> Outcome<()> {
         insert_run(step, &ended.job, &run)?;
     }
     close_run(step, &ended.job, &ended.run, ended.exit, ended.end, ended.processes_killed)?;
+    if idle {
+        fold(step, &job.record, &run)?;
+    }
+    trim(step, &ended.job)?;
     job.record.last_exit = Some(LastExit { exit: ended.exit, end: ended.end, node: run.node, at });
     job.lease = job.lease.filter(|lease| lease.token != ended.token);
     job.forgive();
@@ -291,6 +312,7 @@ pub(super) fn close_as_lost(step: &Step<'_>, job: &mut Job) -> Outcome<()> {
     let Some(run) = job.record.run.take() else { return Ok(()) };
     let exit = Exit::default();
     close_run(step, &job.record.name, &run.id, exit, RunEnd::Lost, 0)?;
+    trim(step, &job.record.name)?;
     let at = step.at.wall;
     job.record.last_exit = Some(LastExit { exit, end: RunEnd::Lost, node: run.node, at });
     step.publish(job, EventKind::LeaseLost)
@@ -320,9 +342,46 @@ fn insert_run(step: &Step<'_>, job: &JobName, run: &RunRecord) -> Outcome<()> {
         int(run.token.0),
         run.started.0
     ])?;
-    // The one that was just inserted has not ended.
-    step.prepare_cached("DELETE FROM runs WHERE job = ? AND n < ?")?
-        .execute(params![job, n - int(RUNS_KEPT as u64)])?;
+    Ok(())
+}
+
+/// Marks an idle run, and takes the entry before it in if this one only goes on with it: idle too, on the same node,
+/// nobody switched in between.
+fn fold(step: &Step<'_>, record: &JobRecord, run: &RunRecord) -> Outcome<()> {
+    let (job, id) = (record.name.as_str(), run.id.as_str());
+    let switched = record.last_switch.as_ref().map_or(0, |last| last.at.0);
+    let before: Option<(i64, i64, u32)> = step
+        .prepare_cached(
+            "SELECT n, started, folded FROM (SELECT * FROM runs WHERE job = ?1 \
+             AND n < (SELECT n FROM runs WHERE job = ?1 AND id = ?2) ORDER BY n DESC LIMIT 1) \
+             WHERE folded > 0 AND node = ?3 AND ended >= ?4",
+        )?
+        .query_row(params![job, id, run.node.as_str(), switched], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
+        .optional()?;
+    let (started, folded) = match before {
+        None => (run.started.0, 1),
+        Some((n, started, folded)) => {
+            step.prepare_cached("DELETE FROM runs WHERE job = ? AND n = ?")?
+                .execute(params![job, n])?;
+            (started, folded + 1)
+        }
+    };
+    step.prepare_cached("UPDATE runs SET started = ?, folded = ? WHERE job = ? AND id = ?")?
+        .execute(params![started, folded, job, id])?;
+    Ok(())
+}
+
+/// Entries of idle runs go first, the oldest of them before the others; all else stays for as long as there is one. The
+/// newest entry always stays: by it an end that is reported twice is known.
+fn trim(step: &Step<'_>, job: &JobName) -> Outcome<()> {
+    step.prepare_cached(
+        "DELETE FROM runs WHERE job = ?1 AND n IN (SELECT n FROM runs WHERE job = ?1 AND ended IS NOT NULL \
+         AND n < (SELECT max(n) FROM runs WHERE job = ?1) \
+         ORDER BY folded = 0, n LIMIT max(0, (SELECT count(*) FROM runs WHERE job = ?1) - ?2))",
+    )?
+    .execute(params![job.as_str(), int(RUNS_KEPT as u64)])?;
     Ok(())
 }
 
@@ -368,6 +427,7 @@ fn run_entry(job: &JobName, row: &Row<'_>) -> Outcome<RunEntry> {
         exit: Exit { code: row.get(5)?, signal: row.get(6)? },
         end: end.map(|end| word("runs, how", &end)).transpose()?,
         processes_killed: row.get(8)?,
+        folded: row.get(9)?,
     })
 }
 

@@ -11,8 +11,9 @@ use super::journal;
 use super::row::{Job, Lease, int, ms, uint};
 use super::step::{Moment, Step};
 use crate::domain::event::EventKind;
+use crate::domain::handover::is_for_another;
 use crate::domain::lease::Token;
-use crate::domain::name::{JobName, NodeName, Owner};
+use crate::domain::name::{JobName, Owner};
 use crate::store::Result;
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Observed, Renewal, Renewed};
 
@@ -76,9 +77,7 @@ fn acquire(step: &Step<'_>, ask: &Acquire) -> Outcome<Acquired> {
         job.save(step)?;
         return Ok(granted);
     }
-    if ask.condition == Condition::Wanted
-        && let Some(refusal) = refusal(&job, &ask.node, at)
-    {
+    if let Some(refusal) = refusal(&job, ask, at) {
         return Ok(refusal);
     }
     journal::close_as_lost(step, &mut job)?;
@@ -86,10 +85,7 @@ fn acquire(step: &Step<'_>, ask: &Acquire) -> Outcome<Acquired> {
     let clock = Token(uint(at.wall.0).saturating_mul(1_024));
     let token = clock.max(Token(job.record.token.0 + 1)).max(Token(ask.seen.0 + 1));
     job.record.token = token;
-    job.record.next = None;
-    if job.record.moving.as_ref().is_some_and(|moving| moving.from.as_ref() != Some(&ask.node)) {
-        job.record.moving = None;
-    }
+    (job.record.next, job.record.moving) = (None, None);
     job.lease = Some(Lease {
         node: ask.node.clone(),
         owner: ask.owner.clone(),
@@ -102,8 +98,11 @@ fn acquire(step: &Step<'_>, ask: &Acquire) -> Outcome<Acquired> {
     Ok(Acquired::Granted { token, since: at.wall })
 }
 
-/// Why a free lease is not for `node` now.
-fn refusal(job: &Job, node: &NodeName, at: &Moment) -> Option<Acquired> {
+/// Why a free lease is not for the asker now.
+fn refusal(job: &Job, ask: &Acquire, at: &Moment) -> Option<Acquired> {
+    if ask.condition == Condition::None {
+        return None;
+    }
     let record = &job.record;
     if !record.wanted() || record.given_up {
         return Some(Acquired::NotWanted);
@@ -111,11 +110,8 @@ fn refusal(job: &Job, node: &NodeName, at: &Moment) -> Option<Acquired> {
     if let Some(next) = record.next.filter(|next| next.at > at.wall) {
         return Some(Acquired::NotYet { wait: next.at.since(at.wall) });
     }
-    let moving = record.moving.as_ref().filter(|moving| moving.until > at.wall)?;
-    let reserved = match &moving.to {
-        Some(to) => to != node,
-        None => moving.from.as_ref() == Some(node),
-    };
+    let moving = record.moving.as_ref().filter(|_| ask.condition == Condition::Wanted)?;
+    let reserved = moving.until > at.wall && is_for_another(moving, &ask.node);
     reserved.then(|| Acquired::Reserved { wait: moving.until.since(at.wall) })
 }
 
@@ -125,12 +121,13 @@ fn renew(step: &Step<'_>, ask: &Renewal) -> Outcome<Renewed> {
         owner: Option<String>,
         lease_token: Option<i64>,
         left: Duration,
+        run: Option<String>,
     }
     let at = &step.at;
     let found = step
         .prepare_cached(
-            "SELECT token, lease_owner, lease_token, lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires \
-             FROM jobs WHERE name = ?",
+            "SELECT token, lease_owner, lease_token, lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires, \
+             run ->> '$.id' FROM jobs WHERE name = ?",
         )?
         .query_row([ask.job.as_str()], |row| {
             let until = Deadline::read(row)?;
@@ -139,6 +136,7 @@ fn renew(step: &Step<'_>, ask: &Renewal) -> Outcome<Renewed> {
                 owner: row.get(1)?,
                 lease_token: row.get(2)?,
                 left: until.and_then(|until| until.left(at)).unwrap_or_default(),
+                run: row.get(7)?,
             })
         })
         .optional()?;
@@ -161,7 +159,9 @@ fn renew(step: &Step<'_>, ask: &Renewal) -> Outcome<Renewed> {
                 until.wall.0,
                 ask.job.as_str()
             ])?;
-            Ok(Renewed::Kept { margin: found.left })
+            let forgot =
+                ask.run.as_ref().is_some_and(|run| found.run.as_deref() != Some(run.as_str()));
+            Ok(Renewed::Kept { margin: found.left, forgot })
         }
         // A newer token, or a living lease that was granted by a store that knew less than this holder.
         Some(found) if found.token > ask.token || !found.left.is_zero() => Ok(Renewed::Lost),
@@ -173,11 +173,11 @@ fn renew(step: &Step<'_>, ask: &Renewal) -> Outcome<Renewed> {
                 node: ask.node.clone(),
                 owner: ask.owner.clone(),
                 token: ask.token,
-                since: at.wall,
+                since: ask.since.on(at.wall, at.boot),
                 until: Deadline::after(at, ask.ttl),
             });
             job.save(step)?;
-            Ok(Renewed::Kept { margin: Duration::ZERO })
+            Ok(Renewed::Kept { margin: Duration::ZERO, forgot: true })
         }
     }
 }

@@ -65,16 +65,16 @@ struct Inner {
 }
 
 impl SqliteStore {
-    /// Opens `sqlite:PATH`, creating the file (0600), its directory (0700) and its schema as needed.
+    /// Opens `sqlite:PATH`, creating the file (0600), its directory (0700) and its schema as needed, if that is asked for.
     ///
     /// # Errors
     /// As [`super::Store::connect`].
     pub async fn connect(url: &str, options: &Options) -> Result<Self> {
         let timeout = options.timeout;
-        let place = Arc::new(Place::parse(url)?);
+        let (place, make) = (Arc::new(Place::parse(url)?), options.make);
         let opening = Arc::clone(&place);
         let writer = Worker::start("soloist-write", Arc::clone(&place), timeout, move || {
-            opening.create(timeout)
+            opening.create(timeout, make)
         })
         .await?;
         let opening = Arc::clone(&place);

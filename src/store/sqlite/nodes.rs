@@ -1,8 +1,8 @@
 //! Nodes in SQLite.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::SqliteStore;
 use super::fault::Outcome;
@@ -10,11 +10,10 @@ use super::row::{corrupt, int, json, ms, text, uint};
 use super::step::{Moment, Step};
 use crate::domain::name::NodeName;
 use crate::domain::time::{Boot, StoreTime};
-use crate::store::nodes::{ALIVE_FOR, Beat, Heard, NodeRecord, Nodes};
+use crate::store::nodes::{
+    ALIVE_FOR, Beat, FORGOTTEN_AFTER, Forgotten, Heard, NodeRecord, Nodes, Told,
+};
 use crate::store::{Result, StoreError};
-
-/// A node silent for this long is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Nodes for SqliteStore {
     async fn beat(&self, beat: &Beat) -> Result<Heard> {
@@ -38,6 +37,36 @@ impl Nodes for SqliteStore {
         .await
     }
 
+    async fn define(&self, told: &Told) -> Result<()> {
+        let told = told.clone();
+        self.write(move |step| {
+            let definitions = text(&told.definitions)?;
+            step.prepare_cached("UPDATE nodes SET digest = ?, definitions = ? WHERE name = ?")?
+                .execute(params![told.digest, definitions, told.node.as_str()])?;
+            step.publish_nodes()
+        })
+        .await
+    }
+
+    async fn definitions(&self) -> Result<Vec<Told>> {
+        self.read(|db, _| {
+            let mut statement = db.prepare_cached(
+                "SELECT name, digest, definitions FROM nodes WHERE definitions IS NOT NULL ORDER BY name",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut all = Vec::new();
+            while let Some(row) = rows.next()? {
+                let bad = |column: &str, why: &str| corrupt(&format!("nodes, {column}"), why);
+                let name: String = row.get("name")?;
+                let node = NodeName::new(&name).map_err(|why| bad("name", &why.to_string()))?;
+                let definitions = json(row, "definitions", &bad)?.unwrap_or_default();
+                all.push(Told { node, digest: row.get("digest")?, definitions });
+            }
+            Ok(all)
+        })
+        .await
+    }
+
     async fn drain(&self, node: &NodeName, on: bool) -> Result<()> {
         let node = node.clone();
         self.write(move |step| {
@@ -53,6 +82,23 @@ impl Nodes for SqliteStore {
         .await
     }
 
+    async fn forget(&self, node: &NodeName) -> Result<Forgotten> {
+        let node = node.clone();
+        self.write(move |step| {
+            let (draining, known) = find(step, &node)?;
+            if known.as_ref().is_some_and(|known| known.age_ms < alive_ms()) {
+                return Ok(Forgotten::Alive);
+            }
+            if known.is_none() && !draining {
+                return Err(StoreError::NotFound(format!("node {node}")).into());
+            }
+            step.prepare_cached("DELETE FROM nodes WHERE name = ?")?.execute([node.as_str()])?;
+            step.publish_nodes()?;
+            Ok(Forgotten::Done)
+        })
+        .await
+    }
+
     async fn leave(&self, node: &NodeName, boot: &str) -> Result<()> {
         let (node, boot) = (node.clone(), boot.to_owned());
         self.write(move |step| {
@@ -60,8 +106,10 @@ impl Nodes for SqliteStore {
             if !find(step, &node)?.1.as_ref().is_some_and(theirs) {
                 return Ok(());
             }
-            step.prepare_cached("UPDATE nodes SET beat = NULL WHERE name = ?")?
-                .execute([node.as_str()])?;
+            step.prepare_cached(
+                "UPDATE nodes SET beat = NULL, digest = NULL, definitions = NULL WHERE name = ?",
+            )?
+            .execute([node.as_str()])?;
             drop_empty(step)?;
             step.publish_nodes()
         })
@@ -71,8 +119,12 @@ impl Nodes for SqliteStore {
 
 fn hear(step: &Step<'_>, beat: &Beat) -> Outcome<Heard> {
     let (draining, known) = find(step, &beat.node)?;
-    let alive_ms = u64::try_from(ALIVE_FOR.as_millis()).unwrap_or(u64::MAX);
-    let fresh = known.filter(|known| known.age_ms < alive_ms);
+    let told: Option<String> = step
+        .prepare_cached("SELECT digest FROM nodes WHERE name = ?")?
+        .query_row([beat.node.as_str()], |row| row.get("digest"))
+        .optional()?
+        .flatten();
+    let fresh = known.filter(|known| known.age_ms < alive_ms());
     if fresh.as_ref().is_some_and(|known| known.beat.boot != beat.boot) {
         return Ok(Heard::Duplicate);
     }
@@ -89,13 +141,20 @@ fn hear(step: &Step<'_>, beat: &Beat) -> Outcome<Heard> {
         int(step.at.boot.0),
         step.at.boot_id
     ])?;
-    if fresh.is_none_or(|known| known.beat.holds != beat.holds) {
+    if fresh.is_none_or(|known| known.beat != *beat) {
         let oldest = step.at.wall.0 - ms(FORGOTTEN_AFTER);
-        step.prepare_cached("UPDATE nodes SET beat = NULL WHERE heard <= ?")?.execute([oldest])?;
+        step.prepare_cached(
+            "UPDATE nodes SET beat = NULL, digest = NULL, definitions = NULL WHERE heard <= ?",
+        )?
+        .execute([oldest])?;
         drop_empty(step)?;
         step.publish_nodes()?;
     }
-    Ok(Heard::Welcome { draining })
+    Ok(Heard::Welcome { draining, told: told.as_ref() == Some(&beat.digest) })
+}
+
+fn alive_ms() -> u64 {
+    u64::try_from(ALIVE_FOR.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Rows without a report are kept only for their drain mark.
@@ -124,5 +183,5 @@ fn record(row: &Row<'_>, at: &Moment) -> Outcome<Option<NodeRecord>> {
         at.wall.since(StoreTime(row.get("heard")?))
     };
     let age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
-    Ok(Some(NodeRecord { beat, age_ms, draining: row.get("draining")? }))
+    Ok(Some(NodeRecord { beat, age_ms, draining: row.get("draining")?, told: Arc::default() }))
 }

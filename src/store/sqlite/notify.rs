@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::fault::{Fault, Outcome};
 use super::file::Place;
 use super::row::{corrupt, uint};
+use super::step::ACCOUNTS;
 use crate::domain::event::JobEvent;
 use crate::domain::name::JobName;
 use crate::store::events::StoreEvent;
@@ -294,7 +295,10 @@ fn after(db: &Connection, seq: i64) -> Outcome<Vec<(i64, StoreEvent)>> {
         let bad = |why: String| corrupt("events", &why);
         let wake: Option<String> = row.get(4)?;
         let event = match (job, wake) {
-            (None, None) => StoreEvent::Nodes,
+            (None, None) => match row.get::<_, Option<String>>(3)?.as_deref() {
+                Some(ACCOUNTS) => StoreEvent::Accounts,
+                _ => StoreEvent::Nodes,
+            },
             (None, Some(wake)) => {
                 StoreEvent::Wake(serde_json::from_str(&wake).map_err(|why| bad(why.to_string()))?)
             }

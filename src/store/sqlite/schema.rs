@@ -9,12 +9,14 @@ use super::file::Place;
 use crate::store::StoreError;
 
 /// In order; never edited once released, only appended to.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_drill.sql"),
     include_str!("migrations/0003_dispatch.sql"),
     include_str!("migrations/0004_bound_tokens.sql"),
     include_str!("migrations/0005_rotations.sql"),
+    include_str!("migrations/0006_folded_runs.sql"),
+    include_str!("migrations/0007_definitions.sql"),
 ];
 
 /// "SOLO": tells our files from those of others.
@@ -23,6 +25,21 @@ const APPLICATION_ID: i64 = 0x534f_4c4f;
 /// The schema this program knows.
 #[expect(clippy::cast_possible_truncation, reason = "there will never be that many")]
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
+
+/// Refuses a file of another program. Asked before anything is written to it, as the journal mode is.
+pub(super) fn refuse_strangers(db: &Connection, place: &Place) -> Outcome<()> {
+    // Other programs may count below zero.
+    let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let strange = number("application_id")? != APPLICATION_ID;
+    if strange && (number("user_version")? != 0 || tables != 0) {
+        return Err(StoreError::Unsupported(format!(
+            "{place} is a database of another program: name another file in `store`"
+        ))
+        .into());
+    }
+    Ok(())
+}
 
 /// The schema of `db`.
 pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
@@ -33,16 +50,8 @@ pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
 pub(super) fn migrate(db: &mut Connection, place: &Place) -> Outcome<()> {
     loop {
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        refuse_strangers(&tx, place)?;
         let found = version(&tx)?;
-        let ours: i64 = tx.pragma_query_value(None, "application_id", |row| row.get(0))?;
-        let tables: i64 =
-            tx.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-        if ours != APPLICATION_ID && (found != 0 || tables != 0) {
-            return Err(StoreError::Unsupported(format!(
-                "{place} is a database of another program: name another file in `store`"
-            ))
-            .into());
-        }
         if found > KNOWN {
             return Err(StoreError::NewerSchema { found, known: KNOWN }.into());
         }

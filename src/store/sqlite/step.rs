@@ -16,6 +16,9 @@ use crate::store::dispatch::Waiter;
 /// How many events are kept for subscribers that lag; whoever lags more takes a snapshot.
 const EVENTS_KEPT: i64 = 10_000;
 
+/// The kind of an event about accounts; an older program takes it for one about nodes.
+pub(super) const ACCOUNTS: &str = "accounts";
+
 /// Now, on both clocks of this store.
 pub(super) struct Moment {
     /// For people, `next` and credentials.
@@ -61,6 +64,11 @@ impl<'c> Step<'c> {
     /// Publishes that something about nodes changed.
     pub(super) fn publish_nodes(&self) -> Outcome<()> {
         self.insert(None, 0, None, None)
+    }
+
+    /// Publishes that an account, a session or a token changed or ended.
+    pub(super) fn publish_accounts(&self) -> Outcome<()> {
+        self.insert(None, 0, Some(ACCOUNTS), None)
     }
 
     /// Publishes that it is their turn.

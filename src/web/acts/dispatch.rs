@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::check_reason;
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
+use crate::picture::rules::SourceRules;
 use crate::store::StoreError;
 use crate::store::dispatch::{Dispatch as _, SourceView, Sources as _, TaskId, TaskView};
 use crate::waiting::DeskError;
@@ -11,7 +13,7 @@ use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
-/// Makes a source, or changes all its rules.
+/// Makes a source, or changes all its rules. The audit says why, or else which they are now.
 ///
 /// # Errors
 /// [`WebError::BadRequest`] with the field, [`WebError::Forbidden`], [`WebError::Unavailable`].
@@ -20,8 +22,10 @@ pub async fn put_source(
     caller: &Caller,
     source: &SourceName,
     rules: &Rules,
+    reason: Option<&str>,
 ) -> Result<SourceView, WebError> {
     caller.bound.check_source(source)?;
+    let reason = check_reason(reason)?;
     rules.check().map_err(|wrong| WebError::bad(wrong.to_string()))?;
     let store = web.desk.store()?;
     let before = match store.sources(Some(source)).await {
@@ -37,7 +41,8 @@ pub async fn put_source(
         (true, false) => "source.resume",
         _ => "source.put",
     };
-    web.audit(caller, act, source.as_str(), None).await?;
+    let noted = reason.unwrap_or_else(|| SourceRules::noted(rules));
+    web.audit(caller, act, source.as_str(), Some(&noted)).await?;
     Ok(view)
 }
 

@@ -1,8 +1,10 @@
 //! What people may do to rotations, audited; and how the failures of turns are worded.
 
+use super::check_reason;
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Ending, Rules, Turn};
+use crate::picture::rules::RotationRules;
 use crate::store::StoreError;
 use crate::store::rotation::{PastTurn, RotationView, Rotations as _};
 use crate::waiting::DeskError;
@@ -11,7 +13,7 @@ use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::words::iso;
 
-/// Makes a rotation, or changes all its rules.
+/// Makes a rotation, or changes all its rules. The audit says why, or else which they are now.
 ///
 /// # Errors
 /// [`WebError::BadRequest`] with the field, [`WebError::Forbidden`], [`WebError::Unavailable`].
@@ -20,11 +22,14 @@ pub async fn put(
     caller: &Caller,
     rotation: &RotationName,
     rules: &Rules,
+    reason: Option<&str>,
 ) -> Result<RotationView, WebError> {
     caller.bound.check_turns()?;
+    let reason = check_reason(reason)?;
     rules.check().map_err(|wrong| WebError::bad(wrong.to_string()))?;
     let view = web.turns.put(rotation, rules).await.map_err(|error| trouble(rotation, error))?;
-    web.audit(caller, "rotation.put", rotation.as_str(), None).await?;
+    let noted = reason.unwrap_or_else(|| RotationRules::noted(rules));
+    web.audit(caller, "rotation.put", rotation.as_str(), Some(&noted)).await?;
     Ok(view)
 }
 

@@ -25,7 +25,7 @@ struct Page {
 }
 
 /// The audit.
-#[utoipa::path(get, path = "/api/v1/audit", tag = "audit",
+#[utoipa::path(get, path = "/api/v1/audit", tag = "audit", operation_id = "list_audit",
     params(
         ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside."),
         ("before" = Option<u64>, Query, description = "Only acts with a smaller id."),

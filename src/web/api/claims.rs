@@ -11,7 +11,7 @@ use super::handing::handed;
 use super::refusals::{OfAct, OfOne};
 use super::sources::{not_after, not_before};
 use super::tasks::raw;
-use super::{Answer, answer, patience, read};
+use super::{Answer, answer, patience, read, whole};
 use crate::dispatch;
 use crate::domain::name::{CollectorName, RequestId, SourceName};
 use crate::store::StoreError;
@@ -29,19 +29,21 @@ const SOURCES_AT_ONCE: usize = 100;
 #[serde(deny_unknown_fields)]
 pub struct ClaimBody {
     /// For whom: 1 to 128 printable ASCII characters without spaces.
-    #[schema(min_length = 1, max_length = 128, example = "host-1/3")]
+    #[schema(example = "host-1/3", format = "label")]
     pub collector: String,
     /// Chosen anew for each request, and repeated when its answer did not arrive: the same one gets the same answer.
-    #[schema(min_length = 1, max_length = 128, example = "01J8Z")]
+    #[schema(example = "01J8Z", format = "label")]
     pub request_id: String,
     /// At most so many tasks.
     #[schema(default = 1, minimum = 1, maximum = 100)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub max: Option<u32>,
     /// From these sources only, at most 100; from all when empty or left out.
     #[schema(max_items = 100)]
     pub sources: Option<Vec<String>>,
     /// How long to wait for work.
     #[schema(default = 0, minimum = 0, maximum = 30_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub wait_ms: Option<u64>,
 }
 
@@ -167,7 +169,7 @@ pub(super) fn asked(
 }
 
 /// Asks for work: one that is ready, or an answer why there is none, at once or after waiting for it.
-#[utoipa::path(post, path = "/api/v1/claims", tag = "dispatch",
+#[utoipa::path(post, path = "/api/v1/claims", tag = "dispatch", operation_id = "claim_tasks",
     request_body = ClaimBody,
     responses((status = 200, description = "Tasks, or why there are none.", body = ClaimAnswer), OfAct))]
 pub async fn post(
@@ -194,7 +196,7 @@ pub struct ExtendAnswer {
 }
 
 /// Keeps what is still held of a claim, each task for its source's lease from now.
-#[utoipa::path(post, path = "/api/v1/claims/{claim}/extend", tag = "dispatch",
+#[utoipa::path(post, path = "/api/v1/claims/{claim}/extend", tag = "dispatch", operation_id = "extend_claim",
     params(("claim" = String, Path, description = "As the claim was answered.")),
     responses((status = 200, description = "What is kept and what is lost.", body = ExtendAnswer), OfOne))]
 pub async fn extend(
@@ -225,7 +227,7 @@ pub struct GivenBack {
 }
 
 /// Gives back what is still held of a claim, unworked: others get it at once, and the attempt does not count.
-#[utoipa::path(delete, path = "/api/v1/claims/{claim}", tag = "dispatch",
+#[utoipa::path(delete, path = "/api/v1/claims/{claim}", tag = "dispatch", operation_id = "give_back_claim",
     params(("claim" = String, Path, description = "As the claim was answered.")),
     responses((status = 200, description = "How many went back.", body = GivenBack), OfOne))]
 pub async fn give_back(

@@ -63,7 +63,7 @@ impl From<CollectorView> for Collector {
 }
 
 /// Every collector seen within a day, and what it holds.
-#[utoipa::path(get, path = "/api/v1/collectors", tag = "dispatch",
+#[utoipa::path(get, path = "/api/v1/collectors", tag = "dispatch", operation_id = "list_collectors",
     responses((status = 200, description = "The collectors.", body = Collectors), OfList))]
 pub async fn list(web: web::Data<Web>) -> Answer<Collectors> {
     let views = web.desk.store()?.collectors().await.map_err(acts::dispatch::trouble)?;

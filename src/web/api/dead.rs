@@ -29,7 +29,7 @@ struct Page {
 }
 
 /// Tasks that were given up.
-#[utoipa::path(get, path = "/api/v1/dead", tag = "dispatch",
+#[utoipa::path(get, path = "/api/v1/dead", tag = "dispatch", operation_id = "list_dead_tasks",
     params(
         ("source" = Option<String>, Query, description = "Only of this source."),
         ("skip" = Option<u64>, Query, description = "Without the first so many."),
@@ -49,7 +49,7 @@ pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<DeadTasks
 }
 
 /// Makes a dead task ready again, its attempts counted from zero; one that is not dead is left as it is.
-#[utoipa::path(post, path = "/api/v1/dead/{id}/revive", tag = "dispatch",
+#[utoipa::path(post, path = "/api/v1/dead/{id}/revive", tag = "dispatch", operation_id = "revive_task",
     params(("id" = String, Path, description = "Of the task.")),
     responses((status = 200, description = "The task.", body = Task), OfOne))]
 pub async fn revive(web: web::Data<Web>, caller: Caller, id: web::Path<String>) -> Answer<Task> {

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, answer, read};
+use super::{Answer, answer, read_if_any};
 use crate::picture::drill::DrillView;
 use crate::store::jobs::Jobs;
 use crate::web::auth::Caller;
@@ -29,9 +29,9 @@ pub struct Newest {
 
 /// Kills the node process that holds the job with kill -9. All its jobs move; it comes back only if a service manager
 /// starts it again. The take-over is measured from the order to the start of the next run.
-#[utoipa::path(post, path = "/api/v1/jobs/{job}/drill", tag = "jobs",
+#[utoipa::path(post, path = "/api/v1/jobs/{job}/drill", tag = "jobs", operation_id = "start_drill",
     params(("job" = String, Path, description = "Its name.")),
-    request_body = Crash,
+    request_body = Option<Crash>,
     responses(
         (status = 202, description = "Ordered; the same address answers what came of it.", body = DrillView),
         (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
@@ -48,13 +48,13 @@ pub async fn post(
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
     web.job(&job)?;
-    let Crash { force } = read(&body)?;
+    let Crash { force } = read_if_any(&body)?;
     let ordered = acts::drill(&web, &caller, &job, force).await?;
     Ok(HttpResponse::Accepted().json(ordered))
 }
 
 /// The newest drill and what it measured.
-#[utoipa::path(get, path = "/api/v1/jobs/{job}/drill", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs/{job}/drill", tag = "jobs", operation_id = "get_drill",
     params(("job" = String, Path, description = "Its name.")),
     responses(
         (status = 200, description = "The newest drill.", body = Newest),

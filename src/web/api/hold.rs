@@ -13,15 +13,15 @@ use crate::web::error::Problem;
 /// Why a job is held.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Holding {
+pub struct HoldBody {
     /// For others to read; 1 to 500 characters.
     pub reason: String,
 }
 
 /// Holds a job: it is stopped and stays stopped.
-#[utoipa::path(put, path = "/api/v1/jobs/{job}/hold", tag = "jobs",
+#[utoipa::path(put, path = "/api/v1/jobs/{job}/hold", tag = "jobs", operation_id = "hold_job",
     params(("job" = String, Path, description = "Its name.")),
-    request_body = Holding,
+    request_body = HoldBody,
     responses(
         (status = 200, description = "The job.", body = JobView),
         (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
@@ -37,13 +37,13 @@ pub async fn put(
     body: Bytes,
 ) -> Answer<JobView> {
     let config = web.job(&job)?;
-    let Holding { reason } = read(&body)?;
+    let HoldBody { reason } = read(&body)?;
     acts::hold(&web, &caller, &job, &reason).await?;
-    answer(stored(&web, &caller, config).await?)
+    answer(stored(&web, &caller, &config).await?)
 }
 
 /// Allows a job again; it also tries again if it had given up.
-#[utoipa::path(delete, path = "/api/v1/jobs/{job}/hold", tag = "jobs",
+#[utoipa::path(delete, path = "/api/v1/jobs/{job}/hold", tag = "jobs", operation_id = "resume_job",
     params(("job" = String, Path, description = "Its name.")),
     responses(
         (status = 200, description = "The job.", body = JobView),
@@ -58,5 +58,5 @@ pub async fn delete(
 ) -> Answer<JobView> {
     let config = web.job(&job)?;
     acts::resume(&web, &caller, &job).await?;
-    answer(stored(&web, &caller, config).await?)
+    answer(stored(&web, &caller, &config).await?)
 }

@@ -17,22 +17,22 @@ pub struct Jobs {
 }
 
 /// All jobs. Sentences follow the account's language, else `Accept-Language`, else English.
-#[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", operation_id = "list_jobs",
     responses(
         (status = 200, description = "All jobs.", body = Jobs),
         (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
         (status = 403, description = "Collectors may not look.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
 pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Jobs> {
-    let mut jobs = Vec::with_capacity(web.config.jobs.len());
-    for job in &web.config.jobs {
-        jobs.push(seen(&web, &caller, job).await?);
+    let mut jobs = Vec::new();
+    for job in web.live.jobs() {
+        jobs.push(seen(&web, &caller, &job).await?);
     }
     answer(Jobs { jobs })
 }
 
 /// One job.
-#[utoipa::path(get, path = "/api/v1/jobs/{job}", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs/{job}", tag = "jobs", operation_id = "get_job",
     params(("job" = String, Path, description = "Its name.")),
     responses(
         (status = 200, description = "The job.", body = JobView),
@@ -41,5 +41,6 @@ pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Jobs> {
         (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
 pub async fn one(web: web::Data<Web>, caller: Caller, job: web::Path<String>) -> Answer<JobView> {
-    answer(seen(&web, &caller, web.job(&job)?).await?)
+    let job = web.job(&job)?;
+    answer(seen(&web, &caller, &job).await?)
 }

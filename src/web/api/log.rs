@@ -24,7 +24,7 @@ struct Page {
 }
 
 /// Output of a job; the newest 2,000 lines are kept.
-#[utoipa::path(get, path = "/api/v1/jobs/{job}/log", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs/{job}/log", tag = "jobs", operation_id = "get_log",
     params(
         ("job" = String, Path, description = "Its name."),
         ("after" = Option<u64>, Query, description = "Only lines with a greater seq; the newest lines when absent."),

@@ -1,4 +1,4 @@
-//! `/api/v1`: the calls of contract sections 4, 7 and 8, one file per noun.
+//! `/api/v1`: the calls about jobs, nodes, dispatch and rotations, one file per noun.
 //!
 //! Here only what they share: reading a body and saying precisely what is wrong with it, clamping limits, and
 //! answering with a job as the store has it after the caller's own write.
@@ -23,6 +23,7 @@ pub mod sources;
 pub mod tasks;
 pub mod timeline;
 pub mod turns;
+mod whole;
 
 use std::time::Duration;
 
@@ -45,12 +46,29 @@ const LONGEST_WAIT_MS: u64 = 30_000;
 /// The largest token that every language reads exactly.
 const LARGEST_TOKEN: u64 = (1 << 53) - 1;
 
-/// Reads a JSON body; an empty one counts as `{}`.
+/// Reads a JSON body that may be left out: an empty one counts as `{}`.
+///
+/// # Errors
+/// As of [`read`].
+pub fn read_if_any<T: DeserializeOwned>(body: &[u8]) -> Result<T, WebError> {
+    read(if is_empty(body) { b"{}" } else { body })
+}
+
+fn is_empty(body: &[u8]) -> bool {
+    body.iter().all(u8::is_ascii_whitespace)
+}
+
+/// Reads a JSON body.
 ///
 /// # Errors
 /// [`WebError::BadRequest`] that names line, column and field.
 pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, WebError> {
-    let body = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
+    if is_empty(body) {
+        // A PUT whose body was lost on the way would otherwise reset what it should change.
+        return Err(WebError::bad(
+            "the body is empty (line 1, column 1): send a JSON object, {} to leave everything out",
+        ));
+    }
     serde_json::from_slice(body).map_err(|error| {
         let mut what = error.to_string();
         if let Some(at) = what.rfind(" at line ") {

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::web::{self, Bytes};
 use serde::Deserialize;
 
-use super::{read, stored};
+use super::{read_if_any, stored};
 use crate::picture::JobView;
 use crate::web::Web;
 use crate::web::acts;
@@ -16,19 +16,22 @@ use crate::web::error::{Problem, WebError};
 #[serde(deny_unknown_fields)]
 pub struct Moving {
     /// The node that shall run it; any other than the present one when absent.
+    #[schema(format = "name")]
     pub to: Option<String>,
 }
 
-/// Asks for a hand-over; it happens in the background and the wish lapses after 30 s.
-#[utoipa::path(post, path = "/api/v1/jobs/{job}/move", tag = "jobs",
+/// Asks for a hand-over, which happens in the background. The job is kept for the node that it moves to for its
+/// `stop_grace` and 10 s at most. If no living node could take it, the request is refused.
+#[utoipa::path(post, path = "/api/v1/jobs/{job}/move", tag = "jobs", operation_id = "move_job",
     params(("job" = String, Path, description = "Its name.")),
-    request_body = Moving,
+    request_body = Option<Moving>,
     responses(
         (status = 202, description = "Asked for; the job as it is now.", body = JobView),
         (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
         (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
         (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
         (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "The job is off or held, or the node cannot take it; the detail says which.", body = Problem, content_type = "application/problem+json"),
         (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
         (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
 pub async fn post(
@@ -38,7 +41,7 @@ pub async fn post(
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
     let config = web.job(&job)?;
-    let Moving { to } = read(&body)?;
+    let Moving { to } = read_if_any(&body)?;
     acts::move_job(&web, &caller, &job, to.as_deref()).await?;
-    Ok(HttpResponse::Accepted().json(stored(&web, &caller, config).await?))
+    Ok(HttpResponse::Accepted().json(stored(&web, &caller, &config).await?))
 }

@@ -1,11 +1,11 @@
-//! `GET /api/v1/nodes`, and emptying a node.
+//! `GET /api/v1/nodes`, emptying a node, and forgetting one.
 
-use actix_web::web;
-use serde::Serialize;
+use actix_web::{HttpRequest, web};
+use serde::{Deserialize, Serialize};
 
-use super::{Answer, answer};
+use super::{Answer, answer, query};
 use crate::picture::NodeView;
-use crate::store::nodes::Nodes as _;
+use crate::store::nodes::listed;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
@@ -19,12 +19,12 @@ pub struct Nodes {
 }
 
 async fn stored(web: &Web) -> Answer<Nodes> {
-    let nodes = web.store.nodes().await?;
-    answer(Nodes { nodes: nodes.into_iter().map(NodeView::from).collect() })
+    let nodes = listed(&web.store).await?;
+    answer(Nodes { nodes: NodeView::list(&nodes, &web.feed.held(), web.feed.store_now()) })
 }
 
 /// All nodes, with the age of their newest report, their version and what they hold.
-#[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes",
+#[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes", operation_id = "list_nodes",
     responses(
         (status = 200, description = "The nodes.", body = Nodes),
         (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
@@ -35,7 +35,7 @@ pub async fn list(web: web::Data<Web>) -> Answer<Nodes> {
 }
 
 /// Empties a node and keeps it empty.
-#[utoipa::path(put, path = "/api/v1/nodes/{node}/drain", tag = "nodes",
+#[utoipa::path(put, path = "/api/v1/nodes/{node}/drain", tag = "nodes", operation_id = "drain_node",
     params(("node" = String, Path, description = "Its name.")),
     responses(
         (status = 200, description = "The nodes.", body = Nodes),
@@ -49,7 +49,7 @@ pub async fn drain(web: web::Data<Web>, caller: Caller, node: web::Path<String>)
 }
 
 /// Allows a node to take jobs again.
-#[utoipa::path(delete, path = "/api/v1/nodes/{node}/drain", tag = "nodes",
+#[utoipa::path(delete, path = "/api/v1/nodes/{node}/drain", tag = "nodes", operation_id = "undrain_node",
     params(("node" = String, Path, description = "Its name.")),
     responses(
         (status = 200, description = "The nodes.", body = Nodes),
@@ -63,5 +63,37 @@ pub async fn undrain(
     node: web::Path<String>,
 ) -> Answer<Nodes> {
     acts::drain(&web, &caller, &node, false).await?;
+    stored(&web).await
+}
+
+/// Why.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct Why {
+    /// Kept in the audit; up to 500 characters.
+    pub reason: Option<String>,
+}
+
+/// Forgets a node that is silent, with its drain mark. By itself that happens after 24 hours; one that comes back is a new
+/// node.
+#[utoipa::path(delete, path = "/api/v1/nodes/{node}", tag = "nodes", operation_id = "forget_node",
+    params(("node" = String, Path, description = "Its name."), Why),
+    responses(
+        (status = 200, description = "The nodes that are left.", body = Nodes),
+        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
+        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
+        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
+        (status = 404, description = "No such node.", body = Problem, content_type = "application/problem+json"),
+        (status = 409, description = "It is alive.", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+pub async fn forget(
+    web: web::Data<Web>,
+    caller: Caller,
+    node: web::Path<String>,
+    request: HttpRequest,
+) -> Answer<Nodes> {
+    let Why { reason } = query(&request)?;
+    acts::forget_node(&web, &caller, &node, reason.as_deref()).await?;
     stored(&web).await
 }

@@ -19,11 +19,12 @@ pub struct Switch {
     /// Why, for the audit and for others; at most 500 characters.
     pub reason: Option<String>,
     /// Whose switch; only an admin may name another user, who must have an account.
+    #[schema(format = "name")]
     pub user: Option<String>,
 }
 
 /// Switches the caller's participation, or that of `user`. The answer is the job after the switch.
-#[utoipa::path(put, path = "/api/v1/jobs/{job}/participation", tag = "jobs",
+#[utoipa::path(put, path = "/api/v1/jobs/{job}/participation", tag = "jobs", operation_id = "switch_participation",
     params(("job" = String, Path, description = "Its name.")),
     request_body = Switch,
     responses(
@@ -43,5 +44,5 @@ pub async fn put(
     let config = web.job(&job)?;
     let Switch { on, reason, user } = read(&body)?;
     acts::participate(&web, &caller, &job, user.as_deref(), on, reason.as_deref()).await?;
-    answer(stored(&web, &caller, config).await?)
+    answer(stored(&web, &caller, &config).await?)
 }

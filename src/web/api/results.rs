@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::claims::{ClaimAnswer, ClaimBody, asked};
 use super::handing::handed;
 use super::refusals::OfAct;
-use super::{LARGEST_TOKEN, read};
+use super::{LARGEST_TOKEN, read, whole};
 use crate::domain::dispatch::{LONGEST, Outcome};
 use crate::domain::lease::Token;
 use crate::store::dispatch::{BATCH, Exchange, LONGEST_ERROR, Report, Reported, TaskId};
@@ -41,10 +41,13 @@ pub struct ResultBody {
     pub id: String,
     /// As claimed.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    #[serde(deserialize_with = "whole::number")]
     pub token: u64,
     /// How it ended.
     pub outcome: Ending,
     /// For `retry`: instead of the backoff.
+    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub delay_ms: Option<u64>,
     /// What went wrong; kept as one line of at most 1000 bytes.
     pub error: Option<String>,
@@ -83,7 +86,7 @@ pub struct ResultsAnswer {
 }
 
 /// Reports results, and may ask for the next work. The results count at once, however long that waits.
-#[utoipa::path(post, path = "/api/v1/results", tag = "dispatch",
+#[utoipa::path(post, path = "/api/v1/results", tag = "dispatch", operation_id = "report_results",
     request_body = ResultsBody,
     responses((status = 200, description = "What came of each.", body = ResultsAnswer), OfAct))]
 pub async fn post(

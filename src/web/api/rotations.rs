@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::refusals::{OfBody, OfList, OfLook};
 use super::sources::{millis, not_after, not_before};
-use super::{Answer, answer, clamp, query, read};
+use super::{Answer, answer, clamp, query, read, whole};
 use crate::domain::dispatch::Window;
 use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Choice, Reason, Ring, Rules, Skip, Turn, TypeRules};
@@ -33,9 +33,11 @@ const LEASE: Duration = Duration::from_secs(30);
 pub struct Quota {
     /// Starts.
     #[schema(minimum = 1, maximum = 1_000)]
+    #[serde(deserialize_with = "whole::number")]
     pub count: u32,
     /// The stretch.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
     pub ms: u64,
 }
 
@@ -44,10 +46,11 @@ pub struct Quota {
 #[serde(deny_unknown_fields)]
 pub struct TypeBody {
     /// Unique within the rotation: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.
-    #[schema(example = "orders")]
+    #[schema(example = "orders", format = "name")]
     pub name: String,
     /// Least time between two starts of this type; 0 for none of its own.
-    #[schema(default = 0)]
+    #[schema(default = 0, minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub gap_ms: Option<u64>,
     /// Most starts of this type; no limit when null or left out.
     pub quota: Option<Quota>,
@@ -71,13 +74,17 @@ pub struct RotationBody {
     #[schema(min_items = 1, max_items = 50)]
     pub types: Vec<TypeBody>,
     /// Least time between the starts of two turns, whatever their types; 0 for none.
-    #[schema(default = 0)]
+    #[schema(default = 0, minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub min_gap_ms: Option<u64>,
     /// How long a turn lasts that is neither extended nor passed.
     #[schema(default = 30_000, minimum = 100, maximum = 86_400_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub lease_ms: Option<u64>,
     /// `absent` when left out.
     pub skip: Option<SkipRule>,
+    /// Why, for the audit; at most 500 characters. When left out the audit says which the rules are now.
+    pub reason: Option<String>,
 }
 
 impl TryFrom<RotationBody> for Rules {
@@ -329,7 +336,7 @@ pub(super) fn named(text: &str) -> Result<RotationName, WebError> {
 }
 
 /// All rotations.
-#[utoipa::path(get, path = "/api/v1/rotations", tag = "rotations",
+#[utoipa::path(get, path = "/api/v1/rotations", tag = "rotations", operation_id = "list_rotations",
     responses((status = 200, description = "The rotations.", body = RotationList), OfList))]
 pub async fn list(web: web::Data<Web>) -> Answer<RotationList> {
     let views = web.turns.store()?.rotations(None, TURNS_LISTED).await?;
@@ -343,7 +350,7 @@ struct Page {
 }
 
 /// One rotation.
-#[utoipa::path(get, path = "/api/v1/rotations/{rotation}", tag = "rotations",
+#[utoipa::path(get, path = "/api/v1/rotations/{rotation}", tag = "rotations", operation_id = "get_rotation",
     params(
         ("rotation" = String, Path, description = "Its name."),
         ("limit" = Option<u64>, Query, description = "How many of the last turns: 1 to 200, 50 when absent; what is outside is moved inside.")),
@@ -361,7 +368,7 @@ pub async fn one(
 
 /// Makes a rotation, or changes its rules: all of them, so what is left out gets its default. Whoever has the turn keeps
 /// it, also when its type is gone; gaps and those who wait are kept, but whoever waits for a type that is gone is told so.
-#[utoipa::path(put, path = "/api/v1/rotations/{rotation}", tag = "rotations",
+#[utoipa::path(put, path = "/api/v1/rotations/{rotation}", tag = "rotations", operation_id = "put_rotation",
     params(("rotation" = String, Path, description = "Its name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.")),
     request_body = RotationBody,
     responses((status = 200, description = "The rotation.", body = Rotation), OfBody))]
@@ -372,6 +379,8 @@ pub async fn put(
     body: Bytes,
 ) -> Answer<Rotation> {
     let rotation = RotationName::new(&rotation)?;
-    let rules = Rules::try_from(read::<RotationBody>(&body)?)?;
-    answer(Rotation::from(acts::rotation::put(&web, &caller, &rotation, &rules).await?))
+    let mut body: RotationBody = read(&body)?;
+    let reason = body.reason.take();
+    let (rules, reason) = (Rules::try_from(body)?, reason.as_deref());
+    answer(Rotation::from(acts::rotation::put(&web, &caller, &rotation, &rules, reason).await?))
 }

@@ -25,7 +25,7 @@ struct Page {
 }
 
 /// Runs of a job, the present one included.
-#[utoipa::path(get, path = "/api/v1/jobs/{job}/runs", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs/{job}/runs", tag = "jobs", operation_id = "list_runs",
     params(
         ("job" = String, Path, description = "Its name."),
         ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside."),

@@ -6,7 +6,7 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::refusals::{OfAct, OfBody, OfList, OfOne};
-use super::{Answer, answer, read};
+use super::{Answer, answer, read, whole};
 use crate::dispatch;
 use crate::domain::dispatch::{Backoff, LONGEST, Rules, Window};
 use crate::domain::name::SourceName;
@@ -24,9 +24,11 @@ use crate::words::iso;
 pub struct WindowRule {
     /// Starts.
     #[schema(minimum = 1, maximum = 100_000)]
+    #[serde(deserialize_with = "whole::number")]
     pub count: u32,
     /// The stretch.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
     pub ms: u64,
 }
 
@@ -35,8 +37,12 @@ pub struct WindowRule {
 #[serde(deny_unknown_fields)]
 pub struct BackoffRule {
     /// After the first try.
+    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
     pub first_ms: u64,
     /// At most.
+    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
     pub max_ms: u64,
 }
 
@@ -45,24 +51,30 @@ pub struct BackoffRule {
 #[serde(deny_unknown_fields)]
 pub struct RulesBody {
     /// Least time between two starts; 0 for none.
-    #[schema(default = 0)]
+    #[schema(default = 0, minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub gap_ms: Option<u64>,
     /// None when null or left out.
     pub window: Option<WindowRule>,
     /// Most tasks in flight; no limit when null or left out.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 4_294_967_295_u32)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub cap: Option<u32>,
     /// How long a collector may keep a task unextended.
     #[schema(default = 60_000, minimum = 100, maximum = 86_400_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub lease_ms: Option<u64>,
     /// Attempts after which a task is dead; 0 never.
-    #[schema(default = 5)]
+    #[schema(default = 5, minimum = 0, maximum = 4_294_967_295_u32)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub max_attempts: Option<u32>,
     /// 1 s, at most 5 minutes, when left out.
     pub backoff: Option<BackoffRule>,
     /// Nobody is served.
     #[schema(default = false)]
     pub paused: Option<bool>,
+    /// Why, for the audit; at most 500 characters. When left out the audit says which the rules are now.
+    pub reason: Option<String>,
 }
 
 impl From<RulesBody> for Rules {
@@ -195,7 +207,7 @@ fn named(text: &str) -> Result<SourceName, WebError> {
 }
 
 /// All sources.
-#[utoipa::path(get, path = "/api/v1/sources", tag = "dispatch",
+#[utoipa::path(get, path = "/api/v1/sources", tag = "dispatch", operation_id = "list_sources",
     responses((status = 200, description = "The sources.", body = SourceList), OfList))]
 pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
     let views = web.desk.store()?.sources(None).await.map_err(acts::dispatch::trouble)?;
@@ -203,7 +215,7 @@ pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
 }
 
 /// One source.
-#[utoipa::path(get, path = "/api/v1/sources/{source}", tag = "dispatch",
+#[utoipa::path(get, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "get_source",
     params(("source" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The source.", body = Source), OfOne))]
 pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Source> {
@@ -215,7 +227,7 @@ pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Sourc
 
 /// Makes a source, or changes its rules: all of them, so what is left out gets its default. Its tasks, starts and
 /// blocks are kept.
-#[utoipa::path(put, path = "/api/v1/sources/{source}", tag = "dispatch",
+#[utoipa::path(put, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "put_source",
     params(("source" = String, Path, description = "Its name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.")),
     request_body = RulesBody,
     responses((status = 200, description = "The source.", body = Source), OfBody))]
@@ -226,8 +238,10 @@ pub async fn put(
     body: Bytes,
 ) -> Answer<Source> {
     let source = SourceName::new(&source)?;
-    let rules = Rules::from(read::<RulesBody>(&body)?);
-    answer(Source::from(acts::dispatch::put_source(&web, &caller, &source, &rules).await?))
+    let mut body: RulesBody = read(&body)?;
+    let reason = body.reason.take();
+    let (rules, reason) = (Rules::from(body), reason.as_deref());
+    answer(Source::from(acts::dispatch::put_source(&web, &caller, &source, &rules, reason).await?))
 }
 
 /// For how long.
@@ -235,11 +249,13 @@ pub async fn put(
 #[serde(deny_unknown_fields)]
 pub struct Block {
     /// From now; 0 lifts a block.
+    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
+    #[serde(deserialize_with = "whole::number")]
     pub for_ms: u64,
 }
 
 /// Serves nobody from a source for a while: for a collector that was told 429.
-#[utoipa::path(post, path = "/api/v1/sources/{source}/block", tag = "dispatch",
+#[utoipa::path(post, path = "/api/v1/sources/{source}/block", tag = "dispatch", operation_id = "block_source",
     params(("source" = String, Path, description = "Its name.")),
     request_body = Block,
     responses((status = 200, description = "The source.", body = Source), OfAct))]

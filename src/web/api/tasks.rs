@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::refusals::{OfAct, OfOne};
 use super::sources::{millis, not_after, not_before};
-use super::{Answer, answer, read};
+use super::{Answer, answer, read, whole};
 use crate::domain::dispatch::{LONGEST, TaskState};
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
@@ -32,19 +32,21 @@ pub struct TaskBody {
     #[schema(min_length = 1, max_length = 2048, example = "https://example.org/1")]
     pub key: String,
     /// Where it comes from; defined before.
-    #[schema(example = "example.org")]
+    #[schema(example = "example.org", format = "name")]
     pub source: String,
     /// Any JSON of at most 64 KiB, handed out as it came.
     #[schema(value_type = serde_json::Value)]
     pub payload: Option<Box<RawValue>>,
     /// 9 is the most urgent.
     #[schema(default = 0, minimum = 0, maximum = 9)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub priority: Option<i64>,
     /// Not before this (RFC 3339); now when left out.
     #[schema(format = DateTime)]
     pub at: Option<String>,
     /// Again, this long after each `done`.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub every_ms: Option<u64>,
 }
 
@@ -77,7 +79,7 @@ pub struct PutTasks {
 }
 
 /// Puts tasks. All or none; putting the same again is harmless.
-#[utoipa::path(post, path = "/api/v1/tasks", tag = "dispatch",
+#[utoipa::path(post, path = "/api/v1/tasks", tag = "dispatch", operation_id = "put_tasks",
     request_body = TasksBody,
     responses((status = 200, description = "What came of each.", body = PutTasks), OfAct))]
 pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<PutTasks> {
@@ -284,7 +286,7 @@ impl From<Past> for Event {
 }
 
 /// One task.
-#[utoipa::path(get, path = "/api/v1/tasks/{id}", tag = "dispatch",
+#[utoipa::path(get, path = "/api/v1/tasks/{id}", tag = "dispatch", operation_id = "get_task",
     params(("id" = String, Path, description = "As POST /api/v1/tasks answered.")),
     responses((status = 200, description = "The task.", body = Task), OfOne))]
 pub async fn one(web: web::Data<Web>, id: web::Path<String>) -> Answer<Task> {

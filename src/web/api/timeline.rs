@@ -45,7 +45,7 @@ fn overlaps(run: &RunEntry, from: Option<i64>, to: Option<i64>) -> bool {
 }
 
 /// The spans that touch the time from `from` to `to`, from the kept history.
-#[utoipa::path(get, path = "/api/v1/jobs/{job}/timeline", tag = "jobs",
+#[utoipa::path(get, path = "/api/v1/jobs/{job}/timeline", tag = "jobs", operation_id = "get_timeline",
     params(
         ("job" = String, Path, description = "Its name."),
         ("from" = Option<String>, Query, description = "RFC 3339; the oldest kept run when absent."),

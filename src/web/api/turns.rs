@@ -11,7 +11,7 @@ use super::refusals::OfTurn;
 use super::rotations::{Holder, named, word};
 use super::sources::{not_after, not_before};
 use super::tasks::instant;
-use super::{Answer, LARGEST_TOKEN, answer, patience, read};
+use super::{Answer, LARGEST_TOKEN, answer, patience, read, read_if_any, whole};
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::{Outcome, Turn};
@@ -30,17 +30,18 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 #[serde(deny_unknown_fields)]
 pub struct TurnBody {
     /// For which type of the rotation.
-    #[schema(example = "orders")]
+    #[schema(example = "orders", format = "name")]
     pub r#type: String,
     /// For whom: 1 to 128 printable ASCII characters without spaces.
-    #[schema(min_length = 1, max_length = 128, example = "host-1/3")]
+    #[schema(example = "host-1/3", format = "label")]
     pub worker: String,
     /// Chosen anew for each turn, and repeated when the answer did not arrive: the same one, of the same type and worker,
     /// has the same turn.
-    #[schema(min_length = 1, max_length = 128, example = "01J8Z")]
+    #[schema(example = "01J8Z", format = "label")]
     pub request_id: String,
     /// How long to wait for the turn.
     #[schema(default = 0, minimum = 0, maximum = 30_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub wait_ms: Option<u64>,
 }
 
@@ -110,7 +111,7 @@ fn asked(
 }
 
 /// Asks for a turn: it is had, or the answer says why not, at once or after waiting for it.
-#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns", tag = "rotations",
+#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns", tag = "rotations", operation_id = "take_turn",
     params(("rotation" = String, Path, description = "Its name.")),
     request_body = TurnBody,
     responses((status = 200, description = "The turn, or why it is not had.", body = TurnAnswer), OfTurn))]
@@ -179,15 +180,16 @@ async fn check_token(
 pub struct ExtendTurnBody {
     /// As granted; looked at if it is sent.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    #[serde(default, deserialize_with = "whole::optional")]
     pub token: Option<u64>,
 }
 
 /// Keeps a turn for another lease from now.
-#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns/{turn}/extend", tag = "rotations",
+#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns/{turn}/extend", tag = "rotations", operation_id = "extend_turn",
     params(
         ("rotation" = String, Path, description = "Its name."),
         ("turn" = String, Path, description = "As it was granted.")),
-    request_body(content = ExtendTurnBody, description = "May be empty."),
+    request_body = Option<ExtendTurnBody>,
     responses((status = 200, description = "The turn with its new end.", body = GrantedTurn), OfTurn))]
 pub async fn extend(
     web: web::Data<Web>,
@@ -196,7 +198,7 @@ pub async fn extend(
     body: Bytes,
 ) -> Answer<GrantedTurn> {
     let (rotation, turn) = (named(&path.0)?, turn_of(&path.1)?);
-    let ExtendTurnBody { token } = read(&body)?;
+    let ExtendTurnBody { token } = read_if_any(&body)?;
     let only = caller.bound.check_turns()?;
     check_token(&web, &rotation, turn, token).await?;
     let kept = web.turns.extend(&rotation, turn, only.as_ref()).await;
@@ -224,10 +226,12 @@ pub enum TurnOutcome {
 pub struct PassBody {
     /// As granted.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    #[serde(deserialize_with = "whole::number")]
     pub token: u64,
     /// How it went.
     pub outcome: TurnOutcome,
     /// The type that comes next; when left out or null, the next in order.
+    #[schema(format = "name")]
     pub next: Option<String>,
     /// No turn starts before this (RFC 3339, at most a day ahead); what is in the past is now.
     #[schema(format = DateTime)]
@@ -244,7 +248,7 @@ pub struct PassedTurn {
 }
 
 /// Passes a turn on: its end, and perhaps who comes next and not before when.
-#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns/{turn}/pass", tag = "rotations",
+#[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns/{turn}/pass", tag = "rotations", operation_id = "pass_turn",
     params(
         ("rotation" = String, Path, description = "Its name."),
         ("turn" = String, Path, description = "As it was granted.")),

@@ -36,7 +36,7 @@ impl Hub {
                 });
             }
             if pending.follows.insert(nth, after).is_none() {
-                self.slots[nth].followers.fetch_add(1, Ordering::AcqRel);
+                self.slot(nth).followers.fetch_add(1, Ordering::AcqRel);
             }
         }
         // The same picture once more is no change: it must not count as a slow push.
@@ -65,22 +65,21 @@ impl Hub {
     }
 
     pub(super) fn unfollowed(&self, job: usize) {
-        if self.slots[job].followers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            *lock(&self.slots[job].ring) = LogRing::default();
+        let slot = self.slot(job);
+        if slot.followers.fetch_sub(1, Ordering::AcqRel) == 1 {
+            *lock(&slot.ring) = LogRing::default();
         }
     }
 
     fn named(&self, job: &str) -> Result<usize, WebError> {
-        self.config
-            .jobs
-            .iter()
-            .position(|config| config.name.as_str() == job)
+        self.roster()
+            .number(job)
             .ok_or_else(|| WebError::not_found("there is no such job on this node"))
     }
 
     /// Fetches new lines of a followed job, once for all followers.
     pub(super) fn follow_log(self: &Arc<Self>, job: usize) {
-        let slot = &self.slots[job];
+        let slot = self.slot(job);
         if slot.followers.load(Ordering::Acquire) == 0
             || !lock(&slot.ring).lacks(self.seen(job).record.log_seq)
             || slot.fetching.swap(true, Ordering::AcqRel)
@@ -90,15 +89,15 @@ impl Hub {
         let hub = Arc::clone(self);
         tokio::spawn(async move {
             hub.fetch_log(job).await;
-            hub.slots[job].fetching.store(false, Ordering::Release);
+            hub.slot(job).fetching.store(false, Ordering::Release);
             // A line may have come between the last look and the flag.
             hub.follow_log(job);
         });
     }
 
     async fn fetch_log(&self, job: usize) {
-        let name = &self.config.jobs[job].name;
-        let slot = &self.slots[job];
+        let name = &self.defined(job).name;
+        let slot = self.slot(job);
         while slot.followers.load(Ordering::Acquire) > 0 {
             let wanted = self.seen(job).record.log_seq;
             let after = {

@@ -4,35 +4,41 @@
 //! dirty, never a queue of messages, so that a slow reader costs bounded memory and gets the newest state. Knows
 //! frames as text and how to wake a seat, and nothing of the crate that speaks WebSocket.
 
+mod accounts;
 mod dispatch;
 mod follow;
+mod roster;
 mod rotations;
 mod seats;
+mod truth;
 mod turns;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
 
+pub use self::accounts::{SIGNED_OUT, check};
 pub use self::dispatch::LastKnown;
+use self::roster::Roster;
 pub use self::rotations::Look;
 use self::seats::Census;
 pub use self::seats::{Admission, Goodbye, Seat, Work};
-use super::auth::{Caller, Shown};
+use super::auth::{Caller, Identities, Shown};
 use super::frames::{self, JobFrames, Protocol};
 use super::loglines::LogRing;
 use super::parts;
 use crate::clock;
-use crate::config::{Config, JobConfig};
+use crate::config::{Current, JobConfig};
+use crate::domain::definition::Definitions;
 use crate::domain::job::{JobRecord, State, state};
-use crate::domain::name::JobName;
+use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
-use crate::picture::{JobView, NodeView};
+use crate::picture::{JobView, NodeView, viewpoint};
 use crate::store::Store;
 use crate::telemetry::Metrics;
 use crate::words::Language;
@@ -61,6 +67,8 @@ struct Slot {
 #[derive(Default)]
 struct Watch {
     said: Option<State>,
+    /// Who had the lease in the newest picture.
+    holder: Option<NodeName>,
     wanted_since: Option<Boot>,
 }
 
@@ -68,10 +76,11 @@ struct Watch {
 pub struct Hub {
     store: Store,
     feed: Feed,
-    config: Arc<Config>,
+    config: Current,
     metrics: Arc<Metrics>,
-    index: HashMap<JobName, usize>,
-    slots: Vec<Slot>,
+    roster: RwLock<Arc<Roster>>,
+    /// The nodes at the last look, whether they were alive, and what they defined.
+    told: Mutex<Vec<(NodeName, bool, Arc<Definitions>)>>,
     seats: Vec<Mutex<HashMap<u64, Arc<Seat>>>>,
     next_id: AtomicU64,
     census: Mutex<Census>,
@@ -81,6 +90,10 @@ pub struct Hub {
     board: dispatch::Board,
     turns: turns::Turns,
     rings: rotations::Board,
+    truth: truth::Truth,
+    identities: Identities,
+    /// Somebody may be another than when they connected.
+    doubted: Notify,
     draining: AtomicBool,
     ended: Notify,
 }
@@ -92,11 +105,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Hub {
     /// A hub with no seats; [`Hub::run`] makes it listen.
     #[must_use]
-    pub fn new(store: Store, feed: Feed, config: Arc<Config>, metrics: Arc<Metrics>) -> Self {
-        let names = config.jobs.iter().map(|job| job.name.clone());
+    pub fn new(
+        store: Store,
+        feed: Feed,
+        config: Current,
+        metrics: Arc<Metrics>,
+        identities: Identities,
+    ) -> Self {
+        let roster = Roster::default().chosen(&config.get(), &feed.nodes());
         Self {
-            index: names.enumerate().map(|(nth, name)| (name, nth)).collect(),
-            slots: config.jobs.iter().map(|_| Slot::default()).collect(),
+            roster: RwLock::new(Arc::new(roster)),
+            told: Mutex::default(),
             seats: (0..SHARDS).map(|_| Mutex::default()).collect(),
             next_id: AtomicU64::new(0),
             census: Mutex::default(),
@@ -105,6 +124,9 @@ impl Hub {
             board: dispatch::Board::default(),
             turns: turns::Turns::default(),
             rings: rotations::Board::default(),
+            truth: truth::Truth::default(),
+            identities,
+            doubted: Notify::new(),
             draining: AtomicBool::new(false),
             ended: Notify::new(),
             store,
@@ -119,6 +141,7 @@ impl Hub {
         tokio::spawn(Arc::clone(&self).watch_dispatch());
         tokio::spawn(Arc::clone(&self).watch_turns());
         tokio::spawn(Arc::clone(&self).watch_rotations());
+        tokio::spawn(Arc::clone(&self).watch_accounts());
         let mut changes = self.feed.subscribe();
         let mut look = tokio::time::interval(LOOK_EVERY);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -142,25 +165,43 @@ impl Hub {
         }
     }
 
+    /// The jobs that there are.
+    fn numbers(&self) -> Vec<usize> {
+        self.roster().shown().map(|(nth, _)| nth).collect()
+    }
+
     fn gather(&self, batch: &mut Batch, change: Change) {
         match change {
-            Change::Job(name) => batch.jobs.extend(self.index.get(&name)),
+            Change::Job(name) => batch.jobs.extend(self.roster().number_of(&name)),
             Change::Nodes => batch.nodes = true,
+            Change::Accounts => self.doubted.notify_one(),
             Change::Resynced => batch.resync = true,
-            // What reachability means for each job is seen by `look`; waiters are of no job.
-            Change::Reachable(_) | Change::Wake(_) => {}
+            // What it means for each job is seen by `look`.
+            Change::Reachable(reachable) => {
+                self.note_reachable(reachable);
+                batch.store = true;
+            }
+            // Waiters are of no job.
+            Change::Wake(_) => {}
         }
     }
 
-    fn apply(self: &Arc<Self>, batch: Batch) {
+    fn apply(self: &Arc<Self>, mut batch: Batch) {
+        let told = batch.nodes && self.others_tell();
+        batch.resync |= (told || batch.resync) && self.choose();
+        if told && !batch.resync {
+            self.refresh(self.numbers());
+        }
         let jobs: Vec<usize> = if batch.resync {
-            (0..self.slots.len()).collect()
+            self.numbers()
         } else {
-            batch.jobs.into_iter().collect()
+            std::mem::take(&mut batch.jobs).into_iter().collect()
         };
         for &job in &jobs {
             let seen = self.seen(job);
+            batch.nodes |= self.is_passed_on(job, &seen);
             let confirmed = seen.confirmed;
+            self.note_loss(&seen.record);
             self.say(job, &seen);
             self.replace(job, Some(confirmed));
             self.follow_log(job);
@@ -170,8 +211,11 @@ impl Hub {
             self.generation.fetch_add(1, Ordering::Release);
         }
         if batch.resync {
+            // What was said meanwhile was not heard.
+            self.doubted.notify_one();
             self.metrics.live_resynced();
         }
+        let truth = self.truth_changed();
         for seat in self.everybody() {
             seat.mark(|pending| {
                 if batch.resync {
@@ -181,6 +225,8 @@ impl Hub {
                     pending.jobs.extend(&jobs);
                 }
                 pending.nodes |= batch.nodes || batch.resync;
+                pending.store |= batch.store;
+                pending.truth |= truth;
             });
         }
     }
@@ -188,13 +234,18 @@ impl Hub {
     /// Finds jobs whose picture means something else only because time went by.
     fn look(self: &Arc<Self>) {
         let mut jobs = Vec::new();
-        for job in 0..self.slots.len() {
+        for job in self.numbers() {
             let seen = self.seen(job);
             if self.say(job, &seen) {
                 jobs.push(job);
             }
         }
         self.refresh(jobs);
+        if self.truth_changed() {
+            for seat in self.everybody() {
+                seat.mark(|pending| pending.truth = true);
+            }
+        }
     }
 
     /// Makes new pictures of `jobs`, of which there is no newer record, and tells everybody.
@@ -215,13 +266,26 @@ impl Hub {
         }
     }
 
+    /// Whether somebody else holds the job than before: the list of nodes says something else then.
+    fn is_passed_on(&self, job: usize, seen: &Seen) -> bool {
+        let holder = seen.record.lease.as_ref().map(|lease| &lease.node);
+        let slot = self.slot(job);
+        let mut watch = lock(&slot.watch);
+        let passed_on = watch.holder.as_ref() != holder;
+        if passed_on {
+            watch.holder = holder.cloned();
+        }
+        passed_on
+    }
+
     /// Notes the state of a job now; whether it is another than before.
     fn say(&self, job: usize, seen: &Seen) -> bool {
         let word = self.word(job, seen);
         let now = clock::boot();
-        let mut watch = lock(&self.slots[job].watch);
-        let running = matches!(word, State::Running | State::Starting);
-        if seen.record.wanted() && !running {
+        let slot = self.slot(job);
+        let mut watch = lock(&slot.watch);
+        let well = matches!(word, State::Running | State::Starting | State::Resting);
+        if seen.record.wanted() && !well {
             watch.wanted_since.get_or_insert(now);
         } else {
             watch.wanted_since = None;
@@ -230,26 +294,22 @@ impl Hub {
     }
 
     fn word(&self, job: usize, seen: &Seen) -> State {
-        let config = &self.config.jobs[job];
-        state(
-            &seen.record,
-            &seen.viewpoint(
-                clock::boot(),
-                &config.timing,
-                config.backoff.min_uptime,
-                config.rotation.is_some(),
-            ),
-        )
+        let config = self.defined(job);
+        let rotations = self.rotations();
+        let rotations = rotations.as_ref().map(|views| &views[..]);
+        state(&seen.record, &viewpoint(seen, &config, &self.feed.nodes(), rotations, clock::boot()))
     }
 
     /// Brings the metrics of jobs up to date, before they are read.
     pub fn measure(&self) {
         let now = clock::boot();
-        for (nth, job) in self.config.jobs.iter().enumerate() {
+        let roster = self.roster();
+        roster.gone().for_each(|job| self.metrics.forget(job));
+        for (nth, job) in roster.shown() {
             let seen = self.seen(nth);
             self.say(nth, &seen);
             self.metrics.job_state(&job.name, self.word(nth, &seen));
-            let since = lock(&self.slots[nth].watch).wanted_since;
+            let since = lock(&self.slot(nth).watch).wanted_since;
             let waited = since.map_or(Duration::ZERO, |since| now.since(since));
             self.metrics.wanted_not_running(&job.name, waited);
         }
@@ -257,12 +317,13 @@ impl Hub {
 
     /// The newest picture of a job; before the first, one so old that nothing is known.
     fn seen(&self, job: usize) -> Seen {
-        let name = &self.config.jobs[job].name;
-        self.feed.job(name).unwrap_or_else(|| never_seen(name))
+        let config = self.defined(job);
+        self.feed.job(&config.name).unwrap_or_else(|| never_seen(&config.name))
     }
 
     fn replace(&self, job: usize, changed: Option<Boot>) {
-        let mut frames = lock(&self.slots[job].frames);
+        let slot = self.slot(job);
+        let mut frames = lock(&slot.frames);
         *frames = Some(self.make(job, changed));
     }
 
@@ -273,7 +334,8 @@ impl Hub {
     /// The frames of a job, not older than [`SENTENCES_LAST`]. Made under the lock, so that no older picture ever
     /// replaces a newer one.
     fn frames(&self, job: usize) -> Arc<JobFrames> {
-        let mut frames = lock(&self.slots[job].frames);
+        let slot = self.slot(job);
+        let mut frames = lock(&slot.frames);
         match &*frames {
             Some(known) if clock::boot().since(known.made) < SENTENCES_LAST => Arc::clone(known),
             _ => {
@@ -293,10 +355,8 @@ impl Hub {
             return text.clone();
         }
         let views: Vec<JobView> = self
-            .config
-            .jobs
-            .iter()
-            .enumerate()
+            .roster()
+            .shown()
             .map(|(nth, job)| self.frames(nth).view(job, language).clone())
             .collect();
         let text = parts::summary(&views, language);
@@ -314,9 +374,13 @@ impl Hub {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let seat = Arc::new(Seat { id, caller, protocol, wake, pending: Mutex::default() });
         lock(self.shard(id)).insert(id, Arc::clone(&seat));
+        let away = self.feed.outage().is_some();
         seat.mark(|pending| {
             pending.snapshot = true;
             pending.nodes = true;
+            pending.store = away;
+            // The page may be older than this connection.
+            pending.truth = true;
         });
         if self.is_draining() {
             seat.mark(|pending| pending.goodbye = Some(RESTART));
@@ -349,15 +413,9 @@ impl Hub {
     /// The frame that comes before all work.
     #[must_use]
     pub fn hello(&self) -> String {
-        let now = clock::boot();
-        let at = self
-            .config
-            .jobs
-            .iter()
-            .filter_map(|job| self.feed.job(&job.name))
-            .max_by_key(|seen| seen.confirmed)
-            .and_then(|seen| jiff::Timestamp::from_millisecond(seen.store_now(now).0).ok());
-        frames::hello_frame(self.config.node.as_str(), at.map(|at| format!("{at:.3}")))
+        let now = self.feed.store_now();
+        let at = now.and_then(|now| jiff::Timestamp::from_millisecond(now.0).ok());
+        frames::hello_frame(self.config.get().node.as_str(), at.map(|at| format!("{at:.3}")))
     }
 
     /// The next thing to tell a seat, made from the newest state; `None`: all is told, sleep until woken.
@@ -374,6 +432,14 @@ impl Hub {
                 drop(pending);
                 return frame(self.snapshot(seat));
             }
+            if std::mem::take(&mut pending.store) {
+                drop(pending);
+                return frame(self.store_frame());
+            }
+            if std::mem::take(&mut pending.truth) && seat.protocol == Protocol::Html {
+                drop(pending);
+                return frame(self.truth_frame(seat.caller.language));
+            }
             if let Some(job) = pending.jobs.pop_first() {
                 let followed = pending.follows.contains_key(&job);
                 drop(pending);
@@ -382,8 +448,8 @@ impl Hub {
             if pending.nodes {
                 pending.nodes = false;
                 drop(pending);
-                let views: Vec<NodeView> =
-                    self.feed.nodes().iter().cloned().map(NodeView::from).collect();
+                let feed = &self.feed;
+                let views = NodeView::list(&feed.nodes(), &feed.held(), feed.store_now());
                 return frame(frames::nodes_frame(&views));
             }
             if std::mem::take(&mut pending.dispatch) {
@@ -405,33 +471,34 @@ impl Hub {
                 return None;
             };
             let Some(told) = pending.follows.get_mut(&job) else { continue };
-            let Some(chunk) = lock(&self.slots[job].ring).after(*told) else { continue };
+            let Some(chunk) = lock(&self.slot(job).ring).after(*told) else { continue };
             *told = Some(chunk.newest);
             if chunk.more {
                 pending.logs.insert(job);
             }
             drop(pending);
-            let name = self.config.jobs[job].name.as_str();
+            let name = &self.defined(job).name;
             let lines = chunk.lines.iter().map(|line| &**line);
-            return frame(frames::log_frame(name, lines, chunk.skipped));
+            return frame(frames::log_frame(name.as_str(), lines, chunk.skipped));
         }
     }
 
     fn snapshot(&self, seat: &Seat) -> String {
         let epoch = self.feed.epoch();
         let language = seat.caller.language;
-        let all: Vec<(&JobConfig, Arc<JobFrames>)> =
-            self.config.jobs.iter().enumerate().map(|(nth, job)| (job, self.frames(nth))).collect();
+        let roster = self.roster();
+        let all: Vec<(usize, &JobConfig, Arc<JobFrames>)> =
+            roster.shown().map(|(nth, job)| (nth, &**job, self.frames(nth))).collect();
         match seat.protocol {
             Protocol::Json => frames::snapshot_frame(
                 &epoch,
-                all.iter().map(|(job, frames)| frames.json(job, language)),
+                all.iter().map(|(_, job, frames)| frames.json(job, language)),
             ),
             Protocol::Html => {
                 let follows: Vec<usize> = lock(&seat.pending).follows.keys().copied().collect();
-                let rows = all.iter().enumerate().map(|(nth, (job, frames))| {
-                    frames.row(job, &seat.caller, follows.contains(&nth))
-                });
+                let rows = all
+                    .iter()
+                    .map(|(nth, job, frames)| frames.row(job, &seat.caller, follows.contains(nth)));
                 frames::rows_frame(&epoch, rows, &self.summary(language))
             }
         }
@@ -439,7 +506,7 @@ impl Hub {
 
     fn job(&self, seat: &Seat, job: usize, followed: bool) -> Work {
         let frames = self.frames(job);
-        let config = &self.config.jobs[job];
+        let config = &*self.defined(job);
         let language = seat.caller.language;
         let text = match seat.protocol {
             Protocol::Json => frames.job_frame(config, language),
@@ -497,6 +564,7 @@ const RESTART: Goodbye =
 struct Batch {
     jobs: BTreeSet<usize>,
     nodes: bool,
+    store: bool,
     resync: bool,
 }
 

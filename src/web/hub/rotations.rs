@@ -289,7 +289,8 @@ impl Picture {
     fn rings(&self, hub: &Hub, lang: Language, told: u64) -> String {
         let whole = told < self.shape || told == 0;
         let mut rings = Vec::new();
-        for job in &hub.config.jobs {
+        let jobs = hub.jobs();
+        for job in &jobs {
             let Some(name) = &job.rotation else { continue };
             let row = self.rows.iter().find(|row| row.view.name == *name);
             let html = match row {
@@ -325,7 +326,8 @@ impl Row {
     fn ring(&self, hub: &Hub, job: &JobName, lang: Language) -> String {
         let name = &self.view.name;
         let rings = self.rings[slot(lang)].get_or_init(|| {
-            let members = hub.config.jobs.iter().filter(|job| job.rotation.as_ref() == Some(name));
+            let jobs = hub.jobs();
+            let members = jobs.iter().filter(|job| job.rotation.as_ref() == Some(name));
             let line = |job: &JobName| parts::ring_line(name, Some(&self.view), job, lang);
             members.map(|job| (job.name.clone(), line(&job.name))).collect()
         });

@@ -21,7 +21,7 @@ pub struct Goodbye {
 
 /// One piece of work for a socket.
 #[derive(Debug)]
-#[expect(missing_docs, reason = "frames are explained in contract section 5")]
+#[expect(missing_docs, reason = "what a frame says stands in `web::frames`")]
 pub enum Work {
     Close(Goodbye),
     /// A frame, and when the store told its change.
@@ -37,6 +37,10 @@ pub(super) struct Pending {
     pub(super) awake: bool,
     pub(super) goodbye: Option<Goodbye>,
     pub(super) snapshot: bool,
+    /// Whether the store is reachable.
+    pub(super) store: bool,
+    /// The line at the top of a page.
+    pub(super) truth: bool,
     pub(super) nodes: bool,
     pub(super) dispatch: bool,
     pub(super) rotations: bool,
@@ -109,7 +113,7 @@ impl Hub {
                 retry_after: 1,
             });
         }
-        let limits = self.config.live;
+        let limits = self.config.get().live;
         let (user, address) = (format!("user {}", caller.user), format!("address {}", caller.from));
         let mut census = lock(&self.census);
         if census.total >= limits.sockets_per_node {

@@ -36,8 +36,10 @@ impl Hub {
 
     /// Whether a job waits for its turn under its lease.
     fn waits_for_turn(&self, job: usize, seen: &Seen) -> bool {
-        let member = self.config.jobs[job].rotation.is_some();
-        member && seen.record.lease.is_some() && self.word(job, seen) == State::Waiting
+        let member = self.defined(job).rotation.is_some();
+        member
+            && seen.record.lease.is_some()
+            && matches!(self.word(job, seen), State::Resting | State::Waiting)
     }
 
     /// To be called when the picture of a job has changed.
@@ -49,15 +51,9 @@ impl Hub {
 
     /// Reads the rotations while a job waits for its turn, for as long as this node serves.
     pub(super) async fn watch_turns(self: Arc<Self>) {
-        let all = 0..self.config.jobs.len();
-        let members: Vec<usize> =
-            all.filter(|&job| self.config.jobs[job].rotation.is_some()).collect();
-        if members.is_empty() {
-            return;
-        }
         while !self.is_draining() {
             let waits = |job: &usize| self.waits_for_turn(*job, &self.seen(*job));
-            let waiting: Vec<usize> = members.iter().copied().filter(waits).collect();
+            let waiting: Vec<usize> = self.numbers().into_iter().filter(waits).collect();
             let read = match waiting.is_empty() {
                 true => None,
                 false => match self.store.rotations(None, 0).await {
@@ -84,7 +80,8 @@ impl Hub {
 
     /// What of a reading matters for a job's sentence; the outer `None`: there is no reading.
     fn gist(&self, job: usize, views: Option<&Vec<RotationView>>) -> Option<Option<Gist>> {
-        let name = self.config.jobs[job].rotation.as_ref()?;
+        let config = self.defined(job);
+        let name = config.rotation.as_ref()?;
         let view = views?.iter().find(|view| view.name == *name);
         Some(view.map(|view| Gist {
             rules: view.rules.clone(),

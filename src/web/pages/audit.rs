@@ -5,11 +5,16 @@ use askama::Template;
 use serde::Deserialize;
 
 use super::{Frame, html};
+use crate::domain::rotation::Rules;
+use crate::picture::{rotation, source};
+use crate::store::StoreError;
 use crate::store::journal::{AuditEntry, Journal};
 use crate::web::Web;
+use crate::web::api::rotations::RotationBody;
+use crate::web::api::sources::RulesBody;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
-use crate::words::{Piece, day_clock, say};
+use crate::words::{Language, Piece, day_clock, say};
 
 /// Entries on a page.
 const ENTRIES: usize = 50;
@@ -19,6 +24,8 @@ const ENTRIES: usize = 50;
 pub(super) struct AuditPage {
     pub(super) frame: Frame,
     pub(super) entries: Vec<Entry>,
+    /// They could not be read.
+    pub(super) unread: bool,
     /// Where the next page begins.
     pub(super) older: Option<u64>,
     /// This is not the first page.
@@ -35,17 +42,35 @@ pub(super) struct Entry {
     pub(super) reason: String,
 }
 
-impl From<AuditEntry> for Entry {
-    fn from(entry: AuditEntry) -> Self {
+impl Entry {
+    pub(super) fn of(entry: AuditEntry, lang: Language) -> Self {
+        let reason = in_words(&entry, lang);
         Self {
             at: vec![day_clock(entry.at)],
             who: entry.who,
             from: entry.from,
             act: entry.act,
             target: entry.target,
-            reason: entry.reason.unwrap_or_default(),
+            reason: reason.or(entry.reason).unwrap_or_default(),
         }
     }
+}
+
+/// Rules that were noted as JSON, as people read them.
+fn in_words(entry: &AuditEntry, lang: Language) -> Option<String> {
+    let noted = entry.reason.as_deref()?;
+    let clauses = match entry.act.as_str() {
+        "source.put" => {
+            let body: RulesBody = serde_json::from_str(noted).ok()?;
+            source::rules(&body.into(), lang)
+        }
+        "rotation.put" => {
+            let body: RotationBody = serde_json::from_str(noted).ok()?;
+            rotation::all_rules(&Rules::try_from(body).ok()?, lang)
+        }
+        _ => return None,
+    };
+    Some(clauses.join(" · "))
 }
 
 /// `?before=`.
@@ -58,13 +83,17 @@ pub struct Query {
 /// Shows a page of the audit.
 ///
 /// # Errors
-/// [`WebError::Unavailable`].
+/// None of the store's being away: that is shown, not failed on.
 pub async fn page(
     web: web::Data<Web>,
     caller: Caller,
     query: web::Query<Query>,
 ) -> Result<HttpResponse, WebError> {
-    let mut entries = web.store.audits(None, query.before, ENTRIES + 1).await?;
+    let (mut entries, unread) = match web.store.audits(None, query.before, ENTRIES + 1).await {
+        Ok(entries) => (entries, false),
+        Err(StoreError::Unavailable(_)) => (Vec::new(), true),
+        Err(error) => return Err(error.into()),
+    };
     let more = entries.len() > ENTRIES;
     entries.truncate(ENTRIES);
     let title = say(caller.language, "audit-title", &[]);
@@ -72,6 +101,7 @@ pub async fn page(
         frame: Frame::of(&web, &caller, "audit", "/audit".to_owned(), title),
         older: entries.last().filter(|_| more).map(|entry| entry.id),
         paged: query.before.is_some(),
-        entries: entries.into_iter().map(Entry::from).collect(),
+        unread,
+        entries: entries.into_iter().map(|entry| Entry::of(entry, caller.language)).collect(),
     }))
 }

@@ -8,14 +8,13 @@ use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::{Row, Summary};
-use crate::words::{Arg, say};
+use crate::words::say;
 
 #[derive(Template)]
 #[template(path = "pages/dashboard.html")]
 pub(super) struct Dashboard<'a> {
     pub(super) frame: Frame,
     pub(super) epoch: String,
-    pub(super) trouble: Option<String>,
     pub(super) summary: Summary,
     pub(super) rows: Vec<Row<'a>>,
 }
@@ -27,9 +26,9 @@ pub(super) struct Dashboard<'a> {
 pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, WebError> {
     let title = say(caller.language, "nav-jobs", &[]);
     let frame = Frame::of(&web, &caller, "jobs", "/".to_owned(), title);
-    let views: Vec<_> =
-        web.config.jobs.iter().map(|job| (job, picture(&web, &caller, job))).collect();
-    let mut rings = rings(&web, &caller, &web.config.jobs).await;
+    let jobs = web.live.jobs();
+    let views: Vec<_> = jobs.iter().map(|job| (job, picture(&web, &caller, job))).collect();
+    let mut rings = rings(&web, &caller, &jobs).await;
     let rows = views
         .iter()
         .map(|(job, view)| {
@@ -38,11 +37,8 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
         })
         .collect();
     let jobs: Vec<_> = views.iter().map(|(_, view)| view.clone()).collect();
-    let trouble = web.feed.trouble();
     Ok(html(&Dashboard {
         epoch: web.feed.epoch(),
-        trouble: trouble
-            .map(|detail| say(caller.language, "store-trouble", &[("detail", Arg::from(detail))])),
         summary: Summary::new(&jobs, caller.language),
         rows,
         frame,

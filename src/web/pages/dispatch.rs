@@ -34,6 +34,8 @@ pub(super) struct DispatchPage<'a> {
     /// Whether there is more to show than the page shows at first.
     pub(super) cut: bool,
     pub(super) collectors: Collectors,
+    /// No collector is known, because they could not be read.
+    pub(super) unread: bool,
     /// For the form that finds a task.
     pub(super) names: Vec<String>,
     /// The address in the commands of the empty page.
@@ -77,6 +79,7 @@ pub async fn page(
     let now = sources.first().map(|source| source.now);
     let now = now.or_else(|| frame.now.map(Into::into)).unwrap_or_default();
     let refused = || web.desk.store().err().map(|refusal| refusal.to_string());
+    let unread = failed.is_some() && collectors.is_empty();
     let trouble = failed.or_else(|| web.feed.trouble()).or_else(refused);
     let paces = web.live.paces(&sources);
     let views: Vec<&SourceView> = sources.iter().collect();
@@ -91,8 +94,9 @@ pub async fn page(
         cut: sources.len() > Extent::Some.sources() || collectors.len() > Extent::Some.collectors(),
         extent,
         collectors: Collectors::new(&collectors, now, lang, extent),
+        unread,
         names: sources.iter().take(1_000).map(|source| source.name.to_string()).collect(),
-        url: web.config.public_url.clone(),
+        url: web.config().public_url.clone(),
         user: caller.user.to_string(),
         frame,
     }))

@@ -8,13 +8,14 @@ use serde::Deserialize;
 use super::confirm::Confirm;
 use super::{Frame, done, html, picture, rings, viewer, wants_json};
 use crate::domain::drill::Drill;
+use crate::domain::handover::{self, NoMove, Taker, may_move};
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::time::StoreTime;
-use crate::picture::takers;
 use crate::store::StoreError;
-use crate::store::journal::{Journal, RunEntry};
+use crate::store::journal::{AuditEntry, Journal, RunEntry};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
+use crate::web::parts::endings::{self, Acts, Endings};
 use crate::web::parts::{Head, Lines};
 use crate::web::{Web, acts};
 use crate::words::{Arg, Language, Piece, clock, day_clock, duration, plain, say};
@@ -22,6 +23,8 @@ use crate::words::{Arg, Language, Piece, clock, day_clock, duration, plain, say}
 /// How many lines and runs the first page carries.
 const LINES: usize = 200;
 const RUNS: usize = 20;
+/// How many acts are looked through for whoever stopped a run.
+const ACTS: usize = 300;
 
 #[derive(Template)]
 #[template(path = "pages/job.html")]
@@ -30,7 +33,8 @@ pub(super) struct JobPage<'a> {
     pub(super) epoch: String,
     pub(super) name: String,
     pub(super) head: Head<'a>,
-    pub(super) trouble: Option<String>,
+    /// Output and history could not be read.
+    pub(super) unread: bool,
     pub(super) lines: Lines,
     /// Number of the newest line shown.
     pub(super) newest: u64,
@@ -44,6 +48,8 @@ pub(super) struct JobPage<'a> {
 pub(super) struct Operate {
     pub(super) held: bool,
     pub(super) takers: Vec<String>,
+    /// Why it cannot be moved.
+    pub(super) stays: Option<String>,
     /// For admins, while it runs: the warning that stands before a drill.
     pub(super) drill: Option<String>,
 }
@@ -56,11 +62,30 @@ pub(super) struct RunRow {
     pub(super) lasted: Vec<Piece>,
     pub(super) ended: String,
     pub(super) killed: Option<String>,
+    /// Who stopped it.
+    pub(super) stopped: Option<String>,
+    /// How many runs alike it stands for, and from when to when.
+    pub(super) folded: Option<Vec<Piece>>,
+    pub(super) id: String,
+    /// The rule in the output before its first line, if that came from another node.
+    pub(super) rule: Option<String>,
 }
 
 impl RunRow {
-    pub(super) fn of(run: &RunEntry, lang: Language, now: Option<StoreTime>) -> Self {
+    pub(super) fn of(
+        run: &RunEntry,
+        acts: Acts<'_>,
+        endings: &Endings,
+        lang: Language,
+        now: Option<StoreTime>,
+    ) -> Self {
+        let at = |at| match now {
+            Some(now) => clock(lang, at, now),
+            None => day_clock(at),
+        };
+        let alike = endings::alike(run, at, lang);
         let lasted = match (run.ended, now) {
+            _ if alike.is_some() => Piece::text("–"),
             (Some(ended), _) => Piece::Text(duration(lang, ended.since(run.started))),
             (None, now) => Piece::Since {
                 ms: run.started.0,
@@ -70,14 +95,18 @@ impl RunRow {
         let killed = i64::from(run.processes_killed);
         Self {
             state: run.end.map_or("running", RunEnd::as_str),
-            began: vec![match now {
-                Some(now) => clock(lang, run.started, now),
-                None => day_clock(run.started),
-            }],
+            began: vec![at(run.started)],
             node: run.node.to_string(),
             lasted: vec![lasted],
             ended: ended(lang, run),
             killed: (killed > 0).then(|| say(lang, "end-killed", &[("n", Arg::from(killed))])),
+            stopped: endings::stopped(run, acts, lang),
+            folded: alike,
+            id: run.id.to_string(),
+            rule: endings.before(&run.id.0).map(|why| {
+                let node = ("node", Arg::from(run.node.as_str()));
+                say(lang, "output-after", &[("why", Arg::from(why)), node])
+            }),
         }
     }
 }
@@ -111,41 +140,54 @@ pub async fn page(
     name: web::Path<String>,
 ) -> Result<HttpResponse, WebError> {
     let job = web.job(&name)?;
-    let view = picture(&web, &caller, job);
-    let viewer = viewer(&caller, job, &view);
+    let view = picture(&web, &caller, &job);
+    let viewer = viewer(&caller, &job, &view);
     let (lang, path) = (caller.language, format!("/jobs/{}", job.name));
     let frame = Frame::of(&web, &caller, "jobs", path, view.title.clone());
     // Without the store the page still shows what the feed last knew, and says so.
     let journal = async {
         let lines = web.store.log(&job.name, None, LINES).await?;
         let runs = web.store.runs(&job.name, None, RUNS).await?;
-        Ok::<_, StoreError>((lines, runs))
+        let stopped = runs.iter().any(|run| run.end == Some(RunEnd::Stopped));
+        let acts: Vec<AuditEntry> =
+            if stopped { web.store.audits(None, None, ACTS).await? } else { Vec::new() };
+        Ok::<_, StoreError>((lines, runs, acts))
     };
-    let (lines, runs, failed) = match journal.await {
-        Ok((lines, runs)) => (lines, runs, None),
-        Err(error @ StoreError::Unavailable(_)) => (vec![], vec![], Some(error.to_string())),
+    let (lines, runs, acts, unread) = match journal.await {
+        Ok((lines, runs, acts)) => (lines, runs, acts, false),
+        Err(StoreError::Unavailable(_)) => (vec![], vec![], vec![], true),
         Err(error) => return Err(error.into()),
     };
-    let trouble = web.feed.trouble().or(failed);
-    let ring = rings(&web, &caller, std::slice::from_ref(job)).await.remove(&job.name);
+    let acts = Acts { entries: &acts, job: &job.name };
+    let endings = Endings::new(&runs, acts, lang);
+    let ring = rings(&web, &caller, std::slice::from_ref(&job)).await.remove(&job.name);
     let holder = view.lease.as_ref().map(|lease| lease.node.clone());
+    let seen = web.feed.job(&job.name);
+    let nodes = web.feed.nodes();
+    let fit: Vec<Taker> = nodes.iter().map(|node| node.taker(&job.name)).collect();
+    let place = seen.as_ref().and_then(|seen| handover::place(&seen.record));
+    let others = fit.iter().filter(|taker| taker.is_fit() && Some(&taker.node) != place);
+    let others = others.map(|taker| taker.node.to_string()).collect();
+    let refused = seen.as_ref().and_then(|seen| may_move(&seen.record, None, &fit).err());
     let drilled =
         web.feed.job(&job.name).and_then(|seen| drilled(lang, seen.record.drill.as_ref()?));
     Ok(html(&JobPage {
         drilled,
         epoch: web.feed.epoch(),
         name: job.name.to_string(),
-        trouble: trouble.map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
+        unread,
         newest: lines.last().map_or(0, |line| line.seq),
-        lines: Lines::new(&lines, lang),
-        runs: runs.iter().map(|run| RunRow::of(run, lang, frame.now)).collect(),
+        lines: Lines::new(&lines, &endings, lang),
+        runs: runs.iter().map(|run| RunRow::of(run, acts, &endings, lang, frame.now)).collect(),
         operate: viewer.may_switch.then(|| Operate {
             held: view.hold.is_some(),
-            takers: takers(&job.name, &web.feed.nodes())
-                .into_iter()
-                .map(|node| node.to_string())
-                .filter(|node| Some(node) != holder.as_ref())
-                .collect(),
+            takers: others,
+            stays: refused.map(|refused| match refused {
+                NoMove::NotWanted(_) => say(lang, "act-move-unwanted", &[]),
+                NoMove::GivenUp(_) => say(lang, "act-move-given-up", &[]),
+                NoMove::NeverRan(_) => say(lang, "act-move-never-ran", &[]),
+                _ => say(lang, "act-move-nowhere", &[]),
+            }),
             drill: holder
                 .as_deref()
                 .filter(|_| caller.is_admin())
@@ -193,8 +235,8 @@ pub async fn participation(
     let job = web.job(&name)?;
     let path = format!("/jobs/{}", job.name);
     let back = form.back.clone().unwrap_or_else(|| path.clone());
-    let view = picture(&web, &caller, job);
-    let last = viewer(&caller, job, &view).last;
+    let view = picture(&web, &caller, &job);
+    let last = viewer(&caller, &job, &view).last;
     if last && !form.on && form.confirm.as_deref() != Some("yes") {
         let lang = caller.language;
         let text = say(lang, "last-text", &[("title", Arg::from(view.title.as_str()))]);
@@ -302,7 +344,7 @@ pub async fn drill(
 ) -> Result<HttpResponse, WebError> {
     let job = web.job(&name)?;
     let path = format!("/jobs/{}", job.name);
-    let view = picture(&web, &caller, job);
+    let view = picture(&web, &caller, &job);
     let force = form.force.as_deref() == Some("yes");
     if let (Some(lease), None) = (&view.lease, &form.confirm) {
         let lang = caller.language;

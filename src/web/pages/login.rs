@@ -33,6 +33,8 @@ pub struct LoginForm {
     pub link: Option<String>,
     /// Whom it lets in.
     pub link_for: Option<LinkFor>,
+    /// No account exists yet.
+    pub nobody: bool,
     /// What was wrong with the last try.
     pub error: Option<WebError>,
 }
@@ -70,7 +72,10 @@ pub(super) fn of(form: &LoginForm, theme: Option<String>) -> Login<'_> {
         form,
         error: form.error.as_ref().map(|error| match error {
             WebError::Unauthorized => word("login-wrong"),
-            error => error.to_string(),
+            error => {
+                let (text, detail) = error.for_people(lang);
+                detail.map_or(text.clone(), |detail| format!("{text}{detail}"))
+            }
         }),
         text: None,
         enter: say(lang, "login-enter", &[]),
@@ -85,6 +90,7 @@ pub(super) fn of(form: &LoginForm, theme: Option<String>) -> Login<'_> {
         None => "/login".to_owned(),
     };
     match &form.link_for {
+        None if form.nobody => login.text = Some(word("login-nobody")),
         None => {}
         Some(LinkFor::FirstAdmin) => {
             login.frame.title = word("first-title");

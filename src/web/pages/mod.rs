@@ -3,6 +3,7 @@
 //! No page decides what is allowed (that is `acts` and the door) or what is true (that is `picture`).
 
 pub mod audit;
+pub mod away;
 pub mod confirm;
 pub mod dashboard;
 pub mod dead;
@@ -16,6 +17,7 @@ pub mod rotations;
 pub mod task;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
@@ -25,6 +27,7 @@ use super::assets;
 use super::auth::Caller;
 use super::parts::RowViewer;
 use super::parts::rotation::RingLine;
+use super::parts::truth::Bar;
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::name::JobName;
@@ -52,6 +55,10 @@ pub struct Frame {
     now: Option<StoreTime>,
     /// Whether the page opens a socket.
     live: bool,
+    /// What must be said before anything else.
+    truth: Bar,
+    /// The page loads itself again after this many seconds, also without scripts.
+    refresh: Option<u32>,
 }
 
 struct Person {
@@ -79,6 +86,8 @@ impl Frame {
             person: Some(Person { name: caller.user.to_string(), role, admin: caller.is_admin() }),
             now: store_now(web),
             live: true,
+            truth: web.live.bar(caller.language),
+            refresh: None,
         }
     }
 
@@ -94,6 +103,8 @@ impl Frame {
             person: None,
             now: None,
             live: false,
+            truth: Bar::default(),
+            refresh: None,
         }
     }
 
@@ -159,6 +170,16 @@ impl Frame {
         self.now.map_or_else(String::new, |now| zone_minutes(now).to_string())
     }
 
+    /// The first part of the mark: from this page to its node.
+    fn page_title(&self) -> String {
+        self.say("mark-page-title")
+    }
+
+    /// The second part of the mark: from that node to its store.
+    fn store_word(&self) -> String {
+        self.say(if self.truth.away { "mark-store-away" } else { "mark-store" })
+    }
+
     /// What scripts say, as JSON; `#` stands for a number.
     fn words(&self) -> String {
         let hash = |id: &str| {
@@ -173,10 +194,16 @@ impl Frame {
             "days": hash("time-days"),
             "yesterday": say(self.lang, "time-yesterday", &[("time", Arg::from("#"))]),
             "live": self.say("mark-live"),
+            "connected": self.say("mark-connected"),
+            "store": self.say("mark-store"),
+            "storeAway": self.say("mark-store-away"),
+            "nodeSilent": say(self.lang, "truth-page", &[("ago", Arg::from("#1")), ("left", Arg::from("#2"))]),
+            "nodeSilentNow": say(self.lang, "truth-page-now", &[("ago", Arg::from("#1"))]),
+            "sessionOver": self.say("truth-signed-out"),
             "reconnecting": self.say("mark-reconnecting"),
             "old": self.say("mark-old"),
             "signedOut": self.say("mark-signed-out"),
-            "moved": self.say("output-moved"),
+            "fromHere": say(self.lang, "output-from-here", &[("node", Arg::from("#"))]),
             "skipped": self.say("output-skipped"),
             "follow": self.say("output-follow"),
             "paused": self.say("output-paused"),
@@ -192,8 +219,7 @@ impl Frame {
 
 /// The store's clock now, from the newest picture of any job.
 fn store_now(web: &Web) -> Option<StoreTime> {
-    let job = web.config.jobs.first()?;
-    web.feed.job(&job.name).map(|seen| seen.store_now(clock::boot()))
+    web.feed.store_now()
 }
 
 /// The picture of `job` for `caller`, from the feed.
@@ -209,7 +235,7 @@ fn picture(web: &Web, caller: &Caller, job: &JobConfig) -> JobView {
 }
 
 /// The rings of those of `jobs` that are members of rotations; without the store, as they were last known.
-async fn rings(web: &Web, caller: &Caller, jobs: &[JobConfig]) -> HashMap<JobName, RingLine> {
+async fn rings(web: &Web, caller: &Caller, jobs: &[Arc<JobConfig>]) -> HashMap<JobName, RingLine> {
     let mut members =
         jobs.iter().filter_map(|job| Some((&job.name, job.rotation.as_ref()?))).peekable();
     if members.peek().is_none() {

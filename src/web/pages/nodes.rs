@@ -1,4 +1,4 @@
-//! `GET /nodes` and the drain form: who is there, how fresh, what it holds.
+//! `GET /nodes`, the drain form and the one that forgets a node: who is there, how fresh, what it holds.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::confirm::Confirm;
 use super::{Frame, done, html};
 use crate::domain::time::StoreTime;
-use crate::picture::NodeView;
+use crate::picture::{NodeView, takers};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::{Web, acts};
@@ -17,7 +17,8 @@ use crate::words::{Arg, Language, Piece, duration, phrase, say};
 #[template(path = "pages/nodes.html")]
 pub(super) struct NodesPage {
     pub(super) frame: Frame,
-    pub(super) trouble: Option<String>,
+    /// The store could not be asked.
+    pub(super) unread: bool,
     pub(super) nodes: Vec<NodeRow>,
     /// Whether the reader may drain.
     pub(super) operator: bool,
@@ -30,18 +31,28 @@ pub(super) struct NodeRow {
     pub(super) state: &'static str,
     pub(super) word: String,
     pub(super) heard: Vec<Piece>,
+    /// Of a lost one: since when, and who took its jobs.
+    pub(super) story: Option<Vec<Piece>>,
 }
 
 impl NodeRow {
-    pub(super) fn of(view: NodeView, lang: Language, here: &str, now: Option<StoreTime>) -> Self {
+    /// `old`: the list could not be read lately, and a node that was alive then may be so no more.
+    pub(super) fn of(
+        view: NodeView,
+        lang: Language,
+        here: &str,
+        now: Option<StoreTime>,
+        old: bool,
+    ) -> Self {
         let (state, word) = match (view.alive, view.draining) {
             (false, _) => ("silent", say(lang, "node-silent", &[])),
+            (true, _) if old => ("unknown", say(lang, "state-unknown", &[])),
             (true, true) => ("draining", say(lang, "node-draining", &[])),
             (true, false) => ("alive", say(lang, "node-alive", &[])),
         };
         let text = duration(lang, std::time::Duration::from_millis(view.age_ms));
         // A living node reports again every second, so its age does not grow on the page.
-        let ago = match now.filter(|_| !view.alive) {
+        let ago = match now.filter(|_| !view.alive || old) {
             Some(now) => {
                 let age = i64::try_from(view.age_ms).unwrap_or(0);
                 Piece::Since { ms: now.0.saturating_sub(age), text }
@@ -49,7 +60,7 @@ impl NodeRow {
             None => Piece::Text(text),
         };
         let heard = phrase(lang, "heard-ago", &[("ago", ago)]);
-        Self { here: view.name == here, view, state, word, heard }
+        Self { here: view.name == here, view, state, word, heard, story: None }
     }
 }
 
@@ -61,22 +72,23 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let lang = caller.language;
     let title = say(lang, "nodes-title", &[]);
     let frame = Frame::of(&web, &caller, "nodes", "/nodes".to_owned(), title);
-    let here = web.config.node.to_string();
-    let nodes = web
-        .feed
-        .nodes()
-        .iter()
-        .map(|node| NodeRow::of(NodeView::from(node), lang, &here, frame.now))
-        .collect();
-    Ok(html(&NodesPage {
-        trouble: web
-            .feed
-            .trouble()
-            .map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
-        nodes,
-        operator: caller.is_operator(),
-        frame,
-    }))
+    let here = web.config().node.to_string();
+    let old = frame.truth.away;
+    let read = web.feed.nodes();
+    // A list that is old says when each was heard of by the clock of now.
+    let heard = |name: &str| {
+        let node = read.iter().find(|node| node.beat.node.as_str() == name)?;
+        Some(frame.now?.since(web.feed.heard(node)?))
+    };
+    let nodes = NodeView::list(&read, &web.feed.held(), frame.now).into_iter().map(|mut node| {
+        if let Some(age) = heard(&node.name).filter(|_| old) {
+            node.age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
+        }
+        let story = web.live.story(&node.name, lang);
+        NodeRow { story, ..NodeRow::of(node, lang, &here, frame.now, old) }
+    });
+    let nodes = nodes.collect();
+    Ok(html(&NodesPage { unread: frame.truth.away, nodes, operator: caller.is_operator(), frame }))
 }
 
 /// `on=true|false`; draining is asked back for.
@@ -104,7 +116,7 @@ pub async fn drain(
         let title = say(lang, "drain-title", &[("node", Arg::from(shown.as_str()))]);
         let confirm = Confirm {
             frame: Frame::of(&web, &caller, "nodes", "/nodes".to_owned(), title),
-            text: say(lang, "drain-text", &[]),
+            text: drain_text(&web, &shown, lang),
             action: format!("/nodes/{shown}/drain"),
             fields: vec![("on", "true".to_owned())],
             yes: say(lang, "drain-yes", &[]),
@@ -114,5 +126,62 @@ pub async fn drain(
         return Ok(confirm.answer());
     }
     acts::drain(&web, &caller, &node, form.on).await?;
+    Ok(done(&request, "/nodes"))
+}
+
+/// What draining `node` does to the jobs it holds.
+fn drain_text(web: &Web, node: &str, lang: Language) -> String {
+    let nodes = web.feed.nodes();
+    let held = web.feed.held();
+    let stuck: Vec<&str> = held
+        .iter()
+        .filter(|(_, holder)| holder.as_str() == node)
+        .filter(|(job, _)| takers(job, &nodes).iter().all(|taker| taker.as_str() == node))
+        .map(|(job, _)| job.as_str())
+        .collect();
+    if stuck.is_empty() {
+        return say(lang, "drain-text", &[]);
+    }
+    let jobs = stuck.join(&say(lang, "list-separator", &[]));
+    say(lang, "drain-text-nowhere", &[("jobs", Arg::from(jobs))])
+}
+
+/// Asked back for, as draining is.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Forget {
+    pub reason: Option<String>,
+    pub confirm: Option<String>,
+}
+
+/// `POST /nodes/{node}/forget`.
+///
+/// # Errors
+/// As [`acts::forget_node`].
+pub async fn forget(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    node: web::Path<String>,
+    form: web::Form<Forget>,
+) -> Result<HttpResponse, WebError> {
+    if form.confirm.as_deref() != Some("yes") && caller.is_operator() {
+        let lang = caller.language;
+        let shown: String = node.chars().take(64).collect();
+        let title = say(lang, "forget-title", &[("node", Arg::from(shown.as_str()))]);
+        let mut fields = Vec::new();
+        fields.extend(form.reason.clone().map(|reason| ("reason", reason)));
+        let confirm = Confirm {
+            frame: Frame::of(&web, &caller, "nodes", "/nodes".to_owned(), title),
+            text: say(lang, "forget-text", &[]),
+            action: format!("/nodes/{shown}/forget"),
+            fields,
+            yes: say(lang, "forget-yes", &[]),
+            no: say(lang, "cancel", &[]),
+            back: "/nodes".to_owned(),
+        };
+        return Ok(confirm.answer());
+    }
+    acts::forget_node(&web, &caller, &node, form.reason.as_deref()).await?;
     Ok(done(&request, "/nodes"))
 }

@@ -79,10 +79,10 @@ pub async fn save(
     answer.insert_header((header::LOCATION, local(&form.back)));
     if let Some(language) = language {
         let value = language.as_str().to_owned();
-        answer.cookie(auth::cookie(&web.config, LANGUAGE_COOKIE, value, Some(KEPT_FOR)));
+        answer.cookie(auth::cookie(&web.config(), LANGUAGE_COOKIE, value, Some(KEPT_FOR)));
     }
     if let Some(theme) = &form.theme {
-        let mut cookie = auth::cookie(&web.config, THEME_COOKIE, theme.clone(), Some(KEPT_FOR));
+        let mut cookie = auth::cookie(&web.config(), THEME_COOKIE, theme.clone(), Some(KEPT_FOR));
         if known_theme(theme).is_none() {
             cookie.make_removal();
         }

@@ -20,6 +20,8 @@ use crate::picture::NodeView;
 use crate::picture::tests::{NOW, before, every_state, node};
 use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
 use crate::web::error::WebError;
+use crate::web::parts::endings::{Acts, Endings};
+use crate::web::parts::truth::{Fact, Taken};
 use crate::web::parts::{Head, Lines, Row, Summary, render};
 
 fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame {
@@ -33,6 +35,8 @@ fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame 
         person: Some(Person { name: "li".to_owned(), role: "role-admin", admin: true }),
         now: Some(NOW),
         live: true,
+        truth: Bar::default(),
+        refresh: None,
     }
 }
 
@@ -63,6 +67,7 @@ fn run(began: i64, lasted: Option<i64>, node: &str, end: Option<RunEnd>, code: i
         exit: Exit { code: Some(code), signal: None },
         end,
         processes_killed: u32::from(end == Some(RunEnd::Stopped)) * 2,
+        folded: if end == Some(RunEnd::Exited) { 12 } else { 0 },
     }
 }
 
@@ -70,16 +75,39 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     let jobs = every_state(lang);
     let views: Vec<JobView> = jobs.iter().map(|(_, view)| view.clone()).collect();
     let title = |id: &str| say(lang, id, &[]);
-    let dashboard = |views: &[JobView], trouble: Option<&str>| {
+    let dashboard = |views: &[JobView], facts: &[Fact]| {
+        let truth = Bar::new(facts, lang, NOW);
         render(&Dashboard {
-            frame: frame(lang, theme, "jobs", &title("nav-jobs")),
+            frame: Frame { truth, ..frame(lang, theme, "jobs", &title("nav-jobs")) },
             epoch: "e".to_owned(),
-            trouble: trouble
-                .map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
             summary: Summary::new(views, lang),
             rows: views.iter().map(|view| Row::new(view, viewer_of(view), lang, "s")).collect(),
         })
     };
+    let taken = Taken {
+        by: vec![NodeName::new("node-a").expect("a valid name")],
+        jobs: 3,
+        within: std::time::Duration::from_millis(4),
+    };
+    let trouble = [
+        Fact::StoreAway { since: before(13), detail: "connection refused".to_owned() },
+        Fact::NodeLost {
+            node: NodeName::new("node-b").expect("a valid name"),
+            at: before(60),
+            taken: Some(taken),
+        },
+    ];
+    let trouble = [
+        trouble[0].clone(),
+        trouble[1].clone(),
+        Fact::Drift {
+            node: "node-c".to_owned(),
+            jobs: vec![(
+                JobName::new("outbound").expect("a valid name"),
+                vec!["command".to_owned()],
+            )],
+        },
+    ];
     let lines = [
         line(1, "node-b", Stream::Stdout, "shipped 10749 to Island Trading, Cowes"),
         line(2, "node-b", Stream::Stdout, "shipped 10750 to Wartian Herkku, Oulu"),
@@ -92,8 +120,21 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         run(5_340, None, "node-a", None, 0),
         run(7_261, Some(1_860), "node-b", Some(RunEnd::Stopped), 0),
         run(9_000, Some(2_460), "node-a", Some(RunEnd::Lost), 0),
+        run(12_000, Some(780), "node-a", Some(RunEnd::Exited), 0),
         run(90_000, Some(2), "node-a", Some(RunEnd::Crashed), 1),
     ];
+    let moved = [AuditEntry {
+        id: 2,
+        at: before(5_401),
+        who: "li".to_owned(),
+        from: "127.0.0.1".to_owned(),
+        act: "job.move".to_owned(),
+        target: "outbound".to_owned(),
+        reason: Some("to node-a".to_owned()),
+    }];
+    let outbound = JobName::new("outbound").expect("a valid name");
+    let acts = Acts { entries: &moved, job: &outbound };
+    let endings = Endings::new(&runs, acts, lang);
     let job = |view: &JobView, held: bool| {
         render(&JobPage {
             drilled: Some("Drilled.".to_owned()),
@@ -101,13 +142,14 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             epoch: "e".to_owned(),
             name: view.name.clone(),
             head: Head::new(view, viewer_of(view), lang, "s"),
-            trouble: None,
-            lines: Lines::new(if held { &[] } else { &lines }, lang),
+            unread: held,
+            lines: Lines::new(if held { &[] } else { &lines }, &endings, lang),
             newest: 6,
-            runs: runs.iter().map(|run| RunRow::of(run, lang, Some(NOW))).collect(),
+            runs: runs.iter().map(|run| RunRow::of(run, acts, &endings, lang, Some(NOW))).collect(),
             operate: Some(Operate {
                 held,
                 takers: vec!["node-b".to_owned()],
+                stays: None,
                 drill: Some("A drill.".to_owned()),
             }),
         })
@@ -117,7 +159,10 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         node("node-b", 700, &["customs"], true),
         node("node-c", 9_000, &[], false),
     ];
-    let nodes = nodes.iter().map(|n| NodeRow::of(NodeView::from(n), lang, "node-a", Some(NOW)));
+    let held = [("outbound", "node-a"), ("customs", "node-b")];
+    let held = held.map(|(job, node)| (job.parse().unwrap(), node.parse().unwrap()));
+    let nodes = NodeView::list(&nodes, &held, Some(NOW));
+    let nodes = nodes.into_iter().map(|node| NodeRow::of(node, lang, "node-a", Some(NOW), false));
     let entry = |who: &str, act: &str, reason: Option<&str>| AuditEntry {
         id: 1,
         at: before(100),
@@ -130,6 +175,13 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     let entries = [
         entry("li", "participation.on", None),
         entry("wang", "participation.off", Some("quarter closed")),
+        entry(
+            "li",
+            "source.put",
+            Some(
+                r#"{"gap_ms":1000,"window":null,"cap":2,"lease_ms":30000,"max_attempts":5,"backoff":{"first_ms":1000,"max_ms":300000},"paused":false}"#,
+            ),
+        ),
         entry("chen", "job.hold", Some("stocktaking until noon")),
         entry("link", "login", None),
     ];
@@ -141,22 +193,23 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             name: String::new(),
             link: link_for.is_some().then(|| "SECRET".to_owned()),
             link_for,
+            nobody: false,
             error,
         };
         render(&login::of(&form, Some(theme.to_owned())))
     };
     vec![
-        ("index", dashboard(&views[..4], None)),
-        ("all", dashboard(&views, None)),
-        ("trouble", dashboard(&views[9..], Some("connection refused"))),
-        ("empty", dashboard(&[], None)),
+        ("index", dashboard(&views[..4], &[])),
+        ("all", dashboard(&views, &[])),
+        ("trouble", dashboard(&views[9..], &trouble)),
+        ("empty", dashboard(&[], &[])),
         ("job", job(&views[0], false)),
         ("held", job(&views[7], true)),
         (
             "nodes",
             render(&NodesPage {
                 frame: frame(lang, theme, "nodes", &title("nodes-title")),
-                trouble: None,
+                unread: false,
                 nodes: nodes.collect(),
                 operator: true,
             }),
@@ -165,7 +218,8 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             "audit",
             render(&AuditPage {
                 frame: frame(lang, theme, "audit", &title("audit-title")),
-                entries: entries.into_iter().map(Entry::from).collect(),
+                entries: entries.into_iter().map(|entry| Entry::of(entry, lang)).collect(),
+                unread: false,
                 older: Some(1),
                 paged: true,
             }),
@@ -185,7 +239,16 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 back: "/".to_owned(),
             }),
         ),
-        ("error", error::render(404, "Not Found", "there is nothing at this address", lang)),
+        ("error", {
+            let error = WebError::not_found("there is nothing at this address");
+            let frame = frame(lang, theme, "", &title(error.heading()));
+            render(&error::of(frame, &error))
+        }),
+        ("away", {
+            let mut frame = away::of(lang, Some(theme.to_owned()));
+            frame.truth = Bar::for_strangers(&trouble, lang, NOW);
+            render(&away::Away { frame })
+        }),
     ]
 }
 

@@ -58,7 +58,7 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
         totals: TurnTotals::new(views.iter(), lang),
         rows: rows.collect(),
         more: more(lang, "rotations-more", views.len().saturating_sub(ROTATIONS_SHOWN)),
-        url: web.config.public_url.clone(),
+        url: web.config().public_url.clone(),
         user: caller.user.to_string(),
         frame,
     }))

@@ -90,7 +90,7 @@ impl Judge<'_> {
         self.verdict.wrongs.push(text);
     }
 
-    /// Also: the same request has the same answer, and a lease ends when the contract says.
+    /// Also: the same request has the same answer, and a lease ends `lease_ms` after the grant.
     fn collect_grants(&mut self) {
         let mut answered: BTreeMap<&str, (&str, i64, BTreeMap<&str, u64>)> = BTreeMap::new();
         let mut asked: BTreeMap<&str, usize> = BTreeMap::new();

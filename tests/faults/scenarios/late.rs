@@ -9,7 +9,7 @@ use std::time::Duration;
 use soloist::clock::boot;
 use soloist::domain::lease::{Timing, Token};
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
-use soloist::domain::time::Boot;
+use soloist::domain::time::{Began, Boot};
 use soloist::guard::containment::Choice;
 use soloist::runner::child::{Child, ChildEvent, Spec, Streams, Work};
 use soloist::runner::program::Program;
@@ -19,6 +19,7 @@ use soloist::store::{Options as StoreOptions, Store, StoreError};
 
 use super::Scenario;
 use crate::cluster::{Cluster, Options};
+use crate::machine::holds;
 use crate::node::SOLOIST;
 use crate::witness::Mode;
 
@@ -38,17 +39,18 @@ pub(super) fn nothing_of_it_is_believed(cluster: &Cluster, old: u64) {
         let (job, node) = (job.expect("a name"), node.expect("a name"));
         let (token, ttl) = (Token(old), Duration::from_secs(2));
         let owner = Owner("late".to_owned());
-        let renewal = Renewal { job: job.clone(), owner, node: node.clone(), token, ttl };
+        let since = Began::at_boot(boot());
+        let renewal =
+            Renewal { job: job.clone(), owner, node: node.clone(), token, ttl, since, run: None };
         let renewed = store.renew(&[renewal]).await.expect("an answer");
-        assert_eq!(renewed, [Renewed::Lost], "a stale token was renewed");
+        holds(renewed == [Renewed::Lost], || "a stale token was renewed".to_owned());
         let lines = vec![NewLine { stream: Stream::Stdout, text: "too late".to_owned() }];
         let run = RunId("late".to_owned());
         let output = Output { job, token, run, node, lines, progress: None };
         let written = store.record_output(&output).await;
-        assert!(
-            matches!(written, Err(StoreError::Stale { .. })),
-            "a stale token wrote: {written:?}"
-        );
+        holds(matches!(written, Err(StoreError::Stale { .. })), || {
+            format!("a stale token wrote: {written:?}")
+        });
     });
 }
 
@@ -69,7 +71,9 @@ pub(super) const SUSPENDED_MACHINE: Scenario = Scenario {
         let begun = boot();
         let slept =
             in_a_runtime(after_an_hour(&cluster.directory, begun + Duration::from_secs(60)));
-        assert!(matches!(slept, ChildEvent::Failed { .. }), "started after its lease: {slept:?}");
+        holds(matches!(slept, ChildEvent::Failed { .. }), || {
+            format!("started after its lease: {slept:?}")
+        });
         let later = begun + Duration::from_secs(3_660);
         let awake = in_a_runtime(after_an_hour(&cluster.directory, later));
         assert!(matches!(awake, ChildEvent::Started { .. }), "{awake:?}");

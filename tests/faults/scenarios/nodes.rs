@@ -9,6 +9,7 @@ use soloist::clock::boot;
 use super::late::nothing_of_it_is_believed;
 use super::{JOB, Scenario, goes_on_for, taken_over};
 use crate::cluster::{Cluster, Options};
+use crate::machine::{holds, within};
 use crate::node::SOLOIST;
 use crate::proxy::{Direction, Flow, HEALTHY};
 use crate::wait::until;
@@ -39,7 +40,7 @@ pub(super) const PAUSED_NODE: Scenario = Scenario {
         holder.freeze(false);
         holder.cut(Direction::ToStore, false);
         holder.proxy().set(Direction::FromStore, HEALTHY);
-        assert!(took < Duration::from_millis(5_500), "lease + 500 ms at most, not {took:?}");
+        within(took, Duration::from_millis(5_500), "lease + 500 ms at most");
         goes_on_for(cluster, Duration::from_secs(2));
         vec![took]
     },
@@ -90,7 +91,7 @@ pub(super) const STUBBORN_STOP: Scenario = Scenario {
             cluster.until_started(JOB, turn);
             cluster.until_more(JOB, 50);
             let wrongs = cluster.switch_off();
-            assert!(wrongs.is_empty(), "{wrongs:?}");
+            holds(wrongs.is_empty(), || format!("{wrongs:?}"));
             cluster.switch_on();
         }
         vec![]
@@ -169,7 +170,7 @@ pub(super) const WALL_CLOCK_STEP: Scenario = Scenario {
         dreamer.cut_off(true);
         let took = taken_over(cluster, at, token);
         dreamer.cut_off(false);
-        assert!(took < Duration::from_millis(2_500), "lease + 500 ms at most, not {took:?}");
+        within(took, Duration::from_millis(2_500), "lease + 500 ms at most");
         vec![took]
     },
     limit: false,
@@ -190,7 +191,9 @@ pub(super) const NODE_AND_GUARD_KILLED: Scenario = Scenario {
         holder.kill(Duration::from_secs(4));
         let took = taken_over(cluster, at, token);
         let overlaps = cluster.wrongs();
-        assert!(!strong || overlaps.is_empty(), "a pid namespace leaves nobody: {overlaps:?}");
+        holds(!strong || overlaps.is_empty(), || {
+            format!("a pid namespace leaves nobody: {overlaps:?}")
+        });
         the_older_token_is_refused(cluster, token);
         for left in cluster.left_of(JOB, token) {
             left.signal(nix::sys::signal::Signal::SIGKILL);
@@ -203,7 +206,7 @@ pub(super) const NODE_AND_GUARD_KILLED: Scenario = Scenario {
 /// `soloist fence` lets the newest run pass and refuses that of `old`.
 pub(super) fn the_older_token_is_refused(cluster: &Cluster, old: u64) {
     let new = cluster.judge(JOB, |judge| judge.newest().expect("a run").token);
-    assert!(new > old, "the newer run has the higher token");
+    holds(new > old, || "the newer run has the higher token".to_owned());
     let sink = cluster.directory.join("sink.fence");
     let fence = |token: u64| {
         let mut command = Command::new(SOLOIST);
@@ -212,5 +215,5 @@ pub(super) fn the_older_token_is_refused(cluster: &Cluster, old: u64) {
     };
     assert_eq!(fence(old), Some(0), "alone it passes");
     assert_eq!(fence(new), Some(0), "the newer passes");
-    assert_eq!(fence(old), Some(4), "after the newer the older is refused");
+    holds(fence(old) == Some(4), || "after the newer the older is refused".to_owned());
 }

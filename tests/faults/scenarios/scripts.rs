@@ -8,6 +8,7 @@ use soloist::clock::boot;
 use super::nodes::the_older_token_is_refused;
 use super::{JOB, Scenario, goes_on_for, taken_over};
 use crate::cluster::{Cluster, Options};
+use crate::machine::within;
 use crate::processes::zombies_below;
 use crate::wait::until;
 use crate::witness::Mode;
@@ -73,7 +74,7 @@ pub(super) const GUARD_FROZEN_NODE_CUT: Scenario = Scenario {
         guard.signal(Signal::SIGSTOP);
         let took = taken_over(cluster, at, token);
         node.cut_off(false);
-        assert!(took < Duration::from_millis(2_500), "lease + 500 ms at most, not {took:?}");
+        within(took, Duration::from_millis(2_500), "lease + 500 ms at most");
         vec![took]
     },
     limit: false,

@@ -6,6 +6,7 @@ use soloist::clock::boot;
 
 use super::{BACK_WITHIN, Scenario};
 use crate::cluster::{Cluster, Job, Options};
+use crate::machine::holds;
 use crate::node::Node;
 use crate::proxy::Direction;
 use crate::wait::until;
@@ -73,6 +74,6 @@ fn apart(cluster: &Cluster) {
         jobs.flat_map(|job| of(job).into_iter().map(move |run| (job, run))).collect();
     runs.sort_by_key(|(_, run)| run.first);
     for pair in runs.windows(2) {
-        assert!(pair[0].1.last < pair[1].1.first, "two have the turn: {pair:?}");
+        holds(pair[0].1.last < pair[1].1.first, || format!("two have the turn: {pair:?}"));
     }
 }

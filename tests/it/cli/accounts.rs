@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use soloist::domain::time::StoreTime;
 use soloist::store::credentials::{Credentials, Session};
+use soloist::store::nodes::Nodes as _;
 
 use super::{JOBS, PASSWORD, Place, user};
 
@@ -119,4 +120,21 @@ async fn a_link_is_for_the_first_admin_and_later_for_admins_only() {
     done.ok();
     place.run(&["link", "--user", "li"]).fails(4);
     place.run(&["link", "--user", "nobody"]).fails(3);
+}
+
+#[tokio::test]
+async fn a_link_leads_to_where_a_node_serves() {
+    let place = Place::new("public_url = \"http://127.0.0.1:8080\"\n");
+    assert!(place.run(&["link"]).ok().starts_with("http://127.0.0.1:8080/login?"));
+    // `serve --listen 127.0.0.1:9000`, as its node says.
+    let mut beat = super::beat("node-a");
+    beat.url = "http://127.0.0.1:9000".to_owned();
+    let store = place.store().await;
+    store.beat(&beat).await.expect("heard");
+    assert!(place.run(&["link"]).ok().starts_with("http://127.0.0.1:9000/login?"));
+    // Several: the configured one, if somebody serves there.
+    let mut other = super::beat("node-b");
+    other.url = "http://127.0.0.1:8080".to_owned();
+    store.beat(&other).await.expect("heard");
+    assert!(place.run(&["link"]).ok().starts_with("http://127.0.0.1:8080/login?"));
 }

@@ -71,7 +71,7 @@ pub(super) async fn a_move_reserves_the_job_for_its_goal(fresh: Fresh) {
     let store = fresh.connect().await;
     switch(&store, "outbound", "li", true).await;
     let goal = node("node-b");
-    store.request_move(&job("outbound"), Some(&goal), &user("ops")).await.expect("asked");
+    store.request_move(&job("outbound"), Some(&goal), &user("ops"), SOON).await.expect("asked");
     match acquire(&store, &ask_wanted("outbound", "node-a")).await {
         Acquired::Reserved { wait } => {
             assert!(wait <= Duration::from_secs(30) && wait > Duration::from_secs(10), "{wait:?}");
@@ -86,7 +86,7 @@ pub(super) async fn a_move_without_a_goal_reserves_the_job_for_anyone_but_the_ho
     switch(&store, "outbound", "li", true).await;
     let holder = ask_wanted("outbound", "node-a");
     granted(&store, &holder).await;
-    store.request_move(&holder.job, None, &user("ops")).await.expect("asked");
+    store.request_move(&holder.job, None, &user("ops"), SOON).await.expect("asked");
     store.release(&holder.job, &holder.owner).await.expect("released");
     let again = acquire(&store, &ask_wanted("outbound", "node-a")).await;
     assert!(matches!(again, Acquired::Reserved { .. }), "{again:?}");
@@ -98,7 +98,7 @@ pub(super) async fn a_move_ends_when_another_node_has_the_job(fresh: Fresh) {
     switch(&store, "outbound", "li", true).await;
     let holder = ask_wanted("outbound", "node-a");
     granted(&store, &holder).await;
-    store.request_move(&holder.job, None, &user("ops")).await.expect("asked");
+    store.request_move(&holder.job, None, &user("ops"), SOON).await.expect("asked");
     assert!(record(&store, "outbound").await.moving.is_some());
     store.release(&holder.job, &holder.owner).await.expect("released");
     let other = ask_wanted("outbound", "node-b");
@@ -108,11 +108,44 @@ pub(super) async fn a_move_ends_when_another_node_has_the_job(fresh: Fresh) {
     granted(&store, &ask_wanted("outbound", "node-a")).await;
 }
 
+pub(super) async fn a_move_to_a_node_that_cannot_take_the_job_keeps_nobody_out(fresh: Fresh) {
+    let store = fresh.connect().await;
+    switch(&store, "outbound", "li", true).await;
+    let holder = ask_wanted("outbound", "node-a");
+    granted(&store, &holder).await;
+    let dead = node("node-b");
+    store.request_move(&holder.job, Some(&dead), &user("ops"), SOON).await.expect("asked");
+    store.release(&holder.job, &holder.owner).await.expect("released");
+    let again = ask_wanted("outbound", "node-a");
+    assert!(matches!(acquire(&store, &again).await, Acquired::Reserved { .. }));
+    let knowing = Acquire { condition: Condition::WantedDespiteMove, ..again };
+    granted(&store, &knowing).await;
+    assert_eq!(record(&store, "outbound").await.moving, None, "it is settled");
+    store.release(&knowing.job, &knowing.owner).await.expect("released");
+    switch(&store, "outbound", "li", false).await;
+    let asked = Acquire { owner: ask("outbound", "node-a").owner, ..knowing };
+    assert_eq!(acquire(&store, &asked).await, Acquired::NotWanted, "the rest still counts");
+}
+
+pub(super) async fn a_move_of_a_job_that_rests_is_valid_from_when_its_next_run_is_due(
+    fresh: Fresh,
+) {
+    let store = fresh.connect().await;
+    switch(&store, "outbound", "li", true).await;
+    run_once(&store, "outbound", Then::Repeat(LONG)).await;
+    let rests = record(&store, "outbound").await;
+    let (ran_on, due) = (rests.last_exit.expect("a run").node, rests.next.expect("a next run").at);
+    store.request_move(&job("outbound"), None, &user("ops"), SOON).await.expect("asked");
+    let moving = record(&store, "outbound").await.moving.expect("a move");
+    assert_eq!(moving.from, Some(ran_on));
+    assert_eq!(moving.until, due + SOON);
+}
+
 pub(super) async fn without_a_condition_only_the_lease_counts(fresh: Fresh) {
     let store = fresh.connect().await;
     store.hold(&job("outbound"), &user("ops"), "no").await.expect("held");
     let goal = node("node-b");
-    store.request_move(&job("outbound"), Some(&goal), &user("ops")).await.expect("asked");
+    store.request_move(&job("outbound"), Some(&goal), &user("ops"), SOON).await.expect("asked");
     run_once(&store, "outbound", Then::GiveUp { crashes: 9 }).await;
     granted(&store, &ask("outbound", "node-a")).await;
     assert!(matches!(acquire(&store, &ask("outbound", "node-b")).await, Acquired::Busy { .. }));

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use soloist::domain::dispatch::{Backoff, Outcome, Rules};
+use soloist::domain::dispatch::{Backoff, Outcome, Rules, Window};
+use soloist::domain::name::SourceName;
 use soloist::store::dispatch::{
     ClaimAsk, Claimed, Dispatch, Handed, NewTask, Report, Reported, Sources,
 };
@@ -62,6 +63,76 @@ pub(super) async fn one_claim_takes_from_every_source(fresh: Fresh) {
     define(&store, "a", &Rules { cap: Some(1), ..free() }).await;
     define(&store, "b", &Rules { gap: LONG, ..free() }).await;
     assert_eq!(handed(&store, &request(100)).await.len(), 100);
+}
+
+/// Sources of these backlogs, free of limits: `a`, `b`, `c` and so on.
+async fn backlogs(store: &Store, counts: &[usize]) {
+    for (name, count) in ('a'..='z').zip(counts) {
+        define(store, &name.to_string(), &free()).await;
+        put_many(store, &name.to_string(), *count).await;
+    }
+}
+
+/// How many of each source, in the order of their names, a claim of `max` gets.
+async fn division(store: &Store, ask: &ClaimAsk, sources: usize) -> Vec<usize> {
+    let tasks = handed(store, ask).await;
+    let of = |name: SourceName| tasks.iter().filter(|task| task.source == name).count();
+    ('a'..='z').take(sources).map(|name| of(source(&name.to_string()))).collect()
+}
+
+pub(super) async fn a_claim_is_divided_alike_among_backlogged_sources(fresh: Fresh) {
+    let store = fresh.connect().await;
+    backlogs(&store, &[200; 3]).await;
+    assert_eq!(division(&store, &request(10), 3).await, [4, 3, 3]);
+    // The next claim begins where the last one ended.
+    assert_eq!(division(&store, &request(10), 3).await, [3, 4, 3]);
+    assert_eq!(division(&store, &request(100), 3).await, [33, 33, 34]);
+    assert_eq!(division(&store, &request(2), 3).await, [1, 1, 0]);
+    assert_eq!(division(&store, &request(2), 3).await, [1, 0, 1]);
+    let named = |sources: &[&str]| sources.iter().map(|name| source(name)).collect::<Vec<_>>();
+    // One that is named twice gets no more.
+    let ask = ClaimAsk { sources: named(&["c", "a", "c"]), ..request(11) };
+    assert_eq!(division(&store, &ask, 3).await, [5, 0, 6]);
+    let ask = ClaimAsk { sources: named(&["a", "b", "c"]), ..request(100) };
+    let mut shares = division(&store, &ask, 3).await;
+    shares.sort_unstable();
+    assert_eq!(shares, [33, 33, 34]);
+}
+
+pub(super) async fn what_one_source_cannot_give_is_divided_among_the_others(fresh: Fresh) {
+    let store = fresh.connect().await;
+    backlogs(&store, &[1, 200, 5, 200]).await;
+    assert_eq!(division(&store, &request(31), 4).await, [1, 13, 5, 12]);
+    // Limits are like short backlogs: `a` may start one at a time, `b` three, `c` two in a window; `d` gives the rest.
+    let limits = [
+        ("a", Rules { gap: LONG, ..free() }),
+        ("b", Rules { cap: Some(13 + 3), ..free() }),
+        ("c", Rules { window: Some(Window { count: 2, span: LONG }), ..free() }),
+    ];
+    for (name, rules) in &limits {
+        define(&store, name, rules).await;
+        put(&store, &(0..50).map(|n| task(name, &format!("{name}-new-{n}"))).collect::<Vec<_>>())
+            .await;
+    }
+    define(&store, "e", &free()).await;
+    put_many(&store, "e", 100).await;
+    let shares = division(&store, &request(40), 5).await;
+    assert_eq!((shares[1], shares.iter().sum::<usize>()), (3, 40), "{shares:?}");
+    assert!(shares[0] <= 1 && shares[2] <= 2, "{shares:?}");
+    assert!(shares[3].abs_diff(shares[4]) <= 1, "{shares:?}");
+}
+
+pub(super) async fn consecutive_claims_serve_every_source_alike(fresh: Fresh) {
+    let store = fresh.connect().await;
+    backlogs(&store, &[400; 7]).await;
+    let mut served = [0_usize; 7];
+    for max in (1..=40).chain([100, 3, 100, 50]) {
+        let shares = division(&store, &request(max), 7).await;
+        served.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
+        let (least, most) = (served.iter().min(), served.iter().max());
+        let apart = most.zip(least).map(|(most, least)| most - least);
+        assert!(apart <= Some(1), "after a claim of {max}: {served:?}");
+    }
 }
 
 pub(super) async fn a_claim_names_its_sources_and_gets_no_others(fresh: Fresh) {

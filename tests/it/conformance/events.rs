@@ -64,7 +64,7 @@ async fn every_change(store: &Store, heard: &mut Receiver<StoreEvent>) {
     let given_back = ask_wanted("outbound", "node-a");
     granted(store, &given_back).await;
     expect(store, heard, &[LeaseAcquired]).await;
-    store.request_move(&outbound, None, &ops).await.expect("asked");
+    store.request_move(&outbound, None, &ops, SOON).await.expect("asked");
     expect(store, heard, &[MoveRequested]).await;
     store.release(&outbound, &given_back.owner).await.expect("released");
     expect(store, heard, &[LeaseReleased]).await;
@@ -161,7 +161,9 @@ pub(super) async fn a_slow_reader_is_told_to_take_a_snapshot(fresh: Fresh) {
             }
             StoreEvent::Subscribed => break,
             StoreEvent::Interrupted => {}
-            StoreEvent::Nodes | StoreEvent::Wake(_) => panic!("no node did anything"),
+            StoreEvent::Nodes | StoreEvent::Accounts | StoreEvent::Wake(_) => {
+                panic!("no node did anything")
+            }
         }
     }
     // And is up to date again from then on.
@@ -170,7 +172,7 @@ pub(super) async fn a_slow_reader_is_told_to_take_a_snapshot(fresh: Fresh) {
     loop {
         match next(&mut slow).await {
             StoreEvent::Job(event) if event.version == newest => break,
-            StoreEvent::Nodes => panic!("no node did anything"),
+            StoreEvent::Nodes | StoreEvent::Accounts => panic!("no node did anything"),
             _ => {}
         }
     }

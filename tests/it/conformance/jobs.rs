@@ -111,17 +111,17 @@ pub(super) async fn a_hold_is_kept_with_its_reason_until_the_resume(fresh: Fresh
 pub(super) async fn a_move_names_the_present_holder_and_lapses(fresh: Fresh) {
     let store = fresh.connect().await;
     let outbound = job("outbound");
-    store.request_move(&outbound, None, &user("ops")).await.expect("asked");
+    store.request_move(&outbound, None, &user("ops"), SOON).await.expect("asked");
     assert_eq!(record(&store, "outbound").await.moving.expect("a move").from, None);
     let holder = ask("outbound", "node-a");
     granted(&store, &holder).await;
     let goal = node("node-b");
-    store.request_move(&outbound, Some(&goal), &user("ops")).await.expect("asked");
+    store.request_move(&outbound, Some(&goal), &user("ops"), SOON).await.expect("asked");
     let now = store.snapshot(&[]).await.expect("a snapshot").at;
     let moving = record(&store, "outbound").await.moving.expect("a move");
     assert_eq!((moving.from, moving.to, moving.by), (Some(holder.node), Some(goal), user("ops")));
     let left = moving.until.since(now);
-    assert!(left <= Duration::from_secs(30) && left > Duration::from_secs(10), "{left:?}");
+    assert!(left <= SOON && left > SOON / 2, "{left:?}");
 }
 
 pub(super) async fn a_drill_is_for_one_token_only(fresh: Fresh) {
@@ -193,7 +193,7 @@ pub(super) async fn every_change_grows_the_version(fresh: Fresh) {
             0 => drop(switch(&store, "outbound", "li", true).await),
             1 => store.hold(&outbound, &user("ops"), "x").await.expect("held"),
             2 => store.resume(&outbound).await.expect("resumed"),
-            3 => store.request_move(&outbound, None, &user("ops")).await.expect("asked"),
+            3 => store.request_move(&outbound, None, &user("ops"), SOON).await.expect("asked"),
             4 => end_with(&store, "outbound", Then::Nothing).await,
             5 => drop(granted(&store, &ask).await),
             6 => {

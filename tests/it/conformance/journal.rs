@@ -195,7 +195,7 @@ pub(super) async fn a_stale_run_can_write_nothing(fresh: Fresh) {
 
     let late = Started { run: RunId(unique("run")), ..run.clone() };
     let refusals = [
-        store.record_started(&late).await,
+        store.record_started(&late).await.map(drop),
         store.record_stopping(&old.job, old_token, LONG).await,
         store.record_output(&output(&run, &["late"])).await,
         store.record_ended(&ended(&old, old_token, &run.run, Then::Done)).await,

@@ -17,6 +17,9 @@ mod dispatch_waiters;
 mod ear;
 mod endings;
 mod events;
+mod folding;
+mod forgotten;
+mod history;
 mod jobs;
 mod journal;
 mod leases;
@@ -35,6 +38,7 @@ use std::time::Duration;
 use soloist::domain::job::{Exit, JobRecord, RunEnd};
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use soloist::domain::time::Began;
 use soloist::store::jobs::Jobs;
 use soloist::store::journal::{Ended, Started, Then};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
@@ -66,6 +70,8 @@ macro_rules! laws {
                 a_move_reserves_the_job_for_its_goal
                 a_move_without_a_goal_reserves_the_job_for_anyone_but_the_holder
                 a_move_ends_when_another_node_has_the_job
+                a_move_to_a_node_that_cannot_take_the_job_keeps_nobody_out
+                a_move_of_a_job_that_rests_is_valid_from_when_its_next_run_is_due
                 without_a_condition_only_the_lease_counts
                 taking_the_lease_clears_the_next_run
                 switched_off_while_twenty_ask_is_never_granted_afterwards
@@ -115,6 +121,24 @@ macro_rules! laws {
                 a_start_reported_after_its_end_revives_nothing
                 runs_are_paged_newest_first_with_the_present_one
             );
+            laws!(@room history, $fresh;
+                runs_are_in_the_order_of_the_store_whatever_the_clocks_of_nodes_say
+                the_runs_that_the_store_saw_first_are_forgotten_first
+            );
+            laws!(@room forgotten, $fresh;
+                a_lease_that_is_asserted_again_shows_when_it_was_granted
+                a_renewal_says_that_the_run_is_not_known
+                a_run_that_is_reported_again_is_shown_as_before
+                a_run_that_is_reported_again_is_not_a_second_one
+                the_end_of_a_run_that_was_forgotten_says_when_it_started
+                a_start_closes_an_older_run_whose_end_was_forgotten
+                an_instant_of_another_clock_is_counted_back
+            );
+            laws!(@room folding, $fresh;
+                idle_runs_in_a_row_share_one_entry_that_grows
+                a_run_of_which_something_was_seen_has_an_entry_of_its_own
+                idle_runs_push_no_failure_out_of_the_history
+            );
             laws!(@room nodes, $fresh;
                 a_node_is_known_by_its_report
                 a_second_process_of_the_same_name_is_told_so
@@ -122,6 +146,8 @@ macro_rules! laws {
                 a_drained_node_hears_it_and_stays_drained
                 an_unknown_node_cannot_be_drained
                 only_news_about_nodes_are_published
+                what_a_node_defines_is_asked_for_until_it_is_told_and_goes_with_the_node
+                a_silent_node_is_forgotten_with_its_drain_mark_and_a_living_one_is_not
             );
             laws!(@room accounts, $fresh;
                 an_account_is_kept_as_given
@@ -176,6 +202,9 @@ macro_rules! laws {
                 a_large_source_does_not_hold_up_small_ones
                 backlogged_sources_are_served_in_turn
                 one_claim_takes_from_every_source
+                a_claim_is_divided_alike_among_backlogged_sources
+                what_one_source_cannot_give_is_divided_among_the_others
+                consecutive_claims_serve_every_source_alike
                 a_claim_names_its_sources_and_gets_no_others
                 counts_add_up_whatever_happens
             );
@@ -274,7 +303,8 @@ macro_rules! laws {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $law() {
-                    super::super::$room::$law($fresh).await;
+                    let law = async || super::super::$room::$law($fresh).await;
+                    crate::support::machine::judge(law).await;
                 }
             )*
         }
@@ -330,6 +360,8 @@ pub(crate) fn patient() -> Options {
     Options { timeout: Duration::from_secs(20), ..Options::default() }
 }
 
+/// How long a move stays valid.
+const SOON: Duration = Duration::from_secs(20);
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(60);
 /// Runs out during a test.
@@ -437,6 +469,7 @@ fn started(ask: &Acquire, token: Token) -> Started {
         run: RunId(unique("run")),
         node: ask.node.clone(),
         pid: 4711,
+        began: Began::at_boot(soloist::clock::boot()),
     }
 }
 
@@ -457,5 +490,6 @@ fn ended(ask: &Acquire, token: Token, run: &RunId, then: Then) -> Ended {
         end,
         processes_killed: 0,
         then,
+        began: None,
     }
 }

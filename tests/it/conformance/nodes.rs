@@ -1,13 +1,14 @@
 //! Laws of the nodes' reports.
 
+use soloist::domain::definition::{Definition, Definitions};
 use soloist::domain::time::StoreTime;
 use soloist::store::StoreError;
 use soloist::store::events::{Events, StoreEvent};
-use soloist::store::nodes::{ALIVE_FOR, Beat, Heard, Nodes};
+use soloist::store::nodes::{ALIVE_FOR, Beat, Forgotten, Heard, Nodes, Told, listed};
 
 use super::*;
 
-const WELCOME: Heard = Heard::Welcome { draining: false };
+const WELCOME: Heard = Heard::Welcome { draining: false, told: false };
 
 fn beat(name: &str, boot: &str) -> Beat {
     Beat {
@@ -16,7 +17,9 @@ fn beat(name: &str, boot: &str) -> Beat {
         version: "0.1.0".to_owned(),
         started: StoreTime(1_777_000_000_123),
         containment: "subreaper".to_owned(),
+        url: String::new(),
         jobs: vec![job("outbound"), job("inbound")],
+        digest: "d1".to_owned(),
         holds: Vec::new(),
     }
 }
@@ -70,11 +73,15 @@ pub(super) async fn a_drained_node_hears_it_and_stays_drained(fresh: Fresh) {
     let beat = beat("node-a", "first");
     say(&store, &beat).await;
     store.drain(&node("node-a"), true).await.expect("drained");
-    assert_eq!(say(&store, &beat).await, Heard::Welcome { draining: true });
+    assert_eq!(say(&store, &beat).await, Heard::Welcome { draining: true, told: false });
     assert!(store.nodes().await.expect("nodes")[0].draining);
     store.leave(&node("node-a"), "first").await.expect("left");
     let reborn = Beat { boot: "second".to_owned(), ..beat };
-    assert_eq!(say(&store, &reborn).await, Heard::Welcome { draining: true }, "the mark stays");
+    assert_eq!(
+        say(&store, &reborn).await,
+        Heard::Welcome { draining: true, told: false },
+        "the mark stays"
+    );
     store.drain(&node("node-a"), false).await.expect("allowed again");
     assert_eq!(say(&store, &reborn).await, WELCOME);
 }
@@ -109,4 +116,77 @@ pub(super) async fn only_news_about_nodes_are_published(fresh: Fresh) {
     assert_eq!(events::next(&mut heard).await, StoreEvent::Nodes, "it is drained");
     store.leave(&node("node-a"), "first").await.expect("left");
     assert_eq!(events::next(&mut heard).await, StoreEvent::Nodes, "it left");
+}
+
+pub(super) async fn a_silent_node_is_forgotten_with_its_drain_mark_and_a_living_one_is_not(
+    fresh: Fresh,
+) {
+    let store = fresh.connect().await;
+    let (gone, beat) = (node("node-a"), beat("node-a", "first"));
+    let unknown = store.forget(&gone).await;
+    assert!(matches!(unknown, Err(StoreError::NotFound(_))), "{unknown:?}");
+    say(&store, &beat).await;
+    store.drain(&gone, true).await.expect("drained");
+    assert_eq!(store.forget(&gone).await.expect("answered"), Forgotten::Alive);
+    assert_eq!(store.nodes().await.expect("nodes").len(), 1, "a living node stays");
+    pass(&store, ALIVE_FOR).await;
+    let mut heard = store.subscribe(&[job("outbound")]).await.expect("subscribed");
+    assert_eq!(heard.recv().await, Some(StoreEvent::Subscribed));
+    assert_eq!(store.forget(&gone).await.expect("answered"), Forgotten::Done);
+    assert_eq!(events::next(&mut heard).await, StoreEvent::Nodes, "everybody hears it");
+    assert_eq!(store.nodes().await.expect("nodes"), []);
+    assert_eq!(say(&store, &beat).await, WELCOME, "who comes back is new: no drain mark is left");
+    // A mark without a report is forgotten as well.
+    store.drain(&gone, true).await.expect("drained");
+    store.leave(&gone, "first").await.expect("left");
+    assert_eq!(store.forget(&gone).await.expect("answered"), Forgotten::Done);
+    assert_eq!(say(&store, &beat).await, WELCOME);
+}
+
+fn told(name: &str, digest: &str) -> Told {
+    let outbound = Definition {
+        title_en: "Outbound".to_owned(),
+        title_zh: "出库".to_owned(),
+        lease_ttl_ms: 5_000,
+        min_uptime_ms: 1_000,
+        stop_grace_ms: 2_000,
+        nodes: vec!["*".to_owned()],
+        operators: vec!["li".to_owned()],
+        rotation: None,
+        hash: "0a".to_owned(),
+        keys: [("command".to_owned(), "0b".to_owned())].into(),
+    };
+    let definitions = Definitions::from([(job("outbound"), outbound)]);
+    Told { node: node(name), digest: digest.to_owned(), definitions }
+}
+
+pub(super) async fn what_a_node_defines_is_asked_for_until_it_is_told_and_goes_with_the_node(
+    fresh: Fresh,
+) {
+    let store = fresh.connect().await;
+    let beat = beat("node-a", "first");
+    assert_eq!(say(&store, &beat).await, WELCOME, "not told yet");
+    let mut heard = store.subscribe(&[job("outbound")]).await.expect("subscribed");
+    assert_eq!(heard.recv().await, Some(StoreEvent::Subscribed));
+    store.define(&told("node-a", "d1")).await.expect("told");
+    assert_eq!(events::next(&mut heard).await, StoreEvent::Nodes, "everybody hears it");
+    assert_eq!(say(&store, &beat).await, Heard::Welcome { draining: false, told: true });
+    assert_eq!(store.definitions().await.expect("read"), [told("node-a", "d1")]);
+    let nodes = listed(&store).await.expect("listed");
+    assert_eq!(*nodes[0].told, told("node-a", "d1").definitions);
+
+    let newer = Beat { digest: "d".to_owned(), ..beat.clone() };
+    assert_eq!(say(&store, &newer).await, WELCOME, "another digest is asked for");
+    let nodes = listed(&store).await.expect("listed");
+    assert!(nodes[0].told.is_empty(), "what was told before counts no more");
+    store.define(&told("node-a", "d")).await.expect("told");
+    assert_eq!(store.definitions().await.expect("read"), [told("node-a", "d")]);
+
+    store.leave(&node("node-a"), "first").await.expect("left");
+    assert_eq!(store.definitions().await.expect("read"), []);
+    say(&store, &beat).await;
+    store.define(&told("node-a", "d1")).await.expect("told");
+    pass(&store, ALIVE_FOR).await;
+    assert_eq!(store.forget(&node("node-a")).await.expect("answered"), Forgotten::Done);
+    assert_eq!(store.definitions().await.expect("read"), []);
 }

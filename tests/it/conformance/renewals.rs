@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use soloist::clock;
 use soloist::domain::lease::Token;
 use soloist::domain::name::Owner;
 use soloist::store::events::{Events, StoreEvent};
@@ -10,7 +11,15 @@ use soloist::store::leases::{Acquire, Acquired, Leases, Renewal, Renewed};
 use super::*;
 
 fn renewal(ask: &Acquire, token: Token, ttl: Duration) -> Renewal {
-    Renewal { job: ask.job.clone(), owner: ask.owner.clone(), node: ask.node.clone(), token, ttl }
+    Renewal {
+        job: ask.job.clone(),
+        owner: ask.owner.clone(),
+        node: ask.node.clone(),
+        token,
+        ttl,
+        since: Began::at_boot(clock::boot()),
+        run: None,
+    }
 }
 
 async fn renew_one(store: &Store, renewal: Renewal) -> Renewed {
@@ -24,7 +33,8 @@ pub(super) async fn a_renewal_extends_the_lease(fresh: Fresh) {
     let ask = Acquire { ttl: Duration::from_secs(20), ..ask("outbound", "node-a") };
     let token = granted(&store, &ask).await;
     match renew_one(&store, renewal(&ask, token, LONG)).await {
-        Renewed::Kept { margin } => {
+        Renewed::Kept { margin, forgot } => {
+            assert!(!forgot);
             assert!(margin <= ask.ttl && margin > ask.ttl / 4, "{margin:?}");
         }
         Renewed::Lost => panic!("lost"),
@@ -83,7 +93,7 @@ pub(super) async fn a_lease_the_store_forgot_is_asserted_again_by_its_holder(fre
     let token = Token(4_000_000_000_000_000);
     assert_eq!(
         renew_one(&store, renewal(&holder, token, LONG)).await,
-        Renewed::Kept { margin: Duration::ZERO }
+        Renewed::Kept { margin: Duration::ZERO, forgot: true }
     );
     let after = record(&store, "outbound").await;
     assert_eq!(after.token, token, "with every digit");

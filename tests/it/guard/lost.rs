@@ -10,6 +10,14 @@ use soloist::runner::child::Cause;
 
 use super::signal;
 use crate::support::guarded::{DAEMON, Guarded, contained_by, levels, much_later, runs};
+use crate::support::machine::{judged, within};
+
+judged! {
+    a_guard_that_is_killed_leaves_nobody_behind
+    a_guard_that_misses_three_acknowledgements_is_killed_with_its_tree
+    a_frozen_guard_does_not_outlive_the_lease_when_nothing_is_renewed
+    a_burst_of_renewals_says_nothing_against_a_guard
+}
 
 async fn started(deadline: Boot, level: Containment) -> (Guarded, i32) {
     let script = format!("trap '' TERM; {DAEMON} echo ready; while :; do sleep 0.05; done");
@@ -21,7 +29,6 @@ async fn started(deadline: Boot, level: Containment) -> (Guarded, i32) {
     (guarded, daemon)
 }
 
-#[tokio::test]
 async fn a_guard_that_is_killed_leaves_nobody_behind() {
     for level in levels() {
         let (mut guarded, daemon) = started(much_later(), level).await;
@@ -32,11 +39,10 @@ async fn a_guard_that_is_killed_leaves_nobody_behind() {
         // In a namespace the kernel is often first, and there is nobody left to count.
         assert!(gone.processes_killed >= 1 || level == Containment::PidNamespace, "{level}");
         assert!(!runs(daemon), "{level}");
-        assert!(boot().since(asked) < Duration::from_secs(2), "{level} {:?}", boot().since(asked));
+        within(boot().since(asked), Duration::from_secs(2), &format!("nobody is left by {level}"));
     }
 }
 
-#[tokio::test]
 async fn a_guard_that_misses_three_acknowledgements_is_killed_with_its_tree() {
     for level in levels() {
         let (mut guarded, daemon) = started(much_later(), level).await;
@@ -47,7 +53,6 @@ async fn a_guard_that_misses_three_acknowledgements_is_killed_with_its_tree() {
     }
 }
 
-#[tokio::test]
 async fn a_frozen_guard_does_not_outlive_the_lease_when_nothing_is_renewed() {
     let deadline = boot() + Duration::from_millis(1_500);
     let (mut guarded, daemon) = started(deadline, levels()[0]).await;
@@ -55,10 +60,9 @@ async fn a_frozen_guard_does_not_outlive_the_lease_when_nothing_is_renewed() {
     let gone = guarded.until_gone().await;
     assert_eq!((gone.cause, runs(daemon)), (Cause::GuardLost, false));
     // With a lease of one second, 510 ms are left of it at the deadline.
-    assert!(boot() < deadline + Duration::from_millis(510), "{:?}", boot().since(deadline));
+    within(boot().since(deadline), Duration::from_millis(510), "nobody outlives the lease");
 }
 
-#[tokio::test]
 async fn a_burst_of_renewals_says_nothing_against_a_guard() {
     let mut guarded = Guarded::start("echo ready; sleep 1; exit 0");
     guarded.until_line("ready").await;

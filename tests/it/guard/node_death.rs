@@ -15,6 +15,7 @@ use soloist::domain::containment::Containment;
 use soloist::domain::job::RunEnd;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
+use soloist::domain::time::Began;
 use soloist::runner::child::{Child, ChildEvent, become_subreaper};
 use soloist::store::journal::{Journal, Started};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
@@ -25,7 +26,13 @@ use crate::support::guarded::{
     DAEMON, SOLOIST, alive, available, contained_by, levels, much_later, number_in, outside, runs,
     spec, until,
 };
+use crate::support::machine::{holds, judged, within};
 use crate::support::redis::RedisServer;
+
+judged! {
+    the_tree_of_a_killed_node_is_dead_at_once
+    the_guard_of_a_killed_node_releases_the_lease_after_the_tree_is_dead
+}
 
 const DIRECTORY: &str = "SOLOIST_TEST_NODE";
 const TTL: Duration = Duration::from_secs(30);
@@ -146,14 +153,13 @@ fn with_daemon() -> String {
     format!("trap '' TERM; {DAEMON} touch ready; while :; do sleep 0.05; done")
 }
 
-#[tokio::test]
 async fn the_tree_of_a_killed_node_is_dead_at_once() {
     let node = Node::start(&with_daemon(), &[]).await;
     let (run, daemon) = (node.run(), node.process("daemon.pid"));
     let asked = boot();
     node.signal(Signal::SIGKILL);
     until("the tree is dead", || alive(&run).is_empty() && !runs(daemon)).await;
-    assert!(boot().since(asked) < Duration::from_secs(1), "{:?}", boot().since(asked));
+    within(boot().since(asked), Duration::from_secs(1), "the tree is dead");
 }
 
 #[tokio::test]
@@ -257,7 +263,8 @@ async fn leased_at(url: &str) -> (Store, JobName, String) {
         }
     };
     let run = RunId(ulid::Ulid::generate().to_string());
-    let started = Started { job: job.clone(), token, run: run.clone(), node, pid: 1 };
+    let began = Began::at_boot(boot());
+    let started = Started { job: job.clone(), token, run: run.clone(), node, pid: 1, began };
     store.record_started(&started).await.expect("the store answers");
     let lease = format!("{url}\nthe-owner\n{token}\n{run}\n");
     (store, job, lease)
@@ -276,13 +283,12 @@ async fn until_released(store: &Store, job: &JobName) {
     assert_eq!((runs.len(), runs[0].end), (1, Some(RunEnd::Lost)), "{runs:?}");
 }
 
-#[tokio::test]
 async fn the_guard_of_a_killed_node_releases_the_lease_after_the_tree_is_dead() {
     for level in levels() {
         let (_redis, store, job, lease) = leased().await;
         kill_and_see_it_released(store, job, lease, level).await;
     }
-    let directory = TempDir::new().unwrap();
+    let directory = TempDir::new().expect("an answer");
     let url = format!("sqlite:{}", directory.path().join("soloist.db").display());
     let (store, job, lease) = leased_at(&url).await;
     kill_and_see_it_released(store, job, lease, available().strongest()).await;
@@ -296,9 +302,10 @@ async fn kill_and_see_it_released(store: Store, job: JobName, lease: String, lev
     node.signal(Signal::SIGKILL);
     until_released(&store, &job).await;
     let took = boot().since(asked);
-    assert!(alive(&run).is_empty() && !runs(daemon), "released before they were dead");
+    let dead = alive(&run).is_empty() && !runs(daemon);
+    holds(dead, || "released before they were dead".to_owned());
     println!("{level}: kill -9 to released: {took:?}");
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    within(took, Duration::from_secs(2), "the lease is released");
 }
 
 #[tokio::test]

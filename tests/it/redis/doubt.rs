@@ -11,7 +11,16 @@ use soloist::store::dispatch::Waiter;
 use soloist::store::rotation::{Kept, Pass, Rotations, Taken, TurnAsk};
 
 use super::{RedisServer, connect, in_the_end};
+use crate::support::machine::{holds, judged};
 use crate::support::wait::until_async;
+
+judged! {
+    a_turn_that_a_restart_forgot_is_waited_for_and_its_holder_hears_so
+    a_turn_that_a_restart_remembers_goes_on_and_nobody_follows_within_a_lease
+    a_rotation_defined_again_after_flushall_waits_for_the_turns_of_before
+    a_promise_of_before_a_restart_is_no_turn
+    a_rotation_on_a_store_that_forgot_nothing_begins_at_once
+}
 
 const LEASE: Duration = Duration::from_millis(1_500);
 
@@ -64,7 +73,7 @@ async fn only_after_a_lease(store: &Store, forgot: Boot) -> Turn {
     })
     .await;
     let waited = boot().since(forgot);
-    assert!(waited >= LEASE, "after {waited:?}");
+    holds(waited >= LEASE, || format!("granted after {waited:?}"));
     turn
 }
 
@@ -85,7 +94,6 @@ async fn pass(store: &Store, turn: &Turn) -> Kept {
     store.pass_turn(&pass).await.expect("an answer")
 }
 
-#[tokio::test]
 async fn a_turn_that_a_restart_forgot_is_waited_for_and_its_holder_hears_so() {
     let mut server = RedisServer::start(&[]);
     let store = connect(&server).await;
@@ -100,7 +108,6 @@ async fn a_turn_that_a_restart_forgot_is_waited_for_and_its_holder_hears_so() {
     assert!(matches!(extend(&store, &forgotten).await, Kept::Stale { past: None, .. }));
 }
 
-#[tokio::test]
 async fn a_turn_that_a_restart_remembers_goes_on_and_nobody_follows_within_a_lease() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let store = connect(&server).await;
@@ -118,7 +125,6 @@ async fn a_turn_that_a_restart_remembers_goes_on_and_nobody_follows_within_a_lea
     assert!(matches!(answer, Taken::Granted(_)), "{answer:?}");
 }
 
-#[tokio::test]
 async fn a_rotation_defined_again_after_flushall_waits_for_the_turns_of_before() {
     let server = RedisServer::start(&[]);
     let store = connect(&server).await;
@@ -133,7 +139,6 @@ async fn a_rotation_defined_again_after_flushall_waits_for_the_turns_of_before()
 }
 
 /// It may have lapsed, and another may have the turn: only the store that forgot does not know.
-#[tokio::test]
 async fn a_promise_of_before_a_restart_is_no_turn() {
     let mut server = RedisServer::start(&[]);
     let store = connect(&server).await;
@@ -150,7 +155,6 @@ async fn a_promise_of_before_a_restart_is_no_turn() {
     assert!(matches!(answer, Taken::Waiting { reason: Reason::Recovery, .. }), "{answer:?}");
 }
 
-#[tokio::test]
 async fn a_rotation_on_a_store_that_forgot_nothing_begins_at_once() {
     let server = RedisServer::start(&[]);
     server.run::<()>(&["FLUSHALL"]);

@@ -10,8 +10,25 @@ use soloist::store::{Options, Store};
 
 use super::{TTL, ask, connect, granted, granted_in_the_end, in_the_end, job, renew_one, renewal};
 use crate::lifecycle::{JOB, Pair};
+use crate::support::machine::{holds, judged, within};
 use crate::support::redis::RedisServer;
 use crate::support::wait::{until, until_async};
+
+judged! {
+    emptying_the_store_never_gives_a_second_holder_and_the_first_goes_on
+    a_restart_without_persistence_never_gives_a_second_holder
+    a_restart_with_its_data_never_gives_a_second_holder
+    a_dead_holders_lease_is_waited_for_when_the_store_was_emptied
+    two_that_reassert_in_an_empty_store_leave_the_newer_token
+    a_late_renewal_does_not_resurrect_a_lease_that_was_given_back
+    a_fresh_store_grants_without_waiting
+    a_store_whose_epoch_alone_is_gone_begins_with_a_quarantine
+    a_process_that_starts_in_an_emptied_store_holds_back_while_others_use_it
+    a_process_that_is_first_in_a_server_that_restarted_empty_waits_for_the_leases_of_the_others
+    a_user_who_may_not_see_the_others_takes_no_empty_store_for_a_fresh_one
+    tokens_grow_through_emptying_and_restarting_even_for_a_node_that_saw_none
+    a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_same
+}
 
 /// What must hold when the store lost everything while `a` held the lease and `b` wants it.
 async fn a_living_holder_keeps_its_lease(a: &Store, b: &Store, asked: &Acquire, token: Token) {
@@ -22,7 +39,7 @@ async fn a_living_holder_keeps_its_lease(a: &Store, b: &Store, asked: &Acquire, 
         "{answer:?}"
     );
     let mine = renewal(asked, token);
-    assert_eq!(renew_one(a, &mine).await, Renewed::Kept { margin: Duration::ZERO });
+    assert_eq!(renew_one(a, &mine).await, Renewed::Kept { margin: Duration::ZERO, forgot: true });
     // Through the whole quarantine and beyond, for as long as it is renewed.
     let begun = clock::boot();
     while clock::boot().since(begun) < TTL * 2 {
@@ -33,22 +50,20 @@ async fn a_living_holder_keeps_its_lease(a: &Store, b: &Store, asked: &Acquire, 
     }
     a.release(&asked.job, &asked.owner).await.expect("given back");
     let (newer, _) = granted_in_the_end(b, &other).await;
-    assert!(newer > token);
+    holds(newer > token, || "a token is greater than every earlier one".to_owned());
 }
 
-#[tokio::test]
 async fn emptying_the_store_never_gives_a_second_holder_and_the_first_goes_on() {
     let server = RedisServer::start(&[]);
     let (a, b) = (connect(&server).await, connect(&server).await);
     let asked = ask("node-a", TTL);
     let token = granted(&a, &asked).await;
-    let epoch = b.snapshot(&[job()]).await.unwrap().epoch;
+    let epoch = b.snapshot(&[job()]).await.expect("an answer").epoch;
     server.run::<()>(&["FLUSHALL"]);
     a_living_holder_keeps_its_lease(&a, &b, &asked, token).await;
-    assert_ne!(b.snapshot(&[job()]).await.unwrap().epoch, epoch);
+    assert_ne!(b.snapshot(&[job()]).await.expect("an answer").epoch, epoch);
 }
 
-#[tokio::test]
 async fn a_restart_without_persistence_never_gives_a_second_holder() {
     let mut server = RedisServer::start(&[]);
     let (a, b) = (connect(&server).await, connect(&server).await);
@@ -58,7 +73,6 @@ async fn a_restart_without_persistence_never_gives_a_second_holder() {
     a_living_holder_keeps_its_lease(&a, &b, &asked, token).await;
 }
 
-#[tokio::test]
 async fn a_restart_with_its_data_never_gives_a_second_holder() {
     let mut server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let (a, b) = (connect(&server).await, connect(&server).await);
@@ -75,34 +89,32 @@ async fn a_restart_with_its_data_never_gives_a_second_holder() {
     // The holder falls silent: not before its lease has run out, but then soon.
     let (newer, _) = granted_in_the_end(&b, &other).await;
     let waited = clock::boot().since(renewed);
-    assert!(newer > token);
-    assert!(waited >= TTL - Duration::from_millis(5), "after {waited:?}");
-    assert!(waited < TTL * 2, "after {waited:?}");
+    holds(newer > token, || "a token is greater than every earlier one".to_owned());
+    holds(waited >= TTL - Duration::from_millis(5), || format!("granted after {waited:?}"));
+    within(waited, TTL * 2, "the next is granted the lease");
     assert_eq!(renew_one(&a, &mine).await, Renewed::Lost);
 }
 
-#[tokio::test]
 async fn a_dead_holders_lease_is_waited_for_when_the_store_was_emptied() {
     let server = RedisServer::start(&[]);
     let (a, b) = (connect(&server).await, connect(&server).await);
     let token = granted(&a, &ask("node-a", TTL)).await;
     // Every node looks each second; that is how it knows how long a lease may last that it never saw.
-    b.observe(&[job()]).await.unwrap();
+    b.observe(&[job()]).await.expect("an answer");
     let emptied = clock::boot();
     server.run::<()>(&["FLUSHALL"]);
     let (newer, _) = granted_in_the_end(&b, &ask("node-b", Duration::from_millis(1_000))).await;
     let waited = clock::boot().since(emptied);
-    assert!(waited >= TTL - Duration::from_millis(5), "granted after {waited:?}");
-    assert!(newer > token);
+    holds(waited >= TTL - Duration::from_millis(5), || format!("granted after {waited:?}"));
+    holds(newer > token, || "a token is greater than every earlier one".to_owned());
 }
 
-#[tokio::test]
 async fn two_that_reassert_in_an_empty_store_leave_the_newer_token() {
     let server = RedisServer::start(&[]);
     let (a, b) = (connect(&server).await, connect(&server).await);
     let (first, second) = (ask("node-a", TTL), ask("node-b", TTL));
     let old = granted(&a, &first).await;
-    a.release(&job(), &first.owner).await.unwrap();
+    a.release(&job(), &first.owner).await.expect("an answer");
     let new = granted(&b, &second).await;
     server.run::<()>(&["FLUSHALL"]);
     assert!(matches!(renew_one(&a, &renewal(&first, old)).await, Renewed::Kept { .. }));
@@ -110,18 +122,16 @@ async fn two_that_reassert_in_an_empty_store_leave_the_newer_token() {
     assert_eq!(renew_one(&a, &renewal(&first, old)).await, Renewed::Lost);
 }
 
-#[tokio::test]
 async fn a_late_renewal_does_not_resurrect_a_lease_that_was_given_back() {
     let server = RedisServer::start(&[]);
     let store = connect(&server).await;
     let asked = ask("node-a", TTL);
     let token = granted(&store, &asked).await;
-    store.release(&job(), &asked.owner).await.unwrap();
+    store.release(&job(), &asked.owner).await.expect("an answer");
     assert_eq!(renew_one(&store, &renewal(&asked, token)).await, Renewed::Lost);
-    assert_eq!(store.observe(&[job()]).await.unwrap()[0].lease_left, None);
+    assert_eq!(store.observe(&[job()]).await.expect("an answer")[0].lease_left, None);
 }
 
-#[tokio::test]
 async fn a_fresh_store_grants_without_waiting() {
     let server = RedisServer::start(&[]);
     let (a, b) = (connect(&server).await, connect(&server).await);
@@ -129,7 +139,6 @@ async fn a_fresh_store_grants_without_waiting() {
     assert!(matches!(a.acquire(&ask("node-a", TTL)).await, Ok(Acquired::Busy { .. })));
 }
 
-#[tokio::test]
 async fn a_store_whose_epoch_alone_is_gone_begins_with_a_quarantine() {
     let server = RedisServer::start(&[]);
     drop(connect(&server).await);
@@ -139,7 +148,6 @@ async fn a_store_whose_epoch_alone_is_gone_begins_with_a_quarantine() {
     assert!(matches!(answer, Ok(Acquired::Quarantined { .. })), "{answer:?}");
 }
 
-#[tokio::test]
 async fn a_process_that_starts_in_an_emptied_store_holds_back_while_others_use_it() {
     let server = RedisServer::start(&[]);
     let a = connect(&server).await;
@@ -152,11 +160,10 @@ async fn a_process_that_starts_in_an_emptied_store_holds_back_while_others_use_i
     let answer = b.acquire(&other).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
     let mine = renewal(&asked, token);
-    assert_eq!(renew_one(&a, &mine).await, Renewed::Kept { margin: Duration::ZERO });
+    assert_eq!(renew_one(&a, &mine).await, Renewed::Kept { margin: Duration::ZERO, forgot: true });
     assert!(matches!(b.acquire(&other).await, Ok(Acquired::Busy { .. })));
 }
 
-#[tokio::test]
 async fn a_process_that_is_first_in_a_server_that_restarted_empty_waits_for_the_leases_of_the_others()
  {
     let mut server = RedisServer::start(&[]);
@@ -183,11 +190,10 @@ async fn a_process_that_is_first_in_a_server_that_restarted_empty_waits_for_the_
     );
     let (newer, _) = granted_in_the_end(&b, &other).await;
     let waited = clock::boot().since(restarted);
-    assert!(waited >= TTL, "granted after {waited:?}");
-    assert!(newer > token);
+    holds(waited >= TTL, || format!("granted after {waited:?}"));
+    holds(newer > token, || "a token is greater than every earlier one".to_owned());
 }
 
-#[tokio::test]
 async fn a_user_who_may_not_see_the_others_takes_no_empty_store_for_a_fresh_one() {
     let server = RedisServer::start(&[]);
     let rights = ["ACL", "SETUSER", "soloist", "on", ">pass", "~*", "&*", "+@all", "-client"];
@@ -199,7 +205,6 @@ async fn a_user_who_may_not_see_the_others_takes_no_empty_store_for_a_fresh_one(
     assert!(matches!(answer, Acquired::Quarantined { wait } if wait > TTL), "{answer:?}");
 }
 
-#[tokio::test]
 async fn tokens_grow_through_emptying_and_restarting_even_for_a_node_that_saw_none() {
     let mut server = RedisServer::start(&[]);
     let store = connect(&server).await;
@@ -207,7 +212,7 @@ async fn tokens_grow_through_emptying_and_restarting_even_for_a_node_that_saw_no
     let mut last = Token(0);
     for fault in 0..3 {
         let (token, _) = granted_in_the_end(&store, &asked).await;
-        assert!(token > last, "{token} after {last}");
+        holds(token > last, || "a token is greater than every earlier one".to_owned());
         store.release(&job(), &asked.owner).await.expect("given back");
         last = token;
         match fault {
@@ -218,10 +223,9 @@ async fn tokens_grow_through_emptying_and_restarting_even_for_a_node_that_saw_no
         }
     }
     let (token, _) = granted_in_the_end(&store, &asked).await;
-    assert!(token > asked.seen);
+    holds(token > asked.seen, || "a token is greater than every earlier one".to_owned());
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_same() {
     let pair = Pair::start("beat", "");
     pair.li().switch(JOB, true).await;

@@ -10,7 +10,16 @@ use soloist::store::leases::{Acquire, Acquired, Leases, Renewed};
 use tempfile::TempDir;
 
 use super::{TTL, ask, connect, granted, granted_in_the_end, job, renew_one, renewal};
+use crate::support::machine::{holds, judged, within};
 use crate::support::redis::RedisServer;
+
+judged! {
+    half_a_minute_ahead_takes_nothing_from_a_living_holder
+    half_a_minute_ahead_gives_a_dead_holders_lease_to_nobody_before_its_time
+    an_hour_back_takes_nothing_from_a_living_holder
+    an_hour_back_does_not_keep_a_dead_holders_lease_for_an_hour
+    tokens_grow_when_the_store_is_emptied_and_its_clock_set_back_at_once
+}
 
 /// A library that sets the clock of the server it is loaded into ahead by what a file says, in milliseconds.
 const CLOCK_SHIM: &str = r#"
@@ -85,21 +94,20 @@ impl Jumping {
         }
         self.a.release(&job(), &self.asked.owner).await.expect("given back");
         let (newer, _) = granted_in_the_end(&self.b, &other).await;
-        assert!(newer > self.token);
+        holds(newer > self.token, || "a token is greater than every earlier one".to_owned());
     }
 
     /// The holder was silent from `since`: its lease is waited for, and not for much longer.
     async fn the_silent_holder_is_waited_for(&self, since: soloist::domain::time::Boot) {
         let (newer, _) = granted_in_the_end(&self.b, &ask("node-b", TTL)).await;
         let waited = clock::boot().since(since);
-        assert!(newer > self.token);
-        assert!(waited >= TTL - Duration::from_millis(5), "after {waited:?}");
-        assert!(waited < TTL * 3, "after {waited:?}");
+        holds(newer > self.token, || "a token is greater than every earlier one".to_owned());
+        holds(waited >= TTL - Duration::from_millis(5), || format!("granted after {waited:?}"));
+        within(waited, TTL * 3, "the next is granted the lease");
         assert_eq!(renew_one(&self.a, &renewal(&self.asked, self.token)).await, Renewed::Lost);
     }
 }
 
-#[tokio::test]
 async fn half_a_minute_ahead_takes_nothing_from_a_living_holder() {
     let world = Jumping::start().await;
     world.jump(HALF_A_MINUTE).await;
@@ -107,11 +115,13 @@ async fn half_a_minute_ahead_takes_nothing_from_a_living_holder() {
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
     assert_eq!(world.server.run::<u8>(&["EXISTS", "soloist:{outbound}:lease"]), 0);
     let mine = renewal(&world.asked, world.token);
-    assert_eq!(renew_one(&world.a, &mine).await, Renewed::Kept { margin: Duration::ZERO });
+    assert_eq!(
+        renew_one(&world.a, &mine).await,
+        Renewed::Kept { margin: Duration::ZERO, forgot: true }
+    );
     world.the_living_holder_goes_on().await;
 }
 
-#[tokio::test]
 async fn half_a_minute_ahead_gives_a_dead_holders_lease_to_nobody_before_its_time() {
     let world = Jumping::start().await;
     let mine = renewal(&world.asked, world.token);
@@ -121,14 +131,12 @@ async fn half_a_minute_ahead_gives_a_dead_holders_lease_to_nobody_before_its_tim
     world.the_silent_holder_is_waited_for(silent).await;
 }
 
-#[tokio::test]
 async fn an_hour_back_takes_nothing_from_a_living_holder() {
     let world = Jumping::start().await;
     world.jump(AN_HOUR_BACK).await;
     world.the_living_holder_goes_on().await;
 }
 
-#[tokio::test]
 async fn an_hour_back_does_not_keep_a_dead_holders_lease_for_an_hour() {
     let world = Jumping::start().await;
     let mine = renewal(&world.asked, world.token);
@@ -138,7 +146,6 @@ async fn an_hour_back_does_not_keep_a_dead_holders_lease_for_an_hour() {
     world.the_silent_holder_is_waited_for(silent).await;
 }
 
-#[tokio::test]
 async fn tokens_grow_when_the_store_is_emptied_and_its_clock_set_back_at_once() {
     let world = Jumping::start().await;
     world.server.run::<()>(&["FLUSHALL"]);

@@ -10,8 +10,17 @@ use soloist::store::{Store, StoreError};
 use super::{
     TTL, ask, connect, granted, granted_in_the_end, in_the_end, job, li, renew_one, renewal,
 };
+use crate::support::machine::{holds, judged, within};
 use crate::support::redis::RedisServer;
 use crate::support::wait::until_async;
+
+judged! {
+    a_lease_is_granted_only_once_a_replica_has_it
+    a_request_that_waits_for_a_replica_holds_no_renewal_up
+    a_server_without_replicas_is_not_waited_for
+    a_promoted_replica_that_saw_the_lease_keeps_it_for_its_holder
+    a_promoted_replica_that_never_saw_the_lease_waits_for_its_holder
+}
 
 const LEASE: &str = "soloist:{outbound}:lease";
 
@@ -21,7 +30,6 @@ fn pair() -> (RedisServer, RedisServer) {
     (master, replica)
 }
 
-#[tokio::test]
 async fn a_lease_is_granted_only_once_a_replica_has_it() {
     let (master, replica) = pair();
     let store = connect(&master).await;
@@ -35,17 +43,16 @@ async fn a_lease_is_granted_only_once_a_replica_has_it() {
     let begun = clock::boot();
     let Err(StoreError::Unavailable(why)) = store.acquire(&asked).await else { panic!("granted") };
     assert!(why.contains("no replica") && why.contains("INFO replication"), "{why}");
-    assert!(clock::boot().since(begun) < TTL);
+    within(clock::boot().since(begun), TTL, "it is refused");
     assert_eq!(master.run::<u8>(&["EXISTS", LEASE]), 0, "it was given back");
     let mine = renewal(&asked, token);
     assert_eq!(renew_one(&store, &mine).await, Renewed::Lost);
 
     replica.resume();
     let (newer, _) = granted_in_the_end(&store, &asked).await;
-    assert!(newer > token);
+    holds(newer > token, || "a token is greater than every earlier one".to_owned());
 }
 
-#[tokio::test]
 async fn a_request_that_waits_for_a_replica_holds_no_renewal_up() {
     let (master, replica) = pair();
     let store = connect(&master).await;
@@ -76,7 +83,6 @@ async fn a_request_that_waits_for_a_replica_holds_no_renewal_up() {
     assert!(renewals >= 5, "only {renewals}");
 }
 
-#[tokio::test]
 async fn a_server_without_replicas_is_not_waited_for() {
     let server = RedisServer::start(&[]);
     let store = connect(&server).await;
@@ -105,12 +111,11 @@ async fn the_holder_goes_on_at_the_promoted_replica(
     let last = clock::boot();
     let (newer, _) = granted_in_the_end(&b, &other).await;
     let waited = clock::boot().since(last);
-    assert!(newer > old.token);
-    assert!(waited >= TTL - Duration::from_millis(5), "granted after {waited:?}");
+    holds(newer > old.token, || "a token is greater than every earlier one".to_owned());
+    holds(waited >= TTL - Duration::from_millis(5), || format!("granted after {waited:?}"));
     assert_eq!(renew_one(&a, old).await, Renewed::Lost);
 }
 
-#[tokio::test]
 async fn a_promoted_replica_that_saw_the_lease_keeps_it_for_its_holder() {
     let (mut master, replica) = pair();
     let store = connect(&master).await;
@@ -121,7 +126,6 @@ async fn a_promoted_replica_that_saw_the_lease_keeps_it_for_its_holder() {
     the_holder_goes_on_at_the_promoted_replica(&replica, &renewal(&asked, token), busy).await;
 }
 
-#[tokio::test]
 async fn a_promoted_replica_that_never_saw_the_lease_waits_for_its_holder() {
     let (mut master, replica) = pair();
     let store = connect(&master).await;

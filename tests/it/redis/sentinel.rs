@@ -12,10 +12,18 @@ use tokio::sync::mpsc;
 
 use super::{TTL, ask, granted, granted_in_the_end, in_the_end, job, li, renew_one, renewal};
 use crate::lifecycle::JOB;
+use crate::support::machine::{holds, in_time, judged};
 use crate::support::node::Ground;
 use crate::support::sentinel::Watched;
 use crate::support::wait::PATIENCE;
 use crate::support::witness::{self, Witness};
+
+judged! {
+    when_the_master_dies_its_replica_is_found_and_the_living_holder_goes_on
+    a_master_that_slept_through_its_replacement_gets_no_call_when_it_wakes
+    a_master_that_no_majority_of_sentinels_names_is_not_believed
+    two_nodes_on_sentinels_lose_a_node_and_then_the_master_and_never_run_two
+}
 
 async fn connect(watched: &Watched) -> Store {
     Store::connect(&watched.url(), &Options::default()).await.expect("it connects")
@@ -27,7 +35,6 @@ async fn until_heard(events: &mut mpsc::Receiver<StoreEvent>, wanted: &StoreEven
     assert!(waited.is_ok(), "never heard {wanted:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn when_the_master_dies_its_replica_is_found_and_the_living_holder_goes_on() {
     let mut watched = Watched::start();
     let (a, b) = (connect(&watched).await, connect(&watched).await);
@@ -74,8 +81,8 @@ async fn when_the_master_dies_its_replica_is_found_and_the_living_holder_goes_on
     assert!(matches!(renew_one(&a, &mine).await, Renewed::Kept { .. }));
     let (newer, _) = granted_in_the_end(&b, &other).await;
     let waited = clock::boot().since(last);
-    assert!(newer > token);
-    assert!(waited >= TTL - Duration::from_millis(5), "granted after {waited:?}");
+    holds(newer > token, || "a token is greater than every earlier one".to_owned());
+    holds(waited >= TTL - Duration::from_millis(5), || format!("granted after {waited:?}"));
     assert_eq!(renew_one(&a, &mine).await, Renewed::Lost);
 
     until_heard(&mut events, &StoreEvent::Interrupted).await;
@@ -108,7 +115,6 @@ async fn when_the_master_dies_its_replica_is_found_and_the_living_holder_goes_on
     assert!(about.what.contains(&port), "{about:?} is not at {port}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_slept_through_its_replacement_gets_no_call_when_it_wakes() {
     let watched = Watched::start();
     let store = connect(&watched).await;
@@ -138,7 +144,6 @@ async fn a_master_that_slept_through_its_replacement_gets_no_call_when_it_wakes(
     tokio::time::timeout(PATIENCE, told).await.expect("the subscription has moved");
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_master_that_no_majority_of_sentinels_names_is_not_believed() {
     let watched = Watched::start();
     let options = Options { timeout: Duration::from_millis(600), ..Options::default() };
@@ -161,7 +166,9 @@ async fn a_master_that_no_majority_of_sentinels_names_is_not_believed() {
             answer => assert!(answer.is_ok(), "{answer:?}"),
         }
         // Whatever was sent a second after the last word of a majority would not be safe.
-        assert!(clock::boot().since(paused) < Duration::from_millis(1_500), "still believed");
+        in_time(clock::boot().since(paused) < Duration::from_millis(1_500), || {
+            "a master is believed for a second after the last word of a majority".to_owned()
+        });
         tokio::time::sleep(Duration::from_millis(20)).await;
     };
     assert!(why.contains("2 of 3 sentinels must agree") && why.contains("did not answer"), "{why}");
@@ -182,7 +189,6 @@ async fn a_master_that_no_majority_of_sentinels_names_is_not_believed() {
     assert!(why.contains("games") && why.contains("does not know that master"), "{why}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_on_sentinels_lose_a_node_and_then_the_master_and_never_run_two() {
     let mut watched = Watched::start();
     // A minute of lease: whoever waited for it would fail the test by its patience.

@@ -1,4 +1,4 @@
-//! A program that talks to a node as contract sections 4 and 5 say: HTTP with a token, and the live socket.
+//! A program that talks to a node as any client does: HTTP with a token, and the live socket.
 
 use futures_util::StreamExt as _;
 use reqwest::{Method, StatusCode};

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,7 +47,8 @@ pub fn levels() -> Vec<Containment> {
     let allowed = |level: &Containment| match available().why_not(*level) {
         None => true,
         Some(why) => {
-            eprintln!("NOT TESTED HERE: containment by {level}: {why}");
+            // Past what keeps back the output of a test that passes.
+            writeln!(std::io::stderr(), "NOT TESTED HERE: containment by {level}: {why}").ok();
             false
         }
     };

@@ -4,6 +4,7 @@ pub mod api;
 pub mod browser;
 pub mod cluster;
 pub mod guarded;
+pub mod machine;
 pub mod node;
 pub mod redis;
 pub mod sentinel;

@@ -13,6 +13,7 @@ use soloist::store::accounts::Role;
 
 use super::Server;
 use super::dispatch::{claim, define, ok, put};
+use super::openapi::Answers;
 use super::rotations::{SUPPLIER, granted as a_turn, three};
 use crate::support::api::Api;
 
@@ -214,6 +215,7 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
         "collector": "c1", "limit": "5"});
     let known = known.as_object().unwrap().clone();
     let mut fuzz = Fuzz { random: StdRng::seed_from_u64(seed), document: document.clone(), known };
+    let answers = Answers::new(&document);
     let client = Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
 
     let mut asked = 0;
@@ -223,6 +225,7 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
             for _ in 0..rounds {
                 asked += 1;
                 let call = request(&mut fuzz, path, operation);
+                let verb = method;
                 let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
                 let mut request = client.request(method.clone(), server.url(&call.path));
                 if !fuzz.chance(3) {
@@ -245,6 +248,10 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
                 assert!(status < 500, "{line}");
                 let documented = operation["responses"].get(status.to_string()).is_some();
                 assert!(documented, "a status that is not documented: {line}");
+                if let Ok(answer) = serde_json::from_str::<Value>(&text) {
+                    let problem = answers.problem(verb, path, status, &answer);
+                    assert!(problem.is_none(), "not as documented: {line}\n{}", problem.unwrap());
+                }
                 if status >= 400 {
                     assert_eq!(kind.unwrap(), "application/problem+json", "{line}");
                     let problem: Value = serde_json::from_str(&text).expect(&line);

@@ -180,3 +180,38 @@ async fn a_link_for_an_admin_signs_that_admin_in_once() {
     let not_admin = link(secrets::new_link(server.store(), Some(vera), "").await.unwrap());
     assert_eq!(form(&server, &[("link", &not_admin)]).send().await.unwrap().status(), 403);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sign_in_page_says_what_is_true_of_accounts_and_links() {
+    let server = Server::start().await;
+    let page = async |path: &str, language: &str| {
+        let ask = server.ask("GET", path).header("accept-language", language);
+        ask.send().await.unwrap().text().await.unwrap()
+    };
+    let nobody = page("/login", "en").await;
+    assert!(
+        nobody.contains("No account exists yet") && nobody.contains("soloist link"),
+        "{nobody}"
+    );
+    assert!(!nobody.contains("An admin adds one"), "there is no admin");
+    let url = secrets::new_link(server.store(), None, &server.url("")).await.unwrap();
+    let path = url.strip_prefix(&server.url("")).unwrap().to_owned();
+    assert!(page(&path, "en").await.contains("Nobody has an account yet"));
+
+    // `soloist user add`, before anybody used the link.
+    let phc = secrets::hash_password(PASSWORD).unwrap();
+    server.account("li", Role::Operator, phc).await;
+    let link = path.split_once('=').unwrap().1.to_owned();
+    let fields = [("link", link.as_str()), ("name", "ada"), ("password", PASSWORD)];
+    for _ in 0..2 {
+        let late = page(&path, "en").await;
+        assert!(late.contains("there is one already: sign in with it"), "{late}");
+        assert!(!late.contains("Nobody has an account yet") && !late.contains("30 minutes"));
+        let sent = form(&server, &fields).send().await.unwrap();
+        assert_eq!(sent.status(), 409);
+        assert!(sent.text().await.unwrap().contains("there is one already"));
+    }
+    assert!(page(&path, "zh").await.contains("请用已有账号登录"));
+    assert!(page("/login", "en").await.contains("An admin adds one"));
+    assert_eq!(sign_in(&server, "li", PASSWORD).await.status(), 303);
+}

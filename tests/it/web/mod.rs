@@ -7,13 +7,15 @@ macro_rules! on_every_store {
         mod on_redis {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $law() {
-                super::$law(crate::web::On::Redis).await;
+                let law = async || super::$law(crate::web::On::Redis).await;
+                crate::support::machine::judge(law).await;
             })*
         }
         mod on_sqlite {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $law() {
-                super::$law(crate::web::On::Sqlite).await;
+                let law = async || super::$law(crate::web::On::Sqlite).await;
+                crate::support::machine::judge(law).await;
             })*
         }
     };
@@ -29,10 +31,12 @@ mod fuzz;
 mod live;
 mod login;
 mod openapi;
+mod reasons;
 mod rotation_page;
 mod rotation_waiting;
 mod rotations;
 mod storm;
+mod truth;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
@@ -42,7 +46,7 @@ use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response};
-use soloist::config::{Config, JobConfig, LiveLimits, Repeat, Title};
+use soloist::config::{Config, Current, JobConfig, LiveLimits, Repeat, Title};
 use soloist::domain::backoff::Backoff;
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{JobName, NodeName, UserName};
@@ -177,7 +181,7 @@ impl Server {
         let room = Room::open(store.clone(), &feed, &config.node);
         let work = soloist::dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
         let turns = soloist::rotation::Desk::start(room.clone(), Arc::clone(&metrics));
-        let web = Web::new(store, feed, Arc::new(config), metrics, Desks { room, work, turns });
+        let web = Web::new(store, feed, Current::new(config), metrics, Desks { room, work, turns });
         let (server, drain) = serve(web.clone(), listener).unwrap();
         tokio::spawn(server);
         Self { address, web, drain: Some(drain), redis, dir: None }
@@ -240,7 +244,7 @@ impl Server {
 
     /// A session for an account that exists: the cookie header and the CSRF secret.
     pub(crate) async fn session(&self, user: &UserName) -> (String, String) {
-        let cookie = auth::open_session(self.store(), &self.web.config, user).await.unwrap();
+        let cookie = auth::open_session(self.store(), &self.web.config(), user).await.unwrap();
         let hash = secrets::sha256_hex(cookie.value());
         let session = self.store().session(&hash, auth::SESSION_IDLE).await.unwrap().unwrap();
         (format!("{}={}", cookie.name(), cookie.value()), session.csrf)
@@ -284,6 +288,15 @@ impl OwnRedis {
 
     pub(crate) fn stop(&mut self) {
         self.server.as_mut().unwrap().kill();
+    }
+
+    /// It answers nobody, and loses nothing.
+    pub(crate) fn pause(&self) {
+        self.server.as_ref().unwrap().pause();
+    }
+
+    pub(crate) fn resume(&self) {
+        self.server.as_ref().unwrap().resume();
     }
 
     /// Runs one command at the server.

@@ -21,9 +21,14 @@ use super::On;
 use super::dispatch::ok;
 use super::rotations::{SUPPLIER, granted, pass, supplier, take, three};
 use crate::support::api::Api;
+use crate::support::machine::{holds, judged, within};
 use crate::support::node::Ground;
 use crate::support::redis::RedisServer;
 use crate::support::wait::until_async;
+
+judged! {
+    a_killed_node_leaves_its_clients_turn_to_the_other_one
+}
 
 /// What the promise for a dead holder allows besides its lease.
 const PROMPT: Duration = Duration::from_millis(300);
@@ -74,7 +79,7 @@ async fn a_pass_answers_at_once_the_one_who_waits_at_another_node(on: On) {
         assert!(turn["token"].is_u64(), "{turn}");
     }
     // Found by chance, when they ask again after a second, they would take twice that together.
-    assert!(waited < PROMPT * 10, "ten turns took {waited:?}");
+    within(waited, PROMPT * 10, "ten turns");
 }
 
 async fn one_pass_answers_one_of_eighteen_and_the_types_go_round(on: On) {
@@ -133,7 +138,7 @@ async fn starts_are_never_closer_than_the_gap_however_many_wait(on: On) {
     }
     let took = clock::boot().since(begun);
     // Each had to be woken at the end of the gap: found by chance a second later, six would take far longer.
-    assert!(took < gap * 6 + PROMPT * 3, "six turns took {took:?}");
+    within(took, gap * 6 + PROMPT * 3, "six turns");
     let view = api.get(SUPPLIER).await;
     let starts: Vec<jiff::Timestamp> = view["turns"]
         .as_array()
@@ -144,7 +149,7 @@ async fn starts_are_never_closer_than_the_gap_however_many_wait(on: On) {
     assert_eq!(starts.len(), 7);
     for pair in starts.windows(2) {
         let apart = pair[0].duration_since(pair[1]).as_millis();
-        assert!(apart >= 150, "two starts are {apart} ms apart: {view}");
+        holds(apart >= 150, || format!("two starts are {apart} ms apart: {view}"));
     }
 }
 
@@ -158,7 +163,8 @@ async fn a_dead_holders_turn_goes_to_whoever_waits_when_its_lease_ends(on: On) {
     let next = granted(&there, "a", "next", json!({"worker": "heir", "wait_ms": 25_000})).await;
     let took = clock::boot().since(begun);
     assert!(next["token"].as_u64() > gone["token"].as_u64());
-    assert!(took >= LEASE && took < LEASE + PROMPT, "it took {took:?}");
+    holds(took >= LEASE, || format!("the turn went on after {took:?}"));
+    within(took, LEASE + PROMPT, "the turn goes on");
     let view = api.get(SUPPLIER).await;
     assert_eq!(
         (&view["turns"][0]["turn"], &view["turns"][0]["outcome"]),
@@ -277,7 +283,7 @@ async fn a_node_that_shuts_down_answers_those_who_wait(on: On) {
     server.drain.take().unwrap().run().await;
     let answer = waiting.await.unwrap();
     assert_eq!((&answer["reason"], &answer["holder"]["worker"]), (&json!("held"), &json!("w-a")));
-    assert!(clock::boot().since(begun) < Duration::from_secs(10), "at its end, it is too late");
+    within(clock::boot().since(begun), Duration::from_secs(10), "who waits is answered");
     until_waiting(&there, 0).await;
 }
 
@@ -303,7 +309,6 @@ async fn whoever_waits_is_told_what_for_when_the_time_is_over(on: On) {
     assert!(answer["token"].is_u64(), "new rules count at once: {answer}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
 async fn a_killed_node_leaves_its_clients_turn_to_the_other_one() {
     let redis = RedisServer::start(&[]);
     let ground = Ground::new(&redis.url(), "");
@@ -323,7 +328,7 @@ async fn a_killed_node_leaves_its_clients_turn_to_the_other_one() {
     let turn = heir.await.unwrap();
     let took = clock::boot().since(begun);
     assert!(turn["token"].is_u64(), "{turn}");
-    assert!(took < Duration::from_millis(1_500) + PROMPT * 2, "it took {took:?}");
+    within(took, Duration::from_millis(1_500) + PROMPT * 2, "the turn goes on");
     assert!(dead.await.is_err(), "nobody answered it");
     // The same request, asked again elsewhere, is still the same.
     let again = granted(&there, "c", "r3", json!({"wait_ms": 25_000})).await;

@@ -3,20 +3,25 @@
 use std::iter;
 
 use soloist::domain::supervise::Doing;
+use soloist::domain::time::Boot;
 
-use super::{Ask, Life, NODES, NOW, TIMING, World};
+use super::{Ask, Life, NODES, NOW, Scope, TIMING, UNIT, World};
 use crate::store::Answer;
 
 impl World {
     /// Makes states that differ in nothing that matters equal.
     pub(super) fn normalise(&mut self) {
         for node in &mut self.nodes {
-            // What lies in the past is as good as now, and without a courtesy nothing counts from it.
+            // What lies in the past is as good as now, and a courtesy lasts one unit at most.
             let facts = &mut node.slot.facts;
-            facts.held_until = facts.held_until.filter(|at| *at > NOW);
+            for at in [&mut facts.held_until, &mut facts.reserved_until, &mut facts.not_before] {
+                *at = at.filter(|at| *at > NOW);
+            }
+            node.wake = node.wake.map(|at| at.max(NOW));
             if let Doing::Idle { pause_until, free_since } = &mut node.slot.doing {
                 *pause_until = (*pause_until).max(NOW);
-                *free_since = None;
+                let counts = |since: Boot| since.max(NOW - UNIT);
+                *free_since = free_since.filter(|_| self.scope == Scope::Lapses).map(counts);
             }
             if let Some((_, due, _)) = &mut node.kept {
                 *due = (*due).max(NOW);
@@ -55,6 +60,12 @@ impl World {
         for owner in owners {
             owner.node = NODES - 1 - owner.node;
         }
+        let moves = iter::once(&mut other.store).chain(other.replica.iter_mut());
+        for moving in moves.filter_map(|store| store.moving.as_mut()) {
+            for node in [&mut moving.from, &mut moving.to].into_iter().flatten() {
+                *node = NODES - 1 - *node;
+            }
+        }
         other.sort();
         other
     }
@@ -74,7 +85,7 @@ impl World {
         tokens.extend(self.trees.iter_mut().map(|tree| &mut tree.token));
         for flight in &mut self.flights {
             match &mut flight.ask {
-                Ask::Renew { token } | Ask::End { token } => tokens.push(token),
+                Ask::Renew { token } | Ask::End { token, .. } => tokens.push(token),
                 Ask::Acquire | Ask::Release => {}
             }
             if let Some(Answer::Granted(token)) = &mut flight.answer {

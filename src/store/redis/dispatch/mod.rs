@@ -23,6 +23,7 @@
 
 pub(super) mod parse;
 
+use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -146,9 +147,11 @@ impl Dispatch for RedisStore {
                 .arg(u8::from(self.is_news(&claim.collector)))
                 .arg(claim.max)
                 .arg(waiter)
-                .arg(patience)
-                .arg(claim.sources.len());
-            for source in &claim.sources {
+                .arg(patience);
+            // Each once: one that is named twice would count as two when the claim is divided.
+            let sources: BTreeSet<&SourceName> = claim.sources.iter().collect();
+            call.arg(sources.len());
+            for source in sources {
                 call.arg(source.as_str());
             }
         }

@@ -41,7 +41,6 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
     let dashboard = render(&Dashboard {
         frame: frame(lang, theme, "jobs", &title("nav-jobs")),
         epoch: "e".to_owned(),
-        trouble: None,
         summary: Summary::new(&members, lang),
         rows: rows.collect(),
     });

@@ -1,0 +1,166 @@
+//! The first words of a node to its store, and to whoever started it. A store that is away is waited for.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::watch;
+
+use super::without_password;
+use crate::config::{Config, Current};
+use crate::domain::containment::Containment;
+use crate::domain::name::NodeName;
+use crate::domain::time::StoreTime;
+use crate::feed::{Feed, Followed};
+use crate::runner::beat::{self, Offer};
+use crate::secrets;
+use crate::store::accounts::Accounts;
+use crate::store::jobs::Jobs;
+use crate::store::nodes::{Beat, Heard};
+use crate::store::{Options, Store, StoreError};
+
+/// How often a store is tried again that was away at the start.
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+
+/// What came of the first words to the store.
+pub(super) enum Begun {
+    /// This node is known to the others and follows what they do.
+    Beating(Beat),
+    /// The store cannot be reached.
+    Away,
+}
+
+/// Opens the store, says who we are, and begins to follow what everybody does.
+///
+/// # Errors
+/// What is wrong with the store and time does not mend; that it cannot be reached is none.
+pub(super) async fn begin(
+    config: &Config,
+    store: &Store,
+    options: &Options,
+    (feed, followed): (&Feed, watch::Receiver<Vec<Followed>>),
+    level: Containment,
+) -> anyhow::Result<Begun> {
+    let beginning = async {
+        store.open(options).await.with_context(|| unusable(config))?;
+        first_beat(config, store, level).await
+    };
+    let beat = match beginning.await {
+        Ok(beat) => beat,
+        Err(error) => {
+            let why = error.chain().find_map(|cause| match cause.downcast_ref::<StoreError>() {
+                Some(StoreError::Unavailable(why)) => Some(why.clone()),
+                _ => None,
+            });
+            let Some(why) = why else { return Err(error) };
+            if store.refuses_login().await {
+                return Err(error);
+            }
+            if feed.still_away(why.clone()) {
+                tracing::error!(
+                    "the store {} cannot be reached: {why}. Start it, or correct `store` and start again; until it is there this node starts nothing and shows every job as unknown, then it goes on by itself",
+                    without_password(&config.store)
+                );
+            }
+            return Ok(Begun::Away);
+        }
+    };
+    feed.begin(store.clone(), followed).await;
+    Ok(Begun::Beating(beat))
+}
+
+/// As [`begin`], as often as it takes.
+pub(super) async fn go_on_when_it_is_there(
+    config: &Current,
+    store: &Store,
+    options: &Options,
+    (feed, followed): (&Feed, watch::Receiver<Vec<Followed>>),
+    level: Containment,
+) -> anyhow::Result<Beat> {
+    loop {
+        tokio::time::sleep(TRY_AGAIN).await;
+        let (now, following) = (config.get(), (feed, followed.clone()));
+        if let Begun::Beating(beat) = begin(&now, store, options, following, level).await? {
+            tracing::info!("the store is there: this node goes on");
+            return Ok(beat);
+        }
+    }
+}
+
+pub(super) fn unusable(config: &Config) -> String {
+    format!("cannot use the store {}", without_password(&config.store))
+}
+
+async fn first_beat(
+    config: &Config,
+    store: &Store,
+    containment: Containment,
+) -> anyhow::Result<Beat> {
+    let now = store.snapshot(&[]).await.context("cannot read the store's clock")?.at;
+    let mut beat = Beat {
+        node: config.node.clone(),
+        boot: format!("{:032x}", rand::random::<u128>()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started: StoreTime(now.0),
+        containment: containment.to_string(),
+        url: String::new(),
+        jobs: Vec::new(),
+        digest: String::new(),
+        holds: Vec::new(),
+    };
+    Offer::of(config).put_into(&mut beat);
+    match beat::first(store, &beat).await.context("cannot report to the store")? {
+        Heard::Welcome { .. } => Ok(beat),
+        Heard::Duplicate => Err(duplicate(&config.node)),
+    }
+}
+
+fn duplicate(node: &NodeName) -> anyhow::Error {
+    anyhow::anyhow!(
+        "another living process reports as node {node}: give each node its own `node` in the configuration, or --node"
+    )
+}
+
+/// As [`greet`], also when the store has gone away again.
+pub(super) async fn greet_at_last(config: Current, store: Store) {
+    while let Err(error) = greet(&config.get(), &store).await {
+        tracing::debug!("not greeted yet: {error:#}");
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+}
+
+async fn greet(config: &Config, store: &Store) -> anyhow::Result<()> {
+    let about = store.describe().await.context("cannot ask the store what it is")?;
+    let first = store.users().await.context("cannot read the accounts")?.is_empty();
+    let link = match first {
+        true => Some(secrets::new_link(store, None, &config.public_url).await?),
+        false => None,
+    };
+    for warning in &about.warnings {
+        tracing::warn!("{warning}");
+    }
+    tracing::info!(store = about.what, "the store is open");
+    if !about.shared {
+        tracing::info!(
+            "one machine, embedded store: no fail-over to another machine (use redis:// for a cluster)"
+        );
+    }
+    if !config.listen.ip().is_loopback() && !config.public_url.starts_with("https://") {
+        tracing::warn!(
+            "listening beyond loopback while public_url is {}: put TLS in front and set public_url to its https:// address, or passwords travel in the clear",
+            config.public_url
+        );
+    }
+    let mut out = std::io::stdout();
+    let said = match link {
+        Some(link) => writeln!(
+            out,
+            "No account exists yet. Create the first admin here (works once, for 30 minutes):\n\n  {link}\n"
+        ),
+        None => writeln!(out, "Soloist is at {}", config.public_url),
+    };
+    if let Err(error) = said {
+        tracing::info!("nobody reads the standard output ({error}): soloist link prints a link");
+    }
+    Ok(())
+}

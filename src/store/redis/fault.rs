@@ -1,0 +1,129 @@
+//! What an error of Redis means to a caller, and what a person can do about it.
+//!
+//! A server that hangs up says why before it does, but a client that writes at once may only see that the connection
+//! broke. So a connection that broke while it was made is followed by one that only listens.
+
+use std::time::Duration;
+
+use ::redis::{ErrorKind, RedisError, Value};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+
+use super::route::Master;
+use crate::store::StoreError;
+
+/// How long a server that hung up may take to say why.
+const LAST_WORD: Duration = Duration::from_millis(200);
+
+/// What happened, and what to do about it.
+pub(super) fn in_words(error: &RedisError, address: &str) -> StoreError {
+    let detail = error.detail().unwrap_or_default();
+    let what = match error.code() {
+        Some("READONLY") => "is a read-only replica: use the address of the master".to_owned(),
+        Some("LOADING") => "is still loading its data".to_owned(),
+        Some("MASTERDOWN") => "is a replica that lost its master".to_owned(),
+        Some("OOM") => "is out of memory: raise maxmemory".to_owned(),
+        Some("NOREPLICAS") => "refuses writes, because too few replicas are connected".to_owned(),
+        Some("MISCONF") => {
+            "refuses writes, because it cannot save to disk: free space there and look into its log"
+                .to_owned()
+        }
+        Some("CLUSTERDOWN") => {
+            "says that the cluster is down: look at `redis-cli CLUSTER INFO`; with `cluster-require-full-coverage no` only the jobs of a lost master stop"
+                .to_owned()
+        }
+        Some("MOVED" | "ASK" | "TRYAGAIN") => {
+            "has handed this part of the cluster to another member, or is about to".to_owned()
+        }
+        Some("CROSSSLOT") => "is given keys of several slots in one call".to_owned(),
+        Some("BUSY") => "is busy with a script: look at redis-cli SLOWLOG GET".to_owned(),
+        Some(code @ ("NOAUTH" | "WRONGPASS")) => {
+            format!("wants another user or password ({code}): correct them in the store URL")
+        }
+        Some("NOPERM") => format!("does not permit this user enough: {detail}"),
+        Some("DENIED") => {
+            "is in protected mode and refuses connections from other machines (DENIED): give it a password with `requirepass`, and write that into the store URL"
+                .to_owned()
+        }
+        Some("WRONGTYPE") => {
+            return StoreError::Unsupported(format!(
+                "Redis at {address} has keys of another program under the names of Soloist's: use another database (the number at the end of the store URL) or another `prefix`"
+            ));
+        }
+        Some("ERR") if detail.contains("max number of clients") => {
+            "has no connection left: raise `maxclients` in redis.conf, or close others".to_owned()
+        }
+        Some("ERR") if detail.contains("DB index is out of range") => {
+            return StoreError::Unsupported(format!(
+                "Redis at {address} has no database of that number: use a smaller one at the end of the store URL, or raise `databases` in redis.conf"
+            ));
+        }
+        Some("ERR") => return StoreError::Corrupt(format!("Redis at {address}: {error}")),
+        Some(_) => format!("failed: {error}"),
+        None => unheard(error),
+    };
+    StoreError::Unavailable(format!("Redis at {address} {what}"))
+}
+
+/// Of what is no answer of a Redis.
+fn unheard(error: &RedisError) -> String {
+    let text = error.to_string();
+    if error.kind() == ErrorKind::AuthenticationFailed {
+        return "wants another user or password: correct them in the store URL".to_owned();
+    }
+    if error.is_connection_refusal() {
+        return "refuses the connection: start it, or correct the store URL".to_owned();
+    }
+    if text.contains("lookup address") {
+        return format!("cannot be found ({text}): correct the host in the store URL");
+    }
+    if text.contains("InvalidContentType") {
+        return "does not speak TLS on this port: write redis:// and not rediss://, or name its TLS port"
+            .to_owned();
+    }
+    if error.kind() == ErrorKind::Parse {
+        return "does not answer as Redis does: correct host and port in the store URL".to_owned();
+    }
+    format!("failed: {text}")
+}
+
+/// Of a connection that could not be made.
+pub(super) async fn of_dialling(error: RedisError, master: &Master) -> StoreError {
+    if error.is_timeout() {
+        let hint = master.silence();
+        return StoreError::Unavailable(format!(
+            "Redis at {} did not answer{hint}",
+            master.address
+        ));
+    }
+    let broke = error.is_connection_dropped() && !error.is_connection_refusal();
+    if !broke || master.over_tls() {
+        return in_words(&error, &master.address);
+    }
+    match last_word(&master.address).await {
+        Some(said) => in_words(&said, &master.address),
+        None => StoreError::Unavailable(format!(
+            "Redis at {} broke the connection ({error}): if it speaks only TLS, write rediss:// in the store URL",
+            master.address
+        )),
+    }
+}
+
+/// What the server says to whoever connects and is not wanted.
+async fn last_word(address: &str) -> Option<RedisError> {
+    let listening = async {
+        let (host, port) = address.rsplit_once(':')?;
+        let mut stream = TcpStream::connect((host, port.parse().ok()?)).await.ok()?;
+        let mut said = Vec::new();
+        while !said.contains(&b'\n') && said.len() < 4_096 {
+            if stream.read_buf(&mut said).await.ok()? == 0 {
+                break;
+            }
+        }
+        match ::redis::parse_redis_value(&said).ok()? {
+            Value::ServerError(error) => Some(RedisError::from(error)),
+            _ => None,
+        }
+    };
+    tokio::time::timeout(LAST_WORD, listening).await.ok().flatten()
+}

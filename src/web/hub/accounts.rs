@@ -1,0 +1,74 @@
+//! Sockets end with what opened them: an account that is removed or changed, a session or a token that ends.
+//!
+//! The store says that something of the kind happened, not to whom; so every credential under which somebody sits here is
+//! asked for again, each once. That a session merely grew old nobody says: each socket asks for itself now and then
+//! (`web::live`).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+
+use super::Hub;
+use super::seats::{Goodbye, Seat};
+use crate::store::Store;
+use crate::web::auth::{Caller, Identities, Shown};
+
+/// The session ended.
+pub const SIGNED_OUT: Goodbye = Goodbye { code: 1008, reason: "signed out: sign in again" };
+/// The account has another role.
+pub const CHANGED: Goodbye =
+    Goodbye { code: 1008, reason: "the account was changed: connect again" };
+
+/// Questions under way at the same time.
+const AT_ONCE: usize = 16;
+/// The pause after a round: many who sign out together cause one round, not one each.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Whether a caller is who they were. `Err(None)`: the store is out of reach, and nobody knows.
+///
+/// # Errors
+/// What to say to somebody who is not, if anything.
+pub async fn check(
+    identities: &Identities,
+    store: &Store,
+    caller: &Caller,
+) -> Result<(), Option<Goodbye>> {
+    match identities.identify(store, &caller.shown, false).await {
+        Ok(None) => Err(Some(SIGNED_OUT)),
+        Ok(Some(now)) if now.role != caller.role || now.user != caller.user => Err(Some(CHANGED)),
+        Ok(Some(_)) => Ok(()),
+        Err(_) => Err(None),
+    }
+}
+
+impl Hub {
+    /// Asks again for everybody who sits here whenever accounts changed.
+    pub(super) async fn watch_accounts(self: Arc<Self>) {
+        while !self.is_draining() {
+            self.doubted.notified().await;
+            self.check_everybody().await;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn check_everybody(&self) {
+        let mut seats: HashMap<Shown, Vec<Arc<Seat>>> = HashMap::new();
+        for seat in self.everybody() {
+            seats.entry(seat.caller.shown.clone()).or_default().push(seat);
+        }
+        stream::iter(seats.into_values())
+            .for_each_concurrent(AT_ONCE, |seats| async move {
+                let Some(first) = seats.first() else { return };
+                let Err(Some(goodbye)) = check(&self.identities, &self.store, &first.caller).await
+                else {
+                    return;
+                };
+                for seat in seats {
+                    seat.mark(|pending| pending.goodbye = Some(goodbye));
+                }
+            })
+            .await;
+    }
+}

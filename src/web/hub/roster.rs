@@ -1,0 +1,137 @@
+//! Which jobs there are: those of the configuration in force, then those that only other nodes define.
+//!
+//! A job keeps its number for as long as this process lives, also while it is gone, so that seats may speak of numbers. It
+//! decides only the order.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError};
+
+use super::{Hub, Slot, lock};
+use crate::config::{Config, JobConfig};
+use crate::domain::name::JobName;
+use crate::picture::elsewhere;
+use crate::store::nodes::NodeRecord;
+
+/// All jobs that were ever known here, and which of them there are now.
+#[derive(Default)]
+pub(super) struct Roster {
+    jobs: Vec<(Arc<JobConfig>, Arc<Slot>)>,
+    numbers: HashMap<JobName, usize>,
+    /// Of those that there are.
+    index: HashMap<JobName, usize>,
+    /// Numbers, in the order of the page.
+    shown: Vec<usize>,
+}
+
+impl Roster {
+    /// As the configuration and the nodes have it now.
+    pub(super) fn chosen(&self, config: &Config, nodes: &[NodeRecord]) -> Self {
+        let (jobs, numbers) = (self.jobs.clone(), self.numbers.clone());
+        let mut next = Self { jobs, numbers, ..Self::default() };
+        let others = elsewhere(&config.jobs, nodes);
+        for job in config.jobs.iter().chain(&others) {
+            let nth = match next.numbers.get(&job.name) {
+                Some(&nth) => nth,
+                None => {
+                    next.numbers.insert(job.name.clone(), next.jobs.len());
+                    next.jobs.push((Arc::new(job.clone()), Arc::default()));
+                    next.jobs.len() - 1
+                }
+            };
+            if *next.jobs[nth].0 != *job {
+                next.jobs[nth].0 = Arc::new(job.clone());
+            }
+            next.index.insert(job.name.clone(), nth);
+            next.shown.push(nth);
+        }
+        next
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.shown == other.shown
+            && self.jobs.len() == other.jobs.len()
+            && self.jobs.iter().zip(&other.jobs).all(|(a, b)| Arc::ptr_eq(&a.0, &b.0))
+    }
+
+    /// The number of a job that there is.
+    pub(super) fn number(&self, name: &str) -> Option<usize> {
+        self.shown.iter().copied().find(|&nth| self.jobs[nth].0.name.as_str() == name)
+    }
+
+    /// As [`Self::number`].
+    pub(super) fn number_of(&self, name: &JobName) -> Option<usize> {
+        self.index.get(name).copied()
+    }
+
+    /// Numbers and definitions of the jobs that there are, in the order of the page.
+    pub(super) fn shown(&self) -> impl Iterator<Item = (usize, &Arc<JobConfig>)> {
+        self.shown.iter().map(|&nth| (nth, &self.jobs[nth].0))
+    }
+
+    /// The names of those that are gone.
+    pub(super) fn gone(&self) -> impl Iterator<Item = &JobName> {
+        self.numbers.keys().filter(|name| !self.index.contains_key(*name))
+    }
+}
+
+impl Hub {
+    /// The jobs as they are now.
+    pub(super) fn roster(&self) -> Arc<Roster> {
+        Arc::clone(&self.roster.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Looks at configuration and nodes again; whether jobs came, went or are defined otherwise.
+    pub(super) fn choose(&self) -> bool {
+        let old = self.roster();
+        let next = old.chosen(&self.config.get(), &self.feed.nodes());
+        if old.is(&next) {
+            return false;
+        }
+        // What was rendered speaks of the definitions before.
+        next.jobs.iter().for_each(|(_, slot)| *lock(&slot.frames) = None);
+        *self.roster.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
+        true
+    }
+
+    /// Whether other nodes are alive than at the last look, or some define something else: every picture may say
+    /// something else then.
+    pub(super) fn others_tell(&self) -> bool {
+        let nodes = self.feed.nodes();
+        let now: Vec<_> = nodes
+            .iter()
+            .map(|node| (node.beat.node.clone(), node.is_alive(), Arc::clone(&node.told)))
+            .collect();
+        let mut before = lock(&self.told);
+        let same = before.len() == now.len()
+            && before.iter().zip(&now).all(
+                |((node, alive, told), (now_node, now_alive, now_told))| {
+                    node == now_node && alive == now_alive && told == now_told
+                },
+            );
+        *before = now;
+        !same
+    }
+
+    /// How a job is defined.
+    pub(super) fn defined(&self, job: usize) -> Arc<JobConfig> {
+        Arc::clone(&self.roster().jobs[job].0)
+    }
+
+    /// What is kept for a job.
+    pub(super) fn slot(&self, job: usize) -> Arc<Slot> {
+        Arc::clone(&self.roster().jobs[job].1)
+    }
+
+    /// All jobs, in the order of the page.
+    #[must_use]
+    pub fn jobs(&self) -> Vec<Arc<JobConfig>> {
+        self.roster().shown().map(|(_, job)| Arc::clone(job)).collect()
+    }
+
+    /// The job of that name.
+    #[must_use]
+    pub fn job_named(&self, name: &str) -> Option<Arc<JobConfig>> {
+        let roster = self.roster();
+        roster.number(name).map(|nth| Arc::clone(&roster.jobs[nth].0))
+    }
+}

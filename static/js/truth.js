@@ -1,0 +1,47 @@
+// The line at the top: what the node says is wrong, and what this page knows itself. The title and the icon of the
+// tab count what it says.
+
+import { localise, tick } from "./clock.js";
+import { children, parse } from "./morph.js";
+import { announce } from "./words.js";
+
+const bar = document.querySelector("[data-truth]");
+const own = document.querySelector("[data-page-fact]");
+const icon = document.querySelector("link[rel=icon]");
+const title = document.title.replace(/^\(\d+!\) /, "");
+
+function count() {
+  const n = (bar?.childElementCount ?? 0) + (own && !own.hidden ? 1 : 0);
+  const words = n > 0 ? `(${n}!) ${title}` : title;
+  if (document.title !== words) document.title = words;
+  const href = n > 0 ? icon?.dataset.trouble : icon?.dataset.calm;
+  if (href && icon.getAttribute("href") !== href) icon.setAttribute("href", href);
+}
+
+/** What the node says. */
+export function show({ html }) {
+  if (!bar) return;
+  const fresh = parse(html);
+  localise(fresh);
+  tick(fresh);
+  const told = new Set([...bar.children].map((fact) => fact.dataset.fact));
+  for (const fact of fresh.children) if (!told.has(fact.dataset.fact)) announce(fact.textContent);
+  children(bar, fresh);
+  count();
+}
+
+/** What this page knows without its node; nothing with an empty text. `over`: only signing in helps. */
+export function page(text, over = false) {
+  if (!own) return;
+  const said = own.querySelector("[data-page-text]");
+  if (said.textContent !== text) said.textContent = text;
+  own.hidden = text === "";
+  own.querySelector("[data-now]").hidden = over;
+  const enter = own.querySelector("[data-sign-in]");
+  enter.hidden = !over;
+  if (over) enter.href = `/login?next=${encodeURIComponent(location.pathname + location.search)}`;
+  count();
+}
+
+/** What the button "now" does. */
+export const onNow = (act) => own?.querySelector("[data-now]").addEventListener("click", act);
