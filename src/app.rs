@@ -22,17 +22,19 @@ pub use self::hangup::block as block_hangups;
 use self::hangup::{Asked, Hangups};
 pub use self::reload::Read;
 use self::reload::Reload;
-use self::start::{Begun, begin, go_on_when_it_is_there, greet_at_last, unusable};
+use self::start::{Begun, begin, go_on_when_it_is_there, greet_at_last, stay_ready, unusable};
 use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
 use crate::domain::containment::Containment;
 use crate::feed::{Feed, Followed};
 use crate::guard::containment::{self, Choice};
+use crate::guard::message::Nursing;
 use crate::rotation;
 use crate::runner::beat::{self, Offer};
 use crate::runner::child;
 use crate::runner::keeper::Keeper;
 use crate::runner::leftovers::{self, Swept};
+use crate::runner::nursery::Nursery;
 use crate::runner::supervisor::{Mode, Surroundings, supervise};
 use crate::store::nodes::Nodes;
 use crate::store::{Options, Store};
@@ -87,6 +89,12 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
         prefix: config.prefix.clone(),
         node: config.node.clone(),
         env: script_env(),
+        nursery: Some(Nursery::start(Nursing {
+            node: config.node.clone(),
+            containment: containment.clone(),
+            store_url: config.store.clone(),
+            prefix: config.prefix.clone(),
+        })),
         containment,
         keeper,
         turns: turns.clone(),
@@ -140,9 +148,11 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let supervisor =
         tokio::spawn(supervise(around, current.subscribe(), feed.clone(), holds, mode));
     let greeting = tokio::spawn(greet_at_last(current.clone(), store.clone()));
+    let ready = tokio::spawn(stay_ready(store.clone()));
 
     wait_for_the_end(&mode_tx, &mut signals, &mut reload, supervisor).await?;
     greeting.abort();
+    ready.abort();
     tracing::info!("every script is handed over; closing connections");
     drain.run().await;
     serving.await.context("the web server broke")?.context("the web server failed")?;

@@ -1,5 +1,6 @@
 //! The first words of a node to its store, and to whoever started it. A store that is away is waited for.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -17,10 +18,12 @@ use crate::secrets;
 use crate::store::accounts::Accounts;
 use crate::store::jobs::Jobs;
 use crate::store::nodes::{Beat, Heard};
-use crate::store::{Options, Store, StoreError};
+use crate::store::{For, Options, Store, StoreError};
 
 /// How often a store is tried again that was away at the start.
 const TRY_AGAIN: Duration = Duration::from_millis(250);
+/// How often the connections for a take-over are used at least.
+const READY_EVERY: Duration = Duration::from_secs(10);
 
 /// What came of the first words to the store.
 pub(super) enum Begun {
@@ -69,6 +72,16 @@ pub(super) async fn begin(
     Ok(Begun::Beating(beat))
 }
 
+/// Keeps the store ready for a take-over: connections are open, and a server that was restarted knows the scripts again.
+pub(super) async fn stay_ready(store: Store) {
+    loop {
+        if let Err(error) = store.be_ready(For::TakingOver).await {
+            tracing::debug!(%error, "the store is not ready for a take-over");
+        }
+        tokio::time::sleep(READY_EVERY).await;
+    }
+}
+
 /// As [`begin`], as often as it takes.
 pub(super) async fn go_on_when_it_is_there(
     config: &Current,
@@ -104,7 +117,7 @@ async fn first_beat(
         started: StoreTime(now.0),
         containment: containment.to_string(),
         url: String::new(),
-        jobs: Vec::new(),
+        jobs: BTreeSet::new(),
         digest: String::new(),
         holds: Vec::new(),
     };

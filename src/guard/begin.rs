@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::cgroup::RunCgroup;
+use super::containment::Choice;
 use super::init::{Init, NotBegun};
 use super::kernel::{self, Doors};
 use super::message::Plan;
@@ -24,31 +25,35 @@ pub(super) struct Begun {
     pub(super) weaker_because: Option<String>,
 }
 
-/// Starts the script of `plan`.
+/// The level that is planned, unless a planted bug needs the weakest.
+pub(super) fn planned(choice: &Choice) -> Containment {
+    match sabotage::needs_the_weakest_containment() {
+        true => Containment::Subreaper,
+        false => choice.level,
+    }
+}
+
+/// Starts the script of `plan`, by the init `ready` if there is one.
 ///
 /// # Errors
 /// Why nothing runs, with the remedy.
-pub(super) fn begin(plan: &Plan, deadline: Boot) -> Result<Begun, String> {
-    let planned = if sabotage::needs_the_weakest_containment() {
-        Containment::Subreaper
-    } else {
-        plan.containment.level
-    };
+pub(super) fn begin(plan: &Plan, deadline: Boot, mut ready: Option<Init>) -> Result<Begun, String> {
+    let planned = planned(&plan.containment);
     let mut weaker_because: Option<String> = None;
     for containment in Containment::ALL.into_iter().filter(|level| *level >= planned) {
-        match begin_in(containment, plan, deadline) {
+        let why = match begin_in(containment, plan, deadline, ready.take()) {
             Ok((script, held)) => return Ok(Begun { script, held, containment, weaker_because }),
             Err(NotBegun::Script(error)) => return Err(explain(plan, &error)),
-            Err(NotBegun::Namespace(why)) if plan.containment.demanded => {
-                return Err(format!(
-                    "nothing was started: containment by {planned} is demanded and cannot be had now: {why}; or write containment = \"auto\""
-                ));
-            }
-            // The first is the cause; that a machine has no cgroups either was known before.
-            Err(NotBegun::Namespace(why)) => {
-                weaker_because.get_or_insert(why);
-            }
+            Err(NotBegun::NoInit) => "the first process of a new namespace died at once".to_owned(),
+            Err(NotBegun::Namespace(why)) => why,
+        };
+        if plan.containment.demanded {
+            return Err(format!(
+                "nothing was started: containment by {planned} is demanded and cannot be had now: {why}; or write containment = \"auto\""
+            ));
         }
+        // The first is the cause; that a machine has no cgroups either was known before.
+        weaker_because.get_or_insert(why);
     }
     Err("the script could not be contained at all".to_owned())
 }
@@ -57,11 +62,16 @@ fn begin_in(
     containment: Containment,
     plan: &Plan,
     deadline: Boot,
+    ready: Option<Init>,
 ) -> Result<(Pid, Held), NotBegun> {
     match containment {
         Containment::PidNamespace => {
-            let (init, script) = Init::start(plan, deadline)?;
-            Ok((script, Held::Namespace(init)))
+            let begun = match ready.map(|init| init.start(plan, deadline)) {
+                // It died while it waited, or there was none.
+                None | Some(Err(NotBegun::NoInit)) => Init::make()?.start(plan, deadline),
+                Some(begun) => begun,
+            };
+            begun.map(|(init, script)| (script, Held::Namespace(init)))
         }
         Containment::Cgroup => {
             let no = |error: io::Error| NotBegun::Namespace(format!("its cgroup: {error}"));

@@ -4,7 +4,9 @@
 //! they are dead (pid_namespaces(7)). It dies with its guard (PR_SET_PDEATHSIG), so nothing is left even when node and
 //! guard are killed at once. The script is not the init itself: to an init without handlers TERM means nothing.
 //!
-//! The init starts the script, reaps all the time, tells the guard how the script ended, and ends when nobody is left.
+//! It is made before there is a plan, so that a warm guard (`nursery`) has it ready; its mounts are made when the plan is
+//! there, so that a script sees the mounts of its own time. Then the init starts the script, reaps all the time, tells
+//! the guard how the script ended, and ends when nobody is left.
 //! Its guard kills it to kill all. It hears no signal and forwards none: the guard, outside, sees every process of the
 //! namespace below itself. It has its own mounts, passed on from outside but not back, with a /proc that shows the
 //! numbers a script in there knows: `ps`, `kill $!` and `/proc/$$` work. `$$` itself is the number outside, too: one
@@ -20,6 +22,7 @@ use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::libc;
 use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{
     AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixCredentials, recv,
@@ -27,16 +30,19 @@ use nix::sys::socket::{
 };
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use serde::Serialize;
 
 use super::kernel::{self, Doors};
-use super::message::Plan;
+use super::message::{LARGEST, Plan, Start};
 use crate::domain::job::Exit;
 use crate::domain::time::Boot;
 
 /// Words on the line between guard and init: one of these and a number.
 mod word {
-    /// Init: I die with you from now on. Guard: then go on, the script's number is this (0: any).
+    /// Init: I die with you from now on, tell me what to do.
     pub(super) const READY: u8 = b'R';
+    /// Guard: start the plan that follows, the script's number is this (0: any); without a plan only try.
+    pub(super) const PLAN: u8 = b'P';
     /// The script, before its exec: here I am.
     pub(super) const SCRIPT: u8 = b'S';
     /// Init: the script runs.
@@ -53,6 +59,8 @@ mod word {
 
 /// Why there is no script.
 pub(super) enum NotBegun {
+    /// The init is dead that should have started it: another may do.
+    NoInit,
     /// The namespace cannot be had; a weaker level may do.
     Namespace(String),
     /// The script cannot be started, on whatever level.
@@ -70,60 +78,72 @@ pub(super) struct Init {
 }
 
 impl Init {
-    /// Makes the namespace and starts the script in it. The number of the script is the one outside.
-    pub(super) fn start(plan: &Plan, deadline: Boot) -> Result<(Self, Pid), NotBegun> {
-        let init = Self::make(|line| furnish_and_start(&line, Some((plan, deadline))))?;
-        let mut script = None;
-        loop {
-            match init.hear() {
-                Some((word::SCRIPT, _, sender)) => script = Some(sender),
-                Some((word::RUNS, _, _)) => {
-                    // Its own words came before, and in order.
-                    if let Some(script) = script {
-                        return Ok((init, script));
-                    }
-                }
-                Some((word::NO_NAMESPACE, error, _)) => {
-                    init.reap_now();
-                    return Err(NotBegun::Namespace(explain(Errno::from_raw(error))));
-                }
-                Some((word::NO_SCRIPT, error, _)) => {
-                    init.reap_now();
-                    return Err(NotBegun::Script(io::Error::from_raw_os_error(error)));
-                }
-                Some(_) => {}
-                None => {
-                    init.reap_now();
-                    let error = "the first process of its namespace was killed before it ran";
-                    return Err(NotBegun::Script(io::Error::other(error)));
-                }
-            }
-        }
-    }
-
-    /// An init that dies with this process and is about to do `work`.
-    fn make(work: impl FnOnce(Line) -> i32) -> Result<Self, NotBegun> {
+    /// An init that dies with this process and waits for its plan.
+    pub(super) fn make() -> Result<Self, NotBegun> {
         let no = |error: Errno| NotBegun::Namespace(explain(error));
         let flags = SockFlag::SOCK_CLOEXEC;
         let (line, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags).map_err(no)?;
         setsockopt(&line, sockopt::PassCred, &true).map_err(no)?;
-        let Some(pid) = kernel::fork(libc::CLONE_NEWPID | libc::CLONE_NEWNS).map_err(no)? else {
+        let Some(pid) = kernel::fork(libc::CLONE_NEWPID).map_err(no)? else {
             drop(line);
-            std::process::exit(work(Line(theirs)));
+            std::process::exit(wait_and_start(&Line(theirs)));
         };
-        drop(theirs);
-        let init = Self { pid, line, hung_up: false, exit: None };
-        let number = kernel::spent_number().map_or(0, Pid::as_raw);
-        // If this guard dies before the init has tied itself to it, the init reads the end of the line instead.
-        if let Some((word::READY, ..)) = init.hear() {
-            tell(init.line.as_fd(), word::READY, number);
+        Ok(Self { pid, line, hung_up: false, exit: None })
+    }
+
+    /// Starts the script of `plan`, unless `deadline` comes first. The number of the script is the one outside.
+    pub(super) fn start(self, plan: &Plan, deadline: Boot) -> Result<(Self, Pid), NotBegun> {
+        let order = serde_json::to_vec(&Order { plan, deadline })
+            .map_err(|error| NotBegun::Script(io::Error::other(error)));
+        let told = match order {
+            Ok(order) => self.order(&order),
+            Err(error) => Err(error),
+        };
+        if told.is_err() {
+            self.end();
         }
-        Ok(init)
+        told.map(|script| (self, script))
+    }
+
+    fn order(&self, plan: &[u8]) -> Result<Pid, NotBegun> {
+        // If this guard dies before the init has tied itself to it, the init reads the end of the line instead.
+        let Some((word::READY, ..)) = self.hear() else { return Err(NotBegun::NoInit) };
+        let number = match plan {
+            [] => 0,
+            _ => kernel::spent_number().map_or(0, Pid::as_raw),
+        };
+        let mut order = vec![word::PLAN];
+        order.extend(number.to_ne_bytes());
+        order.extend(plan);
+        if send(self.line.as_raw_fd(), &order, MsgFlags::MSG_NOSIGNAL).is_err() {
+            return Err(NotBegun::NoInit);
+        }
+        let mut script = None;
+        loop {
+            match self.hear() {
+                Some((word::SCRIPT, _, sender)) => script = Some(sender),
+                // The script's own words came before, and in order; a mere trial has none.
+                Some((word::RUNS, _, sender)) => return Ok(script.unwrap_or(sender)),
+                Some((word::NO_NAMESPACE, error, _)) => {
+                    return Err(NotBegun::Namespace(explain(Errno::from_raw(error))));
+                }
+                Some((word::NO_SCRIPT, error, _)) => {
+                    return Err(NotBegun::Script(io::Error::from_raw_os_error(error)));
+                }
+                Some(_) => {}
+                // Killed in the middle: whether the script ran is not known, and it shall not run twice.
+                None if script.is_some() => {
+                    let error = "the first process of its namespace was killed before it ran";
+                    return Err(NotBegun::Script(io::Error::other(error)));
+                }
+                None => return Err(NotBegun::NoInit),
+            }
+        }
     }
 
     /// Kills and reaps it, and with it all in there.
-    fn reap_now(&self) {
+    pub(super) fn end(&self) {
         kill(self.pid, Signal::SIGKILL).ok();
         waitpid(self.pid, None).ok();
     }
@@ -193,12 +213,21 @@ impl Line {
         tell(self.0.as_fd(), word, number);
     }
 
-    fn hear(&self) -> Option<(u8, i32)> {
-        let mut bytes = [0; 5];
+    /// Waits for the order: the script's number and the plan. `None` when the guard is gone.
+    fn hear(&self) -> Option<(i32, Vec<u8>)> {
+        let mut bytes = vec![0; 5 + LARGEST];
         let length = recv(self.0.as_raw_fd(), &mut bytes, MsgFlags::empty()).ok()?;
-        let number = [bytes[1], bytes[2], bytes[3], bytes[4]];
-        (length > 0).then(|| (bytes[0], i32::from_ne_bytes(number)))
+        let (front, plan) = bytes.get(..length)?.split_at_checked(5)?;
+        let number = [front[1], front[2], front[3], front[4]];
+        (front[0] == word::PLAN).then(|| (i32::from_ne_bytes(number), plan.to_vec()))
     }
+}
+
+/// What an init is told.
+#[derive(Serialize)]
+struct Order<'a> {
+    plan: &'a Plan,
+    deadline: Boot,
 }
 
 fn tell(line: BorrowedFd<'_>, word: u8, number: i32) {
@@ -207,24 +236,28 @@ fn tell(line: BorrowedFd<'_>, word: u8, number: i32) {
     send(line.as_raw_fd(), &[word, a, b, c, d], MsgFlags::MSG_NOSIGNAL).ok();
 }
 
-/// Everything that an init does; returns its exit code. Without a script it only tries whether it could.
-fn furnish_and_start(line: &Line, script: Option<(&Plan, Boot)>) -> i32 {
+/// Everything that an init does; returns its exit code. Without a plan it only tries whether it could.
+fn wait_and_start(line: &Line) -> i32 {
     kernel::let_go_of_input().ok();
     if nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).is_err() {
         return 1;
     }
     line.tell(word::READY, 0);
-    let Some((word::READY, number)) = line.hear() else { return 1 };
+    let Some((number, order)) = line.hear() else { return 1 };
     if let Err(error) = furnish() {
         line.tell(word::NO_NAMESPACE, error as i32);
         return 1;
     }
-    let Some((plan, deadline)) = script else {
+    if order.is_empty() {
         line.tell(word::RUNS, 0);
         return 0;
+    }
+    let Ok(Start { plan, deadline }) = serde_json::from_slice(&order) else {
+        line.tell(word::NO_SCRIPT, libc::EINVAL);
+        return 1;
     };
     let doors = Doors { roll_call: Some(line.0.as_raw_fd()), ..Doors::default() };
-    let first = match kernel::start_numbered(plan, deadline, doors, number) {
+    let first = match kernel::start_numbered(&plan, deadline, doors, number) {
         Ok(first) => first,
         Err(error) => {
             line.tell(word::NO_SCRIPT, error.raw_os_error().unwrap_or(libc::EINVAL));
@@ -240,6 +273,7 @@ fn furnish_and_start(line: &Line, script: Option<(&Plan, Boot)>) -> i32 {
 
 /// Mounts of its own, and a /proc that tells of this namespace.
 fn furnish() -> Result<(), Errno> {
+    unshare(CloneFlags::CLONE_NEWNS)?;
     // What is mounted and unmounted outside must still be seen here; what happens here must not be seen there.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>)?;
     let safe = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
@@ -269,17 +303,18 @@ fn reap(line: &Line, first: Pid) {
 /// # Errors
 /// Why not, with the remedy.
 pub(super) fn probe() -> Result<(), String> {
-    let init = match Init::make(|line| furnish_and_start(&line, None)) {
-        Ok(init) => init,
-        Err(NotBegun::Namespace(why)) => return Err(why),
-        Err(NotBegun::Script(error)) => return Err(error.to_string()),
-    };
-    let heard = init.hear();
-    init.reap_now();
-    match heard {
-        Some((word::RUNS, ..)) => Ok(()),
-        Some((_, error, _)) => Err(explain(Errno::from_raw(error))),
-        None => Err("the first process of a new namespace died at once".to_owned()),
+    let tried = Init::make().and_then(|init| {
+        let tried = init.order(&[]);
+        init.end();
+        tried
+    });
+    match tried {
+        Ok(_) => Ok(()),
+        Err(NotBegun::Namespace(why)) => Err(why),
+        Err(NotBegun::Script(error)) => Err(error.to_string()),
+        Err(NotBegun::NoInit) => {
+            Err("the first process of a new namespace died at once".to_owned())
+        }
     }
 }
 

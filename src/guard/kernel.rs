@@ -1,5 +1,5 @@
 //! The one file that must talk to the kernel in ways the compiler cannot check: what happens between fork and exec,
-//! the fork into a namespace, and pidfds and raw wait statuses, for which there is no safe wrapper.
+//! the forks, descriptors by number, and pidfds and raw wait statuses, for which there is no safe wrapper.
 //!
 //! Nothing may be added here that a system call wrapper elsewhere can do. Between fork and exec only async-signal-safe
 //! calls are allowed (signal-safety(7)): no allocation, no locks, no formatting.
@@ -22,6 +22,8 @@ use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::socket::{MsgFlags, send};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, getpid, getppid, setsid, write};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use super::message::{Plan, Work};
 use crate::clock;
@@ -55,9 +57,31 @@ pub(super) fn reset_signals() -> Result<(), Errno> {
 ///
 /// Only for the very beginning of a process that opened nothing yet.
 pub(super) fn close_inherited() -> Result<(), Errno> {
-    // SAFETY: close_range(2) takes integers; nothing in this process owns a descriptor above standard error yet.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, 3u32, u32::MAX, 0u32) };
-    Errno::result(result).map(drop)
+    close_all_but(None)
+}
+
+/// Closes what a copy of another process has no business with: all but standard input, output and error, and `kept`.
+///
+/// Whoever owns another descriptor must never be dropped in this process: it goes on without returning.
+pub(super) fn close_all_but(kept: Option<RawFd>) -> Result<(), Errno> {
+    let kept = kept.and_then(|fd| u32::try_from(fd).ok()).filter(|fd| *fd > 2);
+    let (before, after) = match kept {
+        Some(kept) => ((kept > 3).then_some((3, kept - 1)), kept + 1),
+        None => (None, 3),
+    };
+    for (first, last) in before.into_iter().chain([(after, u32::MAX)]) {
+        // SAFETY: close_range(2) takes integers. The callers are at the beginning of a process, or of a copy of one that
+        // never returns, so nothing that owns such a descriptor is used or dropped after this.
+        let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) };
+        Errno::result(result)?;
+    }
+    Ok(())
+}
+
+/// Takes possession of a descriptor that has just come with a message.
+pub(crate) fn received(fd: RawFd) -> OwnedFd {
+    // SAFETY: recvmsg(2) has made this descriptor for us, and the only caller takes each of them once.
+    unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
 /// What the script passes on its way from fork to exec, in this order.
@@ -187,11 +211,18 @@ pub(super) fn fork(flags: libc::c_int) -> Result<Option<Pid>, Errno> {
     fork_as(flags, &[])
 }
 
+/// Forks a child of this process's *parent*, who reaps it. Only for a process with a single thread.
+pub(super) fn fork_sibling() -> Result<Option<Pid>, Errno> {
+    fork_as(libc::CLONE_PARENT, &[])
+}
+
 /// As [`fork`], with the numbers the child shall have, from its own pid namespace upwards.
 fn fork_as(flags: libc::c_int, numbers: &[libc::pid_t]) -> Result<Option<Pid>, Errno> {
+    // A sibling takes over the signal of this process; naming one is refused.
+    let signal = if flags & libc::CLONE_PARENT == 0 { libc::SIGCHLD } else { 0 };
     let arguments = CloneArguments {
         flags: u64::from(flags.cast_unsigned()),
-        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
+        exit_signal: u64::from(signal.cast_unsigned()),
         set_tid: if numbers.is_empty() { 0 } else { numbers.as_ptr() as u64 },
         set_tid_size: numbers.len() as u64,
         ..CloneArguments::default()
@@ -271,6 +302,14 @@ pub(super) fn pidfd(pid: Pid) -> Result<OwnedFd, Errno> {
     let fd = i32::try_from(fd).map_err(|_| Errno::EBADF)?;
     // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The same for the runtime: readable when the process has ended.
+pub(crate) fn end_of(pid: Pid) -> io::Result<AsyncFd<OwnedFd>> {
+    let process = pidfd(pid)?;
+    // SAFETY: an OwnedFd shows one descriptor only, and that stays open for as long as it is owned, here by the AsyncFd.
+    let watched = unsafe { AsyncFd::register_with_interest(process, Interest::READABLE) };
+    watched.map_err(|error| error.into_parts().1)
 }
 
 /// Sends a signal to the process behind a pidfd.

@@ -106,6 +106,34 @@ impl Turn {
     }
 }
 
+/// What a nursery is for: its first message.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Nursing {
+    /// Whose it is.
+    pub node: NodeName,
+    /// The level that guards are made ready for.
+    pub containment: Choice,
+    /// Where their leases are, with credentials.
+    pub store_url: String,
+    /// Key prefix.
+    pub prefix: String,
+}
+
+/// The node orders guards from its nursery.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Wanted {
+    /// So many more.
+    pub guards: u32,
+}
+
+/// A guard that waits for its plan. The node's ends of its socket, its standard output and its standard error come with
+/// the message, in this order.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Offer {
+    /// Its process, a child of the node.
+    pub pid: i32,
+}
+
 /// From the node.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "snake_case")]

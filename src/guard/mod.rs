@@ -6,6 +6,9 @@
 //! nothing about jobs: it starts one command, kills it when told, when the deadline comes or when the node is gone,
 //! and proves the death of the whole tree (`ECHILD` from `waitpid`) before anybody gives the lease back.
 //!
+//! A node that runs jobs keeps a few guards warm (`nursery`): copies of a small process that have come as far as anybody
+//! can without a plan. Whoever starts one script and ends is guarded by a process of its own.
+//!
 //! How the tree is held together is one of three levels, `containment` says which: what each of them survives when
 //! guard and node are killed at once stands in ADR 0007. A weaker level than the planned one is never used silently.
 
@@ -13,9 +16,11 @@ mod begin;
 pub(crate) mod cgroup;
 pub mod containment;
 mod init;
-mod kernel;
+pub(crate) mod kernel;
 pub mod message;
+mod nursery;
 mod release;
+mod title;
 pub(crate) mod tree;
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -34,11 +39,14 @@ use crate::domain::job::Exit;
 use crate::domain::time::Boot;
 use crate::sabotage::{self, Bug, planted};
 use begin::{Begun, begin};
+use init::Init;
 use message::{Cause, FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
+use release::{Agent, Lost};
 use tree::{Reaped, Tree};
 
 /// The first argument that makes this binary a guard. Useless without the node's socket as standard input.
 pub const WORD: &str = "__guard";
+pub use nursery::WORD as NURSERY;
 /// How soon to look again when the kernel cannot wait for us.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
@@ -61,10 +69,15 @@ pub fn entry() -> Option<i32> {
     if std::env::args_os().nth(1).is_none_or(|word| word != WORD) {
         return None;
     }
-    if std::env::args_os().nth(2).is_some_and(|word| word == containment::PROBE) {
+    let what = std::env::args_os().nth(2).unwrap_or_default();
+    if what == containment::PROBE {
         return Some(try_containment());
     }
-    match guard() {
+    let ended = enter().and_then(|()| match what == nursery::WORD {
+        true => nursery::nurse(),
+        false => guard(None, None, |_| {}),
+    });
+    match ended {
         Ok(()) => Some(0),
         Err(error) => {
             eprintln!("soloist: {error}");
@@ -85,7 +98,8 @@ fn try_containment() -> i32 {
     }
 }
 
-fn guard() -> Result<(), NotStarted> {
+/// The first steps of every process that a node starts by this program.
+fn enter() -> Result<(), NotStarted> {
     // Before signals are blocked: whoever typed this by hand must be able to interrupt it.
     if !matches!(getsockopt(&std::io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
         return Err(NotStarted::ByHand);
@@ -94,9 +108,21 @@ fn guard() -> Result<(), NotStarted> {
     kernel::close_inherited().ok();
     SigSet::all().thread_block()?;
     kernel::reset_signals()?;
+    Ok(())
+}
+
+/// Waits for its plan and guards it to the end. A warm guard has an init `ready`; `agent` gives leases back for it, and
+/// `introduce` is called with the plan.
+fn guard(
+    ready: Option<Init>,
+    agent: Option<&Agent>,
+    introduce: impl FnOnce(&Plan),
+) -> Result<(), NotStarted> {
     let Heard::Message(Start { plan, deadline }) = receive::<Start>(LARGEST) else {
+        ready.iter().for_each(Init::end);
         return Err(NotStarted::NoNode);
     };
+    introduce(&plan);
     let deadline = sabotage::deadline(deadline, clock::boot());
     // A guard that leads a group already is told EPERM and keeps its session; its script gets one of its own anyway.
     nix::unistd::setsid().ok();
@@ -105,10 +131,11 @@ fn guard() -> Result<(), NotStarted> {
         SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let timer =
         TimerFd::new(ClockId::CLOCK_BOOTTIME, TimerFlags::TFD_CLOEXEC | TimerFlags::TFD_NONBLOCK)?;
-    let Begun { script, held, containment, weaker_because } = match begin(&plan, deadline) {
+    let Begun { script, held, containment, weaker_because } = match begin(&plan, deadline, ready) {
         Ok(begun) => begun,
         Err(error) => {
-            hand_over(&plan, &FromGuard::Failed { error }, Exit::default(), 0, deadline);
+            let end = Lost::of(&plan, Exit::default(), 0, deadline);
+            hand_over(&plan, &FromGuard::Failed { error }, &end, agent);
             return Ok(());
         }
     };
@@ -133,13 +160,14 @@ fn guard() -> Result<(), NotStarted> {
     let processes_killed = watch.tree.killed_besides_the_first();
     let cause = watch.cause.unwrap_or(Cause::Itself);
     let last = FromGuard::Gone { exit, processes_killed, cause };
-    hand_over(&plan, &last, exit, processes_killed, watch.deadline);
+    let end = Lost::of(&plan, exit, processes_killed, watch.deadline);
+    hand_over(&plan, &last, &end, agent);
     Ok(())
 }
 
 /// Says the last word. The node records the end and dismisses the guard; if it dies before, or is dead already, the
 /// guard releases the lease. A node that is paused is waited for: it may hold other leases, and this one runs out.
-fn hand_over(plan: &Plan, last: &FromGuard, exit: Exit, processes_killed: u32, deadline: Boot) {
+fn hand_over(plan: &Plan, last: &FromGuard, end: &Lost, agent: Option<&Agent>) {
     say(last);
     loop {
         match receive(LARGEST_ORDER) {
@@ -148,10 +176,13 @@ fn hand_over(plan: &Plan, last: &FromGuard, exit: Exit, processes_killed: u32, d
             Heard::NodeGone => break,
         }
     }
+    // First what another node waits for.
+    if !agent.is_some_and(|agent| agent.give_back(end)) {
+        end.give_back();
+    }
     // Nothing is left of it to be swept at the next start.
     std::fs::remove_file(&plan.note).ok();
     plan.note.parent().map(std::fs::remove_dir).and_then(Result::ok);
-    release::record_lost(plan, exit, processes_killed, deadline);
 }
 
 struct Watch {

@@ -1,6 +1,6 @@
 //! Every state's words and JSON; the made-up jobs here also fill the previews of the pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
@@ -59,7 +59,7 @@ pub(crate) fn config(name: &str, en: &str, zh: &str) -> JobConfig {
 }
 
 pub(crate) fn node(name: &str, age_ms: u64, jobs: &[&str], draining: bool) -> NodeRecord {
-    let jobs: Vec<_> = jobs.iter().map(|job| JobName::new(job).expect("a valid name")).collect();
+    let jobs: BTreeSet<_> = jobs.iter().map(|job| JobName::new(job).expect("a name")).collect();
     NodeRecord {
         beat: Beat {
             node: node_name(name),

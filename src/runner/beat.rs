@@ -1,6 +1,7 @@
 //! The heartbeat: tells the store that this node lives, what it may run and what it defines, and notices a second process
 //! of the same name. Leases do not depend on it; whether the node is to be emptied comes through the feed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ pub async fn go_on(
     store: Store,
     mut beat: Beat,
     planned: Containment,
-    holds: watch::Receiver<Vec<JobName>>,
+    holds: watch::Receiver<BTreeSet<JobName>>,
     mut offer: watch::Receiver<Arc<Offer>>,
 ) {
     let mut every = interval(BEAT_EVERY);
@@ -52,7 +53,7 @@ pub async fn go_on(
         offer.put_into(&mut beat);
         // A guard may have had to fall back since.
         beat.containment = super::child::in_force(planned).to_string();
-        beat.holds.clone_from(&holds.borrow());
+        beat.holds = holds.borrow().iter().cloned().collect();
         match store.beat(&beat).await {
             Ok(Heard::Welcome { told, .. }) => {
                 complained = false;
@@ -73,7 +74,7 @@ pub struct Offer {
     /// The origin that browsers use.
     url: String,
     /// Jobs that may run here.
-    jobs: Vec<JobName>,
+    jobs: BTreeSet<JobName>,
     digest: String,
     definitions: Definitions,
 }

@@ -15,16 +15,19 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, send, socketpair};
 use nix::unistd::Pid;
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, Interest};
 use tokio::net::UnixStream;
+use tokio::net::unix::pipe::Receiver as Pipe;
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::leftovers::{self, Noted};
+use super::nursery::Warm;
 use super::program::Program;
 use super::relay::Relay;
-use super::{output, sweep};
+use super::{nursery, output, sweep};
 use crate::clock;
 use crate::domain::containment::Containment;
 use crate::domain::job::{Exit, Progress};
@@ -112,6 +115,127 @@ pub fn in_force(planned: Containment) -> Containment {
     Containment::ALL.get(weakest).map_or(planned, |weakest| planned.max(*weakest))
 }
 
+/// A run, as its guard will be told.
+struct Run {
+    spec: Spec,
+    /// The first message.
+    start: Vec<u8>,
+    deadline: Boot,
+    term_before: Duration,
+    notes: PathBuf,
+    cgroup: Option<PathBuf>,
+}
+
+impl Run {
+    fn of(spec: Spec, deadline: Boot) -> io::Result<Self> {
+        let term_before = spec.timing.term_before_deadline(spec.program.stop_grace);
+        let notes = leftovers::notes_of(&spec.program.store_url, &spec.program.prefix);
+        let cgroup = match spec.program.containment.level {
+            Containment::Subreaper => None,
+            // In a namespace, too: the guard may have to do without one.
+            _ => spec.program.containment.cgroup_of(&spec.program.node, &spec.run),
+        };
+        let Spec { program, job, run, token, owner, work, .. } = spec.clone();
+        let plan = Plan {
+            argv: program.argv,
+            dir: program.dir,
+            env: program.env,
+            job,
+            note: notes.join(run.as_str()),
+            run,
+            node: program.node,
+            token,
+            owner,
+            store_url: program.store_url,
+            prefix: program.prefix,
+            containment: program.containment,
+            term_before_deadline: term_before,
+            work,
+        };
+        let start = serde_json::to_vec(&Start { plan, deadline })?;
+        if start.len() > LARGEST {
+            return Err(io::Error::other(
+                "the command and its environment are larger than 192 KiB",
+            ));
+        }
+        Ok(Self { spec, start, deadline, term_before, notes, cgroup })
+    }
+}
+
+/// A guard that waits for its plan.
+struct Guard {
+    pid: Pid,
+    socket: OwnedFd,
+    process: Process,
+    stdout: Option<Pipe>,
+    stderr: Option<Pipe>,
+}
+
+/// How the end of a guard is awaited, upon which its number goes to somebody else.
+enum Process {
+    /// One that this process started.
+    Started(tokio::process::Child),
+    /// One that its nursery forked.
+    Forked(Pid, AsyncFd<OwnedFd>),
+}
+
+impl Process {
+    async fn wait(&mut self) {
+        match self {
+            Self::Started(child) => drop(child.wait().await),
+            Self::Forked(pid, process) => {
+                while !nursery::reap(*pid) {
+                    // Readable from its end on.
+                    drop(process.readable().await);
+                }
+            }
+        }
+    }
+}
+
+impl Guard {
+    fn started(exe: &Path, spec: &Spec) -> io::Result<Self> {
+        let (socket, theirs) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+        let mut command = Command::new(exe);
+        command
+            .arg0(format!("soloist guard of {}", spec.job))
+            .arg(crate::guard::WORD)
+            .env_clear()
+            .envs(sabotage::inherited())
+            .stdin(Stdio::from(theirs));
+        if !matches!(spec.streams, Streams::Inherited) {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        let mut guards = sweep::guards();
+        let mut guard = command.spawn()?;
+        let pid = guard.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("a process without a number was started"))?;
+        guards.employ(pid);
+        drop(guards);
+        let (stdout, stderr) = (guard.stdout.take(), guard.stderr.take());
+        Ok(Self {
+            pid,
+            socket,
+            stdout: stdout.map(|pipe| Pipe::from_owned_fd(pipe.into_owned_fd()?)).transpose()?,
+            stderr: stderr.map(|pipe| Pipe::from_owned_fd(pipe.into_owned_fd()?)).transpose()?,
+            process: Process::Started(guard),
+        })
+    }
+
+    fn warm(warm: Warm) -> io::Result<Self> {
+        let Warm { pid, process, socket, stdout, stderr } = warm;
+        sweep::guards().employ(pid);
+        Ok(Self {
+            pid,
+            socket,
+            process: Process::Forked(pid, process),
+            stdout: Some(Pipe::from_owned_fd(stdout)?),
+            stderr: Some(Pipe::from_owned_fd(stderr)?),
+        })
+    }
+}
+
 enum Order {
     Extend(Boot),
     Stop(Duration),
@@ -145,56 +269,32 @@ impl Child {
         spec: Spec,
         deadline: Boot,
     ) -> io::Result<(Self, mpsc::Receiver<ChildEvent>)> {
-        let (ours, theirs) =
-            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
-        let term_before = spec.timing.term_before_deadline(spec.program.stop_grace);
-        let notes = leftovers::notes_of(&spec.program.store_url, &spec.program.prefix);
-        let cgroup = match spec.program.containment.level {
-            Containment::Subreaper => None,
-            // In a namespace, too: the guard may have to do without one.
-            _ => spec.program.containment.cgroup_of(&spec.program.node, &spec.run),
-        };
-        let start = Start {
-            plan: Plan {
-                argv: spec.program.argv,
-                dir: spec.program.dir,
-                env: spec.program.env,
-                job: spec.job.clone(),
-                run: spec.run.clone(),
-                node: spec.program.node.clone(),
-                token: spec.token,
-                owner: spec.owner,
-                store_url: spec.program.store_url,
-                prefix: spec.program.prefix,
-                containment: spec.program.containment,
-                note: notes.join(spec.run.as_str()),
-                term_before_deadline: term_before,
-                work: spec.work,
-            },
-            deadline,
-        };
-        let start = serde_json::to_vec(&start)?;
-        if start.len() > LARGEST {
-            return Err(io::Error::other(
-                "the command and its environment are larger than 192 KiB",
-            ));
+        let run = Run::of(spec, deadline)?;
+        let guard = Guard::started(exe, &run.spec)?;
+        Self::employ(guard, run)
+    }
+
+    /// As [`Child::spawn`], with a guard that has been waiting for its plan. One that is dead by now is no error: another
+    /// is started. The script's streams are read.
+    pub(super) fn spawn_warm(
+        warm: Warm,
+        spec: Spec,
+        deadline: Boot,
+    ) -> io::Result<(Self, mpsc::Receiver<ChildEvent>)> {
+        let run = Run::of(spec.clone(), deadline)?;
+        match Self::employ(Guard::warm(warm)?, run) {
+            Err(error) => {
+                tracing::debug!(%error, "a guard died while it waited for its plan");
+                Self::spawn(spec, deadline)
+            }
+            employed => employed,
         }
-        let mut command = Command::new(exe);
-        command
-            .arg0(format!("soloist guard of {}", spec.job))
-            .arg(crate::guard::WORD)
-            .env_clear()
-            .envs(sabotage::inherited())
-            .stdin(Stdio::from(theirs));
-        if !matches!(spec.streams, Streams::Inherited) {
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        }
-        let mut guards = sweep::guards();
-        let mut guard = command.spawn()?;
-        let pid = guard.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
-        let pid = pid.ok_or_else(|| io::Error::other("a process without a number was started"))?;
-        guards.push(pid);
-        drop(guards);
+    }
+
+    /// Gives a guard its plan and attends to it.
+    fn employ(guard: Guard, run: Run) -> io::Result<(Self, mpsc::Receiver<ChildEvent>)> {
+        let Run { spec, start, deadline, term_before, notes, cgroup } = run;
+        let Guard { pid, socket: ours, mut process, stdout, stderr } = guard;
         // Before the guard knows what to start: nothing may run that is not noted.
         let of = (&spec.job, &spec.run, &spec.program.node);
         let noted = Noted::new(&notes, of, pid, cgroup.clone()).map_err(|error| {
@@ -209,8 +309,11 @@ impl Child {
         let socket = match begun {
             Ok(socket) => socket,
             Err(error) => {
-                // It hears the end of its socket and goes; the runtime reaps it.
-                sweep::forget(pid);
+                // It hears the end of its socket and goes.
+                tokio::spawn(async move {
+                    process.wait().await;
+                    sweep::forget(pid);
+                });
                 noted.iter().for_each(Noted::erase);
                 return Err(error);
             }
@@ -226,8 +329,8 @@ impl Child {
             Streams::Read | Streams::Inherited => LAST_OUTPUT,
         };
         let readers = [
-            guard.stdout.take().map(|pipe| tokio::spawn(reader.clone().read(pipe, Stream::Stdout))),
-            guard.stderr.take().map(|pipe| tokio::spawn(reader.clone().read(pipe, Stream::Stderr))),
+            stdout.map(|pipe| tokio::spawn(reader.clone().read(pipe, Stream::Stdout))),
+            stderr.map(|pipe| tokio::spawn(reader.clone().read(pipe, Stream::Stderr))),
         ];
         drop(reader);
         let line = Line {
@@ -277,7 +380,7 @@ impl Child {
                 drop(events_tx);
             }
             // Only now may its number go to somebody else.
-            drop(guard.wait().await);
+            process.wait().await;
             sweep::forget(pid);
             // Without a last word of the guard nobody knows whether nothing is left.
             noted.iter().for_each(Noted::erase);

@@ -63,7 +63,7 @@ mod tests {
             started: StoreTime(0),
             containment: String::new(),
             url: String::new(),
-            jobs: vec!["outbound".parse().unwrap()],
+            jobs: ["outbound".parse().unwrap()].into(),
             digest: String::new(),
             holds: Vec::new(),
         };

@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::child::{Cause, Child, ChildEvent, Spec};
 use super::keeper::{Kept, Told};
+use super::nursery::Nursery;
 use super::turn::{KeptTurn, Member, OwnTurn};
 use crate::clock;
 use crate::domain::job::{Exit, Progress};
@@ -93,9 +94,10 @@ async fn await_turn(
     }
 }
 
-/// Drives a run to its end. `tell` is called with every piece of news; [`News::Gone`] or [`News::Unused`] is the last.
+/// Drives a run to its end, with a guard from `nursery` if there is one. `tell` is called with every piece of news; [`News::Gone`] or [`News::Unused`] is the last.
 pub async fn drive(
     store: Store,
+    nursery: Option<Nursery>,
     mut spec: Spec,
     min_uptime: Duration,
     mut kept: Kept,
@@ -114,9 +116,17 @@ pub async fn drive(
         }
         turn = Some(own.keep());
     }
+    let warm = match &nursery {
+        Some(nursery) => nursery.take().await,
+        None => None,
+    };
     let deadline = trusted_until(&mut kept, turn.as_ref());
     let mut reporter = Reporter::start(store, &spec, kept.told.clone());
-    let (child, mut events) = match Child::spawn(spec, deadline) {
+    let spawned = match warm {
+        Some(warm) => Child::spawn_warm(warm, spec, deadline),
+        None => Child::spawn(spec, deadline),
+    };
+    let (child, mut events) = match spawned {
         Ok(started) => started,
         Err(error) => {
             reporter.remark(format!("the guard could not be started: {error}"));

@@ -4,7 +4,7 @@
 //! the store and runs are tasks beside the loop; what they find comes back through one channel. It does not renew,
 //! does not read the store's state, and never meets the web.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::expected::candidates;
 use super::here::Here;
 use super::keeper::Keeper;
+use super::nursery::Nursery;
 use super::run::{self, Command, News};
 use super::turn::Member;
 use crate::clock;
@@ -54,6 +55,8 @@ pub struct Surroundings {
     pub env: BTreeMap<String, String>,
     /// What holds scripts together.
     pub containment: Choice,
+    /// Where guards wait for their plan.
+    pub nursery: Option<Nursery>,
     /// The keeper.
     pub keeper: Keeper,
     /// Where jobs take turns that are members of a rotation.
@@ -79,7 +82,7 @@ pub async fn supervise(
     around: Surroundings,
     mut config: watch::Receiver<Arc<Config>>,
     feed: Feed,
-    holds: watch::Sender<Vec<JobName>>,
+    holds: watch::Sender<BTreeSet<JobName>>,
     mode: watch::Receiver<Mode>,
 ) {
     let (back, results) = mpsc::unbounded_channel();
@@ -125,7 +128,7 @@ struct Supervisor {
     jobs: Vec<Here>,
     index: HashMap<JobName, usize>,
     back: mpsc::UnboundedSender<Back>,
-    holds: watch::Sender<Vec<JobName>>,
+    holds: watch::Sender<BTreeSet<JobName>>,
     draining: bool,
     leaving: bool,
     releases: JoinSet<()>,
@@ -429,10 +432,11 @@ impl Supervisor {
         }
         let holds = matches!(self.jobs[job].slot.doing, Doing::Holding { .. } | Doing::Ending);
         if holds != held {
-            let holding =
-                |here: &&Here| matches!(here.slot.doing, Doing::Holding { .. } | Doing::Ending);
-            let names = self.jobs.iter().filter(holding).map(|h| h.config.name.clone()).collect();
-            self.holds.send_replace(names);
+            let name = &self.jobs[job].config.name;
+            self.holds.send_modify(|all| match holds {
+                true => drop(all.insert(name.clone())),
+                false => drop(all.remove(name)),
+            });
         }
     }
 
@@ -532,7 +536,8 @@ impl Supervisor {
         let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
         let min_uptime = config.backoff.min_uptime;
         let waits = member.is_some();
-        tokio::spawn(run::drive(around.store, spec, min_uptime, kept, member, inbox, tell));
+        let Surroundings { store, nursery, .. } = around;
+        tokio::spawn(run::drive(store, nursery, spec, min_uptime, kept, member, inbox, tell));
         if waits {
             // What it waits for now is not the fault of who was lost.
             self.taken_over(job);

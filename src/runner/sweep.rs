@@ -18,15 +18,47 @@ use nix::unistd::{Pid, getpgrp, getpid};
 
 use crate::domain::name::RunId;
 use crate::guard::cgroup::RunCgroup;
-use crate::guard::tree::{Descendants, Walk, began, everybody, group_of};
+use crate::guard::tree::{Descendants, Walk, began, everybody, group_of, session_of};
 
 /// Between two looks.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Empty looks in a row that count as proof: the environment of a process in the middle of an exec reads as empty.
 pub(super) const EMPTY_LOOKS: u32 = 2;
 
-static GUARDS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+static GUARDS: Mutex<Guards> = Mutex::new(Guards { living: Vec::new(), nurseries: Vec::new() });
 static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+/// The children of this process that it has on purpose.
+#[derive(Debug)]
+pub(super) struct Guards {
+    /// Guards that may have a plan.
+    living: Vec<Pid>,
+    /// Nurseries. A guard without a plan is in the session of its nursery.
+    nurseries: Vec<Pid>,
+}
+
+impl Guards {
+    /// A guard is about to get its plan.
+    pub(super) fn employ(&mut self, guard: Pid) {
+        self.living.push(guard);
+    }
+
+    /// A nursery lives.
+    pub(super) fn nurse(&mut self, nursery: Pid) {
+        self.nurseries.push(nursery);
+    }
+
+    /// A nursery is reaped.
+    pub(super) fn nurse_no_more(&mut self, nursery: Pid) {
+        self.nurseries.retain(|known| *known != nursery);
+    }
+
+    fn knows(&self, child: Pid) -> bool {
+        self.living.contains(&child)
+            || self.nurseries.contains(&child)
+            || session_of(child).is_some_and(|session| self.nurseries.contains(&session))
+    }
+}
 
 /// Makes orphans of dead guards children of this process, so that they can be found and reaped. Only for a process
 /// that starts nothing but guards: whatever else is started later would be taken for such an orphan.
@@ -41,13 +73,13 @@ pub(super) fn become_subreaper() {
 }
 
 /// The living guards of this process. Hold it while starting one: a child that is not listed counts as an orphan.
-pub(super) fn guards() -> MutexGuard<'static, Vec<Pid>> {
+pub(super) fn guards() -> MutexGuard<'static, Guards> {
     GUARDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// To be called once the guard is reaped.
 pub(super) fn forget(guard: Pid) {
-    guards().retain(|known| *known != guard);
+    guards().living.retain(|known| *known != guard);
 }
 
 /// Kills `guard`, not yet reaped, and all of `run`. When none is left it returns how many there were besides the guard
@@ -120,7 +152,7 @@ fn kill_orphans(since: Option<u64>, killed: &mut HashSet<Pid>) -> bool {
     let below = Descendants::of(getpid(), Walk::Complete);
     let mut found = false;
     for pid in below.children_of_root() {
-        if guards.contains(&pid) || began(pid).is_none_or(|at| at < since) {
+        if guards.knows(pid) || began(pid).is_none_or(|at| at < since) {
             continue;
         }
         found = true;

@@ -117,6 +117,15 @@ pub struct Description {
     pub warnings: Vec<String>,
 }
 
+/// What a store is to be ready for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    /// Taking over the job of another node.
+    TakingOver,
+    /// Giving back the lease of a run that is gone.
+    GivingBack,
+}
+
 /// A connection to shared state; cheap to clone.
 #[derive(Clone)]
 pub struct Store {
@@ -194,6 +203,19 @@ impl Store {
             Err(error) => Some(error.to_string()),
         };
         opened
+    }
+
+    /// Opens the connections that are needed when every millisecond counts, and makes the server know what will be asked
+    /// of it, before it is asked. Harmless however often.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub async fn be_ready(&self, what: For) -> Result<()> {
+        self.answers()?;
+        match &self.backend {
+            Backend::Sqlite(_) => Ok(()),
+            Backend::Redis(store) => store.be_ready(what).await,
+        }
     }
 
     /// Whether its server is there and does not let this user in: waiting would not help.

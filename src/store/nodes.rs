@@ -1,5 +1,6 @@
 //! Nodes: who is there, since when, and who is being emptied.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub struct Beat {
     #[serde(default)]
     pub url: String,
     /// Jobs it may run.
-    pub jobs: Vec<JobName>,
+    pub jobs: BTreeSet<JobName>,
     /// Of everything it defines ([`Nodes::define`]); empty from nodes of version 0.1.
     #[serde(default)]
     pub digest: String,

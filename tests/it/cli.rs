@@ -201,7 +201,7 @@ fn beat(name: &str) -> Beat {
         started: StoreTime(0),
         containment: "subreaper".to_owned(),
         url: String::new(),
-        jobs: vec![job()],
+        jobs: [job()].into(),
         digest: String::new(),
         holds: Vec::new(),
     }

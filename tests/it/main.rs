@@ -19,6 +19,7 @@ mod members;
 mod messages;
 mod metrics;
 mod nodes;
+mod nursery;
 mod outbound;
 mod redis;
 mod reload;

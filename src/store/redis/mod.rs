@@ -92,7 +92,7 @@ use self::memory::Memories;
 use self::route::Route;
 use self::scripts::Transition;
 use self::server::Use;
-use super::{Description, Options, Result, StoreError};
+use super::{Description, For, Options, Result, StoreError};
 use crate::clock;
 use crate::domain::name::CollectorName;
 use crate::domain::time::{Boot, StoreTime};
@@ -202,6 +202,35 @@ impl RedisStore {
         }
         // Only now, so that processes that start together in a fresh store do not take each other for witnesses.
         self.shared.leases.call_itself(&self.shared.keys.client()).await;
+        Ok(())
+    }
+
+    /// As [`Store::be_ready`](super::Store::be_ready).
+    ///
+    /// # Errors
+    /// As [`Store::be_ready`](super::Store::be_ready).
+    pub async fn be_ready(&self, what: For) -> Result<()> {
+        let Shared { leases, grants, rest, .. } = &*self.shared;
+        let needed: &[(&Lane, &[&'static Transition])] = match what {
+            For::GivingBack => &[(leases, &[&scripts::RECORD_ENDED])],
+            For::TakingOver => &[
+                (grants, &[&scripts::ACQUIRE_LEASE]),
+                (leases, &[&scripts::RENEW_LEASES, &scripts::RECORD_ENDED]),
+                (
+                    rest,
+                    &[&scripts::RECORD_STARTED, &scripts::RECORD_OUTPUT, &scripts::SNAPSHOT_JOBS],
+                ),
+            ],
+        };
+        for (lane, transitions) in needed {
+            for link in lane.links().await? {
+                for transition in *transitions {
+                    let mut load = ::redis::cmd("SCRIPT");
+                    load.arg("LOAD").arg(transition.text(self.is_apart()));
+                    link.command::<String>(&load, Repeat::Harmless).await?;
+                }
+            }
+        }
         Ok(())
     }
 

@@ -23,12 +23,14 @@ impl Transition {
 
     /// The wording for one server or for a cluster.
     pub(super) fn on(&self, a_cluster: bool) -> &Script {
-        if a_cluster {
-            let text = || sabotage::lua(self.text).replace("'PUBLISH'", "'SPUBLISH'");
-            self.sharded.get_or_init(|| Script::new(&text()))
-        } else {
-            self.alone.get_or_init(|| Script::new(&sabotage::lua(self.text)))
-        }
+        let wording = if a_cluster { &self.sharded } else { &self.alone };
+        wording.get_or_init(|| Script::new(&self.text(a_cluster)))
+    }
+
+    /// The same as text.
+    pub(super) fn text(&self, a_cluster: bool) -> String {
+        let text = sabotage::lua(self.text);
+        if a_cluster { text.replace("'PUBLISH'", "'SPUBLISH'") } else { text.to_string() }
     }
 }
 

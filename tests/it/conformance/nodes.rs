@@ -18,7 +18,7 @@ fn beat(name: &str, boot: &str) -> Beat {
         started: StoreTime(1_777_000_000_123),
         containment: "subreaper".to_owned(),
         url: String::new(),
-        jobs: vec![job("outbound"), job("inbound")],
+        jobs: [job("outbound"), job("inbound")].into(),
         digest: "d1".to_owned(),
         holds: Vec::new(),
     }

@@ -161,7 +161,7 @@ impl Server {
                 sockets_per_user: 200,
                 sockets_per_address: 200,
             },
-            jobs: vec![job("outbound"), job("inbound")],
+            jobs: [job("outbound"), job("inbound")].into(),
         };
         config.jobs[1].operators = vec!["li".to_owned()];
         change(&mut config);

@@ -102,7 +102,7 @@ async fn beat(server: &Server, name: &str) {
         containment: "subreaper".to_owned(),
         url: String::new(),
         digest: String::new(),
-        jobs: vec![JobName::new("outbound").unwrap()],
+        jobs: [JobName::new("outbound").unwrap()].into(),
         holds: Vec::new(),
     };
     assert!(matches!(server.store().beat(&beat).await.unwrap(), Heard::Welcome { .. }));

@@ -1,0 +1,250 @@
+//! The node's end of its nursery: guards that are forked, contained and only wait for their plan.
+//!
+//! A few wait at any time; whoever takes one has another ordered. When more are wanted at once than wait, the nursery
+//! makes them as fast as it can. A nursery that died is started again; until then, or where it cannot be had, guards are
+//! started one by one from this program, as ever.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, send, socketpair,
+};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::UnixStream;
+use tokio::process::Command;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::sweep;
+use crate::guard::kernel;
+use crate::guard::message::{LARGEST_ORDER, Nursing, Offer, Wanted};
+use crate::guard::{NURSERY, WORD};
+use crate::sabotage;
+
+/// How many guards wait for a plan. Each costs two processes that touch little memory of their own (docs/measured.md).
+const WARM: usize = 4;
+/// How many are made at the same time: more would only take turns on the cores.
+const UNDER_WAY: usize = 16;
+/// How long a run waits for a guard of the nursery before one is started for it alone.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Before a nursery that ended is started again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// A guard that waits for its plan.
+pub(super) struct Warm {
+    /// Its process, a child of this one that nobody else reaps.
+    pub(super) pid: Pid,
+    /// Readable when it has ended.
+    pub(super) process: AsyncFd<OwnedFd>,
+    pub(super) socket: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// A handle to the nursery of this process; cheap to clone. With the last one the nursery ends.
+#[derive(Clone)]
+pub struct Nursery {
+    asks: mpsc::UnboundedSender<oneshot::Sender<Warm>>,
+}
+
+impl Nursery {
+    /// Starts one.
+    #[must_use]
+    pub fn start(nursing: Nursing) -> Self {
+        let (asks, inbox) = mpsc::unbounded_channel();
+        tokio::spawn(keep(nursing, inbox));
+        Self { asks }
+    }
+
+    /// A guard; `None` when none can be had in time.
+    pub(super) async fn take(&self) -> Option<Warm> {
+        let (give, taken) = oneshot::channel();
+        self.asks.send(give).ok()?;
+        timeout(PATIENCE, taken).await.ok()?.ok()
+    }
+}
+
+/// Keeps a nursery until nobody has a handle any more.
+async fn keep(nursing: Nursing, mut asks: mpsc::UnboundedReceiver<oneshot::Sender<Warm>>) {
+    loop {
+        match Line::open(&nursing) {
+            Ok(line) => match line.serve(&mut asks).await {
+                Ended::Unwanted => return,
+                Ended::Died(error) => tracing::warn!(
+                    %error,
+                    "the nursery of guards ended: it is started again, and until then a run starts some milliseconds later"
+                ),
+            },
+            Err(error) => tracing::warn!(
+                %error,
+                "no nursery of guards can be started: a run starts some milliseconds later"
+            ),
+        }
+        let again = Instant::now() + AGAIN_AFTER;
+        loop {
+            tokio::select! {
+                () = sleep_until(again) => break,
+                // Whoever asks now hears at once that there is none.
+                ask = asks.recv() => if ask.is_none() { return },
+            }
+        }
+    }
+}
+
+enum Ended {
+    /// Nobody has a handle any more.
+    Unwanted,
+    Died(io::Error),
+}
+
+/// The line to a nursery, and the guards that wait.
+struct Line {
+    socket: UnixStream,
+    process: tokio::process::Child,
+    pid: Pid,
+    warm: VecDeque<Warm>,
+    queue: VecDeque<oneshot::Sender<Warm>>,
+    /// Not here yet.
+    ordered: usize,
+}
+
+impl Line {
+    fn open(nursing: &Nursing) -> io::Result<Self> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
+        let mut command = Command::new(Path::new("/proc/self/exe"));
+        command
+            // With room for the title of every guard.
+            .arg0(format!("{:160}", format!("soloist nursery of {}", nursing.node)))
+            .args([WORD, NURSERY])
+            .env_clear()
+            .envs(sabotage::inherited())
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null());
+        let mut guards = sweep::guards();
+        let process = command.spawn()?;
+        let pid = process.id().and_then(|pid| i32::try_from(pid).ok()).map(Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("a process without a number was started"))?;
+        guards.nurse(pid);
+        drop(guards);
+        let first = serde_json::to_vec(nursing)?;
+        send(ours.as_raw_fd(), &first, MsgFlags::MSG_NOSIGNAL)?;
+        // A stream by type only, as with guards.
+        let ours = std::os::unix::net::UnixStream::from(ours);
+        ours.set_nonblocking(true)?;
+        let socket = UnixStream::from_std(ours)?;
+        let (warm, queue) = (VecDeque::new(), VecDeque::new());
+        Ok(Self { socket, process, pid, warm, queue, ordered: 0 })
+    }
+
+    async fn serve(mut self, asks: &mut mpsc::UnboundedReceiver<oneshot::Sender<Warm>>) -> Ended {
+        let ended = loop {
+            if let Err(error) = self.deal() {
+                break Ended::Died(error);
+            }
+            tokio::select! {
+                biased;
+                ask = asks.recv() => match ask {
+                    Some(ask) => self.queue.push_back(ask),
+                    None => break Ended::Unwanted,
+                },
+                offer = self.hear() => match offer {
+                    Ok(warm) => {
+                        self.ordered = self.ordered.saturating_sub(1);
+                        self.warm.push_back(warm);
+                    }
+                    Err(error) => break Ended::Died(error),
+                },
+            }
+        };
+        // The end of its line is what it goes by.
+        drop(self.socket);
+        drop(self.process.wait().await);
+        sweep::guards().nurse_no_more(self.pid);
+        ended
+    }
+
+    /// Gives what there is to who waits, and orders what is missing.
+    fn deal(&mut self) -> io::Result<()> {
+        while !self.queue.is_empty() {
+            let Some(warm) = self.warm.pop_front() else { break };
+            // One that was killed while it waited.
+            if has_ended(&warm) {
+                continue;
+            }
+            let Some(ask) = self.queue.pop_front() else { break };
+            if let Err(warm) = ask.send(warm) {
+                self.warm.push_front(warm);
+            }
+        }
+        let missing = (self.queue.len() + WARM).saturating_sub(self.warm.len() + self.ordered);
+        let more = missing.min(UNDER_WAY.saturating_sub(self.ordered));
+        if more > 0 {
+            let order = Wanted { guards: u32::try_from(more).unwrap_or(1) };
+            send(
+                self.socket.as_raw_fd(),
+                &serde_json::to_vec(&order)?,
+                MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT,
+            )?;
+            self.ordered += more;
+        }
+        Ok(())
+    }
+
+    /// The next guard. Nothing is lost when it is not awaited to the end.
+    async fn hear(&self) -> io::Result<Warm> {
+        loop {
+            self.socket.readable().await?;
+            let heard = self.socket.try_io(Interest::READABLE, || self.receive());
+            match heard {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                heard => return heard,
+            }
+        }
+    }
+
+    fn receive(&self) -> io::Result<Warm> {
+        let mut text = [0; LARGEST_ORDER];
+        let mut control = cmsg_space!([RawFd; 3]);
+        let mut parts = [IoSliceMut::new(&mut text)];
+        let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;
+        let message =
+            recvmsg::<()>(self.socket.as_raw_fd(), &mut parts, Some(&mut control), flags)?;
+        let length = message.bytes;
+        let mut ends = Vec::new();
+        for one in message.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(fds) = one {
+                ends.extend(fds.into_iter().map(kernel::received));
+            }
+        }
+        let Ok([socket, stdout, stderr]) = <[OwnedFd; 3]>::try_from(ends) else {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        };
+        let offer: Offer = serde_json::from_slice(text.get(..length).unwrap_or_default())?;
+        let pid = Pid::from_raw(offer.pid);
+        Ok(Warm { pid, process: kernel::end_of(pid)?, socket, stdout, stderr })
+    }
+}
+
+/// Whether it is gone, and if so reaps it.
+fn has_ended(warm: &Warm) -> bool {
+    reap(warm.pid)
+}
+
+/// Reaps a guard that has ended; false while it lives.
+pub(super) fn reap(guard: Pid) -> bool {
+    match waitpid(guard, Some(WaitPidFlag::WNOHANG)) {
+        Ok(nix::sys::wait::WaitStatus::StillAlive) | Err(Errno::EINTR) => false,
+        Ok(_) | Err(_) => true,
+    }
+}

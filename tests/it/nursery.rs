@@ -1,0 +1,150 @@
+//! What a node keeps ready for its runs: it comes back when it is killed, nobody has to wait for it, and nothing of it
+//! outlives its node.
+
+use std::fs;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::lifecycle::{JOB, Pair};
+use crate::support::machine::{in_time, judged};
+use crate::support::node::Node;
+use crate::support::wait::until;
+
+judged! {
+    guards_wait_for_their_plan_and_one_that_is_taken_is_replaced
+    a_job_starts_although_its_nursery_or_the_next_guard_was_just_killed
+    a_lease_is_given_back_without_the_agent
+    nothing_that_was_kept_ready_outlives_its_node
+}
+
+/// What a process calls itself.
+fn title(pid: Pid) -> String {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let first = line.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(first).trim_end().to_owned()
+}
+
+fn everybody() -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.map(Pid::from_raw).collect()
+}
+
+fn parent(pid: Pid) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(1)?.parse().ok().map(Pid::from_raw)
+}
+
+/// Children of `node`, or of one of them, that call themselves so. (Names are shared by the nodes of other tests.)
+fn below(node: &Node, is: impl Fn(&str) -> bool) -> Vec<Pid> {
+    let all = everybody();
+    let children: Vec<Pid> =
+        all.iter().copied().filter(|pid| parent(*pid) == Some(node.pid())).collect();
+    let of = |pid: &Pid| parent(*pid).is_some_and(|up| up == node.pid() || children.contains(&up));
+    all.into_iter().filter(|pid| of(pid) && is(&title(*pid))).collect()
+}
+
+fn nursery(node: &Node) -> Option<Pid> {
+    below(node, |title| title.starts_with("soloist nursery of ")).first().copied()
+}
+
+fn agent(node: &Node) -> Option<Pid> {
+    below(node, |title| title.starts_with("soloist release agent of ")).first().copied()
+}
+
+/// Guards, not their inits, which bear the same name one floor below.
+fn warm(node: &Node) -> Vec<Pid> {
+    let all = below(node, |title| title.ends_with(", without a plan"));
+    all.into_iter().filter(|pid| parent(*pid) == Some(node.pid())).collect()
+}
+
+/// One that has just gone by itself is gone as well.
+fn kill_all(guards: &[Pid]) {
+    for guard in guards {
+        kill(*guard, Signal::SIGKILL).ok();
+    }
+}
+
+fn until_ready(node: &Node) -> (Pid, Vec<Pid>) {
+    until("guards wait for their plan", || {
+        let warm = warm(node);
+        (warm.len() >= 2).then_some((nursery(node)?, warm))
+    })
+}
+
+async fn guards_wait_for_their_plan_and_one_that_is_taken_is_replaced() {
+    let mut pair = Pair::start("beat", "");
+    // The other one cannot take it.
+    assert_eq!(pair.b.terminate(), Some(0));
+    let (_, before) = until_ready(&pair.a);
+    pair.li().switch(JOB, true).await;
+    let _first = pair.witness.until_started(1);
+    let guard = until("a guard says whose it is", || {
+        below(&pair.a, |title| title == format!("soloist guard of {JOB}"))
+            .into_iter()
+            .find(|pid| parent(*pid) == Some(pair.a.pid()))
+    });
+    assert!(before.contains(&guard), "{guard} waited before it was needed: {before:?}");
+    until("another waits in its place", || (warm(&pair.a).len() >= before.len()).then_some(()));
+    pair.witness.check();
+}
+
+async fn a_job_starts_although_its_nursery_or_the_next_guard_was_just_killed() {
+    let mut pair = Pair::start("beat", "");
+    assert_eq!(pair.b.terminate(), Some(0));
+    let (first, warm) = until_ready(&pair.a);
+    let li = pair.li();
+    kill(first, Signal::SIGKILL).expect("our own node's");
+    kill_all(&warm);
+    li.switch(JOB, true).await;
+    let _first = pair.witness.until_started(1);
+    let second = until("the nursery is there again", || {
+        nursery(&pair.a).filter(|pid| *pid != first).filter(|_| agent(&pair.a).is_some())
+    });
+    let (_, warm) = until_ready(&pair.a);
+    li.switch(JOB, false).await;
+    li.live().await.until_state(JOB, "off").await;
+    kill_all(&warm);
+    li.switch(JOB, true).await;
+    let _second = pair.witness.until_started(2);
+    assert_eq!(nursery(&pair.a), Some(second), "dead guards are no reason to start another");
+    pair.witness.check();
+}
+
+async fn a_lease_is_given_back_without_the_agent() {
+    let mut pair = Pair::start("beat", "lease_ttl = \"60s\"");
+    pair.li().switch(JOB, true).await;
+    let first = pair.witness.until_started(1);
+    let holder = if pair.a.name == first.node { &mut pair.a } else { &mut pair.b };
+    let agent = until("its agent is there", || agent(holder));
+    // It is asked, and does not answer.
+    kill(agent, Signal::SIGSTOP).expect("our own node's");
+    holder.kill();
+    let second = pair.witness.until_started(2);
+    in_time(second.at - first.at < 50.0, || "long before the lease".to_owned());
+    kill(agent, Signal::SIGKILL).expect("our own node's");
+    pair.witness.check();
+}
+
+async fn nothing_that_was_kept_ready_outlives_its_node() {
+    let mut pair = Pair::start("beat", "");
+    for node in [&mut pair.a, &mut pair.b] {
+        let (nursery, warm) = until_ready(node);
+        let agent = until("its agent is there", || agent(node));
+        let inits =
+            everybody().into_iter().filter(|pid| parent(*pid).is_some_and(|up| warm.contains(&up)));
+        let all: Vec<Pid> = inits.chain(warm.iter().copied()).chain([nursery, agent]).collect();
+        assert!(all.len() >= 4, "{all:?}");
+        if node.name == "node-a" {
+            node.kill();
+        } else {
+            assert_eq!(node.terminate(), Some(0));
+        }
+        until("all of them are gone", || {
+            let left = all.iter().find(|pid| title(**pid).starts_with("soloist "));
+            left.is_none().then_some(())
+        });
+    }
+}
