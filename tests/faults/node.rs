@@ -213,6 +213,8 @@ impl Node {
             let mut state = self.state();
             let child = state.child.take()?;
             state.address = None;
+            // The next one is awake, whatever became of this one.
+            state.frozen = false;
             state.not_before = boot() + Duration::from_secs(3_600);
             child
         };
@@ -227,7 +229,11 @@ impl Node {
     /// SIGSTOP or SIGCONT, if it lives.
     pub(crate) fn freeze(&self, frozen: bool) -> Option<Boot> {
         let mut state = self.state();
-        let child = state.child.as_ref()?;
+        let Some(child) = state.child.as_ref() else {
+            // Ended meanwhile by another fault.
+            state.frozen = false;
+            return None;
+        };
         let at = boot();
         signal(child, if frozen { Signal::SIGSTOP } else { Signal::SIGCONT });
         state.frozen = frozen;
