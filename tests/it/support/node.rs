@@ -1,7 +1,7 @@
 //! Real nodes: `soloist serve` on free ports, sharing one store and one configuration, ended by their process ids.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 
@@ -13,11 +13,12 @@ use super::api::Api;
 use super::wait::{PATIENCE, until};
 
 /// The program under test.
-const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
+pub const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
 
 /// A directory with a configuration that several nodes share.
 pub struct Ground {
     directory: TempDir,
+    program: PathBuf,
 }
 
 impl Ground {
@@ -27,7 +28,14 @@ impl Ground {
         let directory = TempDir::new().expect("a directory");
         let text = format!("store = {store:?}\nlisten = \"127.0.0.1:0\"\n{jobs}");
         std::fs::write(directory.path().join("soloist.toml"), text).expect("a configuration");
-        Self { directory }
+        Self { directory, program: SOLOIST.into() }
+    }
+
+    /// The same with another `soloist` than the one that cargo built.
+    #[allow(dead_code, reason = "a bench compares two programs")]
+    #[must_use]
+    pub fn with_program(self, program: &Path) -> Self {
+        Self { program: program.to_owned(), ..self }
     }
 
     /// A file in the directory.
@@ -39,7 +47,7 @@ impl Ground {
     /// `soloist ARGS` with this configuration, not yet started.
     #[must_use]
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(SOLOIST);
+        let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("SOLOIST_") {
                 command.env_remove(name);
