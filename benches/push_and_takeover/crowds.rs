@@ -120,7 +120,7 @@ async fn round(side: &Side, count: usize) -> [Figures; 3] {
     dying.kill();
     let starts = marks.all_at("node-2", count).await;
     let spent = cpu.spent(from_us, &starts, count);
-    left_behind.ended();
+    left_behind.ended_within(patience(count));
     [own, together, figures(starts.values().map(|at| at - from_us), spent)]
 }
 
@@ -170,6 +170,10 @@ async fn all_shown(api: &Api, count: usize) {
     all_of(count, "shown as running", look, |shown| *shown).await;
 }
 
+fn patience(count: usize) -> Duration {
+    PATIENCE + PATIENCE_PER_JOB * u32::try_from(count).expect("a crowd")
+}
+
 /// What `look` finds once it is about all.
 async fn all_of<T>(
     count: usize,
@@ -177,7 +181,7 @@ async fn all_of<T>(
     look: impl AsyncFn() -> T,
     size: impl Fn(&T) -> usize,
 ) -> T {
-    let patience = PATIENCE + PATIENCE_PER_JOB * u32::try_from(count).expect("a crowd");
+    let patience = patience(count);
     let begun = clock::boot();
     loop {
         let found = look().await;

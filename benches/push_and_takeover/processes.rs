@@ -5,7 +5,9 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::support::wait::until;
+use soloist::clock;
+
+use super::support::wait::PATIENCE;
 
 /// Processes below another. A number alone proves nothing: it goes with the instant at which its process began.
 #[derive(Default)]
@@ -45,7 +47,19 @@ impl Family {
 
     /// Waits until all have ended after the end of their node. One that does not is killed, and that is a failure.
     pub fn ended(self) {
-        until("what the dead node started is gone", || self.alive().next().is_none().then_some(()));
+        self.ended_within(PATIENCE);
+    }
+
+    /// As [`Self::ended`], for a crowd.
+    pub fn ended_within(self, patience: Duration) {
+        let begun = clock::boot();
+        while self.alive().next().is_some() {
+            assert!(
+                clock::boot().since(begun) < patience,
+                "what the dead node started is not gone"
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// How many there are, and their memory in MiB: resident, and with shared pages in proportion (Pss).

@@ -34,6 +34,7 @@ use serde::Serialize;
 
 use super::kernel::{self, Doors};
 use super::message::{LARGEST, Plan, Start};
+use super::title::Title;
 use crate::domain::job::Exit;
 use crate::domain::time::Boot;
 
@@ -267,6 +268,9 @@ fn wait_and_start(line: &Line) -> i32 {
     // Only the script and its children hold the output now; without this its end is seen when they all are gone.
     kernel::let_go_of_output().ok();
     line.tell(word::RUNS, 0);
+    if let Some(title) = Title::find() {
+        title.say(&format!("soloist init of {}", plan.job));
+    }
     reap(line, first);
     0
 }

@@ -47,6 +47,8 @@ use tree::{Reaped, Tree};
 /// The first argument that makes this binary a guard. Useless without the node's socket as standard input.
 pub const WORD: &str = "__guard";
 pub use nursery::WORD as NURSERY;
+/// What has no run lets those that have one go first when their node died: the cores are theirs.
+const AFTER_THE_OTHERS: Duration = Duration::from_millis(100);
 /// How soon to look again when the kernel cannot wait for us.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
@@ -119,6 +121,8 @@ fn guard(
     introduce: impl FnOnce(&Plan),
 ) -> Result<(), NotStarted> {
     let Heard::Message(Start { plan, deadline }) = receive::<Start>(LARGEST) else {
+        // A guard with a run has something to do now that another node waits for.
+        std::thread::sleep(agent.map_or(Duration::ZERO, |_| AFTER_THE_OTHERS));
         ready.iter().for_each(Init::end);
         return Err(NotStarted::NoNode);
     };

@@ -24,7 +24,7 @@ use super::init::Init;
 use super::message::{LARGEST_ORDER, Nursing, Offer, Plan, Wanted};
 use super::release::Agent;
 use super::title::Title;
-use super::{Heard, NotStarted, guard, kernel, receive};
+use super::{AFTER_THE_OTHERS, Heard, NotStarted, guard, kernel, receive};
 use crate::domain::containment::Containment;
 
 /// The second argument that makes a guard a nursery.
@@ -52,7 +52,10 @@ pub(super) fn nurse() -> Result<(), NotStarted> {
                 }
             }
             // The agent sees the end of its guards, and then goes too.
-            Heard::NodeGone => return Ok(()),
+            Heard::NodeGone => {
+                std::thread::sleep(AFTER_THE_OTHERS);
+                return Ok(());
+            }
         }
     }
 }

@@ -459,11 +459,15 @@ impl Line {
 
     fn started(&mut self, pid: u32, containment: Containment, weaker_because: Option<String>) {
         self.first = i32::try_from(pid).ok().map(Pid::from_raw);
+        // First what others wait for.
+        let room = self
+            .room
+            .take()
+            .map(|(room, reading)| (room.send(ChildEvent::Started { pid }), reading));
         if let (Some(noted), Some(first)) = (&mut self.noted, self.first) {
             noted.started(first);
         }
-        let Some((room, _reading)) = self.room.take() else { return };
-        let events = room.send(ChildEvent::Started { pid });
+        let Some((events, _reading)) = room else { return };
         if let Some(why) = weaker_because {
             WEAKEST.fetch_max(containment as u8, Ordering::AcqRel);
             tracing::warn!(run = %self.run, "this run is contained by {containment} only: {why}");

@@ -16,6 +16,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
@@ -172,6 +173,15 @@ fn make_private(directory: &Path) -> io::Result<()> {
 
 /// What processes are numbered in: another boot, or another container, knows nobody of this one.
 fn world() -> io::Result<String> {
+    // It stays what it is for as long as this process lives.
+    static WORLD: OnceLock<String> = OnceLock::new();
+    match WORLD.get() {
+        Some(known) => Ok(known.clone()),
+        None => find_world().map(|found| WORLD.get_or_init(|| found).clone()),
+    }
+}
+
+fn find_world() -> io::Result<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let pids = fs::read_link("/proc/self/ns/pid")?;
     Ok(format!("{} {}", boot.trim(), pids.display()))

@@ -35,6 +35,8 @@ use crate::sabotage;
 const WARM: usize = 4;
 /// How many are made at the same time: more would only take turns on the cores.
 const UNDER_WAY: usize = 16;
+/// How long after a guard was taken another is ordered in its place: the script that is about to start has the cores first.
+const REFILL_AFTER: Duration = Duration::from_millis(50);
 /// How long a run waits for a guard of the nursery before one is started for it alone.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Before a nursery that ended is started again.
@@ -116,6 +118,8 @@ struct Line {
     queue: VecDeque<oneshot::Sender<Warm>>,
     /// Not here yet.
     ordered: usize,
+    /// When those that were taken are replaced.
+    refill_at: Instant,
 }
 
 impl Line {
@@ -144,7 +148,8 @@ impl Line {
         ours.set_nonblocking(true)?;
         let socket = UnixStream::from_std(ours)?;
         let (warm, queue) = (VecDeque::new(), VecDeque::new());
-        Ok(Self { socket, process, pid, warm, queue, ordered: 0 })
+        let refill_at = Instant::now();
+        Ok(Self { socket, process, pid, warm, queue, ordered: 0, refill_at })
     }
 
     async fn serve(mut self, asks: &mut mpsc::UnboundedReceiver<oneshot::Sender<Warm>>) -> Ended {
@@ -165,6 +170,7 @@ impl Line {
                     }
                     Err(error) => break Ended::Died(error),
                 },
+                () = sleep_until(self.refill_at), if self.is_short() => {}
             }
         };
         // The end of its line is what it goes by.
@@ -183,11 +189,13 @@ impl Line {
                 continue;
             }
             let Some(ask) = self.queue.pop_front() else { break };
-            if let Err(warm) = ask.send(warm) {
-                self.warm.push_front(warm);
+            match ask.send(warm) {
+                Ok(()) => self.refill_at = Instant::now() + REFILL_AFTER,
+                Err(warm) => self.warm.push_front(warm),
             }
         }
-        let missing = (self.queue.len() + WARM).saturating_sub(self.warm.len() + self.ordered);
+        let spare = if Instant::now() >= self.refill_at { WARM } else { 0 };
+        let missing = (self.queue.len() + spare).saturating_sub(self.warm.len() + self.ordered);
         let more = missing.min(UNDER_WAY.saturating_sub(self.ordered));
         if more > 0 {
             let order = Wanted { guards: u32::try_from(more).unwrap_or(1) };
@@ -199,6 +207,11 @@ impl Line {
             self.ordered += more;
         }
         Ok(())
+    }
+
+    /// Fewer wait than should.
+    fn is_short(&self) -> bool {
+        self.warm.len() + self.ordered < WARM
     }
 
     /// The next guard. Nothing is lost when it is not awaited to the end.
