@@ -114,7 +114,7 @@ fn enter() -> Result<(), NotStarted> {
 }
 
 /// Waits for its plan and guards it to the end. A warm guard has an init `ready`; `agent` gives leases back for it, and
-/// `introduce` is called with the plan.
+/// `introduce` is called once its script runs.
 fn guard(
     ready: Option<Init>,
     agent: Option<&Agent>,
@@ -126,7 +126,6 @@ fn guard(
         ready.iter().for_each(Init::end);
         return Err(NotStarted::NoNode);
     };
-    introduce(&plan);
     let deadline = sabotage::deadline(deadline, clock::boot());
     // A guard that leads a group already is told EPERM and keeps its session; its script gets one of its own anyway.
     nix::unistd::setsid().ok();
@@ -149,6 +148,7 @@ fn guard(
     }
     let pid = script.as_raw().unsigned_abs();
     say(&FromGuard::Started { pid, containment, weaker_because });
+    introduce(&plan);
     let mut watch = Watch {
         deadline,
         term_at: deadline - plan.term_before_deadline,

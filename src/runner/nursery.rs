@@ -9,6 +9,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::cmsg_space;
@@ -56,7 +57,18 @@ pub(super) struct Warm {
 /// A handle to the nursery of this process; cheap to clone. With the last one the nursery ends.
 #[derive(Clone)]
 pub struct Nursery {
-    asks: mpsc::UnboundedSender<oneshot::Sender<Warm>>,
+    warm: Waiting,
+    asks: mpsc::UnboundedSender<Ask>,
+}
+
+/// The guards that wait, first come first served.
+type Waiting = Arc<Mutex<VecDeque<Warm>>>;
+
+enum Ask {
+    /// One that waited was taken.
+    Taken,
+    /// None waited: the next one is for this run.
+    Next(oneshot::Sender<Warm>),
 }
 
 impl Nursery {
@@ -64,22 +76,42 @@ impl Nursery {
     #[must_use]
     pub fn start(nursing: Nursing) -> Self {
         let (asks, inbox) = mpsc::unbounded_channel();
-        tokio::spawn(keep(nursing, inbox));
-        Self { asks }
+        let warm = Waiting::default();
+        tokio::spawn(keep(nursing, Arc::clone(&warm), inbox));
+        Self { warm, asks }
     }
 
     /// A guard; `None` when none can be had in time.
     pub(super) async fn take(&self) -> Option<Warm> {
+        // No other task stands between a run and a guard that is there.
+        if let Some(warm) = pop(&self.warm) {
+            self.asks.send(Ask::Taken).ok();
+            return Some(warm);
+        }
         let (give, taken) = oneshot::channel();
-        self.asks.send(give).ok()?;
+        self.asks.send(Ask::Next(give)).ok()?;
         timeout(PATIENCE, taken).await.ok()?.ok()
     }
 }
 
-/// Keeps a nursery until nobody has a handle any more.
-async fn keep(nursing: Nursing, mut asks: mpsc::UnboundedReceiver<oneshot::Sender<Warm>>) {
+fn lock(warm: &Waiting) -> MutexGuard<'_, VecDeque<Warm>> {
+    warm.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The first that lives: one may have been killed while it waited.
+fn pop(warm: &Waiting) -> Option<Warm> {
     loop {
-        match Line::open(&nursing) {
+        let first = lock(warm).pop_front()?;
+        if !reap(first.pid) {
+            return Some(first);
+        }
+    }
+}
+
+/// Keeps a nursery until nobody has a handle any more.
+async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver<Ask>) {
+    loop {
+        match Line::open(&nursing, Arc::clone(&warm)) {
             Ok(line) => match line.serve(&mut asks).await {
                 Ended::Unwanted => return,
                 Ended::Died(error) => tracing::warn!(
@@ -114,7 +146,7 @@ struct Line {
     socket: UnixStream,
     process: tokio::process::Child,
     pid: Pid,
-    warm: VecDeque<Warm>,
+    warm: Waiting,
     queue: VecDeque<oneshot::Sender<Warm>>,
     /// Not here yet.
     ordered: usize,
@@ -123,7 +155,7 @@ struct Line {
 }
 
 impl Line {
-    fn open(nursing: &Nursing) -> io::Result<Self> {
+    fn open(nursing: &Nursing, warm: Waiting) -> io::Result<Self> {
         let (ours, theirs) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
         let mut command = Command::new(Path::new("/proc/self/exe"));
@@ -147,12 +179,12 @@ impl Line {
         let ours = std::os::unix::net::UnixStream::from(ours);
         ours.set_nonblocking(true)?;
         let socket = UnixStream::from_std(ours)?;
-        let (warm, queue) = (VecDeque::new(), VecDeque::new());
+        let queue = VecDeque::new();
         let refill_at = Instant::now();
         Ok(Self { socket, process, pid, warm, queue, ordered: 0, refill_at })
     }
 
-    async fn serve(mut self, asks: &mut mpsc::UnboundedReceiver<oneshot::Sender<Warm>>) -> Ended {
+    async fn serve(mut self, asks: &mut mpsc::UnboundedReceiver<Ask>) -> Ended {
         let ended = loop {
             if let Err(error) = self.deal() {
                 break Ended::Died(error);
@@ -160,13 +192,14 @@ impl Line {
             tokio::select! {
                 biased;
                 ask = asks.recv() => match ask {
-                    Some(ask) => self.queue.push_back(ask),
+                    Some(Ask::Taken) => self.refill_at = Instant::now() + REFILL_AFTER,
+                    Some(Ask::Next(ask)) => self.queue.push_back(ask),
                     None => break Ended::Unwanted,
                 },
                 offer = self.hear() => match offer {
                     Ok(warm) => {
                         self.ordered = self.ordered.saturating_sub(1);
-                        self.warm.push_back(warm);
+                        lock(&self.warm).push_back(warm);
                     }
                     Err(error) => break Ended::Died(error),
                 },
@@ -183,19 +216,16 @@ impl Line {
     /// Gives what there is to who waits, and orders what is missing.
     fn deal(&mut self) -> io::Result<()> {
         while !self.queue.is_empty() {
-            let Some(warm) = self.warm.pop_front() else { break };
-            // One that was killed while it waited.
-            if has_ended(&warm) {
-                continue;
-            }
+            let Some(warm) = pop(&self.warm) else { break };
             let Some(ask) = self.queue.pop_front() else { break };
             match ask.send(warm) {
                 Ok(()) => self.refill_at = Instant::now() + REFILL_AFTER,
-                Err(warm) => self.warm.push_front(warm),
+                Err(warm) => lock(&self.warm).push_front(warm),
             }
         }
         let spare = if Instant::now() >= self.refill_at { WARM } else { 0 };
-        let missing = (self.queue.len() + spare).saturating_sub(self.warm.len() + self.ordered);
+        let there = lock(&self.warm).len() + self.ordered;
+        let missing = (self.queue.len() + spare).saturating_sub(there);
         let more = missing.min(UNDER_WAY.saturating_sub(self.ordered));
         if more > 0 {
             let order = Wanted { guards: u32::try_from(more).unwrap_or(1) };
@@ -211,7 +241,7 @@ impl Line {
 
     /// Fewer wait than should.
     fn is_short(&self) -> bool {
-        self.warm.len() + self.ordered < WARM
+        lock(&self.warm).len() + self.ordered < WARM
     }
 
     /// The next guard. Nothing is lost when it is not awaited to the end.
@@ -247,11 +277,6 @@ impl Line {
         let pid = Pid::from_raw(offer.pid);
         Ok(Warm { pid, process: kernel::end_of(pid)?, socket, stdout, stderr })
     }
-}
-
-/// Whether it is gone, and if so reaps it.
-fn has_ended(warm: &Warm) -> bool {
-    reap(warm.pid)
 }
 
 /// Reaps a guard that has ended; false while it lives.
