@@ -54,6 +54,17 @@ pub(super) struct Warm {
     pub(super) stderr: OwnedFd,
 }
 
+impl Warm {
+    /// It is not needed: it ends, and is reaped.
+    async fn dismiss(self) {
+        let Self { pid, process, socket, .. } = self;
+        drop(socket);
+        while !reap(pid) {
+            drop(process.readable().await);
+        }
+    }
+}
+
 /// A handle to the nursery of this process; cheap to clone. With the last one the nursery ends.
 #[derive(Clone)]
 pub struct Nursery {
@@ -206,9 +217,16 @@ impl Line {
                 () = sleep_until(self.refill_at), if self.is_short() => {}
             }
         };
-        // The end of its line is what it goes by.
+        // Runs that wait for a guard start one of their own now.
+        self.queue.clear();
+        // The end of their line is what they go by; guards that wait go with their nursery.
+        let left: Vec<Warm> = lock(&self.warm).drain(..).collect();
         drop(self.socket);
         drop(self.process.wait().await);
+        for warm in left {
+            warm.dismiss().await;
+        }
+        // Not before: until they are reaped their session says whose they are.
         sweep::guards().nurse_no_more(self.pid);
         ended
     }
