@@ -20,3 +20,4 @@ pub mod placement;
 pub mod rotation;
 pub mod supervise;
 pub mod time;
+pub mod transition;
