@@ -28,6 +28,16 @@ impl fmt::Display for Token {
     }
 }
 
+/// A writer that a newer token has replaced: it must kill its script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("token {sent} is stale: the newest is {current}")]
+pub struct Stale {
+    /// The writer's.
+    pub sent: Token,
+    /// The store's.
+    pub current: Token,
+}
+
 /// The highest tokens that one node has seen of one job.
 ///
 /// The store is told of them and mints above them; so a grant that is not newer than all that was seen before it was

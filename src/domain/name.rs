@@ -133,6 +133,14 @@ texts! { check_label, InvalidLabel:
     RequestId;
 }
 
+impl NodeName {
+    /// Stands for a node that nobody can name any more.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self(Arc::from("unknown"))
+    }
+}
+
 impl TypeName {
     /// What a job takes turns as.
     #[must_use]

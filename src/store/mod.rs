@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::domain::dispatch::Rules;
-use crate::domain::lease::Token;
+use crate::domain::lease::{Stale, Token};
 use crate::domain::name::{
     CollectorName, JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, WorkerName,
 };
@@ -68,6 +68,12 @@ pub enum StoreError {
     /// Something in the store cannot be read; names the key.
     #[error("the store holds something unreadable: {0}")]
     Corrupt(String),
+}
+
+impl From<Stale> for StoreError {
+    fn from(Stale { sent, current }: Stale) -> Self {
+        Self::Stale { sent, current }
+    }
 }
 
 /// Shorthand for this room.

@@ -4,9 +4,9 @@
 //! by itself it must have asked for. From many states all goes well from then on, except that a node which is down stays
 //! down while another lives: then a wanted job must run within a bound.
 //!
-//! `supervise::step`, `Timing` and `job::state` are the real ones. Around them stands a store reduced to its law (the
-//! conformance suite holds the real stores to the same one), guards that keep their deadline, and a network that may lose
-//! or delay anything. A pause needs no action of its own: a node that is not scheduled while time passes is paused.
+//! `supervise::step`, `Timing`, `job::state` and the transitions of `domain::transition`, which decide what the store answers,
+//! are the real ones. Around them stand the record keeping of a store, guards that keep their deadline, and a network that may
+//! lose or delay anything. A pause needs no action of its own: a node that is not scheduled while time passes is paused.
 //!
 //! `MODEL_STATES=5_000_000 cargo test --release --test model -- --nocapture` looks deeper than the default.
 //!

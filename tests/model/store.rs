@@ -1,7 +1,30 @@
-//! The store, reduced to its law: the same one that `tests/it/conformance` holds the real stores to.
+//! The record keeping of the model's store. What becomes of a record is decided by `domain::transition`, as in the real stores.
+//!
+//! A state of the model must be small, and equal to every other that differs in nothing that matters. So a record is
+//! kept here in numbers: before a transition it is made into the one that `domain` knows, after it back. Time that passes is
+//! the store's own: a lease runs out, a quarantine ends.
+//!
+//! Broken rules ([`Rules`]) are planted around a transition: it is shown records that say less than the store knows.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use soloist::domain::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
+use soloist::domain::job::{
+    Exit, JobRecord, LeaseRecord, Move, Next, NextWhat, Participant, RunEnd,
+};
+use soloist::domain::journal::{Ended, Then};
+use soloist::domain::lease::Token;
+use soloist::domain::name::{self, JobName, NodeName, RunId, UserName};
+use soloist::domain::time::{Began, Boot, StoreTime};
+use soloist::domain::transition::history::Past;
+use soloist::domain::transition::lease::{self, Tenure};
+use soloist::domain::transition::{Job, Now, handover, participation, run};
 
 use super::rules::Rules;
 
+/// One unit of time.
+pub const UNIT: Duration = Duration::from_secs(1);
 /// Length of a lease in units of time.
 pub const TTL: u8 = 3;
 /// How long a move keeps a job for the node it is for.
@@ -79,87 +102,111 @@ impl Store {
         }
     }
 
-    /// `clock` stands for the store's time in the token: it exceeds every token minted before.
+    /// `clock` stands for the store's time: it exceeds every token minted before.
     pub fn acquire(&mut self, owner: Owner, clock: u64, rules: Rules) -> Answer {
-        match &mut self.lease {
-            Some(lease) if lease.owner == owner => {
-                lease.left = TTL;
-                return Answer::Granted(lease.token);
-            }
-            Some(lease) => return Answer::Refused(lease.left),
-            None => {}
+        let now = now(if rules.token_counts_only { 0 } else { clock });
+        let ask = Acquire {
+            job: JOB.clone(),
+            owner: owner_name(owner),
+            node: node_name(owner.node),
+            ttl: units(TTL),
+            condition: Condition::Wanted,
+            seen: Token(0),
+        };
+        let quarantine = units(if rules.no_quarantine { 0 } else { self.quarantine });
+        let mut job = self.job(now);
+        let (answer, _) = lease::acquire(&mut job, &Past::default(), &ask, quarantine, now);
+        self.keep(&job, now);
+        match answer {
+            Acquired::Granted { token, .. } => Answer::Granted(token.0),
+            Acquired::NotWanted => Answer::Refused(1),
+            Acquired::Busy { remaining: wait, .. }
+            | Acquired::NotYet { wait }
+            | Acquired::Reserved { wait }
+            | Acquired::Quarantined { wait } => Answer::Refused(in_units(wait)),
         }
-        if !self.wanted {
-            return Answer::Refused(1);
-        }
-        if self.due > 0 {
-            return Answer::Refused(self.due);
-        }
-        if let Some(moving) = self.moving.filter(|moving| moving.is_for_another(owner.node)) {
-            return Answer::Refused(moving.left);
-        }
-        if self.quarantine > 0 && !rules.no_quarantine {
-            return Answer::Refused(self.quarantine);
-        }
-        let counted = self.minted + 1;
-        let token = if rules.token_counts_only { counted } else { counted.max(clock) };
-        self.minted = token;
-        self.lease = Some(Lease { owner, token, left: TTL });
-        (self.moving, self.due) = (None, 0);
-        Answer::Granted(token)
     }
 
     pub fn renew(&mut self, owner: Owner, token: u64, rules: Rules) -> Answer {
-        if let Some(lease) = &mut self.lease
-            && lease.owner == owner
-            && lease.token == token
-        {
-            lease.left = TTL;
-            return Answer::Kept;
+        let ask = Renewal {
+            job: JOB.clone(),
+            owner: owner_name(owner),
+            node: node_name(owner.node),
+            token: Token(token),
+            ttl: units(TTL),
+            since: Began::at_boot(Boot(0)),
+            run: None,
+        };
+        let Job { record, lapsed, released } = self.job(now(0));
+        let mut known =
+            Tenure { token: record.token, lease: record.lease, lapsed, released, run: None };
+        if rules.renewal_resurrects {
+            known.released = Token(0);
         }
-        let newest = self.minted.max(self.lease.map_or(0, |lease| lease.token));
-        let stale = token < newest || (self.lease.is_some() && token == newest);
-        let given_back = token <= self.released;
-        if (stale && !rules.token_not_compared) || (given_back && !rules.renewal_resurrects) {
-            return Answer::Lost;
+        if rules.token_not_compared {
+            known.token = known.token.min(ask.token);
+            known.lease.take_if(|lease| lease.owner != ask.owner);
         }
-        self.minted = self.minted.max(token);
-        self.lease = Some(Lease { owner, token, left: TTL });
-        Answer::Kept
+        let (answer, lease) = lease::renew(&known, &ask, now(0));
+        if let Some(lease) = lease {
+            self.minted = self.minted.max(lease.token.0);
+            self.lease = Some(kept_lease(&lease));
+        }
+        match answer {
+            Renewed::Kept { .. } => Answer::Kept,
+            Renewed::Lost => Answer::Lost,
+        }
     }
 
-    /// A run ended, and its lease with it; a newer holder has closed it already.
-    pub fn end(&mut self, token: u64, crashed: bool, rules: Rules) -> Answer {
-        if token < self.minted && !rules.token_not_compared {
-            return Answer::Done;
+    /// A run ended, and its lease with it. A newer holder may have closed it already.
+    pub fn end(&mut self, owner: Owner, token: u64, crashed: bool, rules: Rules) -> Answer {
+        let ended = Ended {
+            job: JOB.clone(),
+            owner: owner_name(owner),
+            token: Token(token),
+            run: RunId(String::new()),
+            exit: Exit::default(),
+            end: if crashed { RunEnd::Crashed } else { RunEnd::Stopped },
+            processes_killed: 0,
+            then: if crashed {
+                Then::Retry { crashes: 1, wait: units(BACKOFF) }
+            } else {
+                Then::Nothing
+            },
+            began: None,
+        };
+        let mut job = self.job(now(0));
+        if rules.token_not_compared {
+            job.record.token = job.record.token.min(ended.token);
         }
-        self.released = self.released.max(token);
-        self.due = if crashed { BACKOFF } else { 0 };
-        // A lease of an older token is what a late renewal put into a store that had forgotten us.
-        self.lease = self.lease.filter(|lease| lease.token > token);
+        if run::ended(&mut job, &Past::default(), &ended, now(0)).is_ok() {
+            let minted = self.minted;
+            self.keep(&job, now(0));
+            self.minted = self.minted.max(minted);
+        }
         Answer::Done
     }
 
     pub fn release(&mut self, owner: Owner) -> Answer {
-        if let Some(lease) = self.lease
-            && lease.owner == owner
-        {
-            self.released = self.released.max(lease.token);
-            self.lease = None;
-        }
+        let mut job = self.job(now(0));
+        lease::release(&mut job, &owner_name(owner));
+        self.keep(&job, now(0));
         Answer::Done
     }
 
-    /// Somebody switches the job on or off; on means "try now".
+    /// Somebody switches the job on or off.
     pub fn switch(&mut self) {
-        self.wanted = !self.wanted;
-        self.due = 0;
+        let mut job = self.job(now(0));
+        participation::switch(&mut job, &USER, !self.wanted, None, now(0));
+        self.keep(&job, now(0));
     }
 
     /// An operator asks for a hand-over, to `to` or away from the holder.
     pub fn request_move(&mut self, to: Option<u8>) {
-        let from = self.lease.map(|lease| lease.owner.node);
-        self.moving = Some(Moving { from, to, left: MOVE });
+        let mut job = self.job(now(0));
+        // The model's jobs do not rest on a node: who ran last is not kept.
+        handover::request(&mut job, to.map(node_name).as_ref(), &USER, units(MOVE), now(0));
+        self.keep(&job, now(0));
     }
 
     /// This copy is now the store: its server is another, and nobody knows what it never heard of.
@@ -167,4 +214,86 @@ impl Store {
         self.quarantine = TTL;
         self
     }
+
+    /// The record, as transitions and pages see it at `now`.
+    pub fn job(&self, now: Now) -> Job {
+        let mut record = JobRecord::untouched(JOB.clone());
+        record.token = Token(self.minted);
+        if self.wanted {
+            record.participants.push(Participant { user: USER.clone(), since: StoreTime(0) });
+        }
+        record.lease = self.lease.map(|lease| LeaseRecord {
+            node: node_name(lease.owner.node),
+            owner: owner_name(lease.owner),
+            token: Token(lease.token),
+            since: StoreTime(0),
+            expires_in: units(lease.left),
+            ttl: units(TTL),
+        });
+        let next = |due| Next { what: NextWhat::Retry, at: now.at + units(due) };
+        record.next = (self.due > 0).then(|| next(self.due));
+        record.moving = self.moving.map(|moving| Move {
+            from: moving.from.map(node_name),
+            to: moving.to.map(node_name),
+            by: USER.clone(),
+            until: now.at + units(moving.left),
+        });
+        Job { record, lapsed: None, released: Token(self.released) }
+    }
+
+    /// Keeps what became of it.
+    fn keep(&mut self, job: &Job, now: Now) {
+        let record = &job.record;
+        let number = |node: &Option<NodeName>| node.as_ref().map(node_number);
+        let left = |at: StoreTime| in_units(at.since(now.at));
+        self.lease = record.lease.as_ref().map(kept_lease);
+        self.moving = record.moving.as_ref().map(|moving| Moving {
+            from: number(&moving.from),
+            to: number(&moving.to),
+            left: left(moving.until),
+        });
+        self.due = record.next.map_or(0, |next| left(next.at));
+        self.minted = record.token.0;
+        self.released = job.released.0;
+        self.wanted = record.wanted();
+    }
+}
+
+/// The instant at which the store's clock shows `clock`; what is kept counts from it.
+pub fn now(clock: u64) -> Now {
+    Now { at: StoreTime(i64::try_from(clock).expect("a rank")), boot: Boot(0) }
+}
+
+fn units(count: u8) -> Duration {
+    UNIT * u32::from(count)
+}
+
+fn in_units(span: Duration) -> u8 {
+    u8::try_from(span.as_secs()).expect("short")
+}
+
+fn kept_lease(lease: &LeaseRecord) -> Lease {
+    let (node, attempt) = lease.owner.as_str().split_once(' ').expect("as made here");
+    let owner = Owner {
+        node: node.parse().expect("a number"),
+        attempt: attempt.parse().expect("a number"),
+    };
+    Lease { owner, token: lease.token.0, left: in_units(lease.expires_in) }
+}
+
+static JOB: LazyLock<JobName> = LazyLock::new(|| "job".parse().expect("a name"));
+static USER: LazyLock<UserName> = LazyLock::new(|| "li".parse().expect("a name"));
+static NODES: LazyLock<[NodeName; 2]> =
+    LazyLock::new(|| ["0", "1"].map(|name| name.parse().expect("a name")));
+
+fn node_name(node: u8) -> NodeName {
+    NODES[usize::from(node)].clone()
+}
+
+fn node_number(name: &NodeName) -> u8 {
+    name.as_str().parse().expect("a number")
+}
+
+fn owner_name(Owner { node, attempt }: Owner) -> name::Owner {
+    name::Owner(format!("{node} {attempt}"))
 }

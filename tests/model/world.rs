@@ -8,17 +8,14 @@ mod canon;
 
 use std::time::Duration;
 
-use soloist::domain::job::{JobRecord, LeaseRecord, Participant, State, Viewpoint, state};
+use soloist::domain::job::{State, Viewpoint, state};
 use soloist::domain::lease::{Timing, Token};
-use soloist::domain::name::{JobName, NodeName, Owner as OwnerName, UserName};
 use soloist::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Slot, step};
-use soloist::domain::time::{Boot, StoreTime};
+use soloist::domain::time::Boot;
 
 use super::rules::{self, Rules};
-use super::store::{Answer, Lease, Owner, Store, TTL};
+use super::store::{Answer, Owner, Store, TTL, UNIT, now};
 
-/// One unit of time.
-const UNIT: Duration = Duration::from_secs(1);
 const NOW: Boot = Boot(1_000_000_000_000);
 const NEVER: Boot = Boot(u64::MAX);
 const NODES: u8 = 2;
@@ -323,7 +320,7 @@ impl World {
             }
             Act::GuardRecords(i) => {
                 let tree = self.trees.remove(i);
-                self.store.end(tree.token, tree.crashed, rules);
+                self.store.end(tree.owner, tree.token, tree.crashed, rules);
             }
             Act::Crash(n) => {
                 self.faults -= 1;
@@ -522,25 +519,13 @@ impl World {
 
     /// The word that a page shows which has just read the store.
     pub fn word(&self, rules: Rules) -> State {
-        let name = "job".parse::<JobName>().expect("a name");
-        let mut record = JobRecord::untouched(name);
-        if self.store.wanted {
-            let user = "li".parse::<UserName>().expect("a name");
-            record.participants.push(Participant { user, since: StoreTime(0) });
+        let at = now(0);
+        let mut record = self.store.job(at).record;
+        if rules.off_too_early {
+            record.lease = None;
         }
-        let node = "node".parse::<NodeName>().expect("a name");
-        record.lease = self.store.lease.filter(|_| !rules.off_too_early).map(
-            |Lease { token, left, .. }| LeaseRecord {
-                node,
-                owner: OwnerName(String::new()),
-                token: Token(token),
-                since: StoreTime(0),
-                expires_in: UNIT * u32::from(left),
-                ttl: TIMING.ttl,
-            },
-        );
         let view = Viewpoint {
-            now: StoreTime(0),
+            now: at.at,
             age: Duration::ZERO,
             stale_after: TIMING.ttl + Duration::from_millis(500),
             min_uptime: Duration::ZERO,

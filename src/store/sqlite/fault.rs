@@ -2,6 +2,7 @@
 
 use rusqlite::ErrorCode;
 
+use crate::domain::lease::Stale;
 use crate::store::StoreError;
 
 /// Why a closure on a connection ended early.
@@ -24,6 +25,12 @@ impl From<rusqlite::Error> for Fault {
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<Stale> for Fault {
+    fn from(stale: Stale) -> Self {
+        Self::Store(stale.into())
     }
 }
 

@@ -1,26 +1,47 @@
-//! Leases in SQLite.
+//! Leases in SQLite: what `domain::transition::lease` decides, carried out.
 
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, named_params};
 
 use super::SqliteStore;
 use super::deadline::Deadline;
 use super::fault::Outcome;
-use super::journal;
-use super::row::{Job, Lease, int, ms, uint};
-use super::step::{Moment, Step};
-use crate::domain::event::EventKind;
-use crate::domain::handover::is_for_another;
-use crate::domain::lease::Token;
-use crate::domain::name::{JobName, Owner};
+use super::history::past;
+use super::row::{Held, Row, int, ms, uint};
+use super::step::Step;
+use super::transition::decide;
+use crate::domain::job::LeaseRecord;
+use crate::domain::name::{JobName, Owner, RunId};
+use crate::domain::transition::lease::{self, Tenure};
 use crate::store::Result;
-use crate::store::leases::{Acquire, Acquired, Condition, Leases, Observed, Renewal, Renewed};
+use crate::store::leases::{Acquire, Acquired, Leases, Observed, Renewal, Renewed};
+
+/// This store cannot forget on its own, so it grants at once.
+const NO_QUARANTINE: Duration = Duration::ZERO;
+
+/// What a renewal looks at.
+const TENURE: &str = "SELECT token, lease_node, lease_owner, lease_token, lease_since, lease_ttl_ms, lease_expires_ns, \
+    lease_boot, lease_expires, run ->> '$.id' AS run FROM jobs WHERE name = ?";
+
+/// What it writes: thousands of them a second need not write the whole row.
+const RENEW: &str = "UPDATE jobs SET token = :token, lease_node = :node, lease_owner = :owner, lease_token = :token, \
+    lease_since = :since, lease_ttl_ms = :ttl_ms, lease_expires_ns = :expires_ns, lease_boot = :boot, \
+    lease_expires = :expires WHERE name = :name";
 
 impl Leases for SqliteStore {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
         let ask = ask.clone();
-        self.write(move |step| acquire(step, &ask)).await
+        self.write(move |step| {
+            decide(step, &ask.job, |job, now| {
+                // Needed only where a lease is free although a run is shown.
+                let lost = job.record.run.as_ref().filter(|_| job.record.lease.is_none());
+                let past =
+                    lost.map(|run| past(step, job, &run.id)).transpose()?.unwrap_or_default();
+                Ok(lease::acquire(job, &past, &ask, NO_QUARANTINE, now))
+            })
+        })
+        .await
     }
 
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
@@ -30,16 +51,8 @@ impl Leases for SqliteStore {
 
     async fn release(&self, job: &JobName, owner: &Owner) -> Result<()> {
         let (name, owner) = (job.clone(), owner.clone());
-        self.write(move |step| {
-            let mut job = Job::load(step, &name)?;
-            if job.lease.as_ref().is_none_or(|lease| lease.owner != owner) {
-                return Ok(());
-            }
-            job.lease = None;
-            step.publish(&mut job, EventKind::LeaseReleased)?;
-            job.save(step)
-        })
-        .await
+        self.write(move |step| decide(step, &name, |job, _| Ok(((), lease::release(job, &owner)))))
+            .await
     }
 
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<Observed>> {
@@ -64,120 +77,41 @@ impl Leases for SqliteStore {
     }
 }
 
-fn acquire(step: &Step<'_>, ask: &Acquire) -> Outcome<Acquired> {
-    let mut job = Job::load(step, &ask.job)?;
-    let at = &step.at;
-    if let Some((lease, remaining)) = job.living_lease(at) {
-        if lease.owner != ask.owner {
-            return Ok(Acquired::Busy { node: lease.node.clone(), remaining });
-        }
-        // The answer to the first request was lost on its way.
-        let granted = Acquired::Granted { token: lease.token, since: lease.since };
-        job.lease = Some(Lease { until: Deadline::after(at, ask.ttl), ..lease.clone() });
-        job.save(step)?;
-        return Ok(granted);
-    }
-    if let Some(refusal) = refusal(&job, ask, at) {
-        return Ok(refusal);
-    }
-    journal::close_as_lost(step, &mut job)?;
-    // Even the same node gets a new token: its paused former self must lose to it.
-    let clock = Token(uint(at.wall.0).saturating_mul(1_024));
-    let token = clock.max(Token(job.record.token.0 + 1)).max(Token(ask.seen.0 + 1));
-    job.record.token = token;
-    (job.record.next, job.record.moving) = (None, None);
-    job.lease = Some(Lease {
-        node: ask.node.clone(),
-        owner: ask.owner.clone(),
-        token,
-        since: at.wall,
-        until: Deadline::after(at, ask.ttl),
-    });
-    step.publish(&mut job, EventKind::LeaseAcquired)?;
-    job.save(step)?;
-    Ok(Acquired::Granted { token, since: at.wall })
-}
-
-/// Why a free lease is not for the asker now.
-fn refusal(job: &Job, ask: &Acquire, at: &Moment) -> Option<Acquired> {
-    if ask.condition == Condition::None {
-        return None;
-    }
-    let record = &job.record;
-    if !record.wanted() || record.given_up {
-        return Some(Acquired::NotWanted);
-    }
-    if let Some(next) = record.next.filter(|next| next.at > at.wall) {
-        return Some(Acquired::NotYet { wait: next.at.since(at.wall) });
-    }
-    let moving = record.moving.as_ref().filter(|_| ask.condition == Condition::Wanted)?;
-    let reserved = moving.until > at.wall && is_for_another(moving, &ask.node);
-    reserved.then(|| Acquired::Reserved { wait: moving.until.since(at.wall) })
-}
-
 fn renew(step: &Step<'_>, ask: &Renewal) -> Outcome<Renewed> {
-    struct Found {
-        token: Token,
-        owner: Option<String>,
-        lease_token: Option<i64>,
-        left: Duration,
-        run: Option<String>,
+    let known = tenure(step, &ask.job)?;
+    let (answer, lease) = lease::renew(&known, ask, step.at.instant());
+    if let Some(lease) = lease {
+        keep(step, &ask.job, lease)?;
     }
-    let at = &step.at;
-    let found = step
-        .prepare_cached(
-            "SELECT token, lease_owner, lease_token, lease_ttl_ms, lease_expires_ns, lease_boot, lease_expires, \
-             run ->> '$.id' FROM jobs WHERE name = ?",
-        )?
-        .query_row([ask.job.as_str()], |row| {
-            let until = Deadline::read(row)?;
-            Ok(Found {
-                token: Token(uint(row.get(0)?)),
-                owner: row.get(1)?,
-                lease_token: row.get(2)?,
-                left: until.and_then(|until| until.left(at)).unwrap_or_default(),
-                run: row.get(7)?,
-            })
-        })
-        .optional()?;
-    match found {
-        Some(found) if found.token == ask.token => {
-            let theirs = found.owner.as_deref() == Some(ask.owner.as_str())
-                && found.lease_token == Some(int(ask.token.0));
-            if !theirs {
-                return Ok(Renewed::Lost);
-            }
-            let until = Deadline::after(at, ask.ttl);
-            step.prepare_cached(
-                "UPDATE jobs SET lease_ttl_ms = ?, lease_expires_ns = ?, lease_boot = ?, lease_expires = ? \
-                 WHERE name = ?",
-            )?
-            .execute(params![
-                ms(until.ttl),
-                int(until.boot.0),
-                until.boot_id,
-                until.wall.0,
-                ask.job.as_str()
-            ])?;
-            let forgot =
-                ask.run.as_ref().is_some_and(|run| found.run.as_deref() != Some(run.as_str()));
-            Ok(Renewed::Kept { margin: found.left, forgot })
-        }
-        // A newer token, or a living lease that was granted by a store that knew less than this holder.
-        Some(found) if found.token > ask.token || !found.left.is_zero() => Ok(Renewed::Lost),
-        // This token is newer than anything known here: an older file was put back.
-        _ => {
-            let mut job = Job::load(step, &ask.job)?;
-            job.record.token = ask.token;
-            job.lease = Some(Lease {
-                node: ask.node.clone(),
-                owner: ask.owner.clone(),
-                token: ask.token,
-                since: ask.since.on(at.wall, at.boot),
-                until: Deadline::after(at, ask.ttl),
-            });
-            job.save(step)?;
-            Ok(Renewed::Kept { margin: Duration::ZERO, forgot: true })
-        }
+    Ok(answer)
+}
+
+fn tenure(step: &Step<'_>, job: &JobName) -> Outcome<Tenure> {
+    let mut statement = step.prepare_cached(TENURE)?;
+    let mut rows = statement.query([job.as_str()])?;
+    let Some(row) = rows.next()? else { return Ok(Tenure::default()) };
+    let Held { token, lease, lapsed, released, .. } = Held::read(job, row, &step.at)?;
+    let run = row.get::<_, Option<String>>("run")?.map(RunId);
+    Ok(Tenure { token, lease, lapsed, released, run })
+}
+
+fn keep(step: &Step<'_>, job: &JobName, lease: LeaseRecord) -> Outcome<()> {
+    let until = Deadline::after(&step.at, lease.expires_in);
+    let kept = step.prepare_cached(RENEW)?.execute(named_params! {
+        ":name": job.as_str(),
+        ":token": int(lease.token.0),
+        ":node": lease.node.as_str(),
+        ":owner": lease.owner.as_str(),
+        ":since": lease.since.0,
+        ":ttl_ms": ms(lease.ttl),
+        ":expires_ns": int(until.boot.0),
+        ":boot": until.boot_id,
+        ":expires": until.wall.0,
+    })?;
+    if kept == 0 {
+        let mut row = Row::load(step, job, &step.at)?;
+        (row.job.record.token, row.job.record.lease) = (lease.token, Some(lease));
+        row.save(step, &step.at)?;
     }
+    Ok(())
 }

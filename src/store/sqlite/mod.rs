@@ -21,6 +21,7 @@ mod dispatch;
 mod examine;
 mod fault;
 mod file;
+mod history;
 mod jobs;
 mod journal;
 mod leases;
@@ -33,6 +34,7 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod transition;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

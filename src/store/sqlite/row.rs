@@ -1,8 +1,8 @@
-//! A job's row: read, shown as a [`JobRecord`], written back.
+//! A job's row: read as a [`Job`], and written back as transitions leave it.
 
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params};
+use rusqlite::{Connection, OptionalExtension, named_params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -13,6 +13,7 @@ use crate::domain::job::{JobRecord, LeaseRecord};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner};
 use crate::domain::time::StoreTime;
+use crate::domain::transition::Job;
 use crate::store::StoreError;
 
 /// SQLite's integers are signed; ours never come near the difference.
@@ -30,20 +31,12 @@ pub(super) fn ms(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A lease as it stands in the row: it may have run out.
-#[derive(Clone)]
-pub(super) struct Lease {
-    pub(super) node: NodeName,
-    pub(super) owner: Owner,
-    pub(super) token: Token,
-    pub(super) since: StoreTime,
-    pub(super) until: Deadline,
-}
-
-/// A job's row. The lease is kept beside the record, because a record shows only one that lasts.
-pub(super) struct Job {
-    pub(super) record: JobRecord,
-    pub(super) lease: Option<Lease>,
+/// A job's row: the job, as it was read and as transitions leave it.
+pub(super) struct Row {
+    pub(super) job: Job,
+    before: Job,
+    /// Of the lease that was read.
+    until: Option<Deadline>,
 }
 
 const SELECT: &str = "SELECT version, token, participants, hold, lease_node, lease_owner, lease_token, lease_since, \
@@ -65,26 +58,32 @@ const SAVE: &str = "INSERT INTO jobs (name, version, token, participants, hold, 
     given_up = excluded.given_up, moving = excluded.moving, drill = excluded.drill, last_line = excluded.last_line, \
     log_seq = excluded.log_seq";
 
-impl Job {
+impl Row {
     /// Reads the row; an untouched job when there is none.
-    pub(super) fn load(db: &Connection, name: &JobName) -> Outcome<Self> {
+    pub(super) fn load(db: &Connection, name: &JobName, at: &Moment) -> Outcome<Self> {
         let mut statement = db.prepare_cached(SELECT)?;
         let mut rows = statement.query([name.as_str()])?;
-        match rows.next()? {
-            Some(row) => Self::from_row(name, row),
-            None => Ok(Self { record: JobRecord::untouched(name.clone()), lease: None }),
-        }
+        let (job, until) = match rows.next()? {
+            Some(row) => Self::read(name, row, at)?,
+            None => (Job::untouched(name.clone()), None),
+        };
+        Ok(Self { before: job.clone(), job, until })
     }
 
-    fn from_row(name: &JobName, row: &Row<'_>) -> Outcome<Self> {
+    fn read(
+        name: &JobName,
+        row: &rusqlite::Row<'_>,
+        at: &Moment,
+    ) -> Outcome<(Job, Option<Deadline>)> {
         let bad = |column: &str, why: &str| corrupt(&format!("job {name}, {column}"), why);
         let crashes: i64 = row.get("crashes")?;
+        let Held { token, lease, lapsed, released, until } = Held::read(name, row, at)?;
         let record = JobRecord {
             name: name.clone(),
             version: uint(row.get("version")?),
             participants: json(row, "participants", &bad)?.unwrap_or_default(),
             hold: json(row, "hold", &bad)?,
-            lease: None,
+            lease,
             run: json(row, "run", &bad)?,
             last_exit: json(row, "last_exit", &bad)?,
             last_switch: json(row, "last_switch", &bad)?,
@@ -93,64 +92,28 @@ impl Job {
             given_up: row.get("given_up")?,
             moving: json(row, "moving", &bad)?,
             drill: json(row, "drill", &bad)?,
-            token: Token(uint(row.get("token")?)),
+            token,
             last_line: row.get("last_line")?,
             log_seq: uint(row.get("log_seq")?),
         };
-        let lease = match Deadline::read(row)? {
-            None => None,
-            Some(until) => {
-                let node: String = row.get("lease_node")?;
-                Some(Lease {
-                    node: NodeName::new(&node)
-                        .map_err(|why| bad("lease_node", &why.to_string()))?,
-                    owner: Owner(row.get("lease_owner")?),
-                    token: Token(uint(row.get("lease_token")?)),
-                    since: StoreTime(row.get("lease_since")?),
-                    until,
-                })
-            }
-        };
-        Ok(Self { record, lease })
+        Ok((Job { record, lapsed, released }, until))
     }
 
-    /// As everybody outside sees it.
-    pub(super) fn shown(self, at: &Moment) -> JobRecord {
-        let lease = self.lease.and_then(|lease| {
-            let expires_in = lease.until.left(at)?;
-            let Lease { node, owner, token, since, until } = lease;
-            Some(LeaseRecord { node, owner, token, since, expires_in, ttl: until.ttl })
-        });
-        JobRecord { lease, ..self.record }
-    }
-
-    /// The lease, if it lasts, and what is left of it.
-    pub(super) fn living_lease(&self, at: &Moment) -> Option<(&Lease, Duration)> {
-        let lease = self.lease.as_ref()?;
-        Some((lease, lease.until.left(at)?))
-    }
-
-    /// No crash of the past counts any more.
-    pub(super) fn forgive(&mut self) {
-        self.record.given_up = false;
-        self.record.crashes = 0;
-        self.record.next = None;
-    }
-
-    /// Refuses a writer that a newer token has replaced.
-    pub(super) fn check_token(&mut self, sent: Token) -> Outcome<()> {
-        let current = self.record.token;
-        if sent < current {
-            return Err(StoreError::Stale { sent, current }.into());
+    /// Writes the row, if it is another than the one that was read. A lease that changed begins anew.
+    pub(super) fn save(self, db: &Connection, at: &Moment) -> Outcome<()> {
+        let Self { job, before, until } = self;
+        if job == before {
+            return Ok(());
         }
-        self.record.token = sent;
-        Ok(())
-    }
-
-    /// Writes the row.
-    pub(super) fn save(&self, db: &Connection) -> Outcome<()> {
-        let record = &self.record;
-        let lease = self.lease.as_ref();
+        let record = &job.record;
+        let lease = record.lease.as_ref().or(job.lapsed.as_ref());
+        let until = match &record.lease {
+            Some(lease) if before.record.lease.as_ref() != Some(lease) => {
+                Some(Deadline::after(at, lease.expires_in))
+            }
+            _ => until.filter(|_| lease.is_some()),
+        };
+        let until = until.as_ref();
         db.prepare_cached(SAVE)?.execute(named_params! {
             ":name": record.name.as_str(),
             ":version": int(record.version),
@@ -159,12 +122,12 @@ impl Job {
             ":hold": optional(record.hold.as_ref())?,
             ":lease_node": lease.map(|lease| lease.node.as_str()),
             ":lease_owner": lease.map(|lease| lease.owner.as_str()),
-            ":lease_token": lease.map(|lease| int(lease.token.0)),
+            ":lease_token": lease_token(&job).map(|token| int(token.0)),
             ":lease_since": lease.map(|lease| lease.since.0),
-            ":lease_ttl_ms": lease.map(|lease| ms(lease.until.ttl)),
-            ":lease_expires_ns": lease.map(|lease| int(lease.until.boot.0)),
-            ":lease_boot": lease.map(|lease| lease.until.boot_id.as_str()),
-            ":lease_expires": lease.map(|lease| lease.until.wall.0),
+            ":lease_ttl_ms": lease.map(|lease| ms(lease.ttl)),
+            ":lease_expires_ns": until.map(|until| int(until.boot.0)),
+            ":lease_boot": until.map(|until| until.boot_id.as_str()),
+            ":lease_expires": until.map(|until| until.wall.0),
             ":run": optional(record.run.as_ref())?,
             ":last_exit": optional(record.last_exit.as_ref())?,
             ":last_switch": optional(record.last_switch.as_ref())?,
@@ -180,6 +143,49 @@ impl Job {
     }
 }
 
+/// The token of the lease in the row. Without a lease it says up to which token leases were given back, if the newest was not:
+/// a report under a token that this file has forgotten must not look like the end of its lease.
+fn lease_token(job: &Job) -> Option<Token> {
+    let lease = job.record.lease.as_ref().or(job.lapsed.as_ref());
+    let released = (job.released < job.record.token).then_some(job.released);
+    lease.map(|lease| lease.token).or(released)
+}
+
+/// What a row says of the lease.
+pub(super) struct Held {
+    pub(super) token: Token,
+    pub(super) lease: Option<LeaseRecord>,
+    pub(super) lapsed: Option<LeaseRecord>,
+    pub(super) released: Token,
+    until: Option<Deadline>,
+}
+
+impl Held {
+    pub(super) fn read(name: &JobName, row: &rusqlite::Row<'_>, at: &Moment) -> Outcome<Self> {
+        let token = Token(uint(row.get("token")?));
+        let lease_token = row.get::<_, Option<i64>>("lease_token")?.map(|token| Token(uint(token)));
+        let Some(until) = Deadline::read(row)? else {
+            let released = lease_token.unwrap_or(token);
+            return Ok(Self { token, lease: None, lapsed: None, released, until: None });
+        };
+        let node: String = row.get("lease_node")?;
+        let node = NodeName::new(&node)
+            .map_err(|why| corrupt(&format!("job {name}, lease_node"), &why.to_string()))?;
+        let left = until.left(at);
+        let lease = LeaseRecord {
+            node,
+            owner: Owner(row.get("lease_owner")?),
+            token: lease_token.unwrap_or_default(),
+            since: StoreTime(row.get("lease_since")?),
+            expires_in: left.unwrap_or_default(),
+            ttl: until.ttl,
+        };
+        let (lease, lapsed) =
+            if left.is_some() { (Some(lease), None) } else { (None, Some(lease)) };
+        Ok(Self { token, lease, lapsed, released: Token(0), until: Some(until) })
+    }
+}
+
 /// `what` cannot be read, because of `why`.
 pub(super) fn corrupt(what: &str, why: &str) -> Fault {
     StoreError::Corrupt(format!("{what}: {why}")).into()
@@ -187,7 +193,7 @@ pub(super) fn corrupt(what: &str, why: &str) -> Fault {
 
 /// A text column that holds JSON, or nothing.
 pub(super) fn json<T: DeserializeOwned>(
-    row: &Row<'_>,
+    row: &rusqlite::Row<'_>,
     column: &str,
     bad: &dyn Fn(&str, &str) -> Fault,
 ) -> Outcome<Option<T>> {
@@ -202,6 +208,12 @@ pub(super) fn text<T: Serialize>(value: &T) -> Outcome<String> {
 
 fn optional<T: Serialize>(value: Option<&T>) -> Outcome<Option<String>> {
     value.map(text).transpose()
+}
+
+/// The variant whose word stands in the column.
+pub(super) fn word<T: DeserializeOwned>(what: &str, word: &str) -> Outcome<T> {
+    let value = serde_json::Value::String(word.to_owned());
+    serde_json::from_value(value).map_err(|why| corrupt(what, &why.to_string()))
 }
 
 /// One value of one row, if there is one.

@@ -7,10 +7,11 @@ use rusqlite::{Connection, Transaction, params};
 
 use super::fault::Outcome;
 use super::file::Place;
-use super::row::{Job, int, text};
+use super::row::{int, text};
 use crate::clock;
-use crate::domain::event::EventKind;
+use crate::domain::event::JobEvent;
 use crate::domain::time::{Boot, StoreTime};
+use crate::domain::transition::Now;
 use crate::store::dispatch::Waiter;
 
 /// How many events are kept for subscribers that lag; whoever lags more takes a snapshot.
@@ -34,6 +35,11 @@ impl Moment {
         let wall = StoreTime(jiff::Timestamp::now().as_millisecond());
         Self { wall, boot: clock::boot(), boot_id: place.boot_id.clone() }
     }
+
+    /// As transitions take it.
+    pub(super) fn instant(&self) -> Now {
+        Now { at: self.wall, boot: self.boot }
+    }
 }
 
 /// A transaction under way; dropped without [`Step::commit`] it has never happened.
@@ -55,10 +61,9 @@ impl<'c> Step<'c> {
         Self { tx, at, published: Cell::new(false) }
     }
 
-    /// Grows the version of `job` and publishes why; the caller saves the job afterwards.
-    pub(super) fn publish(&self, job: &mut Job, kind: EventKind) -> Outcome<()> {
-        job.record.version += 1;
-        self.insert(Some(job.record.name.as_str()), job.record.version, Some(kind.as_str()), None)
+    /// Publishes a change of a job.
+    pub(super) fn publish(&self, event: &JobEvent) -> Outcome<()> {
+        self.insert(Some(event.job.as_str()), event.version, Some(event.event.as_str()), None)
     }
 
     /// Publishes that something about nodes changed.

@@ -10,9 +10,11 @@ use tempfile::TempDir;
 use super::*;
 use crate::domain::job::Participant;
 use crate::domain::lease::Token;
-use crate::domain::name::{JobName, NodeName, Owner, UserName};
+use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use crate::domain::time::Began;
 use crate::store::jobs::Jobs;
-use crate::store::leases::{Acquire, Acquired, Condition, Leases};
+use crate::store::journal::{Journal, Started};
+use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal, Renewed};
 
 fn url(dir: &TempDir) -> String {
     format!("sqlite:{}", file(dir).display())
@@ -150,6 +152,32 @@ async fn a_lease_of_another_boot_is_free_once_its_time_has_passed() {
     assert_eq!(store.snapshot(&[job()]).await.unwrap().jobs[0].lease, None);
     let granted = store.acquire(&ask("after")).await.unwrap();
     assert!(matches!(granted, Acquired::Granted { token, .. } if token > old), "{granted:?}");
+}
+
+/// An older file was put back: it knows neither the lease nor the run of a living holder, who reports before it renews.
+#[tokio::test]
+async fn a_report_under_a_token_that_the_file_forgot_does_not_end_its_lease() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(&dir).await;
+    let (token, ask) = (Token(4_000_000_000_000_000), ask("holder"));
+    let began = Began::at_boot(crate::clock::boot());
+    let run = RunId("run".to_owned());
+    let (job, node) = (ask.job.clone(), ask.node.clone());
+    let started = Started { job, token, run, node, pid: 1, began };
+    store.record_started(&started).await.unwrap();
+    let renewal = Renewal {
+        job: ask.job,
+        owner: ask.owner,
+        node: ask.node,
+        token,
+        ttl: ask.ttl,
+        since: began,
+        run: Some(started.run),
+    };
+    let kept = Renewed::Kept { margin: Duration::ZERO, forgot: false };
+    assert_eq!(store.renew(std::slice::from_ref(&renewal)).await.unwrap(), [kept]);
+    store.release(&renewal.job, &renewal.owner).await.unwrap();
+    assert_eq!(store.renew(&[renewal]).await.unwrap(), [Renewed::Lost]);
 }
 
 #[tokio::test]

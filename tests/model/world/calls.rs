@@ -15,7 +15,7 @@ impl World {
         let answer = match ask {
             Ask::Acquire => self.store.acquire(owner, clock, rules),
             Ask::Renew { token } => self.store.renew(owner, token, rules),
-            Ask::End { token, crashed } => self.store.end(token, crashed, rules),
+            Ask::End { token, crashed } => self.store.end(owner, token, crashed, rules),
             Ask::Release => self.store.release(owner),
         };
         if let (Answer::Granted(token), true) =

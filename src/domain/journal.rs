@@ -1,0 +1,147 @@
+//! What runs did and said: the reports of nodes, and the entries that are kept of them.
+//!
+//! Data alone. `transition/run.rs` and `transition/output.rs` decide what becomes of a report; the history must read the same
+//! whichever store kept it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::job::{Exit, Progress, RunEnd};
+use super::lease::Token;
+use super::name::{JobName, NodeName, Owner, RunId};
+use super::time::{Began, StoreTime};
+
+/// How many lines of output are kept for a job.
+pub const LOG_LINES: usize = 2_000;
+/// How many ended runs are kept for a job.
+pub const RUNS_KEPT: usize = 1_000;
+
+/// A run that began.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "as in RunRecord")]
+pub struct Started {
+    pub job: JobName,
+    pub token: Token,
+    pub run: RunId,
+    pub node: NodeName,
+    pub pid: u32,
+    pub began: Began,
+}
+
+/// What follows a run, decided by the domain; instants are made by the store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// Stopped, lost or fenced: whoever may try does so at once. `crashes` and `next` are cleared.
+    Nothing,
+    /// Exit 0: again after this long.
+    Repeat(Duration),
+    /// Exit 0 and `repeat = "never"`: every participation is cleared, the job is off.
+    Done,
+    /// Crashed: again after `wait`.
+    Retry {
+        /// In a row, this one counted.
+        crashes: u32,
+        /// From now.
+        wait: Duration,
+    },
+    /// Crashed, attempts used up.
+    GiveUp {
+        /// In a row, this one counted.
+        crashes: u32,
+    },
+}
+
+/// A run whose whole process tree is proved gone. Recording it releases the lease in the same step.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "as in RunRecord")]
+pub struct Ended {
+    pub job: JobName,
+    pub owner: Owner,
+    pub token: Token,
+    pub run: RunId,
+    pub exit: Exit,
+    pub end: RunEnd,
+    /// Processes that had to be killed besides the script's first one.
+    pub processes_killed: u32,
+    pub then: Then,
+    /// When it started, for a store that does not know (any more); `None` when that is not known here either.
+    pub began: Option<Began>,
+}
+
+/// A run in the history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the API shows them under the same names")]
+pub struct RunEntry {
+    pub id: RunId,
+    pub job: JobName,
+    pub node: NodeName,
+    pub token: Token,
+    pub started: StoreTime,
+    /// `None`: it is going on.
+    pub ended: Option<StoreTime>,
+    pub exit: Exit,
+    pub end: Option<RunEnd>,
+    pub processes_killed: u32,
+    /// How many runs alike this stands for: one after the other on one node, each with exit code 0, without output and
+    /// without progress. It begins with the first and ends with the last of them, and has the id and token of the last.
+    /// 0: one run of which more was seen.
+    #[serde(default)]
+    pub folded: u32,
+}
+
+/// One line of a script's output, before the store has numbered it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewLine {
+    /// `stdout`, `stderr`, or `soloist` for remarks of the node itself.
+    pub stream: Stream,
+    /// At most 4,096 bytes, valid UTF-8, without the line end.
+    pub text: String,
+}
+
+/// Where a line came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+    Soloist,
+}
+
+impl Stream {
+    /// The word in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+            Self::Soloist => "soloist",
+        }
+    }
+}
+
+/// A kept line of output. `seq` grows by one a line, per job, across runs and nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the API shows them under the same names")]
+pub struct LogLine {
+    pub seq: u64,
+    pub at: StoreTime,
+    pub run: RunId,
+    pub node: NodeName,
+    pub stream: Stream,
+    pub text: String,
+}
+
+/// Output and progress of a run since the last report.
+#[derive(Debug, Clone)]
+#[expect(missing_docs, reason = "as in RunRecord")]
+pub struct Output {
+    pub job: JobName,
+    pub token: Token,
+    pub run: RunId,
+    pub node: NodeName,
+    pub lines: Vec<NewLine>,
+    /// Newest progress, if it changed.
+    pub progress: Option<Progress>,
+}

@@ -1,0 +1,50 @@
+//! Output and progress of a run, as its node reports them.
+//!
+//! Lines are numbered here, per job, across runs and nodes, without a gap: readers follow the log by number.
+
+use super::{Job, Now, Write};
+use crate::domain::event::EventKind;
+use crate::domain::journal::{LOG_LINES, LogLine, Output};
+use crate::domain::lease::Stale;
+
+/// Numbers and keeps the lines, keeps the newest [`LOG_LINES`] of them, and sets the progress of the present run.
+///
+/// # Errors
+/// [`Stale`]; then nothing is to be written.
+pub fn report(job: &mut Job, output: Output, now: Now) -> Result<Vec<Write>, Stale> {
+    job.check(output.token)?;
+    let Output { run: id, node, lines, progress, .. } = output;
+    let record = &mut job.record;
+    let mut run = record.run.as_mut().filter(|run| run.id == id);
+    let progressed = progress.is_some() && run.is_some();
+    if lines.is_empty() && !progressed {
+        return Ok(Vec::new());
+    }
+    if let Some(run) = &mut run {
+        run.progress = progress.or(run.progress.take());
+        if !lines.is_empty() {
+            run.last_output = Some(now.at);
+        }
+    }
+    if let Some(newest) = lines.last() {
+        record.last_line = Some(newest.text.clone());
+    }
+    let mut writes = Vec::with_capacity(lines.len() + 2);
+    for line in lines {
+        record.log_seq += 1;
+        writes.push(Write::AppendLine(LogLine {
+            seq: record.log_seq,
+            at: now.at,
+            run: id.clone(),
+            node: node.clone(),
+            stream: line.stream,
+            text: line.text,
+        }));
+    }
+    if !writes.is_empty() {
+        let kept = u64::try_from(LOG_LINES).unwrap_or(u64::MAX);
+        writes.push(Write::DropLines(record.log_seq.saturating_sub(kept)));
+    }
+    writes.push(job.publish(EventKind::RunProgressed));
+    Ok(writes)
+}

@@ -1,0 +1,223 @@
+//! What no store can be brought to by its interface alone, or only one of them. The rest is `tests/it/conformance`.
+
+use std::time::Duration;
+
+use super::history::Past;
+use super::lease::{self, Tenure};
+use super::{Job, Now, Write, output, run};
+use crate::domain::event::EventKind;
+use crate::domain::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
+use crate::domain::job::{Exit, LeaseRecord, RunEnd};
+use crate::domain::journal::{Ended, NewLine, Output, Started, Stream, Then};
+use crate::domain::lease::{Stale, Token};
+use crate::domain::name::{JobName, Owner, RunId};
+use crate::domain::time::{Began, Boot, StoreTime};
+
+const TTL: Duration = Duration::from_secs(5);
+const NOW: Now = Now { at: StoreTime(1_000_000), boot: Boot(0) };
+/// Above every token that the clock of [`NOW`] makes.
+const FAR: Token = Token(4_000_000_000_000_000);
+
+fn name() -> JobName {
+    "outbound".parse().expect("a name")
+}
+
+fn ask(owner: &str) -> Acquire {
+    Acquire {
+        job: name(),
+        owner: Owner(owner.to_owned()),
+        node: "node-a".parse().expect("a name"),
+        ttl: TTL,
+        condition: Condition::None,
+        seen: Token(0),
+    }
+}
+
+fn acquire(job: &mut Job, ask: &Acquire, quarantine: Duration) -> Acquired {
+    lease::acquire(job, &Past::default(), ask, quarantine, NOW).0
+}
+
+fn granted(job: &mut Job, ask: &Acquire) -> Token {
+    match acquire(job, ask, Duration::ZERO) {
+        Acquired::Granted { token, .. } => token,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn renewal(owner: &str, token: Token) -> Renewal {
+    Renewal {
+        job: name(),
+        owner: Owner(owner.to_owned()),
+        node: "node-a".parse().expect("a name"),
+        token,
+        ttl: TTL,
+        since: Began::at_boot(Boot(0)),
+        run: None,
+    }
+}
+
+fn tenure(job: &Job) -> Tenure {
+    let Job { record, lapsed, released } = job.clone();
+    let run = record.run.map(|run| run.id);
+    Tenure { token: record.token, lease: record.lease, lapsed, released, run }
+}
+
+fn renew(job: &Job, owner: &str, token: Token) -> (Renewed, Option<LeaseRecord>) {
+    lease::renew(&tenure(job), &renewal(owner, token), NOW)
+}
+
+fn ended(owner: &str, token: Token) -> Ended {
+    Ended {
+        job: name(),
+        owner: Owner(owner.to_owned()),
+        token,
+        run: RunId("run".to_owned()),
+        exit: Exit::default(),
+        end: RunEnd::Stopped,
+        processes_killed: 0,
+        then: Then::Nothing,
+        began: None,
+    }
+}
+
+/// The lease of `job` runs out.
+fn lapse(job: &mut Job) {
+    let lease = job.record.lease.take();
+    job.lapsed = lease.map(|lease| LeaseRecord { expires_in: Duration::ZERO, ..lease });
+}
+
+#[test]
+fn in_doubt_nothing_is_granted_but_to_whoever_holds_the_lease() {
+    let mut job = Job::untouched(name());
+    let doubted = Acquired::Quarantined { wait: TTL };
+    assert_eq!(acquire(&mut job, &ask("a"), TTL), doubted);
+    assert_eq!(job, Job::untouched(name()));
+    let token = granted(&mut job, &ask("a"));
+    let again = acquire(&mut job, &ask("a"), TTL);
+    assert_eq!(again, Acquired::Granted { token, since: NOW.at });
+    lapse(&mut job);
+    let wanted = Acquire { condition: Condition::Wanted, ..ask("b") };
+    assert_eq!(acquire(&mut job, &wanted, TTL), Acquired::NotWanted, "the reason that lasts");
+    assert_eq!(acquire(&mut job, &ask("b"), TTL), doubted);
+}
+
+#[test]
+fn a_token_exceeds_what_the_store_the_asker_and_the_clock_know() {
+    let clock = Token(1_024 * 1_000_000);
+    let cases = [
+        (Token(0), Token(0), clock),
+        (clock, Token(0), Token(clock.0 + 1)),
+        (Token(7), FAR, Token(FAR.0 + 1)),
+        (FAR, Token(7), Token(FAR.0 + 1)),
+    ];
+    for (newest, seen, token) in cases {
+        let mut job = Job::untouched(name());
+        job.record.token = newest;
+        assert_eq!(granted(&mut job, &Acquire { seen, ..ask("a") }), token);
+        assert_eq!(job.record.token, token);
+    }
+}
+
+#[test]
+fn a_sleeper_that_asserted_its_lease_again_gives_way_to_a_newer_one() {
+    let mut job = Job::untouched(name());
+    // The store was emptied, and the sleeper came first.
+    let (kept, lease) = renew(&job, "sleeper", Token(7));
+    assert_eq!(kept, Renewed::Kept { margin: Duration::ZERO, forgot: true });
+    (job.record.token, job.record.lease) = (Token(7), lease);
+    let (kept, lease) = renew(&job, "holder", FAR);
+    assert_eq!(kept, Renewed::Kept { margin: Duration::ZERO, forgot: true });
+    (job.record.token, job.record.lease) = (FAR, lease);
+    assert_eq!(renew(&job, "sleeper", Token(7)), (Renewed::Lost, None));
+    assert_eq!(renew(&job, "holder", FAR).0, Renewed::Kept { margin: TTL, forgot: false });
+}
+
+#[test]
+fn a_report_under_a_token_that_the_store_forgot_does_not_end_its_lease() {
+    let mut job = Job::untouched(name());
+    let line = NewLine { stream: Stream::Stdout, text: "shipped".to_owned() };
+    let said = Output {
+        job: name(),
+        token: FAR,
+        run: RunId("run".to_owned()),
+        node: "node-a".parse().expect("a name"),
+        lines: vec![line],
+        progress: None,
+    };
+    output::report(&mut job, said.clone(), NOW).expect("the newest token");
+    assert_eq!(job.record.token, FAR);
+    let (kept, lease) = renew(&job, "holder", FAR);
+    assert!(matches!(kept, Renewed::Kept { .. }) && lease.is_some());
+    let older = Output { token: Token(7), ..said };
+    let stale = Stale { sent: Token(7), current: FAR };
+    assert_eq!(output::report(&mut job, older, NOW), Err(stale));
+}
+
+#[test]
+fn a_lease_that_ran_out_unclaimed_is_renewed_by_its_owner_alone_and_until_it_is_given_back() {
+    let mut job = Job::untouched(name());
+    let token = granted(&mut job, &ask("a"));
+    lapse(&mut job);
+    assert_eq!(renew(&job, "b", token), (Renewed::Lost, None));
+    let later = Now { at: NOW.at + TTL * 2, boot: NOW.boot };
+    let (kept, lease) = lease::renew(&tenure(&job), &renewal("a", token), later);
+    assert_eq!(kept, Renewed::Kept { margin: Duration::ZERO, forgot: false });
+    assert_eq!(lease.expect("a lease").since, NOW.at);
+    // A store that does not keep what ran out answers the same.
+    job.lapsed = None;
+    assert_eq!(renew(&job, "a", token).0, kept);
+    run::ended(&mut job, &Past::default(), &ended("a", token), NOW).expect("recorded");
+    assert_eq!(renew(&job, "a", token), (Renewed::Lost, None));
+}
+
+#[test]
+fn an_end_told_again_is_harmless_although_a_newer_holder_came() {
+    let mut job = Job::untouched(name());
+    let end = ended("a", granted(&mut job, &ask("a")));
+    let writes = run::ended(&mut job, &Past::default(), &end, NOW).expect("recorded");
+    let [Write::KeepRun(entry), Write::Publish(first), Write::Publish(second)] = &writes[..] else {
+        panic!("{writes:?}");
+    };
+    assert_eq!((first.event, second.event), (EventKind::RunEnded, EventKind::LeaseReleased));
+    assert_eq!((first.version, second.version), (2, 3));
+    let past = Past { this: Some(entry.clone()), ended: 1, ..Past::default() };
+    let newer = granted(&mut job, &ask("b"));
+    let before = job.clone();
+    assert_eq!(run::ended(&mut job, &past, &end, NOW), Ok(Vec::new()));
+    let otherwise = Ended { end: RunEnd::Fenced, ..end.clone() };
+    let stale = Stale { sent: end.token, current: newer };
+    assert_eq!(
+        run::ended(&mut job, &past, &otherwise, NOW),
+        Err(stale),
+        "it was closed by another"
+    );
+    assert_eq!(job, before);
+}
+
+#[test]
+fn an_end_takes_away_the_lease_of_a_sleeper() {
+    let mut job = Job::untouched(name());
+    let (_, lease) = renew(&job, "sleeper", Token(7));
+    (job.record.token, job.record.lease) = (Token(7), lease);
+    run::ended(&mut job, &Past::default(), &ended("a", FAR), NOW).expect("the newest token");
+    assert_eq!((job.record.lease, job.released), (None, FAR));
+}
+
+#[test]
+fn a_start_reported_after_the_lease_was_given_back_revives_nothing() {
+    let mut job = Job::untouched(name());
+    let token = granted(&mut job, &ask("a"));
+    lease::release(&mut job, &Owner("a".to_owned()));
+    let late = Started {
+        job: name(),
+        token,
+        run: RunId("run".to_owned()),
+        node: "node-a".parse().expect("a name"),
+        pid: 1,
+        began: Began::at_boot(Boot(0)),
+    };
+    let before = job.clone();
+    let said = run::started(&mut job, &Past::default(), &late, NOW);
+    assert_eq!(said, Ok((NOW.at, Vec::new())));
+    assert_eq!(job, before);
+}
