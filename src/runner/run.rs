@@ -94,17 +94,26 @@ async fn await_turn(
     }
 }
 
-/// Drives a run to its end, with a guard from `nursery` if there is one. `tell` is called with every piece of news; [`News::Gone`] or [`News::Unused`] is the last.
+/// What is run, and how.
+pub struct Order {
+    /// The command, and under which lease.
+    pub spec: Spec,
+    /// From when on it counts as running.
+    pub min_uptime: Duration,
+    /// Where its guard comes from; without one a guard is started for it.
+    pub nursery: Option<Nursery>,
+}
+
+/// Drives a run to its end. `tell` is called with every piece of news; [`News::Gone`] or [`News::Unused`] is the last.
 pub async fn drive(
     store: Store,
-    nursery: Option<Nursery>,
-    mut spec: Spec,
-    min_uptime: Duration,
+    order: Order,
     mut kept: Kept,
     member: Option<Member>,
     mut commands: mpsc::UnboundedReceiver<Command>,
     tell: impl Fn(News) + Send + 'static,
 ) {
+    let Order { mut spec, min_uptime, nursery } = order;
     let mut turn = None;
     if let Some(member) = member {
         let Some(own) = await_turn(&member, &mut kept, &mut commands, &tell).await else {

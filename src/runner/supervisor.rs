@@ -16,7 +16,7 @@ use super::expected::candidates;
 use super::here::Here;
 use super::keeper::Keeper;
 use super::nursery::Nursery;
-use super::run::{self, Command, News};
+use super::run::{self, Command, News, Order};
 use super::turn::Member;
 use crate::clock;
 use crate::config::Config;
@@ -534,10 +534,10 @@ impl Supervisor {
         here.commands = Some(commands);
         let back = self.back.clone();
         let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
-        let min_uptime = config.backoff.min_uptime;
         let waits = member.is_some();
         let Surroundings { store, nursery, .. } = around;
-        tokio::spawn(run::drive(store, nursery, spec, min_uptime, kept, member, inbox, tell));
+        let order = Order { spec, min_uptime: config.backoff.min_uptime, nursery };
+        tokio::spawn(run::drive(store, order, kept, member, inbox, tell));
         if waits {
             // What it waits for now is not the fault of who was lost.
             self.taken_over(job);
