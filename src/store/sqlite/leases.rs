@@ -8,14 +8,16 @@ use super::SqliteStore;
 use super::deadline::Deadline;
 use super::fault::Outcome;
 use super::journal;
-use super::row::{Job, Lease, int, ms, uint};
+use super::row::{Job, Lease, corrupt, int, ms, uint};
 use super::step::{Moment, Step};
 use crate::domain::event::EventKind;
 use crate::domain::handover::is_for_another;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, Owner};
 use crate::store::Result;
-use crate::store::leases::{Acquire, Acquired, Condition, Leases, Observed, Renewal, Renewed};
+use crate::store::leases::{
+    Acquire, Acquired, Condition, HeldLease, Leases, Observed, Renewal, Renewed,
+};
 
 impl Leases for SqliteStore {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
@@ -59,6 +61,28 @@ impl Leases for SqliteStore {
                 seen.push(found.optional()?.unwrap_or(Observed { version: 0, lease_left: None }));
             }
             Ok(seen)
+        })
+        .await
+    }
+
+    async fn held(&self) -> Result<Vec<HeldLease>> {
+        self.read(move |db, at| {
+            let mut statement = db.prepare_cached(
+                "SELECT name, lease_node, lease_owner, lease_token, lease_since, lease_ttl_ms, lease_expires_ns, \
+                 lease_boot, lease_expires FROM jobs WHERE lease_boot IS NOT NULL ORDER BY name",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut held = Vec::new();
+            while let Some(row) = rows.next()? {
+                let name: String = row.get("name")?;
+                let bad = |column: &str, why: &str| corrupt(&format!("job {name}, {column}"), why);
+                let Some(lease) = Lease::read(row, &bad)?.and_then(|lease| lease.shown(at)) else {
+                    continue;
+                };
+                let name = JobName::new(&name).map_err(|why| bad("name", &why.to_string()))?;
+                held.push(HeldLease { name, lease });
+            }
+            Ok(held)
         })
         .await
     }

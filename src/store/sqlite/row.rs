@@ -40,6 +40,28 @@ pub(super) struct Lease {
     pub(super) until: Deadline,
 }
 
+impl Lease {
+    /// From the columns of `jobs`; `None` when there is none.
+    pub(super) fn read(row: &Row<'_>, bad: &dyn Fn(&str, &str) -> Fault) -> Outcome<Option<Self>> {
+        let Some(until) = Deadline::read(row)? else { return Ok(None) };
+        let node: String = row.get("lease_node")?;
+        Ok(Some(Self {
+            node: NodeName::new(&node).map_err(|why| bad("lease_node", &why.to_string()))?,
+            owner: Owner(row.get("lease_owner")?),
+            token: Token(uint(row.get("lease_token")?)),
+            since: StoreTime(row.get("lease_since")?),
+            until,
+        }))
+    }
+
+    /// As everybody outside sees it; `None` when it has run out.
+    pub(super) fn shown(self, at: &Moment) -> Option<LeaseRecord> {
+        let expires_in = self.until.left(at)?;
+        let Self { node, owner, token, since, until } = self;
+        Some(LeaseRecord { node, owner, token, since, expires_in, ttl: until.ttl })
+    }
+}
+
 /// A job's row. The lease is kept beside the record, because a record shows only one that lasts.
 pub(super) struct Job {
     pub(super) record: JobRecord,
@@ -97,30 +119,13 @@ impl Job {
             last_line: row.get("last_line")?,
             log_seq: uint(row.get("log_seq")?),
         };
-        let lease = match Deadline::read(row)? {
-            None => None,
-            Some(until) => {
-                let node: String = row.get("lease_node")?;
-                Some(Lease {
-                    node: NodeName::new(&node)
-                        .map_err(|why| bad("lease_node", &why.to_string()))?,
-                    owner: Owner(row.get("lease_owner")?),
-                    token: Token(uint(row.get("lease_token")?)),
-                    since: StoreTime(row.get("lease_since")?),
-                    until,
-                })
-            }
-        };
+        let lease = Lease::read(row, &bad)?;
         Ok(Self { record, lease })
     }
 
     /// As everybody outside sees it.
     pub(super) fn shown(self, at: &Moment) -> JobRecord {
-        let lease = self.lease.and_then(|lease| {
-            let expires_in = lease.until.left(at)?;
-            let Lease { node, owner, token, since, until } = lease;
-            Some(LeaseRecord { node, owner, token, since, expires_in, ttl: until.ttl })
-        });
+        let lease = self.lease.and_then(|lease| lease.shown(at));
         JobRecord { lease, ..self.record }
     }
 
