@@ -23,7 +23,10 @@ use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 pub use clauses::Clause;
 pub use drift::{DriftView, elsewhere};
-pub use records::{AuditView, ExitView, LogLineView, NodeView, RunExit, RunView, SpanView};
+pub use records::{
+    AuditView, ExitView, HeldLeaseView, LeaseKind, LogLineView, NodeView, RunExit, RunView,
+    SpanView,
+};
 
 use crate::config::JobConfig;
 use crate::domain::handover::{Taker, standing};

@@ -11,6 +11,7 @@ mod desk;
 mod doctor;
 mod drill;
 mod failure;
+mod leases;
 mod look;
 mod nodes;
 mod output;
@@ -30,6 +31,7 @@ use clap::{Args, Parser, Subcommand};
 pub use collect::CollectArgs;
 pub use desk::{Desk, absent};
 pub use failure::Failure;
+pub use leases::LeaseCommand;
 pub use rotations::RotationCommand;
 pub use sources::SourceCommand;
 pub use tasks::TaskCommand;
@@ -49,6 +51,7 @@ Examples:
   soloist why outbound                      why it is running, or is not
   soloist hold outbound --reason 'stock-taking'
   soloist logs outbound --follow
+  soloist lease list                        who holds what: jobs, and commands under soloist run
   soloist status --json | jq '.jobs[].state'
 
 A job runs on exactly one node for as long as at least one user has it switched on and nobody holds it.
@@ -149,6 +152,9 @@ line, one runs it; the others wait for --wait.
 HUP, INT, QUIT and TERM ask the command to stop (TERM, --stop-grace, KILL to its whole tree); a second one kills it at
 once. Its output is passed on unchanged; its standard input is empty: give it files.")]
     Run(RunArgs),
+    /// Look at leases: who may be the only one now
+    #[command(subcommand)]
+    Lease(LeaseCommand),
     /// Run a command on every task of a source: claimed, guarded, extended and reported
     #[command(after_help = collect::HELP)]
     Collect(CollectArgs),
@@ -482,6 +488,7 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::User(command) => accounts::act(&desk, command).await,
         Command::Token(command) => tokens::act(&desk, command).await,
         Command::Link { user } => tokens::link(&desk, user).await,
+        Command::Lease(command) => leases::act(&desk, command).await,
         Command::Source(command) => sources::act(&desk, command).await,
         Command::Task(command) => tasks::act(&desk, command).await,
         Command::Rotation(command) => rotations::act(&desk, command).await,

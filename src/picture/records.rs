@@ -1,4 +1,4 @@
-//! History, output, nodes and audit in the JSON shapes of the API.
+//! History, output, nodes, leases and audit in the JSON shapes of the API.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,6 +9,7 @@ use crate::domain::job::{Exit, RunEnd};
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::StoreTime;
 use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
+use crate::store::leases::HeldLease;
 use crate::store::nodes::NodeRecord;
 use crate::words::iso;
 
@@ -204,6 +205,65 @@ impl NodeView {
             offers: beat.jobs.iter().map(ToString::to_string).collect(),
             // Whoever is silent may still have a lease for a moment; it is another's to take, not its own to use.
             holds: if alive { holds } else { Vec::new() },
+        }
+    }
+}
+
+/// What a lease is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LeaseKind {
+    /// A job that is listed: of this configuration, or defined by other nodes.
+    Job,
+    /// Any other name: what `soloist run` holds while its command runs.
+    Command,
+}
+
+impl LeaseKind {
+    /// The word of the API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Job => "job",
+            Self::Command => "command",
+        }
+    }
+}
+
+/// A lease that somebody has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = HeldLease)]
+pub struct HeldLeaseView {
+    /// Of the job, or what `soloist run --name` was told.
+    pub name: String,
+    /// `job`: the name is that of a job under `/api/v1/jobs`. `command`: any other name, which `soloist run` holds. More kinds
+    /// will follow.
+    pub kind: LeaseKind,
+    /// Who holds it: the node, for jobs and for commands.
+    pub holder: String,
+    /// The node that has the job, or `node` of the configuration that `soloist run` was started with.
+    pub node: String,
+    /// The fencing token.
+    pub token: u64,
+    /// When it was granted.
+    pub since: String,
+    /// Time left unless it is renewed.
+    pub expires_in_ms: u64,
+}
+
+impl HeldLeaseView {
+    /// One of `held`; `is_job` knows the names of jobs.
+    #[must_use]
+    pub fn of(held: &HeldLease, is_job: impl Fn(&JobName) -> bool) -> Self {
+        let HeldLease { name, lease } = held;
+        Self {
+            name: name.to_string(),
+            kind: if is_job(name) { LeaseKind::Job } else { LeaseKind::Command },
+            holder: lease.node.to_string(),
+            node: lease.node.to_string(),
+            token: lease.token.0,
+            since: iso(lease.since),
+            expires_in_ms: u64::try_from(lease.expires_in.as_millis()).unwrap_or(u64::MAX),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::Result;
 pub use crate::domain::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
+use crate::domain::job::LeaseRecord;
 use crate::domain::name::{JobName, Owner};
 
 /// One job's lease and version, cheaply.
@@ -13,6 +14,15 @@ pub struct Observed {
     pub version: u64,
     /// Time left of its lease; `None` when it is free.
     pub lease_left: Option<Duration>,
+}
+
+/// A lease that somebody has, whatever its name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldLease {
+    /// Of a job, or what `soloist run --name` was told.
+    pub name: JobName,
+    /// Who has it under which token, since when by the store's clock, and how much longer.
+    pub lease: LeaseRecord,
 }
 
 /// Transitions of leases. Every one is atomic; every change of state is published in the same step.
@@ -47,4 +57,17 @@ pub trait Leases {
     /// # Errors
     /// [`super::StoreError::Unavailable`].
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<Observed>>;
+
+    /// Every lease that lasts, by name. For people who look: nothing may be decided by it. What ends before it is read is
+    /// left out. A lease that is granted meanwhile may be missing. One that the store forgot is missing until its holder
+    /// renews it.
+    ///
+    /// It costs more than other readings. SQLite looks at every job that was ever touched. Redis goes through all keys, 1,000
+    /// at a time (SCAN, <https://redis.io/docs/latest/commands/scan/>), on each master of a cluster, and then reads the
+    /// leases, a hundred at a time.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`]: also when one master of a cluster is out of reach. A list with gaps would pass for
+    /// a whole one. [`super::StoreError::Corrupt`].
+    async fn held(&self) -> Result<Vec<HeldLease>>;
 }

@@ -283,6 +283,7 @@ forward! {
         fn renew(renewals: &[leases::Renewal]) -> Vec<leases::Renewed>;
         fn release(job: &JobName, owner: &Owner) -> ();
         fn observe(jobs: &[JobName]) -> Vec<leases::Observed>;
+        fn held() -> Vec<leases::HeldLease>;
     }
     jobs::Jobs {
         fn snapshot(jobs: &[JobName]) -> jobs::Snapshot;

@@ -22,7 +22,8 @@ use super::{Web, api, health, metrics};
     paths(
         api::jobs::list, api::jobs::one, api::participation::put, api::hold::put, api::hold::delete,
         api::moves::post, api::drill::post, api::drill::get, api::runs::list, api::log::list, api::timeline::list,
-        api::nodes::list, api::nodes::drain, api::nodes::undrain, api::nodes::forget, api::audit::list,
+        api::nodes::list, api::nodes::drain, api::nodes::undrain, api::nodes::forget, api::leases::list,
+        api::audit::list,
         api::sources::list, api::sources::one, api::sources::put, api::sources::block,
         api::tasks::post, api::tasks::one, api::claims::post, api::claims::extend, api::claims::give_back,
         api::results::post, api::dead::list, api::dead::revive, api::collectors::list,
@@ -34,6 +35,7 @@ use super::{Web, api, health, metrics};
     tags(
         (name = "jobs", description = "What runs, and switching it."),
         (name = "nodes", description = "Where it runs."),
+        (name = "leases", description = "What is held, by whom, under which token."),
         (name = "audit", description = "Who did what."),
         (name = "dispatch", description = "Unique tasks for many collectors. The store's clock decides everything; delivery is at least once, and at most one result of a task is accepted."),
         (name = "rotations", description = "Types of work that take turns, one at a time, never sooner than their gaps allow. The store's clock decides everything; a turn that is neither extended nor passed goes on to the next when its lease ends."),

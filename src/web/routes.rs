@@ -120,6 +120,7 @@ pub static ROUTES: &[Route] = &[
     Route::put("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::drain)),
     Route::delete("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::undrain)),
     Route::delete("/api/v1/nodes/{node}", Operator, || web::to(api::nodes::forget)),
+    Route::get("/api/v1/leases", Login, || web::to(api::leases::list)),
     Route::get("/api/v1/audit", Login, || web::to(api::audit::list)),
     // Dispatch.
     Route::get("/api/v1/sources", Login, || web::to(api::sources::list)),

@@ -303,6 +303,7 @@ async fn every_listing_is_json_when_asked() {
         (&["logs", "outbound", "--json"], "lines"),
         (&["user", "list", "--json"], "users"),
         (&["token", "list", "--json"], "tokens"),
+        (&["lease", "list", "--json"], "leases"),
     ] {
         let answer = place.run(args).json();
         assert!(answer[key].is_array(), "{args:?}: {answer}");

@@ -11,7 +11,7 @@ use crate::support::node::Ground;
 use crate::support::redis::RedisServer;
 
 /// Commands that look, or that change what must be there already.
-const WORDS: [&[&str]; 23] = [
+const WORDS: [&[&str]; 24] = [
     &["status"],
     &["why", "outbound"],
     &["on", "outbound"],
@@ -30,6 +30,7 @@ const WORDS: [&[&str]; 23] = [
     &["user", "remove", "li"],
     &["token", "new", "--user", "li"],
     &["token", "list"],
+    &["lease", "list"],
     &["source", "list"],
     &["task", "put", "--source", "shop", "--key", "a"],
     &["rotation", "list"],

@@ -12,6 +12,7 @@ mod drill;
 mod fence;
 mod fencing;
 mod guard;
+mod leases;
 mod lifecycle;
 mod load;
 mod looking;

@@ -28,6 +28,7 @@ mod forgetting;
 mod full;
 mod history;
 mod jumping;
+mod listing;
 mod replica;
 mod rotation;
 mod sentinel;

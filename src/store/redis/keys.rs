@@ -97,6 +97,21 @@ impl Keys {
 
     /// Glob that matches the channel of every job and nothing else.
     pub(super) fn events_pattern(&self) -> String {
+        self.pattern("events")
+    }
+
+    /// Glob that matches every lease.
+    pub(super) fn lease_pattern(&self) -> String {
+        self.pattern("lease")
+    }
+
+    /// What the lease under `key` is of; `None` when it is none of ours.
+    pub(super) fn leased(&self, key: &[u8]) -> Option<JobName> {
+        let key = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?;
+        key.strip_prefix('{')?.strip_suffix("}:lease")?.parse().ok()
+    }
+
+    fn pattern(&self, part: &str) -> String {
         let mut pattern = String::new();
         for c in self.prefix.chars() {
             if matches!(c, '*' | '?' | '[' | ']' | '\\' | '^') {
@@ -104,6 +119,6 @@ impl Keys {
             }
             pattern.push(c);
         }
-        pattern + "{*}:events"
+        pattern + "{*}:" + part
     }
 }

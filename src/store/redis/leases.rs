@@ -14,7 +14,9 @@ use crate::domain::lease::Token;
 use crate::domain::name::{JobName, Owner};
 use crate::domain::time::{Began, StoreTime};
 use crate::store::journal::RUNS_KEPT;
-use crate::store::leases::{Acquire, Acquired, Condition, Leases, Observed, Renewal, Renewed};
+use crate::store::leases::{
+    Acquire, Acquired, Condition, HeldLease, Leases, Observed, Renewal, Renewed,
+};
 use crate::store::{Result, StoreError};
 
 /// For a replica's word, at most; a twentieth of a shorter lease, so that it fits into the caller's patience.
@@ -95,6 +97,10 @@ impl Leases for RedisStore {
         let batches = jobs.chunks(self.batch()).map(|batch| self.observe_batch(batch));
         let answers = try_join_all(batches).await?;
         Ok(answers.into_iter().flat_map(|(observed, _)| observed).collect())
+    }
+
+    async fn held(&self) -> Result<Vec<HeldLease>> {
+        self.every_lease().await
     }
 }
 

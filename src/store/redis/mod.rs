@@ -60,6 +60,7 @@ mod dispatch;
 mod events;
 mod examine;
 mod fault;
+mod held;
 mod jobs;
 mod journal;
 mod keys;

@@ -17,6 +17,7 @@ use crate::domain::job::{
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::StoreTime;
+use crate::store::leases::HeldLease;
 use crate::store::{Result, StoreError};
 
 /// The fields of one hash.
@@ -137,6 +138,14 @@ fn lease_record(lease: &Fields, left: i64) -> Result<Option<LeaseRecord>> {
         expires_in,
         ttl,
     }))
+}
+
+/// Parses what `read_leases.lua` read of the lease of `name`; `None` when there is none any more.
+pub(super) fn held_lease(keys: &Keys, name: &JobName, read: Value) -> Result<Option<HeldLease>> {
+    let key = keys.lease(name);
+    let (fields, left): (Value, i64) = parsed(&key, read)?;
+    let lease = lease_record(&Fields::new(key, fields)?, left)?;
+    Ok(lease.map(|lease| HeldLease { name: name.clone(), lease }))
 }
 
 fn run(state: &Fields) -> Result<Option<RunRecord>> {

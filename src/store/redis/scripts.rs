@@ -51,6 +51,7 @@ scripts! {
     RENEW_LEASES = "guard_store.lua" "recall_instant.lua" "renew_leases.lua";
     RELEASE_LEASE = "publish_change.lua" "release_lease.lua";
     OBSERVE_LEASES = "guard_store.lua" "observe_leases.lua";
+    READ_LEASES = "read_leases.lua";
     SNAPSHOT_JOBS = "guard_store.lua" "snapshot_jobs.lua";
     SWITCH_PARTICIPATION = "publish_change.lua" "switch_participation.lua";
     HOLD_JOB = "publish_change.lua" "hold_job.lua";

@@ -8,14 +8,14 @@ use super::SqliteStore;
 use super::deadline::Deadline;
 use super::fault::Outcome;
 use super::history::past;
-use super::row::{Held, Row, int, ms, uint};
+use super::row::{Held, Row, corrupt, int, ms, uint};
 use super::step::Step;
 use super::transition::decide;
 use crate::domain::job::LeaseRecord;
 use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::transition::lease::{self, Tenure};
 use crate::store::Result;
-use crate::store::leases::{Acquire, Acquired, Leases, Observed, Renewal, Renewed};
+use crate::store::leases::{Acquire, Acquired, HeldLease, Leases, Observed, Renewal, Renewed};
 
 /// This store cannot forget on its own, so it grants at once.
 const NO_QUARANTINE: Duration = Duration::ZERO;
@@ -72,6 +72,26 @@ impl Leases for SqliteStore {
                 seen.push(found.optional()?.unwrap_or(Observed { version: 0, lease_left: None }));
             }
             Ok(seen)
+        })
+        .await
+    }
+
+    async fn held(&self) -> Result<Vec<HeldLease>> {
+        self.read(move |db, at| {
+            let mut statement = db.prepare_cached(
+                "SELECT name, token, lease_node, lease_owner, lease_token, lease_since, lease_ttl_ms, \
+                 lease_expires_ns, lease_boot, lease_expires FROM jobs WHERE lease_boot IS NOT NULL ORDER BY name",
+            )?;
+            let mut rows = statement.query([])?;
+            let mut held = Vec::new();
+            while let Some(row) = rows.next()? {
+                let name: String = row.get("name")?;
+                let name = JobName::new(&name).map_err(|why| corrupt(&format!("job {name}"), &why.to_string()))?;
+                if let Some(lease) = Held::read(&name, row, at)?.lease {
+                    held.push(HeldLease { name, lease });
+                }
+            }
+            Ok(held)
         })
         .await
     }

@@ -1,4 +1,4 @@
-//! `/api/v1`: the calls about jobs, nodes, dispatch and rotations, one file per noun.
+//! `/api/v1`: the calls about jobs, nodes, leases, dispatch and rotations, one file per noun.
 //!
 //! Here only what they share: reading a body and saying precisely what is wrong with it, clamping limits, and
 //! answering with a job as the store has it after the caller's own write.
@@ -11,6 +11,7 @@ pub mod drill;
 mod handing;
 pub mod hold;
 pub mod jobs;
+pub mod leases;
 pub mod log;
 pub mod moves;
 pub mod nodes;

@@ -19,6 +19,7 @@ mod endings;
 mod events;
 mod folding;
 mod forgotten;
+mod held;
 mod history;
 mod jobs;
 mod journal;
@@ -85,6 +86,11 @@ macro_rules! laws {
                 two_hundred_and_fifty_renewals_are_answered_in_order
                 no_renewals_are_answered_by_nothing
                 a_renewal_publishes_nothing
+            );
+            laws!(@room held, $fresh;
+                what_is_held_is_listed_as_a_snapshot_has_it_whatever_its_name_stands_for
+                what_was_given_back_or_ran_out_is_not_listed
+                more_than_a_batch_is_listed_whole_and_in_order
             );
             laws!(@room jobs, $fresh;
                 an_untouched_job_has_version_zero

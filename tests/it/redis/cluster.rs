@@ -121,6 +121,8 @@ async fn a_lost_master_delays_only_its_own_jobs_and_its_replica_grants_nothing_t
     cluster.members[0].kill();
     let killed = clock::boot();
     until_heard(&mut events, |event| *event == StoreEvent::Interrupted).await;
+    let listed = b.held().await;
+    holds(matches!(listed, Err(StoreError::Unavailable(_))), || format!("with gaps: {listed:?}"));
     // While nobody serves the lost slots, the others are heard and served.
     assert!(b.participate(healthy, &li(), true, None).await.expect("served"));
     until_heard(&mut events, about(healthy)).await;

@@ -28,6 +28,7 @@ mod dispatch;
 mod dispatch_page;
 mod dispatch_waiting;
 mod fuzz;
+mod leases;
 mod live;
 mod login;
 mod openapi;

@@ -1,0 +1,62 @@
+//! Leases: everything that is held, also what only `soloist run` knows by name.
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use super::output::{local, print, print_json, table};
+use super::{Desk, Failure, ListArgs};
+use crate::picture::{HeldLeaseView, LeaseKind};
+use crate::store::leases::{HeldLease, Leases as _};
+
+const NOTHING: &str = "\
+Nothing is held. A lease is the right to be the only one. It has one holder, on one node, until the holder gives it back or falls silent.
+A job has one while it runs. Get one for any command with: soloist run --name NAME -- CMD";
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum LeaseCommand {
+    /// List everything that is held: by jobs, and by commands under soloist run
+    #[command(after_help = "\
+KIND is job, or command for what soloist run holds. LEFT is the time after which it is free unless its holder renews it.
+--json gives the objects of GET /api/v1/leases.")]
+    List(ListArgs),
+}
+
+#[derive(Serialize)]
+struct LeasesAnswer {
+    leases: Vec<HeldLeaseView>,
+}
+
+/// `lease ...`.
+pub(super) async fn act(desk: &Desk, command: LeaseCommand) -> Result<(), Failure> {
+    match command {
+        LeaseCommand::List(args) => list(desk, &args).await,
+    }
+}
+
+async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
+    let held = desk.store.held().await?;
+    let jobs = desk.jobs();
+    let view = |held| HeldLeaseView::of(held, |name| jobs.iter().any(|job| job.name == *name));
+    let views: Vec<HeldLeaseView> = held.iter().map(view).collect();
+    if args.json {
+        return print_json(&LeasesAnswer { leases: views });
+    }
+    if held.is_empty() {
+        return print(NOTHING);
+    }
+    let rows: Vec<_> = held.iter().zip(&views).map(|(held, view)| row(held, view.kind)).collect();
+    print(&table(&["NAME", "KIND", "NODE", "TOKEN", "SINCE", "LEFT"], &rows))
+}
+
+fn row(held: &HeldLease, kind: LeaseKind) -> Vec<String> {
+    let HeldLease { name, lease } = held;
+    vec![
+        name.to_string(),
+        kind.as_str().to_owned(),
+        lease.node.to_string(),
+        lease.token.to_string(),
+        local(lease.since),
+        format!("{:.1?}", lease.expires_in),
+    ]
+}

@@ -1,0 +1,75 @@
+//! Every lease there is, found by the names of the keys.
+//!
+//! No list of leases is kept. It would cost every grant one more write, and a lease that runs out could not strike itself
+//! off. This is for people who look, and nothing is decided by it: that is why the store is not asked first whether it is
+//! still the one we knew. Leases of known jobs are read by `snapshot` and `observe`.
+
+use std::collections::BTreeSet;
+
+use ::redis::{Cmd, Value};
+use futures_util::future::try_join_all;
+
+use super::link::{Generation, Link, Repeat, Work};
+use super::record::held_lease;
+use super::{BATCH, RedisStore, scripts};
+use crate::domain::name::JobName;
+use crate::store::leases::HeldLease;
+use crate::store::{Result, StoreError};
+
+/// Keys that one SCAN looks at. Meanwhile the server does nothing else, so they are few.
+const LOOKED_AT: usize = 1_000;
+
+impl RedisStore {
+    /// As [`Leases::held`](crate::store::leases::Leases::held).
+    pub(super) async fn every_lease(&self) -> Result<Vec<HeldLease>> {
+        let servers = self.shared.rest.links().await?;
+        let found = try_join_all(servers.iter().map(|server| self.leased_names(server))).await?;
+        // SCAN may say a key twice, and two masters may while its slot moves.
+        let names: BTreeSet<JobName> = found.into_iter().flatten().collect();
+        let names: Vec<JobName> = names.into_iter().collect();
+        let mut held = Vec::with_capacity(names.len());
+        for some in names.chunks(BATCH) {
+            let batches = some.chunks(self.batch()).map(|batch| self.read_leases(batch));
+            held.extend(try_join_all(batches).await?.into_iter().flatten());
+        }
+        Ok(held)
+    }
+
+    /// What one server has leases of.
+    async fn leased_names(&self, server: &Link) -> Result<Vec<JobName>> {
+        type Page = (String, Vec<Vec<u8>>);
+        let pattern = self.keys().lease_pattern();
+        let scan = |cursor: &str| -> Cmd {
+            let mut scan = ::redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(LOOKED_AT);
+            scan
+        };
+        let first = scan("0");
+        let first = server.call(Work::Command(&first), Repeat::Harmless, None).await;
+        let (mut page, connection): (Page, Generation) = first.map_err(StoreError::from)?;
+        let mut names = Vec::new();
+        loop {
+            let (cursor, keys) = page;
+            names.extend(keys.iter().filter_map(|key| self.keys().leased(key)));
+            if cursor == "0" {
+                return Ok(names);
+            }
+            // Only the server that gave a cursor understands it, and a new connection may lead to another one.
+            page = server.command_on(&scan(&cursor), connection).await?;
+        }
+    }
+
+    /// Those of `batch` that last.
+    async fn read_leases(&self, batch: &[JobName]) -> Result<Vec<HeldLease>> {
+        let mut call = self.call(&scripts::READ_LEASES);
+        for name in batch {
+            call.key(self.keys().lease(name));
+        }
+        let read: Vec<Value> = self.shared.rest.script(&call, Repeat::Harmless).await?;
+        if read.len() != batch.len() {
+            return Err(StoreError::Corrupt("read_leases: an answer is missing".to_owned()));
+        }
+        let leases = batch.iter().zip(read).map(|(name, read)| held_lease(self.keys(), name, read));
+        leases.filter_map(Result::transpose).collect()
+    }
+}
