@@ -120,7 +120,7 @@ async fn round(side: &Side, count: usize) -> [Figures; 3] {
     dying.kill();
     let starts = marks.all_at("node-2", count).await;
     let spent = cpu.spent(from_us, &starts, count);
-    left_behind.ended_within(patience(count));
+    left_behind.ended();
     [own, together, figures(starts.values().map(|at| at - from_us), spent)]
 }
 

@@ -7,7 +7,8 @@ use nix::unistd::Pid;
 
 use soloist::clock;
 
-use super::support::wait::PATIENCE;
+/// How long the guards of a dead node may take: those of an older program needed minutes for a thousand jobs.
+const GONE_WITHIN: Duration = Duration::from_secs(300);
 
 /// Processes below another. A number alone proves nothing: it goes with the instant at which its process began.
 #[derive(Default)]
