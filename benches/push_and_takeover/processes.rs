@@ -48,17 +48,10 @@ impl Family {
 
     /// Waits until all have ended after the end of their node. One that does not is killed, and that is a failure.
     pub fn ended(self) {
-        self.ended_within(PATIENCE);
-    }
-
-    /// As [`Self::ended`], for a crowd.
-    pub fn ended_within(self, patience: Duration) {
         let begun = clock::boot();
         while self.alive().next().is_some() {
-            assert!(
-                clock::boot().since(begun) < patience,
-                "what the dead node started is not gone"
-            );
+            let patient = clock::boot().since(begun) < GONE_WITHIN;
+            assert!(patient, "what the dead node started is not gone within {GONE_WITHIN:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
