@@ -22,7 +22,8 @@ while :; do
     [ -n "$interrupted" ] || break
 done
 
-guards() { grep -sqaz '^__guard$' /proc/[0-9]*/cmdline; }
+# By their titles: a guard that its nursery made shows no other arguments.
+guards() { grep -sqazE '^soloist (guard|release agent) of ' /proc/[0-9]*/cmdline; }
 
 looks=100
 while [ "$looks" -gt 0 ] && guards; do

@@ -3,7 +3,7 @@
 //! Starting this program anew for each run costs milliseconds of loading and linking, at the very moment in which a job
 //! waits for its node. The nursery is started once, has one thread, opens nothing, and forks whatever the node orders:
 //! each copy is a child of the *node* (CLONE_PARENT), has a socket and two pipes whose other ends go to the node, has its
-//! init ready, and waits for a plan. From then on it is a guard like any other, and never looks back.
+//! init ready, and waits for a plan. From then on it is a guard like any other.
 //!
 //! The session of a guard without a plan is the nursery's: by that the node tells it from an orphan.
 //!

@@ -1,8 +1,8 @@
 //! The node's end of its nursery: guards that are forked, contained and only wait for their plan.
 //!
-//! A few wait at any time; whoever takes one has another ordered. When more are wanted at once than wait, the nursery
-//! makes them as fast as it can. A nursery that died is started again; until then, or where it cannot be had, guards are
-//! started one by one from this program, as ever.
+//! Four guards wait at any time. For each that a run takes, the node orders another. When runs want more guards than wait, the
+//! nursery makes them as fast as the machine can. The node starts a nursery again that died. Until then a run starts
+//! its guard from this program, which takes some milliseconds longer.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};

@@ -105,7 +105,9 @@ pub(crate) fn script_under(guard: &Process, directory: &Path, job: &str) -> Opti
 
 /// Every guard that was started in `directory`, also one whose node is dead.
 pub(crate) fn guards_in(directory: &Path) -> Vec<Process> {
-    let is_guard = |p: &Process| p.arguments.get(1).is_some_and(|word| word == "__guard");
+    let is_guard = |p: &Process| {
+        p.arguments.first().is_some_and(|title| title.starts_with("soloist guard of "))
+    };
     let is_here = |p: &Process| {
         fs::read_link(format!("/proc/{}/cwd", p.pid)).is_ok_and(|cwd| cwd == directory)
     };

@@ -1,14 +1,16 @@
 //! What a node keeps ready for its runs: it comes back when it is killed, nobody has to wait for it, and nothing of it
 //! outlives its node.
 
-use std::fs;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::lifecycle::{JOB, Pair};
 use crate::support::machine::{in_time, judged};
-use crate::support::node::Node;
+use crate::support::node::{Ground, Node, SOLOIST};
 use crate::support::wait::until;
 
 judged! {
@@ -16,6 +18,7 @@ judged! {
     a_job_starts_although_its_nursery_or_the_next_guard_was_just_killed
     a_lease_is_given_back_without_the_agent
     nothing_that_was_kept_ready_outlives_its_node
+    a_container_does_not_end_before_the_last_guard_of_a_killed_node
 }
 
 /// What a process calls itself.
@@ -147,4 +150,45 @@ async fn nothing_that_was_kept_ready_outlives_its_node() {
             left.is_none().then_some(())
         });
     }
+}
+
+/// The first process of the image, `deploy/entrypoint.sh`.
+async fn a_container_does_not_end_before_the_last_guard_of_a_killed_node() {
+    let ground = Ground::new(
+        "sqlite:soloist.db",
+        "[[job]]\nname = \"entry\"\ncommand = [\"sleep\", \"1000\"]\n",
+    );
+    ground.add_user("li", "operator");
+    let log = ground.path("log");
+    let programs = Path::new(SOLOIST).parent().expect("a directory").display();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/entrypoint.sh");
+    let mut first = Command::new("sh")
+        .args([script, "serve", "--listen", "127.0.0.1:0", "--node", "node-a"])
+        .current_dir(ground.path(""))
+        .env("PATH", format!("{programs}:/usr/local/bin:/usr/bin:/bin"))
+        .stdout(Stdio::null())
+        .stderr(File::create(&log).expect("a log"))
+        .spawn()
+        .expect("a shell");
+    let shell = Pid::from_raw(i32::try_from(first.id()).expect("a process id"));
+    until("the node listens", || {
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        said.contains("listening on").then_some(())
+    });
+    ground.must(&["on", "entry", "--user", "li"]);
+    let children = |of: Pid| everybody().into_iter().filter(move |pid| parent(*pid) == Some(of));
+    let node = children(shell).next().expect("the node");
+    let guard = until("the job has its guard", || {
+        children(node).find(|pid| title(*pid) == "soloist guard of entry")
+    });
+    let nursery = children(node).find(|pid| title(*pid).starts_with("soloist nursery"));
+    let nursery = nursery.expect("the node has one");
+    kill(guard, Signal::SIGSTOP).expect("our own node's");
+    kill(node, Signal::SIGKILL).expect("our own");
+    until("the nursery is gone", || title(nursery).is_empty().then_some(()));
+    let early = first.try_wait().expect("our own child");
+    kill(guard, Signal::SIGCONT).expect("it is still there");
+    assert_eq!(early, None, "it ended while a guard was at work");
+    let ended = until("it ends after the last guard", || first.try_wait().expect("our own child"));
+    assert_eq!(ended.code(), Some(137), "as the node did");
 }
