@@ -1,8 +1,8 @@
 //! The feed: follows the store's events, keeps the newest picture of every job, and fans changes out inside the
 //! process.
 //!
-//! Events are hints; the feed reads the state itself, drops what is older, and takes a whole snapshot after every
-//! interruption and on a new epoch. Leases in use are observed several times a lease, everything else every second
+//! Events are hints. Most carry the record, which is taken if it is certainly newer than what is known; else the feed reads the
+//! state itself, drops what is older, and takes a whole snapshot after every interruption and on a new epoch. Leases in use are observed several times a lease, everything else every second
 //! or two, so that a lost hint or a silent holder is noticed. Jobs that only other nodes define are followed like its own.
 //! One subscription per process. Where each job may be out of reach by itself (a cluster), each is read by itself, all at
 //! once. It decides nothing.
@@ -24,7 +24,7 @@ use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::store::dispatch::Waiter;
-use crate::store::events::{Events, StoreEvent};
+use crate::store::events::{Events, StoreEvent, Told};
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::leases::{Leases, Observed};
 use crate::store::nodes::{NodeRecord, Nodes};
@@ -292,6 +292,7 @@ impl Feed {
             held_every: OBSERVE_HELD,
             feed: self.clone(),
             store,
+            synced: false,
             said: HashMap::new(),
             missing: HashMap::new(),
         };
@@ -323,6 +324,8 @@ struct Follower {
     /// Which jobs are followed is to be chosen anew.
     choice_is_old: bool,
     held_every: Duration,
+    /// Everything was read since the subscription began: a record that comes with an event belongs to the same epoch.
+    synced: bool,
     names: Vec<JobName>,
     jobs: HashMap<JobName, Followed>,
     /// The state last announced, to notice when time alone changes it.
@@ -378,7 +381,11 @@ impl Follower {
                     None => events = None,
                 },
                 () = sleep_until(all_at) => {
-                    self.observe(false).await;
+                    if self.synced {
+                        self.observe(false).await;
+                    } else {
+                        self.resync().await;
+                    }
                     self.read_nodes(false).await;
                     all_at = Instant::now() + COMPARE_ALL;
                     held_at = Instant::now() + self.held_every;
@@ -399,28 +406,32 @@ impl Follower {
     }
 
     async fn hear(&mut self, batch: Vec<StoreEvent>) {
-        let mut dirty = HashSet::new();
+        let mut changed: HashMap<JobName, u64> = HashMap::new();
         let mut nodes = false;
         let mut resync = false;
         for event in batch {
             match event {
                 StoreEvent::Job(event) => {
-                    let known = self.feed.job(&event.job).map(|seen| seen.record.version);
-                    if known.is_none_or(|known| event.version != known)
-                        && self.jobs.contains_key(&event.job)
-                    {
-                        dirty.insert(event.job);
+                    if self.jobs.contains_key(&event.job) {
+                        changed.insert(event.job, event.version);
                     }
                 }
+                StoreEvent::Record(told) => self.take(told),
                 StoreEvent::Nodes => nodes = true,
                 StoreEvent::Accounts => self.feed.tell(Change::Accounts),
                 StoreEvent::Wake(waiters) => self.feed.tell(Change::Wake(waiters)),
-                StoreEvent::Subscribed => resync = true,
+                StoreEvent::Subscribed => (resync, self.synced) = (true, false),
                 StoreEvent::Interrupted => {
+                    self.synced = false;
                     self.trouble(Some("the store's event connection was interrupted".to_owned()));
                 }
             }
         }
+        let is_news = |(job, version): (JobName, u64)| {
+            let known = self.feed.job(&job).map(|seen| seen.record.version);
+            (known != Some(version)).then_some(job)
+        };
+        let dirty: HashSet<JobName> = changed.into_iter().filter_map(is_news).collect();
         if resync {
             self.resync().await;
         } else if !dirty.is_empty() {
@@ -431,9 +442,36 @@ impl Follower {
         }
     }
 
+    /// A record that came with an event saves the reading, if it is certainly newer than what is known.
+    fn take(&mut self, told: Told) {
+        let Told { record, at } = told;
+        let name = record.name.clone();
+        // What it says of a store that was replaced meanwhile is true, but not all: that may have forgotten a run.
+        let unread = !self.synced || self.missing.contains_key(&Some(name.clone()));
+        if unread || !self.jobs.contains_key(&name) {
+            return;
+        }
+        let taken = self.feed.write(|pictures| {
+            let Some(known) = pictures.jobs.get(&name) else { return false };
+            // What was published before a reading is in that reading; and that may be of another epoch.
+            if known.record.version >= record.version || at < known.at {
+                return false;
+            }
+            let confirmed = (known.confirmed + at.since(known.at)).min(clock::boot());
+            let doubted_until = known.doubted_until;
+            pictures.put(Seen { record, at, confirmed, doubted_until });
+            true
+        });
+        if taken {
+            self.remember_state(&name);
+            self.feed.tell(Change::Job(name));
+        }
+    }
+
     /// Reads everything again; on failure the comparison goes on trying.
     async fn resync(&mut self) {
-        if self.fetch(self.names.clone()).await {
+        self.synced = self.fetch(self.names.clone()).await;
+        if self.synced {
             self.read_nodes(true).await;
             self.feed.tell(Change::Resynced);
         }

@@ -114,16 +114,8 @@ pub fn inherited() -> Option<(&'static str, &'static str)> {
 /// What a bug changes in the Lua scripts: what is right, and what it makes of it.
 const IN_LUA: &[(Bug, &str, &str)] = &[
     (Bug::NoQuarantine, "quarantine = math.max(0, till - now)", "quarantine = 0"),
-    (Bug::TokenNotCompared, "tonumber(newest) > tonumber(token)", "false"),
-    (Bug::TokenNotCompared, "mine < newest or mine <= given_back or", "false and"),
-    (
-        Bug::TokenForgotten,
-        "math.max(previous + 1, now * 1024, tonumber(ARGV[11]) + 1)",
-        "previous + 1",
-    ),
+    (Bug::LeaseNeverEnds, "call('SET', w[2], w[3], 'PX', w[4])", "call('SET', w[2], w[3])"),
     (Bug::LeaseNeverEnds, "redis.call('PEXPIRE', lease, ttl)", "redis.call('PERSIST', lease)"),
-    // Otherwise whoever asks next would give it an end.
-    (Bug::LeaseNeverEnds, "if left < 0 or left > full then", "if false then"),
 ];
 
 /// A Lua script as this process runs it.

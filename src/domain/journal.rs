@@ -86,8 +86,13 @@ pub struct RunEntry {
     /// How many runs alike this stands for: one after the other on one node, each with exit code 0, without output and
     /// without progress. It begins with the first and ends with the last of them, and has the id and token of the last.
     /// 0: one run of which more was seen.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub folded: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like that")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// One line of a script's output, before the store has numbered it.

@@ -240,6 +240,7 @@ impl Crew {
                             self.bells.iter().for_each(|(_, bell)| bell.notify_one());
                         }
                         StoreEvent::Job(_)
+                        | StoreEvent::Record(_)
                         | StoreEvent::Nodes
                         | StoreEvent::Accounts
                         | StoreEvent::Interrupted => {}

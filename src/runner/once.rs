@@ -223,7 +223,12 @@ async fn hint(events: &mut mpsc::Receiver<StoreEvent>, name: &JobName) {
     loop {
         match events.recv().await {
             Some(StoreEvent::Job(event)) if &event.job != name => {}
-            Some(StoreEvent::Nodes | StoreEvent::Accounts | StoreEvent::Interrupted) => {}
+            Some(
+                StoreEvent::Record(_)
+                | StoreEvent::Nodes
+                | StoreEvent::Accounts
+                | StoreEvent::Interrupted,
+            ) => {}
             Some(_) => return,
             None => std::future::pending().await,
         }

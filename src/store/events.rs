@@ -1,17 +1,24 @@
 //! Events: the hints that save everybody from polling.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
 use super::Result;
 use super::dispatch::Waiter;
 use crate::domain::event::JobEvent;
+use crate::domain::job::JobRecord;
 use crate::domain::name::JobName;
+use crate::domain::time::StoreTime;
 
 /// What a subscriber hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreEvent {
     /// A job changed.
     Job(JobEvent),
+    /// How it is since then, told before the [`StoreEvent::Job`] of the change. Not every store tells it, and it may be lost, come twice
+    /// or late: whoever keeps the newest compares versions and instants.
+    Record(Told),
     /// Something about nodes changed.
     Nodes,
     /// An account, a session or a token was changed or ended: whoever goes on under one asks again.
@@ -23,6 +30,15 @@ pub enum StoreEvent {
     /// The subscription is interrupted, on a cluster perhaps a part of it; a [`StoreEvent::Subscribed`] follows when
     /// it is back.
     Interrupted,
+}
+
+/// A record as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// With the time that was left of its lease then.
+    pub record: Arc<JobRecord>,
+    /// When, by the store's clock.
+    pub at: StoreTime,
 }
 
 /// The subscription of changes.

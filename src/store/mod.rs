@@ -6,8 +6,10 @@
 //! This room decides nothing about processes and never retries on behalf of a caller.
 
 pub mod accounts;
+mod core;
 pub mod credentials;
 pub mod dispatch;
+mod engine;
 pub mod events;
 pub mod examine;
 pub mod jobs;

@@ -112,13 +112,22 @@ impl Redis {
 
     /// Whether the replica has heard that `user` participates.
     pub(crate) fn replica_participates(&self, job: &str, user: &str) -> bool {
-        let key = format!("soloist:{{{job}}}:participants");
-        matches!(self.other().try_run::<i64>(&["HEXISTS", &key, user]), Ok(1))
+        participates(self.other(), job, user) == Some(true)
     }
 
     /// Whether `user` participates in `job`; `None` when the store does not say.
     pub(crate) fn participates(&self, job: &str, user: &str) -> Option<bool> {
-        let key = format!("soloist:{{{job}}}:participants");
-        self.now().try_run::<i64>(&["HEXISTS", &key, user]).ok().map(|there| there == 1)
+        participates(self.now(), job, user)
     }
+}
+
+/// Whether a server has it that `user` participates in `job`; `None` when it does not say.
+fn participates(server: &RedisServer, job: &str, user: &str) -> Option<bool> {
+    let key = format!("soloist:{{{job}}}:record");
+    let Some(text) = server.try_run::<Option<String>>(&["GET", &key]).ok()? else {
+        return Some(false);
+    };
+    let record: serde_json::Value = serde_json::from_str(text.split_once('\n')?.1).ok()?;
+    let users = record["participants"].as_array();
+    Some(users.is_some_and(|users| users.iter().any(|one| one["user"] == user)))
 }

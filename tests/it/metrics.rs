@@ -149,8 +149,10 @@ async fn crashes_lost_leases_and_waiting_are_counted() {
     let mut pair = Pair::start("beat", "");
     pair.li().switch(JOB, true).await;
     let first = pair.witness.until_started(1);
-    let lease = "soloist:{outbound}:lease";
-    pair.redis.run::<u64>(&["HSET", lease, "owner", "somebody-else"]);
+    let mut lease = pair.redis.lease("outbound");
+    lease["owner"] = "another".into();
+    let key = "soloist:{outbound}:lease";
+    pair.redis.run::<()>(&["SET", key, &lease.to_string(), "KEEPTTL"]);
     let (holder, _) = sorted(&mut pair, &first.node);
     until_value(&holder.url, "soloist_lease_lost_total", 1.0).await;
 }

@@ -22,18 +22,18 @@
 //! | disk full (MISCONF) | `full::a_script_is_ended_in_time_when_the_disk_of_the_store_is_full_and_readyz_says_why` | `full::a_disk_that_is_full_is_said_in_words_and_the_lease_is_renewed_once_it_is_not` |
 
 mod cluster;
+mod converted;
 mod dispatch;
 mod doubt;
 mod forgetting;
 mod full;
-mod history;
+mod hints;
 mod jumping;
 mod listing;
 mod replica;
 mod rotation;
 mod sentinel;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use soloist::clock;
@@ -299,7 +299,7 @@ async fn a_cluster_a_newer_schema_and_a_closed_port_are_refused_in_words() {
     server.run::<()>(&["SET", "soloist:schema", "99"]);
     let refused = Store::connect(&server.url(), &Options::default()).await.err();
     assert!(
-        matches!(refused, Some(StoreError::NewerSchema { found: 99, known: 1 })),
+        matches!(refused, Some(StoreError::NewerSchema { found: 99, known: 2 })),
         "{refused:?}"
     );
 }
@@ -344,18 +344,17 @@ async fn the_layout_is_the_one_that_is_documented_for_redis_cli() {
     asked.condition = Condition::Wanted;
     let token = granted(&store, &asked).await;
 
-    let lease: HashMap<String, String> = server.run(&["HGETALL", "soloist:{outbound}:lease"]);
+    let lease = server.lease("outbound");
     assert_eq!(lease["node"], "node-a");
     assert_eq!(lease["owner"], asked.owner.as_str());
-    assert_eq!(lease["token"], token.to_string());
-    assert!(lease["since"].parse::<i64>().unwrap() > 1_700_000_000_000);
+    assert_eq!(lease["token"], token.0);
+    assert!(lease["since"].as_i64().unwrap() > 1_700_000_000_000);
     let left: i64 = server.run(&["PTTL", "soloist:{outbound}:lease"]);
     assert!((1..=1_500).contains(&left), "{left}");
-    let participants: HashMap<String, i64> =
-        server.run(&["HGETALL", "soloist:{outbound}:participants"]);
-    assert_eq!(participants.keys().collect::<Vec<_>>(), ["li"]);
-    assert_eq!(server.run::<String>(&["GET", "soloist:{outbound}:token"]), token.to_string());
-    assert_eq!(server.run::<i64>(&["PTTL", "soloist:{outbound}:token"]), -1);
+    let record = server.record("outbound");
+    assert_eq!(record["participants"][0]["user"], "li");
+    assert_eq!(record["token"], token.0);
+    assert_eq!(server.run::<i64>(&["PTTL", "soloist:{outbound}:record"]), -1);
 
     let mut heard = Vec::new();
     while heard.len() < 2 {
@@ -384,6 +383,8 @@ async fn every_key_begins_with_the_prefix_whatever_it_is() {
     assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
     plain.hold(&job(), &li(), "not heard").await.unwrap();
     store.participate(&job(), &li(), true, None).await.unwrap();
+    let Some(StoreEvent::Record(told)) = events.recv().await else { panic!("a record") };
+    assert_eq!((told.record.name.clone(), told.record.version), (job(), 1));
     let Some(StoreEvent::Job(event)) = events.recv().await else { panic!("an event of a job") };
     assert_eq!(event.event, EventKind::ParticipationChanged);
     server.run::<()>(&[

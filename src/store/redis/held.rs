@@ -9,12 +9,13 @@ use std::collections::BTreeSet;
 use ::redis::{Cmd, Value};
 use futures_util::future::try_join_all;
 
+use super::engine::left_of;
 use super::link::{Generation, Link, Repeat, Work};
-use super::record::held_lease;
+use super::record::parsed;
 use super::{BATCH, RedisStore, scripts};
 use crate::domain::name::JobName;
 use crate::store::leases::HeldLease;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, core};
 
 /// Keys that one SCAN looks at. Meanwhile the server does nothing else, so they are few.
 const LOOKED_AT: usize = 1_000;
@@ -69,7 +70,11 @@ impl RedisStore {
         if read.len() != batch.len() {
             return Err(StoreError::Corrupt("read_leases: an answer is missing".to_owned()));
         }
-        let leases = batch.iter().zip(read).map(|(name, read)| held_lease(self.keys(), name, read));
+        let leases = batch.iter().zip(read).map(|(name, read)| {
+            let (text, left): (Option<String>, i64) = parsed(&self.keys().lease(name), read)?;
+            let lease = text.map(|text| core::lease(name, &text, left_of(left))).transpose()?;
+            Ok(lease.map(|lease| HeldLease { name: name.clone(), lease }))
+        });
         leases.filter_map(Result::transpose).collect()
     }
 }

@@ -55,16 +55,23 @@ impl Keys {
         self.job(job, "lease")
     }
 
-    pub(super) fn participants(&self, job: &JobName) -> String {
-        self.job(job, "participants")
+    /// A key of schema 1.
+    pub(super) fn old(&self, job: &JobName, part: &str) -> String {
+        self.job(job, part)
     }
 
-    pub(super) fn token(&self, job: &JobName) -> String {
-        self.job(job, "token")
+    /// Glob that matches what every job of schema 1 has.
+    pub(super) fn old_pattern(&self) -> String {
+        self.pattern("state")
     }
 
-    pub(super) fn state(&self, job: &JobName) -> String {
-        self.job(job, "state")
+    /// Which job of schema 1 has `key`; `None` when it is none of ours.
+    pub(super) fn old_job(&self, key: &[u8]) -> Option<JobName> {
+        self.of(key, "}:state")
+    }
+
+    pub(super) fn record(&self, job: &JobName) -> String {
+        self.job(job, "record")
     }
 
     pub(super) fn log(&self, job: &JobName) -> String {
@@ -107,8 +114,12 @@ impl Keys {
 
     /// What the lease under `key` is of; `None` when it is none of ours.
     pub(super) fn leased(&self, key: &[u8]) -> Option<JobName> {
+        self.of(key, "}:lease")
+    }
+
+    fn of(&self, key: &[u8], end: &str) -> Option<JobName> {
         let key = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?;
-        key.strip_prefix('{')?.strip_suffix("}:lease")?.parse().ok()
+        key.strip_prefix('{')?.strip_suffix(end)?.parse().ok()
     }
 
     fn pattern(&self, part: &str) -> String {

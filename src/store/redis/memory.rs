@@ -13,9 +13,6 @@ use crate::domain::time::{Boot, StoreTime};
 /// Two readings of the clocks may differ by this much before it is called a jump, plus 1 % of what lies between.
 const SLACK_MS: i64 = 250;
 
-/// An older reading does not tell whether the clock jumped just now.
-const RECENT: Duration = Duration::from_millis(20);
-
 /// What is remembered under each epoch record: one on a single server, one for each job on a cluster.
 #[derive(Debug, Default)]
 pub(super) struct Memories {
@@ -52,6 +49,9 @@ pub(super) struct Memory {
     /// The clock jumped, and the store has not been told yet.
     pub(super) suspect: bool,
     last: Option<Reading>,
+    /// By how much the store's clock is ahead of this machine's, in milliseconds, at least: by the reading that was answered
+    /// soonest, and when that was.
+    ahead: Option<(i64, Boot)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -62,9 +62,14 @@ struct Reading {
 }
 
 impl Memory {
-    /// Whether the store's clock was read a moment before `now`.
-    pub(super) fn read_recently(&self, now: Boot) -> bool {
-        self.last.is_some_and(|last| now.since(last.sent) < RECENT)
+    /// The store's clock at `now`, as well as it is known: never later than it is, unless one of the two clocks was set or is
+    /// fast. And how far it may be off without a jump. `None` before the first reading.
+    pub(super) fn estimate(&self, now: Boot) -> Option<(StoreTime, Duration)> {
+        let (last, (ahead, _)) = (self.last?, self.ahead?);
+        let took = last.received.since(last.sent);
+        let slack =
+            Duration::from_millis(SLACK_MS.unsigned_abs()) + now.since(last.sent) / 100 + took;
+        Some((StoreTime(in_ms(now) + ahead), slack))
     }
 
     /// Notes that a call sent at `sent` and answered at `received` read `store`; returns whether the store's
@@ -74,6 +79,14 @@ impl Memory {
         let jumped = self.last.is_some_and(|last| jumped(&last, &now));
         self.suspect |= jumped;
         self.last = Some(now);
+        // Rounded up, so that what is estimated is never later than it is.
+        let ahead = store.0 - in_ms(received) - 1;
+        // The longer ago the best reading was, the less it says: clocks differ by a thousandth at most.
+        let best = self.ahead.filter(|_| !jumped);
+        let best = best.map(|(best, at)| best - in_ms(received) / 1_000 + in_ms(at) / 1_000);
+        if best.is_none_or(|best| ahead >= best) {
+            self.ahead = Some((ahead, received));
+        }
         jumped
     }
 }
@@ -85,6 +98,10 @@ fn jumped(last: &Reading, now: &Reading) -> bool {
     let most = signed_ms(last.sent, now.received);
     let slack = SLACK_MS + most.abs() / 100;
     passed < least - slack || passed > most + slack
+}
+
+fn in_ms(at: Boot) -> i64 {
+    i64::try_from(at.0 / 1_000_000).unwrap_or(i64::MAX)
 }
 
 fn signed_ms(from: Boot, to: Boot) -> i64 {

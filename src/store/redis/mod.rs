@@ -1,6 +1,7 @@
 //! The store in Redis 7: for nodes on many machines.
 //!
-//! One Lua script per transition (`verb_noun.lua`), so that a change, its version and its event are one step.
+//! Of jobs it is an engine (`engine.rs`): what becomes of them is decided in `domain::transition`, and one generic script commits it.
+//! Of dispatch, rotations, nodes and accounts: one Lua script per transition (`verb_noun.lua`), so that a change and its event are one step.
 //! One server, the one that sentinels name, or a cluster. It never retries what must not happen twice, and it keeps
 //! no state of its own but what it needs to notice that the store forgot (`memory.rs`).
 //!
@@ -10,13 +11,11 @@
 //!
 //! | key | type | holds |
 //! | --- | --- | --- |
-//! | `soloist:{J}:lease` | hash, PX | `owner node token since ttl`; exists if and only if somebody may be running `J` |
-//! | `soloist:{J}:participants` | hash | user -> since, milliseconds since 1970 |
-//! | `soloist:{J}:token` | string | newest fencing token; never expires, never deleted |
-//! | `soloist:{J}:state` | hash | `version`; `hold_*`, `run_*`, `exit_*`, `switch_*`, `next_*`, `move_*`, `drill_*`; `crashes`, `given_up`, `last_line`, `log_seq`, `holder`, `released` |
-//! | `soloist:{J}:log` | list | JSON lines, oldest first; their numbers are contiguous and end at `log_seq` |
+//! | `soloist:{J}:lease` | string, PX | JSON: `token run owner node ttl since`; exists if and only if a process may be running `J` |
+//! | `soloist:{J}:record` | string | `VERSION INSTANT`, a line end, JSON: all else that is known of `J`; never expires (`store/core/record.rs`) |
+//! | `soloist:{J}:log` | list | JSON lines, oldest first; their numbers are contiguous |
 //! | `soloist:{J}:runs` | sorted set | `ID JSON` of ended runs, ordered by token |
-//! | `soloist:{J}:events` | channel | `{"job","version","event"}` |
+//! | `soloist:{J}:events` | channel | `{"job","version","event","at","record","lease","left"}`; `events` too when it was more than one |
 //! | `soloist:schema` | string | version of this layout |
 //! | `soloist:epoch` | hash | `id run_id since until longest before turned doubted`: whether this is the store we knew (`guard_store.lua`) |
 //! | `soloist:probe` | string, PX | nothing: written to find out whether the server takes writes |
@@ -55,8 +54,10 @@
 
 mod accounts;
 mod cluster;
+mod convert;
 mod credentials;
 mod dispatch;
+mod engine;
 mod events;
 mod examine;
 mod fault;
@@ -82,7 +83,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::redis::Value;
+use ::redis::{ToRedisArgs, Value};
 use futures_util::future::join_all;
 
 use self::cluster::Cluster;
@@ -93,13 +94,14 @@ use self::memory::Memories;
 use self::route::Route;
 use self::scripts::Transition;
 use self::server::Use;
+use super::core::Known;
 use super::{Description, For, Options, Result, StoreError};
 use crate::clock;
 use crate::domain::name::CollectorName;
 use crate::domain::time::{Boot, StoreTime};
 
 /// Version of the key layout.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// Jobs in one script call.
 const BATCH: usize = 100;
 
@@ -119,6 +121,7 @@ struct Shared {
     dispatch: Lane,
     rest: Lane,
     memories: Mutex<Memories>,
+    known: Known,
     /// When it was last noted that a collector was seen.
     noted: Mutex<HashMap<CollectorName, Boot>>,
     place: Place,
@@ -143,8 +146,8 @@ struct Guarded {
     jumped: bool,
     /// That followed the server at that moment.
     replicas: u64,
-    /// Which connection it came by.
-    by: Sent,
+    /// Which connection it came by; not said of a call that grants nothing.
+    by: Option<Sent>,
     /// What the script itself answered.
     values: Vec<Value>,
 }
@@ -201,6 +204,13 @@ impl RedisStore {
         if found > SCHEMA {
             return Err(StoreError::NewerSchema { found, known: SCHEMA });
         }
+        if found < SCHEMA {
+            self.convert().await?;
+            let key = self.keys().global("schema");
+            let mut converted = ::redis::cmd("SET");
+            converted.arg(&key).arg(SCHEMA);
+            self.shared.rest.command::<()>(&key, &converted, Repeat::Harmless).await?;
+        }
         // Only now, so that processes that start together in a fresh store do not take each other for witnesses.
         self.shared.leases.call_itself(&self.shared.keys.client()).await;
         Ok(())
@@ -213,14 +223,11 @@ impl RedisStore {
     pub async fn be_ready(&self, what: For) -> Result<()> {
         let Shared { leases, grants, rest, .. } = &*self.shared;
         let needed: &[(&Lane, &[&'static Transition])] = match what {
-            For::GivingBack => &[(leases, &[&scripts::RECORD_ENDED])],
+            For::GivingBack => &[(leases, &[&scripts::READ_RECORDS, &scripts::COMMIT_PLAN])],
             For::TakingOver => &[
-                (grants, &[&scripts::ACQUIRE_LEASE]),
-                (leases, &[&scripts::RENEW_LEASES, &scripts::RECORD_ENDED]),
-                (
-                    rest,
-                    &[&scripts::RECORD_STARTED, &scripts::RECORD_OUTPUT, &scripts::SNAPSHOT_JOBS],
-                ),
+                (grants, &[&scripts::COMMIT_GRANT]),
+                (leases, &[&scripts::KEEP_LEASES, &scripts::COMMIT_PLAN]),
+                (rest, &[&scripts::COMMIT_PLAN, &scripts::READ_RECORDS]),
             ],
         };
         for (lane, transitions) in needed {
@@ -307,7 +314,7 @@ impl RedisStore {
         epoch_key: String,
         keys: &[String],
         ttl: Duration,
-        arguments: &[String],
+        arguments: &[impl ToRedisArgs],
     ) -> Result<Guarded> {
         // After a move, what the former master may have renewed meanwhile must run out as well.
         let ttl = if ttl.is_zero() { ttl } else { ttl + self.shared.lag() };
@@ -334,7 +341,7 @@ impl RedisStore {
         let (epoch, now, quarantine, longest_ms, replicas): (String, i64, u64, u64, u64) =
             record::parsed(&epoch_key, values.next().unwrap_or(Value::Nil))?;
         let now = StoreTime(now);
-        let (epoch, jumped) = {
+        let epoch = {
             let mut memories = self.memories();
             let memory = memories.of(&epoch_key);
             let replaced = !memory.epoch.is_empty() && memory.epoch != epoch;
@@ -349,25 +356,31 @@ impl RedisStore {
             if suspect {
                 memory.suspect = false;
             }
-            let jumped = memory.read_clock(now, sent, received);
             memories.replaced += u64::from(replaced);
-            (if self.is_apart() { memories.whole(&self.keys().epoch(None)) } else { epoch }, jumped)
+            if self.is_apart() { memories.whole(&self.keys().epoch(None)) } else { epoch }
         };
-        if jumped {
-            tracing::warn!(
-                store = %self.shared.name(), record = epoch_key,
-                "the store's clock jumped: no lease is granted until every old one has run out"
-            );
-        }
+        let jumped = self.read_clock(&epoch_key, now, sent, received);
         Ok(Guarded {
             epoch,
             now,
             quarantine: Duration::from_millis(quarantine),
             jumped,
             replicas,
-            by,
+            by: Some(by),
             values: values.collect(),
         })
+    }
+
+    /// Notes what the store's clock said; whether it jumped since the reading before.
+    fn read_clock(&self, epoch_key: &str, now: StoreTime, sent: Boot, received: Boot) -> bool {
+        let jumped = self.memories().of(epoch_key).read_clock(now, sent, received);
+        if jumped {
+            tracing::warn!(
+                store = %self.shared.name(), record = epoch_key,
+                "the store's clock jumped: no lease is granted until every old one has run out"
+            );
+        }
+        jumped
     }
 }
 
@@ -398,6 +411,7 @@ impl Shared {
             },
             rest: lane(),
             memories: Mutex::default(),
+            known: Known::default(),
             noted: Mutex::default(),
             place,
             timeout: options.timeout,

@@ -1,18 +1,18 @@
 -- read_log: lines of output after a number, or the newest ones.
--- KEYS[1] state  hash  KEYS[2] log  list of JSON lines, oldest first
+-- KEYS[1] log  list of JSON lines, oldest first
 -- ARGV[1] only lines with a greater number ('' for the newest)  ARGV[2] limit
 -- Returns JSON lines, oldest first.
--- Why: the kept numbers are contiguous and end at log_seq; number and place are read in one step.
-local limit, kept = tonumber(ARGV[2]), redis.call('LLEN', KEYS[2])
+-- Why: the kept numbers are contiguous; number and place are read in one step.
+local limit, kept = tonumber(ARGV[2]), redis.call('LLEN', KEYS[1])
 if limit == 0 or kept == 0 then
   return {}
 end
 if ARGV[1] == '' then
-  return redis.call('LRANGE', KEYS[2], -limit, -1)
+  return redis.call('LRANGE', KEYS[1], -limit, -1)
 end
-local first = (tonumber(redis.call('HGET', KEYS[1], 'log_seq')) or 0) - kept + 1
+local first = tonumber(string.match(redis.call('LINDEX', KEYS[1], 0), '"seq":(%d+)'))
 local from = math.max(0, tonumber(ARGV[1]) + 1 - first)
 if from >= kept then
   return {}
 end
-return redis.call('LRANGE', KEYS[2], integer(from), integer(from + limit - 1))
+return redis.call('LRANGE', KEYS[1], integer(from), integer(from + limit - 1))

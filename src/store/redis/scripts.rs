@@ -47,22 +47,16 @@ macro_rules! scripts {
 
 scripts! {
     OPEN_STORE = "guard_store.lua" "open_store.lua";
-    ACQUIRE_LEASE = "guard_store.lua" "publish_change.lua" "order_runs.lua" "close_run.lua" "acquire_lease.lua";
-    RENEW_LEASES = "guard_store.lua" "recall_instant.lua" "renew_leases.lua";
-    RELEASE_LEASE = "publish_change.lua" "release_lease.lua";
-    OBSERVE_LEASES = "guard_store.lua" "observe_leases.lua";
+    COMMIT_PLAN = "believe_store.lua" "commit_plan.lua";
+    COMMIT_GRANT = "guard_store.lua" "commit_plan.lua";
+    KEEP_LEASES = "guard_store.lua" "keep_leases.lua";
+    READ_RECORDS = "guard_store.lua" "read_records.lua";
+    OBSERVE_RECORDS = "guard_store.lua" "observe_records.lua";
     READ_LEASES = "read_leases.lua";
-    SNAPSHOT_JOBS = "guard_store.lua" "snapshot_jobs.lua";
-    SWITCH_PARTICIPATION = "publish_change.lua" "switch_participation.lua";
-    HOLD_JOB = "publish_change.lua" "hold_job.lua";
-    RESUME_JOB = "publish_change.lua" "resume_job.lua";
-    REQUEST_MOVE = "publish_change.lua" "request_move.lua";
-    REQUEST_DRILL = "publish_change.lua" "request_drill.lua";
-    RECORD_STARTED = "publish_change.lua" "check_token.lua" "recall_instant.lua" "order_runs.lua" "close_run.lua" "record_started.lua";
-    RECORD_STOPPING = "publish_change.lua" "check_token.lua" "record_stopping.lua";
-    RECORD_OUTPUT = "publish_change.lua" "check_token.lua" "record_output.lua";
-    RECORD_ENDED = "publish_change.lua" "check_token.lua" "recall_instant.lua" "order_runs.lua" "close_run.lua" "record_ended.lua";
-    READ_RUNS = "order_runs.lua" "read_runs.lua";
+    READ_RUNS = "read_runs.lua";
+    READ_OLDEST = "read_oldest.lua";
+    READ_OLD_JOB = "read_old_job.lua";
+    CONVERT_JOB = "convert_job.lua";
     READ_LOG = "publish_change.lua" "read_log.lua";
     APPEND_AUDIT = "publish_change.lua" "append_audit.lua";
     READ_AUDIT = "publish_change.lua" "read_audit.lua";

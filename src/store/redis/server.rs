@@ -45,6 +45,11 @@ pub(super) async fn usage(shared: &Shared) -> Result<Use> {
     if shared.rest.command(&key, &schema, Repeat::Harmless).await? {
         return Ok(Use::Used);
     }
+    others(shared).await
+}
+
+/// Whether a process is connected that had opened the store; [`Use::Unused`]: none.
+pub(super) async fn others(shared: &Shared) -> Result<Use> {
     let mut list = ::redis::cmd("CLIENT");
     list.arg("LIST");
     let name = format!("name={}", shared.keys.client());

@@ -56,6 +56,7 @@ struct Wanted {
 
 /// All of them.
 struct Ears {
+    shared: Arc<Shared>,
     cluster: Arc<Cluster>,
     patience: Duration,
     channels: Vec<(String, Slot)>,
@@ -73,7 +74,7 @@ struct Ears {
 /// # Errors
 /// [`StoreError::Unavailable`] when none of them confirms in time.
 pub(super) async fn subscribe(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     cluster: &Arc<Cluster>,
     jobs: &[JobName],
 ) -> Result<mpsc::Receiver<StoreEvent>> {
@@ -83,6 +84,7 @@ pub(super) async fn subscribe(
     names.insert(shared.keys.dispatch("wake"));
     let (ear_sender, heard) = mpsc::unbounded_channel();
     let mut ears = Ears {
+        shared: Arc::clone(shared),
         cluster: Arc::clone(cluster),
         patience: shared.timeout,
         channels: names.into_iter().map(|name| (name.clone(), Slot::of(&name))).collect(),
@@ -142,7 +144,7 @@ async fn keep(mut ears: Ears, mut outlet: Outlet) {
         }
         tokio::select! {
             Some((number, heard)) = ears.heard.recv() => {
-                if let Some(event) = ears.take(number, heard) {
+                for event in ears.take(number, heard) {
                     outlet.deliver(event);
                 }
             }
@@ -204,25 +206,28 @@ impl Ears {
     }
 
     /// Notes what an ear reports; what comes from one that is replaced counts no more.
-    fn take(&mut self, number: u64, heard: Heard) -> Option<StoreEvent> {
-        let address = self.each.iter().find(|(_, ear)| ear.number == number)?.0.clone();
+    fn take(&mut self, number: u64, heard: Heard) -> Vec<StoreEvent> {
+        let Some(address) = self.each.iter().find(|(_, ear)| ear.number == number) else {
+            return Vec::new();
+        };
+        let address = address.0.clone();
         match heard {
             Heard::Confirmed => {
                 if let Some(ear) = self.each.get_mut(&address) {
                     ear.confirmed = true;
                 }
-                None
+                Vec::new()
             }
             Heard::Message { channel, payload } if channel == self.nodes => {
-                Some(of_the_cluster(&payload))
+                vec![of_the_cluster(&payload)]
             }
-            Heard::Message { payload, .. } => understood(&payload),
+            Heard::Message { payload, .. } => understood(&payload, &self.shared.known),
             Heard::Lost(why) => {
                 tracing::debug!(%address, why, "a connection for events is lost");
                 self.why = Some(why);
                 self.cluster.doubt(&address);
                 self.each.remove(&address);
-                None
+                Vec::new()
             }
         }
     }

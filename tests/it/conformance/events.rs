@@ -10,12 +10,17 @@ use tokio::sync::mpsc::Receiver;
 
 use super::*;
 
-/// The next event; fails when none comes.
+/// The next event; fails when none comes. Records come beside them.
 pub(super) async fn next(heard: &mut Receiver<StoreEvent>) -> StoreEvent {
-    tokio::time::timeout(Duration::from_secs(20), heard.recv())
-        .await
-        .expect("something is heard in time")
-        .expect("the subscription lives")
+    loop {
+        let heard = tokio::time::timeout(Duration::from_secs(20), heard.recv())
+            .await
+            .expect("something is heard in time")
+            .expect("the subscription lives");
+        if !matches!(heard, StoreEvent::Record(_)) {
+            return heard;
+        }
+    }
 }
 
 /// A confirmed subscription.
@@ -161,7 +166,10 @@ pub(super) async fn a_slow_reader_is_told_to_take_a_snapshot(fresh: Fresh) {
             }
             StoreEvent::Subscribed => break,
             StoreEvent::Interrupted => {}
-            StoreEvent::Nodes | StoreEvent::Accounts | StoreEvent::Wake(_) => {
+            StoreEvent::Nodes
+            | StoreEvent::Accounts
+            | StoreEvent::Wake(_)
+            | StoreEvent::Record(_) => {
                 panic!("no node did anything")
             }
         }

@@ -62,7 +62,9 @@ pub(super) async fn stopping_is_shown_with_the_instant_of_the_kill(fresh: Fresh)
     let after = store.snapshot(&[]).await.expect("a snapshot").at;
     match record(&store, "outbound").await.run.expect("a run").phase {
         RunPhase::Stopping { kill_at } => {
-            assert!(kill_at >= before + grace && kill_at <= after + grace);
+            // On a cluster the two readings may be of other masters' clocks than the record's.
+            let apart = Duration::from_millis(if store.is_apart() { 250 } else { 0 });
+            assert!(kill_at + apart >= before + grace && kill_at <= after + grace + apart);
         }
         RunPhase::Running => panic!("still running"),
     }

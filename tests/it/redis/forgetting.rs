@@ -242,7 +242,7 @@ async fn a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_
     pair.li().switch(JOB, false).await;
     live.until_state(JOB, "off").await;
     assert_eq!(counted(&pair.a.url).await, 0);
-    pair.redis.run::<()>(&["SET", "soloist:{outbound}:token", "5"]);
+    pair.redis.rewrite("outbound", |record| record["token"] = 5.into());
     pair.li().switch(JOB, true).await;
     let second = pair.witness.until_started(2);
     assert!(second.token > first.token);

@@ -115,10 +115,9 @@ async fn half_a_minute_ahead_takes_nothing_from_a_living_holder() {
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
     assert_eq!(world.server.run::<u8>(&["EXISTS", "soloist:{outbound}:lease"]), 0);
     let mine = renewal(&world.asked, world.token);
-    assert_eq!(
-        renew_one(&world.a, &mine).await,
-        Renewed::Kept { margin: Duration::ZERO, forgot: true }
-    );
+    // It ran out, as the clock went; the store knows it still.
+    let renewed = renew_one(&world.a, &mine).await;
+    assert_eq!(renewed, Renewed::Kept { margin: Duration::ZERO, forgot: false });
     world.the_living_holder_goes_on().await;
 }
 

@@ -25,14 +25,14 @@ async fn among_many_keys_every_lease_of_the_own_prefix_is_found_and_no_other() {
         Store::connect(&server.url(), &ours).await.expect("it connects"),
         Store::connect(&server.url(), &hostile).await.expect("it connects"),
     ];
-    let fill = "for i = 1, 5000 do redis.call('SET', 'soloist:{job-' .. i .. '}:token', i) end";
+    let fill = "for i = 1, 5000 do redis.call('SET', 'soloist:{job-' .. i .. '}:record', i) end";
     server.run::<()>(&["EVAL", fill, "0"]);
     for name in ["outbound", "deploy", "a.b_c-9"] {
         granted(&ours, &ask_for(name)).await;
     }
     // The second grants nothing for a while: its epoch is new on a server that is used.
-    let lease = ["HSET", "soloist:[ab]*:{hidden}:lease", "owner", "o", "node", "n"];
-    server.run::<()>(&[&lease[..], &["token", "7", "since", "1", "ttl", "9000"]].concat());
+    let lease = r#"{"token":7,"run":null,"owner":"o","node":"n","ttl":9000,"since":1}"#;
+    server.run::<()>(&["SET", "soloist:[ab]*:{hidden}:lease", lease]);
     for other in
         ["soloist:{Not A Name}:lease", "soloist:{x}:y:lease", "soloist:lease", "a:{x}:lease"]
     {

@@ -36,7 +36,7 @@ async fn a_lease_is_granted_only_once_a_replica_has_it() {
     let asked = ask("node-a", TTL);
     let token = granted(&store, &asked).await;
     // At once: the grant itself has waited for it.
-    assert_eq!(replica.run::<String>(&["HGET", LEASE, "token"]), token.to_string());
+    assert_eq!(replica.lease("outbound")["token"], token.0);
     store.release(&job(), &asked.owner).await.expect("given back");
 
     replica.pause();
@@ -136,9 +136,7 @@ async fn a_promoted_replica_that_never_saw_the_lease_waits_for_its_holder() {
     let token = granted(&store, &before).await;
     store.release(&job(), &before.owner).await.expect("given back");
     until_async("the replica has all so far", async || {
-        (replica.run::<String>(&["HGET", "soloist:{outbound}:state", "released"])
-            == token.to_string())
-        .then_some(())
+        (replica.record("outbound")["released"] == token.0).then_some(())
     })
     .await;
     // From here on the replica hears nothing; a master without replicas grants without waiting.

@@ -130,8 +130,10 @@ async fn a_master_that_slept_through_its_replacement_gets_no_call_when_it_wakes(
     // It takes itself for the master until a sentinel tells it otherwise.
     let wang = UserName::new("wang").expect("a good name");
     assert!(in_the_end(|| store.participate(&job, &wang, true, None)).await);
-    let key = "soloist:{outbound}:participants";
-    assert_eq!(watched.servers[new].run::<u8>(&["HEXISTS", key, "wang"]), 1);
+    let record = watched.servers[new].record("outbound");
+    assert!(
+        record["participants"].as_array().expect("a list").iter().any(|one| one["user"] == "wang")
+    );
     let told = async {
         loop {
             if let Some(StoreEvent::Job(event)) = events.recv().await

@@ -164,6 +164,34 @@ impl RedisServer {
         ask(&self.url(), words)
     }
 
+    /// The record of `job`, as JSON; null when there is none.
+    #[must_use]
+    pub fn record(&self, job: &str) -> serde_json::Value {
+        let text: Option<String> = self.run(&["GET", &format!("soloist:{{{job}}}:record")]);
+        let text = text.unwrap_or_default();
+        let (_, json) = text.split_once('\n').unwrap_or(("", "null"));
+        serde_json::from_str(json).expect("JSON after the first line")
+    }
+
+    /// The lease of `job`, as JSON; null when it is free.
+    #[must_use]
+    pub fn lease(&self, job: &str) -> serde_json::Value {
+        let text: Option<String> = self.run(&["GET", &format!("soloist:{{{job}}}:lease")]);
+        serde_json::from_str(text.as_deref().unwrap_or("null")).expect("JSON")
+    }
+
+    /// Changes the record of `job` to what an older copy of it would be, as a replica has one: the version tells nothing of it.
+    pub fn rewrite(&self, job: &str, change: impl FnOnce(&mut serde_json::Value)) {
+        let key = format!("soloist:{{{job}}}:record");
+        let text: String = self.run(&["GET", &key]);
+        let (head, _) = text.split_once('\n').expect("a first line");
+        let (version, at) = head.split_once(' ').expect("version and instant");
+        let mut record = self.record(job);
+        change(&mut record);
+        let older = at.parse::<i64>().expect("an instant") - 1;
+        self.run::<()>(&["SET", &key, &format!("{version} {older}\n{record}")]);
+    }
+
     /// `master`, `slave`, or nothing when it does not answer.
     #[must_use]
     pub fn role(&self) -> String {

@@ -1,0 +1,270 @@
+//! The calls of [`Leases`](crate::store::leases::Leases), [`Jobs`](crate::store::jobs::Jobs) and
+//! [`Journal`](crate::store::journal::Journal) that are about jobs, on any engine.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+
+use super::record::{Case, kept_text};
+use super::{Kind, decide, entry};
+use crate::domain::job::LeaseRecord;
+use crate::domain::lease::Token;
+use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
+use crate::domain::time::StoreTime;
+use crate::domain::transition::lease::Tenure;
+use crate::domain::transition::{Now, drill, handover, lease, output, participation, run};
+use crate::sabotage::{Bug, planted};
+use crate::store::Result;
+use crate::store::engine::{Engine, Keep, Unsafe, Way};
+use crate::store::jobs::Snapshot;
+use crate::store::journal::{Ended, Output, RunEntry, Started};
+use crate::store::leases::{Acquire, Acquired, Condition, Observed, Renewal, Renewed};
+
+pub(in crate::store) async fn acquire<E: Engine>(engine: &E, ask: &Acquire) -> Result<Acquired> {
+    let kind = Kind { grant: Some(ask.ttl), ..Kind::of(Way::Grant) };
+    let (acquired, unsafe_grant) = decide(engine, &ask.job, kind, |job, look| {
+        if planted(Bug::TokenForgotten) {
+            let now = Now { at: StoreTime(0), ..look.now };
+            let ask = Acquire { seen: Token(0), condition: Condition::None, ..ask.clone() };
+            return Ok(lease::acquire(job, look.past, &ask, look.quarantine, now));
+        }
+        Ok(lease::acquire(job, look.past, ask, look.quarantine, look.now))
+    })
+    .await?;
+    match unsafe_grant {
+        None => Ok(acquired),
+        // Nothing runs under it yet. Should giving it back fail, the caller asks again as the same owner, or it runs out.
+        Some(Unsafe::Unconfirmed(why)) => {
+            release(engine, &ask.job, &ask.owner).await?;
+            Err(why)
+        }
+        Some(Unsafe::Jumped) => {
+            release(engine, &ask.job, &ask.owner).await?;
+            let reading = engine.read(std::slice::from_ref(&ask.job), Way::Grant).await?;
+            Ok(Acquired::Quarantined { wait: reading.quarantine.max(ask.ttl) })
+        }
+    }
+}
+
+pub(in crate::store) async fn renew<E: Engine>(
+    engine: &E,
+    renewals: &[Renewal],
+) -> Result<Vec<Renewed>> {
+    let keeps: Vec<Keep<'_>> = renewals
+        .iter()
+        .map(|ask| {
+            let text = kept_text(&ask.job, &asserted(ask), ask.run.as_ref())?;
+            Ok(Keep { job: &ask.job, text, ttl: ask.ttl })
+        })
+        .collect::<Result<_>>()?;
+    let left = engine.keep(&keeps).await?;
+    try_join_all(renewals.iter().zip(left).map(async |(ask, left)| match left {
+        Some(left) => Ok(Renewed::Kept { margin: left.min(ask.ttl), forgot: false }),
+        None => assert_again(engine, ask).await,
+    }))
+    .await
+}
+
+/// The lease that is renewed, as its holder remembers it.
+fn asserted(ask: &Renewal) -> LeaseRecord {
+    LeaseRecord {
+        node: ask.node.clone(),
+        owner: ask.owner.clone(),
+        token: ask.token,
+        since: ask.since.at.unwrap_or_default(),
+        expires_in: ask.ttl,
+        ttl: ask.ttl,
+    }
+}
+
+/// Renews a lease of which the store knows something else than its holder.
+async fn assert_again<E: Engine>(engine: &E, ask: &Renewal) -> Result<Renewed> {
+    engine.known().forget(&ask.job);
+    let decided = decide(engine, &ask.job, Kind::of(Way::Lease), |job, look| {
+        let known = Tenure {
+            token: job.record.token,
+            lease: job.record.lease.clone(),
+            lapsed: job.lapsed.clone(),
+            released: job.released,
+            run: job.record.run.as_ref().map(|run| run.id.clone()),
+        };
+        let (answer, kept) = lease::renew(&known, ask, look.now);
+        if let Some(kept) = kept {
+            job.record.token = kept.token;
+            job.record.lease = Some(kept);
+            job.lapsed = None;
+        }
+        Ok((answer, Vec::new()))
+    });
+    Ok(decided.await?.0)
+}
+
+pub(in crate::store) async fn release<E: Engine>(
+    engine: &E,
+    job: &JobName,
+    owner: &Owner,
+) -> Result<()> {
+    let kind = Kind::of(Way::Lease);
+    decide(engine, job, kind, |job, _| Ok(((), lease::release(job, owner)))).await.map(drop)
+}
+
+pub(in crate::store) async fn observe<E: Engine>(
+    engine: &E,
+    jobs: &[JobName],
+) -> Result<Vec<Observed>> {
+    let read = engine.observe(jobs).await?;
+    Ok(jobs
+        .iter()
+        .zip(read)
+        .map(|(job, (version, left))| {
+            // More than the whole of it: the clock was set back.
+            let ttl = || engine.known().ttl(job).unwrap_or(Duration::MAX);
+            Observed { version, lease_left: left.map(|left| left.min(ttl())) }
+        })
+        .collect())
+}
+
+pub(in crate::store) async fn snapshot<E: Engine>(
+    engine: &E,
+    jobs: &[JobName],
+) -> Result<Snapshot> {
+    let reading = engine.read(jobs, Way::Rest).await?;
+    let records = jobs
+        .iter()
+        .zip(reading.records)
+        .map(|(job, stored)| Ok(engine.known().put(Case::read(job, stored)?).job.record))
+        .collect::<Result<_>>()?;
+    let (epoch, at, quarantine) = (reading.epoch, reading.at, reading.quarantine);
+    Ok(Snapshot { epoch, at, quarantine, jobs: records })
+}
+
+pub(in crate::store) async fn participate<E: Engine>(
+    engine: &E,
+    job: &JobName,
+    user: &UserName,
+    on: bool,
+    reason: Option<&str>,
+) -> Result<bool> {
+    let kind = Kind { once: true, ..Kind::of(Way::Rest) };
+    let decided = decide(engine, job, kind, |job, look| {
+        Ok(participation::switch(job, user, on, reason, look.now))
+    });
+    Ok(decided.await?.0)
+}
+
+pub(in crate::store) async fn hold<E: Engine>(
+    engine: &E,
+    job: &JobName,
+    by: &UserName,
+    reason: &str,
+) -> Result<()> {
+    decide(engine, job, Kind::of(Way::Rest), |job, look| {
+        Ok(((), participation::hold(job, by, reason, look.now)))
+    })
+    .await
+    .map(drop)
+}
+
+pub(in crate::store) async fn resume<E: Engine>(engine: &E, job: &JobName) -> Result<()> {
+    let kind = Kind::of(Way::Rest);
+    decide(engine, job, kind, |job, _| Ok(((), participation::resume(job)))).await.map(drop)
+}
+
+pub(in crate::store) async fn request_move<E: Engine>(
+    engine: &E,
+    job: &JobName,
+    to: Option<&NodeName>,
+    by: &UserName,
+    lasts: Duration,
+) -> Result<()> {
+    decide(engine, job, Kind::of(Way::Rest), |job, look| {
+        Ok(((), handover::request(job, to, by, lasts, look.now)))
+    })
+    .await
+    .map(drop)
+}
+
+pub(in crate::store) async fn request_drill<E: Engine>(
+    engine: &E,
+    job: &JobName,
+    token: Token,
+    by: &UserName,
+) -> Result<Option<StoreTime>> {
+    let decided = decide(engine, job, Kind::of(Way::Rest), |job, look| {
+        Ok(drill::request(job, token, by, look.now))
+    });
+    Ok(decided.await?.0)
+}
+
+pub(in crate::store) async fn record_started<E: Engine>(
+    engine: &E,
+    started: &Started,
+) -> Result<StoreTime> {
+    let about = Some((&started.run, started.token));
+    let kind = Kind { about, ..Kind::of(Way::Rest) };
+    let decided = decide(engine, &started.job, kind, |job, look| {
+        run::started(job, look.past, started, look.now)
+    });
+    Ok(decided.await?.0)
+}
+
+pub(in crate::store) async fn record_stopping<E: Engine>(
+    engine: &E,
+    job: &JobName,
+    token: Token,
+    grace: Duration,
+) -> Result<()> {
+    decide(engine, job, Kind::of(Way::Rest), |job, look| {
+        Ok(((), run::stopping(job, token, grace, look.now)?))
+    })
+    .await
+    .map(drop)
+}
+
+pub(in crate::store) async fn record_output<E: Engine>(engine: &E, told: &Output) -> Result<()> {
+    let kind = Kind { once: true, ..Kind::of(Way::Rest) };
+    decide(engine, &told.job, kind, |job, look| {
+        Ok(((), output::report(job, told.clone(), look.now)?))
+    })
+    .await
+    .map(drop)
+}
+
+pub(in crate::store) async fn record_ended<E: Engine>(engine: &E, ended: &Ended) -> Result<()> {
+    let about = Some((&ended.run, ended.token));
+    let kind = Kind { about, ..Kind::of(Way::Lease) };
+    decide(engine, &ended.job, kind, |job, look| {
+        Ok(((), run::ended(job, look.past, ended, look.now)?))
+    })
+    .await
+    .map(drop)
+}
+
+pub(in crate::store) async fn runs<E: Engine>(
+    engine: &E,
+    job: &JobName,
+    before: Option<&RunId>,
+    limit: usize,
+) -> Result<Vec<RunEntry>> {
+    let mut page = engine.history(job, before, limit).await?;
+    let mut case = Case::read(job, std::mem::take(&mut page.stored))?;
+    let mut present = case.job.record.run.take();
+    if let Some(before) = before {
+        if present.as_ref().is_some_and(|run| run.id == *before) {
+            // It stands in the record: what is older is all that is in the history.
+            page = engine.history(job, None, limit).await?;
+        }
+        present = None;
+    }
+    let record = &case.job.record;
+    let mut entries: Vec<RunEntry> =
+        present.iter().map(|run| RunEntry::begun(record, run)).collect();
+    for text in &page.entries {
+        entries.push(entry(record, text)?);
+    }
+    if let Some(before) = before {
+        entries.retain(|one| one.id != *before);
+    }
+    entries.truncate(limit);
+    Ok(entries)
+}

@@ -1,0 +1,230 @@
+//! An engine in memory with a clock that only the test moves: hours of leases and waits in milliseconds.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::Known;
+use crate::domain::name::{JobName, RunId};
+use crate::domain::time::{Boot, StoreTime};
+use crate::store::Result;
+use crate::store::engine::{
+    Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Reading, Stored, StoredLease, Way,
+};
+
+/// What all processes share.
+#[derive(Default)]
+struct World {
+    /// Milliseconds.
+    now: i64,
+    /// Grows with every commit, so that no head comes twice.
+    commits: i64,
+    quarantine: Duration,
+    jobs: HashMap<JobName, Row>,
+    /// Answers that are lost, although what was asked is done.
+    lost: usize,
+}
+
+#[derive(Default)]
+struct Row {
+    head: String,
+    body: String,
+    /// Text and end.
+    lease: Option<(String, i64)>,
+    runs: BTreeMap<u64, String>,
+    log: Vec<String>,
+    told: Vec<String>,
+}
+
+/// One process.
+#[derive(Clone)]
+pub(super) struct Memory {
+    world: Arc<Mutex<World>>,
+    known: Arc<Known>,
+    /// How far its estimate lags behind the clock.
+    lag: Duration,
+}
+
+impl Memory {
+    pub(super) fn new() -> Self {
+        let world = World { now: 1_800_000_000_000, ..World::default() };
+        Self { world: Arc::new(Mutex::new(world)), known: Arc::default(), lag: Duration::ZERO }
+    }
+
+    /// Another process at the same store.
+    pub(super) fn another(&self) -> Self {
+        Self { known: Arc::default(), ..self.clone() }
+    }
+
+    pub(super) fn lagging(&self, lag: Duration) -> Self {
+        Self { lag, ..self.another() }
+    }
+
+    pub(super) fn pass(&self, time: Duration) {
+        self.lock().now += i64::try_from(time.as_millis()).expect("a short time");
+    }
+
+    pub(super) fn now(&self) -> StoreTime {
+        StoreTime(self.lock().now)
+    }
+
+    pub(super) fn doubt(&self, quarantine: Duration) {
+        self.lock().quarantine = quarantine;
+    }
+
+    pub(super) fn lose_answers(&self, number: usize) {
+        self.lock().lost = number;
+    }
+
+    pub(super) fn told(&self, job: &JobName) -> Vec<String> {
+        self.lock().jobs.get(job).map(|row| row.told.clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("no test panics inside")
+    }
+}
+
+impl World {
+    fn stored(&self, job: &JobName) -> Stored {
+        let Some(row) = self.jobs.get(job) else { return Stored::default() };
+        let lease = row.lease.as_ref().filter(|(_, until)| *until > self.now);
+        Stored {
+            head: row.head.clone(),
+            body: row.body.clone(),
+            lease: lease.map(|(text, until)| StoredLease {
+                text: text.clone(),
+                left: StoreTime(*until).since(StoreTime(self.now)),
+            }),
+        }
+    }
+
+    fn commit(&mut self, change: &Change<'_>) -> Commit {
+        let stored = self.stored(change.job);
+        let lease = stored.lease.as_ref().map_or("", |lease| lease.text.as_str());
+        let same = stored.head == change.head
+            && lease.starts_with(change.lease)
+            && lease.is_empty() == change.lease.is_empty()
+            && change.window.contains(&StoreTime(self.now))
+            && !(change.calm && self.quarantine > Duration::ZERO);
+        if !same {
+            return Commit::Refused { stored, quarantine: self.quarantine };
+        }
+        self.commits += 1;
+        let (now, micros) = (self.now, self.now * 1_000 + self.commits % 1_000);
+        let row = self.jobs.entry(change.job.clone()).or_default();
+        row.lease.take_if(|(_, until)| *until <= now);
+        match &change.lease_write {
+            LeaseWrite::None => {}
+            LeaseWrite::For(text, ttl) => {
+                row.lease = Some((text.clone(), (StoreTime(now) + *ttl).0));
+            }
+            LeaseWrite::Text(text) => {
+                if let Some((old, _)) = &mut row.lease {
+                    old.clone_from(text);
+                }
+            }
+            LeaseWrite::Drop => row.lease = None,
+        }
+        if let Some((version, body)) = change.record {
+            row.head = format!("{version} {micros}");
+            body.clone_into(&mut row.body);
+        }
+        for one in &change.beside {
+            match one {
+                Beside::Index { number, text } => drop(row.runs.insert(*number, text.clone())),
+                Beside::Unindex { number } => drop(row.runs.remove(number)),
+                Beside::Append(line) => row.log.push(line.clone()),
+                Beside::Trim(kept) => drop(row.log.drain(..row.log.len().saturating_sub(*kept))),
+            }
+        }
+        if !change.tell.is_empty() {
+            row.told.push(change.tell.clone());
+        }
+        Commit::Done { head: row.head.clone(), unsafe_grant: None }
+    }
+}
+
+impl Engine for Memory {
+    fn known(&self) -> &Known {
+        &self.known
+    }
+
+    fn estimate(&self, _: &JobName, _: Boot) -> Option<(StoreTime, Duration)> {
+        let lag = i64::try_from(self.lag.as_millis()).expect("a short time");
+        Some((StoreTime(self.lock().now - lag), Duration::from_millis(250)))
+    }
+
+    async fn read(&self, jobs: &[JobName], _: Way) -> Result<Reading> {
+        tokio::task::yield_now().await;
+        let world = self.lock();
+        Ok(Reading {
+            epoch: "one".to_owned(),
+            at: StoreTime(world.now),
+            quarantine: world.quarantine,
+            records: jobs.iter().map(|job| world.stored(job)).collect(),
+        })
+    }
+
+    async fn observe(&self, jobs: &[JobName]) -> Result<Vec<(u64, Option<Duration>)>> {
+        let world = self.lock();
+        let seen = jobs.iter().map(|job| {
+            let stored = world.stored(job);
+            (super::version(&stored.head).unwrap_or(0), stored.lease.map(|lease| lease.left))
+        });
+        Ok(seen.collect())
+    }
+
+    async fn commit(&self, change: &Change<'_>) -> Result<Commit> {
+        tokio::task::yield_now().await;
+        let mut world = self.lock();
+        let mut answer = world.commit(change);
+        if world.lost > 0 && !change.once {
+            world.lost -= 1;
+            // The connection broke; it is sent again.
+            answer = world.commit(change);
+        }
+        Ok(answer)
+    }
+
+    async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
+        let mut world = self.lock();
+        let keep = |world: &mut World, keep: &Keep<'_>| {
+            let lease =
+                world.stored(keep.job).lease.filter(|it| it.text.starts_with(&keep.text))?;
+            let until = (StoreTime(world.now) + keep.ttl).0;
+            world.jobs.get_mut(keep.job)?.lease.as_mut()?.1 = until;
+            Some(lease.left)
+        };
+        Ok(leases.iter().map(|one| keep(&mut world, one)).collect())
+    }
+
+    async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page> {
+        let world = self.lock();
+        let mut newest_first: Vec<String> = world
+            .jobs
+            .get(job)
+            .map(|row| row.runs.values().rev().cloned().collect())
+            .unwrap_or_default();
+        if let Some(before) = before {
+            let sought = format!("{before} ");
+            let at = newest_first.iter().position(|entry| entry.starts_with(&sought));
+            newest_first.drain(..at.map_or(newest_first.len(), |at| at + 1));
+        }
+        newest_first.truncate(limit);
+        Ok(Page { stored: world.stored(job), entries: newest_first })
+    }
+
+    async fn oldest(&self, job: &JobName, number: u64, mark: &str) -> Result<[Option<String>; 3]> {
+        let world = self.lock();
+        let Some(row) = world.jobs.get(job) else { return Ok([const { None }; 3]) };
+        let mut all_but_newest: Vec<&String> = row.runs.values().collect();
+        all_but_newest.pop();
+        let marked = all_but_newest.iter().find(|entry| entry.contains(mark));
+        Ok([
+            row.runs.get(&number).cloned(),
+            all_but_newest.first().map(|entry| (*entry).clone()),
+            marked.map(|entry| (*entry).clone()),
+        ])
+    }
+}

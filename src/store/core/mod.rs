@@ -1,0 +1,325 @@
+//! The law of jobs, carried out on any [`Engine`]: load, decide, commit.
+//!
+//! `domain::transition` decides. This room loads what a transition looks at, commits what it says on condition that nothing of that has
+//! changed, and decides anew on the newest record when something has. It keeps the newest record of each job that it saw, so that
+//! the usual transition is one call.
+//!
+//! - What is remembered may be old. So an answer that writes nothing is never given from memory: it is decided on a record that
+//!   was read for it. An answer that writes is held to the record by the commit.
+//! - A stale caller is refused in the same way: nothing is written for it.
+
+mod calls;
+mod known;
+mod record;
+
+use std::ops::Range;
+use std::time::Duration;
+
+pub(in crate::store) use self::calls::*;
+pub(in crate::store) use self::known::Known;
+use self::record::{Case, Summary, body, lease_text, text};
+pub(in crate::store) use self::record::{lease, version};
+use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
+use super::journal::{LOG_LINES, RUNS_KEPT, RunEntry};
+use super::{Result, StoreError};
+use crate::clock;
+use crate::domain::event::JobEvent;
+use crate::domain::job::JobRecord;
+use crate::domain::lease::{Stale, Token};
+use crate::domain::name::{JobName, RunId};
+use crate::domain::time::StoreTime;
+use crate::domain::transition::history::Past;
+use crate::domain::transition::{Job, Now, Write};
+use crate::sabotage::{Bug, planted};
+
+/// How often a change is decided anew. One of those who write at once always wins, so nobody comes close to this.
+const ATTEMPTS: usize = 64;
+/// A commit may arrive so much later than it was decided.
+const ON_ITS_WAY: Duration = Duration::from_secs(1);
+/// How an entry of the history shows that it stands for idle runs.
+const FOLDED: &str = "\"folded\":";
+
+/// What a decision is made on, beside the job.
+struct Look<'a> {
+    past: &'a Past,
+    quarantine: Duration,
+    now: Now,
+}
+
+/// What kind of call it is.
+#[derive(Clone, Copy)]
+struct Kind<'a> {
+    way: Way,
+    /// A lease is asked for, of this length.
+    grant: Option<Duration>,
+    once: bool,
+    /// The run, and its token, of which a decision must know what the history says. None: of the one that the record shows
+    /// while nobody holds the lease, as that is closed then.
+    about: Option<(&'a RunId, Token)>,
+}
+
+impl Kind<'_> {
+    fn of(way: Way) -> Self {
+        Kind { way, grant: None, once: false, about: None }
+    }
+}
+
+type Decision<T> = std::result::Result<(T, Vec<Write>), Stale>;
+
+/// Loads the job, lets `transition` decide, and commits what it says.
+async fn decide<E: Engine, T>(
+    engine: &E,
+    name: &JobName,
+    kind: Kind<'_>,
+    transition: impl Fn(&mut Job, &Look<'_>) -> Decision<T>,
+) -> Result<(T, Option<Unsafe>)> {
+    let mut remembered = engine.known().of(name);
+    let mut quarantine = Duration::ZERO;
+    for attempt in 0..ATTEMPTS {
+        let (case, fresh) = match remembered.take() {
+            Some(case) => (case, attempt > 0),
+            None => {
+                let reading = engine.read(std::slice::from_ref(name), kind.way).await?;
+                quarantine = reading.quarantine;
+                let stored = reading.records.into_iter().next().unwrap_or_default();
+                (engine.known().put(Case::read(name, stored)?), true)
+            }
+        };
+        let boot = clock::boot();
+        let Some((estimate, slack)) = engine.estimate(name, boot) else { continue };
+        // What was written last was written before now, however far the estimate lags behind.
+        let written = case.written().filter(|at| *at <= estimate + slack);
+        let now = Now { at: written.map_or(estimate, |at| at.max(estimate)), boot };
+        let past = past(engine, &case, kind.about).await?;
+        let mut shown = case.job.clone();
+        show_less(&mut shown);
+        let mut job = shown.clone();
+        let decided = transition(&mut job, &Look { past: &past.past, quarantine, now });
+        let (answer, writes) = match decided {
+            Ok(decided) => decided,
+            Err(stale) if fresh => return Err(stale.into()),
+            Err(_) => continue,
+        };
+        let plan = Plan::of(&case, &shown, job, writes, &past)?;
+        let Some(plan) = plan else {
+            if fresh {
+                return Ok((answer, None));
+            }
+            continue;
+        };
+        let slack = if kind.grant.is_some() && !fresh { slack } else { slack + ON_ITS_WAY };
+        let change = Change {
+            job: name,
+            way: kind.way,
+            head: &case.head,
+            lease: case.lease_begins(),
+            window: window(&case.job.record, now.at, slack),
+            grant: kind.grant,
+            calm: kind.grant.is_some() && shown.record.lease.is_none(),
+            record: plan.body.as_deref().map(|body| (plan.job.record.version, body)),
+            lease_write: plan.lease.clone(),
+            beside: plan.beside.clone(),
+            tell: plan.tell.clone(),
+            once: kind.once,
+        };
+        match engine.commit(&change).await {
+            Ok(Commit::Done { head, unsafe_grant }) => {
+                engine.known().put(plan.done(&case, head));
+                return Ok((answer, unsafe_grant));
+            }
+            Ok(Commit::Refused { stored, quarantine: doubted }) => {
+                quarantine = doubted;
+                remembered = Some(engine.known().put(Case::read(name, stored)?));
+            }
+            Err(error) => {
+                engine.known().forget(name);
+                return Err(error);
+            }
+        }
+    }
+    Err(StoreError::Unavailable(format!("{name} is changed too often at this moment")))
+}
+
+/// The bug in which no token is compared: a transition is shown less than the store knows.
+fn show_less(job: &mut Job) {
+    if planted(Bug::TokenNotCompared) {
+        (job.record.token, job.released) = (Token(0), Token(0));
+    }
+}
+
+/// The instants at which the decision would have been the same: no instant that is in the record, and compared with now, lies
+/// between `at` and the commit.
+fn window(record: &JobRecord, at: StoreTime, slack: Duration) -> Range<StoreTime> {
+    let mut window = StoreTime(at.0 - millis(slack))..at + slack;
+    let next = record.next.map(|next| next.at);
+    for limit in next.into_iter().chain(record.moving.as_ref().map(|moving| moving.until)) {
+        if at < limit {
+            window.end = window.end.min(limit);
+        } else {
+            window.start = window.start.max(limit);
+        }
+    }
+    window
+}
+
+fn millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// The history, as a transition sees it, and under which numbers the entries stand that it may drop.
+struct Seen {
+    past: Past,
+    numbers: Vec<(RunId, Token)>,
+}
+
+async fn past<E: Engine>(engine: &E, case: &Case, about: Option<(&RunId, Token)>) -> Result<Seen> {
+    let record = &case.job.record;
+    let lost = record.run.as_ref().filter(|_| record.lease.is_none());
+    let shown = lost.map(|run| (&run.id, run.token));
+    let Some((id, token)) = about.or(shown) else {
+        return Ok(Seen { past: Past::default(), numbers: Vec::new() });
+    };
+    let Summary { newest, ended } = &case.history;
+    let mut past = Past { before: newest.clone(), ended: *ended, ..Past::default() };
+    let mut numbers: Vec<(RunId, Token)> =
+        newest.iter().map(|entry| (entry.id.clone(), entry.token)).collect();
+    let present = record.run.as_ref().filter(|run| run.id == *id);
+    let older = newest.as_ref().is_some_and(|entry| entry.token >= token);
+    if let Some(run) = present {
+        past.this = Some(RunEntry::begun(record, run));
+    } else if let Some(entry) = newest.as_ref().filter(|entry| entry.id == *id) {
+        past.this = Some(entry.clone());
+    }
+    let full = *ended >= RUNS_KEPT;
+    if full || older && past.this.is_none() {
+        let entries = engine.oldest(&record.name, token.0, FOLDED).await?;
+        let [this, oldest, idle] = entries.map(|text| text.map(|text| entry(record, &text)));
+        let this = this.transpose()?.filter(|entry| entry.id == *id);
+        past.this = past.this.take().or(this);
+        if full {
+            let (oldest, idle) = (oldest.transpose()?, idle.transpose()?);
+            numbers.extend(oldest.iter().chain(&idle).map(|one| (one.id.clone(), one.token)));
+            past.oldest = oldest.map(|entry| entry.id);
+            past.oldest_idle = idle.map(|entry| entry.id);
+        }
+    }
+    Ok(Seen { past, numbers })
+}
+
+/// An entry of the history: `ID JSON`.
+fn entry(record: &JobRecord, text: &str) -> Result<RunEntry> {
+    let (_, json) = text.split_once(' ').unwrap_or_default();
+    serde_json::from_str(json)
+        .map_err(|error| StoreError::Corrupt(format!("runs of {}: {error}", record.name)))
+}
+
+/// A decision as what is to be written.
+struct Plan {
+    job: Job,
+    history: Summary,
+    /// As it shall be; `None`: it stays.
+    body: Option<String>,
+    lease: LeaseWrite,
+    lease_text: Option<String>,
+    beside: Vec<Beside>,
+    tell: String,
+}
+
+impl Plan {
+    /// `None` when nothing is to be written. `shown` is what the transition was shown, `job` what it made of it.
+    fn of(
+        case: &Case,
+        shown: &Job,
+        job: Job,
+        writes: Vec<Write>,
+        seen: &Seen,
+    ) -> Result<Option<Self>> {
+        let (before, after) = (shown.record.lease.as_ref(), job.record.lease.as_ref());
+        let mut history = case.history.clone();
+        let (mut events, mut beside) = (Vec::new(), Vec::new());
+        for write in writes {
+            match write {
+                Write::Publish(event) => events.push(event),
+                Write::KeepRun(entry) => {
+                    // One that goes on stands in the record.
+                    if entry.ended.is_some() {
+                        beside.push(Beside::Index {
+                            number: entry.token.0,
+                            text: format!("{} {}", entry.id, text(&entry.job, &entry)?),
+                        });
+                        history.ended += 1;
+                        history.newest = Some(entry);
+                    }
+                }
+                Write::DropRun(id) => {
+                    if let Some((_, token)) = seen.numbers.iter().find(|(known, _)| *known == id) {
+                        beside.push(Beside::Unindex { number: token.0 });
+                        history.ended = history.ended.saturating_sub(1);
+                    }
+                }
+                Write::AppendLine(line) => {
+                    beside.push(Beside::Append(text(&job.record.name, &line)?))
+                }
+                Write::DropLines(_) => beside.push(Beside::Trim(LOG_LINES)),
+            }
+        }
+        let lease_text = lease_text(&job)?;
+        let lease = match (&lease_text, after) {
+            (Some(text), Some(now)) if before != after || case.overlong => {
+                LeaseWrite::For(text.clone(), now.expires_in)
+            }
+            (Some(text), _) if case.lease.as_ref() != Some(text) => LeaseWrite::Text(text.clone()),
+            (None, _) if case.lease.is_some() => LeaseWrite::Drop,
+            _ => LeaseWrite::None,
+        };
+        let same = job == *shown && lease == LeaseWrite::None && beside.is_empty();
+        if same && events.is_empty() {
+            return Ok(None);
+        }
+        let body = Some(body(&job, &history)?)
+            .filter(|body| *body != case.body || version(&case.head) != Some(job.record.version));
+        Ok(Some(Self { job, history, body, lease, lease_text, beside, tell: tell(&events) }))
+    }
+
+    /// The job after the commit under `head`.
+    fn done(self, before: &Case, head: String) -> Case {
+        let body = self.body.unwrap_or_else(|| before.body.clone());
+        let Self { job, history, lease_text, .. } = self;
+        Case { head, body, lease: lease_text, overlong: false, job, history }
+    }
+}
+
+/// The body and the lease of a job that another version wrote, with its newest entry and the number of entries.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(in crate::store) fn as_text(
+    job: &Job,
+    newest: Option<&str>,
+    ended: usize,
+) -> Result<(String, Option<String>)> {
+    let newest = newest.map(|text| entry(&job.record, text)).transpose()?;
+    Ok((body(job, &Summary { newest, ended })?, lease_text(job)?))
+}
+
+/// What is told of some changes, as members of a JSON object.
+fn tell(events: &[JobEvent]) -> String {
+    let Some(last) = events.last() else { return String::new() };
+    let mut told = format!(
+        "\"job\":\"{}\",\"version\":{},\"event\":\"{}\"",
+        last.job,
+        last.version,
+        last.event.as_str()
+    );
+    if events.len() > 1 {
+        let words: Vec<String> =
+            events.iter().map(|event| format!("\"{}\"", event.event.as_str())).collect();
+        told += &format!(",\"events\":[{}]", words.join(","));
+    }
+    told
+}
+
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod tests;

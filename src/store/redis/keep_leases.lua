@@ -1,0 +1,18 @@
+-- keep_leases: extend up to a hundred leases, each by itself.
+-- KEYS[1] epoch (guard_store), then for each: lease, the record beside it
+-- ARGV[1..5] guard_store, then for each: how the text of the lease must begin, ttl  milliseconds, > 0
+-- Returns guard, then for each the milliseconds that were left (-1: it had no end), or -3 when the text begins otherwise or there
+-- is no record.
+-- Why: renewing changes no state that people see, so it touches no record and tells nothing. What becomes of a lease that
+-- is not as its holder remembers it is decided by the caller.
+local answers = { guard }
+for i = 2, #KEYS, 2 do
+  local lease, begins, ttl = KEYS[i], ARGV[i + 4], ARGV[i + 5]
+  local left = -3
+  if redis.call('GETRANGE', lease, '0', #begins - 1) == begins and redis.call('EXISTS', KEYS[i + 1]) == 1 then
+    left = redis.call('PTTL', lease)
+    redis.call('PEXPIRE', lease, ttl)
+  end
+  answers[#answers + 1] = left
+end
+return answers
