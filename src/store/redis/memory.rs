@@ -69,7 +69,8 @@ impl Memory {
         let took = last.received.since(last.sent);
         let slack =
             Duration::from_millis(SLACK_MS.unsigned_abs()) + now.since(last.sent) / 100 + took;
-        Some((StoreTime(in_ms(now) + ahead), slack))
+        // It has been later than the last reading ever since.
+        Some((StoreTime(in_ms(now) + ahead).max(last.store), slack))
     }
 
     /// Notes that a call sent at `sent` and answered at `received` read `store`; returns whether the store's
@@ -133,6 +134,25 @@ mod tests {
             boot(8_901 + 3_600_000)
         ));
         assert!(!memory.suspect);
+    }
+
+    #[test]
+    fn an_estimate_is_never_later_than_the_clock_nor_earlier_than_a_reading() {
+        let mut memory = Memory::default();
+        assert!(memory.estimate(boot(5_000)).is_none());
+        // Answered after 40 ms, then after one; whoever answered soonest is believed.
+        memory.read_clock(StoreTime(1_000_000), boot(5_000), boot(5_040));
+        memory.read_clock(StoreTime(1_000_100), boot(5_099), boot(5_101));
+        memory.read_clock(StoreTime(1_000_200), boot(5_199), boot(5_240));
+        for (now, clock) in [(5_240, 1_000_240), (5_300, 1_000_300), (6_000, 1_001_000)] {
+            let (estimate, slack) = memory.estimate(boot(now)).expect("it was read");
+            assert!(estimate <= StoreTime(clock), "{now}");
+            assert!(estimate >= StoreTime(clock - 5), "{now}: {estimate:?}");
+            assert!(slack >= Duration::from_millis(250));
+        }
+        // At the moment of a reading it is that reading at least.
+        memory.read_clock(StoreTime(1_005_000), boot(10_000), boot(10_000));
+        assert_eq!(memory.estimate(boot(10_000)).map(|(at, _)| at), Some(StoreTime(1_005_000)));
     }
 
     #[test]

@@ -205,6 +205,12 @@ impl RedisStore {
             return Err(StoreError::NewerSchema { found, known: SCHEMA });
         }
         if found < SCHEMA {
+            if !options.make {
+                return Err(StoreError::Unsupported(format!(
+                    "{} was written by the version before: start a node of this version (soloist serve), which converts it; looking changes nothing",
+                    self.shared.name()
+                )));
+            }
             self.convert().await?;
             let key = self.keys().global("schema");
             let mut converted = ::redis::cmd("SET");

@@ -180,6 +180,9 @@ pub(super) async fn an_instant_of_another_clock_is_counted_back(fresh: Fresh) {
         let end = ended(&ask, run.token, &run.run, Then::Nothing);
         store.record_ended(&end).await.expect("ended");
         let after = now(&store).await;
-        assert!(at.0 >= before.0 - 60_000 && at.0 <= after.0 - 60_000, "{hours} h: {at:?}");
+        // On a cluster the two readings may be of other masters' clocks than the record's.
+        let apart = if store.is_apart() { 250 } else { 0 };
+        let range = before.0 - 60_000 - apart..=after.0 - 60_000 + apart;
+        assert!(range.contains(&at.0), "{hours} h: {at:?} is not in {range:?}");
     }
 }

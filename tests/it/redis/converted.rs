@@ -90,6 +90,18 @@ async fn every_job_is_as_it_was_and_a_run_goes_on() {
 }
 
 #[tokio::test]
+async fn who_only_looks_converts_nothing_and_hears_what_to_do() {
+    let server = as_it_was();
+    let looking = Options { make: false, ..Options::default() };
+    let Err(StoreError::Unsupported(why)) = Store::connect(&server.url(), &looking).await else {
+        panic!("opened")
+    };
+    assert!(why.contains("soloist serve"), "{why}");
+    assert_eq!(server.run::<String>(&["GET", "soloist:schema"]), "1");
+    assert_eq!(server.run::<u8>(&["EXISTS", "soloist:{outbound}:state"]), 1);
+}
+
+#[tokio::test]
 async fn a_store_is_not_converted_while_a_process_of_the_version_before_uses_it() {
     let server = as_it_was();
     let mut other = ::redis::Client::open(server.url()).unwrap().get_connection().unwrap();
