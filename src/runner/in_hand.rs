@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
 use super::collect::{Crew, Stop};
+use super::hold::{Hold, Renew, Renewed, Trust};
 use super::once::say;
 use super::program::Program;
 use crate::clock;
@@ -21,11 +21,9 @@ use crate::domain::job::Exit;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, Owner, RunId, SourceName};
 use crate::domain::time::{Boot, Stamp, StoreTime};
-use crate::store::dispatch::{ClaimId, Dispatch, Handed, LONGEST_ERROR, Report, Sources};
+use crate::store::dispatch::{ClaimId, Dispatch, Handed, LONGEST_ERROR, Report, Sources, TaskId};
 use crate::store::{Result, Store, StoreError};
 
-/// A store that is away is asked again this often.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// TERM goes out so long before a command is killed because its lease could not be extended.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 /// A token holds the millisecond of its grant: so far may the lease that follows from it be off.
@@ -82,10 +80,8 @@ impl InHand {
             Ok(spawned) => spawned,
             Err(error) => return End::NoCommand(format!("a guard cannot be started: {error}")),
         };
-        let mut extending = Extending::start(crew.store.clone(), self, timing);
-        let end = self.attend(crew, child, events, &mut extending).await;
-        extending.task.abort();
-        end
+        let hold = Extending::keep(&crew.store, self, timing);
+        self.attend(crew, child, events, hold).await
     }
 
     /// The times that follow from the lease under which this was granted: the rules may have changed since they were
@@ -134,24 +130,21 @@ impl InHand {
         crew: &Crew,
         child: Child,
         mut events: mpsc::Receiver<ChildEvent>,
-        extending: &mut Extending,
+        mut hold: Hold,
     ) -> End {
         let mut stop = crew.stop.subscribe();
-        let (mut lost, mut cut_short, mut listening) = (false, false, true);
+        let (mut lost, mut cut_short) = (false, false);
         let mut last_line = None;
         loop {
             tokio::select! {
                 biased;
-                Ok(()) = extending.trusted_until.changed() => {
-                    child.extend(*extending.trusted_until.borrow_and_update());
-                }
-                answer = &mut extending.lost, if listening => {
-                    listening = false;
-                    if answer.is_ok() {
+                trust = hold.changed() => match trust {
+                    Trust::Until(at) => child.extend(at),
+                    Trust::Lost => {
                         lost = true;
                         child.kill();
                     }
-                }
+                },
                 () = Stop::overdue(&mut stop), if !cut_short => {
                     cut_short = true;
                     child.kill();
@@ -161,7 +154,7 @@ impl InHand {
                     Some(ChildEvent::Started { .. } | ChildEvent::Progress(_)) => {}
                     Some(ChildEvent::Failed { error }) => {
                         child.dismiss();
-                        let in_time = clock::boot() < *extending.trusted_until.borrow();
+                        let in_time = clock::boot() < hold.trusted_until();
                         return if in_time { End::NoCommand(error) } else { End::Lost };
                     }
                     Some(ChildEvent::Gone { exit, cause, .. }) if !lost => {
@@ -230,56 +223,50 @@ fn one_line(text: String) -> String {
     text
 }
 
-/// The extension of one claim, a task of its own so that it never waits for the command.
+/// The extension of one claim.
 struct Extending {
-    trusted_until: watch::Receiver<Boot>,
-    lost: oneshot::Receiver<()>,
-    task: JoinHandle<()>,
+    store: Store,
+    claim: ClaimId,
+    id: TaskId,
+    source: SourceName,
 }
 
 impl Extending {
-    fn start(store: Store, of: &InHand, timing: Timing) -> Self {
-        let (trust, trusted_until) = watch::channel(timing.trusted_until(of.sent));
-        let (losing, lost) = oneshot::channel();
+    fn keep(store: &Store, of: &InHand, timing: Timing) -> Hold {
         let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
-        let mut next = of.sent + timing.ttl / 3;
-        let mut said = false;
-        let task = tokio::spawn(async move {
-            loop {
-                sleep(next.since(clock::boot())).await;
-                let extended = async {
-                    // Before the extension: whoever shortens a lease in between is a round trip late.
-                    let timing = Timing::from_ttl(lease_of(&store, &source).await?);
-                    let asked = clock::boot();
-                    let extended = store.extend(&claim, None).await?;
-                    Ok((timing, asked, extended.kept.contains(&id)))
-                };
-                match extended.await {
-                    Ok((Ok(timing), asked, true)) => {
-                        trust.send(timing.trusted_until(asked)).ok();
-                        (next, said) = (asked + timing.ttl / 3, false);
-                    }
-                    // The lease has become too short: the command lives until the end that was trusted before.
-                    Ok((Err(_), asked, true)) => next = asked + Duration::from_secs(1),
-                    Ok((_, _, false)) | Err(StoreError::NotFound(_)) => {
-                        losing.send(()).ok();
-                        return;
-                    }
-                    Err(error) => {
-                        if !std::mem::replace(&mut said, true) {
-                            say(&format!("cannot extend the lease of a task of {source}: {error}"));
-                        }
-                        next = clock::boot() + ASK_AGAIN;
-                    }
-                }
-            }
-        });
-        Self { trusted_until, lost, task }
+        let extending = Self { store: store.clone(), claim, id, source };
+        Hold::renewed_by(extending, paced(timing), of.sent)
+    }
+
+    async fn extend(&self) -> Result<Renewed> {
+        let lease = lease_of(&self.store, &self.source).await?;
+        // After the rules: whoever shortens a lease in between is a round trip late.
+        let extended = self.store.extend(&self.claim, None).await?;
+        Ok(match Timing::from_ttl(lease) {
+            _ if !extended.kept.contains(&self.id) => Renewed::Lost,
+            Ok(timing) => Renewed::Kept(paced(timing)),
+            // The command lives until the end that was trusted before.
+            Err(_) => Renewed::Unknown(too_short(&self.source, lease)),
+        })
     }
 }
 
-impl Drop for Extending {
-    fn drop(&mut self) {
-        self.task.abort();
+/// Claims are many and long: three extensions a lease, of two calls each.
+fn paced(timing: Timing) -> Timing {
+    let (renew_every, store_timeout) = (timing.ttl / 3, timing.store_timeout * 2);
+    Timing { renew_every, store_timeout, ..timing }
+}
+
+impl Renew for Extending {
+    async fn renew(&mut self) -> Renewed {
+        match self.extend().await {
+            Ok(renewed) => renewed,
+            Err(StoreError::NotFound(_)) => Renewed::Lost,
+            Err(error) => Renewed::Unknown(error.to_string()),
+        }
+    }
+
+    fn complain(&self, why: &str) {
+        say(&format!("cannot extend the lease of a task of {}: {why}", self.source));
     }
 }

@@ -1,6 +1,6 @@
 //! The runner: carries out what the domain decides.
 //!
-//! `keeper` renews leases in batches, `rounds` knows whose turn it is, `supervisor` turns facts into steps and steps into
+//! `hold` is something held by renewing it, `keeper` renews leases in batches, `rounds` knows whose turn it is, `supervisor` turns facts into steps and steps into
 //! acts, `here` remembers a job, `expected` says which other nodes it lets go first and `ending` what follows a run, `run` is one held run with its output, `program` is what is run, `child` is the node's end of a guard, `nursery` has guards ready, `sweep` what it does when a guard is
 //! lost, `leftovers` what it does when both were, `beat` reports that this node lives, `once` is `soloist run`, `collect`
 //! is `soloist collect` (`slot` is one of its hands, `in_hand` a task in it, `relay` the output), `one_turn` is `soloist turn`
@@ -13,6 +13,7 @@ pub mod collect;
 mod ending;
 mod expected;
 mod here;
+pub mod hold;
 mod in_hand;
 pub mod keeper;
 pub mod leftovers;

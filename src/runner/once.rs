@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work, become_subreaper};
+use super::hold::Trust;
 use super::keeper::{Keeper, Kept, Told};
 use super::program::Program;
 use super::signals::Signals;
@@ -272,26 +273,23 @@ impl Held {
         signals: &mut Signals,
     ) -> anyhow::Result<i32> {
         let name = &self.once.name;
-        let deadline = *kept.trusted_until.borrow_and_update();
+        let deadline = kept.lease.trusted_until();
         let (child, mut events) = Child::spawn(self.spec(), deadline)?;
-        let (mut lost, mut stopped, mut listening) = (false, false, true);
+        let (mut lost, mut stopped) = (false, false);
         let mut command: Option<(u32, Boot)> = None;
         let (exit, killed, cause) = loop {
             tokio::select! {
                 biased;
-                Ok(()) = kept.trusted_until.changed() => {
-                    child.extend(*kept.trusted_until.borrow_and_update());
-                }
+                trust = kept.lease.changed() => match trust {
+                    Trust::Until(at) => child.extend(at),
+                    Trust::Lost => {
+                        lost = true;
+                        child.kill();
+                    }
+                },
                 Ok(()) = kept.forgot.changed() => {
                     if let Some((pid, boot)) = command {
                         self.record_started(pid, boot, &kept.told);
-                    }
-                }
-                answer = &mut kept.lost, if listening => {
-                    listening = false;
-                    if answer.is_ok() {
-                        lost = true;
-                        child.kill();
                     }
                 }
                 // The second one does not wait for the grace, as with a node.

@@ -15,11 +15,11 @@ use super::child::become_subreaper;
 use super::once::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, rounded};
 use super::program::Program;
 use super::signals::Signals;
-use super::turn_in_hand::{Held, Trust, passing, rules, too_short};
+use super::turn_in_hand::{Extending, Held, passing, rules, too_short};
 use crate::domain::lease::Timing;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::Reason;
-use crate::domain::time::Stamp;
+use crate::domain::time::{Boot, Stamp};
 use crate::feed::Feed;
 use crate::rotation::{Answer, Desk};
 use crate::store::rotation::{Taken, TurnAsk};
@@ -68,7 +68,7 @@ pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
         }
     };
     match had {
-        Ok(Some(trust)) => Held { seat, trust }.run(&mut signals).await,
+        Ok(Some((turn, sent))) => Held::keep(seat, turn, sent).run(&mut signals).await,
         other => {
             seat.leave().await;
             other.map(|_| NOT_HAD)
@@ -105,20 +105,20 @@ impl Seat {
     }
 
     /// Waits for the turn; `None` when the patience is over.
-    async fn turn(&self, patience: &mut Patience) -> anyhow::Result<Option<Trust>> {
+    async fn turn(&self, patience: &mut Patience) -> anyhow::Result<Option<(Extending, Boot)>> {
         let mut ask = self.with.ask();
         // First without a place in the queue, to say who is in the way.
         let mut wait = Duration::ZERO;
         loop {
             let (pause, why) = match self.desk.take(ask.clone(), wait).await {
                 Ok(Answer { taken: Taken::Granted(turn), hand, .. }) => {
-                    let mut trust = Trust::of(self, &turn)?;
-                    match trust.begin(patience).await? {
-                        Some(true) => {
+                    let turn = Extending::of(self, &turn)?;
+                    match turn.begin(patience).await? {
+                        Some(Some(sent)) => {
                             hand.into_iter().for_each(|hand| hand.delivered());
-                            return Ok(Some(trust));
+                            return Ok(Some((turn, sent)));
                         }
-                        Some(false) => {}
+                        Some(None) => {}
                         None => return Ok(None),
                     }
                     ask = self.with.ask();

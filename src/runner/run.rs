@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::child::{Cause, Child, ChildEvent, Spec};
+use super::hold::Trust;
 use super::keeper::{Kept, Told};
 use super::nursery::Nursery;
 use super::turn::{KeptTurn, Member, OwnTurn};
@@ -76,21 +77,18 @@ impl Gone {
 /// Waits for the turn of a run, as long as nobody stops it and the lease is held. `None` when that ended it.
 async fn await_turn(
     member: &Member,
-    kept: &mut Kept,
+    kept: &Kept,
     commands: &mut mpsc::UnboundedReceiver<Command>,
     tell: &impl Fn(News),
 ) -> Option<OwnTurn> {
     tokio::select! {
         biased;
         _stop = commands.recv() => None,
-        lost = &mut kept.lost => {
-            // An error: the keeper was told to forget it, or is gone.
-            if lost.is_ok() {
-                tell(News::LeaseLost);
-            }
+        () = kept.lease.lost() => {
+            tell(News::LeaseLost);
             None
         }
-        turn = member.take(&kept.trusted_until) => Some(turn),
+        turn = member.take(&kept.lease) => Some(turn),
     }
 }
 
@@ -116,7 +114,7 @@ pub async fn drive(
     let Order { mut spec, min_uptime, nursery } = order;
     let mut turn = None;
     if let Some(member) = member {
-        let Some(own) = await_turn(&member, &mut kept, &mut commands, &tell).await else {
+        let Some(own) = await_turn(&member, &kept, &mut commands, &tell).await else {
             return tell(News::Unused);
         };
         // The guard has as little time to kill in as the shorter lease leaves.
@@ -129,7 +127,7 @@ pub async fn drive(
         Some(nursery) => nursery.take().await,
         None => None,
     };
-    let deadline = trusted_until(&mut kept, turn.as_ref());
+    let deadline = trusted_until(&kept, turn.as_ref());
     let mut reporter = Reporter::start(store, &spec, kept.told.clone());
     let spawned = match warm {
         Some(warm) => Child::spawn_warm(warm, spec, deadline),
@@ -148,23 +146,23 @@ pub async fn drive(
     };
     let mut flush = interval(REPORT_EVERY);
     flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut listening = true;
     let up_at = Instant::now() + min_uptime;
     let (mut up, mut stopped) = (false, false);
     let mut gone = loop {
         tokio::select! {
             biased;
-            Ok(()) = kept.trusted_until.changed() => {
-                child.extend(trusted_until(&mut kept, turn.as_ref()));
-            }
-            () = changed(&mut turn) => {
-                child.extend(trusted_until(&mut kept, turn.as_ref()));
-                if turn.as_ref().is_some_and(|turn| turn.trusted_until().is_none()) {
+            trust = kept.lease.changed() => match trust {
+                Trust::Until(_) => child.extend(trusted_until(&kept, turn.as_ref())),
+                Trust::Lost => tell(News::LeaseLost),
+            },
+            trust = changed(&mut turn) => match trust {
+                Trust::Until(_) => child.extend(trusted_until(&kept, turn.as_ref())),
+                Trust::Lost => {
                     tell(News::TurnLost);
                     reporter.remark("the turn is lost: the script is killed".to_owned());
                     child.kill();
                 }
-            }
+            },
             Ok(()) = kept.forgot.changed() => reporter.again(),
             Some(command) = commands.recv() => match command {
                 Command::Stop(grace) => {
@@ -174,12 +172,6 @@ pub async fn drive(
                 }
                 Command::Kill => child.kill(),
             },
-            lost = &mut kept.lost, if listening => {
-                listening = false;
-                if lost.is_ok() {
-                    tell(News::LeaseLost);
-                }
-            }
             event = events.recv() => match event {
                 Some(ChildEvent::Started { pid }) => {
                     reporter.started(pid);
@@ -219,15 +211,14 @@ pub async fn drive(
 }
 
 /// Until when the lease may be trusted, and the turn, if there is one.
-fn trusted_until(kept: &mut Kept, turn: Option<&KeptTurn>) -> Boot {
-    let leased = *kept.trusted_until.borrow_and_update();
-    // A turn that is lost lets nobody live longer; a guard takes no deadline back.
-    turn.map_or(leased, |turn| leased.min(turn.trusted_until().unwrap_or_default()))
+fn trusted_until(kept: &Kept, turn: Option<&KeptTurn>) -> Boot {
+    let leased = kept.lease.trusted_until();
+    turn.map_or(leased, |turn| leased.min(turn.hold.trusted_until()))
 }
 
-async fn changed(turn: &mut Option<KeptTurn>) {
+async fn changed(turn: &mut Option<KeptTurn>) -> Trust {
     match turn {
-        Some(turn) => turn.changed().await,
+        Some(turn) => turn.hold.changed().await,
         None => std::future::pending().await,
     }
 }

@@ -4,11 +4,10 @@
 //! measure, as it may have waited for long or have been answered before; so the turn is extended once before anything is
 //! started. How long an extension lasts was settled with the turn.
 
-use tokio::sync::{oneshot, watch};
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Turn, Work};
+use super::hold::{Hold, Renew, Renewed, Trust};
 use super::once::{ASK_AGAIN, LAST_WORDS, LOST, NOT_STARTED, Patience, SIGNALLED, say};
 use super::one_turn::{OneTurn, Seat};
 use super::signals::Signals;
@@ -47,19 +46,18 @@ pub(super) fn passing(error: DeskError) -> anyhow::Result<String> {
     }
 }
 
-/// How far a turn may be trusted.
+/// A turn that is extended.
 #[derive(Clone)]
-pub(super) struct Trust {
+pub(super) struct Extending {
     desk: Desk,
     rotation: RotationName,
     worker: WorkerName,
     token: Token,
     timing: Timing,
-    until: Boot,
 }
 
-impl Trust {
-    /// Not at all yet.
+impl Extending {
+    /// Of a turn that was granted and is not trusted yet.
     ///
     /// # Errors
     /// When nothing could be killed within its lease: the rules were changed since they were looked at.
@@ -76,26 +74,28 @@ impl Trust {
             worker: seat.with.worker.clone(),
             token: turn.token,
             timing,
-            until: Boot(0),
         })
     }
 
-    /// Extends the turn, so that it can be trusted for a whole lease; `false` when it has ended.
-    async fn extend(&mut self) -> Result<bool, DeskError> {
-        let asked = clock::boot();
+    /// Extends the turn by a whole lease; `false` when it has ended.
+    async fn extend(&self) -> Result<bool, DeskError> {
         let kept = self.desk.extend(&self.rotation, self.token, Some(&self.worker)).await?;
-        let is = matches!(kept, Kept::Yes(_));
-        if is {
-            self.until = self.timing.trusted_until(asked);
-        }
-        Ok(is)
+        Ok(matches!(kept, Kept::Yes(_)))
     }
 
-    /// The first extension, tried for as long as the patience lasts; whether the turn is had.
-    pub(super) async fn begin(&mut self, patience: &mut Patience) -> anyhow::Result<Option<bool>> {
+    /// The first extension, tried for as long as the patience lasts. When it was sent, if the turn can be trusted from then
+    /// on; the outer `None` when the patience is over.
+    pub(super) async fn begin(
+        &self,
+        patience: &mut Patience,
+    ) -> anyhow::Result<Option<Option<Boot>>> {
         loop {
+            let sent = clock::boot();
             match self.extend().await {
-                Ok(kept) => return Ok(Some(kept && self.until > clock::boot())),
+                Ok(kept) => {
+                    let in_time = kept && self.timing.trusted_until(sent) > clock::boot();
+                    return Ok(Some(in_time.then_some(sent)));
+                }
                 Err(error) => {
                     let Some(left) = patience.left(&passing(error)?) else { return Ok(None) };
                     sleep(left.min(ASK_AGAIN)).await;
@@ -105,59 +105,35 @@ impl Trust {
     }
 }
 
-/// The extension of a turn, a task of its own so that it never waits for the command.
-struct Extending {
-    trusted_until: watch::Receiver<Boot>,
-    lost: oneshot::Receiver<()>,
-    task: JoinHandle<()>,
-}
-
-impl Extending {
-    fn start(mut trust: Trust) -> Self {
-        let (until, trusted_until) = watch::channel(trust.until);
-        let (losing, lost) = oneshot::channel();
-        let task = tokio::spawn(async move {
-            let mut said = false;
-            let mut pause = trust.timing.renew_every;
-            loop {
-                sleep(pause).await;
-                let (next, trouble) = match trust.extend().await {
-                    Ok(true) => {
-                        until.send_replace(trust.until);
-                        (trust.timing.renew_every, None)
-                    }
-                    Ok(false) | Err(DeskError::Store(StoreError::NotFound(_))) => {
-                        losing.send(()).ok();
-                        return;
-                    }
-                    Err(error) => (ASK_AGAIN, Some(error.to_string())),
-                };
-                pause = next;
-                if let Some(why) = &trouble
-                    && !said
-                {
-                    say(&format!("cannot extend the turn in rotation {}: {why}", trust.rotation));
-                }
-                said = trouble.is_some();
-            }
-        });
-        Self { trusted_until, lost, task }
+impl Renew for Extending {
+    async fn renew(&mut self) -> Renewed {
+        match self.extend().await {
+            Ok(true) => Renewed::Kept(self.timing),
+            Ok(false) | Err(DeskError::Store(StoreError::NotFound(_))) => Renewed::Lost,
+            Err(error) => Renewed::Unknown(error.to_string()),
+        }
     }
-}
 
-impl Drop for Extending {
-    fn drop(&mut self) {
-        self.task.abort();
+    fn complain(&self, why: &str) {
+        say(&format!("cannot extend the turn in rotation {}: {why}", self.rotation));
     }
 }
 
 /// A turn under which the command runs.
 pub(super) struct Held {
-    pub(super) seat: Seat,
-    pub(super) trust: Trust,
+    seat: Seat,
+    token: Token,
+    timing: Timing,
+    hold: Hold,
 }
 
 impl Held {
+    /// Keeps a turn whose extension was sent at `sent`.
+    pub(super) fn keep(seat: Seat, turn: Extending, sent: Boot) -> Self {
+        let (token, timing) = (turn.token, turn.timing);
+        Self { seat, token, timing, hold: Hold::renewed_by(turn, timing, sent) }
+    }
+
     fn turn(&self) -> Turn {
         let OneTurn { rotation, next, empty_code, .. } = &self.seat.with;
         Turn { rotation: rotation.clone(), next: next.clone(), empty_code: *empty_code }
@@ -165,7 +141,7 @@ impl Held {
 
     fn spec(&self) -> Spec {
         let with = &self.seat.with;
-        let token = self.trust.token;
+        let token = self.token;
         let own = [
             ("SOLOIST_ROTATION", with.rotation.to_string()),
             ("SOLOIST_TYPE", with.kind.to_string()),
@@ -180,16 +156,15 @@ impl Held {
             run: RunId(ulid::Ulid::generate().to_string()),
             token,
             owner: Owner(String::new()),
-            timing: self.trust.timing,
+            timing: self.timing,
             streams: Streams::Inherited,
             work: Work::Turn(self.turn()),
         }
     }
 
     /// Runs the command to the end of its whole tree, and passes the turn.
-    pub(super) async fn run(self, signals: &mut Signals) -> anyhow::Result<i32> {
-        let rotation = &self.seat.with.rotation;
-        let spawned = Child::spawn(self.spec(), self.trust.until);
+    pub(super) async fn run(mut self, signals: &mut Signals) -> anyhow::Result<i32> {
+        let spawned = Child::spawn(self.spec(), self.hold.trusted_until());
         let (child, mut events) = match spawned {
             Ok(spawned) => spawned,
             Err(error) => {
@@ -197,21 +172,18 @@ impl Held {
                 return Err(error.into());
             }
         };
-        let mut extending = Extending::start(self.trust.clone());
-        let (mut lost, mut stopped, mut listening) = (false, false, true);
+        let rotation = &self.seat.with.rotation;
+        let (mut lost, mut stopped) = (false, false);
         let (exit, cause) = loop {
             tokio::select! {
                 biased;
-                Ok(()) = extending.trusted_until.changed() => {
-                    child.extend(*extending.trusted_until.borrow_and_update());
-                }
-                answer = &mut extending.lost, if listening => {
-                    listening = false;
-                    if answer.is_ok() {
+                trust = self.hold.changed() => match trust {
+                    Trust::Until(at) => child.extend(at),
+                    Trust::Lost => {
                         lost = true;
                         child.kill();
                     }
-                }
+                },
                 // The second one does not wait for the grace, as with a node.
                 _ = signals.next() => match std::mem::replace(&mut stopped, true) {
                     false => child.stop(self.seat.with.program.stop_grace),
@@ -232,9 +204,9 @@ impl Held {
                 },
             }
         };
-        drop(extending);
+        self.hold.end();
         let fenced = lost || cause == Some(Cause::Deadline);
-        let pass = self.turn().pass(self.trust.token, &exit);
+        let pass = self.turn().pass(self.token, &exit);
         let outcome = if stopped || fenced { Outcome::Failed } else { pass.outcome };
         if lost || self.pass(outcome, pass.next).await {
             child.dismiss();
@@ -255,7 +227,7 @@ impl Held {
     /// Whether the turn is passed, or not had any more; otherwise that is left to the guard.
     async fn pass(&self, outcome: Outcome, next: Option<TypeName>) -> bool {
         let rotation = &self.seat.with.rotation;
-        let mut pass = self.turn().pass(self.trust.token, &Exit::default());
+        let mut pass = self.turn().pass(self.token, &Exit::default());
         pass.only = Some(self.seat.with.worker.clone());
         (pass.outcome, pass.next) = (outcome, next);
         let begun = clock::boot();
