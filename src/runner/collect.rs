@@ -16,8 +16,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::child::become_subreaper;
+use super::command::{NOT_STARTED, say};
 use super::in_hand::{lease_of, too_short};
-use super::once::{NOT_STARTED, say};
 use super::program::Program;
 use super::relay::Relay;
 use super::signals::Signals;

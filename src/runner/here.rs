@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::attend::Command;
 use super::child::{Spec, Streams, Work};
 use super::ending::{Last, ending};
 use super::program::Program;
-use super::run::{Command, Gone};
+use super::run::Gone;
 use super::supervisor::Surroundings;
 use crate::clock;
 use crate::config::JobConfig;

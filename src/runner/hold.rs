@@ -13,6 +13,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::select_all;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -74,7 +75,7 @@ impl Hold {
     }
 
     /// Resolves when the trust has moved, or is over. Nothing is missed when it is not awaited to the end.
-    pub(super) async fn changed(&mut self) -> Trust {
+    async fn changed(&mut self) -> Trust {
         if self.trust.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -116,6 +117,17 @@ impl Drop for Hold {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// Until when all of `holds` may be trusted.
+pub(super) fn trusted_until(holds: &[&mut Hold]) -> Boot {
+    holds.iter().map(|hold| hold.trusted_until()).min().unwrap_or_default()
+}
+
+/// Resolves when the trust in one of `holds` has moved, or is over; which one it is.
+pub(super) async fn changed(holds: &mut [&mut Hold]) -> (usize, Trust) {
+    let (trust, which, _) = select_all(holds.iter_mut().map(|hold| Box::pin(hold.changed()))).await;
+    (which, trust)
 }
 
 /// How one thing is renewed.
@@ -241,7 +253,18 @@ mod tests {
     async fn what_is_lost_is_told_and_trusted_no_more() {
         let (mut hold, _, _asks) = held(vec![Renewed::Lost]);
         hold.lost().await;
-        assert_eq!(hold.changed().await, Trust::Lost);
-        assert_eq!(hold.trusted_until(), Boot(0));
+        let mut all = [&mut hold];
+        assert_eq!(changed(&mut all).await, (0, Trust::Lost));
+        assert_eq!(trusted_until(&all), Boot(0));
+    }
+
+    #[tokio::test]
+    async fn the_shortest_of_several_trusts_counts() {
+        let timing = Timing::from_ttl(TTL * 60).unwrap();
+        let (_renewer, mut long) = Trusted::since(clock::boot(), timing);
+        let (mut short, ..) = held(Vec::new());
+        let until = short.trusted_until();
+        assert!(until < long.trusted_until());
+        assert_eq!(trusted_until(&[&mut long, &mut short]), until);
     }
 }

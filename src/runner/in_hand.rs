@@ -7,13 +7,14 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::attend::{Attendant, Command, Ended, attend};
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
 use super::collect::{Crew, Stop};
-use super::hold::{Hold, Renew, Renewed, Trust};
-use super::once::say;
+use super::command::say;
+use super::hold::{Hold, Renew, Renewed};
 use super::program::Program;
 use crate::clock;
 use crate::domain::dispatch::Outcome;
@@ -76,12 +77,16 @@ impl InHand {
             say(&format!("task {} is given back: it came too late to be trusted", self.task.key));
             return End::Unworked(None);
         }
-        let (child, events) = match Child::spawn(self.spec(crew, timing), deadline) {
+        let (child, mut events) = match Child::spawn(self.spec(crew, timing), deadline) {
             Ok(spawned) => spawned,
             Err(error) => return End::NoCommand(format!("a guard cannot be started: {error}")),
         };
-        let hold = Extending::keep(&crew.store, self, timing);
-        self.attend(crew, child, events, hold).await
+        let mut hold = Extending::keep(&crew.store, self, timing);
+        let stop = crew.stop.subscribe();
+        let mut attending = Attending { stop, cut_short: false, last_line: None };
+        let ended = attend(&child, &mut events, &mut [&mut hold], &mut attending).await;
+        hold.end();
+        self.end(ended, child, &hold, attending)
     }
 
     /// The times that follow from the lease under which this was granted: the rules may have changed since they were
@@ -125,59 +130,29 @@ impl InHand {
         }
     }
 
-    async fn attend(
-        &self,
-        crew: &Crew,
-        child: Child,
-        mut events: mpsc::Receiver<ChildEvent>,
-        mut hold: Hold,
-    ) -> End {
-        let mut stop = crew.stop.subscribe();
-        let (mut lost, mut cut_short) = (false, false);
-        let mut last_line = None;
-        loop {
-            tokio::select! {
-                biased;
-                trust = hold.changed() => match trust {
-                    Trust::Until(at) => child.extend(at),
-                    Trust::Lost => {
-                        lost = true;
-                        child.kill();
-                    }
-                },
-                () = Stop::overdue(&mut stop), if !cut_short => {
-                    cut_short = true;
-                    child.kill();
-                }
-                event = events.recv() => match event {
-                    Some(ChildEvent::Line(line)) => last_line = Some(line.text),
-                    Some(ChildEvent::Started { .. } | ChildEvent::Progress(_)) => {}
-                    Some(ChildEvent::Failed { error }) => {
-                        child.dismiss();
-                        let in_time = clock::boot() < hold.trusted_until();
-                        return if in_time { End::NoCommand(error) } else { End::Lost };
-                    }
-                    Some(ChildEvent::Gone { exit, cause, .. }) if !lost => {
-                        // One that ended by itself just before it would have been killed has worked.
-                        if cut_short && exit.code.is_none() {
-                            return End::Unworked(Some(child));
-                        }
-                        return End::Result(self.report(exit, cause, last_line), Some(child));
-                    }
-                    Some(ChildEvent::Gone { .. }) => {
-                        say(&format!("task {} was lost to another: its command was killed", self.task.key));
-                        child.dismiss();
-                        return End::Lost;
-                    }
-                    None => {
-                        say(&format!(
-                            "the guard of task {} ended without proof that its command is gone: its lease is left to run out",
-                            self.task.key
-                        ));
-                        return End::Lost;
-                    }
-                },
+    /// What is made of the end of the command, whose guard is `child`.
+    fn end(&self, ended: Option<Ended>, child: Child, hold: &Hold, attending: Attending) -> End {
+        let key = &self.task.key;
+        let Some(Ended { exit, cause, lost, .. }) = ended else {
+            say(&format!(
+                "the guard of task {key} ended without proof that its command is gone: its lease is left to run out"
+            ));
+            return End::Lost;
+        };
+        match cause {
+            Err(error) => {
+                child.dismiss();
+                let in_time = clock::boot() < hold.trusted_until();
+                if in_time { End::NoCommand(error) } else { End::Lost }
             }
+            Ok(_) if lost => {
+                say(&format!("task {key} was lost to another: its command was killed"));
+                child.dismiss();
+                End::Lost
+            }
+            // One that ended by itself just before it would have been killed has worked.
+            Ok(_) if attending.cut_short && exit.code.is_none() => End::Unworked(Some(child)),
+            Ok(cause) => End::Result(self.report(exit, cause, attending.last_line), Some(child)),
         }
     }
 
@@ -221,6 +196,31 @@ fn one_line(text: String) -> String {
     }
     text.truncate(end);
     text
+}
+
+/// What is done while the command runs: it is killed when this process is to stop and the grace is over.
+struct Attending {
+    stop: watch::Receiver<Stop>,
+    cut_short: bool,
+    /// The last line on standard error.
+    last_line: Option<String>,
+}
+
+impl Attendant for Attending {
+    async fn command(&mut self) -> Command {
+        if self.cut_short {
+            std::future::pending::<()>().await;
+        }
+        Stop::overdue(&mut self.stop).await;
+        self.cut_short = true;
+        Command::Kill
+    }
+
+    fn hear(&mut self, event: ChildEvent) {
+        if let ChildEvent::Line(line) = event {
+            self.last_line = Some(line.text);
+        }
+    }
 }
 
 /// The extension of one claim.

@@ -7,9 +7,11 @@
 //! (`turn_in_hand` a turn that is had), `signals` what may stop them, `turn` the turn of a job's run in a rotation.
 //! The runner hears about people's wishes only through the feed; it never meets the web.
 
+pub mod attend;
 pub mod beat;
 pub mod child;
 pub mod collect;
+mod command;
 mod ending;
 mod expected;
 mod here;

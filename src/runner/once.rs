@@ -6,15 +6,18 @@
 //! command's own business; its standard input is empty, as a job's is. Signals that were ignored when this
 //! process was started (`nohup`) stay ignored.
 
-use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work, become_subreaper};
-use super::hold::Trust;
+use super::attend::{Attendant, Command};
+use super::child::{Child, ChildEvent, Spec, Streams, Work, become_subreaper};
+use super::command::{
+    ASK_AGAIN, Interrupts, NOT_HAD, Patience, SIGNALLED, connect, exit_code, rounded, say,
+    to_its_end,
+};
 use super::keeper::{Keeper, Kept, Told};
 use super::program::Program;
 use super::signals::Signals;
@@ -26,21 +29,11 @@ use crate::domain::time::{Began, Boot, StoreTime};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::{Ended, Journal, Started, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
-use crate::store::{Options, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
-/// The lease was not had in time.
-pub const NOT_HAD: i32 = 75;
-/// The lease was lost and the command was killed.
-pub const LOST: i32 = 76;
-/// As a shell says that a command could not be started.
-pub(super) const NOT_STARTED: i32 = 127;
-/// As a shell says which signal ended a command.
-pub(super) const SIGNALLED: i32 = 128;
 /// A waiter looks at least this often, whatever hints it missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A store that is away is asked again this often.
-pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -55,21 +48,8 @@ pub struct Once {
     pub program: Program,
 }
 
-/// Says something beside the command's own output; that nobody reads it is no reason to stop.
-pub(super) fn say(text: &str) {
-    writeln!(std::io::stderr(), "soloist: {text}").ok();
-}
-
-/// A time that is left, for people: whole seconds, or milliseconds when it is less than one.
-pub(super) fn rounded(time: Duration) -> impl std::fmt::Display {
-    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    humantime::format_duration(match ms {
-        0..1_000 => Duration::from_millis(ms),
-        _ => Duration::from_secs(ms.div_ceil(1_000)),
-    })
-}
-
-/// Runs the command; returns its exit code, 128 + signal, [`NOT_HAD`] or [`LOST`].
+/// Runs the command; returns its exit code, 128 + signal, 75 when the lease was not had in time, 76 when it was
+/// lost and the command was killed.
 ///
 /// # Errors
 /// When the store cannot be used at all, the guard cannot be started, or signals cannot be listened to.
@@ -124,52 +104,6 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
         said: Arc::default(),
     };
     held.run(keeper, kept, &mut signals).await
-}
-
-/// How long is still waited, and whether it was said that it is.
-pub(super) struct Patience {
-    what: String,
-    begun: Boot,
-    wait: Option<Duration>,
-    said: bool,
-}
-
-impl Patience {
-    /// To wait for `what`, for ever if that is not limited.
-    pub(super) fn new(what: String, wait: Option<Duration>) -> Self {
-        Self { what, begun: clock::boot(), wait, said: false }
-    }
-
-    /// Notes that it has to wait because of `why`. For how long at most; `None` when the patience is over.
-    pub(super) fn left(&mut self, why: &str) -> Option<Duration> {
-        let left = self.wait.map(|wait| wait.saturating_sub(clock::boot().since(self.begun)));
-        if left.is_some_and(|left| left.is_zero()) {
-            say(&format!("{} was not had in time: {why}", self.what));
-            return None;
-        }
-        if !std::mem::replace(&mut self.said, true) {
-            say(&format!("waiting for {}: {why}", self.what));
-        }
-        Some(left.unwrap_or(Duration::MAX))
-    }
-}
-
-/// Opens the store; tried again for as long as the patience lasts.
-pub(super) async fn connect(
-    url: &str,
-    options: &Options,
-    patience: &mut Patience,
-) -> anyhow::Result<Option<Store>> {
-    loop {
-        match Store::connect(url, options).await {
-            Ok(store) => return Ok(Some(store)),
-            Err(error @ StoreError::Unavailable(_)) => {
-                let Some(left) = patience.left(&error.to_string()) else { return Ok(None) };
-                sleep(left.min(ASK_AGAIN)).await;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 /// Subscribes, tries, then sleeps until a hint, the lease's remaining time or a second.
@@ -241,6 +175,42 @@ async fn give_back(store: &Store, ask: &Acquire) {
     }
 }
 
+/// What is done while the command runs: its start is reported, also to a store that forgot it.
+struct Attending<'a> {
+    held: &'a Held,
+    forgot: watch::Receiver<()>,
+    told: Told,
+    interrupts: Interrupts<'a>,
+    /// The command's process, and when it started.
+    started: Option<(u32, Boot)>,
+}
+
+impl Attendant for Attending<'_> {
+    async fn command(&mut self) -> Command {
+        loop {
+            tokio::select! {
+                Ok(()) = self.forgot.changed() => self.report(),
+                command = self.interrupts.command() => return command,
+            }
+        }
+    }
+
+    fn hear(&mut self, event: ChildEvent) {
+        if let ChildEvent::Started { pid } = event {
+            self.started = Some((pid, clock::boot()));
+            self.report();
+        }
+    }
+}
+
+impl Attending<'_> {
+    fn report(&self) {
+        if let Some((pid, boot)) = self.started {
+            self.held.record_started(pid, boot, &self.told);
+        }
+    }
+}
+
 /// A lease under which the command runs.
 struct Held {
     store: Store,
@@ -266,80 +236,26 @@ impl Held {
         }
     }
 
-    async fn run(
-        self,
-        keeper: Keeper,
-        mut kept: Kept,
-        signals: &mut Signals,
-    ) -> anyhow::Result<i32> {
-        let name = &self.once.name;
-        let deadline = kept.lease.trusted_until();
-        let (child, mut events) = Child::spawn(self.spec(), deadline)?;
-        let (mut lost, mut stopped) = (false, false);
-        let mut command: Option<(u32, Boot)> = None;
-        let (exit, killed, cause) = loop {
-            tokio::select! {
-                biased;
-                trust = kept.lease.changed() => match trust {
-                    Trust::Until(at) => child.extend(at),
-                    Trust::Lost => {
-                        lost = true;
-                        child.kill();
-                    }
-                },
-                Ok(()) = kept.forgot.changed() => {
-                    if let Some((pid, boot)) = command {
-                        self.record_started(pid, boot, &kept.told);
-                    }
-                }
-                // The second one does not wait for the grace, as with a node.
-                _ = signals.next() => match std::mem::replace(&mut stopped, true) {
-                    false => child.stop(self.once.program.stop_grace),
-                    true => child.kill(),
-                },
-                event = events.recv() => match event {
-                    Some(ChildEvent::Started { pid }) => {
-                        let boot = clock::boot();
-                        command = Some((pid, boot));
-                        self.record_started(pid, boot, &kept.told);
-                    }
-                    Some(ChildEvent::Line(_) | ChildEvent::Progress(_)) => {}
-                    Some(ChildEvent::Failed { error }) => {
-                        say(&error);
-                        break (Exit { code: Some(NOT_STARTED), signal: None }, 0, None);
-                    }
-                    Some(ChildEvent::Gone { exit, processes_killed, cause }) => {
-                        break (exit, processes_killed, Some(cause));
-                    }
-                    None => anyhow::bail!(
-                        "the guard of {name} ended without proof that the command is gone; its lease runs out by itself"
-                    ),
-                },
-            }
-        };
+    async fn run(self, keeper: Keeper, kept: Kept, signals: &mut Signals) -> anyhow::Result<i32> {
+        let (child, events) = Child::spawn(self.spec(), kept.lease.trusted_until())?;
+        let Kept { mut lease, forgot, told } = kept;
+        let interrupts = Interrupts::new(signals, self.once.program.stop_grace);
+        let mut attending = Attending { held: &self, forgot, told, interrupts, started: None };
+        let name = self.once.name.as_str();
+        let ended = to_its_end(&child, events, &mut lease, &mut attending, name).await?;
+        let (stopped, started) = (attending.interrupts.came, attending.started);
         keeper.forget(&self.owner);
-        let fenced = lost || cause == Some(Cause::Deadline);
         let end = match () {
-            () if fenced => RunEnd::Fenced,
+            () if ended.is_fenced() => RunEnd::Fenced,
             () if stopped => RunEnd::Stopped,
-            () if exit.is_success() => RunEnd::Exited,
+            () if ended.exit.is_success() => RunEnd::Exited,
             () => RunEnd::Crashed,
         };
-        let began = command.map(|(_, boot)| self.began(boot));
-        if self.record_ended(exit, end, killed, began).await {
+        let began = started.map(|(_, boot)| self.began(boot));
+        if self.record_ended(ended.exit, end, ended.processes_killed, began).await {
             child.dismiss();
         }
-        if cause == Some(Cause::GuardLost) {
-            say(&format!(
-                "the guard of {name} was killed or fell silent, so its command was killed"
-            ));
-        }
-        if fenced {
-            let why = if lost { "lost to another" } else { "not renewed in time" };
-            say(&format!("the lease of {name} was {why}, and the command was killed"));
-            return Ok(LOST);
-        }
-        Ok(exit.code.unwrap_or_else(|| SIGNALLED + exit.signal.unwrap_or(0)))
+        Ok(exit_code(&ended, name, &format!("the lease of {name}"), "not renewed in time"))
     }
 
     fn began(&self, boot: Boot) -> Began {

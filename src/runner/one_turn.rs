@@ -12,7 +12,8 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::child::become_subreaper;
-use super::once::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, rounded};
+use super::command::{ASK_AGAIN, NOT_HAD, Patience, SIGNALLED, connect, rounded};
+use super::once::LAST_WORDS;
 use super::program::Program;
 use super::signals::Signals;
 use super::turn_in_hand::{Extending, Held, passing, rules, too_short};

@@ -9,11 +9,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
+use super::attend::{Attendant, Command, Ended, attend};
 use super::child::{Cause, Child, ChildEvent, Spec};
-use super::hold::Trust;
+use super::hold::{Hold, trusted_until};
 use super::keeper::{Kept, Told};
 use super::nursery::Nursery;
 use super::turn::{KeptTurn, Member, OwnTurn};
@@ -24,26 +25,19 @@ use crate::domain::time::{Began, Boot, StoreTime};
 use crate::store::journal::{Journal, LOG_LINES, NewLine, Output, Started, Stream};
 use crate::store::{Store, StoreError};
 
+/// Which of a run's holds is the lease; another is its turn.
+const LEASE: usize = 0;
 /// How often output and progress are reported.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 /// How long the end of a run waits for its last output to be stored.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-
-/// What the supervisor may ask of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// TERM, grace, KILL.
-    Stop(Duration),
-    /// KILL now.
-    Kill,
-}
 
 /// What a run tells the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
     /// The script runs.
     Started,
-    /// The store says that the lease is another's; the supervisor answers with a kill.
+    /// The store says that the lease is another's: the script is being killed.
     LeaseLost,
     /// The store says that the turn is another's: the script is being killed.
     TurnLost,
@@ -127,7 +121,9 @@ pub async fn drive(
         Some(nursery) => nursery.take().await,
         None => None,
     };
-    let deadline = trusted_until(&kept, turn.as_ref());
+    let turns = turn.iter_mut().map(|turn| &mut turn.hold);
+    let mut holds: Vec<&mut Hold> = [&mut kept.lease].into_iter().chain(turns).collect();
+    let deadline = trusted_until(&holds);
     let mut reporter = Reporter::start(store, &spec, kept.told.clone());
     let spawned = match warm {
         Some(warm) => Child::spawn_warm(warm, spec, deadline),
@@ -144,60 +140,27 @@ pub async fn drive(
             return;
         }
     };
-    let mut flush = interval(REPORT_EVERY);
-    flush.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let up_at = Instant::now() + min_uptime;
-    let (mut up, mut stopped) = (false, false);
-    let mut gone = loop {
-        tokio::select! {
-            biased;
-            trust = kept.lease.changed() => match trust {
-                Trust::Until(_) => child.extend(trusted_until(&kept, turn.as_ref())),
-                Trust::Lost => tell(News::LeaseLost),
-            },
-            trust = changed(&mut turn) => match trust {
-                Trust::Until(_) => child.extend(trusted_until(&kept, turn.as_ref())),
-                Trust::Lost => {
-                    tell(News::TurnLost);
-                    reporter.remark("the turn is lost: the script is killed".to_owned());
-                    child.kill();
-                }
-            },
-            Ok(()) = kept.forgot.changed() => reporter.again(),
-            Some(command) = commands.recv() => match command {
-                Command::Stop(grace) => {
-                    stopped = true;
-                    child.stop(grace);
-                    reporter.stopping(grace);
-                }
-                Command::Kill => child.kill(),
-            },
-            event = events.recv() => match event {
-                Some(ChildEvent::Started { pid }) => {
-                    reporter.started(pid);
-                    tell(News::Started);
-                }
-                Some(ChildEvent::Line(line)) => reporter.line(line),
-                Some(ChildEvent::Progress(progress)) => reporter.progress(progress),
-                Some(ChildEvent::Failed { error }) => {
-                    reporter.remark(error);
-                    break Gone::unstarted();
-                }
-                Some(ChildEvent::Gone { exit, processes_killed, cause }) => {
-                    break Gone { exit, processes_killed, cause: Some(cause), began: None };
-                }
-                // Not knowing is not proof: the lease must run out by itself.
-                None => {
-                    tracing::error!("a guard ended without proof of death; its lease is left to run out");
-                    return;
-                }
-            },
-            _ = flush.tick() => reporter.flush(false),
-            // A report without content: the version grows when `starting` turns into `running`.
-            () = sleep_until(up_at), if !up => {
-                up = true;
-                reporter.flush(true);
-            }
+    let mut attending = Attending {
+        reporter,
+        commands: &mut commands,
+        forgot: kept.forgot,
+        tell: &tell,
+        flush: every(REPORT_EVERY),
+        up_at: Some(Instant::now() + min_uptime),
+        stopped: false,
+    };
+    let ended = attend(&child, &mut events, &mut holds, &mut attending).await;
+    let Attending { mut reporter, stopped, .. } = attending;
+    let Some(Ended { exit, processes_killed, cause, .. }) = ended else {
+        // Not knowing is not proof: the lease must run out by itself.
+        tracing::error!("a guard ended without proof of death; its lease is left to run out");
+        return;
+    };
+    let mut gone = match cause {
+        Ok(cause) => Gone { exit, processes_killed, cause: Some(cause), began: None },
+        Err(error) => {
+            reporter.remark(error);
+            Gone::unstarted()
         }
     };
     // The next may start now: this run's last lines need not be stored for that.
@@ -210,16 +173,69 @@ pub async fn drive(
     child.dismiss();
 }
 
-/// Until when the lease may be trusted, and the turn, if there is one.
-fn trusted_until(kept: &Kept, turn: Option<&KeptTurn>) -> Boot {
-    let leased = kept.lease.trusted_until();
-    turn.map_or(leased, |turn| leased.min(turn.hold.trusted_until()))
+fn every(period: Duration) -> Interval {
+    let mut every = interval(period);
+    every.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    every
 }
 
-async fn changed(turn: &mut Option<KeptTurn>) -> Trust {
-    match turn {
-        Some(turn) => turn.hold.changed().await,
-        None => std::future::pending().await,
+/// What is done while the script runs: its reports, and what the supervisor asks.
+struct Attending<'a, T> {
+    reporter: Reporter,
+    commands: &'a mut mpsc::UnboundedReceiver<Command>,
+    /// Changes when the store had forgotten the run.
+    forgot: watch::Receiver<()>,
+    tell: &'a T,
+    flush: Interval,
+    /// When it counts as running; `None` once it does.
+    up_at: Option<Instant>,
+    /// The supervisor has asked it to stop.
+    stopped: bool,
+}
+
+impl<T: Fn(News)> Attendant for Attending<'_, T> {
+    async fn command(&mut self) -> Command {
+        loop {
+            let up_at = self.up_at;
+            tokio::select! {
+                biased;
+                Ok(()) = self.forgot.changed() => self.reporter.again(),
+                Some(command) = self.commands.recv() => {
+                    if let Command::Stop(grace) = command {
+                        self.stopped = true;
+                        self.reporter.stopping(grace);
+                    }
+                    return command;
+                }
+                _ = self.flush.tick() => self.reporter.flush(false),
+                // A report without content: the version grows when `starting` turns into `running`.
+                () = sleep_until(up_at.unwrap_or_else(Instant::now)), if up_at.is_some() => {
+                    self.up_at = None;
+                    self.reporter.flush(true);
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, event: ChildEvent) {
+        match event {
+            ChildEvent::Started { pid } => {
+                self.reporter.started(pid);
+                (self.tell)(News::Started);
+            }
+            ChildEvent::Line(line) => self.reporter.line(line),
+            ChildEvent::Progress(progress) => self.reporter.progress(progress),
+            // The end is for whoever attends.
+            ChildEvent::Failed { .. } | ChildEvent::Gone { .. } => {}
+        }
+    }
+
+    fn lost(&mut self, which: usize) {
+        if which == LEASE {
+            return (self.tell)(News::LeaseLost);
+        }
+        (self.tell)(News::TurnLost);
+        self.reporter.remark("the turn is lost: the script is killed".to_owned());
     }
 }
 

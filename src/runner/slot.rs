@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use super::child::Child;
 use super::collect::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
+use super::command::say;
 use super::in_hand::{End, InHand};
-use super::once::say;
 use crate::clock;
 use crate::domain::name::RequestId;
 use crate::store::dispatch::{

@@ -12,11 +12,12 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::attend::Command;
 use super::expected::candidates;
 use super::here::Here;
 use super::keeper::Keeper;
 use super::nursery::Nursery;
-use super::run::{self, Command, News, Order};
+use super::run::{self, News, Order};
 use super::turn::Member;
 use crate::clock;
 use crate::config::Config;

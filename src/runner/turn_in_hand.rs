@@ -6,9 +6,10 @@
 
 use tokio::time::sleep;
 
-use super::child::{Cause, Child, ChildEvent, Spec, Streams, Turn, Work};
-use super::hold::{Hold, Renew, Renewed, Trust};
-use super::once::{ASK_AGAIN, LAST_WORDS, LOST, NOT_STARTED, Patience, SIGNALLED, say};
+use super::child::{Child, Spec, Streams, Turn, Work};
+use super::command::{ASK_AGAIN, Interrupts, Patience, exit_code, say, to_its_end};
+use super::hold::{Hold, Renew, Renewed};
+use super::once::LAST_WORDS;
 use super::one_turn::{OneTurn, Seat};
 use super::signals::Signals;
 use crate::clock;
@@ -165,63 +166,24 @@ impl Held {
     /// Runs the command to the end of its whole tree, and passes the turn.
     pub(super) async fn run(mut self, signals: &mut Signals) -> anyhow::Result<i32> {
         let spawned = Child::spawn(self.spec(), self.hold.trusted_until());
-        let (child, mut events) = match spawned {
+        let (child, events) = match spawned {
             Ok(spawned) => spawned,
             Err(error) => {
                 self.pass(Outcome::Failed, None).await;
                 return Err(error.into());
             }
         };
-        let rotation = &self.seat.with.rotation;
-        let (mut lost, mut stopped) = (false, false);
-        let (exit, cause) = loop {
-            tokio::select! {
-                biased;
-                trust = self.hold.changed() => match trust {
-                    Trust::Until(at) => child.extend(at),
-                    Trust::Lost => {
-                        lost = true;
-                        child.kill();
-                    }
-                },
-                // The second one does not wait for the grace, as with a node.
-                _ = signals.next() => match std::mem::replace(&mut stopped, true) {
-                    false => child.stop(self.seat.with.program.stop_grace),
-                    true => child.kill(),
-                },
-                event = events.recv() => match event {
-                    Some(
-                        ChildEvent::Started { .. } | ChildEvent::Line(_) | ChildEvent::Progress(_),
-                    ) => {}
-                    Some(ChildEvent::Failed { error }) => {
-                        say(&error);
-                        break (Exit { code: Some(NOT_STARTED), signal: None }, None);
-                    }
-                    Some(ChildEvent::Gone { exit, cause, .. }) => break (exit, Some(cause)),
-                    None => anyhow::bail!(
-                        "the guard of the turn in rotation {rotation} ended without proof that the command is gone; its lease runs out by itself"
-                    ),
-                },
-            }
-        };
+        let turn = format!("the turn in rotation {}", self.seat.with.rotation);
+        let mut interrupts = Interrupts::new(signals, self.seat.with.program.stop_grace);
+        let ended = to_its_end(&child, events, &mut self.hold, &mut interrupts, &turn).await?;
         self.hold.end();
-        let fenced = lost || cause == Some(Cause::Deadline);
-        let pass = self.turn().pass(self.token, &exit);
-        let outcome = if stopped || fenced { Outcome::Failed } else { pass.outcome };
-        if lost || self.pass(outcome, pass.next).await {
+        let pass = self.turn().pass(self.token, &ended.exit);
+        let failed = interrupts.came || ended.is_fenced();
+        let outcome = if failed { Outcome::Failed } else { pass.outcome };
+        if ended.lost || self.pass(outcome, pass.next).await {
             child.dismiss();
         }
-        if cause == Some(Cause::GuardLost) {
-            say(&format!(
-                "the guard of the turn in rotation {rotation} was killed or fell silent, so its command was killed"
-            ));
-        }
-        if fenced {
-            let why = if lost { "lost to another" } else { "not extended in time" };
-            say(&format!("the turn in rotation {rotation} was {why}, and the command was killed"));
-            return Ok(LOST);
-        }
-        Ok(exit.code.unwrap_or_else(|| SIGNALLED + exit.signal.unwrap_or(0)))
+        Ok(exit_code(&ended, &turn, &turn, "not extended in time"))
     }
 
     /// Whether the turn is passed, or not had any more; otherwise that is left to the guard.
