@@ -36,7 +36,7 @@ use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::Boot;
 pub use crate::guard::containment::available;
 pub use crate::guard::message::{Cause, Turn, Work};
-use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
+use crate::guard::message::{FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard, WORD};
 use crate::sabotage::{self, Bug, planted};
 use crate::store::journal::{NewLine, Stream};
 
@@ -200,7 +200,7 @@ impl Guard {
         let mut command = Command::new(exe);
         command
             .arg0(format!("soloist guard of {}", spec.job))
-            .arg(crate::guard::WORD)
+            .arg(WORD)
             .env_clear()
             .envs(sabotage::inherited())
             .stdin(Stdio::from(theirs));

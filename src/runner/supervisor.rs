@@ -30,7 +30,7 @@ use crate::domain::placement::courtesy;
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, step};
 use crate::domain::time::{Began, Boot, StoreTime};
 use crate::feed::{Change, Feed, Seen};
-use crate::guard::containment::Choice;
+use crate::guard::choice::Choice;
 use crate::rotation;
 use crate::sabotage::{Bug, planted};
 use crate::store::Store;
