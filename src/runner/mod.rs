@@ -7,6 +7,7 @@
 //! (`turn_in_hand` a turn that is had), `signals` what may stop them, `turn` the turn of a job's run in a rotation.
 //! The runner hears about people's wishes only through the feed; it never meets the web.
 
+mod asking;
 pub mod attend;
 pub mod beat;
 pub mod child;
@@ -25,6 +26,7 @@ mod line;
 pub mod nursery;
 pub mod once;
 pub mod one_turn;
+mod outlook;
 mod output;
 pub mod program;
 mod readers;
@@ -35,6 +37,7 @@ pub mod signals;
 mod slot;
 pub mod spec;
 pub mod supervisor;
+pub mod surroundings;
 mod sweep;
 pub mod turn;
 mod turn_in_hand;
