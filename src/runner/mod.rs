@@ -31,6 +31,7 @@ mod output;
 pub mod program;
 mod readers;
 mod relay;
+mod report;
 mod rounds;
 pub mod run;
 pub mod signals;
