@@ -28,6 +28,9 @@ pub(super) const SIGNALLED: i32 = 128;
 /// A store that is away is asked again this often.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
 
+/// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// Says something beside the command's own output; that nobody reads it is no reason to stop.
 pub(super) fn say(text: &str) {
     writeln!(std::io::stderr(), "soloist: {text}").ok();

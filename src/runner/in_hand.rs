@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use super::attend::{Attendant, Command, Ended, attend};
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
-use super::collect::{Crew, Stop};
 use super::command::say;
+use super::crew::{Crew, Stop};
 use super::hold::{Hold, Renew, Renewed};
 use super::program::Program;
 use crate::clock;

@@ -15,8 +15,8 @@ use tokio::time::{sleep, timeout};
 use super::attend::{Attendant, Command};
 use super::child::{Child, ChildEvent, Spec, Streams, Work, become_subreaper};
 use super::command::{
-    ASK_AGAIN, Interrupts, NOT_HAD, Patience, SIGNALLED, connect, exit_code, rounded, say,
-    to_its_end,
+    ASK_AGAIN, Interrupts, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, exit_code, rounded,
+    say, to_its_end,
 };
 use super::keeper::{Keeper, Kept, Told};
 use super::program::Program;
@@ -34,9 +34,6 @@ use crate::telemetry::Metrics;
 
 /// A waiter looks at least this often, whatever hints it missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
-pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
-
 /// What to run.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as on the command line")]

@@ -12,36 +12,19 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::child::become_subreaper;
-use super::command::{ASK_AGAIN, NOT_HAD, Patience, SIGNALLED, connect, rounded};
-use super::once::LAST_WORDS;
-use super::program::Program;
+use super::command::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, rounded};
 use super::signals::Signals;
-use super::turn_in_hand::{Extending, Held, passing, rules, too_short};
-use crate::domain::lease::Timing;
-use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
+pub use super::turn_ask::OneTurn;
+use super::turn_ask::passing;
+use super::turn_in_hand::{Extending, Held};
 use crate::domain::rotation::Reason;
 use crate::domain::time::{Boot, Stamp};
 use crate::feed::Feed;
 use crate::rotation::{Answer, Desk};
-use crate::store::rotation::{Taken, TurnAsk};
+use crate::store::rotation::Taken;
 use crate::store::{Options, StoreError};
 use crate::telemetry::Metrics;
 use crate::waiting::{DeskError, Room};
-
-/// What to run, and as what.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "as on the command line")]
-pub struct OneTurn {
-    pub rotation: RotationName,
-    pub kind: TypeName,
-    pub worker: WorkerName,
-    pub next: Option<TypeName>,
-    pub empty_code: Option<i32>,
-    /// How long to wait for the turn, and for a store that is away; `None` for ever.
-    pub wait: Option<Duration>,
-    pub program: Program,
-    pub longest_lease: Duration,
-}
 
 /// Runs the command for one turn; returns its exit code, 128 + signal, 75 when the turn was not had in time, 76 when
 /// it was lost and the command was killed.
@@ -69,7 +52,7 @@ pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
         }
     };
     match had {
-        Ok(Some((turn, sent))) => Held::keep(seat, turn, sent).run(&mut signals).await,
+        Ok(Some((turn, sent))) => Held::keep(seat.with, turn, sent).run(&mut signals).await,
         other => {
             seat.leave().await;
             other.map(|_| NOT_HAD)
@@ -78,10 +61,10 @@ pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
 }
 
 /// Where this process waits.
-pub(super) struct Seat {
-    pub(super) with: OneTurn,
-    pub(super) room: Room,
-    pub(super) desk: Desk,
+struct Seat {
+    with: OneTurn,
+    room: Room,
+    desk: Desk,
 }
 
 impl Seat {
@@ -113,7 +96,7 @@ impl Seat {
         loop {
             let (pause, why) = match self.desk.take(ask.clone(), wait).await {
                 Ok(Answer { taken: Taken::Granted(turn), hand, .. }) => {
-                    let turn = Extending::of(self, &turn)?;
+                    let turn = Extending::of(&self.desk, &self.with, &turn)?;
                     match turn.begin(patience).await? {
                         Some(Some(sent)) => {
                             hand.into_iter().for_each(|hand| hand.delivered());
@@ -191,53 +174,5 @@ impl Seat {
     /// Nobody shall wait for this process: neither for its place in the queue nor for a turn that came too late.
     async fn leave(&self) {
         drop(timeout(LAST_WORDS, self.room.cleared()).await);
-    }
-}
-
-impl OneTurn {
-    fn ask(&self) -> TurnAsk {
-        let random = format!("{:032x}", rand::random::<u128>());
-        #[expect(clippy::expect_used, reason = "hexadecimal digits are a label")]
-        let request = RequestId::new(&random).expect("a request id");
-        TurnAsk {
-            rotation: self.rotation.clone(),
-            kind: self.kind.clone(),
-            worker: self.worker.clone(),
-            request,
-            wait: None,
-        }
-    }
-
-    /// Whether all that is asked of the rotation is there.
-    async fn look(&self, desk: &Desk) -> Result<(), DeskError> {
-        let rules = rules(desk, &self.rotation).await.map_err(|error| self.explained(error))?;
-        let known: Vec<&str> = rules.types.iter().map(|kind| kind.name.as_str()).collect();
-        for kind in [Some(&self.kind), self.next.as_ref()].into_iter().flatten() {
-            if rules.of(kind).is_none() {
-                let missing = format!(
-                    "a type {kind} of rotation {} (it has: {}; soloist rotation set gives it others)",
-                    self.rotation,
-                    known.join(", ")
-                );
-                return Err(StoreError::NotFound(missing).into());
-            }
-        }
-        match Timing::from_ttl(rules.lease) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(StoreError::Unsupported(too_short(&self.rotation, &error)).into()),
-        }
-    }
-
-    /// A rotation that is not there, with the remedy.
-    fn explained(&self, error: DeskError) -> DeskError {
-        let rotation = &self.rotation;
-        match error {
-            // The text goes on with "does not exist".
-            DeskError::Store(StoreError::NotFound(_)) => StoreError::NotFound(format!(
-                "rotation {rotation} (define it first with: soloist rotation set {rotation}, or PUT /api/v1/rotations/{rotation})"
-            ))
-            .into(),
-            other => other,
-        }
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::child::Child;
-use super::collect::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::command::say;
+use super::crew::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::in_hand::{End, InHand};
 use crate::clock;
 use crate::domain::name::RequestId;

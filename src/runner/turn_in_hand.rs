@@ -7,45 +7,20 @@
 use tokio::time::sleep;
 
 use super::child::{Child, Spec, Streams, Turn, Work};
-use super::command::{ASK_AGAIN, Interrupts, Patience, exit_code, say, to_its_end};
+use super::command::{ASK_AGAIN, Interrupts, LAST_WORDS, Patience, exit_code, say, to_its_end};
 use super::hold::{Hold, Renew, Renewed};
-use super::once::LAST_WORDS;
-use super::one_turn::{OneTurn, Seat};
 use super::signals::Signals;
+use super::turn_ask::{OneTurn, passing, too_short};
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, Owner, RotationName, RunId, TypeName, WorkerName};
-use crate::domain::rotation::{Outcome, Rules};
+use crate::domain::rotation::Outcome;
 use crate::domain::time::Boot;
 use crate::rotation::Desk;
 use crate::store::StoreError;
-use crate::store::rotation::{Kept, Rotations as _};
+use crate::store::rotation::Kept;
 use crate::waiting::DeskError;
-
-/// The rules as they are now.
-pub(super) async fn rules(desk: &Desk, rotation: &RotationName) -> Result<Rules, DeskError> {
-    let views = desk.store()?.rotations(Some(rotation), 0).await?;
-    let rules = views.into_iter().next().map(|view| view.rules);
-    rules.ok_or_else(|| StoreError::NotFound(format!("rotation {rotation}")).into())
-}
-
-/// What must be said of a rotation whose turns are too short for this.
-pub(super) fn too_short(rotation: &RotationName, error: &impl std::fmt::Display) -> String {
-    format!(
-        "the lease of rotation {rotation} leaves no time to extend it and to kill a command: {error} (soloist rotation set {rotation} --lease 30s)"
-    )
-}
-
-/// What may pass by itself, in words; the rest is an error.
-pub(super) fn passing(error: DeskError) -> anyhow::Result<String> {
-    match error {
-        DeskError::Store(StoreError::Unavailable(_)) | DeskError::Refused(_) => {
-            Ok(error.to_string())
-        }
-        DeskError::Store(error) => Err(error.into()),
-    }
-}
 
 /// A turn that is extended.
 #[derive(Clone)]
@@ -63,16 +38,17 @@ impl Extending {
     /// # Errors
     /// When nothing could be killed within its lease: the rules were changed since they were looked at.
     pub(super) fn of(
-        seat: &Seat,
+        desk: &Desk,
+        with: &OneTurn,
         turn: &crate::domain::rotation::Turn,
     ) -> Result<Self, StoreError> {
-        let rotation = &seat.with.rotation;
+        let rotation = &with.rotation;
         let timing = Timing::from_ttl(turn.lease)
             .map_err(|error| StoreError::Unsupported(too_short(rotation, &error)))?;
         Ok(Self {
-            desk: seat.desk.clone(),
+            desk: desk.clone(),
             rotation: rotation.clone(),
-            worker: seat.with.worker.clone(),
+            worker: with.worker.clone(),
             token: turn.token,
             timing,
         })
@@ -122,7 +98,8 @@ impl Renew for Extending {
 
 /// A turn under which the command runs.
 pub(super) struct Held {
-    seat: Seat,
+    with: OneTurn,
+    desk: Desk,
     token: Token,
     timing: Timing,
     hold: Hold,
@@ -130,18 +107,18 @@ pub(super) struct Held {
 
 impl Held {
     /// Keeps a turn whose extension was sent at `sent`.
-    pub(super) fn keep(seat: Seat, turn: Extending, sent: Boot) -> Self {
-        let (token, timing) = (turn.token, turn.timing);
-        Self { seat, token, timing, hold: Hold::renewed_by(turn, timing, sent) }
+    pub(super) fn keep(with: OneTurn, turn: Extending, sent: Boot) -> Self {
+        let (desk, token, timing) = (turn.desk.clone(), turn.token, turn.timing);
+        Self { with, desk, token, timing, hold: Hold::renewed_by(turn, timing, sent) }
     }
 
     fn turn(&self) -> Turn {
-        let OneTurn { rotation, next, empty_code, .. } = &self.seat.with;
+        let OneTurn { rotation, next, empty_code, .. } = &self.with;
         Turn { rotation: rotation.clone(), next: next.clone(), empty_code: *empty_code }
     }
 
     fn spec(&self) -> Spec {
-        let with = &self.seat.with;
+        let with = &self.with;
         let token = self.token;
         let own = [
             ("SOLOIST_ROTATION", with.rotation.to_string()),
@@ -173,8 +150,8 @@ impl Held {
                 return Err(error.into());
             }
         };
-        let turn = format!("the turn in rotation {}", self.seat.with.rotation);
-        let mut interrupts = Interrupts::new(signals, self.seat.with.program.stop_grace);
+        let turn = format!("the turn in rotation {}", self.with.rotation);
+        let mut interrupts = Interrupts::new(signals, self.with.program.stop_grace);
         let ended = to_its_end(&child, events, &mut self.hold, &mut interrupts, &turn).await?;
         self.hold.end();
         let pass = self.turn().pass(self.token, &ended.exit);
@@ -188,14 +165,14 @@ impl Held {
 
     /// Whether the turn is passed, or not had any more; otherwise that is left to the guard.
     async fn pass(&self, outcome: Outcome, next: Option<TypeName>) -> bool {
-        let rotation = &self.seat.with.rotation;
+        let rotation = &self.with.rotation;
         let mut pass = self.turn().pass(self.token, &Exit::default());
-        pass.only = Some(self.seat.with.worker.clone());
+        pass.only = Some(self.with.worker.clone());
         (pass.outcome, pass.next) = (outcome, next);
         let begun = clock::boot();
         let mut asked_before = false;
         loop {
-            match self.seat.desk.pass(&pass).await {
+            match self.desk.pass(&pass).await {
                 Ok(Kept::Yes(_)) => return true,
                 Ok(Kept::Stale { .. }) => {
                     // Passed by what was asked before and never answered, or by time.
