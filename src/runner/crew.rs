@@ -26,7 +26,7 @@ pub(super) const LAST_WORDS: Duration = Duration::from_secs(5);
 /// What to do.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as on the command line")]
-pub struct Collect {
+pub struct CollectCommand {
     pub collector: CollectorName,
     pub sources: Vec<SourceName>,
     pub parallel: u32,
@@ -76,7 +76,7 @@ impl Stop {
 
 /// What the slots share.
 pub(super) struct Crew {
-    pub(super) with: Collect,
+    pub(super) with: CollectCommand,
     pub(super) store: Store,
     pub(super) relay: Relay,
     pub(super) stop: watch::Sender<Stop>,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use super::expected::candidates;
-use super::here::Here;
+use super::local_job::LocalJob;
 use crate::clock;
 use crate::domain::handover::{is_for_another, standing};
 use crate::domain::job::{Move, RunEnd};
@@ -51,20 +51,20 @@ impl Outlook {
     }
 
     /// What the feed says of a job, for this node.
-    pub(super) fn facts(&self, here: &Here, seen: &Seen) -> Facts {
+    pub(super) fn facts(&self, job: &LocalJob, seen: &Seen) -> Facts {
         let record = &seen.record;
         let me = &self.node;
-        let local = |at: StoreTime| seen.confirmed + at.since(seen.at);
+        let by_this_clock = |at: StoreTime| seen.confirmed + at.since(seen.at);
         let moving = self.standing(seen);
-        let mine = record.lease.as_ref().is_some_and(|lease| lease.owner == here.owner);
+        let mine = record.lease.as_ref().is_some_and(|lease| lease.owner == job.owner);
         let wanted_here = moving.is_some_and(|m| m.to.as_ref() == Some(me));
         Facts {
             wanted: record.wanted() && !record.given_up,
-            eligible: here.newest().runs_on(me) && !here.removed && !self.draining && !self.leaving,
+            eligible: job.newest().runs_on(me) && !job.removed && !self.draining && !self.leaving,
             reserved_until: moving
                 .filter(|moving| is_for_another(moving, me))
-                .map(|moving| local(moving.until)),
-            not_before: record.next.map(|next| local(next.at)),
+                .map(|moving| by_this_clock(moving.until)),
+            not_before: record.next.map(|next| by_this_clock(next.at)),
             held_until: record
                 .lease
                 .as_ref()
@@ -77,7 +77,7 @@ impl Outlook {
                 let nodes = self.feed.nodes();
                 let loads = self.feed.loads();
                 let candidates = candidates(record, now, &nodes, &loads, &self.lost);
-                courtesy(&here.config.name, me, &candidates)
+                courtesy(&job.config.name, me, &candidates)
             },
         }
     }
@@ -105,17 +105,17 @@ impl Outlook {
 
     /// When the lease of another ended whose run was lost: given back by its guard, or run out. Only for a loss that
     /// this node has been waiting for; whoever comes later, or only wants it now, takes nothing over.
-    pub(super) fn vacant_since(&self, here: &Here) -> Option<Boot> {
-        let seen = self.feed.job(&here.config.name)?;
+    pub(super) fn vacant_since(&self, job: &LocalJob) -> Option<Boot> {
+        let seen = self.feed.job(&job.config.name)?;
         let (record, me) = (&seen.record, &self.node);
         let since = match (&record.run, &record.last_exit) {
             // Nobody has closed it yet: its lease ran out.
-            (Some(run), _) => here.anothers_until.filter(|_| &run.node != me)?,
+            (Some(run), _) => job.anothers_until.filter(|_| &run.node != me)?,
             (None, Some(last)) if last.end == RunEnd::Lost && &last.node != me => {
                 seen.confirmed - seen.at.since(last.at)
             }
             _ => return None,
         };
-        here.willing_since.filter(|willing| *willing <= since).map(|_| since)
+        job.willing_since.filter(|willing| *willing <= since).map(|_| since)
     }
 }

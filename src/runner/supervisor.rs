@@ -14,11 +14,11 @@ use tokio::time::timeout;
 
 use super::asking::{Asked, ask, give_back};
 use super::attend::Command;
-use super::here::Here;
+use super::job_run::{self, News, Order};
+use super::job_turn::Member;
+use super::local_job::LocalJob;
 use super::outlook::Outlook;
-use super::run::{self, News, Order};
 use super::surroundings::Surroundings;
-use super::turn::Member;
 use crate::clock;
 use crate::config::Config;
 use crate::domain::lease::{Token, WentBack};
@@ -54,7 +54,7 @@ pub async fn supervise(
     let (back, results) = mpsc::unbounded_channel();
     let jobs = config.borrow_and_update().jobs.clone();
     let index = jobs.iter().enumerate().map(|(i, job)| (job.name.clone(), i)).collect();
-    let jobs = jobs.into_iter().map(Here::new).collect();
+    let jobs = jobs.into_iter().map(LocalJob::new).collect();
     let changes = feed.subscribe();
     let outlook = Outlook::new(around.node.clone(), feed);
     let releases = JoinSet::new();
@@ -81,7 +81,7 @@ struct Supervisor {
     around: Surroundings,
     outlook: Outlook,
     /// Also jobs that a newer configuration has no more: their numbers are in use.
-    jobs: Vec<Here>,
+    jobs: Vec<LocalJob>,
     index: HashMap<JobName, usize>,
     back: mpsc::UnboundedSender<Back>,
     holds: watch::Sender<BTreeSet<JobName>>,
@@ -111,7 +111,7 @@ impl Supervisor {
                 );
                 return;
             }
-            let next = self.jobs.iter().filter_map(|here| here.wake).chain(give_up_at).min();
+            let next = self.jobs.iter().filter_map(|local| local.wake).chain(give_up_at).min();
             let pause = next.map_or(Duration::from_secs(3_600), |at| at.since(clock::boot()));
             tokio::select! {
                 biased;
@@ -132,7 +132,7 @@ impl Supervisor {
                     let mode = *mode.borrow_and_update();
                     self.outlook.leaving = mode >= Mode::HandOver;
                     if self.outlook.leaving && give_up_at.is_none() {
-                        let grace = self.jobs.iter().map(|h| h.config.stop_grace).max();
+                        let grace = self.jobs.iter().map(|local| local.config.stop_grace).max();
                         give_up_at = Some(clock::boot() + grace.unwrap_or_default() + PATIENCE);
                     }
                     self.refresh_all();
@@ -149,7 +149,7 @@ impl Supervisor {
     }
 
     fn is_idle(&self) -> bool {
-        self.jobs.iter().all(|here| matches!(here.slot.doing, Doing::Idle { .. }))
+        self.jobs.iter().all(|local| matches!(local.slot.doing, Doing::Idle { .. }))
     }
 
     fn tick(&mut self) {
@@ -165,15 +165,15 @@ impl Supervisor {
     /// Takes the configuration in force.
     fn reload(&mut self) {
         let config = Arc::clone(&self.config.borrow_and_update());
-        for here in &mut self.jobs {
-            here.removed = true;
+        for local in &mut self.jobs {
+            local.removed = true;
         }
         for job in &config.jobs {
             match self.index.get(&job.name) {
                 Some(&known) => self.jobs[known].redefine(job),
                 None => {
                     self.index.insert(job.name.clone(), self.jobs.len());
-                    self.jobs.push(Here::new(job.clone()));
+                    self.jobs.push(LocalJob::new(job.clone()));
                 }
             }
         }
@@ -188,18 +188,18 @@ impl Supervisor {
     }
 
     fn refresh(&mut self, job: usize) {
-        let here = &self.jobs[job];
-        let Some(seen) = self.outlook.feed.job(&here.config.name) else {
+        let local = &self.jobs[job];
+        let Some(seen) = self.outlook.feed.job(&local.config.name) else {
             // Nobody follows it any more.
-            if here.removed && here.slot.facts.eligible {
-                let facts = Facts { eligible: false, ..here.slot.facts };
+            if local.removed && local.slot.facts.eligible {
+                let facts = Facts { eligible: false, ..local.slot.facts };
                 self.step(job, Input::Facts(facts));
             }
             return;
         };
-        here.obey_a_drill(&seen.record);
+        local.obey_a_drill(&seen.record);
         self.outlook.note_loss(&seen);
-        let facts = self.outlook.facts(here, &seen);
+        let facts = self.outlook.facts(local, &seen);
         if let Err(error) = self.jobs[job].tokens.read(seen.record.token) {
             self.alarm(
                 job,
@@ -207,10 +207,10 @@ impl Supervisor {
                 "the store forgot the newest token; greater ones are still granted",
             );
         }
-        let here = &mut self.jobs[job];
-        here.anothers_until = facts.held_until.or(here.anothers_until);
-        here.willing_since = match facts.wanted && facts.eligible {
-            true => here.willing_since.or_else(|| Some(clock::boot())),
+        let local = &mut self.jobs[job];
+        local.anothers_until = facts.held_until.or(local.anothers_until);
+        local.willing_since = match facts.wanted && facts.eligible {
+            true => local.willing_since.or_else(|| Some(clock::boot())),
             false => None,
         };
         if facts != self.jobs[job].slot.facts {
@@ -239,9 +239,9 @@ impl Supervisor {
             }
             What::News(News::TurnLost) => self.jobs[job].lost = true,
             What::News(News::Unused) => {
-                let here = &mut self.jobs[job];
-                here.unused = true;
-                self.around.keeper.forget(&here.owner);
+                let local = &mut self.jobs[job];
+                local.unused = true;
+                self.around.keeper.forget(&local.owner);
                 self.step(job, Input::Gone);
             }
             What::News(News::LeaseLost) => {
@@ -249,9 +249,9 @@ impl Supervisor {
                 self.step(job, Input::LeaseLost);
             }
             What::News(News::Gone(gone)) => {
-                let here = &mut self.jobs[job];
-                here.gone = Some(gone);
-                self.around.keeper.forget(&here.owner);
+                let local = &mut self.jobs[job];
+                local.gone = Some(gone);
+                self.around.keeper.forget(&local.owner);
                 self.step(job, Input::Gone);
             }
         }
@@ -264,11 +264,11 @@ impl Supervisor {
             let wait = self.jobs[job].config.timing.ttl;
             return self.step(job, Input::Refused { wait });
         }
-        let here = &mut self.jobs[job];
+        let local = &mut self.jobs[job];
         let sent = if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
-        let trusted_until = here.config.timing.trusted_until(sent);
-        here.asked = sent;
-        here.granted = Began { boot: sent, at: Some(since) };
+        let trusted_until = local.config.timing.trusted_until(sent);
+        local.asked = sent;
+        local.granted = Began { boot: sent, at: Some(since) };
         self.step(job, Input::Granted { token, trusted_until });
     }
 
@@ -319,9 +319,9 @@ impl Supervisor {
     }
 
     fn command(&self, job: usize, command: Command) {
-        let here = &self.jobs[job];
-        tracing::info!(job = %here.config.name, run = %here.run, ?command, "stopping the script");
-        if let Some(commands) = &here.commands {
+        let local = &self.jobs[job];
+        tracing::info!(job = %local.config.name, run = %local.run, ?command, "stopping the script");
+        if let Some(commands) = &local.commands {
             // A run that is gone already needs no command.
             commands.send(command).ok();
         }
@@ -331,10 +331,10 @@ impl Supervisor {
         if self.jobs[job].begin_attempt(attempt) {
             self.jobs[job].vacant_since = self.outlook.vacant_since(&self.jobs[job]);
         }
-        let here = &self.jobs[job];
-        let despite_move = self.outlook.has_void_move(&here.config.name);
-        let request = here.request(&self.around.node, despite_move);
-        let patience = here.config.timing.store_timeout;
+        let local = &self.jobs[job];
+        let despite_move = self.outlook.has_void_move(&local.config.name);
+        let request = local.request(&self.around.node, despite_move);
+        let patience = local.config.timing.store_timeout;
         let (store, back) = (self.around.store.clone(), self.back.clone());
         tokio::spawn(async move {
             let what = What::Asked(ask(&store, &request, patience).await);
@@ -348,8 +348,8 @@ impl Supervisor {
     }
 
     fn give_back(&mut self, job: usize) {
-        let here = &self.jobs[job];
-        let (name, owner) = (here.config.name.clone(), here.owner.clone());
+        let local = &self.jobs[job];
+        let (name, owner) = (local.config.name.clone(), local.owner.clone());
         let store = self.around.store.clone();
         while self.releases.try_join_next().is_some() {}
         self.releases.spawn(async move { give_back(&store, &name, &owner).await });
@@ -357,29 +357,29 @@ impl Supervisor {
 
     fn start(&mut self, job: usize, attempt: Attempt) {
         let around = self.around.clone();
-        let here = &mut self.jobs[job];
-        let Doing::Holding { token, .. } = here.slot.doing else { return };
-        here.begin(token);
-        let config = Arc::clone(&here.config);
+        let local = &mut self.jobs[job];
+        let Doing::Holding { token, .. } = local.slot.doing else { return };
+        local.begin(token);
+        let config = Arc::clone(&local.config);
         let member = Member::of(&around.turns, &config);
         match &config.rotation {
             Some(rotation) => {
-                tracing::info!(job = %config.name, run = %here.run, %token, %rotation, "waiting for the turn");
+                tracing::info!(job = %config.name, run = %local.run, %token, %rotation, "waiting for the turn");
             }
             None => {
-                tracing::info!(job = %config.name, run = %here.run, %token, "starting the script");
+                tracing::info!(job = %config.name, run = %local.run, %token, "starting the script");
             }
         }
-        let kept = around.keeper.keep(here.renewal(&around.node), config.timing, here.asked);
-        let spec = here.spec(&around);
+        let kept = around.keeper.keep(local.renewal(&around.node), config.timing, local.asked);
+        let spec = local.spec(&around);
         let (commands, inbox) = mpsc::unbounded_channel();
-        here.commands = Some(commands);
+        local.commands = Some(commands);
         let back = self.back.clone();
         let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
         let waits = member.is_some();
         let Surroundings { store, nursery, .. } = around;
         let order = Order { spec, min_uptime: config.backoff.min_uptime, nursery };
-        tokio::spawn(run::drive(store, order, kept, member, inbox, tell));
+        tokio::spawn(job_run::drive(store, order, kept, member, inbox, tell));
         if waits {
             // What it waits for now is not the fault of who was lost.
             self.taken_over(job);
@@ -387,10 +387,10 @@ impl Supervisor {
     }
 
     fn record_end(&self, job: usize, attempt: Attempt, stopping: bool) {
-        let here = &self.jobs[job];
+        let local = &self.jobs[job];
         let crashes =
-            self.outlook.feed.job(&here.config.name).map_or(0, |seen| seen.record.crashes);
-        let last = here.last(crashes, stopping, &self.around.metrics);
+            self.outlook.feed.job(&local.config.name).map_or(0, |seen| seen.record.crashes);
+        let last = local.last(crashes, stopping, &self.around.metrics);
         let (store, back) = (self.around.store.clone(), self.back.clone());
         tokio::spawn(async move {
             last.write(&store).await;

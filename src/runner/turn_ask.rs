@@ -14,7 +14,7 @@ use crate::waiting::DeskError;
 /// What to run, and as what.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as on the command line")]
-pub struct OneTurn {
+pub struct TurnCommand {
     pub rotation: RotationName,
     pub kind: TypeName,
     pub worker: WorkerName,
@@ -26,7 +26,7 @@ pub struct OneTurn {
     pub longest_lease: Duration,
 }
 
-impl OneTurn {
+impl TurnCommand {
     /// A new request for a turn.
     pub(super) fn ask(&self) -> TurnAsk {
         let random = format!("{:032x}", rand::random::<u128>());

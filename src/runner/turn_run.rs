@@ -10,7 +10,7 @@ use super::child::{Child, Spec, Streams, Turn, Work};
 use super::command::{ASK_AGAIN, Interrupts, LAST_WORDS, Patience, exit_code, say, to_its_end};
 use super::hold::{Hold, Renew, Renewed};
 use super::signals::Signals;
-use super::turn_ask::{OneTurn, passing, too_short};
+use super::turn_ask::{TurnCommand, passing, too_short};
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::lease::{Timing, Token};
@@ -39,7 +39,7 @@ impl Extending {
     /// When nothing could be killed within its lease: the rules were changed since they were looked at.
     pub(super) fn of(
         desk: &Desk,
-        with: &OneTurn,
+        with: &TurnCommand,
         turn: &crate::domain::rotation::Turn,
     ) -> Result<Self, StoreError> {
         let rotation = &with.rotation;
@@ -98,7 +98,7 @@ impl Renew for Extending {
 
 /// A turn under which the command runs.
 pub(super) struct Held {
-    with: OneTurn,
+    with: TurnCommand,
     desk: Desk,
     token: Token,
     timing: Timing,
@@ -107,13 +107,13 @@ pub(super) struct Held {
 
 impl Held {
     /// Keeps a turn whose extension was sent at `sent`.
-    pub(super) fn keep(with: OneTurn, turn: Extending, sent: Boot) -> Self {
+    pub(super) fn keep(with: TurnCommand, turn: Extending, sent: Boot) -> Self {
         let (desk, token, timing) = (turn.desk.clone(), turn.token, turn.timing);
         Self { with, desk, token, timing, hold: Hold::renewed_by(turn, timing, sent) }
     }
 
     fn turn(&self) -> Turn {
-        let OneTurn { rotation, next, empty_code, .. } = &self.with;
+        let TurnCommand { rotation, next, empty_code, .. } = &self.with;
         Turn { rotation: rotation.clone(), next: next.clone(), empty_code: *empty_code }
     }
 

@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use super::attend::Command;
 use super::child::{Spec, Streams, Work};
 use super::ending::{Last, ending};
+use super::job_run::Gone;
 use super::program::Program;
-use super::run::Gone;
 use super::surroundings::Surroundings;
 use crate::clock;
 use crate::config::JobConfig;
@@ -27,7 +27,7 @@ use crate::store::leases::{Acquire, Condition, Renewal};
 use crate::telemetry::Metrics;
 
 /// A job as this node deals with it.
-pub(super) struct Here {
+pub(super) struct LocalJob {
     /// The definition of the newest run.
     pub(super) config: Arc<JobConfig>,
     /// The definition of the next run, if it is another.
@@ -61,7 +61,7 @@ pub(super) struct Here {
     pub(super) vacant_since: Option<Boot>,
 }
 
-impl Here {
+impl LocalJob {
     pub(super) fn new(config: JobConfig) -> Self {
         Self {
             config: Arc::new(config),

@@ -1,7 +1,8 @@
 //! `soloist collect`: a ready collector. Slots claim one task each, run the command on it, and report how it ended.
 //!
 //! A slot that was given nothing waits at the store: it is woken when it is its turn, and looks again every second in
-//! case that was missed. This process does what the store's clock makes due, as nodes do, so collectors need no node. What a slot does is in `slot`, what becomes of one task in `in_hand`.
+//! case that was missed. This process does what the store's clock makes due, as nodes do, so collectors need no node. What a slot does is in `slot`, what
+//! becomes of one task in `task_run`.
 //!
 //! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and give
 //! their tasks back.
@@ -17,11 +18,11 @@ use tokio::time::sleep;
 
 use super::child::become_subreaper;
 use super::command::{NOT_STARTED, say};
-pub use super::crew::Collect;
+pub use super::crew::CollectCommand;
 use super::crew::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
-use super::in_hand::{lease_of, too_short};
 use super::relay::Relay;
 use super::signals::Signals;
+use super::task_run::{lease_of, too_short};
 use crate::clock;
 use crate::domain::lease::Timing;
 use crate::domain::name::SourceName;
@@ -34,7 +35,7 @@ use crate::store::{Options, Store, StoreError};
 ///
 /// # Errors
 /// A source that does not exist, a store that cannot be used, a result that could not be reported.
-pub async fn run(with: Collect) -> anyhow::Result<i32> {
+pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // Before any task is claimed, also when there is none.
     if let Err(problem) = with.program.find() {
@@ -78,7 +79,7 @@ pub async fn run(with: Collect) -> anyhow::Result<i32> {
 }
 
 /// Opens the store and looks at the sources; tried for as long as the store is away.
-async fn begin(with: &Collect) -> anyhow::Result<(Store, HashMap<SourceName, Duration>)> {
+async fn begin(with: &CollectCommand) -> anyhow::Result<(Store, HashMap<SourceName, Duration>)> {
     let options = Options { make: false, ..with.program.options(with.longest_lease) };
     let mut said = false;
     loop {

@@ -4,7 +4,7 @@
 //! gone. While it waits and while the command runs this process does what the store's clock makes due, as nodes do, so
 //! turns need no node. The command's output, input and signals are as of `soloist run`.
 //!
-//! What becomes of a turn that is had is in `turn_in_hand`.
+//! What becomes of a turn that is had is in `turn_run`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use tokio::time::{sleep, timeout};
 use super::child::become_subreaper;
 use super::command::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, rounded};
 use super::signals::Signals;
-pub use super::turn_ask::OneTurn;
+pub use super::turn_ask::TurnCommand;
 use super::turn_ask::passing;
-use super::turn_in_hand::{Extending, Held};
+use super::turn_run::{Extending, Held};
 use crate::domain::rotation::Reason;
 use crate::domain::time::{Boot, Stamp};
 use crate::feed::Feed;
@@ -32,7 +32,7 @@ use crate::waiting::{DeskError, Room};
 /// # Errors
 /// A rotation or a type that is not defined, a lease too short for a guard, a store that cannot be used, a guard that
 /// cannot be started.
-pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
+pub async fn run(with: TurnCommand) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // This process starts one guard and nothing else.
     become_subreaper();
@@ -62,14 +62,14 @@ pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
 
 /// Where this process waits.
 struct Seat {
-    with: OneTurn,
+    with: TurnCommand,
     room: Room,
     desk: Desk,
 }
 
 impl Seat {
     /// Opens the store and looks at the rotation; tried for as long as the patience lasts.
-    async fn take(with: OneTurn, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
+    async fn take(with: TurnCommand, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
         let options = Options { make: false, ..with.program.options(with.longest_lease) };
         let Some(store) = connect(&with.program.store_url, &options, patience).await? else {
             return Ok(None);

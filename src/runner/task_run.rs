@@ -31,7 +31,7 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 const ROUNDING: Duration = Duration::from_millis(50);
 
 /// A task as it was claimed.
-pub(super) struct InHand {
+pub(super) struct ClaimedTask {
     pub(super) claim: ClaimId,
     pub(super) task: Handed,
     pub(super) lease_until: Stamp,
@@ -61,7 +61,7 @@ pub(super) async fn lease_of(store: &Store, source: &SourceName) -> Result<Durat
     lease.ok_or_else(|| StoreError::NotFound(format!("source {source}")))
 }
 
-impl InHand {
+impl ClaimedTask {
     /// Runs the command, to the end of its whole tree.
     pub(super) async fn work(&self, crew: &Crew, known: Duration) -> End {
         let timing = match self.timing(crew, known).await {
@@ -232,7 +232,7 @@ struct Extending {
 }
 
 impl Extending {
-    fn keep(store: &Store, of: &InHand, timing: Timing) -> Hold {
+    fn keep(store: &Store, of: &ClaimedTask, timing: Timing) -> Hold {
         let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
         let extending = Self { store: store.clone(), claim, id, source };
         Hold::renewed_by(extending, paced(timing), of.sent)

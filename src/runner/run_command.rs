@@ -34,10 +34,11 @@ use crate::telemetry::Metrics;
 
 /// A waiter looks at least this often, whatever hints it missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// What to run.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as on the command line")]
-pub struct Once {
+pub struct RunCommand {
     pub name: JobName,
     pub timing: Timing,
     /// How long to wait for the lease, and for a store that is away; `None` for ever.
@@ -50,28 +51,28 @@ pub struct Once {
 ///
 /// # Errors
 /// When the store cannot be used at all, the guard cannot be started, or signals cannot be listened to.
-pub async fn run(once: Once) -> anyhow::Result<i32> {
+pub async fn run(with: RunCommand) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // This process starts one guard and nothing else: whatever comes to it as an orphan is of that guard's script.
     become_subreaper();
-    once.program.sweep()?;
-    let options = once.program.options(once.timing.ttl);
-    let mut patience = Patience::new(format!("the lease of {}", once.name), once.wait);
+    with.program.sweep()?;
+    let options = with.program.options(with.timing.ttl);
+    let mut patience = Patience::new(format!("the lease of {}", with.name), with.wait);
     let store = tokio::select! {
-        store = connect(&once.program.store_url, &options, &mut patience) => store?,
+        store = connect(&with.program.store_url, &options, &mut patience) => store?,
         signal = signals.next() => return Ok(SIGNALLED + signal),
     };
     let Some(store) = store else { return Ok(NOT_HAD) };
     let ask = Acquire {
-        job: once.name.clone(),
+        job: with.name.clone(),
         owner: Owner(format!("{:032x}/run", rand::random::<u128>())),
-        node: once.program.node.clone(),
-        ttl: once.timing.ttl,
+        node: with.program.node.clone(),
+        ttl: with.timing.ttl,
         condition: Condition::None,
         seen: Token(0),
     };
     let acquired = tokio::select! {
-        acquired = acquire(&store, &once, &ask, &mut patience) => acquired?,
+        acquired = acquire(&store, &with, &ask, &mut patience) => acquired?,
         signal = signals.next() => {
             give_back(&store, &ask).await;
             return Ok(SIGNALLED + signal);
@@ -83,18 +84,18 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
     };
     let keeper = Keeper::start(store.clone(), Arc::new(Metrics::default()));
     let renewal = Renewal {
-        job: once.name.clone(),
+        job: with.name.clone(),
         owner: ask.owner.clone(),
-        node: once.program.node.clone(),
+        node: with.program.node.clone(),
         token,
-        ttl: once.timing.ttl,
+        ttl: with.timing.ttl,
         since: Began { boot: sent, at: Some(since) },
         run: None,
     };
-    let kept = keeper.keep(renewal, once.timing, sent);
+    let kept = keeper.keep(renewal, with.timing, sent);
     let held = Held {
         store,
-        once,
+        with,
         owner: ask.owner,
         token,
         run: RunId(ulid::Ulid::generate().to_string()),
@@ -106,7 +107,7 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
 /// Subscribes, tries, then sleeps until a hint, the lease's remaining time or a second.
 async fn acquire(
     store: &Store,
-    once: &Once,
+    with: &RunCommand,
     ask: &Acquire,
     patience: &mut Patience,
 ) -> anyhow::Result<Option<(Token, StoreTime, Boot)>> {
@@ -114,12 +115,12 @@ async fn acquire(
     loop {
         if events.is_none() {
             // Without a subscription hints are missed, and nothing else.
-            events = store.subscribe(std::slice::from_ref(&once.name)).await.ok();
+            events = store.subscribe(std::slice::from_ref(&with.name)).await.ok();
         }
         let sent = clock::boot();
         let (pause, why) = match store.acquire(ask).await {
             Ok(Acquired::Granted { token, since }) => {
-                if once.timing.trusted_until(sent) > clock::boot() {
+                if with.timing.trusted_until(sent) > clock::boot() {
                     return Ok(Some((token, since, sent)));
                 }
                 (Duration::ZERO, "the answer came too late to be trusted".to_owned())
@@ -142,7 +143,7 @@ async fn acquire(
         let Some(left) = patience.left(&why) else { return Ok(None) };
         let hint = async {
             match &mut events {
-                Some(events) => hint(events, &once.name).await,
+                Some(events) => hint(events, &with.name).await,
                 None => std::future::pending().await,
             }
         };
@@ -211,7 +212,7 @@ impl Attending<'_> {
 /// A lease under which the command runs.
 struct Held {
     store: Store,
-    once: Once,
+    with: RunCommand,
     owner: Owner,
     token: Token,
     run: RunId,
@@ -222,12 +223,12 @@ struct Held {
 impl Held {
     fn spec(&self) -> Spec {
         Spec {
-            program: self.once.program.clone(),
-            job: self.once.name.clone(),
+            program: self.with.program.clone(),
+            job: self.with.name.clone(),
             run: self.run.clone(),
             token: self.token,
             owner: self.owner.clone(),
-            timing: self.once.timing,
+            timing: self.with.timing,
             streams: Streams::Inherited,
             work: Work::Run,
         }
@@ -236,9 +237,9 @@ impl Held {
     async fn run(self, keeper: Keeper, kept: Kept, signals: &mut Signals) -> anyhow::Result<i32> {
         let (child, events) = Child::spawn(self.spec(), kept.lease.trusted_until())?;
         let Kept { mut lease, forgot, told } = kept;
-        let interrupts = Interrupts::new(signals, self.once.program.stop_grace);
+        let interrupts = Interrupts::new(signals, self.with.program.stop_grace);
         let mut attending = Attending { held: &self, forgot, told, interrupts, started: None };
-        let name = self.once.name.as_str();
+        let name = self.with.name.as_str();
         let ended = to_its_end(&child, events, &mut lease, &mut attending, name).await?;
         let (stopped, started) = (attending.interrupts.came, attending.started);
         keeper.forget(&self.owner);
@@ -261,10 +262,10 @@ impl Held {
 
     fn record_started(&self, pid: u32, boot: Boot, told: &Told) {
         let started = Started {
-            job: self.once.name.clone(),
+            job: self.with.name.clone(),
             token: self.token,
             run: self.run.clone(),
-            node: self.once.program.node.clone(),
+            node: self.with.program.node.clone(),
             pid,
             began: self.began(boot),
         };
@@ -288,7 +289,7 @@ impl Held {
         processes_killed: u32,
         began: Option<Began>,
     ) -> bool {
-        let name = &self.once.name;
+        let name = &self.with.name;
         let ended = Ended {
             job: name.clone(),
             owner: self.owner.clone(),
