@@ -105,7 +105,7 @@ impl Child {
         let (events, heard) = mpsc::channel(EVENTS);
         let (readers, gate) = Readers::start([stdout, stderr], run.spec.streams, &events);
         line.gate = gate;
-        tokio::spawn(Employed { process, readers, events, orders: inbox }.to_the_end(line));
+        tokio::spawn(Employed { process, readers, events, orders: inbox }.until_it_is_reaped(line));
         Ok((Self { orders, guard_pid: pid.as_raw().unsigned_abs() }, heard))
     }
 
@@ -169,7 +169,7 @@ struct Employed {
 
 impl Employed {
     /// From the plan to the end of the guard's process.
-    async fn to_the_end(mut self, mut line: Line) {
+    async fn until_it_is_reaped(mut self, mut line: Line) {
         let Some(last) = attend(&mut line, &mut self.orders).await else {
             // This node's side is gone: the guard hears it, and does what is left.
             drop(line);

@@ -21,19 +21,19 @@
 //! | `turn_ask`, `turn_run`, `turn_command` | `soloist turn`: what is asked for, the turn that is had, the whole |
 
 mod asking;
-pub mod attend;
+mod attend;
 pub mod beat;
 pub mod child;
 pub mod collect_command;
 mod command;
 mod crew;
 mod ending;
-pub mod event;
+mod event;
 mod expected;
 mod guard_process;
-pub mod hold;
-pub mod job_run;
-pub mod job_turn;
+mod hold;
+mod job_run;
+mod job_turn;
 pub mod keeper;
 pub mod leftovers;
 mod line;
@@ -49,7 +49,7 @@ mod rounds;
 pub mod run_command;
 pub mod signals;
 mod slot;
-pub mod spec;
+mod spec;
 pub mod supervisor;
 pub mod surroundings;
 mod sweep;
