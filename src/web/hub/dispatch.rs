@@ -20,7 +20,7 @@ use crate::picture::pace::{Pace, Paces, READ_EVERY};
 use crate::store::dispatch::{CollectorView, SourceView, Sources};
 use crate::web::api::sources::Source;
 use crate::web::auth::Caller;
-use crate::web::frames::{self, CSRF_MARK, Protocol};
+use crate::web::frames::{self, Protocol};
 use crate::web::parts::dispatch::{self as parts, Extent};
 use crate::words::{Arg, Language, say};
 
@@ -116,7 +116,7 @@ struct Fragments<'a> {
 #[derive(Serialize)]
 struct Fragment<'a> {
     source: &'a str,
-    html: String,
+    html: &'a str,
 }
 
 impl Hub {
@@ -340,7 +340,7 @@ impl Picture {
                 .filter(|row| whole || row.changed > told)
                 .map(|row| Fragment {
                     source: row.view.name.as_str(),
-                    html: row.html(lang, operator).replace(CSRF_MARK, &caller.csrf),
+                    html: row.html(lang, operator),
                 })
                 .collect(),
             totals: parts::totals(&views, lang),
@@ -356,9 +356,8 @@ impl Picture {
 
 impl Row {
     fn html(&self, lang: Language, operator: bool) -> &str {
-        self.html[slot(lang) | usize::from(operator) << 1].get_or_init(|| {
-            parts::source_row(&self.view, self.pace.as_ref(), lang, operator, CSRF_MARK)
-        })
+        self.html[slot(lang) | usize::from(operator) << 1]
+            .get_or_init(|| parts::source_row(&self.view, self.pace.as_ref(), lang, operator))
     }
 }
 

@@ -30,7 +30,7 @@ pub use self::seats::{Admission, Goodbye, Seat, Work};
 use super::auth::{Caller, Identities, Shown};
 use super::frames::{self, JobFrames, Protocol};
 use super::loglines::LogRing;
-use super::parts;
+use super::{csrf, parts};
 use crate::clock;
 use crate::config::{Current, JobConfig};
 use crate::domain::definition::Definitions;
@@ -420,6 +420,16 @@ impl Hub {
 
     /// The next thing to tell a seat, made from the newest state; `None`: all is told, sleep until woken.
     pub fn next(&self, seat: &Seat) -> Option<Work> {
+        Some(match (self.next_shared(seat)?, seat.protocol) {
+            (Work::Frame { text, changed }, Protocol::Html) => {
+                Work::Frame { text: csrf::personal(text, &seat.caller.csrf), changed }
+            }
+            (work, _) => work,
+        })
+    }
+
+    /// As [`Self::next`], with [`csrf::MARK`] in forms.
+    fn next_shared(&self, seat: &Seat) -> Option<Work> {
         loop {
             let mut pending = lock(&seat.pending);
             let frame = |text| Some(Work::Frame { text, changed: None });

@@ -83,9 +83,10 @@ pub async fn page(
     let trouble = failed.or_else(|| web.feed.trouble()).or_else(refused);
     let paces = web.live.paces(&sources);
     let views: Vec<&SourceView> = sources.iter().collect();
-    let rows = sources.iter().zip(&paces).take(extent.sources()).map(|(source, pace)| {
-        SourceRow::new(source, pace.as_ref(), lang, caller.is_operator(), &caller.csrf)
-    });
+    let rows =
+        sources.iter().zip(&paces).take(extent.sources()).map(|(source, pace)| {
+            SourceRow::new(source, pace.as_ref(), lang, caller.is_operator())
+        });
     Ok(html(&DispatchPage {
         trouble: trouble.map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
         totals: Totals::new(&views, lang),

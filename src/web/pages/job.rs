@@ -193,7 +193,7 @@ pub async fn page(
                 .filter(|_| caller.is_admin())
                 .map(|node| say(lang, "act-drill-text", &[("node", Arg::from(node))])),
         }),
-        head: Head::new(&view, viewer, lang, &caller.csrf).with_ring(ring),
+        head: Head::new(&view, viewer, lang).with_ring(ring),
         frame,
     }))
 }
