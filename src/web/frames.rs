@@ -35,7 +35,8 @@ pub enum Protocol {
     Html,
 }
 
-fn slot(language: Language) -> usize {
+/// Where the text of a language stands among what was rendered.
+pub(super) fn slot(language: Language) -> usize {
     match language {
         Language::En => 0,
         Language::Zh => 1,
