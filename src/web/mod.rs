@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod pages;
 pub mod parts;
+pub mod refusals;
 pub mod routes;
 pub mod throttle;
 

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::handing::handed;
-use super::refusals::{OfAct, OfOne};
 use super::sources::{not_after, not_before};
 use super::tasks::raw;
 use super::{Answer, answer, patience, read, whole};
@@ -171,7 +170,7 @@ pub(super) fn asked(
 /// Asks for work: one that is ready, or an answer why there is none, at once or after waiting for it.
 #[utoipa::path(post, path = "/api/v1/claims", tag = "dispatch", operation_id = "claim_tasks",
     request_body = ClaimBody,
-    responses((status = 200, description = "Tasks, or why there are none.", body = ClaimAnswer), OfAct))]
+    responses((status = 200, description = "Tasks, or why there are none.", body = ClaimAnswer)))]
 pub async fn post(
     web: web::Data<Web>,
     caller: Caller,
@@ -198,7 +197,7 @@ pub struct ExtendAnswer {
 /// Keeps what is still held of a claim, each task for its source's lease from now.
 #[utoipa::path(post, path = "/api/v1/claims/{claim}/extend", tag = "dispatch", operation_id = "extend_claim",
     params(("claim" = String, Path, description = "As the claim was answered.")),
-    responses((status = 200, description = "What is kept and what is lost.", body = ExtendAnswer), OfOne))]
+    responses((status = 200, description = "What is kept and what is lost.", body = ExtendAnswer)))]
 pub async fn extend(
     web: web::Data<Web>,
     caller: Caller,
@@ -229,7 +228,7 @@ pub struct GivenBack {
 /// Gives back what is still held of a claim, unworked: others get it at once, and the attempt does not count.
 #[utoipa::path(delete, path = "/api/v1/claims/{claim}", tag = "dispatch", operation_id = "give_back_claim",
     params(("claim" = String, Path, description = "As the claim was answered.")),
-    responses((status = 200, description = "How many went back.", body = GivenBack), OfOne))]
+    responses((status = 200, description = "How many went back.", body = GivenBack)))]
 pub async fn give_back(
     web: web::Data<Web>,
     caller: Caller,

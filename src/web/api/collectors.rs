@@ -3,7 +3,6 @@
 use actix_web::web;
 use serde::Serialize;
 
-use super::refusals::OfList;
 use super::sources::not_after;
 use super::{Answer, answer};
 use crate::store::dispatch::{CollectorView, Sources as _};
@@ -64,7 +63,7 @@ impl From<CollectorView> for Collector {
 
 /// Every collector seen within a day, and what it holds.
 #[utoipa::path(get, path = "/api/v1/collectors", tag = "dispatch", operation_id = "list_collectors",
-    responses((status = 200, description = "The collectors.", body = Collectors), OfList))]
+    responses((status = 200, description = "The collectors.", body = Collectors)))]
 pub async fn list(web: web::Data<Web>) -> Answer<Collectors> {
     let views = web.desk.store()?.collectors().await.map_err(acts::dispatch::trouble)?;
     answer(Collectors { collectors: views.into_iter().map(Collector::from).collect() })

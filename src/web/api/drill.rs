@@ -8,7 +8,7 @@ use super::{Answer, answer, read_if_any};
 use crate::picture::drill::DrillView;
 use crate::store::jobs::Jobs;
 use crate::web::auth::Caller;
-use crate::web::error::{Problem, WebError};
+use crate::web::error::WebError;
 use crate::web::{Web, acts};
 
 /// How.
@@ -32,15 +32,7 @@ pub struct Newest {
 #[utoipa::path(post, path = "/api/v1/jobs/{job}/drill", tag = "jobs", operation_id = "start_drill",
     params(("job" = String, Path, description = "Its name.")),
     request_body = Option<Crash>,
-    responses(
-        (status = 202, description = "Ordered; the same address answers what came of it.", body = DrillView),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "Not running, held, or nobody could take over.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 202, description = "Ordered; the same address answers what came of it.", body = DrillView)))]
 pub async fn post(
     web: web::Data<Web>,
     caller: Caller,
@@ -56,11 +48,7 @@ pub async fn post(
 /// The newest drill and what it measured.
 #[utoipa::path(get, path = "/api/v1/jobs/{job}/drill", tag = "jobs", operation_id = "get_drill",
     params(("job" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The newest drill.", body = Newest),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The newest drill.", body = Newest)))]
 pub async fn get(web: web::Data<Web>, job: web::Path<String>) -> Answer<Newest> {
     let config = web.job(&job)?;
     let jobs = web.store.snapshot(std::slice::from_ref(&config.name)).await?.jobs;

@@ -8,7 +8,6 @@ use crate::picture::JobView;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
-use crate::web::error::Problem;
 
 /// Why a job is held.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -22,14 +21,7 @@ pub struct HoldBody {
 #[utoipa::path(put, path = "/api/v1/jobs/{job}/hold", tag = "jobs", operation_id = "hold_job",
     params(("job" = String, Path, description = "Its name.")),
     request_body = HoldBody,
-    responses(
-        (status = 200, description = "The job.", body = JobView),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The job.", body = JobView)))]
 pub async fn put(
     web: web::Data<Web>,
     caller: Caller,
@@ -45,12 +37,7 @@ pub async fn put(
 /// Allows a job again; it also tries again if it had given up.
 #[utoipa::path(delete, path = "/api/v1/jobs/{job}/hold", tag = "jobs", operation_id = "resume_job",
     params(("job" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The job.", body = JobView),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The job.", body = JobView)))]
 pub async fn delete(
     web: web::Data<Web>,
     caller: Caller,

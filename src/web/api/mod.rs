@@ -16,7 +16,6 @@ pub mod log;
 pub mod moves;
 pub mod nodes;
 pub mod participation;
-pub mod refusals;
 pub mod results;
 pub mod rotations;
 pub mod runs;

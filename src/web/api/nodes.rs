@@ -9,7 +9,6 @@ use crate::store::nodes::listed;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
-use crate::web::error::Problem;
 
 /// Nodes, by name.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -25,11 +24,7 @@ async fn stored(web: &Web) -> Answer<Nodes> {
 
 /// All nodes, with the age of their newest report, their version and what they hold.
 #[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes", operation_id = "list_nodes",
-    responses(
-        (status = 200, description = "The nodes.", body = Nodes),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The nodes.", body = Nodes)))]
 pub async fn list(web: web::Data<Web>) -> Answer<Nodes> {
     stored(&web).await
 }
@@ -37,12 +32,7 @@ pub async fn list(web: web::Data<Web>) -> Answer<Nodes> {
 /// Empties a node and keeps it empty.
 #[utoipa::path(put, path = "/api/v1/nodes/{node}/drain", tag = "nodes", operation_id = "drain_node",
     params(("node" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The nodes.", body = Nodes),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such node.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The nodes.", body = Nodes)))]
 pub async fn drain(web: web::Data<Web>, caller: Caller, node: web::Path<String>) -> Answer<Nodes> {
     acts::drain(&web, &caller, &node, true).await?;
     stored(&web).await
@@ -51,12 +41,7 @@ pub async fn drain(web: web::Data<Web>, caller: Caller, node: web::Path<String>)
 /// Allows a node to take jobs again.
 #[utoipa::path(delete, path = "/api/v1/nodes/{node}/drain", tag = "nodes", operation_id = "undrain_node",
     params(("node" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The nodes.", body = Nodes),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such node.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The nodes.", body = Nodes)))]
 pub async fn undrain(
     web: web::Data<Web>,
     caller: Caller,
@@ -79,14 +64,7 @@ pub struct Why {
 /// node.
 #[utoipa::path(delete, path = "/api/v1/nodes/{node}", tag = "nodes", operation_id = "forget_node",
     params(("node" = String, Path, description = "Its name."), Why),
-    responses(
-        (status = 200, description = "The nodes that are left.", body = Nodes),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such node.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "It is alive.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The nodes that are left.", body = Nodes)))]
 pub async fn forget(
     web: web::Data<Web>,
     caller: Caller,

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::{ClaimAnswer, ClaimBody, asked};
 use super::handing::handed;
-use super::refusals::OfAct;
 use super::{LARGEST_TOKEN, read, whole};
 use crate::domain::dispatch::{LONGEST, Outcome};
 use crate::domain::lease::Token;
@@ -88,7 +87,7 @@ pub struct ResultsAnswer {
 /// Reports results, and may ask for the next work. The results count at once, however long that waits.
 #[utoipa::path(post, path = "/api/v1/results", tag = "dispatch", operation_id = "report_results",
     request_body = ResultsBody,
-    responses((status = 200, description = "What came of each.", body = ResultsAnswer), OfAct))]
+    responses((status = 200, description = "What came of each.", body = ResultsAnswer)))]
 pub async fn post(
     web: web::Data<Web>,
     caller: Caller,

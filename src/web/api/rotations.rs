@@ -6,7 +6,6 @@ use actix_web::HttpRequest;
 use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
-use super::refusals::{OfBody, OfList, OfLook};
 use super::sources::{millis, not_after, not_before};
 use super::{Answer, answer, clamp, query, read, whole};
 use crate::domain::dispatch::Window;
@@ -337,7 +336,7 @@ pub(super) fn named(text: &str) -> Result<RotationName, WebError> {
 
 /// All rotations.
 #[utoipa::path(get, path = "/api/v1/rotations", tag = "rotations", operation_id = "list_rotations",
-    responses((status = 200, description = "The rotations.", body = RotationList), OfList))]
+    responses((status = 200, description = "The rotations.", body = RotationList)))]
 pub async fn list(web: web::Data<Web>) -> Answer<RotationList> {
     let views = web.turns.store()?.rotations(None, TURNS_LISTED).await?;
     answer(RotationList { rotations: views.into_iter().map(Rotation::from).collect() })
@@ -354,7 +353,7 @@ struct Page {
     params(
         ("rotation" = String, Path, description = "Its name."),
         ("limit" = Option<u64>, Query, description = "How many of the last turns: 1 to 200, 50 when absent; what is outside is moved inside.")),
-    responses((status = 200, description = "The rotation.", body = Rotation), OfLook))]
+    responses((status = 200, description = "The rotation.", body = Rotation)))]
 pub async fn one(
     web: web::Data<Web>,
     request: HttpRequest,
@@ -371,7 +370,7 @@ pub async fn one(
 #[utoipa::path(put, path = "/api/v1/rotations/{rotation}", tag = "rotations", operation_id = "put_rotation",
     params(("rotation" = String, Path, description = "Its name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.")),
     request_body = RotationBody,
-    responses((status = 200, description = "The rotation.", body = Rotation), OfBody))]
+    responses((status = 200, description = "The rotation.", body = Rotation)))]
 pub async fn put(
     web: web::Data<Web>,
     caller: Caller,

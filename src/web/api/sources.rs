@@ -5,7 +5,6 @@ use std::time::Duration;
 use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
-use super::refusals::{OfAct, OfBody, OfList, OfOne};
 use super::{Answer, answer, read, whole};
 use crate::dispatch;
 use crate::domain::dispatch::{Backoff, LONGEST, Rules, Window};
@@ -208,7 +207,7 @@ fn named(text: &str) -> Result<SourceName, WebError> {
 
 /// All sources.
 #[utoipa::path(get, path = "/api/v1/sources", tag = "dispatch", operation_id = "list_sources",
-    responses((status = 200, description = "The sources.", body = SourceList), OfList))]
+    responses((status = 200, description = "The sources.", body = SourceList)))]
 pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
     let views = web.desk.store()?.sources(None).await.map_err(acts::dispatch::trouble)?;
     answer(SourceList { sources: views.into_iter().map(Source::from).collect() })
@@ -217,7 +216,7 @@ pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
 /// One source.
 #[utoipa::path(get, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "get_source",
     params(("source" = String, Path, description = "Its name.")),
-    responses((status = 200, description = "The source.", body = Source), OfOne))]
+    responses((status = 200, description = "The source.", body = Source)))]
 pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Source> {
     let source = named(&source)?;
     let views = web.desk.store()?.sources(Some(&source)).await.map_err(acts::dispatch::trouble)?;
@@ -230,7 +229,7 @@ pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Sourc
 #[utoipa::path(put, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "put_source",
     params(("source" = String, Path, description = "Its name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.")),
     request_body = RulesBody,
-    responses((status = 200, description = "The source.", body = Source), OfBody))]
+    responses((status = 200, description = "The source.", body = Source)))]
 pub async fn put(
     web: web::Data<Web>,
     caller: Caller,
@@ -258,7 +257,7 @@ pub struct Block {
 #[utoipa::path(post, path = "/api/v1/sources/{source}/block", tag = "dispatch", operation_id = "block_source",
     params(("source" = String, Path, description = "Its name.")),
     request_body = Block,
-    responses((status = 200, description = "The source.", body = Source), OfAct))]
+    responses((status = 200, description = "The source.", body = Source)))]
 pub async fn block(
     web: web::Data<Web>,
     caller: Caller,

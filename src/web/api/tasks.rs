@@ -6,7 +6,6 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::refusals::{OfAct, OfOne};
 use super::sources::{millis, not_after, not_before};
 use super::{Answer, answer, read, whole};
 use crate::domain::dispatch::{LONGEST, TaskState};
@@ -81,7 +80,7 @@ pub struct PutTasks {
 /// Puts tasks. All or none; putting the same again is harmless.
 #[utoipa::path(post, path = "/api/v1/tasks", tag = "dispatch", operation_id = "put_tasks",
     request_body = TasksBody,
-    responses((status = 200, description = "What came of each.", body = PutTasks), OfAct))]
+    responses((status = 200, description = "What came of each.", body = PutTasks)))]
 pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<PutTasks> {
     let TasksBody { tasks } = read(&body)?;
     if tasks.len() > TASKS_AT_ONCE {
@@ -288,7 +287,7 @@ impl From<Past> for Event {
 /// One task.
 #[utoipa::path(get, path = "/api/v1/tasks/{id}", tag = "dispatch", operation_id = "get_task",
     params(("id" = String, Path, description = "As POST /api/v1/tasks answered.")),
-    responses((status = 200, description = "The task.", body = Task), OfOne))]
+    responses((status = 200, description = "The task.", body = Task)))]
 pub async fn one(web: web::Data<Web>, id: web::Path<String>) -> Answer<Task> {
     let id = known(id.into_inner())?;
     let found = web.desk.store()?.task(&id).await.map_err(acts::dispatch::trouble)?;

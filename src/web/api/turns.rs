@@ -7,7 +7,6 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::handing::handed;
-use super::refusals::OfTurn;
 use super::rotations::{Holder, named, word};
 use super::sources::{not_after, not_before};
 use super::tasks::instant;
@@ -114,7 +113,7 @@ fn asked(
 #[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns", tag = "rotations", operation_id = "take_turn",
     params(("rotation" = String, Path, description = "Its name.")),
     request_body = TurnBody,
-    responses((status = 200, description = "The turn, or why it is not had.", body = TurnAnswer), OfTurn))]
+    responses((status = 200, description = "The turn, or why it is not had.", body = TurnAnswer)))]
 pub async fn take(
     web: web::Data<Web>,
     caller: Caller,
@@ -190,7 +189,7 @@ pub struct ExtendTurnBody {
         ("rotation" = String, Path, description = "Its name."),
         ("turn" = String, Path, description = "As it was granted.")),
     request_body = Option<ExtendTurnBody>,
-    responses((status = 200, description = "The turn with its new end.", body = GrantedTurn), OfTurn))]
+    responses((status = 200, description = "The turn with its new end.", body = GrantedTurn)))]
 pub async fn extend(
     web: web::Data<Web>,
     caller: Caller,
@@ -253,7 +252,7 @@ pub struct PassedTurn {
         ("rotation" = String, Path, description = "Its name."),
         ("turn" = String, Path, description = "As it was granted.")),
     request_body = PassBody,
-    responses((status = 200, description = "It counted.", body = PassedTurn), OfTurn))]
+    responses((status = 200, description = "It counted.", body = PassedTurn)))]
 pub async fn pass(
     web: web::Data<Web>,
     caller: Caller,
