@@ -17,6 +17,7 @@ use crate::domain::drill::Drill;
 use crate::domain::job::{Exit, JobRecord, LeaseRecord, RunEnd};
 use crate::domain::lease::Token;
 use crate::domain::time::StoreTime;
+use crate::ops::jobs::{self, Ordered};
 use crate::picture::drill::{DrillView, target, warning};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::jobs::Jobs;
@@ -51,21 +52,15 @@ struct Report {
 /// `drill`.
 pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> {
     let job = desk.job(&args.act.job)?;
-    let user = desk.admin(args.act.user.as_deref()).await?;
+    let actor = desk.operator(args.act.user.as_deref()).await?;
     let mut events = desk.store.subscribe(std::slice::from_ref(&job.name)).await?;
-    let before = look(desk, job).await?;
-    let lease = target(&before, &desk.nodes().await?, args.force, "--force")
-        .map_err(|refusal| Failure::Refused(refusal.to_string()))?;
-    eprintln!("soloist: {}", warning(lease.node.as_str()));
     let begun = clock::boot();
-    let Some(ordered) = desk.store.request_drill(&job.name, lease.token, &user).await? else {
-        return Err(Failure::Refused(format!(
-            "{} has just left {}, so nobody was crashed: try again",
-            job.name, lease.node
-        )));
-    };
-    let reason = format!("{} under token {}", lease.node, lease.token);
-    desk.audit(Some(&user), "job.drill", job.name.as_str(), Some(&reason)).await?;
+    let force = (args.force, "--force");
+    let ordered = jobs::drill(&desk.store, &actor, job, force, |lease| {
+        eprintln!("soloist: {}", warning(lease.node.as_str()));
+    });
+    let Ordered { before, lease, at: ordered } = ordered.await?;
+    let (user, lease) = (actor.user, &lease);
     if !args.list.json {
         step(0, &format!("{user} ordered {} to die (token {})", lease.node, lease.token))?;
     }
@@ -96,10 +91,6 @@ pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> 
         }
         drop(timeout(left.min(LOOK_AGAIN), hint(&mut events)).await);
     }
-}
-
-async fn look(desk: &Desk, job: &JobConfig) -> Result<JobRecord, Failure> {
-    Ok(record(desk, job).await?)
 }
 
 async fn record(desk: &Desk, job: &JobConfig) -> StoreResult<JobRecord> {

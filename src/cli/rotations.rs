@@ -11,6 +11,7 @@ use super::{Desk, Failure, duration};
 use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Choice, Reason, Ring, Rules, Skip, Turn, TypeRules};
 use crate::domain::time::Stamp;
+use crate::ops::rotations;
 use crate::picture::rules::{RotationRules, TypeRulesView};
 use crate::store::StoreError;
 use crate::store::rotation::{PastTurn, RotationView, Rotations, TypeView, WaiterView};
@@ -107,11 +108,8 @@ pub(super) async fn act(desk: &Desk, command: RotationCommand) -> Result<(), Fai
 
 async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
     let rules = args.rules();
-    rules.check().map_err(|problem| Failure::Usage(problem.to_string()))?;
-    let who = desk.operator(args.user.as_deref(), None).await?;
-    let view = desk.store.put_rotation(&args.name, &rules).await?;
-    let noted = RotationRules::noted(&rules);
-    desk.audit(Some(&who), "rotation.put", args.name.as_str(), Some(&noted)).await?;
+    let actor = desk.operator(args.user.as_deref()).await?;
+    let view = rotations::put(&desk.store, &actor, &args.name, &rules, None).await?;
     print(&format!("Rotation {}: {}.", args.name, words(&view.rules)))
 }
 

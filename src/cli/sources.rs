@@ -10,9 +10,10 @@ use super::{Desk, Failure, ListArgs, duration};
 use crate::domain::dispatch::{Backoff, Reason, Rules, Window};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
+use crate::ops::sources;
 use crate::picture::rules::SourceRules;
 use crate::store::StoreError;
-use crate::store::dispatch::{SourceView, Sources};
+use crate::store::dispatch::{SourceView, Sources as _};
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -111,11 +112,8 @@ pub(super) async fn act(desk: &Desk, command: SourceCommand) -> Result<(), Failu
 
 async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
     let rules = args.rules();
-    rules.check().map_err(|problem| Failure::Usage(problem.to_string()))?;
-    let who = desk.operator(args.user.as_deref(), None).await?;
-    let view = desk.store.put_source(&args.name, &rules).await?;
-    let noted = SourceRules::noted(&rules);
-    desk.audit(Some(&who), "source.put", args.name.as_str(), Some(&noted)).await?;
+    let actor = desk.operator(args.user.as_deref()).await?;
+    let view = sources::put(&desk.store, &actor, &args.name, &rules, None).await?;
     print(&format!("Source {}: {}.", args.name, words(&view.rules)))
 }
 
@@ -128,10 +126,9 @@ async fn block(
     if lasting > Duration::from_secs(366 * 24 * 3600) {
         return Err(Failure::Usage("--for: at most a year".to_owned()));
     }
-    let who = desk.operator(user, None).await?;
-    desk.store.block_source(name, lasting).await.map_err(|error| undefined(error, name))?;
-    let lasting = humantime::format_duration(lasting).to_string();
-    desk.audit(Some(&who), "source.block", name.as_str(), Some(&lasting)).await?;
+    let actor = desk.operator(user).await?;
+    sources::block(&desk.store, &actor, name, lasting).await?;
+    let lasting = humantime::format_duration(lasting);
     print(&format!("Source {name} serves nobody for {lasting}."))
 }
 
@@ -160,9 +157,7 @@ async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
 /// A source that must exist.
 pub(super) fn undefined(error: StoreError, name: &SourceName) -> Failure {
     match error {
-        StoreError::NotFound(_) => Failure::NotFound(format!(
-            "source {name} does not exist: define it first with soloist source set {name}, or PUT /api/v1/sources/{name}"
-        )),
+        StoreError::NotFound(_) => Failure::NotFound(sources::undefined(name.as_str())),
         other => other.into(),
     }
 }

@@ -91,7 +91,7 @@ pub(super) async fn act(desk: &Desk, command: TaskCommand) -> Result<(), Failure
 }
 
 async fn put(desk: &Desk, args: &PutArgs) -> Result<(), Failure> {
-    desk.operator(args.user.as_deref(), None).await?;
+    desk.operator(args.user.as_deref()).await?.check_operator()?;
     let mut put = Put { desk, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
     if let Some(key) = &args.key {
         let payload = args.payload.as_deref().unwrap_or("null");

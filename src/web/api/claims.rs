@@ -178,7 +178,7 @@ pub async fn post(
 ) -> Result<HttpResponse, WebError> {
     let (ask, wait) = asked(read(&body)?, &caller, "")?;
     let exchange = Exchange { claim: Some(ask), only: None, reports: Vec::new() };
-    let done = web.desk.exchange(exchange, wait).await.map_err(acts::dispatch::trouble)?;
+    let done = web.desk.exchange(exchange, wait).await.map_err(acts::source::trouble)?;
     let claimed = done.claimed.ok_or_else(|| WebError::Internal {
         detail: "the store did not answer the claim".to_owned(),
     })?;
@@ -212,7 +212,7 @@ pub async fn extend(
     let only = caller.bound.collector.as_ref();
     let extended = web.desk.store()?.extend(&claim, only).await.map_err(|error| match error {
         StoreError::NotFound(_) => over(),
-        error => acts::dispatch::trouble(error),
+        error => acts::source::trouble(error),
     })?;
     let ids = |all: Vec<crate::store::dispatch::TaskId>| all.into_iter().map(|id| id.0).collect();
     answer(ExtendAnswer { kept: ids(extended.kept), lost: ids(extended.lost) })
@@ -237,7 +237,7 @@ pub async fn give_back(
     let store = web.desk.store()?;
     let Some(claim) = shaped(claim.into_inner()) else { return answer(GivenBack { returned: 0 }) };
     let only = caller.bound.collector.as_ref();
-    let returned = store.give_back(&claim, only).await.map_err(acts::dispatch::trouble)?;
+    let returned = store.give_back(&claim, only).await.map_err(acts::source::trouble)?;
     answer(GivenBack { returned })
 }
 

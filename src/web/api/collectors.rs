@@ -65,6 +65,6 @@ impl From<CollectorView> for Collector {
 #[utoipa::path(get, path = "/api/v1/collectors", tag = "dispatch", operation_id = "list_collectors",
     responses((status = 200, description = "The collectors.", body = Collectors)))]
 pub async fn list(web: web::Data<Web>) -> Answer<Collectors> {
-    let views = web.desk.store()?.collectors().await.map_err(acts::dispatch::trouble)?;
+    let views = web.desk.store()?.collectors().await.map_err(acts::source::trouble)?;
     answer(Collectors { collectors: views.into_iter().map(Collector::from).collect() })
 }

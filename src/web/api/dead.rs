@@ -42,7 +42,7 @@ pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<DeadTasks
     let skip = usize::try_from(page.skip.unwrap_or(0).min(most)).unwrap_or(usize::MAX);
     let limit = clamp(page.limit, 50, 500);
     let store = web.desk.store()?;
-    let dead = store.dead(source.as_ref(), skip, limit).await.map_err(acts::dispatch::trouble)?;
+    let dead = store.dead(source.as_ref(), skip, limit).await.map_err(acts::source::trouble)?;
     let tasks = dead.into_iter().map(Task::try_from).collect::<Result<_, _>>()?;
     answer(DeadTasks { tasks })
 }
@@ -53,5 +53,5 @@ pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<DeadTasks
     responses((status = 200, description = "The task.", body = Task)))]
 pub async fn revive(web: web::Data<Web>, caller: Caller, id: web::Path<String>) -> Answer<Task> {
     let id = known(id.into_inner())?;
-    answer(acts::dispatch::revive(&web, &caller, &id).await?.try_into()?)
+    answer(acts::source::revive(&web, &caller, &id).await?.try_into()?)
 }

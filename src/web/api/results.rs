@@ -113,7 +113,7 @@ pub async fn post(
     });
     let reports = reports.collect::<Result<Vec<Report>, WebError>>()?;
     let exchange = Exchange { reports, only: caller.bound.collector.clone(), claim };
-    let done = web.desk.exchange(exchange, wait).await.map_err(acts::dispatch::trouble)?;
+    let done = web.desk.exchange(exchange, wait).await.map_err(acts::source::trouble)?;
     let results = ids.into_iter().zip(done.reports).map(|(id, reported)| ResultStatus {
         id,
         status: match reported {

@@ -209,7 +209,7 @@ fn named(text: &str) -> Result<SourceName, WebError> {
 #[utoipa::path(get, path = "/api/v1/sources", tag = "dispatch", operation_id = "list_sources",
     responses((status = 200, description = "The sources.", body = SourceList)))]
 pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
-    let views = web.desk.store()?.sources(None).await.map_err(acts::dispatch::trouble)?;
+    let views = web.desk.store()?.sources(None).await.map_err(acts::source::trouble)?;
     answer(SourceList { sources: views.into_iter().map(Source::from).collect() })
 }
 
@@ -219,8 +219,8 @@ pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
     responses((status = 200, description = "The source.", body = Source)))]
 pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Source> {
     let source = named(&source)?;
-    let views = web.desk.store()?.sources(Some(&source)).await.map_err(acts::dispatch::trouble)?;
-    let view = views.into_iter().next().ok_or_else(|| acts::dispatch::no_source(&source))?;
+    let views = web.desk.store()?.sources(Some(&source)).await.map_err(acts::source::trouble)?;
+    let view = views.into_iter().next().ok_or_else(|| acts::source::no_source(&source))?;
     answer(Source::from(view))
 }
 
@@ -240,7 +240,7 @@ pub async fn put(
     let mut body: RulesBody = read(&body)?;
     let reason = body.reason.take();
     let (rules, reason) = (Rules::from(body), reason.as_deref());
-    answer(Source::from(acts::dispatch::put_source(&web, &caller, &source, &rules, reason).await?))
+    answer(Source::from(acts::source::put(&web, &caller, &source, &rules, reason).await?))
 }
 
 /// For how long.
@@ -269,5 +269,5 @@ pub async fn block(
     if lasting > LONGEST {
         return Err(WebError::bad("for_ms: at most a year; use `paused` for longer"));
     }
-    answer(Source::from(acts::dispatch::block(&web, &caller, &source, lasting).await?))
+    answer(Source::from(acts::source::block(&web, &caller, &source, lasting).await?))
 }

@@ -95,7 +95,7 @@ pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<Pu
     });
     let tasks: Vec<NewTask> = tasks.collect::<Result<_, _>>()?;
     tasks.iter().try_for_each(|task| caller.bound.check_source(&task.source))?;
-    let new = web.desk.store()?.put_tasks(&tasks).await.map_err(acts::dispatch::trouble)?;
+    let new = web.desk.store()?.put_tasks(&tasks).await.map_err(acts::source::trouble)?;
     if let Some(first) = tasks.iter().filter_map(|task| task.at).min() {
         web.desk.expect(Some(first));
     }
@@ -290,8 +290,8 @@ impl From<Past> for Event {
     responses((status = 200, description = "The task.", body = Task)))]
 pub async fn one(web: web::Data<Web>, id: web::Path<String>) -> Answer<Task> {
     let id = known(id.into_inner())?;
-    let found = web.desk.store()?.task(&id).await.map_err(acts::dispatch::trouble)?;
-    answer(found.ok_or_else(|| acts::dispatch::no_task(&id))?.try_into()?)
+    let found = web.desk.store()?.task(&id).await.map_err(acts::source::trouble)?;
+    answer(found.ok_or_else(|| acts::source::no_task(&id))?.try_into()?)
 }
 
 /// An id of the only shape that ids have.
@@ -299,5 +299,5 @@ pub(super) fn known(text: String) -> Result<TaskId, WebError> {
     let shape = text.len() == 32
         && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     let id = TaskId(text);
-    if shape { Ok(id) } else { Err(acts::dispatch::no_task(&id)) }
+    if shape { Ok(id) } else { Err(acts::source::no_task(&id)) }
 }

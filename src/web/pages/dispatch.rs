@@ -152,7 +152,7 @@ pub struct Block {
 /// `POST /dispatch/sources/{source}/block`.
 ///
 /// # Errors
-/// As [`acts::dispatch::block`].
+/// As [`acts::source::block`].
 pub async fn block(
     web: web::Data<Web>,
     caller: Caller,
@@ -184,6 +184,6 @@ pub async fn block(
         return Ok(ask_back(&request, &confirm));
     }
     let name = acts::source::named(&web, &source).await?.name;
-    acts::dispatch::block(&web, &caller, &name, lasting).await?;
+    acts::source::block(&web, &caller, &name, lasting).await?;
     Ok(done(&request, HERE))
 }
