@@ -1,16 +1,10 @@
 //! Nodes: the list, emptying one, forgetting one.
 
-use serde::Serialize;
-
 use super::output::{print, print_json, table};
 use super::{Desk, Failure, ForgetArgs, ListArgs, NodeArgs};
 use crate::ops::nodes;
 use crate::picture::NodeView;
-
-#[derive(Serialize)]
-struct NodesAnswer {
-    nodes: Vec<NodeView>,
-}
+use crate::picture::lists::Nodes;
 
 /// `nodes`.
 pub(super) async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
@@ -24,7 +18,7 @@ pub(super) async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
         .collect();
     let nodes = NodeView::list(&nodes, &held, seen.first().map(|seen| seen.at));
     if args.json {
-        return print_json(&NodesAnswer { nodes });
+        return print_json(&Nodes { nodes });
     }
     if nodes.is_empty() {
         return print("No node has reported. Start one with: soloist serve");

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
-use super::output::{print, print_json, rfc3339, table};
+use super::output::{print, print_json, table};
 use super::{Desk, Failure, ListArgs, duration};
+use crate::dispatch::word;
 use crate::domain::dispatch::{Backoff, Reason, Rules, Window};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
 use crate::ops::sources;
-use crate::picture::rules::SourceRules;
+use crate::picture::json::{Source, SourceList};
 use crate::store::StoreError;
 use crate::store::dispatch::{SourceView, Sources as _};
 
@@ -135,7 +135,8 @@ async fn block(
 async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
     let views = desk.store.sources(None).await?;
     if args.json {
-        return print_json(&SourcesAnswer { sources: views.iter().map(SourceLine::of).collect() });
+        let sources = views.into_iter().map(Source::from).collect();
+        return print_json(&SourceList { sources });
     }
     if views.is_empty() {
         return print("No source. Make one with: soloist source set NAME");
@@ -184,16 +185,6 @@ fn now(view: &SourceView) -> String {
     }
 }
 
-fn word(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Empty => "empty",
-        Reason::Gap => "gap",
-        Reason::Cap => "cap",
-        Reason::Paused => "paused",
-        Reason::Blocked => "blocked",
-    }
-}
-
 /// Rules in a few words.
 fn words(rules: &Rules) -> String {
     let mut said = Vec::new();
@@ -211,51 +202,4 @@ fn words(rules: &Rules) -> String {
     }
     said.push(format!("lease {}", humantime::format_duration(rules.lease)));
     said.join(", ")
-}
-
-#[derive(Serialize)]
-struct SourcesAnswer {
-    sources: Vec<SourceLine>,
-}
-
-/// As in `GET /api/v1/sources`.
-#[derive(Serialize)]
-struct SourceLine {
-    name: SourceName,
-    #[serde(flatten)]
-    rules: SourceRules,
-    blocked_until: Option<String>,
-    reason: Option<Reason>,
-    next_at: Option<String>,
-    ready: u64,
-    due: u64,
-    in_flight: u64,
-    dead: u64,
-    done: u64,
-    started: u64,
-    finished: u64,
-    retried: u64,
-    expired: u64,
-}
-
-impl SourceLine {
-    fn of(view: &SourceView) -> Self {
-        let written = |at: Stamp| rfc3339(at.ceil());
-        Self {
-            name: view.name.clone(),
-            rules: SourceRules::from(&view.rules),
-            blocked_until: (view.blocked_until > view.now).then(|| written(view.blocked_until)),
-            reason: view.shut.map(|shut| shut.reason),
-            next_at: view.shut.and_then(|shut| shut.until).map(written),
-            ready: view.ready,
-            due: view.due,
-            in_flight: view.in_flight,
-            dead: view.dead,
-            done: view.done,
-            started: view.started,
-            finished: view.finished,
-            retried: view.retried,
-            expired: view.expired,
-        }
-    }
 }

@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::handing::handed;
-use super::sources::{not_after, not_before};
 use super::tasks::raw;
-use super::{Answer, answer, patience, read, whole};
+use super::{Answer, answer, patience, read};
 use crate::dispatch;
 use crate::domain::name::{CollectorName, RequestId, SourceName};
+use crate::picture::json::{not_after, not_before};
+use crate::picture::whole;
 use crate::store::StoreError;
 use crate::store::dispatch::{BATCH, ClaimAsk, ClaimId, Claimed, Dispatch as _, Exchange};
 use crate::web::Web;

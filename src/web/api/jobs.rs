@@ -1,19 +1,12 @@
 //! `GET /api/v1/jobs` and `GET /api/v1/jobs/{job}`: what every job is doing, and why.
 
 use actix_web::web;
-use serde::Serialize;
 
 use super::{Answer, answer, seen};
 use crate::picture::JobView;
+use crate::picture::lists::Jobs;
 use crate::web::Web;
 use crate::web::auth::Caller;
-
-/// Every job, in the order of the configuration.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Jobs {
-    /// The jobs.
-    pub jobs: Vec<JobView>,
-}
 
 /// All jobs. Sentences follow the account's language, else `Accept-Language`, else English.
 #[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", operation_id = "list_jobs",

@@ -1,20 +1,12 @@
 //! `GET /api/v1/leases`: everything that is held, whether this node knows the name or not.
 
 use actix_web::web;
-use serde::Serialize;
 
 use super::{Answer, answer};
 use crate::picture::HeldLeaseView;
+use crate::picture::lists::Held;
 use crate::store::leases::Leases as _;
 use crate::web::Web;
-
-/// Leases, by name.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = Leases)]
-pub struct Held {
-    /// The leases.
-    pub leases: Vec<HeldLeaseView>,
-}
 
 /// Everything that is held now: each job that a node has, and each command under `soloist run`, on every machine. `holder`
 /// is the node, for jobs and for commands. A lease that the store forgot is missing until its holder renews it. This call

@@ -1,19 +1,13 @@
 //! `GET /api/v1/jobs/{job}/log`: the output of a job, across runs and nodes.
 
 use actix_web::{HttpRequest, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Answer, answer, clamp, query};
 use crate::picture::LogLineView;
+use crate::picture::lists::Log;
 use crate::store::journal::Journal;
 use crate::web::Web;
-
-/// Lines, oldest first.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Log {
-    /// The lines.
-    pub lines: Vec<LogLineView>,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

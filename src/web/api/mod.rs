@@ -23,7 +23,6 @@ pub mod sources;
 pub mod tasks;
 pub mod timeline;
 pub mod turns;
-mod whole;
 
 use std::time::Duration;
 

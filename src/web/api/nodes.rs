@@ -1,21 +1,15 @@
 //! `GET /api/v1/nodes`, emptying a node, and forgetting one.
 
 use actix_web::{HttpRequest, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Answer, answer, query};
 use crate::picture::NodeView;
+use crate::picture::lists::Nodes;
 use crate::store::nodes::listed;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
-
-/// Nodes, by name.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Nodes {
-    /// The nodes.
-    pub nodes: Vec<NodeView>,
-}
 
 async fn stored(web: &Web) -> Answer<Nodes> {
     let nodes = listed(&web.store).await?;

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::{ClaimAnswer, ClaimBody, asked};
 use super::handing::handed;
-use super::{LARGEST_TOKEN, read, whole};
+use super::{LARGEST_TOKEN, read};
 use crate::domain::dispatch::{LONGEST, Outcome};
 use crate::domain::lease::Token;
+use crate::picture::whole;
 use crate::store::dispatch::{BATCH, Exchange, LONGEST_ERROR, Report, Reported, TaskId};
 use crate::web::Web;
 use crate::web::acts;

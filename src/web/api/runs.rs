@@ -1,20 +1,14 @@
 //! `GET /api/v1/jobs/{job}/runs`: the history of a job.
 
 use actix_web::{HttpRequest, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Answer, answer, clamp, query};
 use crate::domain::name::RunId;
 use crate::picture::RunView;
+use crate::picture::lists::Runs;
 use crate::store::journal::Journal;
 use crate::web::Web;
-
-/// Runs, newest first.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Runs {
-    /// The runs.
-    pub runs: Vec<RunView>,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

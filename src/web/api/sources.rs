@@ -3,47 +3,18 @@
 use std::time::Duration;
 
 use actix_web::web::{self, Bytes};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::{Answer, answer, read, whole};
-use crate::dispatch;
+use super::{Answer, answer, read};
 use crate::domain::dispatch::{Backoff, LONGEST, Rules, Window};
 use crate::domain::name::SourceName;
-use crate::domain::time::Stamp;
-use crate::store::dispatch::{SourceView, Sources as _};
+use crate::picture::json::{BackoffRule, Source, SourceList, WindowRule};
+use crate::picture::whole;
+use crate::store::dispatch::Sources as _;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
-use crate::words::iso;
-
-/// At most `count` starts in any stretch of `ms` milliseconds.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WindowRule {
-    /// Starts.
-    #[schema(minimum = 1, maximum = 100_000)]
-    #[serde(deserialize_with = "whole::number")]
-    pub count: u32,
-    /// The stretch.
-    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub ms: u64,
-}
-
-/// How long a task waits that was reported for another try: `first_ms`, then twice as long each time, at most `max_ms`.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BackoffRule {
-    /// After the first try.
-    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub first_ms: u64,
-    /// At most.
-    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub max_ms: u64,
-}
 
 /// All rules of a source; what is left out gets its default.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -93,110 +64,6 @@ impl From<RulesBody> for Rules {
             paused: body.paused.unwrap_or(default.paused),
         }
     }
-}
-
-/// A source: its rules, what it has, and whether it is served.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Source {
-    /// Its name.
-    pub name: String,
-    /// As in the rules.
-    pub gap_ms: u64,
-    /// As in the rules.
-    pub window: Option<WindowRule>,
-    /// As in the rules.
-    pub cap: Option<u32>,
-    /// As in the rules.
-    pub lease_ms: u64,
-    /// As in the rules.
-    pub max_attempts: u32,
-    /// As in the rules.
-    pub backoff: BackoffRule,
-    /// As in the rules.
-    pub paused: bool,
-    /// Nobody is served before this; null when it is not blocked.
-    #[schema(format = DateTime)]
-    pub blocked_until: Option<String>,
-    /// Tasks that may be claimed.
-    pub ready: u64,
-    /// Tasks that wait for an instant.
-    pub due: u64,
-    /// Tasks in collectors' hands.
-    pub in_flight: u64,
-    /// Tasks given up.
-    pub dead: u64,
-    /// Tasks done for good, ever.
-    pub done: u64,
-    /// Starts, ever.
-    pub started: u64,
-    /// Accepted as done, ever; recrawls too.
-    pub finished: u64,
-    /// Reported for another try, ever.
-    pub retried: u64,
-    /// Leases that ran out, ever.
-    pub expired: u64,
-    /// Why nobody is served now: `empty`, `gap`, `cap`, `paused` or `blocked`; null when it can be served.
-    #[schema(example = "gap")]
-    pub reason: Option<&'static str>,
-    /// When that may be over, as far as is known.
-    #[schema(format = DateTime)]
-    pub next_at: Option<String>,
-}
-
-/// Whole milliseconds.
-pub(super) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// An instant at which something may begin: never said too early.
-pub(super) fn not_before(at: Stamp) -> String {
-    iso(at.ceil())
-}
-
-/// An instant at which something ends: never said too late.
-pub(super) fn not_after(at: Stamp) -> String {
-    iso(at.floor())
-}
-
-impl From<SourceView> for Source {
-    fn from(view: SourceView) -> Self {
-        let rules = view.rules;
-        let blocked = view.blocked_until > view.now;
-        Self {
-            name: view.name.to_string(),
-            gap_ms: millis(rules.gap),
-            window: rules
-                .window
-                .map(|window| WindowRule { count: window.count, ms: millis(window.span) }),
-            cap: rules.cap,
-            lease_ms: millis(rules.lease),
-            max_attempts: rules.max_attempts,
-            backoff: BackoffRule {
-                first_ms: millis(rules.backoff.first),
-                max_ms: millis(rules.backoff.max),
-            },
-            paused: rules.paused,
-            blocked_until: blocked.then(|| not_before(view.blocked_until)),
-            ready: view.ready,
-            due: view.due,
-            in_flight: view.in_flight,
-            dead: view.dead,
-            done: view.done,
-            started: view.started,
-            finished: view.finished,
-            retried: view.retried,
-            expired: view.expired,
-            reason: view.shut.map(|shut| dispatch::word(shut.reason)),
-            next_at: view.shut.and_then(|shut| shut.until).map(not_before),
-        }
-    }
-}
-
-/// Sources, by name.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct SourceList {
-    /// The sources.
-    pub sources: Vec<Source>,
 }
 
 /// The name in an address; what cannot be a name is not found.

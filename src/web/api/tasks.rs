@@ -6,11 +6,14 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::sources::{millis, not_after, not_before};
-use super::{Answer, answer, read, whole};
+use super::{Answer, answer, read};
 use crate::domain::dispatch::{LONGEST, TaskState};
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
+use crate::picture::json::{not_after, not_before};
+use crate::picture::lists::{PutTask, PutTasks};
+use crate::picture::millis;
+use crate::picture::whole;
 use crate::store::dispatch::{
     Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, TASKS_AT_ONCE, TaskId,
     TaskView,
@@ -56,25 +59,6 @@ pub struct TasksBody {
     /// At most 1000.
     #[schema(max_items = 1000)]
     pub tasks: Vec<TaskBody>,
-}
-
-/// What came of putting one task.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct PutTask {
-    /// Made of source and key.
-    pub id: String,
-    /// As given.
-    pub key: String,
-    /// `created`, or `exists`: then it was left as it is, whatever its state.
-    #[schema(example = "created")]
-    pub status: &'static str,
-}
-
-/// What came of putting tasks, in their order.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct PutTasks {
-    /// One for each.
-    pub tasks: Vec<PutTask>,
 }
 
 /// Puts tasks. All or none; putting the same again is harmless.

@@ -7,14 +7,15 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::handing::handed;
-use super::rotations::{Holder, named, word};
-use super::sources::{not_after, not_before};
+use super::rotations::named;
 use super::tasks::instant;
-use super::{Answer, LARGEST_TOKEN, answer, patience, read, read_if_any, whole};
+use super::{Answer, LARGEST_TOKEN, answer, patience, read, read_if_any};
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::{Outcome, Turn};
 use crate::domain::time::Stamp;
+use crate::picture::json::{Holder, not_after, not_before, word};
+use crate::picture::whole;
 use crate::store::rotation::{Kept, Pass, Taken, TurnAsk};
 use crate::web::Web;
 use crate::web::acts::rotation::{one, over, stale, trouble, trouble_with_type};
