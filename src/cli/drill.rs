@@ -59,10 +59,10 @@ pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> 
     let ordered = jobs::drill(&desk.store, &actor, job, force, |lease| {
         eprintln!("soloist: {}", warning(lease.node.as_str()));
     });
-    let Ordered { before, lease, at: ordered } = ordered.await?;
-    let (user, lease) = (actor.user, &lease);
+    let Ordered { before, lease, drill } = ordered.await?;
+    let (lease, ordered) = (&lease, drill.at);
     if !args.list.json {
-        step(0, &format!("{user} ordered {} to die (token {})", lease.node, lease.token))?;
+        step(0, &format!("{} ordered {} to die (token {})", drill.by, lease.node, lease.token))?;
     }
     let alone = args.force && target(&before, &desk.nodes().await?, false, "").is_err();
     let mut seen = Progress::default();
@@ -76,7 +76,7 @@ pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> 
             }
             seen = now;
             if seen.started_ms.is_some() || (alone && seen.released_ms.is_some()) {
-                return report(&record, lease, &user, ordered, &seen, args.list.json);
+                return report(&record, lease, &drill, &seen, args.list.json);
             }
             if overtaken(&record, lease) {
                 return Err(Failure::Failed(format!(
@@ -166,17 +166,14 @@ fn step(ms: u64, text: &str) -> Result<(), Failure> {
 fn report(
     record: &JobRecord,
     crashed: &LeaseRecord,
-    user: &crate::domain::name::UserName,
-    ordered: StoreTime,
+    ordered: &Drill,
     seen: &Progress,
     json: bool,
 ) -> Result<(), Failure> {
     if json {
-        let blank =
-            Drill { token: crashed.token, by: user.clone(), at: ordered, to: None, started: None };
         let drill = record.drill.as_ref().filter(|drill| drill.token == crashed.token);
         return print_json(&Report {
-            drill: DrillView::of(&record.name, drill.unwrap_or(&blank)),
+            drill: DrillView::of(&record.name, drill.unwrap_or(ordered)),
             from: crashed.node.to_string(),
             released_ms: seen.released_ms,
             released_by_guard: seen.by_guard,

@@ -2,10 +2,10 @@
 
 use super::{Act, Actor, OpsError, Result, note, reason};
 use crate::config::JobConfig;
+use crate::domain::drill::Drill;
 use crate::domain::handover::{lasts, may_move};
 use crate::domain::job::{JobRecord, LeaseRecord};
 use crate::domain::name::{NodeName, UserName};
-use crate::domain::time::StoreTime;
 use crate::picture::drill::target;
 use crate::store::accounts::{Accounts as _, Role};
 use crate::store::jobs::Jobs as _;
@@ -108,8 +108,8 @@ pub struct Ordered {
     pub before: JobRecord,
     /// Whose holder crashes.
     pub lease: LeaseRecord,
-    /// When the order was written.
-    pub at: StoreTime,
+    /// The order.
+    pub drill: Drill,
 }
 
 /// Has the node process that holds a job crash; with `force` also when no node could take over, and `word` is how an
@@ -139,7 +139,9 @@ pub async fn drill(
     };
     let said = format!("{} under token {}", lease.node, lease.token);
     note(store, &actor.signature, Act::JobDrill, job.name.as_str(), Some(&said)).await?;
-    Ok(Ordered { before, lease, at })
+    let (token, by) = (lease.token, actor.user.clone());
+    let drill = Drill { token, by, at, to: None, started: None };
+    Ok(Ordered { before, lease, drill })
 }
 
 async fn record(store: &Store, job: &JobConfig) -> Result<JobRecord> {

@@ -5,11 +5,12 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, answer, read_if_any};
+use crate::ops::jobs;
 use crate::picture::drill::DrillView;
 use crate::store::jobs::Jobs;
+use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
-use crate::web::{Web, acts};
 
 /// How.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -39,10 +40,11 @@ pub async fn post(
     job: web::Path<String>,
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
-    web.job(&job)?;
+    let config = web.job(&job)?;
     let Crash { force } = read_if_any(&body)?;
-    let ordered = acts::drill(&web, &caller, &job, force).await?;
-    Ok(HttpResponse::Accepted().json(ordered))
+    let force = (force, "force");
+    let ordered = jobs::drill(&web.store, &caller.actor(), &config, force, |_| {}).await?;
+    Ok(HttpResponse::Accepted().json(DrillView::of(&config.name, &ordered.drill)))
 }
 
 /// The newest drill and what it measured.

@@ -4,9 +4,9 @@ use actix_web::web::{self, Bytes};
 use serde::Deserialize;
 
 use super::{Answer, answer, read, stored};
+use crate::ops::jobs;
 use crate::picture::JobView;
 use crate::web::Web;
-use crate::web::acts;
 use crate::web::auth::Caller;
 
 /// Why a job is held.
@@ -30,7 +30,7 @@ pub async fn put(
 ) -> Answer<JobView> {
     let config = web.job(&job)?;
     let HoldBody { reason } = read(&body)?;
-    acts::hold(&web, &caller, &job, &reason).await?;
+    jobs::hold(&web.store, &caller.actor(), &config, &reason).await?;
     answer(stored(&web, &caller, &config).await?)
 }
 
@@ -44,6 +44,6 @@ pub async fn delete(
     job: web::Path<String>,
 ) -> Answer<JobView> {
     let config = web.job(&job)?;
-    acts::resume(&web, &caller, &job).await?;
+    jobs::resume(&web.store, &caller.actor(), &config).await?;
     answer(stored(&web, &caller, &config).await?)
 }

@@ -5,9 +5,10 @@ use actix_web::web::{self, Bytes};
 use serde::Deserialize;
 
 use super::{read_if_any, stored};
+use crate::domain::name::NodeName;
+use crate::ops::jobs;
 use crate::picture::JobView;
 use crate::web::Web;
-use crate::web::acts;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
@@ -34,6 +35,7 @@ pub async fn post(
 ) -> Result<HttpResponse, WebError> {
     let config = web.job(&job)?;
     let Moving { to } = read_if_any(&body)?;
-    acts::move_job(&web, &caller, &job, to.as_deref()).await?;
+    let to = to.as_deref().map(NodeName::new).transpose()?;
+    jobs::hand_over(&web.store, &caller.actor(), &config, to.as_ref()).await?;
     Ok(HttpResponse::Accepted().json(stored(&web, &caller, &config).await?))
 }

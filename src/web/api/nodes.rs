@@ -4,6 +4,7 @@ use actix_web::{HttpRequest, web};
 use serde::Deserialize;
 
 use super::{Answer, answer, query};
+use crate::ops::nodes;
 use crate::picture::NodeView;
 use crate::picture::lists::Nodes;
 use crate::store::nodes::listed;
@@ -28,7 +29,7 @@ pub async fn list(web: web::Data<Web>) -> Answer<Nodes> {
     params(("node" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The nodes.", body = Nodes)))]
 pub async fn drain(web: web::Data<Web>, caller: Caller, node: web::Path<String>) -> Answer<Nodes> {
-    acts::drain(&web, &caller, &node, true).await?;
+    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, true).await?;
     stored(&web).await
 }
 
@@ -41,7 +42,7 @@ pub async fn undrain(
     caller: Caller,
     node: web::Path<String>,
 ) -> Answer<Nodes> {
-    acts::drain(&web, &caller, &node, false).await?;
+    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, false).await?;
     stored(&web).await
 }
 
@@ -66,6 +67,7 @@ pub async fn forget(
     request: HttpRequest,
 ) -> Answer<Nodes> {
     let Why { reason } = query(&request)?;
-    acts::forget_node(&web, &caller, &node, reason.as_deref()).await?;
+    let node = acts::node(&node)?;
+    nodes::forget(&web.store, &caller.actor(), &node, reason.as_deref()).await?;
     stored(&web).await
 }

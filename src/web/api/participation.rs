@@ -4,9 +4,9 @@ use actix_web::web::{self, Bytes};
 use serde::Deserialize;
 
 use super::{Answer, answer, read, stored};
+use crate::ops::jobs;
 use crate::picture::JobView;
 use crate::web::Web;
-use crate::web::acts;
 use crate::web::auth::Caller;
 
 /// A switch, on or off.
@@ -35,6 +35,7 @@ pub async fn put(
 ) -> Answer<JobView> {
     let config = web.job(&job)?;
     let Switch { on, reason, user } = read(&body)?;
-    acts::participate(&web, &caller, &job, user.as_deref(), on, reason.as_deref()).await?;
+    let (actor, user, reason) = (caller.actor(), user.as_deref(), reason.as_deref());
+    jobs::participate(&web.store, &actor, &config, user, on, reason).await?;
     answer(stored(&web, &caller, &config).await?)
 }
