@@ -20,6 +20,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("rotation", &["domain", "store", "clock", "telemetry", "waiting"]),
     ("guard", &["domain", "store", "clock", "sabotage"]),
     ("picture", &["domain", "store", "config", "feed", "words", "clock"]),
+    ("ops", &["domain", "store", "config", "secrets", "picture"]),
     (
         "runner",
         &[
@@ -45,6 +46,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "clock",
             "words",
             "picture",
+            "ops",
             "telemetry",
             "secrets",
             "dispatch",
@@ -55,8 +57,8 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "domain", "store", "config", "feed", "clock", "words", "picture", "secrets", "fence",
-            "runner", "dispatch", "rotation", "waiting",
+            "domain", "store", "config", "feed", "clock", "words", "picture", "ops", "secrets",
+            "fence", "runner", "dispatch", "rotation", "waiting",
         ],
     ),
 ];
