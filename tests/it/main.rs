@@ -12,8 +12,8 @@ mod drill;
 mod fence;
 mod fencing;
 mod guard;
-#[path = "../../src/domain/rotation/tests/kept.rs"]
-mod kept;
+#[path = "../../src/domain/rotation/tests/in_memory.rs"]
+mod in_memory;
 mod leases;
 mod lifecycle;
 mod load;
@@ -36,5 +36,5 @@ mod takeover;
 mod turn;
 mod web;
 
-// What `kept` uses from inside the crate.
+// What `in_memory` uses from inside the crate.
 use soloist::domain;

@@ -14,8 +14,8 @@
 
 mod explore;
 #[expect(dead_code, reason = "the other tests use the rest of it")]
-#[path = "../../src/domain/rotation/tests/kept.rs"]
-mod kept;
+#[path = "../../src/domain/rotation/tests/in_memory.rs"]
+mod in_memory;
 mod rotation;
 mod rules;
 mod store;
@@ -23,7 +23,7 @@ mod world;
 
 use explore::{Found, explore};
 use rules::Rules;
-// What `kept` uses from inside the crate.
+// What `in_memory` uses from inside the crate.
 use soloist::domain;
 use world::Scope;
 

@@ -23,7 +23,7 @@ use soloist::store::{Options, Store, StoreError};
 use tokio::task::JoinSet;
 
 use super::RedisServer;
-use crate::kept;
+use crate::in_memory;
 
 const HISTORIES: u64 = 12;
 const STEPS: usize = 80;
@@ -78,7 +78,7 @@ fn rules(dice: &mut StdRng) -> Rules {
 /// A store, and the rotation in memory that must answer as it does.
 struct Play {
     real: Store,
-    kept: kept::Store,
+    kept: in_memory::Store,
     dice: StdRng,
     tokens: Vec<Token>,
     /// Whose time is over: until when a store still lists and counts them is its own business. Who waits then has a new name.
@@ -92,7 +92,7 @@ impl Play {
         let mut dice = StdRng::seed_from_u64(seed);
         let rules = rules(&mut dice);
         real.put_rotation(&rotation(), &rules).await.expect("it is put");
-        let kept = kept::Store::new(&rules, Memory::default());
+        let kept = in_memory::Store::new(&rules, Memory::default());
         Self { real, kept, dice, tokens: Vec::new(), over: Vec::new(), unsure: MS }
     }
 
@@ -119,7 +119,7 @@ impl Play {
                 let wait = dice.random_bool(0.8).then_some((waiter.as_str(), patience));
                 let request = format!("r{}", dice.random_range(0..200));
                 let request = if dice.random_bool(0.7) { name.clone() + "r" } else { request };
-                Act::Take(kept::ask(kind, &name, &request, wait))
+                Act::Take(in_memory::ask(kind, &name, &request, wait))
             }
             10..=15 => Act::Pass(Pass {
                 rotation: rotation(),
@@ -219,9 +219,9 @@ impl Play {
     }
 
     /// Who waits as the store says, without those whose time is over.
-    fn listed(&self, view: &RotationView, kept: &kept::Store, now: Stamp) -> Vec<String> {
+    fn listed(&self, view: &RotationView, kept: &in_memory::Store, now: Stamp) -> Vec<String> {
         let over = |worker: &WorkerName| {
-            let just_now = |one: &kept::Standing| one.worker == *worker && one.until <= now;
+            let just_now = |one: &in_memory::Standing| one.worker == *worker && one.until <= now;
             self.over.contains(worker) || kept.queue.iter().any(just_now)
         };
         let waits = view.waiters.iter().filter(|one| !over(&one.worker));
@@ -263,7 +263,7 @@ fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).expect("short")
 }
 
-fn play(kept: &mut kept::Store, act: &Act, at: Stamp) -> Said {
+fn play(kept: &mut in_memory::Store, act: &Act, at: Stamp) -> Said {
     let words = |_| "no such type".to_owned();
     match act {
         Act::Take(ask) => Said::Taken(kept.take(ask, at).map_err(words)),
@@ -286,7 +286,7 @@ fn play(kept: &mut kept::Store, act: &Act, at: Stamp) -> Said {
 }
 
 /// Who waits still, in order.
-fn waiting(kept: &kept::Store, now: Stamp) -> Vec<String> {
+fn waiting(kept: &in_memory::Store, now: Stamp) -> Vec<String> {
     let waits = kept.queue.iter().filter(|one| one.until > now);
     waits.map(|one| format!("{} {} {:?}", one.kind, one.worker, one.since)).collect()
 }

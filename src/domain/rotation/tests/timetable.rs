@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::kept::{Store, ask};
+use super::in_memory::{Store, ask};
 use crate::domain::dispatch::Window;
 use crate::domain::lease::Token;
 use crate::domain::rotation::{Kept, Memory, Outcome, Pass, Reason, Rules, Skip, Taken, TypeRules};
