@@ -145,7 +145,7 @@ pub(super) enum Renewed {
     Kept(Timing),
     /// It is another's.
     Lost,
-    /// Nobody knows, because of this.
+    /// It is unknown, because of this.
     Unknown(String),
 }
 

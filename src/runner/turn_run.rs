@@ -146,6 +146,7 @@ impl Held {
         let (child, events) = match spawned {
             Ok(spawned) => spawned,
             Err(error) => {
+                self.hold.end();
                 self.pass(Outcome::Failed, None).await;
                 return Err(error.into());
             }
