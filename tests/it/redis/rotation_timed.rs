@@ -25,10 +25,12 @@ use tokio::task::JoinSet;
 use super::RedisServer;
 use crate::in_memory;
 
-const HISTORIES: u64 = 12;
-const STEPS: usize = 80;
+const HISTORIES: u64 = 15;
+const STEPS: usize = 100;
 const KINDS: [&str; 3] = ["apple", "berry", "cherry"];
 const LIVES: [&str; 2] = ["node-a/x", "node-b/y"];
+/// Where more may have happened, nothing more is compared.
+const MOST_WORLDS: usize = 8;
 const MS: Duration = Duration::from_millis(1);
 
 /// One thing that happens. Turns are counted from the newest.
@@ -62,13 +64,15 @@ fn rules(dice: &mut StdRng) -> Rules {
         if some { MS * dice.random_range(1..=most) } else { Duration::ZERO }
     };
     let gaps = [span(2, 25), span(2, 25), span(2, 25)];
-    let (min_gap, window) = (span(2, 8), span(2, 50));
+    let windows = [span(2, 120), span(2, 120), span(2, 120)];
+    let min_gap = span(2, 8);
     let lease = if dice.random_bool(0.5) { MS * 30 } else { Duration::from_secs(3_600) };
     let first = dice.random_range(0..2);
     let types = (first..3).map(|nth| TypeRules {
         name: KINDS[nth].parse().expect("a name"),
         gap: gaps[nth],
-        quota: (nth == 1 && !window.is_zero()).then_some(Window { count: 2, span: window }),
+        quota: (!windows[nth].is_zero())
+            .then(|| Window { count: dice.random_range(1..=2), span: windows[nth] }),
     });
     let types = types.collect();
     let skip = if dice.random_bool(0.2) { Skip::Never } else { Skip::Absent };
@@ -78,7 +82,8 @@ fn rules(dice: &mut StdRng) -> Rules {
 /// A store, and the rotation in memory that must answer as it does.
 struct Play {
     real: Store,
-    kept: in_memory::Store,
+    /// More than one where nothing tells yet what happened: whether a promise was made, or to whom.
+    kept: Vec<in_memory::Store>,
     dice: StdRng,
     tokens: Vec<Token>,
     /// Whose time is over: until when a store still lists and counts them is its own business. Who waits then has a new name.
@@ -92,7 +97,7 @@ impl Play {
         let mut dice = StdRng::seed_from_u64(seed);
         let rules = rules(&mut dice);
         real.put_rotation(&rotation(), &rules).await.expect("it is put");
-        let kept = in_memory::Store::new(&rules, Memory::default());
+        let kept = vec![in_memory::Store::new(&rules, Memory::default())];
         Self { real, kept, dice, tokens: Vec::new(), over: Vec::new(), unsure: MS }
     }
 
@@ -111,8 +116,10 @@ impl Play {
         match dice.random_range(0..24) {
             0..=9 => {
                 let kind = if dice.random_bool(0.8) { KINDS[worker % 3] } else { kind };
-                let over = self.kept.queue.extract_if(.., |one| one.until <= now + MS * 5);
-                self.over.extend(over.map(|one| one.worker));
+                for kept in &mut self.kept {
+                    let over = kept.queue.extract_if(.., |one| one.until <= now + MS * 5);
+                    self.over.extend(over.map(|one| one.worker));
+                }
                 let name = format!("{worker}{kind}-{}", self.over.len());
                 let patience = MS * if dice.random_bool(0.2) { 20 } else { 30_000 };
                 let waiter = format!("{}/{name}", LIVES[worker % 2]);
@@ -131,7 +138,7 @@ impl Play {
             }),
             16 => Act::Extend(token),
             17 => Act::GiveBack(token),
-            18 => match self.kept.queue.first() {
+            18 => match self.kept[0].queue.first() {
                 Some(one) => Act::Leave(one.waiter.clone()),
                 None => Act::Pump(LIVES[0]),
             },
@@ -157,56 +164,55 @@ impl Play {
         {
             self.tokens.push(turn.token);
         }
-        let mut tries = Vec::new();
-        for at in self.instants(&view, before, after) {
-            let mut kept = self.kept.clone();
-            let said = play(&mut kept, &act, at);
-            let same = self.alike(&said, &real, after)
-                && kept.rotation.ring == view.ring
-                && kept.past.iter().take(50).eq(&view.past)
-                && waiting(&kept, after) == self.listed(&view, &kept, after);
-            if same {
-                kept.woken.clear();
-                self.kept = kept;
-                self.unsure = self.unsure.max(after.since(before));
-                return true;
-            }
-            tries.push((at, said, kept));
-        }
         let unsure = self.unsure.max(after.since(before));
-        let near = |at: Stamp| at + unsure >= before && after + unsure >= at;
-        let promised = self.kept.rotation.promise.iter().map(|promise| promise.until);
-        let patience = self.kept.queue.iter().map(|one| one.until);
-        if promised.chain(patience).any(near) {
-            return false;
+        let mut may_be: Vec<in_memory::Store> = Vec::new();
+        let mut tries = Vec::new();
+        for world in &self.kept {
+            for at in instants(world, &view, before, after) {
+                let mut kept = world.clone();
+                let said = play(&mut kept, &act, at);
+                kept.woken.clear();
+                if !self.is_so(world, &kept, &said, &real, &view) {
+                    tries.push((at, said, kept.rotation));
+                } else if !may_be.iter().any(|other| timeless(other) == timeless(&kept)) {
+                    may_be.push(kept);
+                }
+            }
         }
-        let (at, said, kept) = tries.swap_remove(0);
-        panic!(
-            "{act:?} between {before:?} and {after:?}, at {at:?}\nsaid {real:#?}\nnot  {said:#?}\n{:#?}\n{:#?}\n{:#?}\nbefore {:#?}",
-            view, kept.rotation, kept.queue, self.kept
-        );
+        if may_be.is_empty() {
+            let near = |at: Stamp| at + unsure >= before && after + unsure >= at;
+            let promised = self.kept.iter().flat_map(|kept| &kept.rotation.promise);
+            let patience = self.kept.iter().flat_map(|kept| &kept.queue).map(|one| one.until);
+            if promised.map(|promise| promise.until).chain(patience).any(near) {
+                return false;
+            }
+            panic!(
+                "{act:?} between {before:?} and {after:?}\nsaid {real:#?}\n{view:#?}\nnot {tries:#?}\nbefore {:#?}",
+                self.kept
+            );
+        }
+        (self.kept, self.unsure) = (may_be, unsure);
+        self.kept.len() <= MOST_WORLDS
     }
 
-    /// When it may have been: if the store says when, then, else from the later to the earlier and wherever something
-    /// ends between.
-    fn instants(&self, view: &RotationView, before: Stamp, after: Stamp) -> Vec<Stamp> {
-        let ring = &view.ring;
-        let began = ring.turn.as_ref().map(|turn| Stamp(turn.until.0 - micros(turn.lease)));
-        let known = [ring.last_start, began, view.past.first().map(|past| past.ended)];
-        let since = view.waiters.iter().map(|one| one.since);
-        let rotation = &self.kept.rotation;
-        let ends = [rotation.due, rotation.ring.turn.as_ref().map(|turn| turn.until)];
-        let ends = ends.into_iter().flatten();
-        let ends = ends.chain(rotation.promise.iter().map(|promise| promise.until));
-        let ends = ends.chain(self.kept.queue.iter().map(|one| one.until));
-        let ends = ends.flat_map(|at| [at, Stamp(at.0 - 1)]);
-        let all = known.into_iter().flatten().chain(since).chain([after, before]).chain(ends);
-        all.filter(|at| (before..=after).contains(at)).collect()
+    /// Whether all that can be seen is as in memory.
+    fn is_so(
+        &self,
+        before: &in_memory::Store,
+        kept: &in_memory::Store,
+        said: &Said,
+        real: &Said,
+        view: &RotationView,
+    ) -> bool {
+        self.alike(before, said, real, view.now)
+            && kept.rotation.ring == view.ring
+            && kept.past.iter().take(50).eq(&view.past)
+            && waiting(kept, view.now) == self.listed(view, kept, view.now)
     }
 
     /// An instant that has come is as good as any other; how many are ahead is known only while nobody's time is over.
-    fn alike(&self, said: &Said, real: &Said, now: Stamp) -> bool {
-        let known = self.over.is_empty() && self.kept.queue.iter().all(|one| one.until > now);
+    fn alike(&self, kept: &in_memory::Store, said: &Said, real: &Said, now: Stamp) -> bool {
+        let known = self.over.is_empty() && kept.queue.iter().all(|one| one.until > now);
         let plain = |said: &Said| match said.clone() {
             Said::Taken(Ok(Taken::Waiting { holder, earliest_at, reason, ahead })) => {
                 let earliest_at = if earliest_at <= now { Stamp(0) } else { earliest_at };
@@ -257,6 +263,42 @@ impl Play {
             }
         }
     }
+}
+
+/// When it may have been: if the store says when, then, else from the later to the earlier and wherever something ends
+/// between.
+fn instants(
+    kept: &in_memory::Store,
+    view: &RotationView,
+    before: Stamp,
+    after: Stamp,
+) -> Vec<Stamp> {
+    let ring = &view.ring;
+    let began = ring.turn.as_ref().map(|turn| Stamp(turn.until.0 - micros(turn.lease)));
+    let known = [ring.last_start, began, view.past.first().map(|past| past.ended)];
+    let since = view.waiters.iter().map(|one| one.since);
+    let rotation = &kept.rotation;
+    let ends = [rotation.due, rotation.ring.turn.as_ref().map(|turn| turn.until)];
+    let ends = ends.into_iter().flatten();
+    let ends = ends.chain(rotation.promise.iter().map(|promise| promise.until));
+    let ends = ends.chain(kept.queue.iter().map(|one| one.until));
+    // When each type opens, also one for which somebody comes only now.
+    let types = &rotation.rules.types;
+    let opens = types.iter().map(|kind| rotation.ring.earliest(&rotation.rules, kind, before).0);
+    let ends = ends.chain(opens).flat_map(|at| [at, Stamp(at.0 - 1)]);
+    let all = known.into_iter().flatten().chain(since).chain([after, before]).chain(ends);
+    all.filter(|at| (before..=after).contains(at)).collect()
+}
+
+/// Without the instants that nobody outside sees.
+fn timeless(kept: &in_memory::Store) -> in_memory::Store {
+    let mut kept = kept.clone();
+    kept.rotation.due = None;
+    kept.rotation.promise.iter_mut().for_each(|promise| promise.until = Stamp(0));
+    kept.rotation.silent.values_mut().for_each(|until| *until = Stamp(0));
+    kept.queue.iter_mut().for_each(|one| one.until = Stamp(0));
+    kept.requests.values_mut().for_each(|(_, until)| *until = Stamp(0));
+    kept
 }
 
 fn micros(span: Duration) -> i64 {
