@@ -58,7 +58,7 @@ async fn measure(leases: usize, seconds: u64) {
     let asked = futures_util::stream::iter(0..leases)
         .map(|nth| take(store.clone(), keeper.clone(), timing, nth))
         .buffer_unordered(AT_ONCE);
-    let mut kept: Vec<Kept> = asked.collect().await;
+    let kept: Vec<Kept> = asked.collect().await;
     println!("{leases} leases of {TTL:?} taken in {:.0?}", clock::boot().since(begun));
 
     // The first rounds spread what was taken in one burst.
@@ -78,12 +78,12 @@ async fn measure(leases: usize, seconds: u64) {
     let begun = clock::boot();
     while clock::boot().since(begun) < Duration::from_secs(seconds) {
         let now = clock::boot();
-        let trusted = |kept: &Kept| *kept.trusted_until.borrow();
+        let trusted = |kept: &Kept| kept.lease.trusted_until();
         let least = kept.iter().map(trusted).min().unwrap_or(Boot(0));
         worst = worst.min(least.since(now));
         tokio::time::sleep(LOOK_EVERY).await;
     }
-    let lost = kept.iter_mut().filter_map(|kept| kept.lost.try_recv().ok()).count();
+    let lost = kept.iter().filter(|kept| kept.lease.is_lost()).count();
     let left = worst + timing.kill_time;
     println!("over {seconds} more s, looked at every {LOOK_EVERY:?}:");
     println!("  worst margin {left:.2?} of {TTL:?} left at the store ({worst:.2?} of it trusted)");

@@ -9,6 +9,7 @@ pub mod domain;
 pub mod feed;
 pub mod fence;
 pub mod guard;
+pub mod ops;
 pub mod picture;
 pub mod rotation;
 pub mod runner;

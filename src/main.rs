@@ -11,10 +11,10 @@ use soloist::config::{Config, Examination};
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{CollectorName, NodeName, WorkerName};
 use soloist::fence::FenceError;
-use soloist::runner::collect::{self, Collect};
-use soloist::runner::once::{self, Once};
-use soloist::runner::one_turn::{self, OneTurn};
+use soloist::runner::collect_command::{self, CollectCommand};
 use soloist::runner::program::Program;
+use soloist::runner::run_command::{self, RunCommand};
+use soloist::runner::turn_command::{self, TurnCommand};
 use soloist::store::StoreError;
 use soloist::{app, telemetry};
 
@@ -59,7 +59,7 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.map_err(no_runtime)?.block_on(async {
                 match command {
-                    Command::Run(args) => run_once(args, examined).await,
+                    Command::Run(args) => run_leased(args, examined).await,
                     Command::Collect(args) => collect_tasks(args, examined).await,
                     Command::Turn(args) => take_turn(args, examined).await,
                     command => cli::act(command, examined).await.map(|()| ExitCode::SUCCESS),
@@ -69,7 +69,7 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
     }
 }
 
-async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Failure> {
+async fn run_leased(args: RunArgs, examined: Examination) -> Result<ExitCode, Failure> {
     let timing = match args.ttl.map(Timing::from_ttl).transpose() {
         Ok(timing) => timing,
         Err(problem) => return Err(Failure::Usage(format!("--ttl: {problem}"))),
@@ -81,13 +81,13 @@ async fn run_once(args: RunArgs, examined: Examination) -> Result<ExitCode, Fail
             args.name
         )));
     }
-    let once = Once {
+    let command = RunCommand {
         name: args.name,
         timing: timing.unwrap_or(config.timing),
         wait: args.wait,
         program: program(config, args.argv, args.stop_grace)?,
     };
-    Ok(exit_code(once::run(once).await?))
+    Ok(exit_code(run_command::run(command).await?))
 }
 
 async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitCode, Failure> {
@@ -95,7 +95,7 @@ async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitC
     let absent = cli::absent(&config);
     let own_name = || CollectorName::new(config.node.as_str());
     let collector = args.collector.map_or_else(own_name, Ok);
-    let collect = Collect {
+    let collect = CollectCommand {
         collector: collector.map_err(|error| Failure::Usage(format!("--collector: {error}")))?,
         sources: args.sources,
         parallel: args.parallel,
@@ -104,7 +104,7 @@ async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitC
         longest_lease: config.longest_lease(),
         program: program(config, args.argv, args.stop_grace)?,
     };
-    let code = collect::run(collect).await.map_err(|error| unless_absent(error, absent))?;
+    let code = collect_command::run(collect).await.map_err(|error| unless_absent(error, absent))?;
     Ok(exit_code(code))
 }
 
@@ -113,7 +113,7 @@ async fn take_turn(args: TurnArgs, examined: Examination) -> Result<ExitCode, Fa
     let absent = cli::absent(&config);
     let own_name = || WorkerName::new(config.node.as_str());
     let worker = args.worker.map_or_else(own_name, Ok);
-    let turn = OneTurn {
+    let turn = TurnCommand {
         rotation: args.rotation,
         kind: args.kind,
         worker: worker.map_err(|error| Failure::Usage(format!("--worker: {error}")))?,
@@ -123,7 +123,7 @@ async fn take_turn(args: TurnArgs, examined: Examination) -> Result<ExitCode, Fa
         longest_lease: config.longest_lease(),
         program: program(config, args.argv, args.stop_grace)?,
     };
-    let ended = one_turn::run(turn).await;
+    let ended = turn_command::run(turn).await;
     Ok(exit_code(ended.map_err(|error| unless_absent(error, absent))?))
 }
 

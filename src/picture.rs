@@ -7,12 +7,15 @@
 mod clauses;
 mod drift;
 pub mod drill;
+pub mod json;
+pub mod lists;
 pub mod pace;
 mod records;
 pub mod rotation;
 pub mod rules;
 pub mod source;
 mod turn;
+pub mod whole;
 mod why;
 
 use std::time::Duration;
@@ -439,7 +442,9 @@ pub fn takers(job: &JobName, nodes: &[NodeRecord]) -> Vec<NodeName> {
     nodes.iter().filter(|node| node.may_take(job)).map(|node| node.beat.node.clone()).collect()
 }
 
-fn millis(length: Duration) -> u64 {
+/// Whole milliseconds.
+#[must_use]
+pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -7,7 +7,7 @@ use soloist::domain::name::{NodeName, RotationName};
 use soloist::domain::rotation::{Outcome, Rules, Skip, TypeRules};
 use soloist::feed::Feed;
 use soloist::rotation::Desk;
-use soloist::store::rotation::{Pass, Taken, TurnAsk};
+use soloist::store::rotation::{Pass, Rotations as _, Taken, TurnAsk};
 use soloist::store::{Options, Store};
 use soloist::telemetry::Metrics;
 use soloist::waiting::Room;
@@ -34,7 +34,9 @@ pub async fn measure(waiters: usize, turns: usize) -> Figure {
         lease: Duration::from_secs(30),
         skip: Skip::Absent,
     };
-    desk.put(&rotation, &rules).await.expect("it is put");
+    let store = desk.store().expect("a store that is safe");
+    store.put_rotation(&rotation, &rules).await.expect("it is put");
+    desk.look();
     let crowd = Arc::new(Crowd::new(turns));
     // One has the turn while the others wait.
     let workers: Vec<_> = (0..=waiters)

@@ -6,15 +6,15 @@ use std::io::{IsTerminal as _, Read as _};
 
 use serde::Serialize;
 
+use super::desk::administrator;
 use super::output::{local, print, print_json, rfc3339, table};
 use super::{Desk, Failure, ListArgs, UserCommand};
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
+use crate::ops::{OpsError, accounts};
 use crate::secrets::{PasswordError, hash_password};
 use crate::store::StoreError;
-use crate::store::accounts::{Accounts, Role, User};
-use crate::store::credentials::Credentials;
-use crate::store::jobs::Jobs;
+use crate::store::accounts::{Accounts as _, Role, User};
 
 #[derive(Serialize)]
 struct UsersAnswer {
@@ -59,11 +59,11 @@ async fn add(desk: &Desk, name: UserName, role: Role, password_stdin: bool) -> R
         language: None,
         theme: None,
     };
-    desk.store.add_user(&user, false).await.map_err(|error| match error {
-        StoreError::Exists(_) => taken(),
+    let added = accounts::add(&desk.store, &administrator(), &user, false).await;
+    added.map_err(|error| match error {
+        OpsError::Store(StoreError::Exists(_)) => taken(),
         other => other.into(),
     })?;
-    desk.audit(None, "user.add", name.as_str(), Some(role.as_str())).await?;
     print(&format!("Account {name} added: {}.", role.as_str()))
 }
 
@@ -89,15 +89,11 @@ async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
 }
 
 async fn change_role(desk: &Desk, name: &UserName, role: Role) -> Result<(), Failure> {
-    let mut user = desk.account(name).await?;
+    let user = desk.account(name).await?;
     if user.role == role {
         return print(&format!("{name} is {} already.", role.as_str()));
     }
-    keep_an_admin(desk, &user).await?;
-    user.role = role;
-    desk.store.update_user(&user).await?;
-    desk.store.close_sessions(name, None).await?;
-    desk.audit(None, "user.role", name.as_str(), Some(role.as_str())).await?;
+    accounts::change_role(&desk.store, &administrator(), user, role).await?;
     print(&format!("{name} is now {}; signed out everywhere.", role.as_str()))
 }
 
@@ -105,11 +101,8 @@ async fn passwd(desk: &Desk, name: &UserName, password_stdin: bool) -> Result<()
     desk.account(name).await?;
     let hash = password(name, password_stdin)?;
     // Read again: typing a password takes long, and preferences may have changed meanwhile.
-    let mut user = desk.account(name).await?;
-    user.password = hash;
-    desk.store.update_user(&user).await?;
-    desk.store.close_sessions(name, None).await?;
-    desk.audit(None, "user.passwd", name.as_str(), None).await?;
+    let user = desk.account(name).await?;
+    accounts::change_password(&desk.store, &administrator(), user, hash).await?;
     print(&format!(
         "The password of {name} is changed; signed out everywhere. Its API tokens live on: soloist token list"
     ))
@@ -117,40 +110,15 @@ async fn passwd(desk: &Desk, name: &UserName, password_stdin: bool) -> Result<()
 
 async fn remove(desk: &Desk, name: &UserName) -> Result<(), Failure> {
     let user = desk.account(name).await?;
-    keep_an_admin(desk, &user).await?;
     let names: Vec<_> = desk.jobs().iter().map(|job| job.name.clone()).collect();
-    let mut left = Vec::new();
-    for record in desk.store.snapshot(&names).await?.jobs {
-        if record.participates(name) {
-            desk.store.participate(&record.name, name, false, Some("account removed")).await?;
-            let last =
-                if record.participants.len() == 1 { " (was the last: this stops it)" } else { "" };
-            left.push(format!("{}{last}", record.name));
-        }
-    }
-    desk.store.close_sessions(name, None).await?;
-    desk.store.remove_user(name).await?;
-    desk.audit(None, "user.remove", name.as_str(), None).await?;
+    let left = accounts::remove(&desk.store, &administrator(), &user, &names).await?;
+    let last = |last: &bool| if *last { " (was the last: this stops it)" } else { "" };
+    let left: Vec<String> = left.iter().map(|(job, was)| format!("{job}{}", last(was))).collect();
     let left = match left.as_slice() {
         [] => String::new(),
         jobs => format!(" It no longer wants {}.", jobs.join(", ")),
     };
     print(&format!("Account {name} removed, with its sessions and tokens.{left}"))
-}
-
-/// Without an admin nobody could administer from the page any more.
-async fn keep_an_admin(desk: &Desk, user: &User) -> Result<(), Failure> {
-    if user.role != Role::Admin {
-        return Ok(());
-    }
-    let admins = desk.store.users().await?.iter().filter(|user| user.role == Role::Admin).count();
-    if admins > 1 {
-        return Ok(());
-    }
-    Err(Failure::Refused(format!(
-        "{} is the last admin: make another first with soloist user add NAME --role admin",
-        user.name
-    )))
 }
 
 /// Reads a new password and hashes it.

@@ -1,4 +1,4 @@
-//! What can be typed behind `soloist collect`; `main` hands it to `runner::collect`.
+//! What can be typed behind `soloist collect`; `main` hands it to `runner::collect_command`.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Where every command sits: the configuration, the open store, and who is acting.
 //!
-//! Whoever can reach the store from a terminal could do anything to it; the checks here keep honest people from
+//! Whoever can reach the store from a terminal could do anything to it; the checks of [`crate::ops`] keep honest people from
 //! mistakes and give the audit a name.
 
 use std::sync::Arc;
@@ -11,17 +11,14 @@ use crate::config::{Config, Examination, JobConfig};
 use crate::domain::name::{JobName, UserName};
 use crate::domain::time::StoreTime;
 use crate::feed::Seen;
+use crate::ops::{Actor, Signature};
 use crate::picture::{JobView, elsewhere};
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::jobs::Jobs;
-use crate::store::journal::{AuditEntry, Journal};
 use crate::store::nodes::{NodeRecord, listed};
 use crate::store::rotation::{RotationView, Rotations as _};
 use crate::store::{Options, Store, StoreError};
 use crate::words::Language;
-
-/// Longest reason, as on the page.
-const REASON_MAX: usize = 500;
 
 /// The open store with its configuration.
 pub struct Desk {
@@ -86,13 +83,16 @@ impl Desk {
         self.store.user(name).await?.ok_or_else(|| no_account(name.as_str()))
     }
 
-    /// The user who acts: `given` (`--user` or `$SOLOIST_USER`), else the login name; must have an account.
-    pub(super) async fn actor(&self, given: Option<&str>) -> Result<User, Failure> {
+    /// The account that acts: `given` (`--user` or `$SOLOIST_USER`), else the one of the login name.
+    pub(super) async fn actor(&self, given: Option<&str>) -> Result<Actor, Failure> {
         let name = given.map(ToOwned::to_owned).or_else(login_name).ok_or_else(|| {
             Failure::Usage("who are you? say --user NAME, or set SOLOIST_USER".to_owned())
         })?;
         match UserName::new(&name) {
-            Ok(name) => self.account(&name).await,
+            Ok(name) => {
+                let user = self.account(&name).await?;
+                Ok(acting(user.name, Some(user.role)))
+            }
             Err(problem) if given.is_some() => Err(Failure::Usage(problem.to_string())),
             Err(_) => Err(Failure::NotFound(format!(
                 "the login name {name:?} is no account: say --user NAME, or set SOLOIST_USER"
@@ -100,35 +100,16 @@ impl Desk {
         }
     }
 
-    /// The user who operates `job` or, without one, nodes. A login name without an account is let through under
-    /// its own name: whoever has the store's address could as well make an account.
-    pub(super) async fn operator(
-        &self,
-        given: Option<&str>,
-        job: Option<&JobConfig>,
-    ) -> Result<UserName, Failure> {
+    /// As [`Self::actor`], but a login name without an account is let through under its own name: whoever has the
+    /// store's address could as well make an account.
+    pub(super) async fn operator(&self, given: Option<&str>) -> Result<Actor, Failure> {
         if given.is_none()
             && let Some(login) = login_name().and_then(|name| UserName::new(&name).ok())
             && self.store.user(&login).await?.is_none()
         {
-            return Ok(login);
+            return Ok(acting(login, None));
         }
-        let user = self.actor(given).await?;
-        may_operate(&user, job)?;
-        Ok(user.name)
-    }
-
-    /// The admin who acts; a login name without an account is let through as in [`Self::operator`].
-    pub(super) async fn admin(&self, given: Option<&str>) -> Result<UserName, Failure> {
-        let name = self.operator(given, None).await?;
-        match self.store.user(&name).await? {
-            Some(user) if user.role != Role::Admin => Err(Failure::Refused(format!(
-                "{} is {} and may not do this: ask an admin",
-                user.name,
-                user.role.with_article()
-            ))),
-            _ => Ok(name),
-        }
+        self.actor(given).await
     }
 
     /// All records of `jobs` as a feed would have seen them just now.
@@ -168,63 +149,21 @@ impl Desk {
             |seen: &Seen| JobView::of(seen, job, &nodes, rotations, Language::En, clock::boot());
         Ok(seen.first().map(|seen| view(seen).why).unwrap_or_default())
     }
-
-    /// Notes an act; `who` is the acting account, or the login name.
-    pub(super) async fn audit(
-        &self,
-        who: Option<&UserName>,
-        act: &str,
-        target: &str,
-        reason: Option<&str>,
-    ) -> Result<(), Failure> {
-        let who = who.map(ToString::to_string).or_else(login_name);
-        let entry = AuditEntry {
-            id: 0,
-            at: StoreTime(0),
-            who: format!("cli:{}", who.as_deref().unwrap_or("unknown")),
-            from: "terminal".to_owned(),
-            act: act.to_owned(),
-            target: target.to_owned(),
-            reason: reason.map(ToOwned::to_owned),
-        };
-        self.store.audit(&entry).await.map_err(|error| {
-            Failure::Failed(format!("done, but it could not be noted in the audit: {error}"))
-        })
-    }
 }
 
-/// Admins operate everything, operators what lists them; the others look or collect.
-pub(super) fn may_operate(user: &User, job: Option<&JobConfig>) -> Result<(), Failure> {
-    match (user.role, job) {
-        (Role::Operator, Some(job)) if !job.operated_by(&user.name) => {
-            Err(Failure::Refused(format!(
-                "{} is not among the operators of {} ({}): ask one of them, or an admin",
-                user.name,
-                job.name,
-                job.operators.join(", ")
-            )))
-        }
-        (Role::Operator | Role::Admin, _) => Ok(()),
-        (role, _) => Err(Failure::Refused(format!(
-            "{} is {} and may not do this: an admin can change it with: soloist user role {} operator",
-            user.name,
-            role.with_article(),
-            user.name
-        ))),
-    }
+/// As whom operations act that need a name.
+fn acting(user: UserName, role: Option<Role>) -> Actor {
+    let signature = signature(user.as_str());
+    Actor { user, role, signature, bound: Arc::default() }
 }
 
-/// A reason on one line, short enough for the page.
-pub(super) fn reason(given: Option<&str>) -> Result<Option<String>, Failure> {
-    let Some(text) = given.map(str::trim).filter(|text| !text.is_empty()) else {
-        return Ok(None);
-    };
-    if text.chars().count() > REASON_MAX {
-        return Err(Failure::Usage(format!(
-            "--reason is too long: use at most {REASON_MAX} characters"
-        )));
-    }
-    Ok(Some(text.replace(|c: char| c.is_control(), " ")))
+/// As whom the audit notes those who administer: they need no account.
+pub(super) fn administrator() -> Signature {
+    signature(login_name().as_deref().unwrap_or("unknown"))
+}
+
+fn signature(name: &str) -> Signature {
+    Signature { who: format!("cli:{name}"), from: "terminal".to_owned() }
 }
 
 fn no_account(name: &str) -> Failure {

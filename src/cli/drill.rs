@@ -17,6 +17,7 @@ use crate::domain::drill::Drill;
 use crate::domain::job::{Exit, JobRecord, LeaseRecord, RunEnd};
 use crate::domain::lease::Token;
 use crate::domain::time::StoreTime;
+use crate::ops::jobs::{self, Ordered};
 use crate::picture::drill::{DrillView, target, warning};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::jobs::Jobs;
@@ -51,23 +52,17 @@ struct Report {
 /// `drill`.
 pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> {
     let job = desk.job(&args.act.job)?;
-    let user = desk.admin(args.act.user.as_deref()).await?;
+    let actor = desk.operator(args.act.user.as_deref()).await?;
     let mut events = desk.store.subscribe(std::slice::from_ref(&job.name)).await?;
-    let before = look(desk, job).await?;
-    let lease = target(&before, &desk.nodes().await?, args.force, "--force")
-        .map_err(|refusal| Failure::Refused(refusal.to_string()))?;
-    eprintln!("soloist: {}", warning(lease.node.as_str()));
     let begun = clock::boot();
-    let Some(ordered) = desk.store.request_drill(&job.name, lease.token, &user).await? else {
-        return Err(Failure::Refused(format!(
-            "{} has just left {}, so nobody was crashed: try again",
-            job.name, lease.node
-        )));
-    };
-    let reason = format!("{} under token {}", lease.node, lease.token);
-    desk.audit(Some(&user), "job.drill", job.name.as_str(), Some(&reason)).await?;
+    let force = (args.force, "--force");
+    let ordered = jobs::drill(&desk.store, &actor, job, force, |lease| {
+        eprintln!("soloist: {}", warning(lease.node.as_str()));
+    });
+    let Ordered { before, lease, drill } = ordered.await?;
+    let (lease, ordered) = (&lease, drill.at);
     if !args.list.json {
-        step(0, &format!("{user} ordered {} to die (token {})", lease.node, lease.token))?;
+        step(0, &format!("{} ordered {} to die (token {})", drill.by, lease.node, lease.token))?;
     }
     let alone = args.force && target(&before, &desk.nodes().await?, false, "").is_err();
     let mut seen = Progress::default();
@@ -81,7 +76,7 @@ pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> 
             }
             seen = now;
             if seen.started_ms.is_some() || (alone && seen.released_ms.is_some()) {
-                return report(&record, lease, &user, ordered, &seen, args.list.json);
+                return report(&record, lease, &drill, &seen, args.list.json);
             }
             if overtaken(&record, lease) {
                 return Err(Failure::Failed(format!(
@@ -96,10 +91,6 @@ pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> 
         }
         drop(timeout(left.min(LOOK_AGAIN), hint(&mut events)).await);
     }
-}
-
-async fn look(desk: &Desk, job: &JobConfig) -> Result<JobRecord, Failure> {
-    Ok(record(desk, job).await?)
 }
 
 async fn record(desk: &Desk, job: &JobConfig) -> StoreResult<JobRecord> {
@@ -175,17 +166,14 @@ fn step(ms: u64, text: &str) -> Result<(), Failure> {
 fn report(
     record: &JobRecord,
     crashed: &LeaseRecord,
-    user: &crate::domain::name::UserName,
-    ordered: StoreTime,
+    ordered: &Drill,
     seen: &Progress,
     json: bool,
 ) -> Result<(), Failure> {
     if json {
-        let blank =
-            Drill { token: crashed.token, by: user.clone(), at: ordered, to: None, started: None };
         let drill = record.drill.as_ref().filter(|drill| drill.token == crashed.token);
         return print_json(&Report {
-            drill: DrillView::of(&record.name, drill.unwrap_or(&blank)),
+            drill: DrillView::of(&record.name, drill.unwrap_or(ordered)),
             from: crashed.node.to_string(),
             released_ms: seen.released_ms,
             released_by_guard: seen.by_guard,

@@ -4,6 +4,8 @@
 use std::process::ExitCode;
 
 use crate::config::Problems;
+use crate::domain::handover::NoMove;
+use crate::ops::OpsError;
 use crate::store::StoreError;
 
 /// The reasons that scripts can tell apart.
@@ -58,6 +60,24 @@ impl From<StoreError> for Failure {
             | StoreError::Stale { .. }
             | StoreError::NewerSchema { .. }
             | StoreError::Corrupt(_) => Self::Failed(text),
+        }
+    }
+}
+
+impl From<OpsError> for Failure {
+    fn from(error: OpsError) -> Self {
+        let text = error.to_string();
+        match error {
+            OpsError::Field { .. } => Self::Usage(format!("--{text}")),
+            OpsError::Malformed(_) => Self::Usage(text),
+            OpsError::NotFound(_) | OpsError::Move(NoMove::NoSuchNode { .. }) => {
+                Self::NotFound(text)
+            }
+            OpsError::Forbidden(_) | OpsError::Conflict(_) | OpsError::Move(_) => {
+                Self::Refused(text)
+            }
+            OpsError::Store(error) => error.into(),
+            OpsError::Unnoted(_) => Self::Failed(text),
         }
     }
 }

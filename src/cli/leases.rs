@@ -1,10 +1,10 @@
 //! Leases: everything that is held, also what only `soloist run` knows by name.
 
 use clap::Subcommand;
-use serde::Serialize;
 
 use super::output::{local, print, print_json, table};
 use super::{Desk, Failure, ListArgs};
+use crate::picture::lists::Held;
 use crate::picture::{HeldLeaseView, LeaseKind};
 use crate::store::leases::{HeldLease, Leases as _};
 
@@ -22,11 +22,6 @@ KIND is job, or command for what soloist run holds. LEFT is the time after which
     List(ListArgs),
 }
 
-#[derive(Serialize)]
-struct LeasesAnswer {
-    leases: Vec<HeldLeaseView>,
-}
-
 /// `lease ...`.
 pub(super) async fn act(desk: &Desk, command: LeaseCommand) -> Result<(), Failure> {
     match command {
@@ -40,7 +35,7 @@ async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
     let view = |held| HeldLeaseView::of(held, |name| jobs.iter().any(|job| job.name == *name));
     let views: Vec<HeldLeaseView> = held.iter().map(view).collect();
     if args.json {
-        return print_json(&LeasesAnswer { leases: views });
+        return print_json(&Held { leases: views });
     }
     if held.is_empty() {
         return print(NOTHING);

@@ -1,7 +1,5 @@
 //! Looking: status, why, logs, runs. Nothing here changes anything.
 
-use serde::Serialize;
-
 use super::output::{json, local, print, print_json, table, visible};
 use super::watch::Watch;
 use super::{Desk, Failure, LogsArgs, RunsArgs, StatusArgs};
@@ -9,24 +7,10 @@ use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::job::{NextWhat, RunPhase, State, Viewpoint, state};
 use crate::feed::Seen;
+use crate::picture::lists::{Jobs, Log, Runs};
 use crate::picture::{DriftView, JobView, LogLineView, RunView, viewpoint};
 use crate::store::journal::{Journal, LOG_LINES, LogLine, RUNS_KEPT, RunEntry};
 use crate::words::Language;
-
-#[derive(Serialize)]
-struct JobsAnswer {
-    jobs: Vec<JobView>,
-}
-
-#[derive(Serialize)]
-struct RunsAnswer {
-    runs: Vec<RunView>,
-}
-
-#[derive(Serialize)]
-struct LinesAnswer {
-    lines: Vec<LogLineView>,
-}
 
 /// `status`.
 pub(super) async fn status(desk: &Desk, args: &StatusArgs) -> Result<(), Failure> {
@@ -79,7 +63,7 @@ async fn picture(desk: &Desk, jobs: &[&JobConfig], args: &StatusArgs) -> Result<
     // One object a line while watching, so that a reader can tell them apart.
     match &args.job {
         Some(_) => views.pop().map_or(Ok(String::new()), |view| json(&view, args.watch)),
-        None => json(&JobsAnswer { jobs: views }, args.watch),
+        None => json(&Jobs { jobs: views }, args.watch),
     }
 }
 
@@ -170,7 +154,7 @@ pub(super) async fn logs(desk: &Desk, args: &LogsArgs) -> Result<(), Failure> {
     let Some(mut watch) = watch else {
         if args.json {
             let lines = lines.into_iter().map(LogLineView::from).collect();
-            return print_json(&LinesAnswer { lines });
+            return print_json(&Log { lines });
         }
         return if lines.is_empty() { Ok(()) } else { print(&text(&lines)) };
     };
@@ -213,7 +197,7 @@ pub(super) async fn runs(desk: &Desk, args: &RunsArgs) -> Result<(), Failure> {
     let job = &desk.job(&args.job)?.name;
     let runs = desk.store.runs(job, None, args.limit.clamp(1, RUNS_KEPT)).await?;
     if args.list.json {
-        return print_json(&RunsAnswer { runs: runs.into_iter().map(RunView::from).collect() });
+        return print_json(&Runs { runs: runs.into_iter().map(RunView::from).collect() });
     }
     if runs.is_empty() {
         return print(&format!("{job} has not run yet."));

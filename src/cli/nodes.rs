@@ -1,17 +1,10 @@
 //! Nodes: the list, emptying one, forgetting one.
 
-use serde::Serialize;
-
-use super::desk::reason;
 use super::output::{print, print_json, table};
 use super::{Desk, Failure, ForgetArgs, ListArgs, NodeArgs};
+use crate::ops::nodes;
 use crate::picture::NodeView;
-use crate::store::nodes::{Forgotten, Nodes};
-
-#[derive(Serialize)]
-struct NodesAnswer {
-    nodes: Vec<NodeView>,
-}
+use crate::picture::lists::Nodes;
 
 /// `nodes`.
 pub(super) async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
@@ -25,7 +18,7 @@ pub(super) async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
         .collect();
     let nodes = NodeView::list(&nodes, &held, seen.first().map(|seen| seen.at));
     if args.json {
-        return print_json(&NodesAnswer { nodes });
+        return print_json(&Nodes { nodes });
     }
     if nodes.is_empty() {
         return print("No node has reported. Start one with: soloist serve");
@@ -51,28 +44,16 @@ fn row(node: &NodeView) -> Vec<String> {
 
 /// `forget`.
 pub(super) async fn forget(desk: &Desk, args: &ForgetArgs) -> Result<(), Failure> {
-    let reason = reason(args.reason.as_deref())?;
     let NodeArgs { node, user } = &args.node;
-    let user = desk.operator(user.as_deref(), None).await?;
-    match desk.store.forget(node).await? {
-        Forgotten::Done => {}
-        Forgotten::Alive => {
-            return Err(Failure::Refused(format!(
-                "{node} is alive: end its process first (or empty it with: soloist drain {node})"
-            )));
-        }
-    }
-    desk.audit(Some(&user), "node.forget", node.as_str(), reason.as_deref()).await?;
+    let actor = desk.operator(user.as_deref()).await?;
+    nodes::forget(&desk.store, &actor, node, args.reason.as_deref()).await?;
     print(&format!("{node} is forgotten. If it comes back, it is a new node."))
 }
 
 /// `drain` and `undrain`.
 pub(super) async fn drain(desk: &Desk, args: &NodeArgs, on: bool) -> Result<(), Failure> {
-    let user = desk.operator(args.user.as_deref(), None).await?;
-    desk.store.drain(&args.node, on).await?;
-    let act = if on { "node.drain" } else { "node.undrain" };
-    desk.audit(Some(&user), act, args.node.as_str(), None).await?;
-    let node = &args.node;
+    let (node, actor) = (&args.node, desk.operator(args.user.as_deref()).await?);
+    nodes::drain(&desk.store, &actor, node, on).await?;
     print(&match on {
         true => {
             format!("{node} hands its jobs over and takes no more, until: soloist undrain {node}")

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
-use super::output::{local, print, print_json, rfc3339, table};
+use super::output::{local, print, print_json, table};
 use super::sources::window;
 use super::{Desk, Failure, duration};
 use crate::domain::name::{RotationName, TypeName};
-use crate::domain::rotation::{Choice, Reason, Ring, Rules, Skip, Turn, TypeRules};
+use crate::domain::rotation::{Reason, Rules, Skip, Turn, TypeRules};
 use crate::domain::time::Stamp;
-use crate::picture::rules::{RotationRules, TypeRulesView};
+use crate::ops::rotations;
+use crate::picture::json::{Rotation, RotationList, coming, word};
 use crate::store::StoreError;
 use crate::store::rotation::{PastTurn, RotationView, Rotations, TypeView, WaiterView};
 
@@ -107,19 +107,16 @@ pub(super) async fn act(desk: &Desk, command: RotationCommand) -> Result<(), Fai
 
 async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
     let rules = args.rules();
-    rules.check().map_err(|problem| Failure::Usage(problem.to_string()))?;
-    let who = desk.operator(args.user.as_deref(), None).await?;
-    let view = desk.store.put_rotation(&args.name, &rules).await?;
-    let noted = RotationRules::noted(&rules);
-    desk.audit(Some(&who), "rotation.put", args.name.as_str(), Some(&noted)).await?;
+    let actor = desk.operator(args.user.as_deref()).await?;
+    let view = rotations::put(&desk.store, &actor, &args.name, &rules, None).await?;
     print(&format!("Rotation {}: {}.", args.name, words(&view.rules)))
 }
 
 async fn list(desk: &Desk, as_json: bool) -> Result<(), Failure> {
     let views = desk.store.rotations(None, TURNS_LISTED).await?;
     if as_json {
-        let rotations = views.iter().map(RotationLine::of).collect();
-        return print_json(&RotationsAnswer { rotations });
+        let rotations = views.into_iter().map(Rotation::from).collect();
+        return print_json(&RotationList { rotations });
     }
     if views.is_empty() {
         return print("No rotation. Make one with: soloist rotation set NAME --type A --type B");
@@ -148,7 +145,7 @@ async fn one(desk: &Desk, name: &RotationName, as_json: bool) -> Result<(), Fail
         return Err(undefined(StoreError::NotFound(String::new()), name));
     };
     if as_json {
-        return print_json(&RotationLine::of(view));
+        return print_json(&Rotation::from(view.clone()));
     }
     let mut text = format!("Rotation {}: {}.\n", view.name, words(&view.rules));
     match &view.ring.turn {
@@ -225,18 +222,6 @@ fn holder(turn: &Turn, now: Stamp) -> String {
     format!("{} as {} for {:.1?}", turn.worker, turn.kind, now.since(turn.since))
 }
 
-/// Who comes next, when and why then. Known also while somebody has the turn, but not when.
-fn coming(view: &RotationView) -> (Option<TypeName>, Option<Stamp>, Option<Reason>) {
-    let waits = |kind: &TypeName| view.types.iter().any(|one| one.kind == *kind && one.waiting > 0);
-    let held = view.ring.turn.is_some();
-    let free = Ring { turn: None, ..view.ring.clone() };
-    match free.choose(&view.rules, waits, view.now) {
-        Choice::Now(kind) => (Some(kind), None, held.then_some(Reason::Held)),
-        Choice::Later { kind, .. } if held => (kind, None, Some(Reason::Held)),
-        Choice::Later { reason, until, kind } => (kind, until, Some(reason)),
-    }
-}
-
 fn next(view: &RotationView) -> String {
     match coming(view) {
         (Some(kind), _, Some(Reason::Held)) => format!("{kind}, after that turn"),
@@ -247,19 +232,6 @@ fn next(view: &RotationView) -> String {
             format!("{kind}, {} for {:.1?}", word(reason), at.since(view.now))
         }
         (Some(kind), None, Some(reason)) => format!("{kind}, {}", word(reason)),
-    }
-}
-
-fn word(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Held => "held",
-        Reason::Gap => "gap",
-        Reason::Quota => "quota",
-        Reason::NotBefore => "not_before",
-        Reason::Recovery => "recovery",
-        Reason::Order => "order",
-        Reason::Absent => "absent",
-        Reason::Idle => "idle",
     }
 }
 
@@ -285,115 +257,6 @@ fn words(rules: &Rules) -> String {
         said.push("skips nobody".to_owned());
     }
     said.join(", ")
-}
-
-#[derive(Serialize)]
-struct RotationsAnswer {
-    rotations: Vec<RotationLine>,
-}
-
-/// As in `GET /api/v1/rotations/{rotation}`.
-#[derive(Serialize)]
-struct RotationLine {
-    name: RotationName,
-    types: Vec<TypeLine>,
-    min_gap_ms: u64,
-    lease_ms: u64,
-    skip: Skip,
-    holder: Option<HolderLine>,
-    order: Vec<TypeName>,
-    next: NextLine,
-    waiters: Vec<WaiterLine>,
-    turns: Vec<TurnLine>,
-}
-
-#[derive(Serialize)]
-struct TypeLine {
-    #[serde(flatten)]
-    rules: TypeRulesView,
-    waiting: u64,
-    done: u64,
-    empty: u64,
-    failed: u64,
-    lost: u64,
-}
-
-#[derive(Serialize)]
-struct HolderLine {
-    turn: String,
-    r#type: TypeName,
-    worker: String,
-    since: String,
-    lease_until: String,
-}
-
-#[derive(Serialize)]
-struct NextLine {
-    r#type: Option<TypeName>,
-    at: Option<String>,
-    reason: Option<Reason>,
-}
-
-#[derive(Serialize)]
-struct WaiterLine {
-    r#type: TypeName,
-    worker: String,
-    node: String,
-    since: String,
-}
-
-#[derive(Serialize)]
-struct TurnLine {
-    turn: String,
-    r#type: TypeName,
-    worker: String,
-    since: String,
-    ended: String,
-    outcome: &'static str,
-}
-
-impl RotationLine {
-    fn of(view: &RotationView) -> Self {
-        let began = |at: Stamp| rfc3339(at.floor());
-        let RotationRules { types, min_gap_ms, lease_ms, skip } = (&view.rules).into();
-        let types = types.into_iter().zip(&view.types).map(|(rules, counts)| {
-            let &TypeView { waiting, done, empty, failed, lost, .. } = counts;
-            TypeLine { rules, waiting, done, empty, failed, lost }
-        });
-        let (kind, at, reason) = coming(view);
-        let waiter = |waiter: &WaiterView| WaiterLine {
-            r#type: waiter.kind.clone(),
-            worker: waiter.worker.to_string(),
-            node: waiter.node.to_string(),
-            since: began(waiter.since),
-        };
-        let turn = |past: &PastTurn| TurnLine {
-            turn: past.token.to_string(),
-            r#type: past.kind.clone(),
-            worker: past.worker.to_string(),
-            since: began(past.since),
-            ended: began(past.ended),
-            outcome: past.ending.as_str(),
-        };
-        Self {
-            name: view.name.clone(),
-            types: types.collect(),
-            min_gap_ms,
-            lease_ms,
-            skip,
-            holder: view.ring.turn.as_ref().map(|turn| HolderLine {
-                turn: turn.token.to_string(),
-                r#type: turn.kind.clone(),
-                worker: turn.worker.to_string(),
-                since: began(turn.since),
-                lease_until: began(turn.until),
-            }),
-            order: view.ring.order(&view.rules).map(|kind| kind.name.clone()).collect(),
-            next: NextLine { r#type: kind, at: at.map(|at| rfc3339(at.ceil())), reason },
-            waiters: view.waiters.iter().map(waiter).collect(),
-            turns: view.past.iter().map(turn).collect(),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
-use super::output::{print, print_json, rfc3339, table};
+use super::output::{print, print_json, table};
 use super::{Desk, Failure, ListArgs, duration};
+use crate::dispatch::word;
 use crate::domain::dispatch::{Backoff, Reason, Rules, Window};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
-use crate::picture::rules::SourceRules;
+use crate::ops::sources;
+use crate::picture::json::{Source, SourceList};
 use crate::store::StoreError;
-use crate::store::dispatch::{SourceView, Sources};
+use crate::store::dispatch::{SourceView, Sources as _};
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -111,11 +112,8 @@ pub(super) async fn act(desk: &Desk, command: SourceCommand) -> Result<(), Failu
 
 async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
     let rules = args.rules();
-    rules.check().map_err(|problem| Failure::Usage(problem.to_string()))?;
-    let who = desk.operator(args.user.as_deref(), None).await?;
-    let view = desk.store.put_source(&args.name, &rules).await?;
-    let noted = SourceRules::noted(&rules);
-    desk.audit(Some(&who), "source.put", args.name.as_str(), Some(&noted)).await?;
+    let actor = desk.operator(args.user.as_deref()).await?;
+    let view = sources::put(&desk.store, &actor, &args.name, &rules, None).await?;
     print(&format!("Source {}: {}.", args.name, words(&view.rules)))
 }
 
@@ -128,17 +126,17 @@ async fn block(
     if lasting > Duration::from_secs(366 * 24 * 3600) {
         return Err(Failure::Usage("--for: at most a year".to_owned()));
     }
-    let who = desk.operator(user, None).await?;
-    desk.store.block_source(name, lasting).await.map_err(|error| undefined(error, name))?;
-    let lasting = humantime::format_duration(lasting).to_string();
-    desk.audit(Some(&who), "source.block", name.as_str(), Some(&lasting)).await?;
+    let actor = desk.operator(user).await?;
+    sources::block(&desk.store, &actor, name, lasting).await?;
+    let lasting = humantime::format_duration(lasting);
     print(&format!("Source {name} serves nobody for {lasting}."))
 }
 
 async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
     let views = desk.store.sources(None).await?;
     if args.json {
-        return print_json(&SourcesAnswer { sources: views.iter().map(SourceLine::of).collect() });
+        let sources = views.into_iter().map(Source::from).collect();
+        return print_json(&SourceList { sources });
     }
     if views.is_empty() {
         return print("No source. Make one with: soloist source set NAME");
@@ -160,9 +158,7 @@ async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
 /// A source that must exist.
 pub(super) fn undefined(error: StoreError, name: &SourceName) -> Failure {
     match error {
-        StoreError::NotFound(_) => Failure::NotFound(format!(
-            "source {name} does not exist: define it first with soloist source set {name}, or PUT /api/v1/sources/{name}"
-        )),
+        StoreError::NotFound(_) => Failure::NotFound(sources::undefined(name.as_str())),
         other => other.into(),
     }
 }
@@ -189,16 +185,6 @@ fn now(view: &SourceView) -> String {
     }
 }
 
-fn word(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Empty => "empty",
-        Reason::Gap => "gap",
-        Reason::Cap => "cap",
-        Reason::Paused => "paused",
-        Reason::Blocked => "blocked",
-    }
-}
-
 /// Rules in a few words.
 fn words(rules: &Rules) -> String {
     let mut said = Vec::new();
@@ -216,51 +202,4 @@ fn words(rules: &Rules) -> String {
     }
     said.push(format!("lease {}", humantime::format_duration(rules.lease)));
     said.join(", ")
-}
-
-#[derive(Serialize)]
-struct SourcesAnswer {
-    sources: Vec<SourceLine>,
-}
-
-/// As in `GET /api/v1/sources`.
-#[derive(Serialize)]
-struct SourceLine {
-    name: SourceName,
-    #[serde(flatten)]
-    rules: SourceRules,
-    blocked_until: Option<String>,
-    reason: Option<Reason>,
-    next_at: Option<String>,
-    ready: u64,
-    due: u64,
-    in_flight: u64,
-    dead: u64,
-    done: u64,
-    started: u64,
-    finished: u64,
-    retried: u64,
-    expired: u64,
-}
-
-impl SourceLine {
-    fn of(view: &SourceView) -> Self {
-        let written = |at: Stamp| rfc3339(at.ceil());
-        Self {
-            name: view.name.clone(),
-            rules: SourceRules::from(&view.rules),
-            blocked_until: (view.blocked_until > view.now).then(|| written(view.blocked_until)),
-            reason: view.shut.map(|shut| shut.reason),
-            next_at: view.shut.and_then(|shut| shut.until).map(written),
-            ready: view.ready,
-            due: view.due,
-            in_flight: view.in_flight,
-            dead: view.dead,
-            done: view.done,
-            started: view.started,
-            finished: view.finished,
-            retried: view.retried,
-            expired: view.expired,
-        }
-    }
 }

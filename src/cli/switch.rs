@@ -1,22 +1,19 @@
 //! Switching: on, off, hold, resume, move. Each asks the store for one transition and says what came of it.
 
-use super::desk::{may_operate, reason};
 use super::output::print;
 use super::{ActArgs, Desk, Failure, HoldArgs, MoveArgs, SwitchArgs};
 use crate::config::JobConfig;
-use crate::domain::handover::{NoMove, lasts, may_move};
 use crate::domain::job::JobRecord;
-use crate::store::jobs::Jobs;
+use crate::ops::jobs;
+use crate::store::jobs::Jobs as _;
 
 /// `on` and `off`.
 pub(super) async fn participate(desk: &Desk, args: &SwitchArgs, on: bool) -> Result<(), Failure> {
     let job = desk.job(&args.act.job)?;
-    let user = desk.actor(args.act.user.as_deref()).await?;
-    may_operate(&user, Some(job))?;
-    let (user, reason) = (user.name, reason(args.reason.as_deref())?);
-    let changed = desk.store.participate(&job.name, &user, on, reason.as_deref()).await?;
-    let act = if on { "participation.on" } else { "participation.off" };
-    desk.audit(Some(&user), act, job.name.as_str(), reason.as_deref()).await?;
+    let actor = desk.actor(args.act.user.as_deref()).await?;
+    let (store, reason) = (&desk.store, args.reason.as_deref());
+    let changed = jobs::participate(store, &actor, job, None, on, reason).await?;
+    let user = actor.user;
     let after = record(desk, job).await?;
     let wanted_by: Vec<&str> = after.participants.iter().map(|p| p.user.as_str()).collect();
     let said = match (on, changed) {
@@ -56,22 +53,17 @@ pub(super) async fn participate(desk: &Desk, args: &SwitchArgs, on: bool) -> Res
 /// `hold`.
 pub(super) async fn hold(desk: &Desk, args: &HoldArgs) -> Result<(), Failure> {
     let job = desk.job(&args.act.job)?;
-    let Some(reason) = reason(Some(&args.reason))? else {
-        return Err(Failure::Usage("--reason is empty: say why, others will read it".to_owned()));
-    };
-    let user = desk.operator(args.act.user.as_deref(), Some(job)).await?;
-    desk.store.hold(&job.name, &user, &reason).await?;
-    desk.audit(Some(&user), "job.hold", job.name.as_str(), Some(&reason)).await?;
-    print(&format!("{} is held by {user}: {reason}", job.name))
+    let actor = desk.operator(args.act.user.as_deref()).await?;
+    let reason = jobs::hold(&desk.store, &actor, job, &args.reason).await?;
+    print(&format!("{} is held by {}: {reason}", job.name, actor.user))
 }
 
 /// `resume`.
 pub(super) async fn resume(desk: &Desk, args: &ActArgs) -> Result<(), Failure> {
     let job = desk.job(&args.job)?;
-    let user = desk.operator(args.user.as_deref(), Some(job)).await?;
+    let actor = desk.operator(args.user.as_deref()).await?;
     let before = record(desk, job).await?;
-    desk.store.resume(&job.name).await?;
-    desk.audit(Some(&user), "job.resume", job.name.as_str(), None).await?;
+    jobs::resume(&desk.store, &actor, job).await?;
     let what = match (before.hold.is_some(), before.given_up) {
         (true, _) => "is no longer held",
         (false, true) => "is tried again",
@@ -87,17 +79,9 @@ pub(super) async fn resume(desk: &Desk, args: &ActArgs) -> Result<(), Failure> {
 /// `move`.
 pub(super) async fn hand_over(desk: &Desk, args: &MoveArgs) -> Result<(), Failure> {
     let job = desk.job(&args.act.job)?;
-    let user = desk.operator(args.act.user.as_deref(), Some(job)).await?;
-    let takers: Vec<_> = desk.nodes().await?.iter().map(|node| node.taker(&job.name)).collect();
-    let record = record(desk, job).await?;
-    let from = may_move(&record, args.to.as_ref(), &takers).map_err(|refused| match refused {
-        NoMove::NoSuchNode { .. } => Failure::NotFound(refused.to_string()),
-        _ => Failure::Refused(refused.to_string()),
-    })?;
-    let lasts = lasts(job.stop_grace);
-    desk.store.request_move(&job.name, args.to.as_ref(), &user, lasts).await?;
+    let actor = desk.operator(args.act.user.as_deref()).await?;
+    let from = jobs::hand_over(&desk.store, &actor, job, args.to.as_ref()).await?;
     let to = args.to.as_ref().map(|to| format!("to {to}"));
-    desk.audit(Some(&user), "job.move", job.name.as_str(), to.as_deref()).await?;
     let to = to.unwrap_or_else(|| "to another node".to_owned());
     print(&format!(
         "{} is asked to move from {from} {to}; follow it with: soloist status {} --watch",

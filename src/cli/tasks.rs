@@ -4,13 +4,13 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
 use super::output::{print, print_json};
 use super::sources::undefined;
 use super::{Desk, Failure, duration};
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
+use crate::picture::lists::{PutTask, PutTasks};
 use crate::store::dispatch::{
     Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskId,
 };
@@ -70,19 +70,6 @@ fn instant(text: &str) -> Result<Stamp, String> {
     Ok(at)
 }
 
-#[derive(Serialize)]
-struct PutAnswer {
-    tasks: Vec<PutLine>,
-}
-
-/// As in `POST /api/v1/tasks`.
-#[derive(Serialize)]
-struct PutLine {
-    id: TaskId,
-    key: String,
-    status: &'static str,
-}
-
 /// `task ...`.
 pub(super) async fn act(desk: &Desk, command: TaskCommand) -> Result<(), Failure> {
     match command {
@@ -91,7 +78,7 @@ pub(super) async fn act(desk: &Desk, command: TaskCommand) -> Result<(), Failure
 }
 
 async fn put(desk: &Desk, args: &PutArgs) -> Result<(), Failure> {
-    desk.operator(args.user.as_deref(), None).await?;
+    desk.operator(args.user.as_deref()).await?.check_operator()?;
     let mut put = Put { desk, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
     if let Some(key) = &args.key {
         let payload = args.payload.as_deref().unwrap_or("null");
@@ -150,7 +137,7 @@ struct Put<'a> {
     desk: &'a Desk,
     args: &'a PutArgs,
     batch: Vec<NewTask>,
-    lines: Vec<PutLine>,
+    lines: Vec<PutTask>,
     created: u64,
     existing: u64,
 }
@@ -165,7 +152,7 @@ impl Put<'_> {
             if self.args.json {
                 let id = TaskId::of(source, &task.key);
                 let status = if created { "created" } else { "exists" };
-                self.lines.push(PutLine { id, key: task.key, status });
+                self.lines.push(PutTask { id: id.0, key: task.key, status });
             }
         }
         Ok(())
@@ -173,7 +160,7 @@ impl Put<'_> {
 
     fn say(self) -> Result<(), Failure> {
         if self.args.json {
-            return print_json(&PutAnswer { tasks: self.lines });
+            return print_json(&PutTasks { tasks: self.lines });
         }
         print(&format!("{} created, {} existed already.", self.created, self.existing))
     }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::desk::administrator;
 use super::output::{local, print, print_json, rfc3339, table};
 use super::{Desk, Failure, ListArgs, TokenCommand};
 use crate::domain::name::{CollectorName, SourceName, UserName};
 use crate::domain::time::StoreTime;
-use crate::secrets::{new_api_token, new_link};
+use crate::ops::accounts;
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::credentials::{ApiToken, Credentials};
 use crate::store::nodes::{NodeRecord, Nodes};
@@ -43,21 +44,10 @@ pub(super) async fn act(desk: &Desk, command: TokenCommand) -> Result<(), Failur
     }
 }
 
-async fn new(desk: &Desk, mut token: ApiToken, expires: Option<Duration>) -> Result<(), Failure> {
-    if expires.is_some_and(|lifetime| lifetime.is_zero()) {
-        return Err(Failure::Usage("--expires is zero: use for example 90d".to_owned()));
-    }
-    if token.name.chars().count() > 100 || token.name.contains(char::is_control) {
-        return Err(Failure::Usage("--name: use at most 100 characters on one line".to_owned()));
-    }
+async fn new(desk: &Desk, token: ApiToken, expires: Option<Duration>) -> Result<(), Failure> {
     let account = desk.account(&token.user).await?;
-    let (secret, hash, id) = new_api_token();
-    token.id = id;
-    token.sources.sort();
-    token.sources.dedup();
-    desk.store.add_token(&hash, &token, expires).await?;
-    let note = format!("{} {}", token.id, token.name);
-    desk.audit(None, "token.new", account.name.as_str(), Some(note.trim())).await?;
+    let (token, secret) =
+        accounts::new_token(&desk.store, &administrator(), token, expires).await?;
     eprintln!(
         "soloist: token {} for {} ({}); keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
         token.id,
@@ -107,14 +97,7 @@ fn only_for(token: &ApiToken) -> String {
 }
 
 async fn revoke(desk: &Desk, id: &str) -> Result<(), Failure> {
-    let tokens = desk.store.tokens().await?;
-    let Some(token) = tokens.iter().find(|token| token.id == id) else {
-        return Err(Failure::NotFound(format!(
-            "there is no token {id:?}: soloist token list shows their ids"
-        )));
-    };
-    desk.store.revoke_token(id).await?;
-    desk.audit(None, "token.revoke", token.user.as_str(), Some(id)).await?;
+    let token = accounts::revoke_token(&desk.store, &administrator(), id).await?;
     print(&format!("Token {id} of {} is revoked.", token.user))
 }
 
@@ -136,10 +119,9 @@ pub(super) async fn link(desk: &Desk, user: Option<UserName>) -> Result<(), Fail
         None => Some(the_admin(desk, &users).await?),
     };
     let nodes = desk.store.nodes().await?;
-    let url =
-        new_link(&desk.store, user.clone(), served_at(&nodes, &desk.config.public_url)).await?;
+    let at = served_at(&nodes, &desk.config.public_url);
+    let url = accounts::make_link(&desk.store, &administrator(), user.clone(), at).await?;
     let target = user.as_ref().map_or("the first admin", UserName::as_str);
-    desk.audit(None, "link.new", target, None).await?;
     eprintln!("soloist: this link signs in {target}; it works once, for 30 minutes");
     print(&url)
 }
@@ -167,7 +149,7 @@ async fn the_admin(desk: &Desk, users: &[User]) -> Result<UserName, Failure> {
         )),
         [only] => Ok((*only).clone()),
         several => match desk.actor(None).await {
-            Ok(own) if own.role == Role::Admin => Ok(own.name),
+            Ok(own) if own.role == Some(Role::Admin) => Ok(own.user),
             _ => {
                 let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
                 Err(Failure::Usage(format!(

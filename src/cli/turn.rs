@@ -1,4 +1,4 @@
-//! What can be typed behind `soloist turn`; `main` hands it to `runner::one_turn`.
+//! What can be typed behind `soloist turn`; `main` hands it to `runner::turn_command`.
 
 use std::time::Duration;
 

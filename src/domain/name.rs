@@ -188,6 +188,19 @@ ids! {
     RunId;
 }
 
+/// Somebody who waits at a node for work or for a turn: `NODE/RANDOM/NUMBER`, printable and without spaces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Waiter(pub String);
+
+impl Waiter {
+    /// Which life of its node: `NODE/RANDOM`.
+    #[must_use]
+    pub fn life(&self) -> &str {
+        self.0.rsplit_once('/').map_or(&self.0, |(life, _)| life)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::unistd::Pid;
 
 use super::cgroup::RunCgroup;
-use super::containment::Choice;
+use super::choice::Choice;
 use super::init::{Init, NotBegun};
 use super::kernel::{self, Doors};
 use super::message::Plan;

@@ -8,12 +8,10 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::{WORD, cgroup, init};
+use super::choice::Choice;
+use super::message::{PROBE, WORD};
+use super::{cgroup, init};
 use crate::domain::containment::Containment;
-use crate::domain::name::{NodeName, RunId};
-
-/// The second argument that makes a guard only try what is possible here.
-pub(super) const PROBE: &str = "containment";
 
 /// What works here, and why the rest does not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,24 +55,6 @@ impl Available {
             ));
         }
         Ok(Choice { level, cgroups: self.cgroup.clone().ok(), demanded: wanted.is_some() })
-    }
-}
-
-/// What a guard is told about containment.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Choice {
-    /// The level to use.
-    pub level: Containment,
-    /// Where cgroups of runs are made, where they can be.
-    pub cgroups: Option<PathBuf>,
-    /// Rather start nothing than use a weaker level.
-    pub demanded: bool,
-}
-
-impl Choice {
-    /// Where the cgroup of a run is, if it gets one.
-    pub(crate) fn cgroup_of(&self, node: &NodeName, run: &RunId) -> Option<PathBuf> {
-        Some(self.cgroups.as_ref()?.join(node.as_str()).join(run.as_str()))
     }
 }
 

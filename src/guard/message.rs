@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::containment::Choice;
+use super::choice::Choice;
 use crate::domain::containment::Containment;
 use crate::domain::job::Exit;
 use crate::domain::lease::Token;
@@ -19,6 +19,12 @@ use crate::domain::time::Boot;
 use crate::store::dispatch::TaskId;
 use crate::store::rotation::Pass;
 
+/// The first argument that makes this binary a guard. Useless without the node's socket as standard input.
+pub const WORD: &str = "__guard";
+/// The second argument that makes a guard a nursery.
+pub const NURSERY: &str = "nursery";
+/// The second argument that makes a guard only try what is possible here.
+pub(super) const PROBE: &str = "containment";
 /// Largest message in bytes; a start message with a very large environment is refused by the node. It holds the largest
 /// payload of a task, every sign of it escaped, and stays below what a socket takes at once (net.core.wmem_default).
 pub const LARGEST: usize = 192 * 1024;

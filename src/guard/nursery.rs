@@ -21,14 +21,13 @@ use nix::unistd::{Pid, dup2_stderr, dup2_stdin, dup2_stdout, pipe2};
 
 use super::begin::planned;
 use super::init::Init;
+use super::kernel;
 use super::message::{LARGEST_ORDER, Nursing, Offer, Plan, Wanted};
 use super::release::Agent;
+use super::socket::{Heard, receive};
 use super::title::Title;
-use super::{AFTER_THE_OTHERS, Heard, NotStarted, guard, kernel, receive};
+use super::watch::{AFTER_THE_OTHERS, NotStarted, guard};
 use crate::domain::containment::Containment;
-
-/// The second argument that makes a guard a nursery.
-pub const WORD: &str = "nursery";
 
 /// Serves one node until that is gone.
 pub(super) fn nurse() -> Result<(), NotStarted> {

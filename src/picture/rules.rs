@@ -1,40 +1,24 @@
 //! Rules of sources and rotations as the API, the command line's JSON and the audit write them.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
-use crate::domain::dispatch::{Rules as OfSource, Window};
+use super::json::{BackoffRule, Quota, WindowRule};
+use super::millis;
+use crate::domain::dispatch::Rules as OfSource;
 use crate::domain::name::TypeName;
 use crate::domain::rotation::{Rules as OfRotation, Skip, TypeRules};
-
-/// At most `count` starts in any stretch of `ms` milliseconds.
-#[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names of the rules of a source, as the API has them")]
-pub struct WindowView {
-    pub count: u32,
-    pub ms: u64,
-}
 
 /// Of a source.
 #[derive(Debug, Serialize)]
 #[expect(missing_docs, reason = "the names of the rules of a source, as the API has them")]
 pub struct SourceRules {
     pub gap_ms: u64,
-    pub window: Option<WindowView>,
+    pub window: Option<WindowRule>,
     pub cap: Option<u32>,
     pub lease_ms: u64,
     pub max_attempts: u32,
-    pub backoff: BackoffView,
+    pub backoff: BackoffRule,
     pub paused: bool,
-}
-
-/// How long a task waits for its next attempt.
-#[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names of the rules of a source, as the API has them")]
-pub struct BackoffView {
-    pub first_ms: u64,
-    pub max_ms: u64,
 }
 
 /// Of a rotation.
@@ -53,20 +37,20 @@ pub struct RotationRules {
 pub struct TypeRulesView {
     pub name: TypeName,
     pub gap_ms: u64,
-    pub quota: Option<WindowView>,
+    pub quota: Option<Quota>,
 }
 
 impl From<&OfSource> for SourceRules {
     fn from(rules: &OfSource) -> Self {
         Self {
-            gap_ms: ms(rules.gap),
-            window: rules.window.map(window),
+            gap_ms: millis(rules.gap),
+            window: rules.window.map(Into::into),
             cap: rules.cap,
-            lease_ms: ms(rules.lease),
+            lease_ms: millis(rules.lease),
             max_attempts: rules.max_attempts,
-            backoff: BackoffView {
-                first_ms: ms(rules.backoff.first),
-                max_ms: ms(rules.backoff.max),
+            backoff: BackoffRule {
+                first_ms: millis(rules.backoff.first),
+                max_ms: millis(rules.backoff.max),
             },
             paused: rules.paused,
         }
@@ -77,13 +61,13 @@ impl From<&OfRotation> for RotationRules {
     fn from(rules: &OfRotation) -> Self {
         let kind = |kind: &TypeRules| TypeRulesView {
             name: kind.name.clone(),
-            gap_ms: ms(kind.gap),
-            quota: kind.quota.map(window),
+            gap_ms: millis(kind.gap),
+            quota: kind.quota.map(Into::into),
         };
         Self {
             types: rules.types.iter().map(kind).collect(),
-            min_gap_ms: ms(rules.min_gap),
-            lease_ms: ms(rules.lease),
+            min_gap_ms: millis(rules.min_gap),
+            lease_ms: millis(rules.lease),
             skip: rules.skip,
         }
     }
@@ -108,12 +92,4 @@ impl RotationRules {
 fn json(rules: &impl Serialize) -> String {
     // Numbers, names and words: nothing that JSON cannot hold.
     serde_json::to_string(rules).unwrap_or_default()
-}
-
-fn window(Window { count, span }: Window) -> WindowView {
-    WindowView { count, ms: ms(span) }
-}
-
-fn ms(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

@@ -15,9 +15,9 @@ use self::take::Wish;
 pub use self::take::{Answer, Hand};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, WorkerName};
-use crate::domain::rotation::{Ending, Rules};
+use crate::domain::rotation::Ending;
 use crate::domain::time::Stamp;
-use crate::store::rotation::{Kept, PROMISE, Pass, RotationView, Rotations};
+use crate::store::rotation::{Kept, PROMISE, Pass, Rotations};
 use crate::store::{Result, Store};
 use crate::telemetry::Metrics;
 use crate::waiting::{self, Bell, DeskError, Newest, Pump, Room, Round};
@@ -59,18 +59,9 @@ impl Desk {
         self.room.store()
     }
 
-    /// As [`Rotations::put_rotation`].
-    ///
-    /// # Errors
-    /// [`DeskError`].
-    pub async fn put(
-        &self,
-        rotation: &RotationName,
-        rules: &Rules,
-    ) -> std::result::Result<RotationView, DeskError> {
-        let view = self.store()?.put_rotation(rotation, rules).await?;
+    /// A rotation was defined here: something may be due now.
+    pub fn look(&self) {
         self.bell.ring_in(Duration::ZERO);
-        Ok(view)
     }
 
     /// As [`Rotations::extend_turn`].

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::child::Cause;
-use super::run::Gone;
+use super::job_run::Gone;
 use crate::config::{JobConfig, Repeat};
 use crate::domain::backoff::AfterCrash;
 use crate::domain::job::RunEnd;

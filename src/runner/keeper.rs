@@ -8,16 +8,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::hold::{Hold, Trusted};
 use super::rounds::{Party, Rounds};
 use crate::clock;
 use crate::domain::lease::Timing;
 use crate::domain::name::{Owner, RunId};
 use crate::domain::time::Boot;
-use crate::sabotage::{Bug, planted};
 use crate::store::leases::{Leases, Renewal, Renewed};
 use crate::store::{Result, Store, StoreError};
 use crate::telemetry::Metrics;
@@ -39,19 +39,14 @@ enum Order {
 
 struct Entry {
     renewal: Renewal,
-    timing: Timing,
-    due: Boot,
-    trusted: watch::Sender<Boot>,
+    trusted: Trusted,
     forgot: watch::Sender<()>,
-    lost: Option<oneshot::Sender<()>>,
 }
 
 /// What the holder of a kept lease listens to.
 pub struct Kept {
-    /// Until when the lease may be trusted; moves with every renewal.
-    pub trusted_until: watch::Receiver<Boot>,
-    /// Resolves when the store says that the lease is another's.
-    pub lost: oneshot::Receiver<()>,
+    /// How far the lease may be trusted.
+    pub lease: Hold,
     /// Changes when the store had forgotten the lease, or the run under it: what was reported must be reported again.
     pub forgot: watch::Receiver<()>,
     /// For telling the keeper which run the store knows.
@@ -84,15 +79,13 @@ impl Keeper {
     /// Renews a lease from now on whose grant was asked for at `sent`.
     #[must_use]
     pub fn keep(&self, renewal: Renewal, timing: Timing, sent: Boot) -> Kept {
-        let (trusted, trusted_until) = watch::channel(timing.trusted_until(sent));
-        let (lost_tx, lost) = oneshot::channel();
+        let (trusted, lease) = Trusted::since(sent, timing);
         let (forgot_tx, forgot) = watch::channel(());
-        let due = sent + timing.renew_every;
         let told = Told { orders: self.orders.clone(), owner: renewal.owner.clone() };
-        let entry = Entry { renewal, timing, due, trusted, forgot: forgot_tx, lost: Some(lost_tx) };
+        let entry = Entry { renewal, trusted, forgot: forgot_tx };
         // The task lives as long as the runtime; without it the guard's deadline ends the run.
         drop(self.orders.send(Order::Keep(entry)));
-        Kept { trusted_until, lost, forgot, told }
+        Kept { lease, forgot, told }
     }
 
     /// Stops renewing; to be called before the release is sent.
@@ -138,9 +131,14 @@ struct Leased {
 
 impl Leased {
     fn keep(&mut self, entry: Entry) {
-        let owner = entry.renewal.owner.clone();
-        self.rounds.put(owner.clone(), entry.due, entry.timing.renew_every);
-        self.entries.insert(owner, entry);
+        Self::put(&mut self.rounds, &entry);
+        self.entries.insert(entry.renewal.owner.clone(), entry);
+    }
+
+    /// An entry that was not on the list, or was on its way, is due again.
+    fn put(rounds: &mut Rounds, entry: &Entry) {
+        let Entry { renewal, trusted, .. } = entry;
+        rounds.put(renewal.owner.clone(), trusted.due, trusted.timing.renew_every);
     }
 
     fn reported(&mut self, owner: &Owner, run: RunId) {
@@ -151,7 +149,7 @@ impl Leased {
 
     fn forget(&mut self, owner: &Owner) {
         if let Some(entry) = self.entries.remove(owner) {
-            self.rounds.remove(owner.clone(), entry.due);
+            self.rounds.remove(owner.clone(), entry.trusted.due);
         }
     }
 
@@ -159,12 +157,13 @@ impl Leased {
         let batch = if store.is_apart() { 1 } else { BATCH };
         for party in self.rounds.take(clock::boot(), batch) {
             let entries = || party.owners.iter().filter_map(|owner| self.entries.get(owner));
-            let longest = entries().map(|e| e.timing.store_timeout).min().unwrap_or_default();
+            let patience = entries().map(|e| e.trusted.timing.store_timeout).min();
             let renewals: Vec<Renewal> = entries().map(|e| e.renewal.clone()).collect();
             let store = store.clone();
             calls.spawn(async move {
                 let sent = clock::boot();
-                let result = timeout(longest, store.renew(&renewals)).await.unwrap_or_else(|_| {
+                let asked = timeout(patience.unwrap_or_default(), store.renew(&renewals));
+                let result = asked.await.unwrap_or_else(|_| {
                     Err(StoreError::Unavailable("no answer to a renewal in time".into()))
                 });
                 Answer { party, sent, result }
@@ -172,56 +171,51 @@ impl Leased {
         }
     }
 
-    /// An entry that was on its way is due again at `due`.
-    fn put_back(entry: &mut Entry, rounds: &mut Rounds, due: Boot) {
-        entry.due = due;
-        rounds.put(entry.renewal.owner.clone(), due, entry.timing.renew_every);
-    }
-
-    fn take_answer(&mut self, answer: Answer, metrics: &Metrics) {
-        let Answer { party, sent, result } = answer;
+    fn take_answer(&mut self, Answer { party, sent, result }: Answer, metrics: &Metrics) {
         match result {
             Ok(results) => {
                 for (owner, renewed) in party.owners.iter().zip(results) {
-                    let Some(entry) = self.entries.get_mut(owner) else { continue };
-                    match renewed {
-                        Renewed::Kept { margin, forgot } => {
-                            if forgot {
-                                let job = &entry.renewal.job;
-                                tracing::warn!(%job, "the store had forgotten the lease or its run: telling it again");
-                                entry.forgot.send_replace(());
-                            }
-                            let due = sent + party.next_after(entry.timing.renew_every);
-                            Self::put_back(entry, &mut self.rounds, due);
-                            let from =
-                                if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
-                            entry.trusted.send_replace(entry.timing.trusted_until(from));
-                            metrics.observe_margin(margin);
-                        }
-                        Renewed::Lost => {
-                            let job = &entry.renewal.job;
-                            tracing::error!(%job, "the lease is lost: killing the script");
-                            metrics.lease_lost();
-                            let entry = self.entries.remove(owner);
-                            if let Some(lost) = entry.and_then(|mut e| e.lost.take()) {
-                                // A run that has ended meanwhile does not listen any more.
-                                lost.send(()).ok();
-                            }
-                        }
-                    }
+                    self.take_one(owner, &renewed, &party, sent, metrics);
                 }
             }
             Err(error) => {
                 tracing::warn!(leases = party.owners.len(), %error, "leases could not be renewed; trying again");
-                let now = clock::boot();
                 for owner in &party.owners {
-                    if planted(Bug::RenewalEndsWithError) {
-                        continue;
-                    }
                     if let Some(entry) = self.entries.get_mut(owner) {
-                        let again = (entry.timing.renew_every / 4).min(Duration::from_millis(200));
-                        Self::put_back(entry, &mut self.rounds, now + again);
+                        entry.trusted.failed(sent);
+                        Self::put(&mut self.rounds, entry);
                     }
+                }
+            }
+        }
+    }
+
+    fn take_one(
+        &mut self,
+        owner: &Owner,
+        renewed: &Renewed,
+        party: &Party,
+        sent: Boot,
+        metrics: &Metrics,
+    ) {
+        let Some(entry) = self.entries.get_mut(owner) else { return };
+        let job = &entry.renewal.job;
+        match *renewed {
+            Renewed::Kept { margin, forgot } => {
+                if forgot {
+                    tracing::warn!(%job, "the store had forgotten the lease or its run: telling it again");
+                    entry.forgot.send_replace(());
+                }
+                let after = party.next_after(entry.trusted.timing.renew_every);
+                entry.trusted.renewed(sent, after);
+                Self::put(&mut self.rounds, entry);
+                metrics.observe_margin(margin);
+            }
+            Renewed::Lost => {
+                tracing::error!(%job, "the lease is lost: killing the script");
+                metrics.lease_lost();
+                if let Some(entry) = self.entries.remove(owner) {
+                    entry.trusted.lost();
                 }
             }
         }

@@ -28,7 +28,7 @@ use super::sweep::{EMPTY_LOOKS, LOOK_AGAIN, kill_marked, kill_tree};
 use crate::clock;
 use crate::domain::name::{JobName, NodeName, RunId};
 use crate::guard::cgroup::RunCgroup;
-use crate::guard::tree::{Descendants, Walk, began, everybody, lives_since, session_of};
+use crate::guard::walk::{Descendants, Walk, began, everybody, lives_since, session_of};
 
 /// How long a living guard whose node is dead may take to end its script: it needs milliseconds, unless it is frozen.
 const GUARD_PATIENCE: Duration = Duration::from_secs(1);

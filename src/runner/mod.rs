@@ -1,32 +1,59 @@
 //! The runner: carries out what the domain decides.
 //!
-//! `keeper` renews leases in batches, `rounds` knows whose turn it is, `supervisor` turns facts into steps and steps into
-//! acts, `here` remembers a job, `expected` says which other nodes it lets go first and `ending` what follows a run, `run` is one held run with its output, `program` is what is run, `child` is the node's end of a guard, `nursery` has guards ready, `sweep` what it does when a guard is
-//! lost, `leftovers` what it does when both were, `beat` reports that this node lives, `once` is `soloist run`, `collect`
-//! is `soloist collect` (`slot` is one of its hands, `in_hand` a task in it, `relay` the output), `one_turn` is `soloist turn`
-//! (`turn_in_hand` a turn that is had), `signals` what may stop them, `turn` the turn of a job's run in a rotation.
-//! The runner hears about people's wishes only through the feed; it never meets the web.
+//! It hears about people's wishes only through the feed; it never meets the web. From below:
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `hold` | something held by renewing it: the laws of trust, retries and loss |
+//! | `keeper`, `rounds` | renews all leases of a node in batches; which of them are due |
+//! | `program`, `spec` | what is run and where; what its guard is told |
+//! | `event`, `output`, `relay`, `readers` | what a script says: lines read, or passed on unchanged |
+//! | `nursery`, `guard_process`, `line`, `child` | the node's end of a guard: ready in advance, its process, its socket, the whole |
+//! | `sweep`, `leftovers` | what is killed when a guard is lost, and when its node was lost with it |
+//! | `attend` | the one loop that attends to a running script |
+//! | `job_run`, `report`, `job_turn` | a run of a job, its reports, its turn in a rotation |
+//! | `surroundings`, `local_job`, `ending`, `asking` | a job on this node: what is remembered, what follows a run, requests for its lease |
+//! | `expected`, `outlook`, `supervisor` | who else may take a job, facts for the step, the loop that carries out the step's effects |
+//! | `beat` | reports that this node lives |
+//! | `command`, `signals` | what the commands have in common; what may stop them |
+//! | `run_command` | `soloist run` |
+//! | `crew`, `task_run`, `slot`, `collect_command` | `soloist collect`: what its slots share, one task, one slot, the whole |
+//! | `turn_ask`, `turn_run`, `turn_command` | `soloist turn`: what is asked for, the turn that is had, the whole |
 
+mod asking;
+mod attend;
 pub mod beat;
 pub mod child;
-pub mod collect;
+pub mod collect_command;
+mod command;
+mod crew;
 mod ending;
+mod event;
 mod expected;
-mod here;
-mod in_hand;
+mod guard_process;
+mod hold;
+mod job_run;
+mod job_turn;
 pub mod keeper;
 pub mod leftovers;
+mod line;
+mod local_job;
 pub mod nursery;
-pub mod once;
-pub mod one_turn;
+mod outlook;
 mod output;
 pub mod program;
+mod readers;
 mod relay;
+mod report;
 mod rounds;
-pub mod run;
+pub mod run_command;
 pub mod signals;
 mod slot;
+mod spec;
 pub mod supervisor;
+pub mod surroundings;
 mod sweep;
-pub mod turn;
-mod turn_in_hand;
+mod task_run;
+mod turn_ask;
+pub mod turn_command;
+mod turn_run;

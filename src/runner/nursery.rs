@@ -28,8 +28,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::sweep;
 use crate::guard::kernel;
-use crate::guard::message::{LARGEST_ORDER, Nursing, Offer, Wanted};
-use crate::guard::{NURSERY, WORD};
+use crate::guard::message::{LARGEST_ORDER, NURSERY, Nursing, Offer, WORD, Wanted};
+
 use crate::sabotage;
 
 /// How many guards wait for a plan. Each costs two processes that touch little memory of their own (docs/measured.md).

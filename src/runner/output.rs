@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::child::ChildEvent;
+use super::event::ChildEvent;
 use crate::domain::job::Progress;
 use crate::store::journal::{NewLine, Stream};
 

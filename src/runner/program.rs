@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::leftovers;
 use crate::domain::name::NodeName;
-use crate::guard::containment::Choice;
+use crate::guard::choice::Choice;
 use crate::store::Options;
 
 /// What is run, and what its guard must know of this node and the store.

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::child::ChildEvent;
+use super::event::ChildEvent;
 use crate::store::dispatch::LONGEST_ERROR;
 use crate::store::journal::{NewLine, Stream};
 

@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::child::Child;
-use super::collect::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
-use super::in_hand::{End, InHand};
-use super::once::say;
+use super::command::say;
+use super::crew::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
+use super::task_run::{ClaimedTask, End};
 use crate::clock;
 use crate::domain::name::RequestId;
 use crate::store::dispatch::{
@@ -67,7 +67,11 @@ impl Crew {
     }
 
     /// Hands a result in and gets the next task; `None` when there will be none.
-    async fn next(&self, slot: usize, finished: &mut Option<Finished>) -> Result<Option<InHand>> {
+    async fn next(
+        &self,
+        slot: usize,
+        finished: &mut Option<Finished>,
+    ) -> Result<Option<ClaimedTask>> {
         let (waiter, bell) = &self.bells[slot];
         let wait = Some((waiter.clone(), WAITS));
         let mut ask = self.ask(wait.clone());
@@ -106,7 +110,7 @@ impl Crew {
             match claimed {
                 Some(Claimed::Granted { claim, lease_until, mut tasks }) => {
                     if let Some(task) = tasks.pop() {
-                        let hand = InHand { claim, task, lease_until, sent };
+                        let hand = ClaimedTask { claim, task, lease_until, sent };
                         if !self.is_stopping() {
                             return Ok(Some(hand));
                         }
@@ -192,7 +196,7 @@ impl Crew {
     }
 
     /// Gives a task back as if it had never been claimed.
-    async fn give_back(&self, hand: &InHand, child: Option<Child>) {
+    async fn give_back(&self, hand: &ClaimedTask, child: Option<Child>) {
         let begun = clock::boot();
         loop {
             match self.store.give_back(&hand.claim, None).await {

@@ -4,7 +4,7 @@
 //! the store and runs are tasks beside the loop; what they find comes back through one channel. It does not renew,
 //! does not read the store's state, and never meets the web.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,58 +12,24 @@ use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::expected::candidates;
-use super::here::Here;
-use super::keeper::Keeper;
-use super::nursery::Nursery;
-use super::run::{self, Command, News, Order};
-use super::turn::Member;
+use super::asking::{Asked, ask, give_back};
+use super::attend::Command;
+use super::job_run::{self, News, Order};
+use super::job_turn::Member;
+use super::local_job::LocalJob;
+use super::outlook::Outlook;
+use super::surroundings::Surroundings;
 use crate::clock;
 use crate::config::Config;
-use crate::domain::drill::must_crash;
-use crate::domain::handover::{is_for_another, standing};
-use crate::domain::job::{Move, RunEnd};
 use crate::domain::lease::{Token, WentBack};
-use crate::domain::name::{JobName, NodeName, Owner};
-use crate::domain::placement::courtesy;
+use crate::domain::name::JobName;
 use crate::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Run, step};
 use crate::domain::time::{Began, Boot, StoreTime};
-use crate::feed::{Change, Feed, Seen};
-use crate::guard::containment::Choice;
-use crate::rotation;
+use crate::feed::{Change, Feed};
 use crate::sabotage::{Bug, planted};
-use crate::store::Store;
-use crate::store::leases::{Acquire, Acquired, Condition, Leases};
-use crate::store::nodes::{ALIVE_FOR, NodeRecord};
-use crate::telemetry::Metrics;
 
 /// How long a shutdown waits beyond the longest stop before it leaves a lease to run out.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// What every run on this node shares.
-#[derive(Clone)]
-pub struct Surroundings {
-    /// The store.
-    pub store: Store,
-    /// Its URL with credentials, for guards.
-    pub store_url: String,
-    /// Key prefix.
-    pub prefix: String,
-    /// This node.
-    pub node: NodeName,
-    /// The part of the node's environment that scripts get.
-    pub env: BTreeMap<String, String>,
-    /// What holds scripts together.
-    pub containment: Choice,
-    /// Where guards wait for their plan.
-    pub nursery: Option<Nursery>,
-    /// The keeper.
-    pub keeper: Keeper,
-    /// Where jobs take turns that are members of a rotation.
-    pub turns: rotation::Desk,
-    /// Metrics.
-    pub metrics: Arc<Metrics>,
-}
 
 /// What the composition root may ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,21 +54,11 @@ pub async fn supervise(
     let (back, results) = mpsc::unbounded_channel();
     let jobs = config.borrow_and_update().jobs.clone();
     let index = jobs.iter().enumerate().map(|(i, job)| (job.name.clone(), i)).collect();
-    let jobs = jobs.into_iter().map(Here::new).collect();
+    let jobs = jobs.into_iter().map(LocalJob::new).collect();
     let changes = feed.subscribe();
-    let supervisor = Supervisor {
-        config,
-        around,
-        feed,
-        jobs,
-        index,
-        back,
-        holds,
-        draining: false,
-        leaving: false,
-        releases: JoinSet::new(),
-        lost: HashMap::new(),
-    };
+    let outlook = Outlook::new(around.node.clone(), feed);
+    let releases = JoinSet::new();
+    let supervisor = Supervisor { config, around, outlook, jobs, index, back, holds, releases };
     supervisor.run(results, changes, mode).await;
 }
 
@@ -114,8 +70,8 @@ struct Back {
 }
 
 enum What {
-    Granted { token: Token, since: StoreTime, sent: Boot },
-    Input(Input),
+    Asked(Asked),
+    Recorded,
     News(News),
 }
 
@@ -123,17 +79,13 @@ struct Supervisor {
     /// The configuration in force.
     config: watch::Receiver<Arc<Config>>,
     around: Surroundings,
-    feed: Feed,
+    outlook: Outlook,
     /// Also jobs that a newer configuration has no more: their numbers are in use.
-    jobs: Vec<Here>,
+    jobs: Vec<LocalJob>,
     index: HashMap<JobName, usize>,
     back: mpsc::UnboundedSender<Back>,
     holds: watch::Sender<BTreeSet<JobName>>,
-    draining: bool,
-    leaving: bool,
     releases: JoinSet<()>,
-    /// Nodes that lost a run, and when: dead, although their last report may still be fresh.
-    lost: HashMap<NodeName, StoreTime>,
 }
 
 impl Supervisor {
@@ -146,7 +98,7 @@ impl Supervisor {
         self.refresh_all();
         let mut give_up_at: Option<Boot> = None;
         loop {
-            if self.leaving && self.is_idle() {
+            if self.outlook.leaving && self.is_idle() {
                 let all = std::mem::take(&mut self.releases).join_all();
                 if timeout(PATIENCE, all).await.is_err() {
                     tracing::warn!("leaving although an unused lease could not be given back");
@@ -159,7 +111,7 @@ impl Supervisor {
                 );
                 return;
             }
-            let next = self.jobs.iter().filter_map(|here| here.wake).chain(give_up_at).min();
+            let next = self.jobs.iter().filter_map(|local| local.wake).chain(give_up_at).min();
             let pause = next.map_or(Duration::from_secs(3_600), |at| at.since(clock::boot()));
             tokio::select! {
                 biased;
@@ -178,9 +130,9 @@ impl Supervisor {
                 },
                 Ok(()) = mode.changed() => {
                     let mode = *mode.borrow_and_update();
-                    self.leaving = mode >= Mode::HandOver;
-                    if self.leaving && give_up_at.is_none() {
-                        let grace = self.jobs.iter().map(|h| h.config.stop_grace).max();
+                    self.outlook.leaving = mode >= Mode::HandOver;
+                    if self.outlook.leaving && give_up_at.is_none() {
+                        let grace = self.jobs.iter().map(|local| local.config.stop_grace).max();
                         give_up_at = Some(clock::boot() + grace.unwrap_or_default() + PATIENCE);
                     }
                     self.refresh_all();
@@ -197,7 +149,7 @@ impl Supervisor {
     }
 
     fn is_idle(&self) -> bool {
-        self.jobs.iter().all(|here| matches!(here.slot.doing, Doing::Idle { .. }))
+        self.jobs.iter().all(|local| matches!(local.slot.doing, Doing::Idle { .. }))
     }
 
     fn tick(&mut self) {
@@ -213,15 +165,15 @@ impl Supervisor {
     /// Takes the configuration in force.
     fn reload(&mut self) {
         let config = Arc::clone(&self.config.borrow_and_update());
-        for here in &mut self.jobs {
-            here.removed = true;
+        for local in &mut self.jobs {
+            local.removed = true;
         }
         for job in &config.jobs {
             match self.index.get(&job.name) {
                 Some(&known) => self.jobs[known].redefine(job),
                 None => {
                     self.index.insert(job.name.clone(), self.jobs.len());
-                    self.jobs.push(Here::new(job.clone()));
+                    self.jobs.push(LocalJob::new(job.clone()));
                 }
             }
         }
@@ -229,99 +181,41 @@ impl Supervisor {
     }
 
     fn refresh_all(&mut self) {
-        let me = &self.around.node;
-        let draining = self.feed.nodes().iter().any(|n| &n.beat.node == me && n.draining);
-        if std::mem::replace(&mut self.draining, draining) != draining {
-            tracing::info!(draining, "this node's drain mark changed");
-        }
+        self.outlook.look_at_nodes();
         for job in 0..self.jobs.len() {
             self.refresh(job);
         }
     }
 
     fn refresh(&mut self, job: usize) {
-        let here = &self.jobs[job];
-        let Some(seen) = self.feed.job(&here.config.name) else {
+        let local = &self.jobs[job];
+        let Some(seen) = self.outlook.feed.job(&local.config.name) else {
             // Nobody follows it any more.
-            if here.removed && here.slot.facts.eligible {
-                let facts = Facts { eligible: false, ..here.slot.facts };
+            if local.removed && local.slot.facts.eligible {
+                let facts = Facts { eligible: false, ..local.slot.facts };
                 self.step(job, Input::Facts(facts));
             }
             return;
         };
-        if must_crash(&seen.record, &here.owner, here.held) {
-            crash(&here.config.name);
-        }
-        if let Some(last) = seen.record.last_exit.as_ref().filter(|l| l.end == RunEnd::Lost) {
-            let now = seen.store_now(clock::boot());
-            self.lost.retain(|_, &mut at| now.since(at) < ALIVE_FOR);
-            let at = self.lost.entry(last.node.clone()).or_default();
-            *at = last.at.max(*at);
-        }
-        let facts = self.facts(here, &seen);
-        let read = self.jobs[job].tokens.read(seen.record.token);
-        if let Err(error) = read {
+        local.obey_a_drill(&seen.record);
+        self.outlook.note_loss(&seen);
+        let facts = self.outlook.facts(local, &seen);
+        if let Err(error) = self.jobs[job].tokens.read(seen.record.token) {
             self.alarm(
                 job,
                 error,
                 "the store forgot the newest token; greater ones are still granted",
             );
         }
-        let here = &mut self.jobs[job];
-        here.anothers_until = facts.held_until.or(here.anothers_until);
-        here.willing_since = match facts.wanted && facts.eligible {
-            true => here.willing_since.or_else(|| Some(clock::boot())),
+        let local = &mut self.jobs[job];
+        local.anothers_until = facts.held_until.or(local.anothers_until);
+        local.willing_since = match facts.wanted && facts.eligible {
+            true => local.willing_since.or_else(|| Some(clock::boot())),
             false => None,
         };
         if facts != self.jobs[job].slot.facts {
             self.step(job, Input::Facts(facts));
         }
-    }
-
-    fn facts(&self, here: &Here, seen: &Seen) -> Facts {
-        let record = &seen.record;
-        let me = &self.around.node;
-        let local = |at: StoreTime| seen.confirmed + at.since(seen.at);
-        let moving = self.standing(seen);
-        let mine = record.lease.as_ref().is_some_and(|lease| lease.owner == here.owner);
-        let wanted_here = moving.is_some_and(|m| m.to.as_ref() == Some(me));
-        Facts {
-            wanted: record.wanted() && !record.given_up,
-            eligible: here.newest().runs_on(me) && !here.removed && !self.draining && !self.leaving,
-            reserved_until: moving
-                .filter(|moving| is_for_another(moving, me))
-                .map(|moving| local(moving.until)),
-            not_before: record.next.map(|next| local(next.at)),
-            held_until: record
-                .lease
-                .as_ref()
-                .filter(|_| !mine)
-                .map(|lease| seen.confirmed + lease.expires_in),
-            courtesy: if wanted_here || !record.wanted() {
-                Duration::ZERO
-            } else {
-                let now = seen.store_now(clock::boot());
-                let nodes = self.feed.nodes();
-                let loads = self.feed.loads();
-                let candidates = candidates(record, now, &nodes, &loads, &self.lost);
-                courtesy(&here.config.name, me, &candidates)
-            },
-        }
-    }
-
-    /// The move of a job that still counts. A node whose guards said that it is dead takes nothing, however fresh its report.
-    fn standing<'a>(&self, seen: &'a Seen) -> Option<&'a Move> {
-        let record = &seen.record;
-        record.moving.as_ref()?;
-        let now = seen.store_now(clock::boot());
-        let nodes = self.feed.nodes();
-        let lives = |node: &&NodeRecord| {
-            let lost = self.lost.get(&node.beat.node);
-            lost.is_none_or(|&at| now.since(at) >= ALIVE_FOR)
-        };
-        let takers: Vec<_> =
-            nodes.iter().filter(lives).map(|node| node.taker(&record.name)).collect();
-        standing(record, &takers, now)
     }
 
     fn take(&mut self, back: Back) {
@@ -330,29 +224,14 @@ impl Supervisor {
             return;
         }
         match what {
-            What::Granted { token, since, sent } => {
-                if let Err(error) = self.jobs[job].tokens.grant(token) {
-                    self.alarm(
-                        job,
-                        error,
-                        "not starting: look whether every node uses the same store",
-                    );
-                    self.give_back(job);
-                    let wait = self.jobs[job].config.timing.ttl;
-                    return self.step(job, Input::Refused { wait });
-                }
-                let here = &mut self.jobs[job];
-                let sent = if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
-                let trusted_until = here.config.timing.trusted_until(sent);
-                here.asked = sent;
-                here.granted = Began { boot: sent, at: Some(since) };
-                self.step(job, Input::Granted { token, trusted_until });
+            What::Asked(Asked::Granted { token, since, sent }) => {
+                self.granted(job, token, since, sent);
             }
-            What::Input(input) => {
-                if input == Input::Recorded {
-                    self.jobs[job].commands = None;
-                }
-                self.step(job, input);
+            What::Asked(Asked::Refused(wait)) => self.step(job, Input::Refused { wait }),
+            What::Asked(Asked::Unknown) => self.step(job, Input::AcquireUnknown),
+            What::Recorded => {
+                self.jobs[job].commands = None;
+                self.step(job, Input::Recorded);
             }
             What::News(News::Started) => {
                 self.jobs[job].started = Some(clock::boot());
@@ -360,9 +239,9 @@ impl Supervisor {
             }
             What::News(News::TurnLost) => self.jobs[job].lost = true,
             What::News(News::Unused) => {
-                let here = &mut self.jobs[job];
-                here.unused = true;
-                self.around.keeper.forget(&here.owner);
+                let local = &mut self.jobs[job];
+                local.unused = true;
+                self.around.keeper.forget(&local.owner);
                 self.step(job, Input::Gone);
             }
             What::News(News::LeaseLost) => {
@@ -370,28 +249,27 @@ impl Supervisor {
                 self.step(job, Input::LeaseLost);
             }
             What::News(News::Gone(gone)) => {
-                let here = &mut self.jobs[job];
-                here.gone = Some(gone);
-                self.around.keeper.forget(&here.owner);
+                let local = &mut self.jobs[job];
+                local.gone = Some(gone);
+                self.around.keeper.forget(&local.owner);
                 self.step(job, Input::Gone);
             }
         }
     }
 
-    /// When the lease of another ended whose run was lost: given back by its guard, or run out. Only for a loss that
-    /// this node has been waiting for; whoever comes later, or only wants it now, takes nothing over.
-    fn vacant_since(&self, here: &Here) -> Option<Boot> {
-        let seen = self.feed.job(&here.config.name)?;
-        let (record, me) = (&seen.record, &self.around.node);
-        let since = match (&record.run, &record.last_exit) {
-            // Nobody has closed it yet: its lease ran out.
-            (Some(run), _) => here.anothers_until.filter(|_| &run.node != me)?,
-            (None, Some(last)) if last.end == RunEnd::Lost && &last.node != me => {
-                seen.confirmed - seen.at.since(last.at)
-            }
-            _ => return None,
-        };
-        here.willing_since.filter(|willing| *willing <= since).map(|_| since)
+    fn granted(&mut self, job: usize, token: Token, since: StoreTime, sent: Boot) {
+        if let Err(error) = self.jobs[job].tokens.grant(token) {
+            self.alarm(job, error, "not starting: look whether every node uses the same store");
+            self.give_back(job);
+            let wait = self.jobs[job].config.timing.ttl;
+            return self.step(job, Input::Refused { wait });
+        }
+        let local = &mut self.jobs[job];
+        let sent = if planted(Bug::TrustFromReply) { clock::boot() } else { sent };
+        let trusted_until = local.config.timing.trusted_until(sent);
+        local.asked = sent;
+        local.granted = Began { boot: sent, at: Some(since) };
+        self.step(job, Input::Granted { token, trusted_until });
     }
 
     /// This node does now what the one that was lost did.
@@ -411,7 +289,7 @@ impl Supervisor {
             self.jobs[job].slot.doing,
             Doing::Holding { run: Run::Stopping | Run::Killing, .. }
         );
-        let held = matches!(self.jobs[job].slot.doing, Doing::Holding { .. } | Doing::Ending);
+        let held = self.jobs[job].is_held();
         let effects = step(&mut self.jobs[job].slot, input, clock::boot());
         for effect in effects {
             match effect {
@@ -430,7 +308,7 @@ impl Supervisor {
                 Effect::RecordEnd(attempt) => self.record_end(job, attempt, stopping),
             }
         }
-        let holds = matches!(self.jobs[job].slot.doing, Doing::Holding { .. } | Doing::Ending);
+        let holds = self.jobs[job].is_held();
         if holds != held {
             let name = &self.jobs[job].config.name;
             self.holds.send_modify(|all| match holds {
@@ -441,57 +319,25 @@ impl Supervisor {
     }
 
     fn command(&self, job: usize, command: Command) {
-        let here = &self.jobs[job];
-        tracing::info!(job = %here.config.name, run = %here.run, ?command, "stopping the script");
-        if let Some(commands) = &here.commands {
+        let local = &self.jobs[job];
+        tracing::info!(job = %local.config.name, run = %local.run, ?command, "stopping the script");
+        if let Some(commands) = &local.commands {
             // A run that is gone already needs no command.
             commands.send(command).ok();
         }
     }
 
     fn acquire(&mut self, job: usize, attempt: Attempt) {
-        let here = &mut self.jobs[job];
-        if here.slot.attempt == attempt
-            && !here.owner.as_str().ends_with(&format!("/{}", attempt.0))
-        {
-            here.owner = Owner(format!("{:032x}/{}", rand::random::<u128>(), attempt.0));
-            here.tokens.begin();
-            self.jobs[job].vacant_since = self.vacant_since(&self.jobs[job]);
+        if self.jobs[job].begin_attempt(attempt) {
+            self.jobs[job].vacant_since = self.outlook.vacant_since(&self.jobs[job]);
         }
-        let name = &self.jobs[job].config.name;
-        let seen = self.feed.job(name);
-        let moving = seen.as_ref().filter(|seen| seen.record.moving.is_some());
-        let void = moving.is_some_and(|seen| self.standing(seen).is_none());
-        let here = &mut self.jobs[job];
-        let ask = Acquire {
-            job: here.config.name.clone(),
-            owner: here.owner.clone(),
-            node: self.around.node.clone(),
-            ttl: here.config.timing.ttl,
-            condition: if void { Condition::WantedDespiteMove } else { Condition::Wanted },
-            seen: here.tokens.highest(),
-        };
-        let patience = here.config.timing.store_timeout;
+        let local = &self.jobs[job];
+        let despite_move = self.outlook.has_void_move(&local.config.name);
+        let request = local.request(&self.around.node, despite_move);
+        let patience = local.config.timing.store_timeout;
         let (store, back) = (self.around.store.clone(), self.back.clone());
         tokio::spawn(async move {
-            let sent = clock::boot();
-            let answer = timeout(patience, store.acquire(&ask)).await;
-            let refused = |wait| What::Input(Input::Refused { wait });
-            let what = match answer {
-                Ok(Ok(Acquired::Granted { token, since })) => What::Granted { token, since, sent },
-                Ok(Ok(Acquired::Busy { remaining, .. })) => refused(remaining),
-                Ok(Ok(Acquired::NotWanted)) => refused(Duration::from_secs(1)),
-                Ok(Ok(
-                    Acquired::NotYet { wait }
-                    | Acquired::Reserved { wait }
-                    | Acquired::Quarantined { wait },
-                )) => refused(wait),
-                Ok(Err(error)) => {
-                    tracing::warn!(job = %ask.job, %error, "no answer to the request for a lease");
-                    What::Input(Input::AcquireUnknown)
-                }
-                Err(_) => What::Input(Input::AcquireUnknown),
-            };
+            let what = What::Asked(ask(&store, &request, patience).await);
             drop(back.send(Back { job, attempt, what }));
         });
     }
@@ -502,42 +348,38 @@ impl Supervisor {
     }
 
     fn give_back(&mut self, job: usize) {
-        let here = &self.jobs[job];
-        let (name, owner) = (here.config.name.clone(), here.owner.clone());
+        let local = &self.jobs[job];
+        let (name, owner) = (local.config.name.clone(), local.owner.clone());
         let store = self.around.store.clone();
         while self.releases.try_join_next().is_some() {}
-        self.releases.spawn(async move {
-            if let Err(error) = store.release(&name, &owner).await {
-                tracing::warn!(job = %name, %error, "an unused lease is left to run out");
-            }
-        });
+        self.releases.spawn(async move { give_back(&store, &name, &owner).await });
     }
 
     fn start(&mut self, job: usize, attempt: Attempt) {
         let around = self.around.clone();
-        let here = &mut self.jobs[job];
-        let Doing::Holding { token, .. } = here.slot.doing else { return };
-        here.begin(token);
-        let config = Arc::clone(&here.config);
+        let local = &mut self.jobs[job];
+        let Doing::Holding { token, .. } = local.slot.doing else { return };
+        local.begin(token);
+        let config = Arc::clone(&local.config);
         let member = Member::of(&around.turns, &config);
         match &config.rotation {
             Some(rotation) => {
-                tracing::info!(job = %config.name, run = %here.run, %token, %rotation, "waiting for the turn");
+                tracing::info!(job = %config.name, run = %local.run, %token, %rotation, "waiting for the turn");
             }
             None => {
-                tracing::info!(job = %config.name, run = %here.run, %token, "starting the script");
+                tracing::info!(job = %config.name, run = %local.run, %token, "starting the script");
             }
         }
-        let kept = around.keeper.keep(here.renewal(&around.node), config.timing, here.asked);
-        let spec = here.spec(&around);
+        let kept = around.keeper.keep(local.renewal(&around.node), config.timing, local.asked);
+        let spec = local.spec(&around);
         let (commands, inbox) = mpsc::unbounded_channel();
-        here.commands = Some(commands);
+        local.commands = Some(commands);
         let back = self.back.clone();
         let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
         let waits = member.is_some();
         let Surroundings { store, nursery, .. } = around;
         let order = Order { spec, min_uptime: config.backoff.min_uptime, nursery };
-        tokio::spawn(run::drive(store, order, kept, member, inbox, tell));
+        tokio::spawn(job_run::drive(store, order, kept, member, inbox, tell));
         if waits {
             // What it waits for now is not the fault of who was lost.
             self.taken_over(job);
@@ -545,22 +387,14 @@ impl Supervisor {
     }
 
     fn record_end(&self, job: usize, attempt: Attempt, stopping: bool) {
-        let here = &self.jobs[job];
-        let crashes = self.feed.job(&here.config.name).map_or(0, |seen| seen.record.crashes);
-        let last = here.last(crashes, stopping, &self.around.metrics);
+        let local = &self.jobs[job];
+        let crashes =
+            self.outlook.feed.job(&local.config.name).map_or(0, |seen| seen.record.crashes);
+        let last = local.last(crashes, stopping, &self.around.metrics);
         let (store, back) = (self.around.store.clone(), self.back.clone());
         tokio::spawn(async move {
             last.write(&store).await;
-            let what = What::Input(Input::Recorded);
-            drop(back.send(Back { job, attempt, what }));
+            drop(back.send(Back { job, attempt, what: What::Recorded }));
         });
     }
-}
-
-/// Ends this process as `kill -9` would: no line of a shutdown runs, which is what a drill is to measure.
-fn crash(job: &JobName) {
-    tracing::error!(%job, "a drill was ordered: this process kills itself now and does not come back by itself");
-    nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).ok();
-    // Nobody survives that; but a drill that was ordered must never be a drill that was ignored.
-    std::process::abort();
 }

@@ -18,7 +18,7 @@ use nix::unistd::{Pid, getpgrp, getpid};
 
 use crate::domain::name::RunId;
 use crate::guard::cgroup::RunCgroup;
-use crate::guard::tree::{Descendants, Walk, began, everybody, group_of, session_of};
+use crate::guard::walk::{Descendants, Walk, began, everybody, group_of, session_of};
 
 /// Between two looks.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(1);

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::Result;
 use crate::domain::dispatch::{Outcome, Reason, Rules, Shut, TaskState};
 use crate::domain::lease::Token;
+pub use crate::domain::name::Waiter;
 use crate::domain::name::{CollectorName, RequestId, SourceName};
 use crate::domain::time::Stamp;
 
@@ -61,19 +62,6 @@ impl ClaimId {
 fn digest(text: &str) -> String {
     use sha2::Digest as _;
     sha2::Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Somebody who waits at a node for work or for a turn: `NODE/RANDOM/NUMBER`, printable and without spaces.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Waiter(pub String);
-
-impl Waiter {
-    /// Which life of its node: `NODE/RANDOM`.
-    #[must_use]
-    pub fn life(&self) -> &str {
-        self.0.rsplit_once('/').map_or(&self.0, |(life, _)| life)
-    }
 }
 
 /// A task to be put.

@@ -1,114 +1,21 @@
 //! Rotations: types of work that take turns, and who waits for which. One turn of a rotation is held
 //! at a time.
 //!
-//! Whose turn it is, is decided by [`crate::domain::rotation`]; this room makes each decision and its consequences one
-//! atomic step, on the store's clock. At most one turn of a rotation is had at a time, and only the present one can be
-//! extended or passed: whoever lost it changes nothing. What happens without a client is [`Rotations::pump_turns`], which any
-//! node may call at any time.
-//!
-//! Waiters stand in the store, in the order in which they came, for one type each. When it is a type's turn, its first
-//! waiter is promised the turn and woken, in the same step; nobody else gets it meanwhile. A promise that is not taken up
-//! within [`PROMISE`] lapses as soon as anybody else asks or a pump comes by. Its waiter loses the place, and all others of
-//! the same life of that node are passed over in this rotation, because it may have died with a thousand waiters; they stand
-//! where they stood once that life is heard of again, by a request there or by its pump. New rules end a promise, too.
-
-use std::time::Duration;
+//! What may happen to a rotation, and whose turn it is, is decided by [`crate::domain::rotation`], whose `round.rs`
+//! states the laws; this room makes each decision and its consequences one atomic step, on the store's clock. What
+//! happens without a client is [`Rotations::pump_turns`], which any node may call at any time. Waiters stand in the
+//! store, in the order in which they came, for one type each.
 
 use super::Result;
 use super::dispatch::Waiter;
 use crate::domain::lease::Token;
-use crate::domain::name::{NodeName, RequestId, RotationName, TypeName, WorkerName};
-use crate::domain::rotation::{Ending, Outcome, Reason, Ring, Rules, Turn};
+use crate::domain::name::{NodeName, RotationName, TypeName, WorkerName};
+pub use crate::domain::rotation::{Kept, PROMISE, Pass, PastTurn, TURNS_KEPT, Taken, TurnAsk};
+use crate::domain::rotation::{Ring, Rules, Turn};
 use crate::domain::time::Stamp;
 
-/// How long a turn is kept for the waiter who was woken for it.
-pub const PROMISE: Duration = Duration::from_millis(100);
-/// How many turns that ended are remembered of each rotation.
-pub const TURNS_KEPT: usize = 200;
 /// Most waiters that a reading names; all are counted.
 pub const WAITERS_NAMED: usize = 100;
-/// A request that was answered with a turn is known for so long after that turn's lease.
-pub const REQUEST_KEPT: Duration = Duration::from_secs(60);
-
-/// A request for a turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnAsk {
-    /// Of which rotation.
-    pub rotation: RotationName,
-    /// For which type.
-    pub kind: TypeName,
-    /// For whom.
-    pub worker: WorkerName,
-    /// The same one (of the same type and worker) has the same turn.
-    pub request: RequestId,
-    /// Should the turn not be had now, this one waits so long for it. `None`: a final answer, and no place in the queue.
-    pub wait: Option<(Waiter, Duration)>,
-}
-
-/// The answer to a [`TurnAsk`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
-    /// Yours.
-    Granted(Turn),
-    /// This request had that turn, which has ended: ask with a new one.
-    Over(Token),
-    /// Not now.
-    Waiting {
-        /// Who has it.
-        holder: Option<Turn>,
-        /// The first instant at which this type could start, as far as is known: not before the gaps and the quota are over.
-        /// Whoever has the turn may keep it for longer.
-        earliest_at: Stamp,
-        /// How many of those who wait have a turn before this one, if all take theirs.
-        ahead: u64,
-        /// What this one waits for. Never [`Reason::Idle`].
-        reason: Reason,
-    },
-}
-
-/// What ends a turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pass {
-    /// Of which rotation.
-    pub rotation: RotationName,
-    /// Which turn, by its token.
-    pub turn: Token,
-    /// Only if it is this worker's.
-    pub only: Option<WorkerName>,
-    /// How it went.
-    pub outcome: Outcome,
-    /// Who comes next.
-    pub next: Option<TypeName>,
-    /// No turn starts before this.
-    pub not_before: Option<Stamp>,
-}
-
-/// Whether an extension or a pass counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
-    /// It did; the turn as it is now, or as it was.
-    Yes(Turn),
-    /// The turn has ended before, or it is another worker's: nothing was changed.
-    Stale {
-        /// How it ended, while that is remembered.
-        past: Option<PastTurn>,
-        /// Who has the turn now.
-        holder: Option<Turn>,
-    },
-}
-
-/// A turn that ended.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct PastTurn {
-    pub token: Token,
-    pub kind: TypeName,
-    pub worker: WorkerName,
-    pub since: Stamp,
-    /// When it was passed, or its lease ran out.
-    pub ended: Stamp,
-    pub ending: Ending,
-}
 
 /// One type as the store knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -217,9 +124,9 @@ pub trait Rotations {
     /// [`super::StoreError::Unavailable`]: unknown; repeated it may find the turn ended.
     async fn pass_turn(&self, pass: &Pass) -> Result<Kept>;
 
-    /// Ends a turn whose grant never left the node ([`Ending::Lost`]), unless the same request was answered again
-    /// meanwhile, perhaps by another node, because then a worker knows of it. The request is forgotten with it: asked again,
-    /// it may have another turn. Says whether it did.
+    /// Ends a turn whose grant never left the node ([`Ending::Lost`](crate::domain::rotation::Ending::Lost)), unless
+    /// the same request was answered again meanwhile, perhaps by another node, because then a worker knows of it. The
+    /// request is forgotten with it: asked again, it may have another turn. Says whether it did.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`]: its lease ends by itself.

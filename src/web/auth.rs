@@ -17,8 +17,9 @@ use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 use super::error::WebError;
 use crate::clock;
 use crate::config::{Config, JobConfig};
-use crate::domain::name::{CollectorName, SourceName, UserName, WorkerName};
+use crate::domain::name::UserName;
 use crate::domain::time::Boot;
+use crate::ops::{Actor, Bound, Signature, operates};
 use crate::secrets;
 use crate::store::accounts::{Accounts, Role};
 use crate::store::credentials::{Credentials, Session};
@@ -91,74 +92,6 @@ pub struct Caller {
     pub bound: Arc<Bound>,
 }
 
-/// What a token may not go beyond in dispatch and rotations.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Bound {
-    /// Only for this collector, or as this worker; `None`: for any.
-    pub collector: Option<CollectorName>,
-    /// Only these sources, and no rotations; empty: all.
-    pub sources: Vec<SourceName>,
-}
-
-impl Bound {
-    /// May act for this collector.
-    ///
-    /// # Errors
-    /// [`WebError::Forbidden`].
-    pub fn check_collector(&self, name: &CollectorName) -> Result<(), WebError> {
-        match &self.collector {
-            Some(own) if own != name => Err(WebError::forbidden(format!(
-                "this token is for the collector {own} only, not for {name}: use that name, or another token"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// May act on this source.
-    ///
-    /// # Errors
-    /// [`WebError::Forbidden`].
-    pub fn check_source(&self, name: &SourceName) -> Result<(), WebError> {
-        if self.sources.is_empty() || self.sources.contains(name) {
-            return Ok(());
-        }
-        let own: Vec<&str> = self.sources.iter().map(SourceName::as_str).collect();
-        let own = own.join(", ");
-        Err(WebError::forbidden(format!(
-            "this token is for the sources {own} only, not for {name}: name one of those, or use another token"
-        )))
-    }
-
-    /// May have to do with rotations; answers as which worker only.
-    ///
-    /// # Errors
-    /// [`WebError::Forbidden`].
-    pub fn check_turns(&self) -> Result<Option<WorkerName>, WebError> {
-        if !self.sources.is_empty() {
-            let own: Vec<&str> = self.sources.iter().map(SourceName::as_str).collect();
-            let own = own.join(", ");
-            return Err(WebError::forbidden(format!(
-                "this token is for the sources {own} only, not for rotations: use another token"
-            )));
-        }
-        // Both are labels: what is one is the other.
-        Ok(self.collector.as_ref().and_then(|own| WorkerName::new(own.as_str()).ok()))
-    }
-
-    /// May take turns as this worker.
-    ///
-    /// # Errors
-    /// [`WebError::Forbidden`].
-    pub fn check_worker(&self, name: &WorkerName) -> Result<(), WebError> {
-        match self.check_turns()? {
-            Some(own) if own != *name => Err(WebError::forbidden(format!(
-                "this token is for the worker {own} only, not for {name}: use that name, or another token"
-            ))),
-            _ => Ok(()),
-        }
-    }
-}
-
 impl Caller {
     /// May define nothing, but switch, hold and move.
     #[must_use]
@@ -175,7 +108,24 @@ impl Caller {
     /// May switch, hold and move this job.
     #[must_use]
     pub fn may_switch(&self, job: &JobConfig) -> bool {
-        self.is_admin() || (self.role == Role::Operator && job.operated_by(&self.user))
+        operates(self.role, &self.user, job)
+    }
+
+    /// As whom operations act.
+    #[must_use]
+    pub fn actor(&self) -> Actor {
+        Actor {
+            user: self.user.clone(),
+            role: Some(self.role),
+            signature: self.signature(),
+            bound: Arc::clone(&self.bound),
+        }
+    }
+
+    /// As whom the audit notes them.
+    #[must_use]
+    pub fn signature(&self) -> Signature {
+        Signature { who: self.user.to_string(), from: self.from.clone() }
     }
 
     /// The caller of this very request: its address, and the browser's language where none was chosen.

@@ -2,12 +2,40 @@
 //!
 //! A state-changing request that is allowed by a cookie must come from our own pages: by what the browser says of
 //! its origin, and by a secret that only our pages know. Tokens are sent by programs on purpose and need neither.
+//!
+//! No template and no page names the secret: `fill_forms` puts it into every form when a template is rendered.
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap};
 
 use super::error::WebError;
 use crate::secrets;
+
+/// Stands for the reader's secret in fragments that many readers share; nobody's text contains it.
+pub(super) const MARK: &str = "\u{e000}csrf\u{e000}";
+
+/// Puts a hidden field with `secret` into every form that posts. What people wrote is escaped and holds no tag.
+pub(super) fn fill_forms(html: &str, secret: &str) -> String {
+    let mut out = String::with_capacity(html.len() + 256);
+    let mut rest = html;
+    while let Some(end) = rest.find("<form").and_then(|at| Some(at + rest[at..].find('>')? + 1)) {
+        let (before, after) = rest.split_at(end);
+        out.push_str(before);
+        if before[before.rfind("<form").unwrap_or(0)..].contains("method=\"post\"") {
+            out.push_str("<input type=\"hidden\" name=\"csrf\" value=\"");
+            out.push_str(secret);
+            out.push_str("\">");
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Makes a shared text one of the reader whose secret this is.
+pub(super) fn personal(text: String, secret: &str) -> String {
+    if text.contains(MARK) { text.replace(MARK, secret) } else { text }
+}
 
 /// Whether browsers on `origin` show our pages: exactly the public origin, or, when that is a loopback address,
 /// its other spelling on the same port.
@@ -72,8 +100,33 @@ pub fn check_secret(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Every form of `html` that posts holds `secret` once, no other form holds it; returns how many post.
+    pub(in super::super) fn posting_forms(html: &str, secret: &str) -> usize {
+        let field = format!("name=\"csrf\" value=\"{secret}\"");
+        let forms: Vec<&str> = html.split("<form").skip(1).collect();
+        let posting = forms.iter().filter(|form| {
+            let form = form.split("</form>").next().expect("a form");
+            let posts = form.split('>').next().expect("a tag").to_lowercase().contains("\"post\"");
+            assert_eq!(form.matches("name=\"csrf\"").count(), usize::from(posts), "{form}");
+            assert_eq!(form.matches(&field).count(), usize::from(posts), "{form}");
+            posts
+        });
+        posting.count()
+    }
+
+    #[test]
+    fn every_form_that_posts_gets_the_secret_and_no_other() {
+        let html = "a<form class=\"x\" method=\"post\" action=\"/a\">b</form><form method=\"get\">c</form>\
+                    <form method=\"dialog\"></form><form\n method=\"post\"><input></form>&lt;form method=\"post\">";
+        let filled = fill_forms(html, MARK);
+        assert_eq!(posting_forms(&filled, MARK), 2);
+        let mine = personal(filled, "s");
+        assert_eq!(posting_forms(&mine, "s"), 2);
+        assert_eq!(mine.replace("<input type=\"hidden\" name=\"csrf\" value=\"s\">", ""), html);
+    }
 
     #[test]
     fn only_the_public_origin_and_its_loopback_spelling_are_ours() {

@@ -8,7 +8,9 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
+use crate::domain::handover::NoMove;
 use crate::domain::name::InvalidName;
+use crate::ops::OpsError;
 use crate::store::StoreError;
 use crate::waiting::DeskError;
 use crate::words::{Arg, Language, say};
@@ -257,6 +259,21 @@ impl From<StoreError> for WebError {
                 tracing::error!(%error, "the store cannot be used");
                 Self::Internal { detail: error.to_string() }
             }
+        }
+    }
+}
+
+impl From<OpsError> for WebError {
+    fn from(error: OpsError) -> Self {
+        let detail = error.to_string();
+        match error {
+            OpsError::Field { .. } => Self::bad(format!("field {detail}")),
+            OpsError::Move(NoMove::NoSuchNode { .. }) => Self::bad(format!("field to: {detail}")),
+            OpsError::Malformed(_) => Self::BadRequest { detail },
+            OpsError::Forbidden(_) => Self::Forbidden { detail },
+            OpsError::NotFound(_) => Self::NotFound { detail },
+            OpsError::Conflict(_) | OpsError::Move(_) => Self::Conflict { detail },
+            OpsError::Store(error) | OpsError::Unnoted(error) => error.into(),
         }
     }
 }

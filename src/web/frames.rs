@@ -26,9 +26,6 @@ pub const JSON_PROTOCOL: &str = "soloist.v1";
 /// The subprotocol of our own page.
 pub const HTML_PROTOCOL: &str = "soloist.html.v1";
 
-/// Stands in shared fragments where each session has its own CSRF secret; nobody's text contains it.
-pub(super) const CSRF_MARK: &str = "\u{e000}csrf\u{e000}";
-
 /// How a socket wants to be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -38,7 +35,8 @@ pub enum Protocol {
     Html,
 }
 
-fn slot(language: Language) -> usize {
+/// Where the text of a language stands among what was rendered.
+pub(super) fn slot(language: Language) -> usize {
     match language {
         Language::En => 0,
         Language::Zh => 1,
@@ -115,9 +113,8 @@ impl JobFrames {
             | usize::from(viewer.mine) << 1
             | usize::from(viewer.last) << 2
             | usize::from(viewer.may_switch) << 3;
-        let row = self.rows[which].get_or_init(|| {
-            text(&parts::job_row(self.view(job, language), viewer, language, CSRF_MARK))
-        });
+        let row = self.rows[which]
+            .get_or_init(|| text(&parts::job_row(self.view(job, language), viewer, language)));
         let mut out = format!(
             r#""job":{},"version":{},"html":{}"#,
             text(job.name.as_str()),
@@ -125,13 +122,12 @@ impl JobFrames {
             row
         );
         if head {
-            let head = self.heads[which].get_or_init(|| {
-                text(&parts::job_head(self.view(job, language), viewer, language, CSRF_MARK))
-            });
+            let head = self.heads[which]
+                .get_or_init(|| text(&parts::job_head(self.view(job, language), viewer, language)));
             out.push_str(r#","head":"#);
             out.push_str(head);
         }
-        if out.contains(CSRF_MARK) { out.replace(CSRF_MARK, &caller.csrf) } else { out }
+        out
     }
 }
 

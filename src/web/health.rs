@@ -30,12 +30,7 @@ pub struct Query {
 /// [`WebError::Unavailable`] with the reason, [`WebError::BadRequest`] for another word.
 #[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "readyz", security(()),
     params(("for" = Option<String>, Query, description = "`work`, which needs the store, or `reading`: pages are served, and say when what they show is old.", example = "reading")),
-    responses(
-        (status = 200, description = "The store is reachable; for reading: this node is not shutting down.", body = String, content_type = "text/plain"),
-        (status = 400, description = "Another word than `work` or `reading`.",
-         body = super::error::Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is not reachable, or this node is shutting down.",
-         body = super::error::Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The store is reachable; for reading: this node is not shutting down.", body = String, content_type = "text/plain")))]
 pub async fn readyz(
     web: web::Data<Web>,
     query: web::Query<Query>,

@@ -29,9 +29,10 @@ use super::frames::{self, HTML_PROTOCOL, JSON_PROTOCOL, Protocol};
 use super::gate::{FRAME_MAX, Gate};
 use super::hub::{Admission, Goodbye, Hub, Look, Seat, Work, check};
 use super::parts::dispatch::Extent;
-use super::{Web, acts, csrf};
+use super::{Web, csrf};
 use crate::clock;
 use crate::domain::time::Boot;
+use crate::ops::jobs;
 
 /// Most frames a client may send in a second.
 const FRAMES_PER_SECOND: u32 = 50;
@@ -335,19 +336,11 @@ impl Socket {
         let (web, caller) = (self.web.clone(), self.caller.clone());
         let act = async move {
             // What counts is who they are now, not who they were when they connected.
-            match check(&web.identities, &web.store, &caller).await {
-                Err(goodbye) => Err((WebError::Unauthorized, goodbye)),
-                Ok(()) => acts::participate(
-                    &web,
-                    &caller,
-                    &switch.job,
-                    switch.user.as_deref(),
-                    switch.on,
-                    switch.reason.as_deref(),
-                )
-                .await
-                .map_err(|error| (error, None)),
+            if let Err(goodbye) = check(&web.identities, &web.store, &caller).await {
+                return Err((WebError::Unauthorized, goodbye));
             }
+            let done = switch_job(&web, &caller, &switch).await;
+            done.map_err(|error| (error, None))
         };
         ctx.spawn(act.into_actor(self).map(move |result, socket, ctx| match result {
             Ok(()) => socket.reply(&id, Ok(()), ctx),
@@ -397,6 +390,14 @@ impl Socket {
             self.hear(&whole, ctx);
         }
     }
+}
+
+async fn switch_job(web: &Web, caller: &Caller, switch: &Switch) -> Result<(), WebError> {
+    let Switch { job, on, reason, user } = switch;
+    let (actor, job) = (caller.actor(), web.job(job)?);
+    let (user, reason) = (user.as_deref(), reason.as_deref());
+    jobs::participate(&web.store, &actor, &job, user, *on, reason).await?;
+    Ok(())
 }
 
 fn out_of_reach() -> WebError {

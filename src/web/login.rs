@@ -19,6 +19,7 @@ use super::throttle::Attempt;
 
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
+use crate::ops::{self, Act, OpsError, Signature};
 use crate::secrets;
 use crate::store::StoreError;
 use crate::store::accounts::{Accounts, Role, User};
@@ -118,7 +119,8 @@ pub async fn sign_out(
 ) -> Result<HttpResponse, WebError> {
     if let Some(caller) = caller.filter(Caller::by_session) {
         close(&web, &caller.user, &caller.shown).await?;
-        web.audit(&caller, "logout", caller.user.as_str(), None).await?;
+        let user = caller.user.as_str();
+        ops::note(&web.store, &caller.signature(), Act::Logout, user, None).await?;
     }
     let mut gone =
         auth::cookie(&web.config(), auth::cookie_name(&web.config()), String::new(), None);
@@ -172,12 +174,12 @@ async fn by_password(
         }
         Some(user) => {
             attempt.succeeded().await?;
-            web.note(user.name.as_str(), &from, "login", user.name.as_str(), None).await?;
+            note(web, user.name.as_str(), &from, Act::Login, None).await?;
             Ok(user.name)
         }
         None => {
             attempt.failed().await?;
-            web.note(&shown, &from, "login.failed", &shown, None).await?;
+            note(web, &shown, &from, Act::LoginFailed, None).await?;
             Err(WebError::Unauthorized)
         }
     }
@@ -224,17 +226,28 @@ async fn by_link(
                 language: None,
                 theme: None,
             };
-            match web.store.add_user(&user, true).await {
-                Err(StoreError::Exists(_)) => Err(too_late()),
+            let by = Signature { who: "link".to_owned(), from: from.clone() };
+            match ops::accounts::add(&web.store, &by, &user, true).await {
+                Err(OpsError::Store(StoreError::Exists(_))) => Err(too_late()),
                 other => Ok(other?),
             }?;
-            web.note("link", &from, "user.add", user.name.as_str(), Some("the first admin"))
-                .await?;
             user.name
         }
     };
-    web.note(user.as_str(), &from, "login", user.as_str(), Some("by one-time link")).await?;
+    note(web, user.as_str(), &from, Act::Login, Some("by one-time link")).await?;
     Ok(user)
+}
+
+/// Notes an act of `who` on their own account.
+async fn note(
+    web: &Web,
+    who: &str,
+    from: &str,
+    act: Act,
+    reason: Option<&str>,
+) -> Result<(), WebError> {
+    let by = Signature { who: who.to_owned(), from: from.to_owned() };
+    Ok(ops::note(&web.store, &by, act, who, reason).await?)
 }
 
 async fn take(web: &Web, hash: &str) -> Result<Link, WebError> {

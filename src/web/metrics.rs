@@ -8,10 +8,7 @@ use super::Web;
 
 /// `GET /metrics`.
 #[utoipa::path(get, path = "/metrics", tag = "health", operation_id = "metrics",
-    responses(
-        (status = 200, description = "Metrics in the Prometheus text format.", body = String, content_type = "text/plain"),
-        (status = 401, description = "Neither signed in nor on this machine.",
-         body = super::error::Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "Metrics in the Prometheus text format.", body = String, content_type = "text/plain")))]
 pub async fn metrics(web: web::Data<Web>) -> HttpResponse {
     web.live.measure();
     HttpResponse::Ok()

@@ -21,6 +21,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod pages;
 pub mod parts;
+pub mod refusals;
 pub mod routes;
 pub mod throttle;
 
@@ -35,7 +36,7 @@ use actix_web::rt::net::TcpStream;
 use actix_web::{App, HttpServer, web as actix};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use self::auth::{Caller, Identities};
+use self::auth::Identities;
 use self::error::WebError;
 use self::hub::Hub;
 use crate::config::{Config, Current, JobConfig};
@@ -44,7 +45,6 @@ use crate::feed::Feed;
 use crate::rotation;
 use crate::secrets::Passwords;
 use crate::store::Store;
-use crate::store::journal::{AuditEntry, Journal};
 use crate::telemetry::Metrics;
 use crate::waiting::Room;
 
@@ -140,45 +140,6 @@ impl Web {
                 "there is no job {shown:?} in the configuration of any node: GET /api/v1/jobs lists them"
             ))
         })
-    }
-
-    /// Adds an act of `caller` to the audit.
-    ///
-    /// # Errors
-    /// [`WebError::Unavailable`].
-    pub async fn audit(
-        &self,
-        caller: &Caller,
-        act: &str,
-        target: &str,
-        reason: Option<&str>,
-    ) -> Result<(), WebError> {
-        self.note(caller.user.as_str(), &caller.from, act, target, reason).await
-    }
-
-    /// Adds an act of somebody who may have no account to the audit.
-    ///
-    /// # Errors
-    /// [`WebError::Unavailable`].
-    pub async fn note(
-        &self,
-        who: &str,
-        from: &str,
-        act: &str,
-        target: &str,
-        reason: Option<&str>,
-    ) -> Result<(), WebError> {
-        let entry = AuditEntry {
-            id: 0,
-            at: crate::domain::time::StoreTime(0),
-            who: who.to_owned(),
-            from: from.to_owned(),
-            act: act.to_owned(),
-            target: target.to_owned(),
-            reason: reason.map(str::to_owned),
-        };
-        tracing::info!(who, from, act, target, "act");
-        Ok(self.store.audit(&entry).await?)
     }
 }
 

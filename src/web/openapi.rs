@@ -5,13 +5,13 @@
 use std::sync::LazyLock;
 
 use actix_web::{HttpResponse, web};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::auth;
 use super::error::Problem;
-use super::{Web, api, health, metrics};
+use super::{Web, api, health, metrics, refusals};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -140,6 +140,12 @@ pub fn describe() -> Value {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     let operations = paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut);
     for operation in operations.flat_map(Map::values_mut) {
+        let refusals = operation["operationId"].as_str().and_then(refusals::of);
+        for (status, what) in refusals.into_iter().flatten() {
+            let problem = json!({"schema": {"$ref": "#/components/schemas/Problem"}});
+            operation["responses"][status] =
+                json!({"description": what, "content": {"application/problem+json": problem}});
+        }
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for parameter in parameters.into_iter().flatten().filter(|one| one["in"] == "path") {
             if let Some(pattern) = parameter["name"].as_str().and_then(in_address) {
@@ -157,9 +163,7 @@ pub fn describe() -> Value {
 
 /// This document.
 #[utoipa::path(get, path = "/api/v1/openapi.json", tag = "health", operation_id = "describe",
-    responses(
-        (status = 200, description = "The OpenAPI document.", body = serde_json::Value),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The OpenAPI document.", body = serde_json::Value)))]
 pub async fn document(web: web::Data<Web>) -> HttpResponse {
     static DOCUMENT: LazyLock<Value> = LazyLock::new(describe);
     if !auth::is_https(&web.config()) {

@@ -12,7 +12,7 @@ use askama::Template;
 
 use self::endings::Endings;
 use self::rotation::RingLine;
-use super::assets;
+use super::{assets, csrf};
 use crate::domain::job::State;
 use crate::picture::{JobView, LogLineView};
 use crate::store::journal::LogLine;
@@ -37,7 +37,6 @@ pub struct Row<'a> {
     job: &'a JobView,
     viewer: RowViewer,
     lang: Language,
-    csrf: &'a str,
 }
 
 /// The head of a job's page.
@@ -48,7 +47,6 @@ pub struct Head<'a> {
     job: &'a JobView,
     viewer: RowViewer,
     lang: Language,
-    csrf: &'a str,
 }
 
 /// What rows and heads share.
@@ -57,8 +55,8 @@ macro_rules! shared {
         impl<'a> $fragment<'a> {
             /// Puts the fragment together.
             #[must_use]
-            pub fn new(job: &'a JobView, viewer: RowViewer, lang: Language, csrf: &'a str) -> Self {
-                Self { ring: None, job, viewer, lang, csrf }
+            pub fn new(job: &'a JobView, viewer: RowViewer, lang: Language) -> Self {
+                Self { ring: None, job, viewer, lang }
             }
 
             /// With the ring of its rotation. A push comes without: the ring has frames of its own, and stays.
@@ -259,14 +257,14 @@ impl Lines {
 
 /// A row of the dashboard, as text for a push.
 #[must_use]
-pub fn job_row(view: &JobView, viewer: RowViewer, lang: Language, csrf: &str) -> String {
-    render(&Row::new(view, viewer, lang, csrf))
+pub fn job_row(view: &JobView, viewer: RowViewer, lang: Language) -> String {
+    render(&Row::new(view, viewer, lang))
 }
 
 /// The head of a job's page, as text for a push.
 #[must_use]
-pub fn job_head(view: &JobView, viewer: RowViewer, lang: Language, csrf: &str) -> String {
-    render(&Head::new(view, viewer, lang, csrf))
+pub fn job_head(view: &JobView, viewer: RowViewer, lang: Language) -> String {
+    render(&Head::new(view, viewer, lang))
 }
 
 /// The line of counters, as text for a push.
@@ -281,12 +279,20 @@ pub fn log_lines(lines: &[LogLine], lang: Language) -> String {
     render(&Lines::new(lines, &Endings::default(), lang))
 }
 
-/// Renders a template whose values cannot fail to be written.
-pub(super) fn render(template: &impl Template) -> String {
-    template.render().unwrap_or_else(|error| {
+/// Renders a fragment that many readers share: [`csrf::MARK`] stands in its forms.
+fn render(template: &impl Template) -> String {
+    render_for(csrf::MARK, template)
+}
+
+/// Renders a template for the reader whose CSRF secret this is. The only place that renders templates, so that no form
+/// lacks the secret. Their values cannot fail to be written.
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+pub(super) fn render_for(secret: &str, template: &impl Template) -> String {
+    let html = template.render().unwrap_or_else(|error| {
         tracing::error!(%error, "a template failed");
         String::new()
-    })
+    });
+    csrf::fill_forms(&html, secret)
 }
 
 #[cfg(test)]

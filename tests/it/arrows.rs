@@ -1,6 +1,6 @@
 //! The rooms of the house and which may use which: the table of ARCHITECTURE.md, held against the sources.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// `room: rooms it may use`; `main`, `app` and `lib` may use all.
@@ -20,6 +20,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("rotation", &["domain", "store", "clock", "telemetry", "waiting"]),
     ("guard", &["domain", "store", "clock", "sabotage"]),
     ("picture", &["domain", "store", "config", "feed", "words", "clock"]),
+    ("ops", &["domain", "store", "config", "secrets", "picture"]),
     (
         "runner",
         &[
@@ -45,6 +46,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "clock",
             "words",
             "picture",
+            "ops",
             "telemetry",
             "secrets",
             "dispatch",
@@ -55,8 +57,8 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "domain", "store", "config", "feed", "clock", "words", "picture", "secrets", "fence",
-            "runner", "dispatch", "rotation", "waiting",
+            "domain", "store", "config", "feed", "clock", "words", "picture", "ops", "secrets",
+            "fence", "runner", "dispatch", "rotation", "waiting",
         ],
     ),
 ];
@@ -83,13 +85,17 @@ fn room_of(file: &Path) -> String {
 
 /// Every `room` of `crate::room` and of `crate::{room::..., other::...}` in code, comments left out.
 fn rooms_used(text: &str) -> BTreeSet<String> {
+    used_of("crate::", text)
+}
+
+fn used_of(prefix: &str, text: &str) -> BTreeSet<String> {
     let code: String = text
         .lines()
         .map(|line| line.split_once("//").map_or(line, |(code, _)| code).to_owned() + "\n")
         .collect();
     let mut used = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        let rest = code[at + "crate::".len()..].trim_start();
+    for (at, _) in code.match_indices(prefix) {
+        let rest = code[at + prefix.len()..].trim_start();
         let Some(group) = rest.strip_prefix('{') else {
             used.insert(word(rest));
             continue;
@@ -173,6 +179,35 @@ fn the_table_has_no_circle() {
         !uses("web", "runner") && !uses("runner", "web"),
         "a toggle never calls the supervisor"
     );
+}
+
+#[test]
+fn no_files_of_guard_and_runner_use_each_other_in_a_circle() {
+    for room in ["guard", "runner"] {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(room);
+        let mut files = Vec::new();
+        sources(&dir, &mut files);
+        let name = |file: &Path| file.file_stem().expect("a name").to_string_lossy().into_owned();
+        let uses = |file: &PathBuf| {
+            let text = std::fs::read_to_string(file).expect("a source");
+            let own = name(file);
+            let used = used_of("super::", &text).into_iter();
+            // What stands in the room's page itself, or in the file around its tests, is no file.
+            let is_file = |used: &String| *used != own && dir.join(format!("{used}.rs")).exists();
+            (own.clone(), used.filter(is_file).collect::<BTreeSet<_>>())
+        };
+        let mut left: BTreeMap<_, _> =
+            files.iter().filter(|file| name(file) != "mod").map(uses).collect();
+        assert!(left.values().any(|used| !used.is_empty()), "the imports of {room} were found");
+        // Takes away whoever uses nobody who is left; a circle stays.
+        while let Some(lowest) =
+            left.keys().find(|file| left[*file].iter().all(|used| !left.contains_key(used)))
+        {
+            let lowest = lowest.clone();
+            left.remove(&lowest);
+        }
+        assert!(left.is_empty(), "files in circles, and who needs them, in {room}: {left:#?}");
+    }
 }
 
 #[test]

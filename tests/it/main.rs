@@ -12,6 +12,8 @@ mod drill;
 mod fence;
 mod fencing;
 mod guard;
+#[path = "../../src/domain/rotation/tests/in_memory.rs"]
+mod in_memory;
 mod leases;
 mod lifecycle;
 mod load;
@@ -33,3 +35,6 @@ mod support;
 mod takeover;
 mod turn;
 mod web;
+
+// What `in_memory` uses from inside the crate.
+use soloist::domain;

@@ -32,6 +32,7 @@ mod jumping;
 mod listing;
 mod replica;
 mod rotation;
+mod rotation_timed;
 mod sentinel;
 
 use std::time::Duration;

@@ -10,9 +10,12 @@
 //!
 //! `MODEL_STATES=5_000_000 cargo test --release --test model -- --nocapture` looks deeper than the default.
 //!
-//! `rotation` is a model of its own: how types take turns.
+//! `rotation` is a model of its own: how types take turns, decided by the transitions of `domain::rotation`.
 
 mod explore;
+#[expect(dead_code, reason = "the other tests use the rest of it")]
+#[path = "../../src/domain/rotation/tests/in_memory.rs"]
+mod in_memory;
 mod rotation;
 mod rules;
 mod store;
@@ -20,6 +23,8 @@ mod world;
 
 use explore::{Found, explore};
 use rules::Rules;
+// What `in_memory` uses from inside the crate.
+use soloist::domain;
 use world::Scope;
 
 /// States that are visited for each number of faults unless `MODEL_STATES` says otherwise.

@@ -1,15 +1,29 @@
 //! Rotation: types of work that take turns, one at a time, never sooner than their gaps allow.
 //!
-//! [`Rules`] say which types, in which order, and how long apart; a [`Ring`] is how far they have come. [`Ring::choose`]
-//! decides whose turn it is at an instant, given who waits. Every other change is a method of the ring: a start, an
-//! extension, a pass, an end by time, new rules. Nothing here knows who waits in which order, or how they are woken: that is
-//! the business of `store`, where SQLite calls these functions and Redis has Lua scripts that must agree, which the
-//! conformance suite checks. Every instant is a [`Stamp`](crate::domain::time::Stamp) of the store's clock.
+//! | file | what |
+//! | --- | --- |
+//! | `rules` | which types, in which order, how far apart |
+//! | `ring` | how far they have come, and whose turn it is at an instant |
+//! | `turns` | what clients ask, and the answers |
+//! | `record` | a rotation as its transitions see it, and what they write |
+//! | `round` | one transition: every rule of rotations, in its order |
+//!
+//! Records in, records and writes out, as in [`super::transition`]. SQLite carries these functions out; Redis has Lua
+//! scripts that must agree, which random histories check (`tests/it/redis/rotation.rs`, ADR 0013). Every instant is a
+//! [`Stamp`](crate::domain::time::Stamp) of the store's clock; that of a transition is the instant of its commit.
 
+mod record;
 mod ring;
+mod round;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod turns;
 
+pub use record::{Change, Memory, Promise, Queues, Rotation, Write};
 pub use ring::{Choice, Ending, Outcome, Reason, Ring, Starts, Turn};
+pub use round::{Caller, Round, UnknownType};
 pub use rules::{InvalidRules, Rules, Skip, TypeRules};
+pub use turns::{
+    Kept, PROMISE, Pass, PastTurn, REQUEST_KEPT, SILENT_FOR, TURNS_KEPT, Taken, TurnAsk,
+};

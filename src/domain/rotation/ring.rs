@@ -191,6 +191,8 @@ impl Ring {
     /// and what it has to wait for until then; [`Reason::Order`] when that is nothing.
     #[must_use]
     pub fn earliest(&self, rules: &Rules, kind: &TypeRules, now: Stamp) -> (Stamp, Reason) {
+        // Without a gap a clock that was set back holds up nobody.
+        let after = |last: Stamp, gap: Duration| (!gap.is_zero()).then(|| last + gap);
         let starts = self.starts.get(&kind.name);
         let quota = kind.quota.zip(starts).and_then(|(quota, starts)| {
             let count = usize::try_from(quota.count).unwrap_or(usize::MAX);
@@ -201,9 +203,9 @@ impl Ring {
         let mut latest = (now, Reason::Order);
         for (at, reason) in [
             (Some(self.recovered_at), Reason::Recovery),
-            (self.last_start.map(|last| last + rules.min_gap), Reason::Gap),
+            (self.last_start.and_then(|last| after(last, rules.min_gap)), Reason::Gap),
             (Some(self.not_before), Reason::NotBefore),
-            (starts.map(|starts| starts.newest + kind.gap), Reason::Gap),
+            (starts.and_then(|starts| after(starts.newest, kind.gap)), Reason::Gap),
             (quota, Reason::Quota),
         ] {
             if let Some(at) = at.filter(|at| *at > latest.0) {

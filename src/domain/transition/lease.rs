@@ -100,6 +100,30 @@ pub struct Tenure {
     pub run: Option<RunId>,
 }
 
+impl Tenure {
+    /// Of a whole job.
+    #[must_use]
+    pub fn of(job: &Job) -> Self {
+        Self {
+            token: job.record.token,
+            lease: job.record.lease.clone(),
+            lapsed: job.lapsed.clone(),
+            released: job.released,
+            run: job.record.run.as_ref().map(|run| run.id.clone()),
+        }
+    }
+}
+
+/// As [`renew`], on a whole job. Tells nobody: no state changes that people see.
+pub fn renew_in(job: &mut Job, ask: &Renewal, now: Now) -> Renewed {
+    let (answer, kept) = renew(&Tenure::of(job), ask, now);
+    if let Some(kept) = kept {
+        (job.record.token, job.lapsed) = (kept.token, None);
+        job.record.lease = Some(kept);
+    }
+    answer
+}
+
 /// Renews a lease for its `ttl`. The second value is what the lease is now; `None`: it stays as it is.
 ///
 /// A lease that is missing although nobody minted a newer token ran out unclaimed, or the store has forgotten it. Its living

@@ -11,7 +11,6 @@ use crate::domain::job::LeaseRecord;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use crate::domain::time::StoreTime;
-use crate::domain::transition::lease::Tenure;
 use crate::domain::transition::{Now, drill, handover, lease, output, participation, run};
 use crate::sabotage::{Bug, planted};
 use crate::store::Result;
@@ -81,20 +80,7 @@ fn asserted(ask: &Renewal) -> LeaseRecord {
 async fn assert_again<E: Engine>(engine: &E, ask: &Renewal) -> Result<Renewed> {
     engine.known().forget(&ask.job);
     let decided = decide(engine, &ask.job, Kind::of(Way::Lease), |job, look| {
-        let known = Tenure {
-            token: job.record.token,
-            lease: job.record.lease.clone(),
-            lapsed: job.lapsed.clone(),
-            released: job.released,
-            run: job.record.run.as_ref().map(|run| run.id.clone()),
-        };
-        let (answer, kept) = lease::renew(&known, ask, look.now);
-        if let Some(kept) = kept {
-            job.record.token = kept.token;
-            job.record.lease = Some(kept);
-            job.lapsed = None;
-        }
-        Ok((answer, Vec::new()))
+        Ok((lease::renew_in(job, ask, look.now), Vec::new()))
     });
     Ok(decided.await?.0)
 }

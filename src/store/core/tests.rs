@@ -9,9 +9,8 @@ use crate::domain::job::{Exit, RunEnd};
 use crate::domain::journal::{Ended, NewLine, Output, Started, Stream, Then};
 use crate::domain::name::{NodeName, Owner, UserName};
 use crate::domain::time::Began;
-use crate::domain::transition::lease::Tenure;
 use crate::domain::transition::{drill, handover, lease as leases, output, participation, run};
-use crate::store::leases::{Acquire, Acquired, Condition, Renewal, Renewed};
+use crate::store::leases::{Acquire, Acquired, Condition, Renewal};
 
 const TTL: Duration = Duration::from_secs(5);
 
@@ -196,19 +195,7 @@ async fn play(seed: u64, acts: usize) {
                 };
                 let core = renew(engine, std::slice::from_ref(&ask)).await.map(|all| all[0]);
                 let told = law.apply(None, now, |job, look| {
-                    let known = Tenure {
-                        token: job.record.token,
-                        lease: job.record.lease.clone(),
-                        lapsed: job.lapsed.clone(),
-                        released: job.released,
-                        run: job.record.run.as_ref().map(|run| run.id.clone()),
-                    };
-                    let (answer, kept): (Renewed, _) = leases::renew(&known, &ask, look.now);
-                    if let Some(kept) = kept {
-                        (job.record.token, job.lapsed) = (kept.token, None);
-                        job.record.lease = Some(kept);
-                    }
-                    Ok((answer, Vec::new()))
+                    Ok((leases::renew_in(job, &ask, look.now), Vec::new()))
                 });
                 same(&at, told, &core);
             }

@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 use std::time::Duration;
 
-use ::redis::{Cmd, Value, from_redis_value};
+use ::redis::{Value, from_redis_value};
 use serde::de::DeserializeOwned;
 
-use super::link::{Generation, Link, Repeat, Work};
+use super::link::Repeat;
 use super::record::parsed;
 use super::server::{Use, others};
 use super::{RedisStore, scripts};
@@ -26,8 +26,6 @@ use crate::domain::transition::Job;
 use crate::store::core::as_text;
 use crate::store::{Result, StoreError};
 
-/// Keys that one SCAN looks at.
-const LOOKED_AT: usize = 1_000;
 /// A job that changes while it is converted is read again, so often at most.
 const ATTEMPTS: usize = 10;
 
@@ -48,35 +46,14 @@ impl RedisStore {
         }
         let mut jobs = BTreeSet::new();
         for server in self.shared.rest.links().await? {
-            jobs.extend(self.old_jobs(&server).await?);
+            let of = |key: &[u8]| self.keys().old_job(key);
+            jobs.extend(self.jobs_by_keys(&server, &self.keys().old_pattern(), of).await?);
         }
         tracing::info!(store = %name, jobs = jobs.len(), "converting the store of the version before");
         for job in &jobs {
             self.convert_job(job).await?;
         }
         Ok(())
-    }
-
-    async fn old_jobs(&self, server: &Link) -> Result<Vec<JobName>> {
-        type Page = (String, Vec<Vec<u8>>);
-        let pattern = self.keys().old_pattern();
-        let scan = |cursor: &str| -> Cmd {
-            let mut scan = ::redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(LOOKED_AT);
-            scan
-        };
-        let first = scan("0");
-        let first = server.call(Work::Command(&first), Repeat::Harmless, None).await;
-        let (mut page, connection): (Page, Generation) = first.map_err(StoreError::from)?;
-        let mut names = Vec::new();
-        loop {
-            let (cursor, keys) = page;
-            names.extend(keys.iter().filter_map(|key| self.keys().old_job(key)));
-            if cursor == "0" {
-                return Ok(names);
-            }
-            page = server.command_on(&scan(&cursor), connection).await?;
-        }
     }
 
     async fn convert_job(&self, job: &JobName) -> Result<()> {

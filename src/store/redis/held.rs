@@ -24,7 +24,9 @@ impl RedisStore {
     /// As [`Leases::held`](crate::store::leases::Leases::held).
     pub(super) async fn every_lease(&self) -> Result<Vec<HeldLease>> {
         let servers = self.shared.rest.links().await?;
-        let found = try_join_all(servers.iter().map(|server| self.leased_names(server))).await?;
+        let (pattern, of) = (self.keys().lease_pattern(), |key: &[u8]| self.keys().leased(key));
+        let each = servers.iter().map(|server| self.jobs_by_keys(server, &pattern, of));
+        let found = try_join_all(each).await?;
         // SCAN may say a key twice, and two masters may while its slot moves.
         let names: BTreeSet<JobName> = found.into_iter().flatten().collect();
         let names: Vec<JobName> = names.into_iter().collect();
@@ -36,13 +38,17 @@ impl RedisStore {
         Ok(held)
     }
 
-    /// What one server has leases of.
-    async fn leased_names(&self, server: &Link) -> Result<Vec<JobName>> {
+    /// The jobs that one server has keys of, which match `pattern` and are `of` a job.
+    pub(super) async fn jobs_by_keys(
+        &self,
+        server: &Link,
+        pattern: &str,
+        of: impl Fn(&[u8]) -> Option<JobName>,
+    ) -> Result<Vec<JobName>> {
         type Page = (String, Vec<Vec<u8>>);
-        let pattern = self.keys().lease_pattern();
         let scan = |cursor: &str| -> Cmd {
             let mut scan = ::redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(&pattern).arg("COUNT").arg(LOOKED_AT);
+            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(LOOKED_AT);
             scan
         };
         let first = scan("0");
@@ -51,7 +57,7 @@ impl RedisStore {
         let mut names = Vec::new();
         loop {
             let (cursor, keys) = page;
-            names.extend(keys.iter().filter_map(|key| self.keys().leased(key)));
+            names.extend(keys.iter().filter_map(|key| of(key)));
             if cursor == "0" {
                 return Ok(names);
             }

@@ -5,7 +5,7 @@
 -- Returns nothing by itself; leaves `now`, `open(name)` and what can be done with the rotation `r` that it answers: `expire(r)`,
 -- `finish(r, ending, at)`, `choose(r, firsts, also)`, `earliest(r, kind)`, `settle(r)`, which every script calls that
 -- changed anything, and `close()`, which wakes who was promised a turn.
--- Why: these are the decisions of domain::rotation::Ring; a rotation is read once, changed in `r.put`, and written once.
+-- Why: these are the decisions of domain::rotation; a rotation is read once, changed in `r.put`, and written once.
 -- Which keys a call touches depends on what is found; all of them begin with KEYS[1] and have its hash tag.
 local base, call = KEYS[1], redis.call
 local time = call('TIME')
@@ -206,6 +206,9 @@ end
 local function lapse(r)
   local waiter = r.f.promised or ''
   if waiter == '' or number(r, 'promised_until') > now then return end
+  -- One of before a restart is taken back, and held against nobody.
+  recovered(r)
+  if r.f.promised == '' then return end
   strike(r, r.f.promised_kind, waiter)
   call('HSET', base .. 'silent', life_of(waiter) .. ' ' .. r.name, text(now + 35000000))
   call('PEXPIRE', base .. 'silent', '120000')

@@ -10,7 +10,7 @@ if mine then
   local request = table.concat({ r.name, r.f.kind, r.f.worker, r.f.request }, ' ')
   call('DEL', base .. 'k:' .. redis.sha1hex(request))
   finish(r, 'lost', now)
-  settle(r)
-  close()
 end
+settle(r)
+close()
 return { mine and '1' or '0' }

@@ -1,10 +1,9 @@
-//! What people may do to rotations, audited; and how the failures of turns are worded.
+//! What people do to rotations at this node; and how the failures of turns are worded.
 
-use super::check_reason;
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Ending, Rules, Turn};
-use crate::picture::rules::RotationRules;
+use crate::ops::rotations;
 use crate::store::StoreError;
 use crate::store::rotation::{PastTurn, RotationView, Rotations as _};
 use crate::waiting::DeskError;
@@ -13,7 +12,7 @@ use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::words::iso;
 
-/// Makes a rotation, or changes all its rules. The audit says why, or else which they are now.
+/// As [`rotations::put`].
 ///
 /// # Errors
 /// [`WebError::BadRequest`] with the field, [`WebError::Forbidden`], [`WebError::Unavailable`].
@@ -24,12 +23,9 @@ pub async fn put(
     rules: &Rules,
     reason: Option<&str>,
 ) -> Result<RotationView, WebError> {
-    caller.bound.check_turns()?;
-    let reason = check_reason(reason)?;
-    rules.check().map_err(|wrong| WebError::bad(wrong.to_string()))?;
-    let view = web.turns.put(rotation, rules).await.map_err(|error| trouble(rotation, error))?;
-    let noted = reason.unwrap_or_else(|| RotationRules::noted(rules));
-    web.audit(caller, "rotation.put", rotation.as_str(), Some(&noted)).await?;
+    let store = web.turns.store()?;
+    let view = rotations::put(store, &caller.actor(), rotation, rules, reason).await?;
+    web.turns.look();
     Ok(view)
 }
 

@@ -1,14 +1,81 @@
-//! What operators do to a source as a whole from its page: pause it, revive what died of it.
+//! What people and collectors do to sources and dead tasks at this node; and how the failures of dispatch are worded.
 
-use super::dispatch::{no_source, trouble};
+use std::time::Duration;
+
+use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
-use crate::store::dispatch::{BATCH, Dispatch as _, SourceView, Sources as _};
+use crate::ops::sources;
+use crate::store::StoreError;
+use crate::store::dispatch::{SourceView, Sources as _, TaskId, TaskView};
+use crate::waiting::DeskError;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
-/// Most tasks that [`revive_all`] revives in one step.
-pub const REVIVED_AT_ONCE: usize = 500;
+/// As [`sources::put`].
+///
+/// # Errors
+/// [`WebError::BadRequest`] with the field, [`WebError::Forbidden`], [`WebError::Unavailable`].
+pub async fn put(
+    web: &Web,
+    caller: &Caller,
+    source: &SourceName,
+    rules: &Rules,
+    reason: Option<&str>,
+) -> Result<SourceView, WebError> {
+    let view = sources::put(web.desk.store()?, &caller.actor(), source, rules, reason).await?;
+    web.desk.expect(None);
+    Ok(view)
+}
+
+/// As [`sources::block`].
+///
+/// # Errors
+/// [`WebError::NotFound`], [`WebError::Forbidden`], [`WebError::Unavailable`].
+pub async fn block(
+    web: &Web,
+    caller: &Caller,
+    source: &SourceName,
+    lasting: Duration,
+) -> Result<SourceView, WebError> {
+    let view = sources::block(web.desk.store()?, &caller.actor(), source, lasting).await?;
+    web.desk.expect(Some(view.blocked_until));
+    Ok(view)
+}
+
+/// As [`sources::pause`].
+///
+/// # Errors
+/// [`WebError::NotFound`], [`WebError::Unavailable`].
+pub async fn pause(web: &Web, caller: &Caller, source: &str, on: bool) -> Result<(), WebError> {
+    let name = named(web, source).await?.name;
+    sources::pause(web.desk.store()?, &caller.actor(), &name, on).await?;
+    web.desk.expect(None);
+    Ok(())
+}
+
+/// As [`sources::revive`].
+///
+/// # Errors
+/// As [`block`].
+pub async fn revive(web: &Web, caller: &Caller, id: &TaskId) -> Result<TaskView, WebError> {
+    Ok(sources::revive(web.desk.store()?, &caller.actor(), id).await?)
+}
+
+/// As [`sources::revive_all`].
+///
+/// # Errors
+/// As [`pause`].
+pub async fn revive_all(
+    web: &Web,
+    caller: &Caller,
+    source: &str,
+) -> Result<(usize, bool), WebError> {
+    let name = named(web, source).await?.name;
+    let revived = sources::revive_all(web.desk.store()?, &caller.actor(), &name).await?;
+    web.desk.expect(None);
+    Ok(revived)
+}
 
 /// A source that a page's address names.
 ///
@@ -21,43 +88,26 @@ pub async fn named(web: &Web, name: &str) -> Result<SourceView, WebError> {
     found.into_iter().next().ok_or_else(|| no_source(&name))
 }
 
-/// Serves nobody from a source, or serves again.
-///
-/// # Errors
-/// [`WebError::NotFound`], [`WebError::Unavailable`].
-pub async fn pause(web: &Web, caller: &Caller, source: &str, on: bool) -> Result<(), WebError> {
-    let name = named(web, source).await?.name;
-    caller.bound.check_source(&name)?;
-    web.desk.store()?.pause_source(&name, on).await.map_err(trouble)?;
-    web.desk.expect(None);
-    let act = if on { "source.pause" } else { "source.resume" };
-    web.audit(caller, act, name.as_str(), None).await
+/// A failure of dispatch; what is not found is a source.
+#[must_use]
+pub fn trouble(error: impl Into<DeskError>) -> WebError {
+    match error.into() {
+        DeskError::Store(StoreError::NotFound(what)) => {
+            let name = what.rsplit_once("source ").map_or(what.as_str(), |(_, name)| name);
+            WebError::not_found(sources::undefined(name))
+        }
+        error => error.into(),
+    }
 }
 
-/// Makes the newest dead tasks of a source ready again, at most [`REVIVED_AT_ONCE`]; says how many, and whether there
-/// may be more.
-///
-/// # Errors
-/// As [`pause`].
-pub async fn revive_all(
-    web: &Web,
-    caller: &Caller,
-    source: &str,
-) -> Result<(usize, bool), WebError> {
-    let name = named(web, source).await?.name;
-    let store = web.desk.store()?;
-    let (mut revived, mut more) = (0, true);
-    while more && revived < REVIVED_AT_ONCE {
-        let some = (BATCH as usize).min(REVIVED_AT_ONCE - revived);
-        let dead = store.dead(Some(&name), 0, some).await.map_err(trouble)?;
-        more = dead.len() == some;
-        for task in dead {
-            store.revive(&task.id).await.map_err(trouble)?;
-            revived += 1;
-        }
-    }
-    web.desk.expect(None);
-    let said = format!("{revived} tasks");
-    web.audit(caller, "source.revive", name.as_str(), Some(&said)).await?;
-    Ok((revived, more))
+/// There is no such source.
+#[must_use]
+pub fn no_source(source: &SourceName) -> WebError {
+    WebError::not_found(sources::undefined(source.as_str()))
+}
+
+/// There is no such task.
+#[must_use]
+pub fn no_task(id: &TaskId) -> WebError {
+    WebError::not_found(sources::no_task(id))
 }

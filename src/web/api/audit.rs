@@ -7,7 +7,6 @@ use super::{Answer, answer, clamp, query};
 use crate::picture::AuditView;
 use crate::store::journal::Journal;
 use crate::web::Web;
-use crate::web::error::Problem;
 
 /// Acts, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -30,12 +29,7 @@ struct Page {
         ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside."),
         ("before" = Option<u64>, Query, description = "Only acts with a smaller id."),
         ("target" = Option<String>, Query, description = "Only acts on this job, node or account.")),
-    responses(
-        (status = 200, description = "The acts.", body = Audit),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The acts.", body = Audit)))]
 pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<Audit> {
     let page: Page = query(&request)?;
     let limit = clamp(page.limit, 50, 500);

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::handing::handed;
-use super::refusals::{OfAct, OfOne};
-use super::sources::{not_after, not_before};
 use super::tasks::raw;
-use super::{Answer, answer, patience, read, whole};
+use super::{Answer, answer, patience, read};
 use crate::dispatch;
 use crate::domain::name::{CollectorName, RequestId, SourceName};
+use crate::picture::json::{not_after, not_before};
+use crate::picture::whole;
 use crate::store::StoreError;
 use crate::store::dispatch::{BATCH, ClaimAsk, ClaimId, Claimed, Dispatch as _, Exchange};
 use crate::web::Web;
@@ -171,7 +171,7 @@ pub(super) fn asked(
 /// Asks for work: one that is ready, or an answer why there is none, at once or after waiting for it.
 #[utoipa::path(post, path = "/api/v1/claims", tag = "dispatch", operation_id = "claim_tasks",
     request_body = ClaimBody,
-    responses((status = 200, description = "Tasks, or why there are none.", body = ClaimAnswer), OfAct))]
+    responses((status = 200, description = "Tasks, or why there are none.", body = ClaimAnswer)))]
 pub async fn post(
     web: web::Data<Web>,
     caller: Caller,
@@ -179,7 +179,7 @@ pub async fn post(
 ) -> Result<HttpResponse, WebError> {
     let (ask, wait) = asked(read(&body)?, &caller, "")?;
     let exchange = Exchange { claim: Some(ask), only: None, reports: Vec::new() };
-    let done = web.desk.exchange(exchange, wait).await.map_err(acts::dispatch::trouble)?;
+    let done = web.desk.exchange(exchange, wait).await.map_err(acts::source::trouble)?;
     let claimed = done.claimed.ok_or_else(|| WebError::Internal {
         detail: "the store did not answer the claim".to_owned(),
     })?;
@@ -198,7 +198,7 @@ pub struct ExtendAnswer {
 /// Keeps what is still held of a claim, each task for its source's lease from now.
 #[utoipa::path(post, path = "/api/v1/claims/{claim}/extend", tag = "dispatch", operation_id = "extend_claim",
     params(("claim" = String, Path, description = "As the claim was answered.")),
-    responses((status = 200, description = "What is kept and what is lost.", body = ExtendAnswer), OfOne))]
+    responses((status = 200, description = "What is kept and what is lost.", body = ExtendAnswer)))]
 pub async fn extend(
     web: web::Data<Web>,
     caller: Caller,
@@ -213,7 +213,7 @@ pub async fn extend(
     let only = caller.bound.collector.as_ref();
     let extended = web.desk.store()?.extend(&claim, only).await.map_err(|error| match error {
         StoreError::NotFound(_) => over(),
-        error => acts::dispatch::trouble(error),
+        error => acts::source::trouble(error),
     })?;
     let ids = |all: Vec<crate::store::dispatch::TaskId>| all.into_iter().map(|id| id.0).collect();
     answer(ExtendAnswer { kept: ids(extended.kept), lost: ids(extended.lost) })
@@ -229,7 +229,7 @@ pub struct GivenBack {
 /// Gives back what is still held of a claim, unworked: others get it at once, and the attempt does not count.
 #[utoipa::path(delete, path = "/api/v1/claims/{claim}", tag = "dispatch", operation_id = "give_back_claim",
     params(("claim" = String, Path, description = "As the claim was answered.")),
-    responses((status = 200, description = "How many went back.", body = GivenBack), OfOne))]
+    responses((status = 200, description = "How many went back.", body = GivenBack)))]
 pub async fn give_back(
     web: web::Data<Web>,
     caller: Caller,
@@ -238,7 +238,7 @@ pub async fn give_back(
     let store = web.desk.store()?;
     let Some(claim) = shaped(claim.into_inner()) else { return answer(GivenBack { returned: 0 }) };
     let only = caller.bound.collector.as_ref();
-    let returned = store.give_back(&claim, only).await.map_err(acts::dispatch::trouble)?;
+    let returned = store.give_back(&claim, only).await.map_err(acts::source::trouble)?;
     answer(GivenBack { returned })
 }
 

@@ -3,9 +3,8 @@
 use actix_web::web;
 use serde::Serialize;
 
-use super::refusals::OfList;
-use super::sources::not_after;
 use super::{Answer, answer};
+use crate::picture::json::not_after;
 use crate::store::dispatch::{CollectorView, Sources as _};
 use crate::web::Web;
 use crate::web::acts;
@@ -64,8 +63,8 @@ impl From<CollectorView> for Collector {
 
 /// Every collector seen within a day, and what it holds.
 #[utoipa::path(get, path = "/api/v1/collectors", tag = "dispatch", operation_id = "list_collectors",
-    responses((status = 200, description = "The collectors.", body = Collectors), OfList))]
+    responses((status = 200, description = "The collectors.", body = Collectors)))]
 pub async fn list(web: web::Data<Web>) -> Answer<Collectors> {
-    let views = web.desk.store()?.collectors().await.map_err(acts::dispatch::trouble)?;
+    let views = web.desk.store()?.collectors().await.map_err(acts::source::trouble)?;
     answer(Collectors { collectors: views.into_iter().map(Collector::from).collect() })
 }

@@ -3,7 +3,6 @@
 use actix_web::{HttpRequest, web};
 use serde::{Deserialize, Serialize};
 
-use super::refusals::{OfOne, OfQuery};
 use super::tasks::{Task, known};
 use super::{Answer, answer, clamp, query};
 use crate::domain::name::SourceName;
@@ -34,7 +33,7 @@ struct Page {
         ("source" = Option<String>, Query, description = "Only of this source."),
         ("skip" = Option<u64>, Query, description = "Without the first so many."),
         ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside.")),
-    responses((status = 200, description = "The tasks.", body = DeadTasks), OfQuery))]
+    responses((status = 200, description = "The tasks.", body = DeadTasks)))]
 pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<DeadTasks> {
     let page: Page = query(&request)?;
     let source = page.source.as_deref().map(SourceName::new).transpose();
@@ -43,7 +42,7 @@ pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<DeadTasks
     let skip = usize::try_from(page.skip.unwrap_or(0).min(most)).unwrap_or(usize::MAX);
     let limit = clamp(page.limit, 50, 500);
     let store = web.desk.store()?;
-    let dead = store.dead(source.as_ref(), skip, limit).await.map_err(acts::dispatch::trouble)?;
+    let dead = store.dead(source.as_ref(), skip, limit).await.map_err(acts::source::trouble)?;
     let tasks = dead.into_iter().map(Task::try_from).collect::<Result<_, _>>()?;
     answer(DeadTasks { tasks })
 }
@@ -51,8 +50,8 @@ pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<DeadTasks
 /// Makes a dead task ready again, its attempts counted from zero; one that is not dead is left as it is.
 #[utoipa::path(post, path = "/api/v1/dead/{id}/revive", tag = "dispatch", operation_id = "revive_task",
     params(("id" = String, Path, description = "Of the task.")),
-    responses((status = 200, description = "The task.", body = Task), OfOne))]
+    responses((status = 200, description = "The task.", body = Task)))]
 pub async fn revive(web: web::Data<Web>, caller: Caller, id: web::Path<String>) -> Answer<Task> {
     let id = known(id.into_inner())?;
-    answer(acts::dispatch::revive(&web, &caller, &id).await?.try_into()?)
+    answer(acts::source::revive(&web, &caller, &id).await?.try_into()?)
 }

@@ -5,11 +5,12 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, answer, read_if_any};
+use crate::ops::jobs;
 use crate::picture::drill::DrillView;
 use crate::store::jobs::Jobs;
+use crate::web::Web;
 use crate::web::auth::Caller;
-use crate::web::error::{Problem, WebError};
-use crate::web::{Web, acts};
+use crate::web::error::WebError;
 
 /// How.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -32,35 +33,24 @@ pub struct Newest {
 #[utoipa::path(post, path = "/api/v1/jobs/{job}/drill", tag = "jobs", operation_id = "start_drill",
     params(("job" = String, Path, description = "Its name.")),
     request_body = Option<Crash>,
-    responses(
-        (status = 202, description = "Ordered; the same address answers what came of it.", body = DrillView),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "Not running, held, or nobody could take over.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 202, description = "Ordered; the same address answers what came of it.", body = DrillView)))]
 pub async fn post(
     web: web::Data<Web>,
     caller: Caller,
     job: web::Path<String>,
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
-    web.job(&job)?;
+    let config = web.job(&job)?;
     let Crash { force } = read_if_any(&body)?;
-    let ordered = acts::drill(&web, &caller, &job, force).await?;
-    Ok(HttpResponse::Accepted().json(ordered))
+    let force = (force, "force");
+    let ordered = jobs::drill(&web.store, &caller.actor(), &config, force, |_| {}).await?;
+    Ok(HttpResponse::Accepted().json(DrillView::of(&config.name, &ordered.drill)))
 }
 
 /// The newest drill and what it measured.
 #[utoipa::path(get, path = "/api/v1/jobs/{job}/drill", tag = "jobs", operation_id = "get_drill",
     params(("job" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The newest drill.", body = Newest),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The newest drill.", body = Newest)))]
 pub async fn get(web: web::Data<Web>, job: web::Path<String>) -> Answer<Newest> {
     let config = web.job(&job)?;
     let jobs = web.store.snapshot(std::slice::from_ref(&config.name)).await?.jobs;

@@ -4,11 +4,10 @@ use actix_web::web::{self, Bytes};
 use serde::Deserialize;
 
 use super::{Answer, answer, read, stored};
+use crate::ops::jobs;
 use crate::picture::JobView;
 use crate::web::Web;
-use crate::web::acts;
 use crate::web::auth::Caller;
-use crate::web::error::Problem;
 
 /// Why a job is held.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -22,14 +21,7 @@ pub struct HoldBody {
 #[utoipa::path(put, path = "/api/v1/jobs/{job}/hold", tag = "jobs", operation_id = "hold_job",
     params(("job" = String, Path, description = "Its name.")),
     request_body = HoldBody,
-    responses(
-        (status = 200, description = "The job.", body = JobView),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The job.", body = JobView)))]
 pub async fn put(
     web: web::Data<Web>,
     caller: Caller,
@@ -38,25 +30,20 @@ pub async fn put(
 ) -> Answer<JobView> {
     let config = web.job(&job)?;
     let HoldBody { reason } = read(&body)?;
-    acts::hold(&web, &caller, &job, &reason).await?;
+    jobs::hold(&web.store, &caller.actor(), &config, &reason).await?;
     answer(stored(&web, &caller, &config).await?)
 }
 
 /// Allows a job again; it also tries again if it had given up.
 #[utoipa::path(delete, path = "/api/v1/jobs/{job}/hold", tag = "jobs", operation_id = "resume_job",
     params(("job" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The job.", body = JobView),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The job.", body = JobView)))]
 pub async fn delete(
     web: web::Data<Web>,
     caller: Caller,
     job: web::Path<String>,
 ) -> Answer<JobView> {
     let config = web.job(&job)?;
-    acts::resume(&web, &caller, &job).await?;
+    jobs::resume(&web.store, &caller.actor(), &config).await?;
     answer(stored(&web, &caller, &config).await?)
 }

@@ -1,28 +1,16 @@
 //! `GET /api/v1/jobs` and `GET /api/v1/jobs/{job}`: what every job is doing, and why.
 
 use actix_web::web;
-use serde::Serialize;
 
 use super::{Answer, answer, seen};
 use crate::picture::JobView;
+use crate::picture::lists::Jobs;
 use crate::web::Web;
 use crate::web::auth::Caller;
-use crate::web::error::Problem;
-
-/// Every job, in the order of the configuration.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Jobs {
-    /// The jobs.
-    pub jobs: Vec<JobView>,
-}
 
 /// All jobs. Sentences follow the account's language, else `Accept-Language`, else English.
 #[utoipa::path(get, path = "/api/v1/jobs", tag = "jobs", operation_id = "list_jobs",
-    responses(
-        (status = 200, description = "All jobs.", body = Jobs),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Collectors may not look.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "All jobs.", body = Jobs)))]
 pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Jobs> {
     let mut jobs = Vec::new();
     for job in web.live.jobs() {
@@ -34,12 +22,7 @@ pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Jobs> {
 /// One job.
 #[utoipa::path(get, path = "/api/v1/jobs/{job}", tag = "jobs", operation_id = "get_job",
     params(("job" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The job.", body = JobView),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Collectors may not look.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The job.", body = JobView)))]
 pub async fn one(web: web::Data<Web>, caller: Caller, job: web::Path<String>) -> Answer<JobView> {
     let job = web.job(&job)?;
     answer(seen(&web, &caller, &job).await?)

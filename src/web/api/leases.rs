@@ -1,31 +1,18 @@
 //! `GET /api/v1/leases`: everything that is held, whether this node knows the name or not.
 
 use actix_web::web;
-use serde::Serialize;
 
 use super::{Answer, answer};
 use crate::picture::HeldLeaseView;
+use crate::picture::lists::Held;
 use crate::store::leases::Leases as _;
 use crate::web::Web;
-use crate::web::error::Problem;
-
-/// Leases, by name.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-#[schema(as = Leases)]
-pub struct Held {
-    /// The leases.
-    pub leases: Vec<HeldLeaseView>,
-}
 
 /// Everything that is held now: each job that a node has, and each command under `soloist run`, on every machine. `holder`
 /// is the node, for jobs and for commands. A lease that the store forgot is missing until its holder renews it. This call
 /// reads the whole store and costs more than others: follow jobs on `/live`.
 #[utoipa::path(get, path = "/api/v1/leases", tag = "leases", operation_id = "list_leases",
-    responses(
-        (status = 200, description = "The leases.", body = Held),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Collectors may not look.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store, or a part of it, is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The leases.", body = Held)))]
 pub async fn list(web: web::Data<Web>) -> Answer<Held> {
     let held = web.store.held().await?;
     let view = |held| HeldLeaseView::of(held, |name| web.live.job_named(name.as_str()).is_some());

@@ -1,20 +1,13 @@
 //! `GET /api/v1/jobs/{job}/log`: the output of a job, across runs and nodes.
 
 use actix_web::{HttpRequest, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Answer, answer, clamp, query};
 use crate::picture::LogLineView;
+use crate::picture::lists::Log;
 use crate::store::journal::Journal;
 use crate::web::Web;
-use crate::web::error::Problem;
-
-/// Lines, oldest first.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Log {
-    /// The lines.
-    pub lines: Vec<LogLineView>,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,13 +22,7 @@ struct Page {
         ("job" = String, Path, description = "Its name."),
         ("after" = Option<u64>, Query, description = "Only lines with a greater seq; the newest lines when absent."),
         ("limit" = Option<u64>, Query, description = "How many: 1 to 2000, 200 when absent; what is outside is moved inside.")),
-    responses(
-        (status = 200, description = "The lines.", body = Log),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The lines.", body = Log)))]
 pub async fn list(
     web: web::Data<Web>,
     request: HttpRequest,

@@ -16,7 +16,6 @@ pub mod log;
 pub mod moves;
 pub mod nodes;
 pub mod participation;
-pub mod refusals;
 pub mod results;
 pub mod rotations;
 pub mod runs;
@@ -24,7 +23,6 @@ pub mod sources;
 pub mod tasks;
 pub mod timeline;
 pub mod turns;
-mod whole;
 
 use std::time::Duration;
 

@@ -5,11 +5,12 @@ use actix_web::web::{self, Bytes};
 use serde::Deserialize;
 
 use super::{read_if_any, stored};
+use crate::domain::name::NodeName;
+use crate::ops::jobs;
 use crate::picture::JobView;
 use crate::web::Web;
-use crate::web::acts;
 use crate::web::auth::Caller;
-use crate::web::error::{Problem, WebError};
+use crate::web::error::WebError;
 
 /// Where to.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -25,15 +26,7 @@ pub struct Moving {
 #[utoipa::path(post, path = "/api/v1/jobs/{job}/move", tag = "jobs", operation_id = "move_job",
     params(("job" = String, Path, description = "Its name.")),
     request_body = Option<Moving>,
-    responses(
-        (status = 202, description = "Asked for; the job as it is now.", body = JobView),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "The job is off or held, or the node cannot take it; the detail says which.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 202, description = "Asked for; the job as it is now.", body = JobView)))]
 pub async fn post(
     web: web::Data<Web>,
     caller: Caller,
@@ -42,6 +35,7 @@ pub async fn post(
 ) -> Result<HttpResponse, WebError> {
     let config = web.job(&job)?;
     let Moving { to } = read_if_any(&body)?;
-    acts::move_job(&web, &caller, &job, to.as_deref()).await?;
+    let to = to.as_deref().map(NodeName::new).transpose()?;
+    jobs::hand_over(&web.store, &caller.actor(), &config, to.as_ref()).await?;
     Ok(HttpResponse::Accepted().json(stored(&web, &caller, &config).await?))
 }

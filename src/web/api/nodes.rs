@@ -1,22 +1,16 @@
 //! `GET /api/v1/nodes`, emptying a node, and forgetting one.
 
 use actix_web::{HttpRequest, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Answer, answer, query};
+use crate::ops::nodes;
 use crate::picture::NodeView;
+use crate::picture::lists::Nodes;
 use crate::store::nodes::listed;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
-use crate::web::error::Problem;
-
-/// Nodes, by name.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Nodes {
-    /// The nodes.
-    pub nodes: Vec<NodeView>,
-}
 
 async fn stored(web: &Web) -> Answer<Nodes> {
     let nodes = listed(&web.store).await?;
@@ -25,11 +19,7 @@ async fn stored(web: &Web) -> Answer<Nodes> {
 
 /// All nodes, with the age of their newest report, their version and what they hold.
 #[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes", operation_id = "list_nodes",
-    responses(
-        (status = 200, description = "The nodes.", body = Nodes),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The nodes.", body = Nodes)))]
 pub async fn list(web: web::Data<Web>) -> Answer<Nodes> {
     stored(&web).await
 }
@@ -37,32 +27,22 @@ pub async fn list(web: web::Data<Web>) -> Answer<Nodes> {
 /// Empties a node and keeps it empty.
 #[utoipa::path(put, path = "/api/v1/nodes/{node}/drain", tag = "nodes", operation_id = "drain_node",
     params(("node" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The nodes.", body = Nodes),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such node.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The nodes.", body = Nodes)))]
 pub async fn drain(web: web::Data<Web>, caller: Caller, node: web::Path<String>) -> Answer<Nodes> {
-    acts::drain(&web, &caller, &node, true).await?;
+    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, true).await?;
     stored(&web).await
 }
 
 /// Allows a node to take jobs again.
 #[utoipa::path(delete, path = "/api/v1/nodes/{node}/drain", tag = "nodes", operation_id = "undrain_node",
     params(("node" = String, Path, description = "Its name.")),
-    responses(
-        (status = 200, description = "The nodes.", body = Nodes),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such node.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The nodes.", body = Nodes)))]
 pub async fn undrain(
     web: web::Data<Web>,
     caller: Caller,
     node: web::Path<String>,
 ) -> Answer<Nodes> {
-    acts::drain(&web, &caller, &node, false).await?;
+    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, false).await?;
     stored(&web).await
 }
 
@@ -79,14 +59,7 @@ pub struct Why {
 /// node.
 #[utoipa::path(delete, path = "/api/v1/nodes/{node}", tag = "nodes", operation_id = "forget_node",
     params(("node" = String, Path, description = "Its name."), Why),
-    responses(
-        (status = 200, description = "The nodes that are left.", body = Nodes),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such node.", body = Problem, content_type = "application/problem+json"),
-        (status = 409, description = "It is alive.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The nodes that are left.", body = Nodes)))]
 pub async fn forget(
     web: web::Data<Web>,
     caller: Caller,
@@ -94,6 +67,7 @@ pub async fn forget(
     request: HttpRequest,
 ) -> Answer<Nodes> {
     let Why { reason } = query(&request)?;
-    acts::forget_node(&web, &caller, &node, reason.as_deref()).await?;
+    let node = acts::node(&node)?;
+    nodes::forget(&web.store, &caller.actor(), &node, reason.as_deref()).await?;
     stored(&web).await
 }

@@ -4,11 +4,10 @@ use actix_web::web::{self, Bytes};
 use serde::Deserialize;
 
 use super::{Answer, answer, read, stored};
+use crate::ops::jobs;
 use crate::picture::JobView;
 use crate::web::Web;
-use crate::web::acts;
 use crate::web::auth::Caller;
-use crate::web::error::Problem;
 
 /// A switch, on or off.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -27,14 +26,7 @@ pub struct Switch {
 #[utoipa::path(put, path = "/api/v1/jobs/{job}/participation", tag = "jobs", operation_id = "switch_participation",
     params(("job" = String, Path, description = "Its name.")),
     request_body = Switch,
-    responses(
-        (status = 200, description = "The job.", body = JobView),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 413, description = "Larger than 64 KiB.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The job.", body = JobView)))]
 pub async fn put(
     web: web::Data<Web>,
     caller: Caller,
@@ -43,6 +35,7 @@ pub async fn put(
 ) -> Answer<JobView> {
     let config = web.job(&job)?;
     let Switch { on, reason, user } = read(&body)?;
-    acts::participate(&web, &caller, &job, user.as_deref(), on, reason.as_deref()).await?;
+    let (actor, user, reason) = (caller.actor(), user.as_deref(), reason.as_deref());
+    jobs::participate(&web.store, &actor, &config, user, on, reason).await?;
     answer(stored(&web, &caller, &config).await?)
 }

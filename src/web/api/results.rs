@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::claims::{ClaimAnswer, ClaimBody, asked};
 use super::handing::handed;
-use super::refusals::OfAct;
-use super::{LARGEST_TOKEN, read, whole};
+use super::{LARGEST_TOKEN, read};
 use crate::domain::dispatch::{LONGEST, Outcome};
 use crate::domain::lease::Token;
+use crate::picture::whole;
 use crate::store::dispatch::{BATCH, Exchange, LONGEST_ERROR, Report, Reported, TaskId};
 use crate::web::Web;
 use crate::web::acts;
@@ -88,7 +88,7 @@ pub struct ResultsAnswer {
 /// Reports results, and may ask for the next work. The results count at once, however long that waits.
 #[utoipa::path(post, path = "/api/v1/results", tag = "dispatch", operation_id = "report_results",
     request_body = ResultsBody,
-    responses((status = 200, description = "What came of each.", body = ResultsAnswer), OfAct))]
+    responses((status = 200, description = "What came of each.", body = ResultsAnswer)))]
 pub async fn post(
     web: web::Data<Web>,
     caller: Caller,
@@ -114,7 +114,7 @@ pub async fn post(
     });
     let reports = reports.collect::<Result<Vec<Report>, WebError>>()?;
     let exchange = Exchange { reports, only: caller.bound.collector.clone(), claim };
-    let done = web.desk.exchange(exchange, wait).await.map_err(acts::dispatch::trouble)?;
+    let done = web.desk.exchange(exchange, wait).await.map_err(acts::source::trouble)?;
     let results = ids.into_iter().zip(done.reports).map(|(id, reported)| ResultStatus {
         id,
         status: match reported {

@@ -1,21 +1,14 @@
 //! `GET /api/v1/jobs/{job}/runs`: the history of a job.
 
 use actix_web::{HttpRequest, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Answer, answer, clamp, query};
 use crate::domain::name::RunId;
 use crate::picture::RunView;
+use crate::picture::lists::Runs;
 use crate::store::journal::Journal;
 use crate::web::Web;
-use crate::web::error::Problem;
-
-/// Runs, newest first.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Runs {
-    /// The runs.
-    pub runs: Vec<RunView>,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,13 +23,7 @@ struct Page {
         ("job" = String, Path, description = "Its name."),
         ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside."),
         ("before" = Option<String>, Query, description = "Only runs older than the one with this id.")),
-    responses(
-        (status = 200, description = "The runs.", body = Runs),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The runs.", body = Runs)))]
 pub async fn list(
     web: web::Data<Web>,
     request: HttpRequest,

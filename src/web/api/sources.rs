@@ -3,48 +3,18 @@
 use std::time::Duration;
 
 use actix_web::web::{self, Bytes};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::refusals::{OfAct, OfBody, OfList, OfOne};
-use super::{Answer, answer, read, whole};
-use crate::dispatch;
+use super::{Answer, answer, read};
 use crate::domain::dispatch::{Backoff, LONGEST, Rules, Window};
 use crate::domain::name::SourceName;
-use crate::domain::time::Stamp;
-use crate::store::dispatch::{SourceView, Sources as _};
+use crate::picture::json::{BackoffRule, Source, SourceList, WindowRule};
+use crate::picture::whole;
+use crate::store::dispatch::Sources as _;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
-use crate::words::iso;
-
-/// At most `count` starts in any stretch of `ms` milliseconds.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WindowRule {
-    /// Starts.
-    #[schema(minimum = 1, maximum = 100_000)]
-    #[serde(deserialize_with = "whole::number")]
-    pub count: u32,
-    /// The stretch.
-    #[schema(minimum = 1, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub ms: u64,
-}
-
-/// How long a task waits that was reported for another try: `first_ms`, then twice as long each time, at most `max_ms`.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct BackoffRule {
-    /// After the first try.
-    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub first_ms: u64,
-    /// At most.
-    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
-    #[serde(deserialize_with = "whole::number")]
-    pub max_ms: u64,
-}
 
 /// All rules of a source; what is left out gets its default.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
@@ -96,110 +66,6 @@ impl From<RulesBody> for Rules {
     }
 }
 
-/// A source: its rules, what it has, and whether it is served.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Source {
-    /// Its name.
-    pub name: String,
-    /// As in the rules.
-    pub gap_ms: u64,
-    /// As in the rules.
-    pub window: Option<WindowRule>,
-    /// As in the rules.
-    pub cap: Option<u32>,
-    /// As in the rules.
-    pub lease_ms: u64,
-    /// As in the rules.
-    pub max_attempts: u32,
-    /// As in the rules.
-    pub backoff: BackoffRule,
-    /// As in the rules.
-    pub paused: bool,
-    /// Nobody is served before this; null when it is not blocked.
-    #[schema(format = DateTime)]
-    pub blocked_until: Option<String>,
-    /// Tasks that may be claimed.
-    pub ready: u64,
-    /// Tasks that wait for an instant.
-    pub due: u64,
-    /// Tasks in collectors' hands.
-    pub in_flight: u64,
-    /// Tasks given up.
-    pub dead: u64,
-    /// Tasks done for good, ever.
-    pub done: u64,
-    /// Starts, ever.
-    pub started: u64,
-    /// Accepted as done, ever; recrawls too.
-    pub finished: u64,
-    /// Reported for another try, ever.
-    pub retried: u64,
-    /// Leases that ran out, ever.
-    pub expired: u64,
-    /// Why nobody is served now: `empty`, `gap`, `cap`, `paused` or `blocked`; null when it can be served.
-    #[schema(example = "gap")]
-    pub reason: Option<&'static str>,
-    /// When that may be over, as far as is known.
-    #[schema(format = DateTime)]
-    pub next_at: Option<String>,
-}
-
-/// Whole milliseconds.
-pub(super) fn millis(span: Duration) -> u64 {
-    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// An instant at which something may begin: never said too early.
-pub(super) fn not_before(at: Stamp) -> String {
-    iso(at.ceil())
-}
-
-/// An instant at which something ends: never said too late.
-pub(super) fn not_after(at: Stamp) -> String {
-    iso(at.floor())
-}
-
-impl From<SourceView> for Source {
-    fn from(view: SourceView) -> Self {
-        let rules = view.rules;
-        let blocked = view.blocked_until > view.now;
-        Self {
-            name: view.name.to_string(),
-            gap_ms: millis(rules.gap),
-            window: rules
-                .window
-                .map(|window| WindowRule { count: window.count, ms: millis(window.span) }),
-            cap: rules.cap,
-            lease_ms: millis(rules.lease),
-            max_attempts: rules.max_attempts,
-            backoff: BackoffRule {
-                first_ms: millis(rules.backoff.first),
-                max_ms: millis(rules.backoff.max),
-            },
-            paused: rules.paused,
-            blocked_until: blocked.then(|| not_before(view.blocked_until)),
-            ready: view.ready,
-            due: view.due,
-            in_flight: view.in_flight,
-            dead: view.dead,
-            done: view.done,
-            started: view.started,
-            finished: view.finished,
-            retried: view.retried,
-            expired: view.expired,
-            reason: view.shut.map(|shut| dispatch::word(shut.reason)),
-            next_at: view.shut.and_then(|shut| shut.until).map(not_before),
-        }
-    }
-}
-
-/// Sources, by name.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct SourceList {
-    /// The sources.
-    pub sources: Vec<Source>,
-}
-
 /// The name in an address; what cannot be a name is not found.
 fn named(text: &str) -> Result<SourceName, WebError> {
     SourceName::new(text)
@@ -208,20 +74,20 @@ fn named(text: &str) -> Result<SourceName, WebError> {
 
 /// All sources.
 #[utoipa::path(get, path = "/api/v1/sources", tag = "dispatch", operation_id = "list_sources",
-    responses((status = 200, description = "The sources.", body = SourceList), OfList))]
+    responses((status = 200, description = "The sources.", body = SourceList)))]
 pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
-    let views = web.desk.store()?.sources(None).await.map_err(acts::dispatch::trouble)?;
+    let views = web.desk.store()?.sources(None).await.map_err(acts::source::trouble)?;
     answer(SourceList { sources: views.into_iter().map(Source::from).collect() })
 }
 
 /// One source.
 #[utoipa::path(get, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "get_source",
     params(("source" = String, Path, description = "Its name.")),
-    responses((status = 200, description = "The source.", body = Source), OfOne))]
+    responses((status = 200, description = "The source.", body = Source)))]
 pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Source> {
     let source = named(&source)?;
-    let views = web.desk.store()?.sources(Some(&source)).await.map_err(acts::dispatch::trouble)?;
-    let view = views.into_iter().next().ok_or_else(|| acts::dispatch::no_source(&source))?;
+    let views = web.desk.store()?.sources(Some(&source)).await.map_err(acts::source::trouble)?;
+    let view = views.into_iter().next().ok_or_else(|| acts::source::no_source(&source))?;
     answer(Source::from(view))
 }
 
@@ -230,7 +96,7 @@ pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Sourc
 #[utoipa::path(put, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "put_source",
     params(("source" = String, Path, description = "Its name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.")),
     request_body = RulesBody,
-    responses((status = 200, description = "The source.", body = Source), OfBody))]
+    responses((status = 200, description = "The source.", body = Source)))]
 pub async fn put(
     web: web::Data<Web>,
     caller: Caller,
@@ -241,7 +107,7 @@ pub async fn put(
     let mut body: RulesBody = read(&body)?;
     let reason = body.reason.take();
     let (rules, reason) = (Rules::from(body), reason.as_deref());
-    answer(Source::from(acts::dispatch::put_source(&web, &caller, &source, &rules, reason).await?))
+    answer(Source::from(acts::source::put(&web, &caller, &source, &rules, reason).await?))
 }
 
 /// For how long.
@@ -258,7 +124,7 @@ pub struct Block {
 #[utoipa::path(post, path = "/api/v1/sources/{source}/block", tag = "dispatch", operation_id = "block_source",
     params(("source" = String, Path, description = "Its name.")),
     request_body = Block,
-    responses((status = 200, description = "The source.", body = Source), OfAct))]
+    responses((status = 200, description = "The source.", body = Source)))]
 pub async fn block(
     web: web::Data<Web>,
     caller: Caller,
@@ -270,5 +136,5 @@ pub async fn block(
     if lasting > LONGEST {
         return Err(WebError::bad("for_ms: at most a year; use `paused` for longer"));
     }
-    answer(Source::from(acts::dispatch::block(&web, &caller, &source, lasting).await?))
+    answer(Source::from(acts::source::block(&web, &caller, &source, lasting).await?))
 }

@@ -6,12 +6,14 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::refusals::{OfAct, OfOne};
-use super::sources::{millis, not_after, not_before};
-use super::{Answer, answer, read, whole};
+use super::{Answer, answer, read};
 use crate::domain::dispatch::{LONGEST, TaskState};
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
+use crate::picture::json::{not_after, not_before};
+use crate::picture::lists::{PutTask, PutTasks};
+use crate::picture::millis;
+use crate::picture::whole;
 use crate::store::dispatch::{
     Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, TASKS_AT_ONCE, TaskId,
     TaskView,
@@ -59,29 +61,10 @@ pub struct TasksBody {
     pub tasks: Vec<TaskBody>,
 }
 
-/// What came of putting one task.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct PutTask {
-    /// Made of source and key.
-    pub id: String,
-    /// As given.
-    pub key: String,
-    /// `created`, or `exists`: then it was left as it is, whatever its state.
-    #[schema(example = "created")]
-    pub status: &'static str,
-}
-
-/// What came of putting tasks, in their order.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct PutTasks {
-    /// One for each.
-    pub tasks: Vec<PutTask>,
-}
-
 /// Puts tasks. All or none; putting the same again is harmless.
 #[utoipa::path(post, path = "/api/v1/tasks", tag = "dispatch", operation_id = "put_tasks",
     request_body = TasksBody,
-    responses((status = 200, description = "What came of each.", body = PutTasks), OfAct))]
+    responses((status = 200, description = "What came of each.", body = PutTasks)))]
 pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<PutTasks> {
     let TasksBody { tasks } = read(&body)?;
     if tasks.len() > TASKS_AT_ONCE {
@@ -96,7 +79,7 @@ pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<Pu
     });
     let tasks: Vec<NewTask> = tasks.collect::<Result<_, _>>()?;
     tasks.iter().try_for_each(|task| caller.bound.check_source(&task.source))?;
-    let new = web.desk.store()?.put_tasks(&tasks).await.map_err(acts::dispatch::trouble)?;
+    let new = web.desk.store()?.put_tasks(&tasks).await.map_err(acts::source::trouble)?;
     if let Some(first) = tasks.iter().filter_map(|task| task.at).min() {
         web.desk.expect(Some(first));
     }
@@ -288,11 +271,11 @@ impl From<Past> for Event {
 /// One task.
 #[utoipa::path(get, path = "/api/v1/tasks/{id}", tag = "dispatch", operation_id = "get_task",
     params(("id" = String, Path, description = "As POST /api/v1/tasks answered.")),
-    responses((status = 200, description = "The task.", body = Task), OfOne))]
+    responses((status = 200, description = "The task.", body = Task)))]
 pub async fn one(web: web::Data<Web>, id: web::Path<String>) -> Answer<Task> {
     let id = known(id.into_inner())?;
-    let found = web.desk.store()?.task(&id).await.map_err(acts::dispatch::trouble)?;
-    answer(found.ok_or_else(|| acts::dispatch::no_task(&id))?.try_into()?)
+    let found = web.desk.store()?.task(&id).await.map_err(acts::source::trouble)?;
+    answer(found.ok_or_else(|| acts::source::no_task(&id))?.try_into()?)
 }
 
 /// An id of the only shape that ids have.
@@ -300,5 +283,5 @@ pub(super) fn known(text: String) -> Result<TaskId, WebError> {
     let shape = text.len() == 32
         && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     let id = TaskId(text);
-    if shape { Ok(id) } else { Err(acts::dispatch::no_task(&id)) }
+    if shape { Ok(id) } else { Err(acts::source::no_task(&id)) }
 }

@@ -8,7 +8,7 @@ use crate::domain::name::RunId;
 use crate::picture::SpanView;
 use crate::store::journal::{Journal, RunEntry};
 use crate::web::Web;
-use crate::web::error::{Problem, WebError};
+use crate::web::error::WebError;
 
 /// Most spans in one answer.
 const MOST: usize = 2_000;
@@ -50,13 +50,7 @@ fn overlaps(run: &RunEntry, from: Option<i64>, to: Option<i64>) -> bool {
         ("job" = String, Path, description = "Its name."),
         ("from" = Option<String>, Query, description = "RFC 3339; the oldest kept run when absent."),
         ("to" = Option<String>, Query, description = "RFC 3339; now when absent.")),
-    responses(
-        (status = 200, description = "The newest 2000 spans of that time, oldest first. A span that goes on has no `to`.", body = Timeline),
-        (status = 400, description = "The request is malformed; the detail names the place.", body = Problem, content_type = "application/problem+json"),
-        (status = 401, description = "No login.", body = Problem, content_type = "application/problem+json"),
-        (status = 403, description = "Not allowed.", body = Problem, content_type = "application/problem+json"),
-        (status = 404, description = "No such job.", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "The store is out of reach.", body = Problem, content_type = "application/problem+json")))]
+    responses((status = 200, description = "The newest 2000 spans of that time, oldest first. A span that goes on has no `to`.", body = Timeline)))]
 pub async fn list(
     web: web::Data<Web>,
     request: HttpRequest,

@@ -7,15 +7,15 @@ use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 
 use super::handing::handed;
-use super::refusals::OfTurn;
-use super::rotations::{Holder, named, word};
-use super::sources::{not_after, not_before};
+use super::rotations::named;
 use super::tasks::instant;
-use super::{Answer, LARGEST_TOKEN, answer, patience, read, read_if_any, whole};
+use super::{Answer, LARGEST_TOKEN, answer, patience, read, read_if_any};
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::{Outcome, Turn};
 use crate::domain::time::Stamp;
+use crate::picture::json::{Holder, not_after, not_before, word};
+use crate::picture::whole;
 use crate::store::rotation::{Kept, Pass, Taken, TurnAsk};
 use crate::web::Web;
 use crate::web::acts::rotation::{one, over, stale, trouble, trouble_with_type};
@@ -114,7 +114,7 @@ fn asked(
 #[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns", tag = "rotations", operation_id = "take_turn",
     params(("rotation" = String, Path, description = "Its name.")),
     request_body = TurnBody,
-    responses((status = 200, description = "The turn, or why it is not had.", body = TurnAnswer), OfTurn))]
+    responses((status = 200, description = "The turn, or why it is not had.", body = TurnAnswer)))]
 pub async fn take(
     web: web::Data<Web>,
     caller: Caller,
@@ -190,7 +190,7 @@ pub struct ExtendTurnBody {
         ("rotation" = String, Path, description = "Its name."),
         ("turn" = String, Path, description = "As it was granted.")),
     request_body = Option<ExtendTurnBody>,
-    responses((status = 200, description = "The turn with its new end.", body = GrantedTurn), OfTurn))]
+    responses((status = 200, description = "The turn with its new end.", body = GrantedTurn)))]
 pub async fn extend(
     web: web::Data<Web>,
     caller: Caller,
@@ -253,7 +253,7 @@ pub struct PassedTurn {
         ("rotation" = String, Path, description = "Its name."),
         ("turn" = String, Path, description = "As it was granted.")),
     request_body = PassBody,
-    responses((status = 200, description = "It counted.", body = PassedTurn), OfTurn))]
+    responses((status = 200, description = "It counted.", body = PassedTurn)))]
 pub async fn pass(
     web: web::Data<Web>,
     caller: Caller,

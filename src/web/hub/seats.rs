@@ -1,15 +1,28 @@
 //! Seats: what each connected socket has not been told yet, and how many there may be.
 //!
-//! A seat knows which jobs are dirty and how to wake its socket. It renders nothing and decides nothing.
+//! A seat knows which jobs are dirty and how to wake its socket. It renders nothing and decides nothing. Who sits down, leaves
+//! or is sent away is said here, too.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::{Hub, lock};
 use crate::domain::time::Boot;
-use crate::web::auth::Caller;
+use crate::web::auth::{Caller, Shown};
 use crate::web::error::WebError;
 use crate::web::frames::Protocol;
+
+/// Connecting and leaving must not wait for one lock.
+pub(super) const SHARDS: u64 = 16;
+/// Closing everybody takes at most about this long.
+const DRAIN_WITHIN: Duration = Duration::from_secs(4);
+const DRAIN_STEP: Duration = Duration::from_millis(20);
+const DRAIN_BATCH: usize = 50;
+/// This node goes away; another is there.
+const RESTART: Goodbye =
+    Goodbye { code: 1012, reason: "this node is shutting down: connect again" };
 
 /// Why a socket is closed by us, as RFC 6455 has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +55,7 @@ pub(super) struct Pending {
     /// The line at the top of a page.
     pub(super) truth: bool,
     pub(super) nodes: bool,
-    pub(super) dispatch: bool,
+    pub(super) sources: bool,
     pub(super) rotations: bool,
     pub(super) jobs: BTreeSet<usize>,
     pub(super) logs: BTreeSet<usize>,
@@ -140,5 +153,81 @@ impl Hub {
         drop(census);
         self.metrics.live_opened();
         Ok(Admission { hub: Arc::clone(self), user, address })
+    }
+
+    /// Gives a connection its seat; the first work it finds is a snapshot.
+    pub fn sit(
+        &self,
+        caller: Caller,
+        protocol: Protocol,
+        wake: Box<dyn Fn() -> bool + Send + Sync>,
+    ) -> Arc<Seat> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let seat = Arc::new(Seat { id, caller, protocol, wake, pending: Mutex::default() });
+        lock(self.shard(id)).insert(id, Arc::clone(&seat));
+        let away = self.feed.outage().is_some();
+        seat.mark(|pending| {
+            pending.snapshot = true;
+            pending.nodes = true;
+            pending.store = away;
+            // The page may be older than this connection.
+            pending.truth = true;
+        });
+        if self.is_draining() {
+            seat.mark(|pending| pending.goodbye = Some(RESTART));
+        }
+        seat
+    }
+
+    /// Takes the seat away.
+    pub fn leave(&self, seat: &Seat) {
+        lock(self.shard(seat.id)).remove(&seat.id);
+        self.sources.leave(seat);
+        self.cards.leave(seat);
+        let follows = std::mem::take(&mut lock(&seat.pending).follows);
+        for job in follows.into_keys() {
+            self.unfollowed(job);
+        }
+    }
+
+    fn shard(&self, id: u64) -> &Mutex<HashMap<u64, Arc<Seat>>> {
+        &self.seats[usize::try_from(id % SHARDS).unwrap_or(0)]
+    }
+
+    /// Closes every socket that was opened with this credential.
+    pub fn sign_out(&self, shown: &Shown, goodbye: Goodbye) {
+        for seat in self.everybody() {
+            if seat.caller.shown == *shown {
+                seat.mark(|pending| pending.goodbye = Some(goodbye));
+            }
+        }
+    }
+
+    /// Whether [`Hub::drain`] has begun.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// Closes all sockets with 1012, a few at a time, so that their clients do not all come back at once.
+    pub async fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+        let seats = self.everybody();
+        let steps = usize::try_from(DRAIN_WITHIN.as_millis() / DRAIN_STEP.as_millis()).unwrap_or(1);
+        let batch = DRAIN_BATCH.max(seats.len().div_ceil(steps));
+        for some in seats.chunks(batch) {
+            for seat in some {
+                seat.mark(|pending| pending.goodbye = Some(RESTART));
+            }
+            tokio::time::sleep(DRAIN_STEP).await;
+        }
+        // Their answers to the close; whoever never answers is cut by the server.
+        for _ in 0..50 {
+            if lock(&self.census).total == 0 {
+                break;
+            }
+            tokio::time::sleep(DRAIN_STEP).await;
+        }
+        self.ended.notify_one();
     }
 }

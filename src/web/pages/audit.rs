@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::{Frame, html};
 use crate::domain::rotation::Rules;
+use crate::ops::Act;
 use crate::picture::{rotation, source};
 use crate::store::StoreError;
 use crate::store::journal::{AuditEntry, Journal};
@@ -37,7 +38,9 @@ pub(super) struct Entry {
     pub(super) at: Vec<Piece>,
     pub(super) who: String,
     pub(super) from: String,
+    /// What was done, in words.
     pub(super) act: String,
+    pub(super) code: String,
     pub(super) target: String,
     pub(super) reason: String,
 }
@@ -49,7 +52,9 @@ impl Entry {
             at: vec![day_clock(entry.at)],
             who: entry.who,
             from: entry.from,
-            act: entry.act,
+            act: Act::of_code(&entry.act)
+                .map_or_else(|| entry.act.clone(), |act| say(lang, act.message(), &[])),
+            code: entry.act,
             target: entry.target,
             reason: reason.or(entry.reason).unwrap_or_default(),
         }
@@ -59,12 +64,12 @@ impl Entry {
 /// Rules that were noted as JSON, as people read them.
 fn in_words(entry: &AuditEntry, lang: Language) -> Option<String> {
     let noted = entry.reason.as_deref()?;
-    let clauses = match entry.act.as_str() {
-        "source.put" => {
+    let clauses = match Act::of_code(&entry.act)? {
+        Act::SourcePut | Act::SourcePause | Act::SourceResume => {
             let body: RulesBody = serde_json::from_str(noted).ok()?;
             source::rules(&body.into(), lang)
         }
-        "rotation.put" => {
+        Act::RotationPut => {
             let body: RotationBody = serde_json::from_str(noted).ok()?;
             rotation::all_rules(&Rules::try_from(body).ok()?, lang)
         }
@@ -104,4 +109,35 @@ pub async fn page(
         unread,
         entries: entries.into_iter().map(|entry| Entry::of(entry, caller.language)).collect(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::time::StoreTime;
+
+    fn shown(act: &str, lang: Language) -> String {
+        let text = || "li".to_owned();
+        let (who, from, target) = (text(), text(), text());
+        let entry = AuditEntry {
+            id: 1,
+            at: StoreTime(0),
+            who,
+            from,
+            act: act.to_owned(),
+            target,
+            reason: None,
+        };
+        Entry::of(entry, lang).act
+    }
+
+    #[test]
+    fn every_act_has_a_sentence_in_both_languages_and_an_unknown_one_its_code() {
+        for act in Act::ALL {
+            assert_eq!(Act::of_code(act.code()), Some(*act));
+            let [en, zh] = Language::ALL.map(|lang| shown(act.code(), lang));
+            assert!(en != zh && ![&en, &zh].contains(&&act.message().to_owned()), "{en} {zh}");
+        }
+        assert_eq!(shown("moon.shot", Language::Zh), "moon.shot");
+    }
 }

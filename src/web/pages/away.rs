@@ -8,8 +8,8 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 
-use super::{Frame, preferences};
-use crate::web::{Web, auth, parts};
+use super::{Frame, preferences, whole};
+use crate::web::{Web, auth};
 use crate::words::{Language, say};
 
 /// How soon the page tries again.
@@ -30,7 +30,7 @@ pub fn answer(web: &Web, request: &HttpRequest) -> HttpResponse {
     HttpResponse::ServiceUnavailable()
         .insert_header((header::RETRY_AFTER, AGAIN_SECONDS))
         .content_type("text/html; charset=utf-8")
-        .body(parts::render(&Away { frame }))
+        .body(whole(&Away { frame }))
 }
 
 pub(super) fn of(lang: Language, theme: Option<String>) -> Frame {

@@ -32,7 +32,7 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let rows = views
         .iter()
         .map(|(job, view)| {
-            Row::new(view, viewer(&caller, job, view), caller.language, &caller.csrf)
+            Row::new(view, viewer(&caller, job, view), caller.language)
                 .with_ring(rings.remove(&job.name))
         })
         .collect();

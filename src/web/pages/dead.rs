@@ -6,8 +6,9 @@ use serde::Deserialize;
 
 use super::confirm::Confirm;
 use super::{Frame, ask_back, done, html};
+use crate::ops::sources::REVIVED_AT_ONCE;
 use crate::store::dispatch::{Dispatch, TaskId, TaskView};
-use crate::web::acts::source::{REVIVED_AT_ONCE, named};
+use crate::web::acts::source::named;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::dispatch::short_key;
@@ -134,7 +135,7 @@ pub struct Back {
 /// `POST /dispatch/dead/{id}/revive`.
 ///
 /// # Errors
-/// As [`acts::dispatch::revive`].
+/// As [`acts::source::revive`].
 pub async fn revive(
     web: web::Data<Web>,
     caller: Caller,
@@ -142,7 +143,7 @@ pub async fn revive(
     id: web::Path<String>,
     form: web::Form<Back>,
 ) -> Result<HttpResponse, WebError> {
-    let task = acts::dispatch::revive(&web, &caller, &TaskId(id.into_inner())).await?;
+    let task = acts::source::revive(&web, &caller, &TaskId(id.into_inner())).await?;
     let back = form.back.clone().unwrap_or_else(|| format!("/dispatch/tasks/{}", task.id.0));
     Ok(done(&request, &back))
 }

@@ -83,9 +83,10 @@ pub async fn page(
     let trouble = failed.or_else(|| web.feed.trouble()).or_else(refused);
     let paces = web.live.paces(&sources);
     let views: Vec<&SourceView> = sources.iter().collect();
-    let rows = sources.iter().zip(&paces).take(extent.sources()).map(|(source, pace)| {
-        SourceRow::new(source, pace.as_ref(), lang, caller.is_operator(), &caller.csrf)
-    });
+    let rows =
+        sources.iter().zip(&paces).take(extent.sources()).map(|(source, pace)| {
+            SourceRow::new(source, pace.as_ref(), lang, caller.is_operator())
+        });
     Ok(html(&DispatchPage {
         trouble: trouble.map(|detail| say(lang, "store-trouble", &[("detail", Arg::from(detail))])),
         totals: Totals::new(&views, lang),
@@ -151,7 +152,7 @@ pub struct Block {
 /// `POST /dispatch/sources/{source}/block`.
 ///
 /// # Errors
-/// As [`acts::dispatch::block`].
+/// As [`acts::source::block`].
 pub async fn block(
     web: web::Data<Web>,
     caller: Caller,
@@ -183,6 +184,6 @@ pub async fn block(
         return Ok(ask_back(&request, &confirm));
     }
     let name = acts::source::named(&web, &source).await?.name;
-    acts::dispatch::block(&web, &caller, &name, lasting).await?;
+    acts::source::block(&web, &caller, &name, lasting).await?;
     Ok(done(&request, HERE))
 }

@@ -3,10 +3,10 @@
 use actix_web::{HttpRequest, ResponseError as _};
 use askama::Template;
 
-use super::{Frame, preferences};
+use super::{Frame, preferences, whole};
+use crate::web::Web;
 use crate::web::auth::{self, Caller};
 use crate::web::error::WebError;
-use crate::web::{Web, parts};
 use crate::words::say;
 
 #[derive(Template)]
@@ -34,7 +34,7 @@ pub fn render(
         Some(reader) => Frame::of(web, reader, "", "/".to_owned(), title),
         None => Frame::open(lang, preferences::theme(request), title),
     };
-    parts::render(&of(frame, error))
+    whole(&of(frame, error))
 }
 
 pub(super) fn of(frame: Frame, error: &WebError) -> ErrorPage {

@@ -10,14 +10,16 @@ use super::{Frame, done, html, picture, rings, viewer, wants_json};
 use crate::domain::drill::Drill;
 use crate::domain::handover::{self, NoMove, Taker, may_move};
 use crate::domain::job::{Exit, RunEnd};
+use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
+use crate::ops::jobs;
 use crate::store::StoreError;
 use crate::store::journal::{AuditEntry, Journal, RunEntry};
+use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::endings::{self, Acts, Endings};
 use crate::web::parts::{Head, Lines};
-use crate::web::{Web, acts};
 use crate::words::{Arg, Language, Piece, clock, day_clock, duration, plain, say};
 
 /// How many lines and runs the first page carries.
@@ -193,7 +195,7 @@ pub async fn page(
                 .filter(|_| caller.is_admin())
                 .map(|node| say(lang, "act-drill-text", &[("node", Arg::from(node))])),
         }),
-        head: Head::new(&view, viewer, lang, &caller.csrf).with_ring(ring),
+        head: Head::new(&view, viewer, lang).with_ring(ring),
         frame,
     }))
 }
@@ -224,7 +226,7 @@ pub struct Switch {
 /// `POST /jobs/{job}/participation`.
 ///
 /// # Errors
-/// As [`acts::participate`].
+/// As [`jobs::participate`].
 pub async fn participation(
     web: web::Data<Web>,
     caller: Caller,
@@ -258,7 +260,8 @@ pub async fn participation(
         };
         return Ok(confirm.answer());
     }
-    acts::participate(&web, &caller, &name, None, form.on, form.reason.as_deref()).await?;
+    let (actor, reason) = (caller.actor(), form.reason.as_deref());
+    jobs::participate(&web.store, &actor, &job, None, form.on, reason).await?;
     Ok(done(&request, &back))
 }
 
@@ -273,7 +276,7 @@ pub struct Reason {
 /// `POST /jobs/{job}/hold`.
 ///
 /// # Errors
-/// As [`acts::hold`].
+/// As [`jobs::hold`].
 pub async fn hold(
     web: web::Data<Web>,
     caller: Caller,
@@ -281,21 +284,23 @@ pub async fn hold(
     name: web::Path<String>,
     form: web::Form<Reason>,
 ) -> Result<HttpResponse, WebError> {
-    acts::hold(&web, &caller, &name, &form.reason).await?;
+    let job = web.job(&name)?;
+    jobs::hold(&web.store, &caller.actor(), &job, &form.reason).await?;
     Ok(done(&request, &format!("/jobs/{name}")))
 }
 
 /// `POST /jobs/{job}/resume`.
 ///
 /// # Errors
-/// As [`acts::resume`].
+/// As [`jobs::resume`].
 pub async fn resume(
     web: web::Data<Web>,
     caller: Caller,
     request: HttpRequest,
     name: web::Path<String>,
 ) -> Result<HttpResponse, WebError> {
-    acts::resume(&web, &caller, &name).await?;
+    let job = web.job(&name)?;
+    jobs::resume(&web.store, &caller.actor(), &job).await?;
     Ok(done(&request, &format!("/jobs/{name}")))
 }
 
@@ -310,7 +315,7 @@ pub struct To {
 /// `POST /jobs/{job}/move`.
 ///
 /// # Errors
-/// As [`acts::move_job`].
+/// As [`jobs::hand_over`].
 pub async fn move_(
     web: web::Data<Web>,
     caller: Caller,
@@ -318,8 +323,9 @@ pub async fn move_(
     name: web::Path<String>,
     form: web::Form<To>,
 ) -> Result<HttpResponse, WebError> {
-    let to = Some(form.to.as_str()).filter(|to| !to.is_empty());
-    acts::move_job(&web, &caller, &name, to).await?;
+    let job = web.job(&name)?;
+    let to = Some(form.to.as_str()).filter(|to| !to.is_empty()).map(NodeName::new).transpose()?;
+    jobs::hand_over(&web.store, &caller.actor(), &job, to.as_ref()).await?;
     Ok(done(&request, &format!("/jobs/{name}")))
 }
 
@@ -334,7 +340,7 @@ pub struct Crash {
 /// `POST /jobs/{job}/drill`; asked back for.
 ///
 /// # Errors
-/// As [`acts::drill`].
+/// As [`jobs::drill`].
 pub async fn drill(
     web: web::Data<Web>,
     caller: Caller,
@@ -360,6 +366,6 @@ pub async fn drill(
         };
         return Ok(confirm.answer());
     }
-    acts::drill(&web, &caller, &name, force).await?;
+    jobs::drill(&web.store, &caller.actor(), &job, (force, "force"), |_| {}).await?;
     Ok(done(&request, &path))
 }

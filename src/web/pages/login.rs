@@ -3,10 +3,9 @@
 use actix_web::HttpRequest;
 use askama::Template;
 
-use super::{Frame, preferences};
+use super::{Frame, preferences, whole};
 use crate::secrets::PASSWORD_MIN;
 use crate::web::error::WebError;
-use crate::web::parts;
 use crate::words::{Arg, Language, say};
 
 /// Whom a one-time link lets in.
@@ -60,7 +59,7 @@ pub(super) struct Login<'a> {
 /// The page.
 #[must_use]
 pub fn render(request: &HttpRequest, form: &LoginForm) -> String {
-    parts::render(&of(form, preferences::theme(request)))
+    whole(&of(form, preferences::theme(request)))
 }
 
 pub(super) fn of(form: &LoginForm, theme: Option<String>) -> Login<'_> {
@@ -85,6 +84,7 @@ pub(super) fn of(form: &LoginForm, theme: Option<String>) -> Login<'_> {
         minimum: 1,
         rule: say(lang, "password-rule", &rule),
     };
+    login.frame.csrf.clone_from(&form.csrf);
     login.frame.path = match &form.link {
         Some(link) => format!("/login?link={link}"),
         None => "/login".to_owned(),

@@ -23,11 +23,11 @@ use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
 use askama::Template;
 
-use super::assets;
 use super::auth::Caller;
 use super::parts::RowViewer;
 use super::parts::rotation::RingLine;
 use super::parts::truth::Bar;
+use super::{assets, parts};
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::name::JobName;
@@ -264,8 +264,33 @@ fn viewer(caller: &Caller, job: &JobConfig, view: &JobView) -> RowViewer {
     }
 }
 
-fn html(page: &impl Template) -> HttpResponse {
-    HttpResponse::Ok().content_type("text/html; charset=utf-8").body(super::parts::render(page))
+/// A template with a frame around it.
+trait Page: Template {
+    fn frame(&self) -> &Frame;
+}
+
+macro_rules! framed {
+    ($($page:ty)*) => {$(
+        impl Page for $page {
+            fn frame(&self) -> &Frame {
+                &self.frame
+            }
+        }
+    )*};
+}
+
+framed! {
+    audit::AuditPage away::Away Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
+    error::ErrorPage job::JobPage<'_> login::Login<'_> nodes::NodesPage rotations::RotationsPage<'_> task::TaskPage
+}
+
+/// The text of a page, with the reader's secret in its forms.
+fn whole(page: &impl Page) -> String {
+    parts::render_for(&page.frame().csrf, page)
+}
+
+fn html(page: &impl Page) -> HttpResponse {
+    HttpResponse::Ok().content_type("text/html; charset=utf-8").body(whole(page))
 }
 
 /// Asks back before an act that stops something: a page, or, for a script that asked for it, the same in JSON.

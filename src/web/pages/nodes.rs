@@ -7,6 +7,7 @@ use serde::Deserialize;
 use super::confirm::Confirm;
 use super::{Frame, done, html};
 use crate::domain::time::StoreTime;
+use crate::ops::nodes;
 use crate::picture::{NodeView, takers};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -102,7 +103,7 @@ pub struct Drain {
 /// `POST /nodes/{node}/drain`.
 ///
 /// # Errors
-/// As [`acts::drain`].
+/// As [`nodes::drain`].
 pub async fn drain(
     web: web::Data<Web>,
     caller: Caller,
@@ -125,7 +126,7 @@ pub async fn drain(
         };
         return Ok(confirm.answer());
     }
-    acts::drain(&web, &caller, &node, form.on).await?;
+    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, form.on).await?;
     Ok(done(&request, "/nodes"))
 }
 
@@ -157,7 +158,7 @@ pub struct Forget {
 /// `POST /nodes/{node}/forget`.
 ///
 /// # Errors
-/// As [`acts::forget_node`].
+/// As [`nodes::forget`].
 pub async fn forget(
     web: web::Data<Web>,
     caller: Caller,
@@ -182,6 +183,7 @@ pub async fn forget(
         };
         return Ok(confirm.answer());
     }
-    acts::forget_node(&web, &caller, &node, form.reason.as_deref()).await?;
+    let node = acts::node(&node)?;
+    nodes::forget(&web.store, &caller.actor(), &node, form.reason.as_deref()).await?;
     Ok(done(&request, "/nodes"))
 }

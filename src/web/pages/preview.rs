@@ -19,10 +19,11 @@ use crate::domain::name::{JobName, NodeName, RunId};
 use crate::picture::NodeView;
 use crate::picture::tests::{NOW, before, every_state, node};
 use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
+use crate::web::csrf::tests::posting_forms;
 use crate::web::error::WebError;
 use crate::web::parts::endings::{Acts, Endings};
 use crate::web::parts::truth::{Fact, Taken};
-use crate::web::parts::{Head, Lines, Row, Summary, render};
+use crate::web::parts::{Head, Lines, Row, Summary};
 
 fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame {
     Frame {
@@ -77,11 +78,11 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     let title = |id: &str| say(lang, id, &[]);
     let dashboard = |views: &[JobView], facts: &[Fact]| {
         let truth = Bar::new(facts, lang, NOW);
-        render(&Dashboard {
+        whole(&Dashboard {
             frame: Frame { truth, ..frame(lang, theme, "jobs", &title("nav-jobs")) },
             epoch: "e".to_owned(),
             summary: Summary::new(views, lang),
-            rows: views.iter().map(|view| Row::new(view, viewer_of(view), lang, "s")).collect(),
+            rows: views.iter().map(|view| Row::new(view, viewer_of(view), lang)).collect(),
         })
     };
     let taken = Taken {
@@ -136,12 +137,12 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     let acts = Acts { entries: &moved, job: &outbound };
     let endings = Endings::new(&runs, acts, lang);
     let job = |view: &JobView, held: bool| {
-        render(&JobPage {
+        whole(&JobPage {
             drilled: Some("Drilled.".to_owned()),
             frame: frame(lang, theme, "jobs", &view.title),
             epoch: "e".to_owned(),
             name: view.name.clone(),
-            head: Head::new(view, viewer_of(view), lang, "s"),
+            head: Head::new(view, viewer_of(view), lang),
             unread: held,
             lines: Lines::new(if held { &[] } else { &lines }, &endings, lang),
             newest: 6,
@@ -188,7 +189,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     let sign_in = |link_for: Option<LinkFor>, error: Option<WebError>| {
         let form = LoginForm {
             language: lang,
-            csrf: "c".to_owned(),
+            csrf: "secret".to_owned(),
             next: "/".to_owned(),
             name: String::new(),
             link: link_for.is_some().then(|| "SECRET".to_owned()),
@@ -196,7 +197,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             nobody: false,
             error,
         };
-        render(&login::of(&form, Some(theme.to_owned())))
+        whole(&login::of(&form, Some(theme.to_owned())))
     };
     vec![
         ("index", dashboard(&views[..4], &[])),
@@ -207,7 +208,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         ("held", job(&views[7], true)),
         (
             "nodes",
-            render(&NodesPage {
+            whole(&NodesPage {
                 frame: frame(lang, theme, "nodes", &title("nodes-title")),
                 unread: false,
                 nodes: nodes.collect(),
@@ -216,7 +217,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         ),
         (
             "audit",
-            render(&AuditPage {
+            whole(&AuditPage {
                 frame: frame(lang, theme, "audit", &title("audit-title")),
                 entries: entries.into_iter().map(|entry| Entry::of(entry, lang)).collect(),
                 unread: false,
@@ -229,7 +230,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         ("link", sign_in(Some(LinkFor::User("li".to_owned())), None)),
         (
             "confirm",
-            render(&Confirm {
+            whole(&Confirm {
                 frame: frame(lang, theme, "jobs", &title("last-title")),
                 text: say(lang, "last-text", &[("title", Arg::from("Outbound"))]),
                 action: "/jobs/outbound/participation".to_owned(),
@@ -242,12 +243,12 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         ("error", {
             let error = WebError::not_found("there is nothing at this address");
             let frame = frame(lang, theme, "", &title(error.heading()));
-            render(&error::of(frame, &error))
+            whole(&error::of(frame, &error))
         }),
         ("away", {
             let mut frame = away::of(lang, Some(theme.to_owned()));
             frame.truth = Bar::for_strangers(&trouble, lang, NOW);
-            render(&away::Away { frame })
+            whole(&away::Away { frame })
         }),
     ]
 }
@@ -280,6 +281,8 @@ fn every_page_renders_in_both_languages_without_inline_code_or_missing_words() {
                 .chain(rotation::pages(lang, theme))
             {
                 assert!(html.ends_with("</html>"), "{name}");
+                let secret = if name == "away" { "" } else { "secret" };
+                assert!(posting_forms(&html, secret) >= 2, "{name}");
                 for banned in [" style=", "<style", "onclick=", "<b>", "{{", "{%"] {
                     assert!(!html.contains(banned), "{name} has {banned}");
                 }

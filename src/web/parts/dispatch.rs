@@ -57,7 +57,6 @@ pub struct SourceRow<'a> {
     lang: Language,
     /// Whether the reader may act.
     operator: bool,
-    csrf: &'a str,
 }
 
 /// The rate of a source as a picture and in words.
@@ -78,10 +77,9 @@ impl<'a> SourceRow<'a> {
         pace: Option<&Pace>,
         lang: Language,
         operator: bool,
-        csrf: &'a str,
     ) -> Self {
         let pace = pace.map(|pace| Sparkline::of(source.name.as_str(), pace, lang));
-        Self { source, shown: SourceWords::of(source, lang), pace, lang, operator, csrf }
+        Self { source, shown: SourceWords::of(source, lang), pace, lang, operator }
     }
 
     fn say(&self, id: &str) -> String {
@@ -283,9 +281,8 @@ pub fn source_row(
     pace: Option<&Pace>,
     lang: Language,
     operator: bool,
-    csrf: &str,
 ) -> String {
-    render(&SourceRow::new(source, pace, lang, operator, csrf))
+    render(&SourceRow::new(source, pace, lang, operator))
 }
 
 /// The table, as text for a push.

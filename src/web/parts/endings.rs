@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::name::JobName;
 use crate::domain::time::StoreTime;
+use crate::ops::Act;
 use crate::store::journal::{AuditEntry, RunEntry};
 use crate::words::{Arg, Language, Piece, phrase, say, second};
 
@@ -93,19 +94,22 @@ pub fn stopped(run: &RunEntry, acts: Acts<'_>, lang: Language) -> Option<String>
     }
     let last = StoreTime(run.ended?.0.saturating_add(WRITTEN_LATER_MS));
     let stops = |act: &&AuditEntry| {
+        let done = Act::of_code(&act.act);
         let on_job = act.target == acts.job.as_str()
-            && matches!(act.act.as_str(), "participation.off" | "job.hold" | "job.move");
-        let on_node = act.target == run.node.as_str() && act.act == "node.drain";
+            && matches!(done, Some(Act::ParticipationOff | Act::JobHold | Act::JobMove));
+        let on_node = act.target == run.node.as_str() && done == Some(Act::NodeDrain);
         (on_job || on_node) && (run.started..=last).contains(&act.at)
     };
     let act = acts.entries.iter().find(stops)?;
     // Who did it, not by which door.
     let who = act.who.strip_prefix("cli:").unwrap_or(&act.who);
     let user = ("user", Arg::from(who));
-    Some(match act.act.as_str() {
-        "participation.off" => say(lang, "after-off", &[user]),
-        "job.hold" => say(lang, "after-held", &[user]),
-        "node.drain" => say(lang, "after-drained", &[user, ("node", Arg::from(run.node.as_str()))]),
+    Some(match Act::of_code(&act.act) {
+        Some(Act::ParticipationOff) => say(lang, "after-off", &[user]),
+        Some(Act::JobHold) => say(lang, "after-held", &[user]),
+        Some(Act::NodeDrain) => {
+            say(lang, "after-drained", &[user, ("node", Arg::from(run.node.as_str()))])
+        }
         _ => match act.reason.as_deref().and_then(|said| said.strip_prefix("to ")) {
             Some(to) => say(lang, "after-moved-to", &[user, ("node", Arg::from(to))]),
             None => say(lang, "after-moved", &[user]),

@@ -5,6 +5,7 @@ use crate::domain::name::{NodeName, RunId};
 use crate::domain::time::StoreTime;
 use crate::picture::tests::{config, every_state, look, node, wanted};
 use crate::store::journal::Stream;
+use crate::web::csrf::tests::posting_forms;
 
 const HOSTILE: &str = "\"><script>alert(1)</script>&'";
 const OPERATOR: RowViewer = RowViewer { mine: true, last: true, may_switch: true };
@@ -15,8 +16,7 @@ fn every_state_shows_its_word_and_its_own_shape_in_both_languages() {
     for lang in Language::ALL {
         for (_, view) in every_state(lang) {
             let state = view.state.as_str();
-            for html in [job_row(&view, OPERATOR, lang, "c"), job_head(&view, OPERATOR, lang, "c")]
-            {
+            for html in [job_row(&view, OPERATOR, lang), job_head(&view, OPERATOR, lang)] {
                 assert!(html.contains(&format!("data-state=\"{state}\"")), "{html}");
                 assert!(html.contains(&format!("icons.svg#{state}\"")), "{html}");
                 assert!(html.contains(&view.shown.word), "{html}");
@@ -56,8 +56,8 @@ fn what_people_and_scripts_wrote_is_escaped_everywhere() {
     for record in [record, running] {
         let nodes = [node("node-a", 0, &["outbound"], false)];
         let view = look(record, &job, &nodes, Language::En, std::time::Duration::ZERO);
-        all.push(job_row(&view, OPERATOR, Language::En, HOSTILE));
-        all.push(job_head(&view, OPERATOR, Language::En, HOSTILE));
+        all.push(job_row(&view, OPERATOR, Language::En));
+        all.push(job_head(&view, OPERATOR, Language::En));
     }
     for html in all {
         assert!(html.contains("script"), "it should be shown: {html}");
@@ -88,12 +88,12 @@ fn nothing_inline_stands_in_any_template() {
 #[test]
 fn the_switch_says_what_pressing_it_does() {
     let (_, view) = every_state(Language::En).swap_remove(0);
-    let on = job_row(&view, OPERATOR, Language::En, "secret");
+    let on = job_row(&view, OPERATOR, Language::En);
     assert!(on.contains("aria-checked=\"true\"") && on.contains("name=\"on\" value=\"false\""));
     assert!(on.contains("data-last=\"Nobody else wants “Outbound shipping”: this stops it.\""));
-    assert!(on.contains("name=\"csrf\" value=\"secret\""));
+    assert_eq!(posting_forms(&on, csrf::MARK), 1);
     let viewer = RowViewer { may_switch: false, ..RowViewer::default() };
-    let off = job_row(&view, viewer, Language::En, "secret");
+    let off = job_row(&view, viewer, Language::En);
     assert!(off.contains("aria-checked=\"false\"") && off.contains("name=\"on\" value=\"true\""));
     assert!(off.contains("disabled") && !off.contains("data-last"));
 }

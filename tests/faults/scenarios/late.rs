@@ -10,7 +10,7 @@ use soloist::clock::boot;
 use soloist::domain::lease::{Timing, Token};
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::{Began, Boot};
-use soloist::guard::containment::Choice;
+use soloist::guard::choice::Choice;
 use soloist::runner::child::{Child, ChildEvent, Spec, Streams, Work};
 use soloist::runner::program::Program;
 use soloist::store::journal::{Journal as _, NewLine, Output, Stream};

@@ -177,6 +177,31 @@ async fn a_session_changes_nothing_without_its_secret_or_from_another_site() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_form_that_posts_carries_the_secret_of_its_session() {
+    let server = Server::start().await;
+    let user = server.user("ada", Role::Admin).await;
+    let (cookie, csrf) = server.session(&user).await;
+    let field = format!("name=\"csrf\" value=\"{csrf}\"");
+    let mut jobs = 0;
+    let pages = ROUTES.iter().filter(|route| route.method == "GET" && is_page(route.path));
+    for path in pages.map(|route| concrete(route.path)).filter(|path| path != "/login") {
+        let response = server.ask("GET", &path).header("cookie", &cookie).send().await.unwrap();
+        let page = response.text().await.unwrap();
+        for form in page.split("<form").skip(1).map(|form| form.split("</form>").next().unwrap()) {
+            let posts = form.split('>').next().unwrap().contains("method=\"post\"");
+            assert_eq!(form.matches(&field).count(), usize::from(posts), "{path}: {form}");
+            jobs += usize::from(form.contains("/jobs/"));
+        }
+    }
+    assert!(jobs >= 3, "two switches, and the forms of one job");
+    // The sign-in form has a secret of its own.
+    let page = server.ask("GET", "/login").send().await.unwrap();
+    let own = page.headers()["set-cookie"].to_str().unwrap().to_owned();
+    let own = own.split(['=', ';']).nth(1).unwrap();
+    assert!(page.text().await.unwrap().contains(&format!("name=\"csrf\" value=\"{own}\"")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn health_is_open_and_metrics_are_for_this_machine_or_a_login() {
     let server = Server::start().await;
     assert_eq!(server.ask("GET", "/healthz").send().await.unwrap().status(), 200);

@@ -1,10 +1,10 @@
-//! Rotations in SQLite: every transition is one transaction around the decisions of `domain::rotation`.
+//! Rotations in SQLite: what `domain::rotation` decides, carried out in one transaction each.
 //!
-//! `round` is one transition with the rotation it is about, `queue` who waits, `past` what ended, `view` how it is shown.
+//! `record` is the rotation itself and what is decided about it, `queue` who waits, `past` what ended, `view` how it is shown.
 
 mod past;
 mod queue;
-mod round;
+mod record;
 mod view;
 
 use super::fault::Outcome;
@@ -13,12 +13,12 @@ use super::step::Step;
 use super::{SqliteStore, clock};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, WorkerName};
-use crate::domain::rotation::Rules;
+use crate::domain::rotation::{Caller, Rotation, Rules, UnknownType};
 use crate::domain::time::Stamp;
-use crate::store::Result;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{Kept, Pass, PumpedTurns, RotationView, Rotations, Taken, TurnAsk};
-use round::Round;
+use crate::store::{Result, StoreError};
+use record::{carry_out, decide, memory};
 
 /// Most rotations in one pump.
 const MOST: u32 = 64;
@@ -27,8 +27,18 @@ impl Rotations for SqliteStore {
     async fn put_rotation(&self, rotation: &RotationName, rules: &Rules) -> Result<RotationView> {
         let (name, rules) = (rotation.clone(), rules.clone());
         self.write(move |step| {
-            Round::define(step, &name, &rules)?.close()?;
-            view::one(step, &name, clock::now(step, &step.at)?, 0)
+            let loaded = match record::load(step, &name)? {
+                Some(found) => found,
+                None => {
+                    let newest = step.query_row("SELECT newest FROM dispatch", [], |r| r.get(0))?;
+                    (Rotation::new(rules.clone(), &memory()), clock::take(step, newest)?)
+                }
+            };
+            let now = loaded.1;
+            carry_out(step, &name, loaded, Caller::Rules, None, |round, queues| {
+                Ok(round.define(&rules, queues))
+            })?;
+            view::one(step, &name, now, 0)
         })
         .await
     }
@@ -51,14 +61,7 @@ impl Rotations for SqliteStore {
 
     async fn take_turn(&self, ask: &TurnAsk) -> Result<Taken> {
         let ask = ask.clone();
-        self.write(move |step| {
-            let mut round = Round::open(step, &ask.rotation)?;
-            round.expire()?;
-            let taken = round.take(&ask)?;
-            round.close()?;
-            Ok(taken)
-        })
-        .await
+        self.write(move |step| take(step, &ask)).await
     }
 
     async fn extend_turn(
@@ -69,14 +72,10 @@ impl Rotations for SqliteStore {
     ) -> Result<Kept> {
         let (name, only) = (rotation.clone(), only.cloned());
         self.write(move |step| {
-            let mut round = Round::open(step, &name)?;
-            round.expire()?;
-            let kept = match round.own(turn, only.as_ref())? {
-                Kept::Yes(_) => Kept::Yes(round.extend()?),
-                stale @ Kept::Stale { .. } => stale,
-            };
-            round.close()?;
-            Ok(kept)
+            decide(step, &name, Caller::Clock, None, |round, queues| {
+                let past = past::of(step, &name, turn)?;
+                Ok(round.extend(turn, only.as_ref(), past, queues))
+            })
         })
         .await
     }
@@ -84,15 +83,11 @@ impl Rotations for SqliteStore {
     async fn pass_turn(&self, pass: &Pass) -> Result<Kept> {
         let pass = pass.clone();
         self.write(move |step| {
-            let mut round = Round::open(step, &pass.rotation)?;
-            round.check(pass.next.as_ref())?;
-            round.expire()?;
-            let kept = round.own(pass.turn, pass.only.as_ref())?;
-            if matches!(kept, Kept::Yes(_)) {
-                round.pass(&pass)?;
-            }
-            round.close()?;
-            Ok(kept)
+            let name = &pass.rotation;
+            decide(step, name, Caller::Clock, Some(pass.turn), |round, queues| {
+                let past = past::of(step, name, pass.turn)?;
+                Ok(round.pass(&pass, past, queues).map_err(|error| no_type(name, &error))?)
+            })
         })
         .await
     }
@@ -100,10 +95,9 @@ impl Rotations for SqliteStore {
     async fn give_turn_back(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
         let name = rotation.clone();
         self.write(move |step| {
-            let mut round = Round::open(step, &name)?;
-            let done = round.give_back(turn)?;
-            round.close()?;
-            Ok(done)
+            decide(step, &name, Caller::Clock, Some(turn), |round, queues| {
+                Ok(round.give_back(turn, queues))
+            })
         })
         .await
     }
@@ -112,9 +106,10 @@ impl Rotations for SqliteStore {
         let (name, waiter) = (rotation.clone(), waiter.clone());
         self.write(move |step| {
             // Nobody waits for a rotation that is not there.
-            let Some(mut round) = Round::load(step, &name)? else { return Ok(()) };
-            round.leave(&waiter)?;
-            round.close()
+            let Some(loaded) = record::load(step, &name)? else { return Ok(()) };
+            carry_out(step, &name, loaded, Caller::Leaver(&waiter), None, |round, queues| {
+                Ok(round.leave(&waiter, queues))
+            })
         })
         .await
     }
@@ -125,6 +120,24 @@ impl Rotations for SqliteStore {
     }
 }
 
+fn take(step: &Step<'_>, ask: &TurnAsk) -> Outcome<Taken> {
+    let name = &ask.rotation;
+    let mut order = None;
+    let mut taken = decide(step, name, Caller::Asker(ask), None, |round, queues| {
+        let had = past::had(step, ask, round.now())?;
+        let change = round.take(ask, had, queues).map_err(|error| no_type(name, &error))?;
+        if matches!(change.answer, Taken::Waiting { .. }) {
+            order = Some(change.rotation.clone());
+        }
+        Ok(change)
+    })?;
+    if let (Taken::Waiting { ahead, .. }, Some(rotation)) = (&mut taken, order) {
+        let before = queue::before(step, name, &ask.kind, ask.waiter())?;
+        *ahead = rotation.ahead(&ask.kind, before, &queue::counts(step, name)?);
+    }
+    Ok(taken)
+}
+
 fn pump(step: &Step<'_>, life: &str) -> Outcome<PumpedTurns> {
     let now = clock::now(step, &step.at)?;
     let due: Vec<String> = step
@@ -133,14 +146,14 @@ fn pump(step: &Step<'_>, life: &str) -> Outcome<PumpedTurns> {
         )?
         .query_map((now.0, MOST), |row| row.get(0))?
         .collect::<std::result::Result<_, _>>()?;
-    let act = |name: &str| -> Outcome<()> {
-        let mut round = Round::open(step, &view::name(name)?)?;
-        round.expire()?;
-        round.close()
+    let act = |name: &str, caller: Caller<'_>| -> Outcome<()> {
+        let name = view::name(name)?;
+        decide(step, &name, caller, None, |round, queues| Ok(round.pump(queues)))
     };
-    due.iter().try_for_each(|name| act(name))?;
-    // Only then: what its own waiters let lapse just now must not make a life silent that calls.
-    queue::hear_everywhere(step, life)?.iter().try_for_each(|name| act(name))?;
+    due.iter().try_for_each(|name| act(name, Caller::Clock))?;
+    // Only then: what its own waiters let lapse just now must not make a node incarnation silent that calls.
+    let heard = queue::silent_in(step, life)?;
+    heard.iter().try_for_each(|name| act(name, Caller::Node(life)))?;
     queue::forget(step, now)?;
     past::forget_requests(step, now)?;
     let lost = past::reported(step, MOST)?;
@@ -152,4 +165,9 @@ fn pump(step: &Step<'_>, life: &str) -> Outcome<PumpedTurns> {
     .map(Stamp);
     let more = next.is_some_and(|next| next <= now) || lost.len() == MOST as usize;
     Ok(PumpedTurns { now, next, lost, more })
+}
+
+/// No such type.
+fn no_type(name: &RotationName, UnknownType(kind): &UnknownType) -> StoreError {
+    StoreError::NotFound(format!("a type {kind} of rotation {name}"))
 }

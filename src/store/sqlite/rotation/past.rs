@@ -5,31 +5,16 @@ use super::super::row::{corrupt, find, int, text, uint};
 use super::super::step::Step;
 use crate::domain::lease::Token;
 use crate::domain::name::RotationName;
-use crate::domain::rotation::{Ending, Turn};
+use crate::domain::rotation::{PastTurn, TURNS_KEPT, Turn, TurnAsk};
 use crate::domain::time::Stamp;
-use crate::store::rotation::{PastTurn, REQUEST_KEPT, TURNS_KEPT, TurnAsk};
 
 /// Most requests that one pump forgets.
 const MOST: u32 = 256;
 
 /// Remembers how a turn ended, and forgets the oldest.
-pub(super) fn remember(
-    step: &Step<'_>,
-    rotation: &RotationName,
-    turn: &Turn,
-    ended: Stamp,
-    ending: Ending,
-) -> Outcome<()> {
-    let past = PastTurn {
-        token: turn.token,
-        kind: turn.kind.clone(),
-        worker: turn.worker.clone(),
-        since: turn.since,
-        ended,
-        ending,
-    };
+pub(super) fn remember(step: &Step<'_>, rotation: &RotationName, past: &PastTurn) -> Outcome<()> {
     step.prepare_cached("INSERT INTO past_turns (rotation, token, turn) VALUES (?, ?, ?)")?
-        .execute((rotation.as_str(), int(turn.token.0), text(&past)?))?;
+        .execute((rotation.as_str(), int(past.token.0), text(past)?))?;
     step.prepare_cached(
         "DELETE FROM past_turns WHERE n IN \
          (SELECT n FROM past_turns WHERE rotation = ? ORDER BY n DESC LIMIT -1 OFFSET ?)",
@@ -39,7 +24,7 @@ pub(super) fn remember(
         "INSERT INTO turn_counts (rotation, kind, ending, count) VALUES (?, ?, ?, 1) \
          ON CONFLICT (rotation, kind, ending) DO UPDATE SET count = count + 1",
     )?
-    .execute((rotation.as_str(), turn.kind.as_str(), ending.as_str()))?;
+    .execute((rotation.as_str(), past.kind.as_str(), past.ending.as_str()))?;
     Ok(())
 }
 
@@ -85,39 +70,29 @@ pub(super) fn read(json: &str) -> Outcome<PastTurn> {
     serde_json::from_str(json).map_err(|why| corrupt("past_turns.turn", &why.to_string()))
 }
 
-/// This request has that turn.
-pub(super) fn note(step: &Step<'_>, ask: &TurnAsk, turn: &Turn) -> Outcome<()> {
+/// The request of that turn has it, until then.
+pub(super) fn note(
+    step: &Step<'_>,
+    rotation: &RotationName,
+    turn: &Turn,
+    until: Stamp,
+) -> Outcome<()> {
     step.prepare_cached(
         "INSERT OR REPLACE INTO turn_requests (rotation, kind, worker, request, token, until) VALUES (?, ?, ?, ?, ?, ?)",
     )?
     .execute((
-        ask.rotation.as_str(),
-        ask.kind.as_str(),
-        ask.worker.as_str(),
-        ask.request.as_str(),
-        int(turn.token.0),
-        (turn.until + REQUEST_KEPT).0,
-    ))?;
-    Ok(())
-}
-
-/// As [`note`], when the turn was extended.
-pub(super) fn renew(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Outcome<()> {
-    step.prepare_cached(
-        "UPDATE turn_requests SET until = ? WHERE rotation = ? AND kind = ? AND worker = ? AND request = ?",
-    )?
-    .execute((
-        (turn.until + REQUEST_KEPT).0,
         rotation.as_str(),
         turn.kind.as_str(),
         turn.worker.as_str(),
         turn.request.as_str(),
+        int(turn.token.0),
+        until.0,
     ))?;
     Ok(())
 }
 
-/// As if the request had never been made: nobody received its turn.
-pub(super) fn undo(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Outcome<()> {
+/// As if the request of that turn had never been made.
+pub(super) fn forget(step: &Step<'_>, rotation: &RotationName, turn: &Turn) -> Outcome<()> {
     step.prepare_cached(
         "DELETE FROM turn_requests WHERE rotation = ? AND kind = ? AND worker = ? AND request = ?",
     )?

@@ -1,11 +1,14 @@
 //! Who waits for which type, in the order in which they came.
 
+use std::collections::BTreeMap;
+
 use rusqlite::Connection;
 
 use super::super::fault::Outcome;
-use super::super::row::{find, uint};
+use super::super::row::{corrupt, find, uint};
 use super::super::step::Step;
 use crate::domain::name::{RotationName, TypeName, WorkerName};
+use crate::domain::rotation::Queues;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
 
@@ -38,30 +41,44 @@ pub(super) fn enter(
 }
 
 /// It waits no more, if it did.
-pub(super) fn leave(step: &Step<'_>, rotation: &RotationName, waiter: &Waiter) -> Outcome<()> {
+pub(super) fn strike(step: &Step<'_>, rotation: &RotationName, waiter: &Waiter) -> Outcome<()> {
     step.prepare_cached("DELETE FROM queue WHERE rotation = ? AND waiter = ?")?
         .execute((rotation.as_str(), &waiter.0))?;
     Ok(())
 }
 
-/// The first who waits for `kind`, but for those whose time is over, and those whose life is silent.
+/// The first who wait for `kind` and are at none of the `silent` node incarnations (JSON): whose time is not over,
+/// but `asker` in any case.
 pub(super) fn first(
     step: &Step<'_>,
     rotation: &RotationName,
     kind: &TypeName,
+    silent: &str,
     now: Stamp,
-) -> Outcome<Option<Waiter>> {
-    let waiter = find(
-        step,
-        "SELECT waiter FROM queue WHERE rotation = ?1 AND kind = ?2 AND until > ?3 AND life NOT IN \
-         (SELECT life FROM silent_lives WHERE rotation = ?1 AND until > ?3) ORDER BY n LIMIT 1",
-        (rotation.as_str(), kind.as_str(), now.0),
-    )?;
-    Ok(waiter.map(Waiter))
+    asker: Option<&Waiter>,
+) -> Outcome<Vec<Waiter>> {
+    let waiters = step
+        .prepare_cached(
+            "SELECT waiter FROM queue WHERE rotation = ? AND kind = ? AND (until > ? OR waiter = ?) \
+             AND life NOT IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ?",
+        )?
+        .query_map(
+            (
+                rotation.as_str(),
+                kind.as_str(),
+                now.0,
+                asker.map(|asker| &asker.0),
+                silent,
+                i64::try_from(Queues::FIRST).unwrap_or(i64::MAX),
+            ),
+            |row| row.get(0).map(Waiter),
+        )?
+        .collect::<Result<_, _>>()?;
+    Ok(waiters)
 }
 
 /// Strikes out who waits for `kind`, which is gone; returns them.
-pub(super) fn clear(
+pub(super) fn dismiss(
     step: &Step<'_>,
     rotation: &RotationName,
     kind: &TypeName,
@@ -73,60 +90,46 @@ pub(super) fn clear(
     Ok(waiters)
 }
 
+/// How many wait, by type.
+pub(super) fn counts(db: &Connection, rotation: &RotationName) -> Outcome<BTreeMap<TypeName, u64>> {
+    let mut counts = BTreeMap::new();
+    let mut found =
+        db.prepare_cached("SELECT kind, count(*) FROM queue WHERE rotation = ? GROUP BY kind")?;
+    let mut rows = found.query([rotation.as_str()])?;
+    while let Some(row) = rows.next()? {
+        let kind = TypeName::new(&row.get::<_, String>(0)?);
+        let kind = kind.map_err(|why| corrupt("queue.kind", &why.to_string()))?;
+        counts.insert(kind, uint(row.get(1)?));
+    }
+    Ok(counts)
+}
+
 /// How many wait for `kind`; before `waiter` only, if one is given who waits.
-pub(super) fn count(
+pub(super) fn before(
     db: &Connection,
     rotation: &RotationName,
     kind: &TypeName,
-    before: Option<&Waiter>,
+    waiter: Option<&Waiter>,
 ) -> Outcome<u64> {
-    let n: Option<i64> = match before {
-        Some(waiter) => find(
-            db,
-            "SELECT n FROM queue WHERE rotation = ? AND waiter = ?",
-            (rotation.as_str(), &waiter.0),
-        )?,
-        None => None,
-    };
     let count: Option<i64> = find(
         db,
-        "SELECT count(*) FROM queue WHERE rotation = ? AND kind = ? AND n < ?",
-        (rotation.as_str(), kind.as_str(), n.unwrap_or(i64::MAX)),
+        "SELECT count(*) FROM queue WHERE rotation = ?1 AND kind = ?2 AND n < \
+         coalesce((SELECT n FROM queue WHERE rotation = ?1 AND waiter = ?3), ?4)",
+        (rotation.as_str(), kind.as_str(), waiter.map(|waiter| &waiter.0), i64::MAX),
     )?;
     Ok(uint(count.unwrap_or_default()))
 }
 
-/// A life let a promise lapse: nobody of it waits, until it is heard of, or until then.
-pub(super) fn silence(
-    step: &Step<'_>,
-    rotation: &RotationName,
-    life: &str,
-    until: Stamp,
-) -> Outcome<()> {
-    step.prepare_cached(
-        "INSERT OR REPLACE INTO silent_lives (life, rotation, until) VALUES (?, ?, ?)",
-    )?
-    .execute((life, rotation.as_str(), until.0))?;
-    Ok(())
-}
-
-/// A life is heard of in one rotation.
-pub(super) fn hear(step: &Step<'_>, rotation: &RotationName, life: &str) -> Outcome<()> {
-    step.prepare_cached("DELETE FROM silent_lives WHERE life = ? AND rotation = ?")?
-        .execute((life, rotation.as_str()))?;
-    Ok(())
-}
-
-/// A life is heard of in all of them; returns those in which it was silent.
-pub(super) fn hear_everywhere(step: &Step<'_>, life: &str) -> Outcome<Vec<String>> {
+/// The rotations in which a node incarnation is silent.
+pub(super) fn silent_in(step: &Step<'_>, life: &str) -> Outcome<Vec<String>> {
     let rotations = step
-        .prepare_cached("DELETE FROM silent_lives WHERE life = ? RETURNING rotation")?
+        .prepare_cached("SELECT rotation FROM silent_lives WHERE life = ?")?
         .query_map([life], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     Ok(rotations)
 }
 
-/// Strikes out those whose time is over, some at a time, and forgets which lives were silent once.
+/// Strikes out those whose time is over, some at a time, and forgets who was silent once.
 pub(super) fn forget(step: &Step<'_>, now: Stamp) -> Outcome<()> {
     step.prepare_cached(
         "DELETE FROM queue WHERE n IN (SELECT n FROM queue WHERE until <= ? ORDER BY until LIMIT ?)",

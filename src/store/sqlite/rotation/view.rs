@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row};
 use super::super::fault::Outcome;
 use super::super::row::{corrupt, uint};
 use super::past;
-use super::round::unknown;
+use super::record::unknown;
 use crate::domain::name::{NodeName, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::Rules;
 use crate::domain::time::Stamp;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::dead::{DeadPage, DeadRow};
 use super::super::dispatch::DispatchPage;
 use super::super::task::{TaskPage, TaskShown};
-use super::frame;
+use super::{frame, whole};
 use crate::domain::dispatch::TaskState;
 use crate::domain::lease::Token;
 use crate::domain::name::CollectorName;
@@ -15,7 +15,6 @@ use crate::store::dispatch::{
     ClaimId, CollectorView, Past, PastEvent, SourceView, TaskId, TaskView,
 };
 use crate::web::parts::dispatch::{Collectors, Extent, SourceRow, Totals};
-use crate::web::parts::render;
 use crate::words::{Language, say};
 
 fn task(state: TaskState) -> TaskView {
@@ -81,11 +80,11 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
         let views: Vec<&SourceView> = sources.iter().collect();
         let paces = [Some(&pace), None].into_iter().cycle();
         let rows = sources.iter().zip(paces);
-        render(&DispatchPage {
+        whole(&DispatchPage {
             frame: around("dispatch-title"),
             trouble: trouble.map(str::to_owned),
             totals: Totals::new(&views, lang),
-            rows: rows.map(|(view, pace)| SourceRow::new(view, pace, lang, true, "s")).collect(),
+            rows: rows.map(|(view, pace)| SourceRow::new(view, pace, lang, true)).collect(),
             more: None,
             extent: Extent::Some,
             cut: false,
@@ -97,7 +96,7 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
         })
     };
     let dead = |rows: Vec<DeadRow>| {
-        render(&DeadPage {
+        whole(&DeadPage {
             frame: around("dead-title"),
             source: Some("pages".to_owned()),
             none: say(lang, "dead-none", &[]),
@@ -109,7 +108,7 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
         })
     };
     let task_page = |state: TaskState| {
-        render(&TaskPage {
+        whole(&TaskPage {
             frame: around("task-title"),
             task: TaskShown::of(&task(state), Some(5), NOW.floor(), lang),
             revivable: state == TaskState::Dead,

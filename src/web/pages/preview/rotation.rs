@@ -2,20 +2,20 @@
 
 use super::super::dashboard::Dashboard;
 use super::super::rotations::RotationsPage;
-use super::{frame, viewer_of};
+use super::{frame, viewer_of, whole};
 use crate::domain::name::{JobName, RotationName};
 use crate::picture::JobView;
 use crate::picture::rotation::tests::every_state as rotations;
 use crate::picture::tests::every_state as jobs;
 use crate::store::rotation::RotationView;
 use crate::web::parts::rotation::{RingLine, RotationRow, TurnTotals};
-use crate::web::parts::{Row, Summary, render};
+use crate::web::parts::{Row, Summary};
 use crate::words::{Language, say};
 
 pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     let title = |id: &str| say(lang, id, &[]);
     let page = |views: &[RotationView], trouble: Option<&str>| {
-        render(&RotationsPage {
+        whole(&RotationsPage {
             frame: frame(lang, theme, "rotations", &title("rotations-title")),
             trouble: trouble.map(str::to_owned),
             totals: TurnTotals::new(views.iter(), lang),
@@ -36,9 +36,9 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
         let name = RotationName::new(name).expect("a valid name");
         let found = known.iter().find(|view| view.name == name);
         let ring = RingLine::new(&name, found, &job, lang);
-        Row::new(view, viewer_of(view), lang, "s").with_ring(Some(ring))
+        Row::new(view, viewer_of(view), lang).with_ring(Some(ring))
     });
-    let dashboard = render(&Dashboard {
+    let dashboard = whole(&Dashboard {
         frame: frame(lang, theme, "jobs", &title("nav-jobs")),
         epoch: "e".to_owned(),
         summary: Summary::new(&members, lang),

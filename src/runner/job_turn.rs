@@ -7,10 +7,9 @@
 
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::hold::{Hold, Renew, Renewed};
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::lease::{Timing, Token, UnsafeTiming};
@@ -26,8 +25,6 @@ use crate::waiting::DeskError;
 const WAIT: Duration = Duration::from_secs(30);
 /// What is in the way is looked at again after this long.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A store that did not answer an extension is asked again this often.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// A pass that is not answered by then is given up: the turn's lease ends it.
 const PASS_WITHIN: Duration = Duration::from_secs(1);
 /// With less trust left than this no script is started.
@@ -73,12 +70,12 @@ impl Member {
         })
     }
 
-    /// Waits for the turn of a run, as long as it takes; the job's lease is trusted until `leased`. Dropped before its
+    /// Waits for the turn of a run, as long as it takes; the job holds its `lease` meanwhile. Dropped before its
     /// end, it leaves neither a waiter nor a turn behind.
-    pub(super) async fn take(&self, leased: &watch::Receiver<Boot>) -> OwnTurn {
+    pub(super) async fn take(&self, lease: &Hold) -> OwnTurn {
         let mut said = None;
         loop {
-            match self.ask(leased).await {
+            match self.ask(lease).await {
                 Ok(Some(turn)) => return turn,
                 Ok(None) => said = None,
                 Err(obstacle) => {
@@ -92,7 +89,7 @@ impl Member {
         }
     }
 
-    async fn ask(&self, leased: &watch::Receiver<Boot>) -> Result<Option<OwnTurn>, Obstacle> {
+    async fn ask(&self, lease: &Hold) -> Result<Option<OwnTurn>, Obstacle> {
         let view = self.view().await.map_err(|error| self.obstacle(error))?;
         self.check(&view.rules)?;
         if let Some(left) = view.ring.turn.filter(|turn| turn.worker == self.worker) {
@@ -113,8 +110,7 @@ impl Member {
         };
         let timing = self.timing(turn.lease)?;
         let trusted_until = timing.trusted_until(answer.sent);
-        let leased_until = *leased.borrow();
-        if trusted_until.min(leased_until).since(clock::boot()) < LEAST_TRUST {
+        if trusted_until.min(lease.trusted_until()).since(clock::boot()) < LEAST_TRUST {
             // The job's lease comes back or is lost by itself; the turn goes to whoever can use it.
             drop(hand);
             sleep(LOOK_AGAIN).await;
@@ -186,46 +182,35 @@ impl OwnTurn {
     /// Extends it from now on.
     pub(super) fn keep(self) -> KeptTurn {
         let Self { member, turn, timing, sent } = self;
-        let (trusted, trusted_until) = watch::channel(Some(timing.trusted_until(sent)));
-        let keeper = member.clone();
-        let task = tokio::spawn(async move {
-            keeper.extend(turn.token, timing, sent, &trusted).await;
-            trusted.send_replace(None);
-        });
-        KeptTurn { member, token: turn.token, trusted_until, task }
+        let extending = Extending { member: member.clone(), turn: turn.token, timing };
+        let hold = Hold::renewed_by(extending, timing, sent);
+        KeptTurn { member, token: turn.token, hold }
     }
 }
 
-impl Member {
-    /// Extends a turn until it is lost. An answer that does not come means nothing; the guard's deadline ends the matter.
-    async fn extend(
-        &self,
-        turn: Token,
-        timing: Timing,
-        sent: Boot,
-        trusted: &watch::Sender<Option<Boot>>,
-    ) {
-        let mut due = sent + timing.renew_every;
-        loop {
-            sleep(due.since(clock::boot())).await;
-            let asked = clock::boot();
-            let extended = self.desk.extend(&self.rotation, turn, Some(&self.worker));
-            due = match timeout(timing.store_timeout, extended).await {
-                Ok(Ok(Kept::Yes(_))) => {
-                    trusted.send_replace(Some(timing.trusted_until(asked)));
-                    asked + timing.renew_every
-                }
-                Ok(Ok(Kept::Stale { .. }) | Err(DeskError::Store(StoreError::NotFound(_)))) => {
-                    tracing::error!(worker = %self.worker, %turn, "the turn is lost: killing the script");
-                    return;
-                }
-                Ok(Err(error)) => {
-                    tracing::warn!(worker = %self.worker, %turn, %error, "a turn could not be extended; trying again");
-                    clock::boot() + ASK_AGAIN
-                }
-                Err(_) => clock::boot(),
-            };
+/// The extension of a turn.
+struct Extending {
+    member: Member,
+    turn: Token,
+    timing: Timing,
+}
+
+impl Renew for Extending {
+    async fn renew(&mut self) -> Renewed {
+        let Self { member: Member { desk, rotation, worker, .. }, turn, timing } = self;
+        match desk.extend(rotation, *turn, Some(worker)).await {
+            Ok(Kept::Yes(_)) => Renewed::Kept(*timing),
+            Ok(Kept::Stale { .. }) | Err(DeskError::Store(StoreError::NotFound(_))) => {
+                tracing::error!(%worker, %turn, "the turn is lost: killing the script");
+                Renewed::Lost
+            }
+            Err(error) => Renewed::Unknown(error.to_string()),
         }
+    }
+
+    fn complain(&self, why: &str) {
+        let (worker, turn) = (&self.member.worker, self.turn);
+        tracing::warn!(%worker, %turn, "a turn could not be extended; trying again: {why}");
     }
 }
 
@@ -233,37 +218,17 @@ impl Member {
 pub(super) struct KeptTurn {
     member: Member,
     token: Token,
-    /// `None` once the store says that it is another's.
-    trusted_until: watch::Receiver<Option<Boot>>,
-    task: JoinHandle<()>,
+    pub(super) hold: Hold,
 }
 
 impl KeptTurn {
-    /// Until when it may be trusted; `None` when it is lost.
-    pub(super) fn trusted_until(&self) -> Option<Boot> {
-        *self.trusted_until.borrow()
-    }
-
-    /// Resolves when that has changed.
-    pub(super) async fn changed(&mut self) {
-        if self.trusted_until.changed().await.is_err() {
-            // It was lost, and that was told.
-            std::future::pending::<()>().await;
-        }
-    }
-
     /// Ends it, unless it was lost.
     pub(super) async fn pass(self, outcome: Outcome) {
-        self.task.abort();
-        if self.trusted_until().is_some() {
-            self.member.pass(self.token, outcome).await;
+        let Self { member, token, mut hold } = self;
+        hold.end();
+        if !hold.is_lost() {
+            member.pass(token, outcome).await;
         }
-    }
-}
-
-impl Drop for KeptTurn {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -8,24 +8,26 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::attend::Command;
 use super::child::{Spec, Streams, Work};
 use super::ending::{Last, ending};
+use super::job_run::Gone;
 use super::program::Program;
-use super::run::{Command, Gone};
-use super::supervisor::Surroundings;
+use super::surroundings::Surroundings;
 use crate::clock;
 use crate::config::JobConfig;
-use crate::domain::job::RunEnd;
+use crate::domain::job::{JobRecord, RunEnd};
 use crate::domain::lease::{Token, TokensSeen};
-use crate::domain::name::{NodeName, Owner, RunId};
-use crate::domain::supervise::Slot;
+use crate::domain::name::{JobName, NodeName, Owner, RunId};
+use crate::domain::supervise::{Attempt, Doing, Slot};
 use crate::domain::time::{Began, Boot};
+use crate::domain::transition::drill::must_crash;
 use crate::store::journal::Ended;
-use crate::store::leases::Renewal;
+use crate::store::leases::{Acquire, Condition, Renewal};
 use crate::telemetry::Metrics;
 
 /// A job as this node deals with it.
-pub(super) struct Here {
+pub(super) struct LocalJob {
     /// The definition of the newest run.
     pub(super) config: Arc<JobConfig>,
     /// The definition of the next run, if it is another.
@@ -59,7 +61,7 @@ pub(super) struct Here {
     pub(super) vacant_since: Option<Boot>,
 }
 
-impl Here {
+impl LocalJob {
     pub(super) fn new(config: JobConfig) -> Self {
         Self {
             config: Arc::new(config),
@@ -99,6 +101,44 @@ impl Here {
     pub(super) fn take_newest(&mut self) {
         if let Some(newer) = self.newer.take() {
             self.config = newer;
+        }
+    }
+
+    /// Whether a lease of it is held here.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.slot.doing, Doing::Holding { .. } | Doing::Ending)
+    }
+
+    /// Ends this process if a drill was ordered that means it.
+    pub(super) fn obey_a_drill(&self, record: &JobRecord) {
+        if must_crash(record, &self.owner, self.held) {
+            crash(&self.config.name);
+        }
+    }
+
+    /// Chooses an owner for a new attempt; `false` for one that is asked again, under the same owner.
+    pub(super) fn begin_attempt(&mut self, attempt: Attempt) -> bool {
+        let is_new = self.slot.attempt == attempt
+            && !self.owner.as_str().ends_with(&format!("/{}", attempt.0));
+        if is_new {
+            self.owner = Owner(format!("{:032x}/{}", rand::random::<u128>(), attempt.0));
+            self.tokens.begin();
+        }
+        is_new
+    }
+
+    /// What is asked of the store to get the lease; `despite_move`: a move of the job counts no more.
+    pub(super) fn request(&self, node: &NodeName, despite_move: bool) -> Acquire {
+        Acquire {
+            job: self.config.name.clone(),
+            owner: self.owner.clone(),
+            node: node.clone(),
+            ttl: self.config.timing.ttl,
+            condition: match despite_move {
+                true => Condition::WantedDespiteMove,
+                false => Condition::Wanted,
+            },
+            seen: self.tokens.highest(),
         }
     }
 
@@ -177,4 +217,12 @@ impl Here {
             began: gone.began,
         })
     }
+}
+
+/// Ends this process as `kill -9` would: no line of a shutdown runs, which is what a drill is to measure.
+fn crash(job: &JobName) {
+    tracing::error!(%job, "a drill was ordered: this process kills itself now and does not come back by itself");
+    nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).ok();
+    // Nobody survives that; but a drill that was ordered must never be a drill that was ignored.
+    std::process::abort();
 }

@@ -6,14 +6,18 @@
 //! command's own business; its standard input is empty, as a job's is. Signals that were ignored when this
 //! process was started (`nohup`) stay ignored.
 
-use std::io::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work, become_subreaper};
+use super::attend::{Attendant, Command};
+use super::child::{Child, ChildEvent, Spec, Streams, Work, become_subreaper};
+use super::command::{
+    ASK_AGAIN, Interrupts, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, exit_code, rounded,
+    say, to_its_end,
+};
 use super::keeper::{Keeper, Kept, Told};
 use super::program::Program;
 use super::signals::Signals;
@@ -25,28 +29,16 @@ use crate::domain::time::{Began, Boot, StoreTime};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::{Ended, Journal, Started, Then};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal};
-use crate::store::{Options, Store, StoreError};
+use crate::store::{Store, StoreError};
 use crate::telemetry::Metrics;
 
-/// The lease was not had in time.
-pub const NOT_HAD: i32 = 75;
-/// The lease was lost and the command was killed.
-pub const LOST: i32 = 76;
-/// As a shell says that a command could not be started.
-pub(super) const NOT_STARTED: i32 = 127;
-/// As a shell says which signal ended a command.
-pub(super) const SIGNALLED: i32 = 128;
 /// A waiter looks at least this often, whatever hints it missed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A store that is away is asked again this often.
-pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
-/// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
-pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What to run.
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as on the command line")]
-pub struct Once {
+pub struct RunCommand {
     pub name: JobName,
     pub timing: Timing,
     /// How long to wait for the lease, and for a store that is away; `None` for ever.
@@ -54,46 +46,33 @@ pub struct Once {
     pub program: Program,
 }
 
-/// Says something beside the command's own output; that nobody reads it is no reason to stop.
-pub(super) fn say(text: &str) {
-    writeln!(std::io::stderr(), "soloist: {text}").ok();
-}
-
-/// A time that is left, for people: whole seconds, or milliseconds when it is less than one.
-pub(super) fn rounded(time: Duration) -> impl std::fmt::Display {
-    let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    humantime::format_duration(match ms {
-        0..1_000 => Duration::from_millis(ms),
-        _ => Duration::from_secs(ms.div_ceil(1_000)),
-    })
-}
-
-/// Runs the command; returns its exit code, 128 + signal, [`NOT_HAD`] or [`LOST`].
+/// Runs the command; returns its exit code, 128 + signal, 75 when the lease was not had in time, 76 when it was
+/// lost and the command was killed.
 ///
 /// # Errors
 /// When the store cannot be used at all, the guard cannot be started, or signals cannot be listened to.
-pub async fn run(once: Once) -> anyhow::Result<i32> {
+pub async fn run(with: RunCommand) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // This process starts one guard and nothing else: whatever comes to it as an orphan is of that guard's script.
     become_subreaper();
-    once.program.sweep()?;
-    let options = once.program.options(once.timing.ttl);
-    let mut patience = Patience::new(format!("the lease of {}", once.name), once.wait);
+    with.program.sweep()?;
+    let options = with.program.options(with.timing.ttl);
+    let mut patience = Patience::new(format!("the lease of {}", with.name), with.wait);
     let store = tokio::select! {
-        store = connect(&once.program.store_url, &options, &mut patience) => store?,
+        store = connect(&with.program.store_url, &options, &mut patience) => store?,
         signal = signals.next() => return Ok(SIGNALLED + signal),
     };
     let Some(store) = store else { return Ok(NOT_HAD) };
     let ask = Acquire {
-        job: once.name.clone(),
+        job: with.name.clone(),
         owner: Owner(format!("{:032x}/run", rand::random::<u128>())),
-        node: once.program.node.clone(),
-        ttl: once.timing.ttl,
+        node: with.program.node.clone(),
+        ttl: with.timing.ttl,
         condition: Condition::None,
         seen: Token(0),
     };
     let acquired = tokio::select! {
-        acquired = acquire(&store, &once, &ask, &mut patience) => acquired?,
+        acquired = acquire(&store, &with, &ask, &mut patience) => acquired?,
         signal = signals.next() => {
             give_back(&store, &ask).await;
             return Ok(SIGNALLED + signal);
@@ -105,18 +84,18 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
     };
     let keeper = Keeper::start(store.clone(), Arc::new(Metrics::default()));
     let renewal = Renewal {
-        job: once.name.clone(),
+        job: with.name.clone(),
         owner: ask.owner.clone(),
-        node: once.program.node.clone(),
+        node: with.program.node.clone(),
         token,
-        ttl: once.timing.ttl,
+        ttl: with.timing.ttl,
         since: Began { boot: sent, at: Some(since) },
         run: None,
     };
-    let kept = keeper.keep(renewal, once.timing, sent);
+    let kept = keeper.keep(renewal, with.timing, sent);
     let held = Held {
         store,
-        once,
+        with,
         owner: ask.owner,
         token,
         run: RunId(ulid::Ulid::generate().to_string()),
@@ -125,56 +104,10 @@ pub async fn run(once: Once) -> anyhow::Result<i32> {
     held.run(keeper, kept, &mut signals).await
 }
 
-/// How long is still waited, and whether it was said that it is.
-pub(super) struct Patience {
-    what: String,
-    begun: Boot,
-    wait: Option<Duration>,
-    said: bool,
-}
-
-impl Patience {
-    /// To wait for `what`, for ever if that is not limited.
-    pub(super) fn new(what: String, wait: Option<Duration>) -> Self {
-        Self { what, begun: clock::boot(), wait, said: false }
-    }
-
-    /// Notes that it has to wait because of `why`. For how long at most; `None` when the patience is over.
-    pub(super) fn left(&mut self, why: &str) -> Option<Duration> {
-        let left = self.wait.map(|wait| wait.saturating_sub(clock::boot().since(self.begun)));
-        if left.is_some_and(|left| left.is_zero()) {
-            say(&format!("{} was not had in time: {why}", self.what));
-            return None;
-        }
-        if !std::mem::replace(&mut self.said, true) {
-            say(&format!("waiting for {}: {why}", self.what));
-        }
-        Some(left.unwrap_or(Duration::MAX))
-    }
-}
-
-/// Opens the store; tried again for as long as the patience lasts.
-pub(super) async fn connect(
-    url: &str,
-    options: &Options,
-    patience: &mut Patience,
-) -> anyhow::Result<Option<Store>> {
-    loop {
-        match Store::connect(url, options).await {
-            Ok(store) => return Ok(Some(store)),
-            Err(error @ StoreError::Unavailable(_)) => {
-                let Some(left) = patience.left(&error.to_string()) else { return Ok(None) };
-                sleep(left.min(ASK_AGAIN)).await;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
 /// Subscribes, tries, then sleeps until a hint, the lease's remaining time or a second.
 async fn acquire(
     store: &Store,
-    once: &Once,
+    with: &RunCommand,
     ask: &Acquire,
     patience: &mut Patience,
 ) -> anyhow::Result<Option<(Token, StoreTime, Boot)>> {
@@ -182,12 +115,12 @@ async fn acquire(
     loop {
         if events.is_none() {
             // Without a subscription hints are missed, and nothing else.
-            events = store.subscribe(std::slice::from_ref(&once.name)).await.ok();
+            events = store.subscribe(std::slice::from_ref(&with.name)).await.ok();
         }
         let sent = clock::boot();
         let (pause, why) = match store.acquire(ask).await {
             Ok(Acquired::Granted { token, since }) => {
-                if once.timing.trusted_until(sent) > clock::boot() {
+                if with.timing.trusted_until(sent) > clock::boot() {
                     return Ok(Some((token, since, sent)));
                 }
                 (Duration::ZERO, "the answer came too late to be trusted".to_owned())
@@ -210,7 +143,7 @@ async fn acquire(
         let Some(left) = patience.left(&why) else { return Ok(None) };
         let hint = async {
             match &mut events {
-                Some(events) => hint(events, &once.name).await,
+                Some(events) => hint(events, &with.name).await,
                 None => std::future::pending().await,
             }
         };
@@ -245,10 +178,46 @@ async fn give_back(store: &Store, ask: &Acquire) {
     }
 }
 
+/// What is done while the command runs: its start is reported, also to a store that forgot it.
+struct Attending<'a> {
+    held: &'a Held,
+    forgot: watch::Receiver<()>,
+    told: Told,
+    interrupts: Interrupts<'a>,
+    /// The command's process, and when it started.
+    started: Option<(u32, Boot)>,
+}
+
+impl Attendant for Attending<'_> {
+    async fn command(&mut self) -> Command {
+        loop {
+            tokio::select! {
+                Ok(()) = self.forgot.changed() => self.report(),
+                command = self.interrupts.command() => return command,
+            }
+        }
+    }
+
+    fn hear(&mut self, event: ChildEvent) {
+        if let ChildEvent::Started { pid } = event {
+            self.started = Some((pid, clock::boot()));
+            self.report();
+        }
+    }
+}
+
+impl Attending<'_> {
+    fn report(&self) {
+        if let Some((pid, boot)) = self.started {
+            self.held.record_started(pid, boot, &self.told);
+        }
+    }
+}
+
 /// A lease under which the command runs.
 struct Held {
     store: Store,
-    once: Once,
+    with: RunCommand,
     owner: Owner,
     token: Token,
     run: RunId,
@@ -259,94 +228,37 @@ struct Held {
 impl Held {
     fn spec(&self) -> Spec {
         Spec {
-            program: self.once.program.clone(),
-            job: self.once.name.clone(),
+            program: self.with.program.clone(),
+            job: self.with.name.clone(),
             run: self.run.clone(),
             token: self.token,
             owner: self.owner.clone(),
-            timing: self.once.timing,
+            timing: self.with.timing,
             streams: Streams::Inherited,
             work: Work::Run,
         }
     }
 
-    async fn run(
-        self,
-        keeper: Keeper,
-        mut kept: Kept,
-        signals: &mut Signals,
-    ) -> anyhow::Result<i32> {
-        let name = &self.once.name;
-        let deadline = *kept.trusted_until.borrow_and_update();
-        let (child, mut events) = Child::spawn(self.spec(), deadline)?;
-        let (mut lost, mut stopped, mut listening) = (false, false, true);
-        let mut command: Option<(u32, Boot)> = None;
-        let (exit, killed, cause) = loop {
-            tokio::select! {
-                biased;
-                Ok(()) = kept.trusted_until.changed() => {
-                    child.extend(*kept.trusted_until.borrow_and_update());
-                }
-                Ok(()) = kept.forgot.changed() => {
-                    if let Some((pid, boot)) = command {
-                        self.record_started(pid, boot, &kept.told);
-                    }
-                }
-                answer = &mut kept.lost, if listening => {
-                    listening = false;
-                    if answer.is_ok() {
-                        lost = true;
-                        child.kill();
-                    }
-                }
-                // The second one does not wait for the grace, as with a node.
-                _ = signals.next() => match std::mem::replace(&mut stopped, true) {
-                    false => child.stop(self.once.program.stop_grace),
-                    true => child.kill(),
-                },
-                event = events.recv() => match event {
-                    Some(ChildEvent::Started { pid }) => {
-                        let boot = clock::boot();
-                        command = Some((pid, boot));
-                        self.record_started(pid, boot, &kept.told);
-                    }
-                    Some(ChildEvent::Line(_) | ChildEvent::Progress(_)) => {}
-                    Some(ChildEvent::Failed { error }) => {
-                        say(&error);
-                        break (Exit { code: Some(NOT_STARTED), signal: None }, 0, None);
-                    }
-                    Some(ChildEvent::Gone { exit, processes_killed, cause }) => {
-                        break (exit, processes_killed, Some(cause));
-                    }
-                    None => anyhow::bail!(
-                        "the guard of {name} ended without proof that the command is gone; its lease runs out by itself"
-                    ),
-                },
-            }
-        };
+    async fn run(self, keeper: Keeper, kept: Kept, signals: &mut Signals) -> anyhow::Result<i32> {
+        let (child, events) = Child::spawn(self.spec(), kept.lease.trusted_until())?;
+        let Kept { mut lease, forgot, told } = kept;
+        let interrupts = Interrupts::new(signals, self.with.program.stop_grace);
+        let mut attending = Attending { held: &self, forgot, told, interrupts, started: None };
+        let name = self.with.name.as_str();
+        let ended = to_its_end(&child, events, &mut lease, &mut attending, name).await?;
+        let (stopped, started) = (attending.interrupts.came, attending.started);
         keeper.forget(&self.owner);
-        let fenced = lost || cause == Some(Cause::Deadline);
         let end = match () {
-            () if fenced => RunEnd::Fenced,
+            () if ended.is_fenced() => RunEnd::Fenced,
             () if stopped => RunEnd::Stopped,
-            () if exit.is_success() => RunEnd::Exited,
+            () if ended.exit.is_success() => RunEnd::Exited,
             () => RunEnd::Crashed,
         };
-        let began = command.map(|(_, boot)| self.began(boot));
-        if self.record_ended(exit, end, killed, began).await {
+        let began = started.map(|(_, boot)| self.began(boot));
+        if self.record_ended(ended.exit, end, ended.processes_killed, began).await {
             child.dismiss();
         }
-        if cause == Some(Cause::GuardLost) {
-            say(&format!(
-                "the guard of {name} was killed or fell silent, so its command was killed"
-            ));
-        }
-        if fenced {
-            let why = if lost { "lost to another" } else { "not renewed in time" };
-            say(&format!("the lease of {name} was {why}, and the command was killed"));
-            return Ok(LOST);
-        }
-        Ok(exit.code.unwrap_or_else(|| SIGNALLED + exit.signal.unwrap_or(0)))
+        Ok(exit_code(&ended, name, &format!("the lease of {name}"), "not renewed in time"))
     }
 
     fn began(&self, boot: Boot) -> Began {
@@ -355,10 +267,10 @@ impl Held {
 
     fn record_started(&self, pid: u32, boot: Boot, told: &Told) {
         let started = Started {
-            job: self.once.name.clone(),
+            job: self.with.name.clone(),
             token: self.token,
             run: self.run.clone(),
-            node: self.once.program.node.clone(),
+            node: self.with.program.node.clone(),
             pid,
             began: self.began(boot),
         };
@@ -382,7 +294,7 @@ impl Held {
         processes_killed: u32,
         began: Option<Began>,
     ) -> bool {
-        let name = &self.once.name;
+        let name = &self.with.name;
         let ended = Ended {
             job: name.clone(),
             owner: self.owner.clone(),

@@ -4,7 +4,7 @@
 //! gone. While it waits and while the command runs this process does what the store's clock makes due, as nodes do, so
 //! turns need no node. The command's output, input and signals are as of `soloist run`.
 //!
-//! What becomes of a turn that is had is in `turn_in_hand`.
+//! What becomes of a turn that is had is in `turn_run`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,35 +12,19 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use super::child::become_subreaper;
-use super::once::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, rounded};
-use super::program::Program;
+use super::command::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, rounded};
 use super::signals::Signals;
-use super::turn_in_hand::{Held, Trust, passing, rules, too_short};
-use crate::domain::lease::Timing;
-use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
+pub use super::turn_ask::TurnCommand;
+use super::turn_ask::passing;
+use super::turn_run::{Extending, Held};
 use crate::domain::rotation::Reason;
-use crate::domain::time::Stamp;
+use crate::domain::time::{Boot, Stamp};
 use crate::feed::Feed;
 use crate::rotation::{Answer, Desk};
-use crate::store::rotation::{Taken, TurnAsk};
+use crate::store::rotation::Taken;
 use crate::store::{Options, StoreError};
 use crate::telemetry::Metrics;
 use crate::waiting::{DeskError, Room};
-
-/// What to run, and as what.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "as on the command line")]
-pub struct OneTurn {
-    pub rotation: RotationName,
-    pub kind: TypeName,
-    pub worker: WorkerName,
-    pub next: Option<TypeName>,
-    pub empty_code: Option<i32>,
-    /// How long to wait for the turn, and for a store that is away; `None` for ever.
-    pub wait: Option<Duration>,
-    pub program: Program,
-    pub longest_lease: Duration,
-}
 
 /// Runs the command for one turn; returns its exit code, 128 + signal, 75 when the turn was not had in time, 76 when
 /// it was lost and the command was killed.
@@ -48,7 +32,7 @@ pub struct OneTurn {
 /// # Errors
 /// A rotation or a type that is not defined, a lease too short for a guard, a store that cannot be used, a guard that
 /// cannot be started.
-pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
+pub async fn run(with: TurnCommand) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // This process starts one guard and nothing else.
     become_subreaper();
@@ -68,7 +52,7 @@ pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
         }
     };
     match had {
-        Ok(Some(trust)) => Held { seat, trust }.run(&mut signals).await,
+        Ok(Some((turn, sent))) => Held::keep(seat.with, turn, sent).run(&mut signals).await,
         other => {
             seat.leave().await;
             other.map(|_| NOT_HAD)
@@ -77,15 +61,15 @@ pub async fn run(with: OneTurn) -> anyhow::Result<i32> {
 }
 
 /// Where this process waits.
-pub(super) struct Seat {
-    pub(super) with: OneTurn,
-    pub(super) room: Room,
-    pub(super) desk: Desk,
+struct Seat {
+    with: TurnCommand,
+    room: Room,
+    desk: Desk,
 }
 
 impl Seat {
     /// Opens the store and looks at the rotation; tried for as long as the patience lasts.
-    async fn take(with: OneTurn, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
+    async fn take(with: TurnCommand, patience: &mut Patience) -> anyhow::Result<Option<Self>> {
         let options = Options { make: false, ..with.program.options(with.longest_lease) };
         let Some(store) = connect(&with.program.store_url, &options, patience).await? else {
             return Ok(None);
@@ -105,20 +89,20 @@ impl Seat {
     }
 
     /// Waits for the turn; `None` when the patience is over.
-    async fn turn(&self, patience: &mut Patience) -> anyhow::Result<Option<Trust>> {
+    async fn turn(&self, patience: &mut Patience) -> anyhow::Result<Option<(Extending, Boot)>> {
         let mut ask = self.with.ask();
         // First without a place in the queue, to say who is in the way.
         let mut wait = Duration::ZERO;
         loop {
             let (pause, why) = match self.desk.take(ask.clone(), wait).await {
                 Ok(Answer { taken: Taken::Granted(turn), hand, .. }) => {
-                    let mut trust = Trust::of(self, &turn)?;
-                    match trust.begin(patience).await? {
-                        Some(true) => {
+                    let turn = Extending::of(&self.desk, &self.with, &turn)?;
+                    match turn.begin(patience).await? {
+                        Some(Some(sent)) => {
                             hand.into_iter().for_each(|hand| hand.delivered());
-                            return Ok(Some(trust));
+                            return Ok(Some((turn, sent)));
                         }
-                        Some(false) => {}
+                        Some(None) => {}
                         None => return Ok(None),
                     }
                     ask = self.with.ask();
@@ -190,53 +174,5 @@ impl Seat {
     /// Nobody shall wait for this process: neither for its place in the queue nor for a turn that came too late.
     async fn leave(&self) {
         drop(timeout(LAST_WORDS, self.room.cleared()).await);
-    }
-}
-
-impl OneTurn {
-    fn ask(&self) -> TurnAsk {
-        let random = format!("{:032x}", rand::random::<u128>());
-        #[expect(clippy::expect_used, reason = "hexadecimal digits are a label")]
-        let request = RequestId::new(&random).expect("a request id");
-        TurnAsk {
-            rotation: self.rotation.clone(),
-            kind: self.kind.clone(),
-            worker: self.worker.clone(),
-            request,
-            wait: None,
-        }
-    }
-
-    /// Whether all that is asked of the rotation is there.
-    async fn look(&self, desk: &Desk) -> Result<(), DeskError> {
-        let rules = rules(desk, &self.rotation).await.map_err(|error| self.explained(error))?;
-        let known: Vec<&str> = rules.types.iter().map(|kind| kind.name.as_str()).collect();
-        for kind in [Some(&self.kind), self.next.as_ref()].into_iter().flatten() {
-            if rules.of(kind).is_none() {
-                let missing = format!(
-                    "a type {kind} of rotation {} (it has: {}; soloist rotation set gives it others)",
-                    self.rotation,
-                    known.join(", ")
-                );
-                return Err(StoreError::NotFound(missing).into());
-            }
-        }
-        match Timing::from_ttl(rules.lease) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(StoreError::Unsupported(too_short(&self.rotation, &error)).into()),
-        }
-    }
-
-    /// A rotation that is not there, with the remedy.
-    fn explained(&self, error: DeskError) -> DeskError {
-        let rotation = &self.rotation;
-        match error {
-            // The text goes on with "does not exist".
-            DeskError::Store(StoreError::NotFound(_)) => StoreError::NotFound(format!(
-                "rotation {rotation} (define it first with: soloist rotation set {rotation}, or PUT /api/v1/rotations/{rotation})"
-            ))
-            .into(),
-            other => other,
-        }
     }
 }

@@ -7,13 +7,14 @@
 
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::attend::{Attendant, Command, Ended, attend};
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
-use super::collect::{Crew, Stop};
-use super::once::say;
+use super::command::say;
+use super::crew::{Crew, Stop};
+use super::hold::{Hold, Renew, Renewed};
 use super::program::Program;
 use crate::clock;
 use crate::domain::dispatch::Outcome;
@@ -21,18 +22,16 @@ use crate::domain::job::Exit;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, Owner, RunId, SourceName};
 use crate::domain::time::{Boot, Stamp, StoreTime};
-use crate::store::dispatch::{ClaimId, Dispatch, Handed, LONGEST_ERROR, Report, Sources};
+use crate::store::dispatch::{ClaimId, Dispatch, Handed, LONGEST_ERROR, Report, Sources, TaskId};
 use crate::store::{Result, Store, StoreError};
 
-/// A store that is away is asked again this often.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// TERM goes out so long before a command is killed because its lease could not be extended.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 /// A token holds the millisecond of its grant: so far may the lease that follows from it be off.
 const ROUNDING: Duration = Duration::from_millis(50);
 
 /// A task as it was claimed.
-pub(super) struct InHand {
+pub(super) struct ClaimedTask {
     pub(super) claim: ClaimId,
     pub(super) task: Handed,
     pub(super) lease_until: Stamp,
@@ -62,7 +61,7 @@ pub(super) async fn lease_of(store: &Store, source: &SourceName) -> Result<Durat
     lease.ok_or_else(|| StoreError::NotFound(format!("source {source}")))
 }
 
-impl InHand {
+impl ClaimedTask {
     /// Runs the command, to the end of its whole tree.
     pub(super) async fn work(&self, crew: &Crew, known: Duration) -> End {
         let timing = match self.timing(crew, known).await {
@@ -78,14 +77,16 @@ impl InHand {
             say(&format!("task {} is given back: it came too late to be trusted", self.task.key));
             return End::Unworked(None);
         }
-        let (child, events) = match Child::spawn(self.spec(crew, timing), deadline) {
+        let (child, mut events) = match Child::spawn(self.spec(crew, timing), deadline) {
             Ok(spawned) => spawned,
             Err(error) => return End::NoCommand(format!("a guard cannot be started: {error}")),
         };
-        let mut extending = Extending::start(crew.store.clone(), self, timing);
-        let end = self.attend(crew, child, events, &mut extending).await;
-        extending.task.abort();
-        end
+        let mut hold = Extending::keep(&crew.store, self, timing);
+        let stop = crew.stop.subscribe();
+        let mut attending = Attending { stop, cut_short: false, last_line: None };
+        let ended = attend(&child, &mut events, &mut [&mut hold], &mut attending).await;
+        hold.end();
+        self.end(ended, child, &hold, attending)
     }
 
     /// The times that follow from the lease under which this was granted: the rules may have changed since they were
@@ -129,62 +130,29 @@ impl InHand {
         }
     }
 
-    async fn attend(
-        &self,
-        crew: &Crew,
-        child: Child,
-        mut events: mpsc::Receiver<ChildEvent>,
-        extending: &mut Extending,
-    ) -> End {
-        let mut stop = crew.stop.subscribe();
-        let (mut lost, mut cut_short, mut listening) = (false, false, true);
-        let mut last_line = None;
-        loop {
-            tokio::select! {
-                biased;
-                Ok(()) = extending.trusted_until.changed() => {
-                    child.extend(*extending.trusted_until.borrow_and_update());
-                }
-                answer = &mut extending.lost, if listening => {
-                    listening = false;
-                    if answer.is_ok() {
-                        lost = true;
-                        child.kill();
-                    }
-                }
-                () = Stop::overdue(&mut stop), if !cut_short => {
-                    cut_short = true;
-                    child.kill();
-                }
-                event = events.recv() => match event {
-                    Some(ChildEvent::Line(line)) => last_line = Some(line.text),
-                    Some(ChildEvent::Started { .. } | ChildEvent::Progress(_)) => {}
-                    Some(ChildEvent::Failed { error }) => {
-                        child.dismiss();
-                        let in_time = clock::boot() < *extending.trusted_until.borrow();
-                        return if in_time { End::NoCommand(error) } else { End::Lost };
-                    }
-                    Some(ChildEvent::Gone { exit, cause, .. }) if !lost => {
-                        // One that ended by itself just before it would have been killed has worked.
-                        if cut_short && exit.code.is_none() {
-                            return End::Unworked(Some(child));
-                        }
-                        return End::Result(self.report(exit, cause, last_line), Some(child));
-                    }
-                    Some(ChildEvent::Gone { .. }) => {
-                        say(&format!("task {} was lost to another: its command was killed", self.task.key));
-                        child.dismiss();
-                        return End::Lost;
-                    }
-                    None => {
-                        say(&format!(
-                            "the guard of task {} ended without proof that its command is gone: its lease is left to run out",
-                            self.task.key
-                        ));
-                        return End::Lost;
-                    }
-                },
+    /// What is made of the end of the command, whose guard is `child`.
+    fn end(&self, ended: Option<Ended>, child: Child, hold: &Hold, attending: Attending) -> End {
+        let key = &self.task.key;
+        let Some(Ended { exit, cause, lost, .. }) = ended else {
+            say(&format!(
+                "the guard of task {key} ended without proof that its command is gone: its lease is left to run out"
+            ));
+            return End::Lost;
+        };
+        match cause {
+            Err(error) => {
+                child.dismiss();
+                let in_time = clock::boot() < hold.trusted_until();
+                if in_time { End::NoCommand(error) } else { End::Lost }
             }
+            Ok(_) if lost => {
+                say(&format!("task {key} was lost to another: its command was killed"));
+                child.dismiss();
+                End::Lost
+            }
+            // One that ended by itself just before it would have been killed has worked.
+            Ok(_) if attending.cut_short && exit.code.is_none() => End::Unworked(Some(child)),
+            Ok(cause) => End::Result(self.report(exit, cause, attending.last_line), Some(child)),
         }
     }
 
@@ -230,56 +198,75 @@ fn one_line(text: String) -> String {
     text
 }
 
-/// The extension of one claim, a task of its own so that it never waits for the command.
-struct Extending {
-    trusted_until: watch::Receiver<Boot>,
-    lost: oneshot::Receiver<()>,
-    task: JoinHandle<()>,
+/// What is done while the command runs: it is killed when this process is to stop and the grace is over.
+struct Attending {
+    stop: watch::Receiver<Stop>,
+    cut_short: bool,
+    /// The last line on standard error.
+    last_line: Option<String>,
 }
 
-impl Extending {
-    fn start(store: Store, of: &InHand, timing: Timing) -> Self {
-        let (trust, trusted_until) = watch::channel(timing.trusted_until(of.sent));
-        let (losing, lost) = oneshot::channel();
-        let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
-        let mut next = of.sent + timing.ttl / 3;
-        let mut said = false;
-        let task = tokio::spawn(async move {
-            loop {
-                sleep(next.since(clock::boot())).await;
-                let extended = async {
-                    // Before the extension: whoever shortens a lease in between is a round trip late.
-                    let timing = Timing::from_ttl(lease_of(&store, &source).await?);
-                    let asked = clock::boot();
-                    let extended = store.extend(&claim, None).await?;
-                    Ok((timing, asked, extended.kept.contains(&id)))
-                };
-                match extended.await {
-                    Ok((Ok(timing), asked, true)) => {
-                        trust.send(timing.trusted_until(asked)).ok();
-                        (next, said) = (asked + timing.ttl / 3, false);
-                    }
-                    // The lease has become too short: the command lives until the end that was trusted before.
-                    Ok((Err(_), asked, true)) => next = asked + Duration::from_secs(1),
-                    Ok((_, _, false)) | Err(StoreError::NotFound(_)) => {
-                        losing.send(()).ok();
-                        return;
-                    }
-                    Err(error) => {
-                        if !std::mem::replace(&mut said, true) {
-                            say(&format!("cannot extend the lease of a task of {source}: {error}"));
-                        }
-                        next = clock::boot() + ASK_AGAIN;
-                    }
-                }
-            }
-        });
-        Self { trusted_until, lost, task }
+impl Attendant for Attending {
+    async fn command(&mut self) -> Command {
+        if self.cut_short {
+            std::future::pending::<()>().await;
+        }
+        Stop::overdue(&mut self.stop).await;
+        self.cut_short = true;
+        Command::Kill
+    }
+
+    fn hear(&mut self, event: ChildEvent) {
+        if let ChildEvent::Line(line) = event {
+            self.last_line = Some(line.text);
+        }
     }
 }
 
-impl Drop for Extending {
-    fn drop(&mut self) {
-        self.task.abort();
+/// The extension of one claim.
+struct Extending {
+    store: Store,
+    claim: ClaimId,
+    id: TaskId,
+    source: SourceName,
+}
+
+impl Extending {
+    fn keep(store: &Store, of: &ClaimedTask, timing: Timing) -> Hold {
+        let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
+        let extending = Self { store: store.clone(), claim, id, source };
+        Hold::renewed_by(extending, paced(timing), of.sent)
+    }
+
+    async fn extend(&self) -> Result<Renewed> {
+        let lease = lease_of(&self.store, &self.source).await?;
+        // After the rules: whoever shortens a lease in between is a round trip late.
+        let extended = self.store.extend(&self.claim, None).await?;
+        Ok(match Timing::from_ttl(lease) {
+            _ if !extended.kept.contains(&self.id) => Renewed::Lost,
+            Ok(timing) => Renewed::Kept(paced(timing)),
+            // The command lives until the end that was trusted before.
+            Err(_) => Renewed::Unknown(too_short(&self.source, lease)),
+        })
+    }
+}
+
+/// Claims are many and long: three extensions a lease, of two calls each.
+fn paced(timing: Timing) -> Timing {
+    let (renew_every, store_timeout) = (timing.ttl / 3, timing.store_timeout * 2);
+    Timing { renew_every, store_timeout, ..timing }
+}
+
+impl Renew for Extending {
+    async fn renew(&mut self) -> Renewed {
+        match self.extend().await {
+            Ok(renewed) => renewed,
+            Err(StoreError::NotFound(_)) => Renewed::Lost,
+            Err(error) => Renewed::Unknown(error.to_string()),
+        }
+    }
+
+    fn complain(&self, why: &str) {
+        say(&format!("cannot extend the lease of a task of {}: {why}", self.source));
     }
 }

@@ -1,14 +1,15 @@
 //! `soloist collect`: a ready collector. Slots claim one task each, run the command on it, and report how it ended.
 //!
 //! A slot that was given nothing waits at the store: it is woken when it is its turn, and looks again every second in
-//! case that was missed. This process does what the store's clock makes due, as nodes do, so collectors need no node. What a slot does is in `slot`, what becomes of one task in `in_hand`.
+//! case that was missed. This process does what the store's clock makes due, as nodes do, so collectors need no node. What a slot does is in `slot`, what
+//! becomes of one task in `task_run`.
 //!
 //! To stop is to claim nothing more, let the running commands end, kill those that do not end within the grace, and give
 //! their tasks back.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -16,52 +17,25 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::child::become_subreaper;
-use super::in_hand::{lease_of, too_short};
-use super::once::{NOT_STARTED, say};
-use super::program::Program;
+use super::command::{NOT_STARTED, say};
+pub use super::crew::CollectCommand;
+use super::crew::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::relay::Relay;
 use super::signals::Signals;
+use super::task_run::{lease_of, too_short};
 use crate::clock;
 use crate::domain::lease::Timing;
-use crate::domain::name::{CollectorName, SourceName};
-use crate::domain::time::Boot;
+use crate::domain::name::SourceName;
 use crate::store::dispatch::{Dispatch, Waiter};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::{Options, Store, StoreError};
-
-/// A slot that waits looks at least about this often, whatever it missed.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A store that is away is asked again this often.
-pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
-/// How long the end of this process waits for a store that is away, and for a reader of the output.
-pub(super) const LAST_WORDS: Duration = Duration::from_secs(5);
-
-/// What to do.
-#[derive(Debug, Clone)]
-#[expect(missing_docs, reason = "as on the command line")]
-pub struct Collect {
-    pub collector: CollectorName,
-    pub sources: Vec<SourceName>,
-    pub parallel: u32,
-    /// End after so many tasks.
-    pub max: Option<u64>,
-    /// End when the sources have nothing ready, due or in anybody's hands.
-    pub until_empty: bool,
-    pub program: Program,
-    pub longest_lease: Duration,
-}
-
-/// The command cannot be started on this machine: no task would fare better than another.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct NoCommand(pub(super) String);
 
 /// Collects until it is told to stop, or there is no more to do; returns 0, or 127 when the command cannot
 /// be started.
 ///
 /// # Errors
 /// A source that does not exist, a store that cannot be used, a result that could not be reported.
-pub async fn run(with: Collect) -> anyhow::Result<i32> {
+pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
     // Before any task is claimed, also when there is none.
     if let Err(problem) = with.program.find() {
@@ -105,7 +79,7 @@ pub async fn run(with: Collect) -> anyhow::Result<i32> {
 }
 
 /// Opens the store and looks at the sources; tried for as long as the store is away.
-async fn begin(with: &Collect) -> anyhow::Result<(Store, HashMap<SourceName, Duration>)> {
+async fn begin(with: &CollectCommand) -> anyhow::Result<(Store, HashMap<SourceName, Duration>)> {
     let options = Options { make: false, ..with.program.options(with.longest_lease) };
     let mut said = false;
     loop {
@@ -143,55 +117,6 @@ fn missing(error: StoreError, source: &SourceName) -> StoreError {
         )),
         other => other,
     }
-}
-
-/// Whether and how this process is to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
-    Working,
-    /// Nothing more is claimed; what still runs then is killed.
-    Until(Boot),
-}
-
-impl Stop {
-    /// Returns when what still runs is to be killed.
-    pub(super) async fn overdue(stop: &mut watch::Receiver<Self>) {
-        loop {
-            let seen = *stop.borrow_and_update();
-            let until = match seen {
-                Self::Working => None,
-                Self::Until(at) => Some(at.since(clock::boot())),
-            };
-            tokio::select! {
-                // It can only get sooner.
-                Ok(()) = stop.changed() => {}
-                () = async {
-                    match until {
-                        Some(left) => sleep(left).await,
-                        None => std::future::pending().await,
-                    }
-                } => return,
-            }
-        }
-    }
-}
-
-/// What the slots share.
-pub(super) struct Crew {
-    pub(super) with: Collect,
-    pub(super) store: Store,
-    pub(super) relay: Relay,
-    pub(super) stop: watch::Sender<Stop>,
-    /// As last read.
-    pub(super) leases: Mutex<HashMap<SourceName, Duration>>,
-    /// Tasks that were claimed, or are being asked for.
-    pub(super) started: AtomicU64,
-    /// One for each slot.
-    pub(super) bells: Vec<(Waiter, Notify)>,
-    /// Something was asked at the store, so there may be something to do soon.
-    pub(super) stir: Notify,
-    /// Whether the store was away when it was last asked.
-    pub(super) away: watch::Sender<bool>,
 }
 
 impl Crew {
@@ -275,17 +200,5 @@ impl Crew {
             // Never in a tight circle.
             pause = pause.map(|pause| pause.max(Duration::from_millis(1)));
         }
-    }
-
-    pub(super) fn is_stopping(&self) -> bool {
-        *self.stop.borrow() != Stop::Working
-    }
-
-    /// Whether one more may be claimed.
-    pub(super) fn may_start(&self) -> bool {
-        let one_more =
-            |started: u64| self.with.max.is_none_or(|max| started < max).then_some(started + 1);
-        !self.is_stopping()
-            && self.started.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_ok()
     }
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::*;
 use crate::domain::dispatch::Window;
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, TypeName, WorkerName};
+use crate::domain::rotation::*;
 use crate::domain::time::Stamp;
 
 const US: Duration = Duration::from_micros(1);

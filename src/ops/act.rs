@@ -1,0 +1,71 @@
+//! The names of all acts: the codes that stand in the audit, and the messages that say them to people.
+
+macro_rules! acts {
+    ($($name:ident, $code:literal, $message:literal;)*) => {
+        /// What was done.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Act {
+            $(#[doc = concat!("`", $code, "`.")] $name,)*
+        }
+
+        impl Act {
+            /// Every act.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// As it stands in the audit.
+            #[must_use]
+            pub fn code(self) -> &'static str {
+                match self {
+                    $(Self::$name => $code,)*
+                }
+            }
+
+            /// The message that says it to people.
+            #[must_use]
+            pub fn message(self) -> &'static str {
+                match self {
+                    $(Self::$name => $message,)*
+                }
+            }
+
+            /// The act of that code; `None` for one that this version does not know.
+            #[must_use]
+            pub fn of_code(code: &str) -> Option<Self> {
+                match code {
+                    $($code => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+acts! {
+    ParticipationOn, "participation.on", "did-participation-on";
+    ParticipationOff, "participation.off", "did-participation-off";
+    JobHold, "job.hold", "did-job-hold";
+    JobResume, "job.resume", "did-job-resume";
+    JobMove, "job.move", "did-job-move";
+    JobDrill, "job.drill", "did-job-drill";
+    NodeDrain, "node.drain", "did-node-drain";
+    NodeUndrain, "node.undrain", "did-node-undrain";
+    NodeForget, "node.forget", "did-node-forget";
+    SourcePut, "source.put", "did-source-put";
+    SourcePause, "source.pause", "did-source-pause";
+    SourceResume, "source.resume", "did-source-resume";
+    SourceBlock, "source.block", "did-source-block";
+    SourceUnblock, "source.unblock", "did-source-unblock";
+    SourceRevive, "source.revive", "did-source-revive";
+    TaskRevive, "task.revive", "did-task-revive";
+    RotationPut, "rotation.put", "did-rotation-put";
+    Login, "login", "did-login";
+    LoginFailed, "login.failed", "did-login-failed";
+    Logout, "logout", "did-logout";
+    UserAdd, "user.add", "did-user-add";
+    UserRole, "user.role", "did-user-role";
+    UserPasswd, "user.passwd", "did-user-passwd";
+    UserRemove, "user.remove", "did-user-remove";
+    TokenNew, "token.new", "did-token-new";
+    TokenRevoke, "token.revoke", "did-token-revoke";
+    LinkNew, "link.new", "did-link-new";
+}

@@ -1,0 +1,34 @@
+//! Why an operation was refused or failed. Each sentence says what to do.
+
+use crate::domain::handover::NoMove;
+use crate::store::StoreError;
+
+/// A variant for each answer that page, API or command line gives otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum OpsError {
+    /// What was asked for is wrong in this field (of a body) or option (of a command).
+    #[error("{field} {what}")]
+    #[expect(missing_docs, reason = "the sentence says it")]
+    Field { field: &'static str, what: String },
+    /// What was asked for is wrong; the sentence names the place.
+    #[error("{0}")]
+    Malformed(String),
+    /// The actor may not do it.
+    #[error("{0}")]
+    Forbidden(String),
+    /// What it is about does not exist.
+    #[error("{0}")]
+    NotFound(String),
+    /// It cannot be done as things are.
+    #[error("{0}")]
+    Conflict(String),
+    /// The job stays where it is.
+    #[error(transparent)]
+    Move(NoMove),
+    /// The store did not do it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store did it, but has no entry in the audit.
+    #[error("done, but it could not be noted in the audit: {0}")]
+    Unnoted(StoreError),
+}

@@ -1,0 +1,151 @@
+//! What people do to jobs: switch, hold, resume, move, drill.
+
+use super::{Act, Actor, OpsError, Result, note, reason};
+use crate::config::JobConfig;
+use crate::domain::drill::Drill;
+use crate::domain::handover::{lasts, may_move};
+use crate::domain::job::{JobRecord, LeaseRecord};
+use crate::domain::name::{NodeName, UserName};
+use crate::picture::drill::target;
+use crate::store::accounts::{Accounts as _, Role};
+use crate::store::jobs::Jobs as _;
+use crate::store::nodes::Nodes as _;
+use crate::store::{Store, StoreError};
+
+/// Switches a participation: the actor's, or for an admin that of `user`. Whether that changed anything.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Field`], [`OpsError::Store`].
+pub async fn participate(
+    store: &Store,
+    actor: &Actor,
+    job: &JobConfig,
+    user: Option<&str>,
+    on: bool,
+    given: Option<&str>,
+) -> Result<bool> {
+    actor.check_job(job)?;
+    let reason = reason(given)?;
+    let user = match user {
+        Some(name) if name != actor.user.as_str() => named_user(store, actor, name).await?,
+        _ => actor.user.clone(),
+    };
+    let changed = store.participate(&job.name, &user, on, reason.as_deref()).await?;
+    let said = match reason {
+        reason if user == actor.user => reason,
+        Some(reason) => Some(format!("for {user}: {reason}")),
+        None => Some(format!("for {user}")),
+    };
+    let act = if on { Act::ParticipationOn } else { Act::ParticipationOff };
+    note(store, &actor.signature, act, job.name.as_str(), said.as_deref()).await?;
+    Ok(changed)
+}
+
+async fn named_user(store: &Store, actor: &Actor, name: &str) -> Result<UserName> {
+    if actor.check_admin().is_err() {
+        return Err(OpsError::Forbidden(format!(
+            "only an admin may switch for another user: leave out user, or ask {name}"
+        )));
+    }
+    let wrong = |what: &str| OpsError::Malformed(format!("field user: {what}"));
+    let name = UserName::new(name).map_err(|error| OpsError::Malformed(error.to_string()))?;
+    match store.user(&name).await? {
+        Some(user) if user.role != Role::Collector => Ok(name),
+        Some(_) => Err(wrong(&format!("{name} is a collector and takes no part"))),
+        None => Err(wrong(&format!("there is no account {name}"))),
+    }
+}
+
+/// Forbids a job, saying why. Returns the reason as it is kept.
+///
+/// # Errors
+/// As [`participate`].
+pub async fn hold(store: &Store, actor: &Actor, job: &JobConfig, given: &str) -> Result<String> {
+    actor.check_job(job)?;
+    let reason = reason(Some(given))?.ok_or_else(|| OpsError::Field {
+        field: "reason",
+        what: "is empty: say why the job is held, others will read it".to_owned(),
+    })?;
+    store.hold(&job.name, &actor.user, &reason).await?;
+    note(store, &actor.signature, Act::JobHold, job.name.as_str(), Some(&reason)).await?;
+    Ok(reason)
+}
+
+/// Allows a job again.
+///
+/// # Errors
+/// As [`participate`].
+pub async fn resume(store: &Store, actor: &Actor, job: &JobConfig) -> Result<()> {
+    actor.check_job(job)?;
+    store.resume(&job.name).await?;
+    note(store, &actor.signature, Act::JobResume, job.name.as_str(), None).await
+}
+
+/// Asks for a hand-over, to `to` or to any other node; returns the node that the job leaves.
+///
+/// # Errors
+/// As [`participate`], and [`OpsError::Move`].
+pub async fn hand_over(
+    store: &Store,
+    actor: &Actor,
+    job: &JobConfig,
+    to: Option<&NodeName>,
+) -> Result<NodeName> {
+    actor.check_job(job)?;
+    let record = record(store, job).await?;
+    let nodes = store.nodes().await?;
+    let takers: Vec<_> = nodes.iter().map(|node| node.taker(&job.name)).collect();
+    let from = may_move(&record, to, &takers).map_err(OpsError::Move)?;
+    store.request_move(&job.name, to, &actor.user, lasts(job.stop_grace)).await?;
+    let said = to.map(|to| format!("to {to}"));
+    note(store, &actor.signature, Act::JobMove, job.name.as_str(), said.as_deref()).await?;
+    Ok(from.clone())
+}
+
+/// A drill that was ordered.
+pub struct Ordered {
+    /// The job as it was before.
+    pub before: JobRecord,
+    /// Whose holder crashes.
+    pub lease: LeaseRecord,
+    /// The order.
+    pub drill: Drill,
+}
+
+/// Has the node process that holds a job crash; with `force` also when no node could take over, and `word` is how an
+/// actor says that. Calls `warn` when nothing refuses it any more.
+///
+/// # Errors
+/// As [`participate`], and [`OpsError::Conflict`] when there is no node to crash or none to take over.
+pub async fn drill(
+    store: &Store,
+    actor: &Actor,
+    job: &JobConfig,
+    (force, word): (bool, &'static str),
+    warn: impl FnOnce(&LeaseRecord),
+) -> Result<Ordered> {
+    actor.check_admin()?;
+    let before = record(store, job).await?;
+    let nodes = store.nodes().await?;
+    let lease = target(&before, &nodes, force, word)
+        .map_err(|refusal| OpsError::Conflict(refusal.to_string()))?
+        .clone();
+    warn(&lease);
+    let Some(at) = store.request_drill(&job.name, lease.token, &actor.user).await? else {
+        let (job, node) = (&job.name, &lease.node);
+        return Err(OpsError::Conflict(format!(
+            "{job} has just left {node}, so nobody was crashed: try again"
+        )));
+    };
+    let said = format!("{} under token {}", lease.node, lease.token);
+    note(store, &actor.signature, Act::JobDrill, job.name.as_str(), Some(&said)).await?;
+    let (token, by) = (lease.token, actor.user.clone());
+    let drill = Drill { token, by, at, to: None, started: None };
+    Ok(Ordered { before, lease, drill })
+}
+
+async fn record(store: &Store, job: &JobConfig) -> Result<JobRecord> {
+    let mut jobs = store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
+    let missing = || StoreError::Corrupt("a snapshot without the job".into());
+    Ok(jobs.pop().ok_or_else(missing)?)
+}

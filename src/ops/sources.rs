@@ -1,0 +1,150 @@
+//! What people and collectors do to sources and dead tasks: define, pause, block, revive.
+
+use std::time::Duration;
+
+use super::{Act, Actor, OpsError, Result, note, reason};
+use crate::domain::dispatch::Rules;
+use crate::domain::name::SourceName;
+use crate::picture::rules::SourceRules;
+use crate::store::dispatch::{BATCH, Dispatch as _, SourceView, Sources as _, TaskId, TaskView};
+use crate::store::{Store, StoreError};
+
+/// Most tasks that [`revive_all`] revives in one step.
+pub const REVIVED_AT_ONCE: usize = 500;
+
+/// What to do about a source that does not exist.
+#[must_use]
+pub fn undefined(source: &str) -> String {
+    format!(
+        "source {source} does not exist: define it first with PUT /api/v1/sources/{source}, or soloist source set {source}"
+    )
+}
+
+/// What to do about a task that does not exist.
+#[must_use]
+pub fn no_task(id: &TaskId) -> String {
+    let shown: String = id.0.chars().take(64).collect();
+    format!(
+        "there is no task {shown:?}: POST /api/v1/tasks answers with ids, and a task that was done long ago is forgotten"
+    )
+}
+
+fn of_source(source: &SourceName) -> impl Fn(StoreError) -> OpsError {
+    move |error| match error {
+        StoreError::NotFound(_) => OpsError::NotFound(undefined(source.as_str())),
+        error => error.into(),
+    }
+}
+
+/// Makes a source, or changes all its rules. The audit says why, or else which they are now.
+///
+/// # Errors
+/// [`OpsError::Malformed`], [`OpsError::Field`], [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn put(
+    store: &Store,
+    actor: &Actor,
+    source: &SourceName,
+    rules: &Rules,
+    given: Option<&str>,
+) -> Result<SourceView> {
+    actor.check_operator()?;
+    actor.bound.check_source(source)?;
+    let reason = reason(given)?;
+    rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
+    let was_paused = match store.sources(Some(source)).await {
+        Ok(found) => found.first().is_some_and(|before| before.rules.paused),
+        Err(StoreError::NotFound(_)) => false,
+        Err(error) => return Err(error.into()),
+    };
+    let view = store.put_source(source, rules).await?;
+    let act = match (was_paused, rules.paused) {
+        (false, true) => Act::SourcePause,
+        (true, false) => Act::SourceResume,
+        _ => Act::SourcePut,
+    };
+    let noted = reason.unwrap_or_else(|| SourceRules::noted(rules));
+    note(store, &actor.signature, act, source.as_str(), Some(&noted)).await?;
+    Ok(view)
+}
+
+/// Serves no collector from a source, or serves again.
+///
+/// # Errors
+/// [`OpsError::NotFound`], [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn pause(store: &Store, actor: &Actor, source: &SourceName, on: bool) -> Result<()> {
+    actor.check_operator()?;
+    actor.bound.check_source(source)?;
+    store.pause_source(source, on).await.map_err(of_source(source))?;
+    let act = if on { Act::SourcePause } else { Act::SourceResume };
+    note(store, &actor.signature, act, source.as_str(), None).await
+}
+
+/// Serves no collector from a source for so long; zero lifts a block. Collectors may do it, too: they see the answers of
+/// what they collect from.
+///
+/// # Errors
+/// As [`pause`].
+pub async fn block(
+    store: &Store,
+    actor: &Actor,
+    source: &SourceName,
+    lasting: Duration,
+) -> Result<SourceView> {
+    actor.check_collector()?;
+    actor.bound.check_source(source)?;
+    let view = store.block_source(source, lasting).await.map_err(of_source(source))?;
+    let (act, said) = if lasting.is_zero() {
+        (Act::SourceUnblock, None)
+    } else {
+        (Act::SourceBlock, Some(format!("for {} ms", lasting.as_millis())))
+    };
+    note(store, &actor.signature, act, source.as_str(), said.as_deref()).await?;
+    Ok(view)
+}
+
+/// Makes a dead task ready again.
+///
+/// # Errors
+/// As [`pause`].
+pub async fn revive(store: &Store, actor: &Actor, id: &TaskId) -> Result<TaskView> {
+    actor.check_operator()?;
+    if !actor.bound.sources.is_empty()
+        && let Some(task) = store.task(id).await?
+    {
+        actor.bound.check_source(&task.source)?;
+    }
+    let view = store.revive(id).await.map_err(|error| match error {
+        StoreError::NotFound(_) => OpsError::NotFound(no_task(id)),
+        error => error.into(),
+    })?;
+    let source = Some(view.source.as_str());
+    note(store, &actor.signature, Act::TaskRevive, &view.id.0, source).await?;
+    Ok(view)
+}
+
+/// Makes the newest dead tasks of a source ready again, at most [`REVIVED_AT_ONCE`]; says how many, and whether there
+/// may be more.
+///
+/// # Errors
+/// As [`pause`].
+pub async fn revive_all(
+    store: &Store,
+    actor: &Actor,
+    source: &SourceName,
+) -> Result<(usize, bool)> {
+    actor.check_operator()?;
+    actor.bound.check_source(source)?;
+    let (mut revived, mut more) = (0, true);
+    while more && revived < REVIVED_AT_ONCE {
+        let some = (BATCH as usize).min(REVIVED_AT_ONCE - revived);
+        let dead = store.dead(Some(source), 0, some).await.map_err(of_source(source))?;
+        more = dead.len() == some;
+        for task in dead {
+            store.revive(&task.id).await?;
+            revived += 1;
+        }
+    }
+    let said = format!("{revived} tasks");
+    note(store, &actor.signature, Act::SourceRevive, source.as_str(), Some(&said)).await?;
+    Ok((revived, more))
+}

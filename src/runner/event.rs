@@ -1,0 +1,33 @@
+//! What a guarded script says to whoever had it started.
+
+use crate::domain::job::{Exit, Progress};
+use crate::guard::message::Cause;
+use crate::store::journal::NewLine;
+
+/// What a child says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChildEvent {
+    /// The script runs.
+    Started {
+        /// Its first process.
+        pid: u32,
+    },
+    /// A line of output.
+    Line(NewLine),
+    /// A progress line.
+    Progress(Progress),
+    /// It could not be started; nothing lives. The last event.
+    Failed {
+        /// With the remedy.
+        error: String,
+    },
+    /// No process of the tree is left. The last event.
+    Gone {
+        /// Of the first process.
+        exit: Exit,
+        /// Others that had to be killed.
+        processes_killed: u32,
+        /// What ended it.
+        cause: Cause,
+    },
+}

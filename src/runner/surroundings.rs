@@ -1,0 +1,37 @@
+//! What all runs on this node share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::keeper::Keeper;
+use super::nursery::Nursery;
+use crate::domain::name::NodeName;
+use crate::guard::choice::Choice;
+use crate::rotation;
+use crate::store::Store;
+use crate::telemetry::Metrics;
+
+/// What every run on this node shares.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The store.
+    pub store: Store,
+    /// Its URL with credentials, for guards.
+    pub store_url: String,
+    /// Key prefix.
+    pub prefix: String,
+    /// This node.
+    pub node: NodeName,
+    /// The part of the node's environment that scripts get.
+    pub env: BTreeMap<String, String>,
+    /// What holds scripts together.
+    pub containment: Choice,
+    /// Where guards wait for their plan.
+    pub nursery: Option<Nursery>,
+    /// The keeper.
+    pub keeper: Keeper,
+    /// Where jobs take turns that are members of a rotation.
+    pub turns: rotation::Desk,
+    /// Metrics.
+    pub metrics: Arc<Metrics>,
+}

@@ -1,0 +1,227 @@
+//! Sources and collectors on live sockets: the board of dispatch (`super::board`).
+//!
+//! The collectors are read once a second while a seat follows. While none does, only the counters of the sources are read
+//! now and then, so that rates are known when somebody comes.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use super::board::{Board, Picture, Reading, Row, Shown};
+use super::seats::Pending;
+use super::{Hub, lock};
+use crate::clock;
+use crate::domain::time::{Boot, Stamp};
+use crate::picture::json::Source;
+use crate::picture::pace::{Pace, Paces, READ_EVERY};
+use crate::store::StoreError;
+use crate::store::dispatch::{CollectorView, SourceView, Sources as _};
+use crate::web::auth::Caller;
+use crate::web::frames;
+use crate::web::parts::dispatch::{self as parts, Extent};
+use crate::words::Language;
+
+/// How often the collectors are read while a seat follows.
+const COLLECTORS_EVERY: Duration = Duration::from_secs(1);
+
+/// A source at one reading.
+pub(super) struct SourceRow {
+    view: SourceView,
+    pace: Option<Pace>,
+    /// By language, then by whether the reader may act.
+    html: [OnceLock<String>; 4],
+}
+
+/// All collectors at one reading.
+#[derive(Default)]
+pub(super) struct Table {
+    collectors: Vec<CollectorView>,
+    /// By language, then by how long it is.
+    html: [OnceLock<String>; 4],
+}
+
+impl PartialEq for Table {
+    fn eq(&self, other: &Self) -> bool {
+        self.collectors == other.collectors
+    }
+}
+
+/// The rates of the sources, and when was read what.
+#[derive(Default)]
+pub(super) struct Rates {
+    paces: Paces,
+    sampled: Option<Boot>,
+    collectors: Option<Boot>,
+}
+
+/// What a page shows when the store does not answer.
+pub struct LastKnown {
+    /// Every source, by name.
+    pub sources: Vec<SourceView>,
+    /// Every collector.
+    pub collectors: Vec<CollectorView>,
+}
+
+impl Hub {
+    /// The rates of `sources`, in order, as far as they are known.
+    #[must_use]
+    pub fn paces(&self, sources: &[SourceView]) -> Vec<Option<Pace>> {
+        let rates = lock(&self.rates);
+        sources.iter().map(|source| rates.paces.of(&source.name)).collect()
+    }
+
+    /// The newest reading of sources and collectors, however old.
+    #[must_use]
+    pub fn last_dispatch(&self) -> LastKnown {
+        let picture = self.sources.now();
+        LastKnown {
+            sources: picture.rows.iter().map(|row| row.what.view.clone()).collect(),
+            collectors: picture.aside.what.collectors.clone(),
+        }
+    }
+}
+
+impl Row for SourceRow {
+    const FRAME: &'static str = "dispatch";
+    const NOUN: &'static str = "source";
+    const MORE: &'static str = "sources-more";
+    const REST: Duration = READ_EVERY;
+    type Aside = Table;
+    type Look = Extent;
+
+    fn board(hub: &Hub) -> &Board<Self> {
+        &hub.sources
+    }
+
+    fn mark(pending: &mut Pending) -> &mut bool {
+        &mut pending.sources
+    }
+
+    async fn read(hub: &Hub, followed: bool) -> Option<Result<Reading<Self>, StoreError>> {
+        let due = |last: &mut Option<Boot>, every| {
+            let now = clock::boot();
+            let due = last.is_none_or(|at| now.since(at) >= every);
+            *last = if due { Some(now) } else { *last };
+            due
+        };
+        let (sample, with_collectors) = {
+            let rates = &mut *lock(&hub.rates);
+            let sample = due(&mut rates.sampled, READ_EVERY);
+            (sample, followed && due(&mut rates.collectors, COLLECTORS_EVERY))
+        };
+        if !followed && !sample {
+            return None;
+        }
+        let sources = match hub.store.sources(None).await {
+            Ok(sources) => sources,
+            Err(error) => return Some(Err(error)),
+        };
+        let aside = match with_collectors {
+            true => match hub.store.collectors().await {
+                Ok(collectors) => Some(Table { collectors, ..Table::default() }),
+                Err(error) => return Some(Err(error)),
+            },
+            false => None,
+        };
+        let paces = &mut lock(&hub.rates).paces;
+        if sample {
+            paces.note(&sources);
+        }
+        let row = |view: SourceView| Self::of(paces.of(&view.name), view);
+        Some(Ok(Reading { rows: sources.into_iter().map(row).collect(), aside }))
+    }
+
+    fn name(&self) -> &str {
+        self.view.name.as_str()
+    }
+
+    fn at(&self) -> Stamp {
+        self.view.now
+    }
+
+    fn is_same(&self, later: &Self) -> bool {
+        // Only the clock of the reading may differ.
+        let moved = SourceView { now: self.view.now, ..later.view.clone() };
+        let lifted = |view: &SourceView| view.blocked_until > view.now;
+        self.pace == later.pace && moved == self.view && lifted(&self.view) == lifted(&later.view)
+    }
+
+    fn html(&self, caller: &Caller) -> &str {
+        let (lang, operator) = (caller.language, caller.is_operator());
+        self.html[frames::slot(lang) | usize::from(operator) << 1]
+            .get_or_init(|| parts::source_row(&self.view, self.pace.as_ref(), lang, operator))
+    }
+
+    fn aside(table: &Shown<Table>, lang: Language, extent: Extent) -> Option<&str> {
+        let (what, at) = (&table.what, table.at);
+        let html = &what.html[frames::slot(lang) | usize::from(extent == Extent::All) << 1];
+        Some(html.get_or_init(|| parts::collectors(&what.collectors, at, lang, extent)))
+    }
+
+    fn totals<'a>(rows: impl Iterator<Item = &'a Self>, lang: Language) -> String {
+        parts::totals(&rows.map(|row| &row.view).collect::<Vec<_>>(), lang)
+    }
+
+    fn most(extent: Extent) -> usize {
+        extent.sources()
+    }
+
+    fn json(picture: &Picture<Self>) -> String {
+        let sources = picture.rows.iter().map(|row| Source::from(row.what.view.clone()));
+        frames::sources_frame(&sources.collect::<Vec<_>>())
+    }
+}
+
+impl SourceRow {
+    fn of(pace: Option<Pace>, view: SourceView) -> Self {
+        Self { view, pace, html: Default::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::source::tests::{every_state, source};
+
+    fn reading(sources: Vec<SourceView>, with_collectors: bool) -> Reading<SourceRow> {
+        let rows = sources.into_iter().map(|view| SourceRow::of(None, view)).collect();
+        Reading { rows, aside: with_collectors.then(Table::default) }
+    }
+
+    #[test]
+    fn a_reading_that_says_the_same_makes_no_new_picture() {
+        let first = Picture::default().next(reading(every_state(), true)).expect("news");
+        assert_eq!(first.generation, 1, "the first is news, even if it were empty");
+        let mut later = every_state();
+        for view in &mut later {
+            view.now = view.now + Duration::from_secs(1);
+        }
+        assert!(first.next(reading(later.clone(), false)).is_none());
+        later[0].ready += 1;
+        let next = first.next(reading(later.clone(), false)).expect("news");
+        let changed: Vec<&str> =
+            next.rows.iter().filter(|row| row.changed == 2).map(|row| row.what.name()).collect();
+        assert_eq!((next.generation, changed), (2, vec!["open"]));
+        assert_eq!(next.shape, 1, "no source came or went");
+        later.push(source("zebra"));
+        assert_eq!(next.next(reading(later, false)).expect("news").shape, 3);
+    }
+
+    #[test]
+    fn trouble_is_said_once_and_ends() {
+        let first = Picture::default().next(reading(every_state(), true)).expect("news");
+        let away = first.doubted("away".to_owned()).expect("news");
+        assert!(away.doubted("away".to_owned()).is_none());
+        assert_eq!(away.rows.len(), every_state().len(), "what was known stays");
+        let back = away.next(reading(every_state(), false)).expect("news");
+        assert_eq!((back.generation, &back.trouble), (3, &None));
+    }
+
+    #[test]
+    fn a_block_that_is_over_is_a_change() {
+        let mut blocked = source("pages");
+        blocked.blocked_until = blocked.now + Duration::from_secs(1);
+        let mut over = blocked.clone();
+        over.now = over.now + Duration::from_secs(2);
+        assert!(!SourceRow::of(None, blocked).is_same(&SourceRow::of(None, over)));
+    }
+}

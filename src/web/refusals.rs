@@ -1,0 +1,114 @@
+//! What each operation may answer besides success: the one table, from which the OpenAPI document takes it.
+//!
+//! `fuzz.rs` among the tests finds a status that is missing here. What a refusal says in detail is said where it is
+//! decided; each names the remedy.
+
+/// A status, and what it means.
+pub type Refusal = (&'static str, &'static str);
+
+const MALFORMED: Refusal =
+    ("400", "The request is malformed; the detail names the place and the remedy.");
+const NO_SUCH_WORD: Refusal = ("400", "Another word than `work` or `reading`.");
+const NO_LOGIN: Refusal = ("401", "No login.");
+const NO_LOGIN_NOR_HERE: Refusal = ("401", "Neither signed in nor on this machine.");
+const FORBIDDEN: Refusal = (
+    "403",
+    "Not allowed to this role, or the token is bound to another collector, worker or source.",
+);
+const NO_JOB: Refusal = ("404", "No such job.");
+const NO_NODE: Refusal = ("404", "No such node.");
+const NO_SUCH: Refusal =
+    ("404", "No such source, task, claim, rotation, type or turn; the detail says which.");
+const STAYS: Refusal =
+    ("409", "The job is off or held, or the node cannot take it; the detail says which.");
+const NO_DRILL: Refusal = ("409", "Not running, held, or nobody could take over.");
+const ALIVE: Refusal = ("409", "It is alive.");
+const OVER: Refusal =
+    ("409", "The turn has ended, or is another's: nothing was changed. The detail says more.");
+const TOO_LARGE: Refusal = ("413", "Larger than 64 KiB, or 1 MiB for tasks and results.");
+const AWAY: Refusal = (
+    "503",
+    "The store is out of reach, or set up so that it may lose tasks and turns; try again after Retry-After.",
+);
+const NOT_READY: Refusal = ("503", "The store is not reachable, or this node is shutting down.");
+
+/// Of whatever needs no store.
+const LOGIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN];
+/// Of whatever has no query and no body.
+const PLAIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN, AWAY];
+/// Of whatever has a query.
+const QUERY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, AWAY];
+/// Of whatever has a body.
+const BODY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, TOO_LARGE, AWAY];
+
+/// By `operationId`: what all operations of its kind may answer, and what only this one may.
+const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
+    ("list_jobs", PLAIN, &[]),
+    ("get_job", PLAIN, &[NO_JOB]),
+    ("switch_participation", BODY, &[NO_JOB]),
+    ("hold_job", BODY, &[NO_JOB]),
+    ("resume_job", PLAIN, &[NO_JOB]),
+    ("move_job", BODY, &[NO_JOB, STAYS]),
+    ("start_drill", BODY, &[NO_JOB, NO_DRILL]),
+    ("get_drill", PLAIN, &[NO_JOB]),
+    ("list_runs", QUERY, &[NO_JOB]),
+    ("get_log", QUERY, &[NO_JOB]),
+    ("get_timeline", QUERY, &[NO_JOB]),
+    ("list_nodes", PLAIN, &[]),
+    ("drain_node", PLAIN, &[NO_NODE]),
+    ("undrain_node", PLAIN, &[NO_NODE]),
+    ("forget_node", QUERY, &[NO_NODE, ALIVE]),
+    ("list_leases", PLAIN, &[]),
+    ("list_audit", QUERY, &[]),
+    ("list_sources", PLAIN, &[]),
+    ("get_source", PLAIN, &[NO_SUCH]),
+    ("put_source", BODY, &[]),
+    ("block_source", BODY, &[NO_SUCH]),
+    ("put_tasks", BODY, &[NO_SUCH]),
+    ("get_task", PLAIN, &[NO_SUCH]),
+    ("claim_tasks", BODY, &[NO_SUCH]),
+    ("extend_claim", PLAIN, &[NO_SUCH]),
+    ("give_back_claim", PLAIN, &[NO_SUCH]),
+    ("report_results", BODY, &[NO_SUCH]),
+    ("list_dead_tasks", QUERY, &[]),
+    ("revive_task", PLAIN, &[NO_SUCH]),
+    ("list_collectors", PLAIN, &[]),
+    ("list_rotations", PLAIN, &[]),
+    ("get_rotation", QUERY, &[NO_SUCH]),
+    ("put_rotation", BODY, &[]),
+    ("take_turn", BODY, &[NO_SUCH, OVER]),
+    ("extend_turn", BODY, &[NO_SUCH, OVER]),
+    ("pass_turn", BODY, &[NO_SUCH, OVER]),
+    ("describe", LOGIN, &[]),
+    ("healthz", &[], &[]),
+    ("readyz", &[NO_SUCH_WORD, NOT_READY], &[]),
+    ("metrics", &[NO_LOGIN_NOR_HERE, FORBIDDEN], &[]),
+];
+
+/// What an operation may refuse with; `None` when it is not in the table.
+pub fn of(operation: &str) -> Option<impl Iterator<Item = Refusal> + use<>> {
+    let (_, usual, own) = TABLE.iter().find(|(name, ..)| *name == operation)?;
+    Some(usual.iter().chain(*own).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::web::openapi::describe;
+
+    #[test]
+    fn the_table_names_every_operation_of_the_document_and_no_other() {
+        let document = describe();
+        let paths = document["paths"].as_object().expect("paths");
+        let operations = paths.values().flat_map(|path| path.as_object().expect("a path").values());
+        let named = operations.filter_map(|operation| operation["operationId"].as_str());
+        let table = TABLE.iter().map(|(name, ..)| *name);
+        assert_eq!(named.collect::<BTreeSet<_>>(), table.clone().collect());
+        assert_eq!(
+            table.count(),
+            TABLE.iter().map(|(name, ..)| name).collect::<BTreeSet<_>>().len()
+        );
+    }
+}

@@ -1,0 +1,369 @@
+//! Random histories in which time matters, gaps, quotas, turns and promises that run out, waiters who give up: both
+//! stores answer as the pure transitions of `domain::rotation` do, which are played beside them on a rotation kept in
+//! memory.
+//!
+//! A store says by its own clock when it did something, or between which two readings; at that instant the
+//! transitions are asked the same. So everything is compared to the microsecond, gaps may be a few milliseconds, and
+//! the machine may be slow: only a step that lies too close to the end of a promise or of somebody's patience proves
+//! nothing, and ends its history.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use soloist::domain::dispatch::Window;
+use soloist::domain::lease::Token;
+use soloist::domain::name::{RotationName, Waiter, WorkerName};
+use soloist::domain::rotation::{
+    Kept, Memory, Outcome, PROMISE, Pass, Rules, Skip, Taken, Turn, TurnAsk, TypeRules,
+};
+use soloist::domain::time::Stamp;
+use soloist::store::rotation::{RotationView, Rotations};
+use soloist::store::{Options, Store, StoreError};
+use tokio::task::JoinSet;
+
+use super::RedisServer;
+use crate::in_memory;
+
+const HISTORIES: u64 = 15;
+const STEPS: usize = 100;
+const KINDS: [&str; 3] = ["apple", "berry", "cherry"];
+const LIVES: [&str; 2] = ["node-a/x", "node-b/y"];
+/// Where more may have happened, nothing more is compared.
+const MOST_WORLDS: usize = 8;
+const MS: Duration = Duration::from_millis(1);
+
+/// One thing that happens. Turns are counted from the newest.
+#[derive(Debug, Clone)]
+enum Act {
+    Take(TurnAsk),
+    Pass(Pass),
+    Extend(Token),
+    GiveBack(Token),
+    Leave(Waiter),
+    Put(Rules),
+    Pump(&'static str),
+}
+
+/// What came of it, with what can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Said {
+    Taken(Result<Taken, String>),
+    Kept(Result<Kept, String>),
+    Done(bool),
+    Lost(Vec<Turn>),
+}
+
+fn rotation() -> RotationName {
+    "supplier".parse().expect("a name")
+}
+
+fn rules(dice: &mut StdRng) -> Rules {
+    let mut span = |one_in: u32, most: u32| {
+        let some = dice.random_ratio(1, one_in);
+        if some { MS * dice.random_range(1..=most) } else { Duration::ZERO }
+    };
+    let gaps = [span(2, 25), span(2, 25), span(2, 25)];
+    let windows = [span(2, 120), span(2, 120), span(2, 120)];
+    let min_gap = span(2, 8);
+    let lease = if dice.random_bool(0.5) { MS * 30 } else { Duration::from_secs(3_600) };
+    let first = dice.random_range(0..2);
+    let types = (first..3).map(|nth| TypeRules {
+        name: KINDS[nth].parse().expect("a name"),
+        gap: gaps[nth],
+        quota: (!windows[nth].is_zero())
+            .then(|| Window { count: dice.random_range(1..=2), span: windows[nth] }),
+    });
+    let types = types.collect();
+    let skip = if dice.random_bool(0.2) { Skip::Never } else { Skip::Absent };
+    Rules { types, min_gap, lease, skip }
+}
+
+/// A store, and the rotation in memory that must answer as it does.
+struct Play {
+    real: Store,
+    /// More than one where nothing tells yet what happened: whether a promise was made, or to whom.
+    kept: Vec<in_memory::Store>,
+    dice: StdRng,
+    tokens: Vec<Token>,
+    /// Whose time is over: until when a store still lists and counts them is its own business. Who waits then has a new name.
+    over: Vec<WorkerName>,
+    /// The longest that was not known when something happened.
+    unsure: Duration,
+}
+
+impl Play {
+    async fn new(real: Store, seed: u64) -> Self {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let rules = rules(&mut dice);
+        real.put_rotation(&rotation(), &rules).await.expect("it is put");
+        let kept = vec![in_memory::Store::new(&rules, Memory::default())];
+        Self { real, kept, dice, tokens: Vec::new(), over: Vec::new(), unsure: MS }
+    }
+
+    /// Counted from the newest; mostly that.
+    fn token(&mut self) -> Token {
+        let back = if self.dice.random_bool(0.8) { 0 } else { self.dice.random_range(0..3) };
+        let at = self.tokens.len().checked_sub(back + 1);
+        at.map_or(Token(7), |at| self.tokens[at])
+    }
+
+    fn act(&mut self, now: Stamp) -> Act {
+        let token = self.token();
+        let dice = &mut self.dice;
+        let kind = KINDS[dice.random_range(0..KINDS.len())];
+        let worker = dice.random_range(0..5);
+        match dice.random_range(0..24) {
+            0..=9 => {
+                let kind = if dice.random_bool(0.8) { KINDS[worker % 3] } else { kind };
+                for kept in &mut self.kept {
+                    let over = kept.queue.extract_if(.., |one| one.until <= now + MS * 5);
+                    self.over.extend(over.map(|one| one.worker));
+                }
+                let name = format!("{worker}{kind}-{}", self.over.len());
+                let patience = MS * if dice.random_bool(0.2) { 20 } else { 30_000 };
+                let waiter = format!("{}/{name}", LIVES[worker % 2]);
+                let wait = dice.random_bool(0.8).then_some((waiter.as_str(), patience));
+                let request = format!("r{}", dice.random_range(0..200));
+                let request = if dice.random_bool(0.7) { name.clone() + "r" } else { request };
+                Act::Take(in_memory::ask(kind, &name, &request, wait))
+            }
+            10..=15 => Act::Pass(Pass {
+                rotation: rotation(),
+                turn: token,
+                only: None,
+                outcome: [Outcome::Done, Outcome::Empty, Outcome::Failed][worker % 3],
+                next: dice.random_bool(0.2).then(|| kind.parse().expect("a name")),
+                not_before: dice.random_bool(0.2).then(|| now + MS * 15),
+            }),
+            16 => Act::Extend(token),
+            17 => Act::GiveBack(token),
+            18 => match self.kept[0].queue.first() {
+                Some(one) => Act::Leave(one.waiter.clone()),
+                None => Act::Pump(LIVES[0]),
+            },
+            19 if dice.random_bool(0.3) => Act::Put(rules(dice)),
+            _ => Act::Pump(LIVES[worker % 2]),
+        }
+    }
+
+    async fn view(&self) -> RotationView {
+        let mut views = self.real.rotations(Some(&rotation()), 50).await.expect("it exists");
+        views.pop().expect("it exists")
+    }
+
+    /// One step; `false` when nothing more can be compared.
+    async fn step(&mut self) -> bool {
+        let before = self.view().await.now;
+        let act = self.act(before);
+        let real = self.really(&act).await;
+        let view = self.view().await;
+        let after = view.now;
+        if let Said::Taken(Ok(Taken::Granted(turn))) = &real
+            && !self.tokens.contains(&turn.token)
+        {
+            self.tokens.push(turn.token);
+        }
+        let unsure = self.unsure.max(after.since(before));
+        let mut may_be: Vec<in_memory::Store> = Vec::new();
+        let mut tries = Vec::new();
+        for world in &self.kept {
+            for at in instants(world, &view, before, after) {
+                let mut kept = world.clone();
+                let said = play(&mut kept, &act, at);
+                kept.woken.clear();
+                if !self.is_so(world, &kept, &said, &real, &view) {
+                    tries.push((at, said, kept.rotation));
+                } else if !may_be.iter().any(|other| timeless(other) == timeless(&kept)) {
+                    may_be.push(kept);
+                }
+            }
+        }
+        if may_be.is_empty() {
+            let near = |at: Stamp| at + unsure >= before && after + unsure >= at;
+            let promised = self.kept.iter().flat_map(|kept| &kept.rotation.promise);
+            let patience = self.kept.iter().flat_map(|kept| &kept.queue).map(|one| one.until);
+            if promised.map(|promise| promise.until).chain(patience).any(near) {
+                return false;
+            }
+            panic!(
+                "{act:?} between {before:?} and {after:?}\nsaid {real:#?}\n{view:#?}\nnot {tries:#?}\nbefore {:#?}",
+                self.kept
+            );
+        }
+        (self.kept, self.unsure) = (may_be, unsure);
+        self.kept.len() <= MOST_WORLDS
+    }
+
+    /// Whether all that can be seen is as in memory.
+    fn is_so(
+        &self,
+        before: &in_memory::Store,
+        kept: &in_memory::Store,
+        said: &Said,
+        real: &Said,
+        view: &RotationView,
+    ) -> bool {
+        self.alike(before, said, real, view.now)
+            && kept.rotation.ring == view.ring
+            && kept.past.iter().take(50).eq(&view.past)
+            && waiting(kept, view.now) == self.listed(view, kept, view.now)
+    }
+
+    /// An instant that has come is as good as any other; how many are ahead is known only while nobody's time is over.
+    fn alike(&self, kept: &in_memory::Store, said: &Said, real: &Said, now: Stamp) -> bool {
+        let known = self.over.is_empty() && kept.queue.iter().all(|one| one.until > now);
+        let plain = |said: &Said| match said.clone() {
+            Said::Taken(Ok(Taken::Waiting { holder, earliest_at, reason, ahead })) => {
+                let earliest_at = if earliest_at <= now { Stamp(0) } else { earliest_at };
+                let ahead = if known { ahead } else { 0 };
+                Said::Taken(Ok(Taken::Waiting { holder, earliest_at, ahead, reason }))
+            }
+            other => other,
+        };
+        plain(said) == plain(real)
+    }
+
+    /// Who waits as the store says, without those whose time is over.
+    fn listed(&self, view: &RotationView, kept: &in_memory::Store, now: Stamp) -> Vec<String> {
+        let over = |worker: &WorkerName| {
+            let just_now = |one: &in_memory::Standing| one.worker == *worker && one.until <= now;
+            self.over.contains(worker) || kept.queue.iter().any(just_now)
+        };
+        let waits = view.waiters.iter().filter(|one| !over(&one.worker));
+        waits.map(|one| format!("{} {} {:?}", one.kind, one.worker, one.since)).collect()
+    }
+
+    async fn really(&self, act: &Act) -> Said {
+        let (store, name) = (&self.real, rotation());
+        let words = |error: StoreError| match error {
+            StoreError::NotFound(_) => "no such type".to_owned(),
+            other => panic!("{other}"),
+        };
+        match act {
+            Act::Take(ask) => Said::Taken(store.take_turn(ask).await.map_err(words)),
+            Act::Pass(pass) => Said::Kept(store.pass_turn(pass).await.map_err(words)),
+            Act::Extend(turn) => {
+                Said::Kept(store.extend_turn(&name, *turn, None).await.map_err(words))
+            }
+            Act::GiveBack(turn) => {
+                Said::Done(store.give_turn_back(&name, *turn).await.expect("an answer"))
+            }
+            Act::Leave(waiter) => {
+                store.leave_queue(&name, waiter).await.expect("an answer");
+                Said::Done(true)
+            }
+            Act::Put(rules) => {
+                store.put_rotation(&name, rules).await.expect("it is put");
+                Said::Done(true)
+            }
+            Act::Pump(life) => {
+                let lost = store.pump_turns(life).await.expect("pumped").lost;
+                Said::Lost(lost.into_iter().map(|(_, turn)| turn).collect())
+            }
+        }
+    }
+}
+
+/// When it may have been: if the store says when, then, else from the later to the earlier and wherever something ends
+/// between.
+fn instants(
+    kept: &in_memory::Store,
+    view: &RotationView,
+    before: Stamp,
+    after: Stamp,
+) -> Vec<Stamp> {
+    let ring = &view.ring;
+    let began = ring.turn.as_ref().map(|turn| Stamp(turn.until.0 - micros(turn.lease)));
+    let known = [ring.last_start, began, view.past.first().map(|past| past.ended)];
+    let since = view.waiters.iter().map(|one| one.since);
+    let rotation = &kept.rotation;
+    let ends = [rotation.due, rotation.ring.turn.as_ref().map(|turn| turn.until)];
+    let ends = ends.into_iter().flatten();
+    let ends = ends.chain(rotation.promise.iter().map(|promise| promise.until));
+    let ends = ends.chain(kept.queue.iter().map(|one| one.until));
+    // When each type opens, also one for which somebody comes only now.
+    let types = &rotation.rules.types;
+    let opens = types.iter().map(|kind| rotation.ring.earliest(&rotation.rules, kind, before).0);
+    let ends = ends.chain(opens).flat_map(|at| [at, Stamp(at.0 - 1)]);
+    let all = known.into_iter().flatten().chain(since).chain([after, before]).chain(ends);
+    all.filter(|at| (before..=after).contains(at)).collect()
+}
+
+/// Without the instants that nobody outside sees.
+fn timeless(kept: &in_memory::Store) -> in_memory::Store {
+    let mut kept = kept.clone();
+    kept.rotation.due = None;
+    kept.rotation.promise.iter_mut().for_each(|promise| promise.until = Stamp(0));
+    kept.rotation.silent.values_mut().for_each(|until| *until = Stamp(0));
+    kept.queue.iter_mut().for_each(|one| one.until = Stamp(0));
+    kept.requests.values_mut().for_each(|(_, until)| *until = Stamp(0));
+    kept
+}
+
+fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).expect("short")
+}
+
+fn play(kept: &mut in_memory::Store, act: &Act, at: Stamp) -> Said {
+    let words = |_| "no such type".to_owned();
+    match act {
+        Act::Take(ask) => Said::Taken(kept.take(ask, at).map_err(words)),
+        Act::Pass(pass) => Said::Kept(kept.pass(pass, at).map_err(words)),
+        Act::Extend(turn) => Said::Kept(Ok(kept.extend(*turn, None, at))),
+        Act::GiveBack(turn) => Said::Done(kept.give_back(*turn, at)),
+        Act::Leave(waiter) => {
+            kept.leave(waiter, at);
+            Said::Done(true)
+        }
+        Act::Put(rules) => {
+            kept.define(rules, at);
+            Said::Done(true)
+        }
+        Act::Pump(life) => {
+            kept.pump(life, at);
+            Said::Lost(std::mem::take(&mut kept.lost))
+        }
+    }
+}
+
+/// Who waits still, in order.
+fn waiting(kept: &in_memory::Store, now: Stamp) -> Vec<String> {
+    let waits = kept.queue.iter().filter(|one| one.until > now);
+    waits.map(|one| format!("{} {} {:?}", one.kind, one.worker, one.since)).collect()
+}
+
+/// How many steps were compared.
+async fn agree(real: Store, seed: u64) -> usize {
+    let mut play = Play::new(real, seed).await;
+    for step in 0..STEPS {
+        let long = play.dice.random_ratio(1, 12);
+        let wait = if long { PROMISE + MS * 10 } else { MS * play.dice.random_range(0..8) };
+        tokio::time::sleep(wait).await;
+        // Shown when they do not agree.
+        println!("seed {seed}, step {step}");
+        if !play.step().await {
+            return step;
+        }
+    }
+    STEPS
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_stores_answer_in_time_as_the_domain_does() {
+    let server = RedisServer::start(&[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut plays = JoinSet::new();
+    for seed in 0..HISTORIES {
+        let file = format!("sqlite:{}", directory.path().join(format!("{seed}.db")).display());
+        let database = format!("redis://127.0.0.1:{}/{seed}", server.port());
+        for url in [database, file] {
+            let store = Store::connect(&url, &Options::default()).await.expect("a store");
+            plays.spawn(agree(store, seed));
+        }
+    }
+    let compared: usize = plays.join_all().await.into_iter().sum();
+    let all = 2 * STEPS * usize::try_from(HISTORIES).expect("few");
+    println!("{compared} of {all} steps were compared");
+    assert!(compared * 4 > all, "the machine is too slow to compare: {compared} of {all} steps");
+}
