@@ -161,7 +161,13 @@ impl RedisServer {
     /// # Errors
     /// What the server or the connection says.
     pub fn try_run<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> ::redis::RedisResult<T> {
-        ask(&self.url(), words)
+        loop {
+            match ask(&self.url(), words) {
+                // A child of this process ended meanwhile: nothing is wrong with the server.
+                Err(error) if error.to_string().contains("(os error 4)") => {}
+                answer => return answer,
+            }
+        }
     }
 
     /// The record of `job`, as JSON; null when there is none.
