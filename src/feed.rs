@@ -453,7 +453,7 @@ impl Follower {
         }
         let taken = self.feed.write(|pictures| {
             let Some(known) = pictures.jobs.get(&name) else { return false };
-            // What was published before a reading is in that reading; and that may be of another epoch.
+            // A reading contains all that was published before it. What is older may be of another epoch.
             if known.record.version >= record.version || at < known.at {
                 return false;
             }

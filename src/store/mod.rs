@@ -3,7 +3,8 @@
 //! Small traits by noun, implemented by two backends and forwarded by the closed [`Store`]; one conformance
 //! suite (`tests/it/conformance`) holds both to the same law. Lease and data live in one backend, because a
 //! token is worth something only where the write that carries it is refused in the same atomic step.
-//! This room decides nothing about processes and never retries on behalf of a caller.
+//! This room decides nothing about processes. A call whose outcome is unknown is not made again for the caller; a commit that was
+//! refused, and so did nothing, is decided anew (`core`).
 
 pub mod accounts;
 mod core;
