@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod journal;
 pub mod leases;
 pub mod nodes;
+mod records;
 pub mod redis;
 pub mod rotation;
 pub mod sqlite;

@@ -1,0 +1,138 @@
+//! What a store must be able to do for everything that belongs to no job: accounts, credentials, nodes, the audit, rotations.
+//!
+//! The port beside [`engine`](super::engine), which is that of jobs and their leases. As there, whoever implements it decides
+//! nothing: `core` looks, decides, and changes on condition that nothing it looked at has changed. There are three kinds of things:
+//!
+//! - a *table* of rows, each a text under a name;
+//! - a *list* of texts, each once, in the order of their numbers;
+//! - a *log* of JSON objects, which the store numbers without a gap and dates itself.
+//!
+//! Nothing here ends by itself: what has an end says so in its text, and `core` compares that with the store's clock.
+//!
+//! # Clock
+//!
+//! One clock for all of this, in microseconds. `core` decides at an instant in [`Records::clock`]. It takes the end of that range
+//! when it writes down when something ends, so that nothing ends early, and has the change refused outside of
+//! [`Plan::within`] when an instant that it compared lies near.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::Result;
+use super::dispatch::Waiter;
+use crate::domain::time::Stamp;
+
+/// Something to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Look {
+    /// One row of a table.
+    Row(String, String),
+    /// All rows of a table.
+    Rows(String),
+    /// The first entries of a list, at most so many.
+    First(String, usize),
+    /// The newest entries of a log, newest first: at most so many, with numbers below that one.
+    Log(String, Option<u64>, usize),
+}
+
+/// What was found there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The text of a row.
+    Row(Option<String>),
+    /// Row and text.
+    Rows(BTreeMap<String, String>),
+    /// Number and text, in their order.
+    Entries(Vec<(u64, String)>),
+    /// JSON objects with `id` and `at` (milliseconds).
+    Log(Vec<String>),
+}
+
+/// Several looks at one instant.
+#[derive(Debug)]
+pub(super) struct Looked {
+    /// The store's clock.
+    pub(super) at: Stamp,
+    /// In the order in which they were asked for.
+    pub(super) found: Vec<Found>,
+}
+
+/// A condition of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Check {
+    /// The row has this text; `None`: there is no such row.
+    Row {
+        table: String,
+        row: String,
+        is: Option<String>,
+    },
+    /// There is no row at all.
+    Empty { table: String },
+    /// The first entries of a list are these; when they are fewer than `most`, there are no others.
+    First { list: String, most: usize, are: Vec<String> },
+}
+
+/// Something to write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Write {
+    /// A row has this text from now on.
+    Set { table: String, row: String, text: String },
+    /// A row is gone.
+    Unset { table: String, row: String },
+    /// A text is in the list, at this number; one that is there already moves.
+    Add { list: String, number: u64, text: String },
+    /// A text is not in the list.
+    Strike { list: String, text: String },
+    /// The list keeps its last entries only, so many.
+    Cut { list: String, kept: usize },
+    /// A JSON object is added to a log, which keeps its newest entries, so many. The store sets `id` and `at`.
+    Log { log: String, entry: String, kept: usize },
+}
+
+/// What is told to whoever listens, in the same step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tell {
+    /// [`StoreEvent::Nodes`](super::events::StoreEvent::Nodes).
+    Nodes,
+    /// [`StoreEvent::Accounts`](super::events::StoreEvent::Accounts).
+    Accounts,
+    /// [`StoreEvent::Wake`](super::events::StoreEvent::Wake).
+    Wake(Vec<Waiter>),
+}
+
+/// A change: done as a whole or not at all.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// All must hold.
+    pub(super) checks: Vec<Check>,
+    /// The instant of the change must be in it.
+    pub(super) within: Option<Range<Stamp>>,
+    /// Carried out in this order.
+    pub(super) writes: Vec<Write>,
+    /// After all of it is written.
+    pub(super) tells: Vec<Tell>,
+    /// Carrying it out twice would be wrong; never is it sent again when a connection broke. A plan whose conditions its own
+    /// success breaks need not say so.
+    pub(super) once: bool,
+}
+
+/// How a change ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changed {
+    /// All of it is written.
+    Done,
+    /// Nothing is written: a condition did not hold. Look again.
+    Refused,
+}
+
+/// The port.
+pub(super) trait Records {
+    /// The store's clock now is in this range, as far as it is known without asking; `None` before the first answer.
+    fn clock(&self) -> Option<Range<Stamp>>;
+
+    /// Looks at several things at one instant.
+    async fn look(&self, looks: &[Look]) -> Result<Looked>;
+
+    /// Carries a change out, if its conditions hold.
+    async fn change(&self, plan: &Plan) -> Result<Changed>;
+}
