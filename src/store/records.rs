@@ -20,6 +20,7 @@ use std::ops::Range;
 
 use super::Result;
 use super::dispatch::Waiter;
+use super::journal::AuditEntry;
 use crate::domain::time::Stamp;
 
 /// Something to look at.
@@ -61,11 +62,7 @@ pub(super) struct Looked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Check {
     /// The row has this text; `None`: there is no such row.
-    Row {
-        table: String,
-        row: String,
-        is: Option<String>,
-    },
+    Row { table: String, row: String, is: Option<String> },
     /// There is no row at all.
     Empty { table: String },
     /// The first entries of a list are these; when they are fewer than `most`, there are no others.
@@ -127,6 +124,10 @@ pub(super) enum Changed {
 
 /// The port.
 pub(super) trait Records {
+    /// The audit entry that is to be written in the same step as what this handle is asked for; see
+    /// [`Store::noting`](super::Store::noting).
+    fn note(&self) -> Option<&AuditEntry>;
+
     /// The store's clock now is in this range, as far as it is known without asking; `None` before the first answer.
     fn clock(&self) -> Option<Range<Stamp>>;
 

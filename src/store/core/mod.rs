@@ -8,9 +8,14 @@
 //!   was read for it. An answer that writes is held to the record by the commit.
 //! - A stale caller is refused in the same way: nothing is written for it.
 
+mod accounts;
+pub(in crate::store) mod audit;
 mod calls;
+mod credentials;
 mod known;
+mod nodes;
 mod record;
+mod shared;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -321,5 +326,7 @@ fn tell(events: &[JobEvent]) -> String {
 
 #[cfg(test)]
 mod memory;
+#[cfg(test)]
+mod memory_records;
 #[cfg(test)]
 mod tests;
