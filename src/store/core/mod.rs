@@ -329,4 +329,6 @@ mod memory;
 #[cfg(test)]
 mod memory_records;
 #[cfg(test)]
+mod shared_tests;
+#[cfg(test)]
 mod tests;
