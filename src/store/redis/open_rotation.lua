@@ -1,6 +1,6 @@
 -- open_rotation: fragment before every script of rotations: the clock, one rotation, and whose turn it is.
 -- KEYS[1] base  what every key of rotations begins with (keys.rs)  KEYS[2] channel on which waiters are woken
--- KEYS[3] epoch (guard_store), that of no job
+-- KEYS[3] epoch (trust_store), that of no job
 -- ARGV none of its own.
 -- Returns nothing by itself; leaves `now`, `open(name)` and what can be done with the rotation `r` that it answers: `expire(r)`,
 -- `finish(r, ending, at)`, `choose(r, firsts, also)`, `earliest(r, kind)`, `settle(r)`, which every script calls that
