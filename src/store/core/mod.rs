@@ -11,6 +11,7 @@
 mod calls;
 mod known;
 mod record;
+mod told;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub(in crate::store) use self::calls::*;
 pub(in crate::store) use self::known::Known;
 use self::record::{Case, Summary, body, lease_text, text};
 pub(in crate::store) use self::record::{lease, version};
+pub(in crate::store) use self::told::{left_of, members, record, understood};
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
 use super::journal::{LOG_LINES, RUNS_KEPT, RunEntry};
 use super::{Result, StoreError};
@@ -119,7 +121,7 @@ async fn decide<E: Engine, T>(
             record: plan.body.as_deref().map(|body| (plan.job.record.version, body)),
             lease_write: plan.lease.clone(),
             beside: plan.beside.clone(),
-            tell: plan.tell.clone(),
+            tell: &plan.tell,
             once: kind.once,
         };
         match engine.commit(&change).await {
@@ -206,7 +208,15 @@ async fn past<E: Engine>(engine: &E, case: &Case, about: Option<(&RunId, Token)>
     Ok(Seen { past, numbers })
 }
 
-/// An entry of the history: `ID JSON`.
+/// The text of an entry of the history: `ID JSON`.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(in crate::store) fn entry_text(entry: &RunEntry) -> Result<String> {
+    Ok(format!("{} {}", entry.id, text(&entry.job, entry)?))
+}
+
+/// The entry under such a text.
 fn entry(record: &JobRecord, text: &str) -> Result<RunEntry> {
     let (_, json) = text.split_once(' ').unwrap_or_default();
     serde_json::from_str(json)
@@ -222,7 +232,7 @@ struct Plan {
     lease: LeaseWrite,
     lease_text: Option<String>,
     beside: Vec<Beside>,
-    tell: String,
+    tell: Vec<JobEvent>,
 }
 
 impl Plan {
@@ -245,7 +255,7 @@ impl Plan {
                     if entry.ended.is_some() {
                         beside.push(Beside::Index {
                             number: entry.token.0,
-                            text: format!("{} {}", entry.id, text(&entry.job, &entry)?),
+                            text: entry_text(&entry)?,
                         });
                         history.ended += 1;
                         history.newest = Some(entry);
@@ -257,9 +267,10 @@ impl Plan {
                         history.ended = history.ended.saturating_sub(1);
                     }
                 }
-                Write::AppendLine(line) => {
-                    beside.push(Beside::Append(text(&job.record.name, &line)?))
-                }
+                Write::AppendLine(line) => beside.push(Beside::Append {
+                    number: line.seq,
+                    text: text(&job.record.name, &line)?,
+                }),
                 Write::DropLines(_) => beside.push(Beside::Trim(LOG_LINES)),
             }
         }
@@ -278,7 +289,7 @@ impl Plan {
         }
         let body = Some(body(&job, &history)?)
             .filter(|body| *body != case.body || version(&case.head) != Some(job.record.version));
-        Ok(Some(Self { job, history, body, lease, lease_text, beside, tell: tell(&events) }))
+        Ok(Some(Self { job, history, body, lease, lease_text, beside, tell: events }))
     }
 
     /// The job after the commit under `head`.
@@ -300,23 +311,6 @@ pub(in crate::store) fn as_text(
 ) -> Result<(String, Option<String>)> {
     let newest = newest.map(|text| entry(&job.record, text)).transpose()?;
     Ok((body(job, &Summary { newest, ended })?, lease_text(job)?))
-}
-
-/// What is told of some changes, as members of a JSON object.
-fn tell(events: &[JobEvent]) -> String {
-    let Some(last) = events.last() else { return String::new() };
-    let mut told = format!(
-        "\"job\":\"{}\",\"version\":{},\"event\":\"{}\"",
-        last.job,
-        last.version,
-        last.event.as_str()
-    );
-    if events.len() > 1 {
-        let words: Vec<String> =
-            events.iter().map(|event| format!("\"{}\"", event.event.as_str())).collect();
-        told += &format!(",\"events\":[{}]", words.join(","));
-    }
-    told
 }
 
 #[cfg(test)]
