@@ -38,7 +38,7 @@ use crate::sabotage::{Bug, planted};
 const ATTEMPTS: usize = 64;
 /// A commit may arrive so much later than it was decided.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
-/// How an entry of the history shows that it stands for idle runs.
+/// How an entry of the history shows that it stands for idle runs. SQLite has an index of it (`0008_records.sql`).
 const FOLDED: &str = "\"folded\":";
 
 /// What a decision is made on, beside the job.
@@ -55,9 +55,18 @@ struct Kind<'a> {
     /// A lease is asked for, of this length.
     grant: Option<Duration>,
     once: bool,
-    /// The run, and its token, of which a decision must know what the history says. None: of the one that the record shows
+    /// The run of which a decision must know what the history says. None: the one that the record shows
     /// while nobody holds the lease, as that is closed then.
-    about: Option<(&'a RunId, Token)>,
+    about: Option<About<'a>>,
+}
+
+/// A run that a call is about.
+#[derive(Clone, Copy)]
+struct About<'a> {
+    id: &'a RunId,
+    token: Token,
+    /// It is closed. Else only a run that the record shows may be, as lost.
+    ends: bool,
 }
 
 impl Kind<'_> {
@@ -174,11 +183,11 @@ struct Seen {
     numbers: Vec<(RunId, Token)>,
 }
 
-async fn past<E: Engine>(engine: &E, case: &Case, about: Option<(&RunId, Token)>) -> Result<Seen> {
+async fn past<E: Engine>(engine: &E, case: &Case, about: Option<About<'_>>) -> Result<Seen> {
     let record = &case.job.record;
     let lost = record.run.as_ref().filter(|_| record.lease.is_none());
-    let shown = lost.map(|run| (&run.id, run.token));
-    let Some((id, token)) = about.or(shown) else {
+    let shown = lost.map(|run| About { id: &run.id, token: run.token, ends: true });
+    let Some(About { id, token, ends }) = about.or(shown) else {
         return Ok(Seen { past: Past::default(), numbers: Vec::new() });
     };
     let Summary { newest, ended } = &case.history;
@@ -192,7 +201,8 @@ async fn past<E: Engine>(engine: &E, case: &Case, about: Option<(&RunId, Token)>
     } else if let Some(entry) = newest.as_ref().filter(|entry| entry.id == *id) {
         past.this = Some(entry.clone());
     }
-    let full = *ended >= RUNS_KEPT;
+    // What goes when there are too many matters only if one is added.
+    let full = *ended >= RUNS_KEPT && (ends || record.run.is_some());
     if full || older && past.this.is_none() {
         let entries = engine.oldest(&record.name, token.0, FOLDED).await?;
         let [this, oldest, idle] = entries.map(|text| text.map(|text| entry(record, &text)));

@@ -62,7 +62,8 @@ mod tests {
 
     fn moment(boot_ms: u64, wall_ms: i64) -> Moment {
         let boot_id = "a".to_owned();
-        Moment { boot: Boot(boot_ms * 1_000_000), boot_id, wall: StoreTime(wall_ms) }
+        let (boot, wall) = (Boot(boot_ms * 1_000_000), StoreTime(wall_ms));
+        Moment { boot, boot_id, wall, micros: wall_ms * 1_000 }
     }
 
     #[test]

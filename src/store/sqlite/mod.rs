@@ -1,7 +1,8 @@
 //! The embedded store: one SQLite file, shared by the processes of one machine.
 //!
-//! WAL, so that readers never wait for writers; every transition is one `BEGIN IMMEDIATE` transaction, in which
-//! the decision, the new state and its event stand or fall together. One thread owns the writing connection and
+//! WAL, so that readers never wait for writers; every change is one `BEGIN IMMEDIATE` transaction, in which
+//! its conditions, the new state and its event stand or fall together. Jobs are texts that `store::core` decides on
+//! (`engine.rs`). One thread owns the writing connection and
 //! one the reading connection: the async side sends them closures and waits no longer than [`Options::timeout`].
 //!
 //! Time: leases run on CLOCK_BOOTTIME, which all processes of one machine share, so setting the clock moves no
@@ -15,13 +16,14 @@
 
 mod accounts;
 mod clock;
+mod convert;
 mod credentials;
 mod deadline;
 mod dispatch;
+mod engine;
 mod examine;
 mod fault;
 mod file;
-mod history;
 mod jobs;
 mod journal;
 mod leases;
@@ -34,7 +36,6 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod thread;
-mod transition;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -44,6 +45,7 @@ use tokio::sync::mpsc;
 
 use super::{Description, Options, Result, StoreError};
 use crate::domain::name::JobName;
+use crate::store::core::Known;
 use crate::store::events::{Events, StoreEvent};
 use fault::Outcome;
 use file::Place;
@@ -64,6 +66,8 @@ struct Inner {
     reader: Worker,
     /// Started by the first subscription: a command that only writes needs none.
     notifier: Mutex<Option<Notifier>>,
+    /// The newest records that this process saw.
+    known: Arc<Known>,
 }
 
 impl SqliteStore {
@@ -84,8 +88,8 @@ impl SqliteStore {
             opening.open_reader(timeout)
         })
         .await?;
-        let notifier = Mutex::new(None);
-        Ok(Self { inner: Arc::new(Inner { place, timeout, writer, reader, notifier }) })
+        let (notifier, known) = (Mutex::new(None), Arc::default());
+        Ok(Self { inner: Arc::new(Inner { place, timeout, writer, reader, notifier, known }) })
     }
 
     /// As [`super::Store::describe`].
@@ -145,7 +149,9 @@ impl Events for SqliteStore {
             let notifier = match &mut *notifier {
                 Some(running) => running,
                 none => {
-                    none.insert(Notifier::start(Arc::clone(&self.inner.place), self.inner.timeout)?)
+                    let place = Arc::clone(&self.inner.place);
+                    let known = Arc::clone(&self.inner.known);
+                    none.insert(Notifier::start(place, self.inner.timeout, known)?)
                 }
             };
             notifier.subscribe()?
