@@ -19,7 +19,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/0005_rotations.sql"),
     include_str!("migrations/0006_folded_runs.sql"),
     include_str!("migrations/0007_definitions.sql"),
-    include_str!("migrations/0008_records.sql"),
+    include_str!("migrations/0008_jobs.sql"),
 ];
 
 /// "SOLO": tells our files from those of others.
