@@ -48,8 +48,7 @@ impl Records for SqliteStore {
         let (writes, tells) = (plan.writes.clone(), plan.tells.clone());
         let inner = std::sync::Arc::clone(&self.inner);
         self.write(move |step| {
-            let newest = step.query_row("SELECT newest FROM dispatch", [], |row| row.get(0))?;
-            let now = clock::take(step, newest)?;
+            let now = clock::of_writer(step)?;
             inner.offset_us.get_or_init(|| clock::offset(&step.at, now));
             if within.is_some_and(|within| !within.contains(&now)) {
                 return Ok(Changed::Refused);
@@ -59,7 +58,6 @@ impl Records for SqliteStore {
                     return Ok(Changed::Refused);
                 }
             }
-            clock::keep(step, now)?;
             writes.iter().try_for_each(|one| write(step, one, now))?;
             tells.iter().try_for_each(|one| tell(step, one))?;
             Ok(Changed::Done)
@@ -113,7 +111,7 @@ fn holds(db: &Connection, check: &Check) -> Outcome<bool> {
     })
 }
 
-fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
+pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
     match write {
         Write::Set { table, row, text } => {
             step.prepare_cached("INSERT OR REPLACE INTO rows (kind, name, text) VALUES (?, ?, ?)")?
