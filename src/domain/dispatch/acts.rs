@@ -87,7 +87,7 @@ pub fn put(sets: &Sets, tasks: &[NewTask], now: Stamp) -> Out<Change<Vec<bool>>>
         } else {
             round.touch(&new.source)?.ready += 1;
         }
-        round.writes.push(Write::Put(task, number));
+        round.writes.push(Write::Put(Box::new(task), number));
     }
     round.close(put)
 }

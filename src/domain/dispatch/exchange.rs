@@ -11,7 +11,6 @@
 //!   enter the ring in the order of those instants.
 //! - **Sources take turns** ([`share`]): in each round every source of the ring gives the same number, and what one cannot
 //!   give is divided among the others in the next. Whoever gave goes to the end of the ring.
-//! - **A final answer of nothing is remembered; another waits.** It says why, of the source that can be served the soonest.
 //! - Results make room for the claim in the same step, and the claim comes before who waits.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +19,7 @@ use super::asks::{ClaimAsk, Exchange, Report, Reported, TaskId};
 use super::order::share;
 use super::record::{Answer, Change, Claim, Kept, REMEMBERED, Task, Write};
 use super::round::{Out, Round};
-use super::rules::{Reason, Shut};
-use super::sets::{Need, Sets, Wanted};
+use super::sets::{Halt, Need, Sets, Wanted};
 use super::task::{Departure, TaskState};
 use crate::domain::lease::Token;
 use crate::domain::name::{CollectorName, SourceName};
@@ -38,17 +36,12 @@ pub type Exchanged = (Vec<Reported>, Option<Answer>);
 /// Takes results, then grants what was asked.
 ///
 /// # Errors
-/// [`Halt::Need`](super::Halt::Need); [`Halt::NoSource`](super::Halt::NoSource) when a source named by the claim is missing:
+/// [`Halt::Need`]; [`Halt::NoSource`] when a source named by the claim is missing:
 /// then nothing is done.
 pub fn exchange(sets: &Sets, ask: &Exchange, now: Stamp) -> Out<Change<Exchanged>> {
     let mut round = Round::begin(sets, now);
     let claim = ask.claim.as_ref();
-    round.want(Wanted {
-        sources: claim.iter().flat_map(|claim| claim.sources.iter().cloned()).collect(),
-        tasks: ask.reports.iter().map(|report| report.id.clone()).collect(),
-        claims: BTreeSet::new(),
-        request: claim.map(|claim| (claim.collector.clone(), claim.request.clone())),
-    })?;
+    round.look_ahead(ask)?;
     for name in claim.iter().flat_map(|claim| &claim.sources) {
         round.source(name)?;
     }
@@ -64,6 +57,28 @@ pub fn exchange(sets: &Sets, ask: &Exchange, now: Stamp) -> Out<Change<Exchanged
 }
 
 impl Round<'_> {
+    /// Asks at once for all that is needed in any case, and for what a claim mostly comes to.
+    fn look_ahead(&self, ask: &Exchange) -> Out<()> {
+        let claim = ask.claim.as_ref();
+        let records = Wanted {
+            sources: claim.iter().flat_map(|claim| claim.sources.iter().cloned()).collect(),
+            tasks: ask.reports.iter().map(|report| report.id.clone()).collect(),
+            claims: BTreeSet::new(),
+            request: claim.map(|claim| (claim.collector.clone(), claim.request.clone())),
+        };
+        let mut needs: Vec<Need> = self.missing(records).into_iter().collect();
+        if claim.is_some() && self.sets.overdue.is_none() {
+            needs.push(Need::Overdue(OVERDUE));
+        }
+        if let Some(claim) = claim.filter(|claim| claim.sources.is_empty())
+            && self.sets.ring.is_none()
+        {
+            let most = usize::try_from(claim.max).unwrap_or(usize::MAX);
+            needs.push(Need::Ring(most.saturating_add(ask.reports.len())));
+        }
+        if needs.is_empty() { Ok(()) } else { Err(Halt::Need(needs)) }
+    }
+
     fn report(
         &mut self,
         report: &Report,
@@ -190,11 +205,14 @@ impl Round<'_> {
     fn ring(&self, ask: &ClaimAsk, most: u32) -> Out<Vec<SourceName>> {
         let mut turns = BTreeSet::new();
         if ask.sources.is_empty() {
-            let Some(ring) = &self.sets.ring else {
-                // Some may have left it in this transition.
-                let most = usize::try_from(ask.max).unwrap_or(usize::MAX);
-                return Err(Need::Ring(most.saturating_add(self.sources.len())).into());
+            // Some may have left it in this transition.
+            let most = usize::try_from(ask.max).unwrap_or(usize::MAX);
+            let most = most.saturating_add(self.sources.len());
+            let known = self.sets.ring.as_ref();
+            let enough = |(asked, ring): &&(usize, Vec<SourceName>)| {
+                ring.len() >= most || ring.len() < *asked
             };
+            let Some((_, ring)) = known.filter(enough) else { return Err(Need::Ring(most).into()) };
             for name in ring.iter().chain(self.sources.keys()) {
                 turns.extend(self.source(name)?.seat.turn.map(|turn| (turn, name.clone())));
             }
@@ -281,7 +299,7 @@ impl Round<'_> {
     }
 
     /// The first ready tasks of each source, as many as it gives.
-    fn heads(&self, served: &[(SourceName, usize)]) -> Out<BTreeMap<SourceName, Vec<Task>>> {
+    fn heads(&mut self, served: &[(SourceName, usize)]) -> Out<BTreeMap<SourceName, Vec<Task>>> {
         let mut counts = BTreeMap::<SourceName, usize>::new();
         for (name, count) in served {
             *counts.entry(name.clone()).or_default() += count;
@@ -289,7 +307,9 @@ impl Round<'_> {
         let mut need = counts.clone();
         need.retain(|name, _| !self.sets.heads.contains_key(name));
         if !need.is_empty() {
-            return Err(Need::Heads(need).into());
+            // Nothing that is judged changes any more.
+            self.settle()?;
+            return Err(Halt::Need([Need::Heads(need)].into_iter().chain(self.queues()).collect()));
         }
         let mut heads = BTreeMap::new();
         for name in counts.into_keys() {
@@ -303,90 +323,5 @@ impl Round<'_> {
             heads.insert(name, ready.into_values().collect());
         }
         Ok(heads)
-    }
-
-    /// Nothing can be had: why, and what becomes of the request.
-    fn refuse(&mut self, ask: &ClaimAsk) -> Out<Answer> {
-        let (reason, next_at) = self.why_nothing(&ask.sources)?;
-        match &ask.wait {
-            Some((waiter, patience)) => {
-                self.enter(waiter, &ask.sources, self.now + *patience);
-            }
-            None => {
-                let claim = Claim {
-                    id: ask.id(),
-                    collector: ask.collector.clone(),
-                    request: ask.request.clone(),
-                    kept: Kept::Nothing { reason, next_at },
-                    forget: self.now + REMEMBERED,
-                };
-                self.set_claim(&ask.id(), Some(claim));
-            }
-        }
-        Ok(Answer::Nothing { reason, next_at })
-    }
-
-    /// Of the source that can be served the soonest; one that opens by nobody's doing comes last.
-    fn why_nothing(&self, only: &[SourceName]) -> Out<(Reason, Option<Stamp>)> {
-        let mut candidates: BTreeSet<&SourceName> = only.iter().collect();
-        if only.is_empty() {
-            let Some(shut) = &self.sets.shut else {
-                return Err(Need::Shut(1 + self.sources.len()).into());
-            };
-            candidates = shut.iter().chain(self.sources.keys()).collect();
-        }
-        let (mut ends, mut dues) = (BTreeMap::new(), BTreeMap::new());
-        for name in &candidates {
-            let source = self.source(name)?;
-            // Those of which something changed in this transition may stand there still.
-            let changed = 1 + self.tasks.values().filter(|task| task.source == **name).count();
-            if source.ready > 0 && source.is_full() {
-                ends.insert((*name).clone(), changed);
-            } else if source.ready == 0 && source.due > 0 && !only.is_empty() {
-                dues.insert(Some((*name).clone()), changed);
-            }
-        }
-        if only.is_empty() {
-            dues.insert(None, 1 + self.tasks.len());
-        }
-        ends.retain(|name, _| !self.sets.ends.contains_key(name));
-        dues.retain(|name, _| !self.sets.dues.contains_key(name));
-        if !ends.is_empty() || !dues.is_empty() {
-            return Err(Need::Firsts { ends, dues }.into());
-        }
-        let mut shuts: Vec<Shut> = Vec::new();
-        for name in &candidates {
-            if self.source(name)?.ready > 0 {
-                shuts.extend(self.room(name, self.first_end(name)?)?.err());
-            }
-        }
-        let first = shuts.into_iter().min_by_key(|shut| (shut.until.is_none(), shut.until));
-        Ok(match first {
-            Some(shut) => (shut.reason, shut.until),
-            None => (Reason::Empty, self.first_due(only)?),
-        })
-    }
-
-    /// When the first lease of a source ends, as far as that is loaded.
-    fn first_end(&self, name: &SourceName) -> Out<Option<Stamp>> {
-        let mut first = None;
-        let changed = self.tasks.values().filter(|task| task.source == *name).map(|task| &task.id);
-        for id in self.sets.ends.get(name).into_iter().flatten().chain(changed) {
-            let task = self.task(id)?.filter(|task| task.state == TaskState::Leased);
-            first = first.into_iter().chain(task.and_then(|task| task.until)).min();
-        }
-        Ok(first)
-    }
-
-    /// When the first task is due, of these sources or (none) of all.
-    fn first_due(&self, only: &[SourceName]) -> Out<Option<Stamp>> {
-        let stored = self.sets.dues.values().flatten();
-        let mut first = None;
-        for id in stored.chain(self.tasks.keys()) {
-            let task = self.task(id)?.filter(|task| task.state == TaskState::Due);
-            let task = task.filter(|task| only.is_empty() || only.contains(&task.source));
-            first = first.into_iter().chain(task.and_then(|task| task.at)).min();
-        }
-        Ok(first)
     }
 }

@@ -8,8 +8,10 @@
 //! | `asks` | what clients ask, and the answers |
 //! | `record` | what is kept, and what a transition writes |
 //! | `sets` | what a transition looks at, and what is missing from it |
-//! | `round` | one transition under way: counts, the ring of sources, who is woken |
+//! | `round` | one transition under way: counts, and the ring of sources |
+//! | `wakes` | its end: who is woken |
 //! | `exchange` | results taken, then tasks handed out |
+//! | `refuse` | a claim that gets nothing |
 //! | `acts` | everything else that may happen |
 //!
 //! Sets of records in, changed records and writes out (ADR 0014). SQLite carries these functions out; Redis has Lua scripts
@@ -22,12 +24,14 @@ mod asks;
 mod exchange;
 mod order;
 mod record;
+mod refuse;
 mod round;
 mod rules;
 mod sets;
 mod task;
 #[cfg(test)]
 mod tests;
+mod wakes;
 
 pub use acts::{block, define, extend, give_back, pause, pump, put, revive, stop_waiting};
 pub use asks::{

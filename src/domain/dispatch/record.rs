@@ -273,7 +273,7 @@ pub struct Change<T> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
     /// A new task: key and payload are those of that number in the batch that was put.
-    Put(Task, usize),
+    Put(Box<Task>, usize),
     /// It is the newest done task: its payload is needed no more, and the oldest beyond [`super::DONE_KEPT`] are
     /// forgotten.
     Finished(TaskId),

@@ -5,17 +5,14 @@
 //! - **One state.** A task is in exactly one state, and the counts of its source say so.
 //! - **The ring.** A source with ready tasks that may start stands in the ring, by turn; one that has them and may not
 //!   is shut, and says why and until when. Whoever enters the ring, or was just served, comes last.
-//! - **Waking.** At the end of a transition, each source that was judged in it wakes as many waiters as it has tasks that
-//!   may start beyond those promised: of those who wait for it or for any source, the longest first; sources by name.
-//! - **A promise** is no reservation: it only keeps others from being woken for the same task. It lapses after [`PROMISE`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::asks::{ClaimId, Past, PastEvent, TaskId};
 use super::order::Place;
-use super::record::{Book, Change, Claim, Kept, PROMISE, Recent, Seat, Source, Task, Write};
+use super::record::{Book, Change, Claim, Kept, Recent, Seat, Source, Task, Write};
 use super::rules::{Reason, Shut};
-use super::sets::{Halt, Need, Sets, Waiting, Wanted};
+use super::sets::{Halt, Need, Sets, Wanted};
 use super::task::{Departure, Next, Outcome, TaskState};
 use crate::domain::lease::Token;
 use crate::domain::name::{SourceName, Waiter};
@@ -39,9 +36,9 @@ pub(super) struct Round<'s> {
     /// To be judged again.
     touched: BTreeSet<SourceName>,
     /// How many tasks may start, of each source that was judged.
-    servable: BTreeMap<SourceName, u64>,
+    pub(super) servable: BTreeMap<SourceName, u64>,
     /// Who entered the queue.
-    came: Option<(Waiter, Vec<SourceName>)>,
+    pub(super) came: Option<(Waiter, Vec<SourceName>)>,
     pub(super) writes: Vec<Write>,
 }
 
@@ -63,17 +60,21 @@ impl<'s> Round<'s> {
     }
 
     /// Asks for all of these at once that are not loaded.
-    pub(super) fn want(&self, mut wanted: Wanted) -> Out<()> {
+    pub(super) fn want(&self, wanted: Wanted) -> Out<()> {
+        self.missing(wanted).map_or(Ok(()), |need| Err(need.into()))
+    }
+
+    /// Those that are not loaded, if any.
+    pub(super) fn missing(&self, mut wanted: Wanted) -> Option<Need> {
         let Sets { sources, tasks, claims, .. } = self.sets;
-        wanted
-            .sources
-            .retain(|name| !sources.contains_key(name) && !self.sources.contains_key(name));
-        wanted.tasks.retain(|id| !tasks.contains_key(id) && !self.tasks.contains_key(id));
+        let changed = &self.sources;
+        wanted.sources.retain(|name| !sources.contains_key(name) && !changed.contains_key(name));
+        wanted.tasks.retain(|id| !tasks.contains_key(id));
         wanted.claims.retain(|id| !claims.contains_key(id));
         wanted
             .request
             .take_if(|(collector, request)| claims.contains_key(&ClaimId::of(collector, request)));
-        if wanted.is_empty() { Ok(()) } else { Err(Need::Records(wanted).into()) }
+        (!wanted.is_empty()).then_some(Need::Records(wanted))
     }
 
     /// A source as it is now.
@@ -93,8 +94,11 @@ impl<'s> Round<'s> {
 
     /// A source to be changed.
     pub(super) fn edit(&mut self, name: &SourceName) -> Out<&mut Source> {
-        let source = self.source(name)?.clone();
-        Ok(self.sources.entry(name.clone()).or_insert(source))
+        if !self.sources.contains_key(name) {
+            let source = self.source(name)?.clone();
+            self.sources.insert(name.clone(), source);
+        }
+        self.sources.get_mut(name).ok_or_else(|| Halt::NoSource(name.clone()))
     }
 
     /// A source to be changed, and to be judged again.
@@ -301,11 +305,17 @@ impl<'s> Round<'s> {
 
     /// A task of a claim was reported. A claim without any other is forgotten.
     pub(super) fn strike_task(&mut self, claim: &ClaimId, id: &TaskId) -> Out<()> {
-        let Some(mut claim) = self.claim(claim)?.cloned() else { return Ok(()) };
-        if let Kept::Granted { tasks, .. } = &mut claim.kept {
+        if !self.claims.contains_key(claim) {
+            let known = self.claim(claim)?.cloned();
+            self.claims.insert(claim.clone(), known);
+        }
+        if let Some(known) = self.claims.get_mut(claim)
+            && let Some(Claim { kept: Kept::Granted { tasks, .. }, .. }) = known
+        {
             tasks.retain(|(one, _)| one != id);
-            let left = !tasks.is_empty();
-            self.set_claim(&claim.id.clone(), left.then_some(claim));
+            if tasks.is_empty() {
+                *known = None;
+            }
         }
         Ok(())
     }
@@ -342,90 +352,5 @@ impl<'s> Round<'s> {
             claims: claims.collect(),
             writes,
         })
-    }
-
-    fn wake(&mut self) -> Out<()> {
-        let now = self.now;
-        let mut calls: Vec<(SourceName, u64)> = Vec::new();
-        for (name, servable) in self.servable.clone() {
-            let Some(source) = self.sources.get_mut(&name) else { continue };
-            if source.promised_until <= now {
-                source.promised = 0;
-            }
-            let more = servable.saturating_sub(source.promised);
-            if more > 0 {
-                calls.push((name, more));
-            }
-        }
-        if calls.is_empty() {
-            return Ok(());
-        }
-        self.look_at_queues(&calls)?;
-        let mut queues = Queues::new(self);
-        for (name, more) in calls {
-            for _ in 0..more {
-                let Some(waiter) = queues.longest(&name) else { break };
-                self.writes.push(Write::Wake(waiter));
-                if let Some(source) = self.sources.get_mut(&name) {
-                    source.promised += 1;
-                    source.promised_until = now + PROMISE;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The first of each queue must be known: as many as are called, and one more, who may leave in this transition.
-    fn look_at_queues(&self, calls: &[(SourceName, u64)]) -> Out<()> {
-        let all: u64 = calls.iter().fold(1, |all, (_, more)| all.saturating_add(*more));
-        let all = usize::try_from(all).unwrap_or(usize::MAX);
-        let own = calls.iter().map(|(name, _)| Some(name.clone()));
-        let mut need: BTreeMap<_, usize> = own.chain([None]).map(|queue| (queue, all)).collect();
-        need.retain(|queue, _| !self.sets.queues.contains_key(queue));
-        if need.is_empty() { Ok(()) } else { Err(Need::Queues(need).into()) }
-    }
-}
-
-/// Who waits, while some of them are woken.
-struct Queues<'s> {
-    sets: &'s Sets,
-    came: Option<(Waiter, Vec<SourceName>)>,
-    /// They wait no more.
-    gone: BTreeSet<Waiter>,
-    /// How many of each queue are gone for sure.
-    passed: BTreeMap<Option<SourceName>, usize>,
-}
-
-impl<'s> Queues<'s> {
-    fn new(round: &Round<'s>) -> Self {
-        let gone = round.writes.iter().filter_map(|write| match write {
-            Write::Strike(waiter) => Some(waiter.clone()),
-            _ => None,
-        });
-        let (sets, came) = (round.sets, round.came.clone());
-        Self { sets, came, gone: gone.collect(), passed: BTreeMap::new() }
-    }
-
-    /// The first of a queue who still waits.
-    fn first(&mut self, queue: Option<SourceName>) -> Option<&'s Waiting> {
-        let waiting = self.sets.queues.get(&queue)?;
-        let passed = self.passed.entry(queue).or_default();
-        while waiting.get(*passed).is_some_and(|one| self.gone.contains(&one.waiter)) {
-            *passed += 1;
-        }
-        waiting.get(*passed)
-    }
-
-    /// Takes out who waits longest for a source.
-    fn longest(&mut self, source: &SourceName) -> Option<Waiter> {
-        let stand = [self.first(Some(source.clone())), self.first(None)];
-        let first = stand.into_iter().flatten().min_by_key(|one| one.place);
-        let came = self.came.as_ref().filter(|(waiter, sources)| {
-            (sources.is_empty() || sources.contains(source)) && !self.gone.contains(waiter)
-        });
-        let waiter = first.map(|one| &one.waiter).or_else(|| came.map(|(waiter, _)| waiter));
-        let waiter = waiter.cloned();
-        self.gone.extend(waiter.clone());
-        waiter
     }
 }

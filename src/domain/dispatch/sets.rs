@@ -27,8 +27,8 @@ pub struct Sets {
     pub recent: BTreeMap<(SourceName, Duration), Recent>,
     /// What the clock has made due.
     pub overdue: Option<Overdue>,
-    /// The first sources of the ring, as it was before the transition.
-    pub ring: Option<Vec<SourceName>>,
+    /// The first sources of the ring, as it was before the transition: as many as were asked for, if there are so many.
+    pub ring: Option<(usize, Vec<SourceName>)>,
     /// The first ready tasks, by source.
     pub heads: BTreeMap<SourceName, Vec<TaskId>>,
     /// Of the sources that have ready tasks and are shut, those that may open first.
@@ -117,8 +117,8 @@ impl Wanted {
 /// Why a transition has no answer. Nothing is to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Halt {
-    /// That must be loaded first.
-    Need(Need),
+    /// That must be loaded first; never empty.
+    Need(Vec<Need>),
     /// There is no such source.
     NoSource(SourceName),
     /// There is no such task.
@@ -129,6 +129,6 @@ pub enum Halt {
 
 impl From<Need> for Halt {
     fn from(need: Need) -> Self {
-        Self::Need(need)
+        Self::Need(vec![need])
     }
 }

@@ -172,7 +172,9 @@ impl Store {
         let mut sets = Sets { book: self.book, ..Sets::default() };
         for _ in 0..20 {
             match act(&sets) {
-                Err(Halt::Need(need)) => self.load(&mut sets, need, now),
+                Err(Halt::Need(needs)) => {
+                    needs.into_iter().for_each(|need| self.load(&mut sets, need, now));
+                }
                 Err(halt) => return Err(halt),
                 Ok(change) => return Ok((change, sets)),
             }
@@ -207,7 +209,7 @@ impl Store {
                 let text = (put[number].key.clone(), put[number].payload.clone());
                 self.texts.insert(task.id.clone(), text);
                 self.order.push(task.id.clone());
-                let known = self.tasks.insert(task.id.clone(), task);
+                let known = self.tasks.insert(task.id.clone(), *task);
                 assert!(known.is_none(), "it is new");
             }
             Write::Finished(id) => {
@@ -264,7 +266,8 @@ impl Store {
             Need::Overdue(most) => self.load_overdue(sets, most as usize, now),
             Need::Ring(most) => {
                 let turn = |source: &Source| source.seat.turn;
-                sets.ring = Some(self.first_sources(sets, turn, most));
+                let ring = self.first_sources(sets, turn, most);
+                sets.ring = Some((most, ring));
             }
             Need::Heads(counts) => {
                 for (name, count) in counts {

@@ -1,5 +1,8 @@
-//! The transitions by timetables of hours, played in milliseconds; the rules against random histories.
+//! The transitions by timetables of hours, played in milliseconds, and by random histories; the rules by themselves.
 
-pub(crate) mod in_memory;
+mod histories;
+mod in_memory;
+mod limits;
 mod rules;
+mod shop;
 mod timetable;

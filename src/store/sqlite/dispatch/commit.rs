@@ -28,7 +28,9 @@ pub(super) fn commit<T>(desk: &mut Desk<'_>, change: Change<T>, put: &[NewTask])
     }
     for one in &tasks {
         let claim = one.claim.as_ref().and_then(|claim| desk.claims.get(claim)).copied();
-        task::save(desk.step, one, claim)?;
+        if let Some(row) = desk.rows.get(&one.id) {
+            task::save(desk.step, *row, one, claim)?;
+        }
     }
     for (id, claim) in &claims {
         if let Some(claim) = claim {

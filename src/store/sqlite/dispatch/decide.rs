@@ -59,7 +59,9 @@ impl<'s> Desk<'s> {
         loop {
             match act(&self.sets, self.now) {
                 Ok(change) => return Ok(change),
-                Err(Halt::Need(need)) => self.load(need)?,
+                Err(Halt::Need(needs)) => {
+                    needs.into_iter().try_for_each(|need| self.load(need))?;
+                }
                 Err(Halt::NoSource(name)) => return Err(source::unknown(&name).into()),
                 Err(Halt::NoTask(id)) => return Err(not_found("task", &id.0)),
                 Err(Halt::NoClaim(id)) => return Err(not_found("claim", &id.0)),
@@ -78,7 +80,7 @@ impl<'s> Desk<'s> {
             Need::Overdue(most) => self.load_overdue(most)?,
             Need::Ring(most) => {
                 let ring = "turn IS NOT NULL ORDER BY turn LIMIT ?";
-                self.sets.ring = Some(self.load_sources(ring, [limit(most)])?);
+                self.sets.ring = Some((most, self.load_sources(ring, [limit(most)])?));
             }
             Need::Heads(counts) => {
                 for (name, count) in counts {

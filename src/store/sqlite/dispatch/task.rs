@@ -56,11 +56,11 @@ fn read(row: &Row<'_>) -> Outcome<Task> {
     })
 }
 
-/// Writes what may change of a task; `claim` is the row of its claim.
-pub(super) fn save(step: &Step<'_>, task: &Task, claim: Option<i64>) -> Outcome<()> {
+/// Writes what may change of a task in its row; `claim` is the row of its claim.
+pub(super) fn save(step: &Step<'_>, row: i64, task: &Task, claim: Option<i64>) -> Outcome<()> {
     step.prepare_cached(
         "UPDATE tasks SET state = ?, place = ?, at = ?, until = ?, attempt = ?, token = ?, accepted = ?, \
-         collector = ?, claim = ?, changed = ?, error = ? WHERE id = ?",
+         collector = ?, claim = ?, changed = ?, error = ? WHERE n = ?",
     )?
     .execute((
         word(task.state),
@@ -74,7 +74,7 @@ pub(super) fn save(step: &Step<'_>, task: &Task, claim: Option<i64>) -> Outcome<
         claim,
         task.changed.0,
         &task.error,
-        &task.id.0,
+        row,
     ))?;
     Ok(())
 }
