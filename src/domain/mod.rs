@@ -2,7 +2,7 @@
 //!
 //! Nothing here reads a clock, does IO, spawns a task or draws a random number; time arrives as a
 //! value. That is what lets a test walk through every interleaving. Everything else in the crate may
-//! import this room; it imports only `std`, `serde` and `thiserror`.
+//! import this room; it imports only `std`, `serde`, `thiserror`, and `sha2`, of which ids of tasks are made.
 
 pub mod backoff;
 pub mod containment;

@@ -5,6 +5,9 @@ mod cli;
 mod collect;
 mod config;
 mod conformance;
+#[expect(dead_code, reason = "the timetables and the model use the rest of it")]
+#[path = "../../src/domain/dispatch/tests/in_memory.rs"]
+mod dispatch_in_memory;
 mod docs;
 mod doctor;
 mod drift;

@@ -24,6 +24,7 @@
 mod cluster;
 mod converted;
 mod dispatch;
+mod dispatch_timed;
 mod doubt;
 mod forgetting;
 mod full;

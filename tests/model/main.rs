@@ -10,8 +10,13 @@
 //!
 //! `MODEL_STATES=5_000_000 cargo test --release --test model -- --nocapture` looks deeper than the default.
 //!
-//! `rotation` is a model of its own: how types take turns, decided by the transitions of `domain::rotation`.
+//! `rotation` and `dispatch` are models of their own: how types take turns and how tasks are handed out, decided by the
+//! transitions of `domain::rotation` and `domain::dispatch`.
 
+mod dispatch;
+#[expect(dead_code, reason = "the other tests use the rest of it")]
+#[path = "../../src/domain/dispatch/tests/in_memory.rs"]
+mod dispatch_in_memory;
 mod explore;
 #[expect(dead_code, reason = "the other tests use the rest of it")]
 #[path = "../../src/domain/rotation/tests/in_memory.rs"]

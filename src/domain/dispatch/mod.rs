@@ -1,17 +1,48 @@
 //! Dispatch: which source may be served now, how many of its tasks at once, and what becomes of a task.
 //!
-//! Two kinds of decision, each pure. [`Rules::room`] looks at a source (gap, window, cap, block, pause) and says how many
-//! starts it allows at this instant or why none and until when; [`Rules::after`] looks at a task that left a collector's
-//! hands and says where it goes. Priority is an order of sort keys, fairness a number of tasks per turn. The transitions
-//! in `store` carry both out: SQLite by calling them, Redis by Lua scripts that must agree, which the conformance suite
-//! checks. Every instant is a [`Stamp`](crate::domain::time::Stamp) of the store's clock; clients' clocks appear nowhere.
+//! | file | what |
+//! | --- | --- |
+//! | `rules` | gap, window, cap, block and pause: how many may start at an instant, or why none and until when |
+//! | `task` | where a task goes that leaves a collector's hands |
+//! | `order` | who is next: tasks within a source, and how a claim is divided among sources |
+//! | `asks` | what clients ask, and the answers |
+//! | `record` | what is kept, and what a transition writes |
+//! | `sets` | what a transition looks at, and what is missing from it |
+//! | `round` | one transition under way: counts, and the ring of sources |
+//! | `wakes` | its end: who is woken |
+//! | `exchange` | results taken, then tasks handed out |
+//! | `refuse` | a claim that gets nothing |
+//! | `acts` | everything else that may happen |
+//!
+//! Sets of records in, changed records and writes out (ADR 0014). SQLite carries these functions out; Redis has Lua scripts
+//! that must agree, which random timed histories check (`tests/it/redis/dispatch_timed.rs`). Every instant is a
+//! [`Stamp`](crate::domain::time::Stamp) of the store's clock, that of a transition is the instant of its commit; clients' clocks
+//! appear nowhere.
 
+mod acts;
+mod asks;
+mod exchange;
 mod order;
+mod record;
+mod refuse;
+mod round;
 mod rules;
+mod sets;
 mod task;
 #[cfg(test)]
 mod tests;
+mod wakes;
 
+pub use acts::{block, define, extend, give_back, pause, pump, put, revive, stop_waiting};
+pub use asks::{
+    BATCH, ClaimAsk, ClaimId, DONE_KEPT, Exchange, Extended, HISTORY_KEPT, LONGEST_ERROR,
+    LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported, TaskId,
+};
+pub use exchange::{Exchanged, exchange};
 pub use order::{Place, share};
+pub use record::{
+    Answer, Book, Change, Claim, Kept, PROMISE, REMEMBERED, Recent, Seat, Source, Task, Write,
+};
 pub use rules::{Backoff, InvalidRules, LONGEST, Reason, Rules, Shut, Standing, Window};
+pub use sets::{Halt, Need, Overdue, Sets, Waiting, Wanted};
 pub use task::{Departure, Next, Outcome, TaskState};

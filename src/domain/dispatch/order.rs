@@ -1,7 +1,9 @@
 //! Who is next: tasks within a source, sources among each other.
 
 /// The place of a ready task in its source's queue: lower is sooner. Exact as a double, which Redis' sorted sets hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub struct Place(pub u64);
 
 /// Half of the places of one priority: new tasks count up from here, returned ones count down.

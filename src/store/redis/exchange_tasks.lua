@@ -16,21 +16,24 @@ local collector, fresh, wanted = ARGV[following], ARGV[following + 1], tonumber(
 local waiter, named = ARGV[following + 4], tonumber(ARGV[following + 6])
 local saved = base .. 'c:' .. fresh
 if ARGV[following + 2] == '1' then call('HSET', base .. 'collectors', collector, now_text) end
-if waiter ~= '' then call('HDEL', base .. 'waits', waiter) end
+local stood = waiter ~= '' and call('HDEL', base .. 'waits', waiter) == 1
 
 local memory = call('GET', saved)
 if memory then
   local reason, till = string.match(memory, '^%- (%S+) (%d+)$')
   local answer = { statuses, 'nothing', reason, till }
   if not reason then
+    -- The last end; the answer names the earliest one of what is held.
     till = string.match(memory, '^%d+ %S+ (%d+)')
     answer = { statuses, 'granted', till }
+    local first = never
     for id, held in string.gmatch(memory, '\n(%S+) (%d+)') do
       local record = call('GET', base .. 't:' .. id)
       local t = record and moves().parse(record)
       if t and t.state == 'leased' and t.token == held and tonumber(t.at) > now then
         answer[#answer + 1] = id
         answer[#answer + 1] = record
+        if tonumber(t.at) < first then first, answer[3] = tonumber(t.at), t.at end
       end
     end
   end
@@ -44,7 +47,7 @@ if memory then
 end
 sweep('16')
 
-local granted, earliest, longest, first_end = {}, never, 0, nil
+local granted, earliest, longest, first_end, last_end = {}, never, 0, nil, nil
 -- Of this round: how many sources could be served when it began, how many are still to come, how many tasks each gives.
 local round, coming, each = 0, 0, 0
 while wanted > 0 do
@@ -98,12 +101,15 @@ while wanted > 0 do
       call('HSET', base .. 's:' .. source, 'promised', rules.promised)
     end
     if till < earliest then earliest, first_end = till, rules.till end
-    longest = math.max(longest, rules.lease)
+    if rules.lease >= longest then longest, last_end = rules.lease, rules.till end
     wanted = wanted - served
   end
-  -- A source without limits has no waiters whom this could wake: they were when its tasks came.
-  if served < most or served == 0 or not rules.plain then place(source, rules) end
-  if served > 0 and round > 1 then call('ZADD', ring, 'XX', call('INCR', base .. 'turn'), source) end
+  touched[source] = true
+  if served < most or served == 0 or not rules.plain or call('ZCARD', base .. 'q:' .. source) == 0 then
+    place(source, rules)
+  end
+  -- Alone in the ring it comes first and last.
+  if served > 0 and (round > 1 or named > 0) then call('ZADD', ring, 'XX', call('INCR', base .. 'turn'), source) end
 end
 if granted[1] then
   local keys, held_here, size = {}, {}, #granted
@@ -125,7 +131,7 @@ if granted[1] then
   end
   -- After an earlier grant of the same name, the node that gave that one may still want to take it back.
   local mark = memory and not string.find(memory, '^%-') and '\n+' or ''
-  call('SET', saved, size .. ' ' .. collector .. ' ' .. answer[3] .. '\n' .. table.concat(held_here, '\n') .. mark, 'PX',
+  call('SET', saved, size .. ' ' .. collector .. ' ' .. last_end .. '\n' .. table.concat(held_here, '\n') .. mark, 'PX',
     integer(math.ceil(longest / 1000) + 60000))
   close()
   return answer
@@ -148,10 +154,10 @@ local function consider(source)
   end
 end
 if named == 0 then
-  local first = call('ZRANGE', base .. 'shut', '0', '0')[1]
-  if first then
-    consider(first)
-  else
+  -- Those at their cap stand by an end that may be over, or later by now.
+  local shut = call('ZRANGE', base .. 'shut', '0', '15')
+  for _, source in ipairs(shut) do consider(source) end
+  if not shut[1] then
     for _, timer in ipairs(call('ZRANGE', timers, '0', '31')) do
       if string.sub(timer, 1, 1) == 'd' then
         consider(string.sub(timer, 3))
@@ -171,7 +177,8 @@ else
   local queues = named == 0 and { base .. 'v' } or {}
   for i = 1, named do queues[i] = base .. 'v:' .. ARGV[following + 6 + i] end
   for _, queue in ipairs(queues) do
-    call('ZADD', queue, 'NX', now_text, waiter)
+    -- Who waits already keeps its place; who was woken for one of its sources left it in the queues of the others.
+    if stood then call('ZADD', queue, 'NX', now_text, waiter) else call('ZADD', queue, now_text, waiter) end
     call('PEXPIRE', queue, '120000')
   end
 end

@@ -8,7 +8,7 @@ local memory = call('GET', key)
 local collector = string.match(memory or '', '^%d+ (%S+)')
 if not collector or (ARGV[2] ~= '' and ARGV[2] ~= collector) then return { 'missing' } end
 call('HSET', base .. 'collectors', collector, now_text)
-local kept, lost, earliest, longest = {}, {}, never, 0
+local kept, lost, earliest, last = {}, {}, never, 0
 for id, held in string.gmatch(memory, '\n(%S+) (%d+)') do
   local record = call('GET', base .. 't:' .. id)
   local t = record and moves().parse(record)
@@ -18,13 +18,14 @@ for id, held in string.gmatch(memory, '\n(%S+) (%d+)') do
     call('SET', base .. 't:' .. id, moves().compose(t, true))
     call('ZADD', base .. 'l:' .. t.source, now + lease, id)
     kept[#kept + 1] = id
-    earliest, longest = math.min(earliest, now + lease), math.max(longest, lease)
+    earliest, last = math.min(earliest, now + lease), math.max(last, now + lease)
   elseif t and t.accepted ~= held then
     lost[#lost + 1] = id
   end
 end
 if kept[1] then
-  call('PEXPIRE', key, math.ceil(longest / 1000) + 60000)
+  local head, rest = string.match(memory, '^(%d+ %S+ )%d+(.*)$')
+  call('SET', key, head .. integer(last) .. rest, 'PX', integer(math.ceil((last - now) / 1000) + 60000))
 end
 local answer = { 'extended', kept[1] and integer(earliest) or '0', #kept }
 for _, id in ipairs(kept) do answer[#answer + 1] = id end

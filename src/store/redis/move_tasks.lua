@@ -40,16 +40,17 @@ local function moves()
     call('ZADD', base .. 'd:' .. t.source, t.at, id)
     call('ZADD', timers, 'LT', t.at, 'd:' .. t.source)
   end
-  function kit.note(id, t, event)
+  -- `why` is what was reported with it, if anything was.
+  function kit.note(id, t, event, why)
     local history = base .. 'h:' .. id
     local who = t.collector ~= '-' and t.collector or nil
-    local why = t.error ~= '' and t.error or nil
+    why = why ~= '' and why or nil
     call('RPUSH', history,
       cjson.encode({ at = now_text, event = event, attempt = tonumber(t.attempt), collector = who, error = why }))
     call('LTRIM', history, '-20', '-1')
   end
-  function kit.bury(id, t)
-    kit.note(id, t, 'died')
+  function kit.bury(id, t, why)
+    kit.note(id, t, 'died', why)
     t.state, t.at, t.claim, t.collector = 'dead', '0', '-', '-'
     call('ZADD', base .. 'x:' .. t.source, now_text, id)
   end
@@ -60,7 +61,6 @@ local function moves()
   function kit.expire(id, t)
     count(t.source, 'expired', '1')
     if kit.used_up(t) then
-      t.error = t.error ~= '' and t.error or 'the lease ran out'
       kit.bury(id, t)
     else
       kit.note(id, t, 'expired')
@@ -74,24 +74,36 @@ end
 local function sweep(most)
   local rung = call('ZRANGE', timers, '-inf', now_text, 'BYSCORE', 'LIMIT', '0', most)
   if not rung[1] then return 0, false end
-  local expired, more, touched, kit = 0, #rung == tonumber(most), {}, moves()
+  local expired, more, opened, kit = 0, #rung == tonumber(most), {}, moves()
   for _, timer in ipairs(rung) do
     local kind, source = string.sub(timer, 1, 1), string.sub(timer, 3)
     local rules = load(source)
-    touched[source] = rules
     if kind == 's' or kind == 'p' then
+      local at = kind == 's' and call('ZSCORE', timers, timer) or never
+      opened[#opened + 1] = { at = tonumber(at), timer = timer, source = source }
       call('ZREM', timers, timer)
     else
       local set, act = base .. kind .. ':' .. source, kind == 'l' and kit.expire or kit.enqueue
       local ids = call('ZRANGE', set, '-inf', now_text, 'BYSCORE', 'LIMIT', '0', '64')
       more = more or #ids == 64
+      local tasks = {}
       for i = 1, #ids do
-        -- Leases backwards, because each goes to the very head.
-        local id = ids[kind == 'l' and #ids + 1 - i or i]
-        local t = kit.parse(call('GET', base .. 't:' .. id))
-        call('ZREM', set, id)
-        act(id, t)
-        call('SET', base .. 't:' .. id, kit.compose(t))
+        tasks[i] = kit.parse(call('GET', base .. 't:' .. ids[i]))
+        tasks[i].id = ids[i]
+      end
+      if ids[1] then opened[#opened + 1] = { at = tonumber(tasks[1].at), timer = timer, source = source } end
+      -- Leases backwards, because each goes to the very head; of one end in the order in which they were granted.
+      if kind == 'l' then
+        table.sort(tasks, function(a, b)
+          local one, other = tonumber(a.at), tonumber(b.at)
+          if one ~= other then return one > other end
+          return tonumber(a.token) > tonumber(b.token)
+        end)
+      end
+      for _, t in ipairs(tasks) do
+        call('ZREM', set, t.id)
+        act(t.id, t)
+        call('SET', base .. 't:' .. t.id, kit.compose(t))
       end
       local first = call('ZRANGE', set, '0', '0', 'WITHSCORES')
       if kind == 'l' then
@@ -106,6 +118,8 @@ local function sweep(most)
       end
     end
   end
-  for source, rules in pairs(touched) do place(source, rules) end
+  -- As if each had been noticed at its instant.
+  table.sort(opened, function(a, b) return a.at < b.at or (a.at == b.at and a.timer < b.timer) end)
+  for _, one in ipairs(opened) do place(one.source, load(one.source)) end
   return expired, more
 end

@@ -2,10 +2,10 @@
 -- KEYS[1] base  what every key of dispatch begins with (keys.rs)  KEYS[2] channel on which waiters are woken
 -- ARGV none of its own.
 -- Returns nothing by itself; leaves `now` and `now_text` (microseconds), `load(source)`, `mint(rules)`, `count(source, field,
--- by)`, `room(source, rules)`, `place(source, rules)`, `waiters()`, and `close()`, which writes what was put off
--- (`later`, `gone`) and which every script calls before it returns.
+-- by)`, `room(source, rules)`, `place(source, rules)`, `names(set)`, and `close()`, which writes what was put off (`later`,
+-- `gone`), wakes who waits for the sources in `touched`, and which every script calls before it returns.
 -- Why: a source is in `ring` (score: its turn) when it can be served, in `shut` (score: when that may change) when it has
--- ready tasks and cannot, in neither when it has none (one that was emptied leaves the ring with the next claim).
+-- ready tasks and cannot, in neither when it has none.
 -- `timers` says when the clock alone will change something: `l` a lease ends, `d` a task is due (both are lower bounds),
 -- `s` a source opens, `p` who was woken for it did not come, so that the next must be. Turns come from one counter, so they never tie.
 -- Which keys a call touches depends on what is found; all of them begin with KEYS[1] and have its hash tag.
@@ -16,7 +16,7 @@ local now = time[1] * 1000000 + time[2]
 local now_text = string.format('%.0f', now)
 local ring, timers = base .. 'ring', base .. 'timers'
 local woken, waiting
-local book, gone, later = {}, {}, {}
+local book, gone, later, touched = {}, {}, {}, {}
 
 local function integer(n)
   return string.format('%.0f', n)
@@ -41,17 +41,12 @@ end
 local function count(source, field, by)
   return call('HINCRBY', base .. 's:' .. source, field, by)
 end
-local function close()
-  for source, rules in pairs(book) do
-    if rules.text then
-      call('HSET', base .. 's:' .. source, 'token', rules.text, 'started', rules.started, 'done', rules.done)
-    elseif rules.closed then
-      call('HSET', base .. 's:' .. source, 'done', rules.done)
-    end
-  end
-  if later[1] then call('MSET', unpack(later)) end
-  if gone[1] then call('DEL', unpack(gone)) end
-  if woken then call('PUBLISH', KEYS[2], cjson.encode(woken)) end
+-- Keys in order: Lua's own order is no order.
+local function names(set)
+  local list = {}
+  for name in pairs(set) do list[#list + 1] = name end
+  table.sort(list)
+  return list
 end
 local function waiters()
   waiting = waiting or call('HLEN', base .. 'waits')
@@ -92,20 +87,22 @@ local function room(source, rules)
   if after > now then return 0, 'gap', after end
   return left
 end
--- Puts the source where it belongs after something changed, and wakes the oldest who wait for it or for any: one for
--- each task that can start and is not promised yet.
+-- Puts the source where it belongs after something changed.
 local function place(source, rules)
+  touched[source] = true
   local ready = call('ZCARD', base .. 'q:' .. source)
-  local left, till = 0, nil
-  if ready > 0 then
-    local _
-    left, _, till = room(source, rules)
-  end
+  local left, why, till = 0, nil, nil
+  if ready > 0 then left, why, till = room(source, rules) end
   if left <= 0 then
     call('ZREM', ring, source)
     if ready > 0 then
       call('ZADD', base .. 'shut', integer(till or never), source)
-      if till then call('ZADD', timers, integer(till), 's:' .. source) end
+      -- At a cap, the end of a lease has its own timer.
+      if till and why ~= 'cap' then
+        call('ZADD', timers, integer(till), 's:' .. source)
+      else
+        call('ZREM', timers, 's:' .. source)
+      end
       return
     end
   end
@@ -113,8 +110,13 @@ local function place(source, rules)
   call('ZREM', timers, 's:' .. source)
   if left <= 0 then return end
   call('ZADD', ring, 'NX', call('INCR', base .. 'turn'), source)
-  if not waiters() then return end
-
+end
+-- Wakes the oldest who wait for a source or for any: one for each task that can start and is not promised yet. At the end of
+-- a step, so that who asks in this step comes before who waits.
+local function wake(source, rules)
+  local ready = call('ZCARD', base .. 'q:' .. source)
+  local left = ready > 0 and room(source, rules) or 0
+  if left <= 0 then return end
   local counts, promised = base .. 's:' .. source, rules.promised
   if promised > 0 and tonumber(call('HGET', counts, 'promised_until')) <= now then promised = 0 end
   local own, any, called = base .. 'v:' .. source, base .. 'v', 0
@@ -141,4 +143,19 @@ local function place(source, rules)
     call('HSET', counts, 'promised', rules.promised, 'promised_until', lapses)
     call('ZADD', timers, lapses, 'p:' .. source)
   end
+end
+local function close()
+  for source, rules in pairs(book) do
+    if rules.text then
+      call('HSET', base .. 's:' .. source, 'token', rules.text, 'started', rules.started, 'done', rules.done)
+    elseif rules.closed then
+      call('HSET', base .. 's:' .. source, 'done', rules.done)
+    end
+  end
+  if later[1] then call('MSET', unpack(later)) end
+  if gone[1] then call('DEL', unpack(gone)) end
+  if next(touched) and waiters() then
+    for _, source in ipairs(names(touched)) do wake(source, load(source)) end
+  end
+  if woken then call('PUBLISH', KEYS[2], cjson.encode(woken)) end
 end

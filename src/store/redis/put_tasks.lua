@@ -6,7 +6,7 @@
 for i = 1, #ARGV, 7 do
   if not load(ARGV[i + 1]) then return { 'missing', ARGV[i + 1] } end
 end
-local kit, answer, touched = moves(), { 'put' }, {}
+local kit, answer, fresh = moves(), { 'put' }, {}
 for i = 1, #ARGV, 7 do
   local id, source, at = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 4])
   local key = base .. 't:' .. id
@@ -19,14 +19,12 @@ for i = 1, #ARGV, 7 do
       kit.delay(id, t, at)
     else
       kit.enqueue(id, t)
-      touched[source] = true
+      fresh[source] = true
     end
     call('SET', key, kit.compose(t))
     answer[#answer + 1] = 1
   end
 end
-for source in pairs(touched) do
-  place(source, load(source))
-end
+for _, source in ipairs(names(fresh)) do place(source, load(source)) end
 close()
 return answer

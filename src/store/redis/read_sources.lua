@@ -11,7 +11,7 @@ for _, source in ipairs(names) do
     local counts = {}
     for i, set in ipairs({ 'q:', 'd:', 'l:', 'x:' }) do counts[i] = call('ZCARD', base .. set .. source) end
     local _, reason, till = room(source, rules)
-    if not reason and counts[1] == 0 then
+    if counts[1] == 0 then
       reason = 'empty'
       till = tonumber(call('ZRANGE', base .. 'd:' .. source, 0, 0, 'WITHSCORES')[2] or nil)
     end

@@ -10,7 +10,8 @@ local memory = call('GET', key)
 local collector = string.match(memory or '', '^%d+ (%S+)')
 if not collector or (ARGV[2] ~= '' and ARGV[2] ~= collector) then return 0 end
 if ARGV[3] == 'unseen' and string.find(memory, '\n+', 1, true) then return 0 end
-local returned, touched, held = 0, {}, {}
+if ARGV[3] ~= 'unseen' then call('HSET', base .. 'collectors', collector, now_text) end
+local returned, freed, held = 0, {}, {}
 for id, token_held in string.gmatch(memory, '\n(%S+) (%d+)') do
   table.insert(held, 1, { id, token_held })
 end
@@ -18,8 +19,7 @@ for _, one in ipairs(held) do
   local record = call('GET', base .. 't:' .. one[1])
   local t = record and moves().parse(record)
   if t and t.state == 'leased' and t.token == one[2] and tonumber(t.at) > now then
-    local rules = touched[t.source] or load(t.source)
-    touched[t.source] = rules
+    freed[t.source] = true
     call('ZREM', base .. 'l:' .. t.source, one[1])
     t.attempt = integer(t.attempt - 1)
     moves().enqueue(one[1], t, true)
@@ -28,6 +28,6 @@ for _, one in ipairs(held) do
   end
 end
 call('DEL', key)
-for source, rules in pairs(touched) do place(source, rules) end
+for _, source in ipairs(names(freed)) do place(source, load(source)) end
 close()
 return returned

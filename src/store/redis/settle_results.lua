@@ -21,9 +21,9 @@ local function settle(id, record, outcome, wait, why)
     count(t.source, 'recrawled', '1')
     kit.delay(id, t, now + tonumber(t.every))
   elseif outcome == 'dead' or kit.used_up(t) then
-    kit.bury(id, t)
+    kit.bury(id, t, why)
   else
-    kit.note(id, t, 'retried')
+    kit.note(id, t, 'retried', why)
     count(t.source, 'retried', '1')
     if wait < 0 then
       local f = call('HMGET', base .. 's:' .. t.source, 'first', 'max')
@@ -62,7 +62,8 @@ if reports > 0 then
           settled[source] = freed
         end
         freed[#freed + 1] = id
-        finished[claim] = (finished[claim] or 0) + 1
+        finished[claim] = finished[claim] or {}
+        table.insert(finished[claim], id)
         -- Done for good, the commonest: its payload is needed no more.
         if ARGV[at + 2] == 'done' and string.sub(kept, 2, 4) == ' 0 ' then
           freed.done = freed.done + 1
@@ -81,7 +82,9 @@ if reports > 0 then
       end
     end
   end
-  for source, freed in pairs(settled) do
+  for _, source in ipairs(names(settled)) do
+    local freed = settled[source]
+    touched[source] = true
     call('ZREM', base .. 'l:' .. source, unpack(freed))
     if freed.done > 0 then
       local rules = load(source)
@@ -89,17 +92,27 @@ if reports > 0 then
     end
     if freed.ready then place(source, load(source)) end
   end
-  for claim, count in pairs(finished) do
-    local id, size = string.match(claim, '^(%w+)/(%d+)$')
-    local memory = base .. 'c:' .. id
-    if tonumber(size) == count then
-      gone[#gone + 1] = memory
+  local function forget(name)
+    -- The same request may be asked again in this very step: then it is a new one.
+    if name == ARGV[following + 1] then
+      call('DEL', base .. 'c:' .. name)
+    else
+      gone[#gone + 1] = base .. 'c:' .. name
+    end
+  end
+  for claim, ids in pairs(finished) do
+    local name, size = string.match(claim, '^(%w+)/(%d+)$')
+    local memory = base .. 'c:' .. name
+    if tonumber(size) == #ids then
+      forget(name)
     else
       local left, rest = string.match(call('GET', memory) or '', '^(%d+)( .*)$')
-      if left and tonumber(left) > count then
-        call('SET', memory, tonumber(left) - count .. rest, 'KEEPTTL')
+      if left and tonumber(left) > #ids then
+        -- What was reported is neither kept nor lost, whatever becomes of the task.
+        for _, id in ipairs(ids) do rest = string.gsub(rest, '\n' .. id .. ' %d+', '', 1) end
+        call('SET', memory, tonumber(left) - #ids .. rest, 'KEEPTTL')
       elseif left then
-        gone[#gone + 1] = memory
+        forget(name)
       end
     end
   end

@@ -106,6 +106,40 @@ pub(super) async fn a_request_is_new_when_the_lease_is_over(fresh: Fresh) {
     assert_eq!(kept, [lost.id]);
 }
 
+pub(super) async fn a_request_is_new_in_the_step_that_finishes_its_claim(fresh: Fresh) {
+    let store = shop(&fresh, &free()).await;
+    put_many(&store, "shop", 4).await;
+    let ask = request(2);
+    let first = handed(&store, &ask).await;
+    let reports = first.iter().map(done).collect();
+    let next = Exchange { reports, claim: Some(ask.clone()), only: None };
+    match store.exchange(&next).await.expect("exchanged").claimed {
+        Some(Claimed::Granted { claim, tasks, .. }) => {
+            assert_eq!((claim, tasks.len()), (ask.id(), 2));
+            let kept = store.extend(&ask.id(), None).await.expect("it is known").kept;
+            assert_eq!(kept, tasks.into_iter().map(|task| task.id).collect::<Vec<_>>());
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(super) async fn a_repeated_answer_lasts_as_long_as_its_claim_was_extended(fresh: Fresh) {
+    let store = shop(&fresh, &free()).await;
+    put_many(&store, "shop", 2).await;
+    let ask = request(2);
+    let Claimed::Granted { lease_until: first, .. } = claim(&store, &ask).await else {
+        panic!("nothing was granted");
+    };
+    let extended = store.extend(&ask.id(), None).await.expect("extended").lease_until;
+    match claim(&store, &ask).await {
+        Claimed::Granted { lease_until, tasks, .. } => {
+            assert_eq!((Some(lease_until), tasks.len()), (extended, 2));
+            assert!(lease_until > first);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 pub(super) async fn extending_keeps_what_is_held_and_names_what_is_lost(fresh: Fresh) {
     let store = shop(&fresh, &Rules { lease: SHORT, ..free() }).await;
     define(&store, "slow", &free()).await;

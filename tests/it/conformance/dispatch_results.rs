@@ -6,7 +6,7 @@ use soloist::domain::dispatch::{Backoff, Outcome, Reason, Rules, TaskState};
 use soloist::domain::lease::Token;
 use soloist::domain::name::SourceName;
 use soloist::store::dispatch::{
-    Dispatch, Exchange, NewTask, Past, PastEvent, Report, Reported, TaskId,
+    Dispatch, Exchange, Handed, NewTask, Past, PastEvent, Report, Reported, TaskId,
 };
 
 use super::dispatch::*;
@@ -186,6 +186,41 @@ pub(super) async fn a_lease_that_ran_out_counts_and_its_task_comes_first(fresh: 
     assert_eq!(say_one(&store, done(&lost)).await, Reported::Stale);
     assert_eq!(look(&store, &lost.id).await.state, TaskState::Leased);
     assert_eq!(take(&store).await.key, "c");
+}
+
+pub(super) async fn leases_that_ran_out_together_come_back_in_their_old_order(fresh: Fresh) {
+    let store = shop(&fresh, &brief()).await;
+    put_many(&store, "shop", 9).await;
+    let first = handed(&store, &request(6)).await;
+    let second = handed(&store, &request(2)).await;
+    define(&store, "shop", &free()).await;
+    let end = look(&store, &second[0].id).await.held.expect("held").2;
+    reach(&store, end).await;
+    let again = handed(&store, &request(9)).await;
+    let keys = |tasks: &[Handed]| tasks.iter().map(|task| task.key.clone()).collect::<Vec<_>>();
+    assert_eq!(keys(&again)[..8], [keys(&first), keys(&second)].concat());
+}
+
+pub(super) async fn an_error_is_remembered_of_the_attempt_that_reported_it(fresh: Fresh) {
+    let backoff = Backoff { first: Duration::ZERO, max: Duration::ZERO };
+    let store = shop(&fresh, &Rules { backoff, max_attempts: 3, ..brief() }).await;
+    put_many(&store, "shop", 1).await;
+    let error = Some("HTTP 503".to_owned());
+    let first = take(&store).await;
+    let again = Report { error: error.clone(), ..report(&first, Outcome::Retry) };
+    // A machine that is busy may lose the lease; then there is nothing to see here.
+    if say_one(&store, again).await == Reported::Stale {
+        return;
+    }
+    take(&store).await;
+    expire(&store, 1).await;
+    take(&store).await;
+    expire(&store, 1).await;
+    let dead = look(&store, &first.id).await;
+    assert_eq!((dead.state, &dead.error), (TaskState::Dead, &error), "the newest one reported");
+    let errors: Vec<_> = dead.history.iter().map(|past| (past.event, past.error.clone())).collect();
+    let silent = [(PastEvent::Expired, None), (PastEvent::Died, None)];
+    assert_eq!(errors, [[(PastEvent::Retried, error)].as_slice(), &silent].concat());
 }
 
 pub(super) async fn a_claim_acts_on_leases_that_ran_out_by_itself(fresh: Fresh) {

@@ -149,6 +149,24 @@ pub(super) async fn a_claim_names_its_sources_and_gets_no_others(fresh: Fresh) {
     assert_eq!(handed(&store, &request(100)).await.len(), 5);
 }
 
+pub(super) async fn a_source_that_was_named_has_had_its_turn(fresh: Fresh) {
+    let store = fresh.connect().await;
+    backlogs(&store, &[9; 3]).await;
+    let ask = ClaimAsk { sources: vec![source("a")], ..request(2) };
+    assert_eq!(division(&store, &ask, 3).await, [2, 0, 0]);
+    assert_eq!(division(&store, &request(2), 3).await, [0, 1, 1]);
+}
+
+pub(super) async fn a_source_that_was_emptied_comes_last_when_it_has_tasks_again(fresh: Fresh) {
+    let store = fresh.connect().await;
+    backlogs(&store, &[2, 0]).await;
+    assert_eq!(division(&store, &request(2), 2).await, [2, 0]);
+    put(&store, &[task("b", "b-1"), task("b", "b-2")]).await;
+    put(&store, &[task("a", "a-1"), task("a", "a-2")]).await;
+    assert_eq!(division(&store, &request(1), 2).await, [0, 1]);
+    assert_eq!(division(&store, &request(3), 2).await, [2, 1]);
+}
+
 /// A small generator of its own, so that a failure can be repeated from the seed it prints.
 struct Dice(u64);
 

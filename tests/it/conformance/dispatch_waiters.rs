@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use soloist::domain::dispatch::{Reason, Rules};
-use soloist::store::dispatch::{ClaimAsk, Dispatch, NewTask, Reported, Sources, Waiter};
+use soloist::store::dispatch::{
+    ClaimAsk, Claimed, Dispatch, Exchange, NewTask, Reported, Sources, Waiter,
+};
 use soloist::store::events::StoreEvent;
 
 use super::dispatch::*;
@@ -177,6 +179,21 @@ pub(super) async fn a_result_that_makes_room_wakes_the_next(fresh: Fresh) {
     assert_eq!(store.give_back(&asks[0].id(), None).await.expect("given back"), 1);
     assert_eq!(ear.woken(&store).await, ["w2"]);
     assert_eq!(handed(&store, &asks[1]).await[0].id, second[0].id);
+}
+
+pub(super) async fn whoever_reports_and_asks_in_one_step_comes_before_who_waits(fresh: Fresh) {
+    let store = shop(&fresh, &Rules { cap: Some(1), ..free() }).await;
+    put_many(&store, "shop", 3).await;
+    let mut ear = Ear::new(&store).await;
+    let first = take(&store).await;
+    assert_eq!(nothing(&store, &waiting("w1", &[])).await.0, Reason::Cap);
+    let reports = vec![done(&first)];
+    let next = Exchange { reports, claim: Some(request_by("c-2", 1)), only: None };
+    let answer = store.exchange(&next).await.expect("exchanged");
+    let Some(Claimed::Granted { tasks, .. }) = answer.claimed else { panic!("{answer:?}") };
+    assert!(ear.woken(&store).await.is_empty(), "there is nothing left for it");
+    assert_eq!(say_one(&store, done(&tasks[0])).await, Reported::Ok);
+    assert_eq!(ear.woken(&store).await, ["w1"]);
 }
 
 pub(super) async fn the_end_of_a_gap_wakes_one(fresh: Fresh) {

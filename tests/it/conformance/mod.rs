@@ -219,6 +219,8 @@ macro_rules! laws {
                 what_one_source_cannot_give_is_divided_among_the_others
                 consecutive_claims_serve_every_source_alike
                 a_claim_names_its_sources_and_gets_no_others
+                a_source_that_was_named_has_had_its_turn
+                a_source_that_was_emptied_comes_last_when_it_has_tasks_again
                 counts_add_up_whatever_happens
             );
             laws!(@room dispatch_results, $fresh;
@@ -228,6 +230,8 @@ macro_rules! laws {
                 the_last_attempt_leads_to_death_and_a_revival_begins_anew
                 a_recrawl_is_armed_again_with_its_attempts_from_zero
                 a_lease_that_ran_out_counts_and_its_task_comes_first
+                leases_that_ran_out_together_come_back_in_their_old_order
+                an_error_is_remembered_of_the_attempt_that_reported_it
                 a_claim_acts_on_leases_that_ran_out_by_itself
                 the_newest_twenty_failures_are_kept
                 nobody_can_report_what_another_collector_holds
@@ -239,6 +243,8 @@ macro_rules! laws {
                 of_twenty_askers_with_one_request_all_get_the_same
                 a_final_answer_of_nothing_is_remembered
                 a_request_is_new_when_the_lease_is_over
+                a_request_is_new_in_the_step_that_finishes_its_claim
+                a_repeated_answer_lasts_as_long_as_its_claim_was_extended
                 extending_keeps_what_is_held_and_names_what_is_lost
                 an_extended_lease_lasts_longer
                 only_its_collector_can_extend_or_give_back
@@ -257,6 +263,7 @@ macro_rules! laws {
                 whoever_stopped_waiting_is_not_woken
                 whoever_is_served_waits_no_more
                 a_result_that_makes_room_wakes_the_next
+                whoever_reports_and_asks_in_one_step_comes_before_who_waits
                 the_end_of_a_gap_wakes_one
                 a_lost_lease_wakes_one
                 operators_wake_too

@@ -81,7 +81,7 @@ async fn of_finished_tasks_nothing_is_left_but_their_record() {
     let mut keys: Vec<String> = server.run(&["KEYS", "soloist:dispatch:*"]);
     keys.retain(|key| !key.starts_with("soloist:dispatch:t:"));
     keys.sort();
-    let left = ["collectors", "done", "names", "ring", "s:pages", "timers", "turn"];
+    let left = ["collectors", "done", "names", "s:pages", "timers", "turn"];
     assert_eq!(keys, left.map(|key| format!("soloist:dispatch:{key}")));
     let task = store
         .task(&soloist::store::dispatch::TaskId::of(&pages(), "page 7"))

@@ -1,14 +1,12 @@
-//! Dispatch in SQLite: every transition is one transaction around the decisions of `domain::dispatch`.
+//! Dispatch in SQLite: what `domain::dispatch` decides, carried out in one transaction each.
 //!
-//! `desk` is one transition with the sources it touches, `source` and `task` are rows,
-//! `overdue` is what happens without a client, `exchange` takes results and hands out tasks, `claims` remembers what
-//! was answered, `waiters` who waits. Whatever a claim looks at is found by an index (`0003_dispatch.sql`): its cost
-//! does not grow with tasks, leases or sources.
+//! `decide` loads what a transition looks at and `commit` writes what it says; `source`, `task` and `claims` are rows,
+//! `waiters` is who waits. Whatever a transition looks at is found by an index (`0003_dispatch.sql`): its cost does not grow
+//! with tasks, leases or sources.
 
 mod claims;
-mod desk;
-mod exchange;
-mod overdue;
+mod commit;
+mod decide;
 mod source;
 mod task;
 mod waiters;
@@ -19,37 +17,36 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::fault::Outcome;
+use super::row::find;
+use super::step::Step;
 use super::{SqliteStore, clock};
-use crate::domain::dispatch::Rules;
+use crate::domain::dispatch::{self as domain, Answer, Change, Halt, Rules, Sets};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
-use crate::store::Result;
 use crate::store::dispatch::{
-    BATCH, ClaimId, CollectorView, Dispatch, Exchange, Exchanged, Extended, NewTask, Pumped,
-    SourceView, Sources, TaskId, TaskView, Waiter,
+    BATCH, ClaimId, Claimed, CollectorView, Dispatch, Exchange, Exchanged, Extended, Handed,
+    NewTask, Pumped, SourceView, Sources, TaskId, TaskView, Waiter,
 };
-use desk::Desk;
-use source::Source;
+use crate::store::{Result, StoreError};
+use decide::Desk;
+
+/// Most waiters and most claims whose time is over that one pump forgets.
+const FORGOTTEN: u32 = 256;
 
 impl Sources for SqliteStore {
     async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView> {
         let (name, rules) = (source.clone(), rules.clone());
-        self.write(move |step| {
-            let mut desk = Desk::open(step)?;
-            let now = desk.now;
-            let view = desk.define(&name, &rules)?.view(step, now)?;
-            desk.close()?;
-            Ok(view)
-        })
-        .await
+        self.limit(source, move |sets, now| domain::define(sets, &name, &rules, now)).await
     }
 
     async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView> {
-        self.limit(source, move |source, _| source.rules.paused = paused).await
+        let name = source.clone();
+        self.limit(source, move |sets, now| domain::pause(sets, &name, paused, now)).await
     }
 
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
-        self.limit(source, move |source, now| source.blocked_until = now + lasting).await
+        let name = source.clone();
+        self.limit(source, move |sets, now| domain::block(sets, &name, lasting, now)).await
     }
 
     async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>> {
@@ -58,11 +55,11 @@ impl Sources for SqliteStore {
             let now = clock::now(db, at)?;
             let found = match &only {
                 Some(name) => {
-                    vec![Source::load(db, name)?.ok_or_else(|| desk::unknown(name))?]
+                    vec![source::one(db, name)?.ok_or_else(|| source::unknown(name))?]
                 }
-                None => Source::load_all(db)?,
+                None => source::all(db)?,
             };
-            found.iter().map(|source| source.view(db, now)).collect()
+            found.iter().map(|source| source::view(db, source, now)).collect()
         })
         .await
     }
@@ -77,21 +74,26 @@ impl SqliteStore {
     async fn limit(
         &self,
         source: &SourceName,
-        change: impl FnOnce(&mut Source, Stamp) + Send + 'static,
+        act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<()>, Halt> + Send + 'static,
     ) -> Result<SourceView> {
         let name = source.clone();
         self.write(move |step| {
             let mut desk = Desk::open(step)?;
-            let now = desk.now;
-            let source = desk.source(&name)?;
-            change(source, now);
-            source.save_rules(step)?;
-            let view = source.view(step, now)?;
-            desk.close()?;
-            Ok(view)
+            carry_out(&mut desk, act)?;
+            let source = source::one(step, &name)?.ok_or_else(|| source::unknown(&name))?;
+            source::view(step, &source, desk.now)
         })
         .await
     }
+}
+
+/// Load, decide, write.
+fn carry_out<T>(
+    desk: &mut Desk<'_>,
+    act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<T>, Halt>,
+) -> Outcome<T> {
+    let change = desk.decide(act)?;
+    commit::commit(desk, change, &[])
 }
 
 impl Dispatch for SqliteStore {
@@ -99,26 +101,29 @@ impl Dispatch for SqliteStore {
         let tasks = tasks.to_vec();
         self.write(move |step| {
             let mut desk = Desk::open(step)?;
-            // A missing source undoes what was put before it.
-            let put = tasks.iter().map(|new| task::put(&mut desk, new)).collect();
-            desk.close()?;
-            put
+            let change = desk.decide(|sets, now| domain::put(sets, &tasks, now))?;
+            commit::commit(&mut desk, change, &tasks)
         })
         .await
     }
 
     async fn exchange(&self, ask: &Exchange) -> Result<Exchanged> {
         let ask = ask.clone();
-        self.write(move |step| exchange::exchange(step, &ask)).await
+        self.write(move |step| {
+            let mut desk = Desk::open(step)?;
+            let (reports, answer) =
+                carry_out(&mut desk, |sets, now| domain::exchange(sets, &ask, now))?;
+            let claimed = answer.map(|answer| claimed(&desk, answer)).transpose()?;
+            Ok(Exchanged { reports, claimed })
+        })
+        .await
     }
 
     async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended> {
         let (claim, only) = (claim.clone(), only.cloned());
         self.write(move |step| {
-            let mut desk = Desk::open(step)?;
-            let extended = claims::extend(&mut desk, &claim, only.as_ref())?;
-            desk.close()?;
-            Ok(extended)
+            let act = |sets: &Sets, now| domain::extend(sets, &claim, only.as_ref(), now);
+            carry_out(&mut Desk::open(step)?, act)
         })
         .await
     }
@@ -126,10 +131,8 @@ impl Dispatch for SqliteStore {
     async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64> {
         let (claim, only) = (claim.clone(), only.cloned());
         self.write(move |step| {
-            let mut desk = Desk::open(step)?;
-            let returned = claims::give_back(&mut desk, &claim, only.as_ref())?;
-            desk.close()?;
-            Ok(returned)
+            let act = |sets: &Sets, now| domain::give_back(sets, &claim, only.as_ref(), false, now);
+            carry_out(&mut Desk::open(step)?, act)
         })
         .await
     }
@@ -137,13 +140,8 @@ impl Dispatch for SqliteStore {
     async fn give_back_unseen(&self, claim: &ClaimId) -> Result<u64> {
         let claim = claim.clone();
         self.write(move |step| {
-            let mut desk = Desk::open(step)?;
-            if claims::was_repeated(&desk, &claim)? {
-                return Ok(0);
-            }
-            let returned = claims::give_back(&mut desk, &claim, None)?;
-            desk.close()?;
-            Ok(returned)
+            let act = |sets: &Sets, now| domain::give_back(sets, &claim, None, true, now);
+            carry_out(&mut Desk::open(step)?, act)
         })
         .await
     }
@@ -154,7 +152,16 @@ impl Dispatch for SqliteStore {
     }
 
     async fn pump(&self) -> Result<Pumped> {
-        self.write(overdue::pump).await
+        self.write(|step| {
+            let mut desk = Desk::open(step)?;
+            let expired = carry_out(&mut desk, domain::pump)?;
+            let now = desk.now;
+            waiters::expire(step, now, FORGOTTEN)?;
+            claims::forget(step, now, FORGOTTEN)?;
+            let next = next(step)?;
+            Ok(Pumped { now, next, expired, more: next.is_some_and(|next| next <= now) })
+        })
+        .await
     }
 
     async fn task(&self, id: &TaskId) -> Result<Option<TaskView>> {
@@ -189,20 +196,49 @@ impl Dispatch for SqliteStore {
     async fn revive(&self, id: &TaskId) -> Result<TaskView> {
         let id = id.clone();
         self.write(move |step| {
-            let mut desk = Desk::open(step)?;
-            let view = task::revive(&mut desk, &id)?;
-            desk.close()?;
-            Ok(view)
+            carry_out(&mut Desk::open(step)?, |sets, now| domain::revive(sets, &id, now))?;
+            let view = task::views(step, "t.id = ?", [&id.0])?.pop();
+            Ok(view.ok_or_else(|| StoreError::NotFound(format!("task {}", id.0)))?)
         })
         .await
     }
+}
+
+/// An answer with the keys and payloads of its tasks.
+fn claimed(desk: &Desk<'_>, answer: Answer) -> Outcome<Claimed> {
+    let (claim, lease_until, tasks) = match answer {
+        Answer::Nothing { reason, next_at } => return Ok(Claimed::Nothing { reason, next_at }),
+        Answer::Granted { claim, lease_until, tasks } => (claim, lease_until, tasks),
+    };
+    let mut handed = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let row = desk.rows.get(&task.id).copied().unwrap_or_default();
+        let (key, payload) = task::texts(desk.step, row)?;
+        let domain::Task { id, source, token, attempt, .. } = task;
+        handed.push(Handed { id, key, source, payload, token, attempt });
+    }
+    Ok(Claimed::Granted { claim, lease_until, tasks: handed })
+}
+
+/// The next instant at which something happens by itself.
+fn next(step: &Step<'_>) -> Outcome<Option<Stamp>> {
+    let mut next = None;
+    for first in [
+        "SELECT until FROM tasks WHERE state = 'leased' ORDER BY until LIMIT 1",
+        "SELECT at FROM tasks WHERE state = 'due' ORDER BY at LIMIT 1",
+        "SELECT opens FROM sources WHERE opens IS NOT NULL ORDER BY opens LIMIT 1",
+        "SELECT promised_until FROM sources WHERE promised > 0 ORDER BY promised_until LIMIT 1",
+    ] {
+        next = next.into_iter().chain(find::<i64>(step, first, [])?).min();
+    }
+    Ok(next.map(Stamp))
 }
 
 /// Those seen within a day, by name, with what they hold.
 fn collectors(db: &Connection, now: Stamp) -> Outcome<Vec<CollectorView>> {
     let mut views = BTreeMap::new();
     let mut found = db.prepare_cached("SELECT name, seen FROM collectors WHERE seen > ?")?;
-    let mut rows = found.query([claims::oldest_seen(now)])?;
+    let mut rows = found.query([commit::oldest_seen(now)])?;
     while let Some(row) = rows.next()? {
         let name = row.get::<_, String>(0)?;
         let view = CollectorView {
@@ -224,7 +260,7 @@ fn collectors(db: &Connection, now: Stamp) -> Outcome<Vec<CollectorView>> {
         };
         view.in_flight += 1;
         if view.in_flight <= u64::from(BATCH) {
-            let source = source::source_name(&row.get::<_, String>(3)?)?;
+            let source = source::name(&row.get::<_, String>(3)?)?;
             view.holds.push((TaskId(row.get(1)?), row.get(2)?, source, Stamp(row.get(4)?)));
         }
     }

@@ -1,259 +1,151 @@
-//! A task's rows: put, read, taken out of a collector's hands, shown.
+//! A task's rows: read, put, written back, shown.
 
 use std::time::Duration;
 
 use rusqlite::{Connection, Row};
 
 use super::super::fault::Outcome;
-use super::super::row::{corrupt, int, uint};
-use super::desk::Desk;
-use super::source::source_name;
-use crate::domain::dispatch::{Departure, Next, Outcome as Said, Place, TaskState};
+use super::super::row::{corrupt, int, uint, word as read_word};
+use super::super::step::Step;
+use super::source;
+use crate::domain::dispatch::{Place, Task, TaskState};
 use crate::domain::lease::Token;
-use crate::domain::name::{CollectorName, SourceName};
+use crate::domain::name::CollectorName;
 use crate::domain::time::Stamp;
-use crate::store::StoreError;
 use crate::store::dispatch::{ClaimId, HISTORY_KEPT, NewTask, Past, PastEvent, TaskId, TaskView};
 
-/// What decides about a task.
-pub(super) struct Task {
-    pub(super) n: i64,
-    pub(super) source: SourceName,
-    pub(super) state: TaskState,
-    pub(super) priority: u8,
-    pub(super) until: Stamp,
-    pub(super) attempt: u32,
-    pub(super) token: Token,
-    /// Of the newest accepted result.
-    pub(super) accepted: Token,
-    /// The newest to hold it.
-    pub(super) collector: Option<CollectorName>,
-    /// The newest claim it was in.
-    pub(super) claim: i64,
-    pub(super) every: Option<Duration>,
+/// Those that `rest` of a query about `t` finds, with their rows. The claim is named while it lasts.
+pub(super) fn select(
+    db: &Connection,
+    rest: &str,
+    params: impl rusqlite::Params,
+) -> Outcome<Vec<(i64, Task)>> {
+    let mut found = db.prepare_cached(&format!(
+        "SELECT t.n, t.id, t.source, t.state, t.priority, t.place, t.at, t.until, t.attempt, t.token, t.accepted, \
+         t.collector, t.every_us, t.created, t.changed, t.error, c.claim FROM tasks t \
+         LEFT JOIN claims c ON c.n = t.claim AND t.state = 'leased' WHERE {rest}"
+    ))?;
+    let mut rows = found.query(params)?;
+    let mut tasks = Vec::new();
+    while let Some(row) = rows.next()? {
+        tasks.push((row.get(0)?, read(row)?));
+    }
+    Ok(tasks)
 }
 
-const COLUMNS: &str =
-    "n, source, state, priority, until, attempt, token, accepted, collector, claim, every_us";
-
-impl Task {
-    pub(super) fn find(db: &Connection, id: &TaskId) -> Outcome<Option<Self>> {
-        let mut found = db.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks WHERE id = ?"))?;
-        let mut rows = found.query([&id.0])?;
-        rows.next()?.map(Self::read).transpose()
-    }
-
-    /// Those that `rest` of a query finds.
-    pub(super) fn select(
-        db: &Connection,
-        rest: &str,
-        params: impl rusqlite::Params,
-    ) -> Outcome<Vec<Self>> {
-        let mut found = db.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks WHERE {rest}"))?;
-        let mut rows = found.query(params)?;
-        let mut tasks = Vec::new();
-        while let Some(row) = rows.next()? {
-            tasks.push(Self::read(row)?);
-        }
-        Ok(tasks)
-    }
-
-    fn read(row: &Row<'_>) -> Outcome<Self> {
-        Ok(Self {
-            n: row.get(0)?,
-            source: source_name(&row.get::<_, String>(1)?)?,
-            state: state(row.get(2)?)?,
-            priority: row.get(3)?,
-            until: Stamp(row.get::<_, Option<i64>>(4)?.unwrap_or_default()),
-            attempt: row.get(5)?,
-            token: Token(uint(row.get(6)?)),
-            accepted: Token(uint(row.get(7)?)),
-            collector: row.get::<_, Option<String>>(8)?.map(|name| collector(&name)).transpose()?,
-            claim: row.get::<_, Option<i64>>(9)?.unwrap_or_default(),
-            every: row.get::<_, Option<i64>>(10)?.map(every),
-        })
-    }
-
-    /// Takes it out of its collector's hands.
-    pub(super) fn leave(
-        &self,
-        desk: &mut Desk<'_>,
-        how: Departure,
-        error: Option<&str>,
-    ) -> Outcome<()> {
-        let now = desk.now;
-        let source = desk.source(&self.source)?;
-        let next = source.rules.after(how, self.attempt, self.every, now);
-        source.in_flight = source.in_flight.saturating_sub(1);
-        let said = match how {
-            Departure::Reported { outcome, .. } => Some(outcome),
-            Departure::Expired | Departure::Returned => None,
-        };
-        source.finished += u64::from(said == Some(Said::Done));
-        source.expired += u64::from(how == Departure::Expired);
-        let (mut place, mut at) = (None, None);
-        let mut attempt = self.attempt;
-        let state = match next {
-            Next::Ready => {
-                source.ready += 1;
-                source.nth += 1;
-                place = Some(Place::before(self.priority, source.nth));
-                attempt -= u32::from(how == Departure::Returned && attempt > 0);
-                TaskState::Ready
-            }
-            Next::Due { at: due, again } => {
-                source.retried += u64::from(said == Some(Said::Retry));
-                attempt = if again { 0 } else { attempt };
-                if due <= now {
-                    source.ready += 1;
-                    source.nth += 1;
-                    place = Some(Place::behind(self.priority, source.nth));
-                    TaskState::Ready
-                } else {
-                    source.due += 1;
-                    at = Some(due.0);
-                    TaskState::Due
-                }
-            }
-            Next::Done => {
-                source.done += 1;
-                TaskState::Done
-            }
-            Next::Dead => {
-                source.dead += 1;
-                TaskState::Dead
-            }
-        };
-        let accepted = if said.is_some() { self.token } else { self.accepted };
-        desk.step
-            .prepare_cached(
-                "UPDATE tasks SET state = ?, place = ?, at = ?, until = NULL, attempt = ?, accepted = ?, changed = ?, \
-                 error = CASE WHEN ? THEN NULL ELSE coalesce(?, error) END WHERE n = ?",
-            )?
-            .execute((
-                word(state),
-                place.map(|place| int(place.0)),
-                at,
-                attempt,
-                int(accepted.0),
-                now.0,
-                said == Some(Said::Done),
-                error,
-                self.n,
-            ))?;
-        let event = match (how, state) {
-            (_, TaskState::Dead) => Some(PastEvent::Died),
-            (Departure::Expired, _) => Some(PastEvent::Expired),
-            (Departure::Reported { outcome: Said::Retry, .. }, _) => Some(PastEvent::Retried),
-            _ => None,
-        };
-        if let Some(event) = event {
-            self.note(desk, event, error)?;
-        }
-        if state != TaskState::Done {
-            return Ok(());
-        }
-        // What is remembered is that it was done, not how it looked.
-        desk.step
-            .prepare_cached("UPDATE payloads SET payload = 'null' WHERE task = ?")?
-            .execute([self.n])?;
-        desk.remember_done()
-    }
-
-    /// Adds to its history.
-    fn note(&self, desk: &Desk<'_>, event: PastEvent, error: Option<&str>) -> Outcome<()> {
-        let n: i64 = desk
-            .step
-            .prepare_cached(
-                "INSERT INTO pasts (task, n, at, event, attempt, collector, error) \
-                 SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6 FROM pasts WHERE task = ?1 RETURNING n",
-            )?
-            .query_row(
-                (
-                    self.n,
-                    desk.now.0,
-                    event_word(event),
-                    self.attempt,
-                    self.collector.as_ref().filter(|_| event != PastEvent::Revived).map(|name| name.as_str()),
-                    error,
-                ),
-                |row| row.get(0),
-            )?;
-        desk.step
-            .prepare_cached("DELETE FROM pasts WHERE task = ? AND n <= ?")?
-            .execute((self.n, n - i64::try_from(HISTORY_KEPT).unwrap_or(i64::MAX)))?;
-        Ok(())
-    }
-
-    /// Makes it ready behind all of its priority.
-    fn make_ready(&self, desk: &mut Desk<'_>, attempt: u32) -> Outcome<()> {
-        let now = desk.now;
-        let source = desk.source(&self.source)?;
-        source.ready += 1;
-        source.nth += 1;
-        let place = Place::behind(self.priority, source.nth);
-        desk.step
-            .prepare_cached(
-                "UPDATE tasks SET state = 'ready', place = ?, at = NULL, attempt = ?, changed = ?, \
-                 error = CASE state WHEN 'dead' THEN NULL ELSE error END WHERE n = ?",
-            )?
-            .execute((int(place.0), attempt, now.0, self.n))?;
-        Ok(())
-    }
-
-    /// Its time has come.
-    pub(super) fn promote(&self, desk: &mut Desk<'_>) -> Outcome<()> {
-        desk.source(&self.source)?.due -= 1;
-        self.make_ready(desk, self.attempt)
-    }
+fn read(row: &Row<'_>) -> Outcome<Task> {
+    let stamp =
+        |column| -> Outcome<Option<Stamp>> { Ok(row.get::<_, Option<i64>>(column)?.map(Stamp)) };
+    Ok(Task {
+        id: TaskId(row.get(1)?),
+        source: source::name(row.get_ref(2)?.as_str().unwrap_or_default())?,
+        state: state(row.get_ref(3)?.as_str().unwrap_or_default())?,
+        priority: row.get(4)?,
+        place: row.get::<_, Option<i64>>(5)?.map(|place| Place(uint(place))),
+        at: stamp(6)?,
+        until: stamp(7)?,
+        attempt: row.get(8)?,
+        token: Token(uint(row.get(9)?)),
+        accepted: Token(uint(row.get(10)?)),
+        collector: row.get::<_, Option<String>>(11)?.map(|name| collector(&name)).transpose()?,
+        every: row.get::<_, Option<i64>>(12)?.map(every),
+        created: Stamp(row.get(13)?),
+        changed: Stamp(row.get(14)?),
+        error: row.get(15)?,
+        claim: row.get::<_, Option<String>>(16)?.map(ClaimId),
+    })
 }
 
-/// Puts a task; `false` when it exists.
-pub(super) fn put(desk: &mut Desk<'_>, new: &NewTask) -> Outcome<bool> {
-    let now = desk.now;
-    let step = desk.step;
-    let source = desk.source(&new.source)?;
-    let due = new.at.filter(|at| *at > now);
-    let place = Place::behind(new.priority, source.nth + 1);
-    let added = step
-        .prepare_cached(
-            "INSERT OR IGNORE INTO tasks (id, source, state, priority, place, at, attempt, token, accepted, every_us, \
-             created, changed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7, ?8, ?8)",
-        )?
-        .execute((
-            TaskId::of(&new.source, &new.key).0,
-            new.source.as_str(),
-            word(if due.is_some() { TaskState::Due } else { TaskState::Ready }),
-            new.priority,
-            due.is_none().then_some(int(place.0)),
-            due.map(|at| at.0),
-            new.every.map(|every| i64::try_from(every.as_micros()).unwrap_or(i64::MAX)),
-            now.0,
-        ))?;
-    if added == 0 {
-        return Ok(false);
-    }
-    source.nth += 1;
-    if due.is_some() {
-        source.due += 1;
-    } else {
-        source.ready += 1;
-    }
+/// Writes what may change of a task in its row; `claim` is the row of its claim.
+pub(super) fn save(step: &Step<'_>, row: i64, task: &Task, claim: Option<i64>) -> Outcome<()> {
+    step.prepare_cached(
+        "UPDATE tasks SET state = ?, place = ?, at = ?, until = ?, attempt = ?, token = ?, accepted = ?, \
+         collector = ?, claim = ?, changed = ?, error = ? WHERE n = ?",
+    )?
+    .execute((
+        word(task.state),
+        task.place.map(|place| int(place.0)),
+        task.at.map(|at| at.0),
+        task.until.map(|until| until.0),
+        task.attempt,
+        int(task.token.0),
+        int(task.accepted.0),
+        task.collector.as_ref().map(|name| name.as_str()),
+        claim,
+        task.changed.0,
+        &task.error,
+        row,
+    ))?;
+    Ok(())
+}
+
+/// Adds a new task, with its key and payload.
+pub(super) fn add(step: &Step<'_>, task: &Task, new: &NewTask) -> Outcome<()> {
+    step.prepare_cached(
+        "INSERT INTO tasks (id, source, state, priority, place, at, attempt, token, accepted, every_us, created, changed) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, 0, ?7, ?8, ?8)",
+    )?
+    .execute((
+        &task.id.0,
+        task.source.as_str(),
+        word(task.state),
+        task.priority,
+        task.place.map(|place| int(place.0)),
+        task.at.map(|at| at.0),
+        task.every.map(|every| i64::try_from(every.as_micros()).unwrap_or(i64::MAX)),
+        task.created.0,
+    ))?;
     step.prepare_cached("INSERT INTO payloads (task, key, payload) VALUES (?, ?, ?)")?
         .execute((step.last_insert_rowid(), &new.key, &new.payload))?;
-    Ok(true)
+    Ok(())
 }
 
-/// Makes a dead task ready again; any other is left as it is.
-pub(super) fn revive(desk: &mut Desk<'_>, id: &TaskId) -> Outcome<TaskView> {
-    let missing = || StoreError::NotFound(format!("task {}", id.0));
-    let task = Task::find(desk.step, id)?.ok_or_else(missing)?;
-    if task.state == TaskState::Dead {
-        desk.source(&task.source)?.dead -= 1;
-        task.make_ready(desk, 0)?;
-        task.note(desk, PastEvent::Revived, None)?;
+/// The key and the payload of a task.
+pub(super) fn texts(step: &Step<'_>, row: i64) -> Outcome<(String, String)> {
+    Ok(step
+        .prepare_cached("SELECT key, payload FROM payloads WHERE task = ?")?
+        .query_row([row], |row| Ok((row.get(0)?, row.get(1)?)))?)
+}
+
+/// What is remembered is that it was done, not how it looked.
+pub(super) fn drop_payload(step: &Step<'_>, row: i64) -> Outcome<()> {
+    step.prepare_cached("UPDATE payloads SET payload = 'null' WHERE task = ?")?.execute([row])?;
+    Ok(())
+}
+
+/// Forgets a task and all about it.
+pub(super) fn forget(step: &Step<'_>, row: i64) -> Outcome<()> {
+    for forget in [
+        "DELETE FROM tasks WHERE n = ?",
+        "DELETE FROM payloads WHERE task = ?",
+        "DELETE FROM pasts WHERE task = ?",
+    ] {
+        step.prepare_cached(forget)?.execute([row])?;
     }
-    Ok(views(desk.step, "t.id = ?", [&id.0])?.pop().ok_or_else(missing)?)
+    Ok(())
+}
+
+/// Adds to its history.
+pub(super) fn note(step: &Step<'_>, row: i64, past: &Past) -> Outcome<()> {
+    let n: i64 = step
+        .prepare_cached(
+            "INSERT INTO pasts (task, n, at, event, attempt, collector, error) \
+             SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5, ?6 FROM pasts WHERE task = ?1 RETURNING n",
+        )?
+        .query_row(
+            (
+                row,
+                past.at.0,
+                event_word(past.event),
+                past.attempt,
+                past.collector.as_ref().map(|name| name.as_str()),
+                &past.error,
+            ),
+            |row| row.get(0),
+        )?;
+    step.prepare_cached("DELETE FROM pasts WHERE task = ? AND n <= ?")?
+        .execute((row, n - i64::try_from(HISTORY_KEPT).unwrap_or(i64::MAX)))?;
+    Ok(())
 }
 
 /// Tasks as callers see them; `rest` of a query about `t`.
@@ -280,10 +172,10 @@ pub(super) fn views(
         views.push(TaskView {
             id: TaskId(row.get(1)?),
             key: row.get(2)?,
-            source: source_name(&row.get::<_, String>(3)?)?,
+            source: source::name(&row.get::<_, String>(3)?)?,
             payload: row.get(4)?,
             priority: row.get(5)?,
-            state: state(row.get(6)?)?,
+            state: state(row.get_ref(6)?.as_str().unwrap_or_default())?,
             attempt: row.get(7)?,
             token: Token(uint(row.get(8)?)),
             every: row.get::<_, Option<i64>>(9)?.map(every),
@@ -305,11 +197,9 @@ fn history(db: &Connection, task: i64) -> Outcome<Vec<Past>> {
     let mut rows = found.query([task])?;
     let mut history = Vec::new();
     while let Some(row) = rows.next()? {
-        let event = serde_json::Value::String(row.get(1)?);
         history.push(Past {
             at: Stamp(row.get(0)?),
-            event: serde_json::from_value(event)
-                .map_err(|why| corrupt("pasts.event", &why.to_string()))?,
+            event: read_word("pasts.event", &row.get::<_, String>(1)?)?,
             attempt: row.get(2)?,
             collector: row.get::<_, Option<String>>(3)?.map(|name| collector(&name)).transpose()?,
             error: row.get(4)?,
@@ -337,9 +227,15 @@ fn word(state: TaskState) -> &'static str {
     }
 }
 
-fn state(word: String) -> Outcome<TaskState> {
-    serde_json::from_value(serde_json::Value::String(word))
-        .map_err(|why| corrupt("tasks.state", &why.to_string()))
+fn state(word: &str) -> Outcome<TaskState> {
+    Ok(match word {
+        "ready" => TaskState::Ready,
+        "due" => TaskState::Due,
+        "leased" => TaskState::Leased,
+        "done" => TaskState::Done,
+        "dead" => TaskState::Dead,
+        other => return Err(corrupt("tasks.state", other)),
+    })
 }
 
 fn event_word(event: PastEvent) -> &'static str {

@@ -1,22 +1,15 @@
-//! Who waits for work, and whose turn it is.
-//!
-//! As many are woken as tasks can be served, each for its own sources, the oldest first, and leave the row as they are
-//! woken. One who was woken has not claimed yet: for [`PROMISED`] its task is promised, so that nobody else is woken for it.
-
-use std::time::Duration;
+//! Who waits for work, in which order. Who is woken is decided in `domain::dispatch`.
 
 use rusqlite::OptionalExtension;
 
 use super::super::fault::Outcome;
-use super::super::row::{corrupt, text};
+use super::super::row::{corrupt, text, uint};
 use super::super::step::Step;
-use super::source::Source;
+use crate::domain::dispatch::Waiting;
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
 
-/// How long a woken waiter has for its claim before another one is woken.
-const PROMISED: Duration = Duration::from_millis(100);
 /// In `waits`: any source.
 const ANY: &str = "";
 
@@ -67,47 +60,23 @@ pub(super) fn expire(step: &Step<'_>, now: Stamp, most: u32) -> Outcome<()> {
     Ok(())
 }
 
-/// Wakes as many as can be served from `sources` beyond what is promised.
-pub(super) fn wake<'a>(
+/// The first who wait for a source, or (none) for any, and whose time is not over.
+pub(super) fn first(
     step: &Step<'_>,
     now: Stamp,
-    sources: impl Iterator<Item = &'a mut Source>,
-) -> Outcome<()> {
-    let mut woken = Vec::new();
-    for source in sources {
-        if source.promised_until <= now {
-            source.promised = 0;
-        }
-        while source.servable > source.promised {
-            let Some(waiter) = oldest(step, now, &source.name)? else { break };
-            woken.push(waiter);
-            source.promised += 1;
-            source.promised_until = now + PROMISED;
-        }
-    }
-    if woken.is_empty() { Ok(()) } else { step.publish_wake(&woken) }
-}
-
-/// Takes the oldest out who waits for `source`.
-fn oldest(step: &Step<'_>, now: Stamp, source: &SourceName) -> Outcome<Option<Waiter>> {
-    loop {
-        let first = |source: &str| {
-            step.prepare_cached(
-                "SELECT waiter FROM waits WHERE source = ? ORDER BY waiter LIMIT 1",
-            )?
-            .query_row([source], |row| row.get::<_, i64>(0))
-            .optional()
-        };
-        let (own, any) = (first(source.as_str())?, first(ANY)?);
-        let Some(n) = own.into_iter().chain(any).min() else { return Ok(None) };
-        let (waiter, sources, until): (String, String, i64) = step
-            .prepare_cached("DELETE FROM waiters WHERE n = ? RETURNING waiter, sources, until")?
-            .query_row([n], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        forget(step, n, &sources)?;
-        if until > now.0 {
-            return Ok(Some(Waiter(waiter)));
-        }
-    }
+    source: Option<&SourceName>,
+    most: i64,
+) -> Outcome<Vec<Waiting>> {
+    let waiting = step
+        .prepare_cached(
+            "SELECT s.waiter, w.waiter FROM waits s JOIN waiters w ON w.n = s.waiter \
+             WHERE s.source = ? AND w.until > ? ORDER BY s.waiter LIMIT ?",
+        )?
+        .query_map((source.map_or(ANY, SourceName::as_str), now.0, most), |row| {
+            Ok(Waiting { place: uint(row.get(0)?), waiter: Waiter(row.get(1)?) })
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(waiting)
 }
 
 fn forget(step: &Step<'_>, n: i64, sources: &str) -> Outcome<()> {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::rules::LONGEST;
-use super::*;
+use super::super::rules::LONGEST;
+use super::super::*;
 use crate::domain::time::Stamp;
 
 const US: Duration = Duration::from_micros(1);

@@ -1,0 +1,172 @@
+//! What clients put to dispatch, and the answers: tasks, results, requests for work.
+//!
+//! Data alone. What is answered is decided in `exchange.rs` and `acts.rs`; keys, payloads and views are the store's.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::task::Outcome;
+use crate::domain::lease::Token;
+use crate::domain::name::{CollectorName, RequestId, SourceName, Waiter};
+use crate::domain::time::Stamp;
+
+/// How many finished tasks are remembered, over all sources (and a few more): so long the same key is still the same task.
+pub const DONE_KEPT: u64 = 10_000;
+/// Most tasks in one claim, and most results in one report.
+pub const BATCH: u32 = 100;
+/// Longest key of a task, in bytes.
+pub const LONGEST_KEY: usize = 2_048;
+/// Longest payload, in bytes of JSON.
+pub const LONGEST_PAYLOAD: usize = 64 * 1024;
+/// Longest error that is kept, in bytes.
+pub const LONGEST_ERROR: usize = 1_000;
+/// How many of a task's failures are kept.
+pub const HISTORY_KEPT: usize = 20;
+
+/// The id of a task: made of its source and key, so the same key is the same task on every node and in every store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub String);
+
+impl TaskId {
+    /// Of `key` in `source`: 32 hexadecimal digits.
+    #[must_use]
+    pub fn of(source: &SourceName, key: &str) -> Self {
+        Self(digest(&format!("{source}\n{key}")))
+    }
+}
+
+/// The id of a claim: made of its collector and request, so the same request is the same claim.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClaimId(pub String);
+
+impl ClaimId {
+    /// Of this request: 32 hexadecimal digits.
+    #[must_use]
+    pub fn of(collector: &CollectorName, request: &RequestId) -> Self {
+        Self(digest(&format!("{collector} {request}")))
+    }
+}
+
+fn digest(text: &str) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A task to be put.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewTask {
+    /// Unique within its source: 1 to [`LONGEST_KEY`] bytes, no control characters.
+    pub key: String,
+    /// Which must exist.
+    pub source: SourceName,
+    /// JSON text, at most [`LONGEST_PAYLOAD`] bytes.
+    pub payload: String,
+    /// 0 to 9; 9 is the most urgent.
+    pub priority: u8,
+    /// Not before this.
+    pub at: Option<Stamp>,
+    /// Again, this long after each `done`.
+    pub every: Option<Duration>,
+}
+
+/// A result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Of which task.
+    pub id: TaskId,
+    /// Under which lease.
+    pub token: Token,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// For [`Outcome::Retry`]: instead of the backoff.
+    pub delay: Option<Duration>,
+    /// What went wrong: one line, at most [`LONGEST_ERROR`] bytes.
+    pub error: Option<String>,
+}
+
+/// What came of a [`Report`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reported {
+    /// Accepted; a report repeated because its answer was lost is accepted again and changes nothing.
+    Ok,
+    /// The lease had ended, or a newer one exists: nothing was changed.
+    Stale,
+    /// No such task (or one that was done so long ago that it was forgotten).
+    Unknown,
+}
+
+/// A request for work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimAsk {
+    /// For whom.
+    pub collector: CollectorName,
+    /// The same one gets the same answer, for as long as the claim's lease (a minute, for nothing).
+    pub request: RequestId,
+    /// At most so many tasks, 1 to [`BATCH`].
+    pub max: u32,
+    /// From these sources only; empty: from all.
+    pub sources: Vec<SourceName>,
+    /// Should nothing be granted, this one waits until then: it is woken once, when it is its turn, by
+    /// [`Write::Wake`](super::Write::Wake). `None`: a final answer, which is remembered under `request`.
+    pub wait: Option<(Waiter, Duration)>,
+}
+
+impl ClaimAsk {
+    /// Of the claim that this is, should anything be granted.
+    #[must_use]
+    pub fn id(&self) -> ClaimId {
+        ClaimId::of(&self.collector, &self.request)
+    }
+}
+
+/// Results, and the next request, in one step and one round trip.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Exchange {
+    /// In order; at most [`BATCH`].
+    pub reports: Vec<Report>,
+    /// Accept only results of tasks that this collector holds; others are stale.
+    pub only: Option<CollectorName>,
+    /// After the results.
+    pub claim: Option<ClaimAsk>,
+}
+
+/// The answer to [`extend`](super::extend).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Extended {
+    /// Still held, for another lease from now.
+    pub kept: Vec<TaskId>,
+    /// Not any more: stop working on them. Finished ones are in neither.
+    pub lost: Vec<TaskId>,
+    /// The earliest end of those kept.
+    pub lease_until: Option<Stamp>,
+}
+
+/// Something that went wrong with a task, or brought it back.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Past {
+    /// When.
+    pub at: Stamp,
+    /// What.
+    pub event: PastEvent,
+    /// In which attempt.
+    pub attempt: u32,
+    /// In whose hands.
+    pub collector: Option<CollectorName>,
+    /// As reported.
+    pub error: Option<String>,
+}
+
+/// See [`Past`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum PastEvent {
+    Retried,
+    Expired,
+    Died,
+    Revived,
+}

@@ -1,0 +1,644 @@
+//! Random histories in which time matters, gaps, windows, leases and promises that run out, tasks that become due: both
+//! stores answer as the pure transitions of `domain::dispatch` do, which are played beside them on a store in memory.
+//!
+//! A store says by its own clock when it did something, or between which two readings; at that instant the transitions
+//! are asked the same. So answers, tasks, histories and sources are compared to the microsecond, leases may be a few
+//! milliseconds, and the machine may be slow: only a step that lies too close to the end of a promise or of somebody's
+//! patience, whose beginning nobody said, proves nothing, and ends its history.
+//!
+//! Not compared, because stores may differ in it (ADR 0014): tokens (only that they are the same again and grow), the order
+//! of what is due at one microsecond, when collectors were seen.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{RngExt as _, SeedableRng as _};
+use soloist::domain::dispatch::{
+    Answer, Backoff, ClaimAsk, ClaimId, Exchange, Extended, Halt, Kept, NewTask, Outcome, PROMISE,
+    Report, Reported, Rules, Task, TaskId, TaskState, Window,
+};
+use soloist::domain::lease::Token;
+use soloist::domain::name::{CollectorName, JobName, SourceName, Waiter};
+use soloist::domain::time::Stamp;
+use soloist::store::dispatch::{Claimed, Dispatch, Handed, SourceView, Sources, TaskView};
+use soloist::store::events::{Events, StoreEvent};
+use soloist::store::jobs::Jobs as _;
+use soloist::store::{Options, Store, StoreError};
+use tokio::sync::mpsc::Receiver;
+use tokio::task::JoinSet;
+
+use super::RedisServer;
+use crate::dispatch_in_memory as in_memory;
+
+const HISTORIES: u64 = 12;
+const STEPS: usize = 120;
+const SOURCES: [&str; 3] = ["a", "b", "c"];
+/// Where more may have happened, nothing more is compared.
+const MOST_WORLDS: usize = 16;
+const MS: Duration = Duration::from_millis(1);
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// One thing that happens.
+#[derive(Debug, Clone)]
+enum Act {
+    Put(Vec<NewTask>),
+    Exchange(Exchange),
+    Extend(ClaimId, Option<CollectorName>),
+    GiveBack(ClaimId, bool),
+    Leave(Waiter),
+    Define(SourceName, Rules),
+    Pause(SourceName, bool),
+    Block(SourceName, Duration),
+    Revive(TaskId),
+    Pump,
+}
+
+/// What came of it, with what can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Said {
+    Put(Vec<bool>),
+    Exchanged(Vec<Reported>, Option<Claimed>),
+    Extended(Option<Extended>),
+    Count(u64),
+    Nothing,
+}
+
+/// All that can be seen.
+struct Seen {
+    sources: Vec<SourceView>,
+    tasks: Vec<TaskView>,
+    woken: Vec<Waiter>,
+}
+
+fn source(name: &str) -> SourceName {
+    name.parse().expect("a name")
+}
+
+/// `a` has no limits, `b` a gap, `c` a window, whatever else changes: what a store counts of starts that no rule limits is its
+/// own business.
+fn rules(name: &str, dice: &mut StdRng) -> Rules {
+    let lease = if dice.random_bool(0.5) { MS * dice.random_range(20..40) } else { LONG };
+    let first = MS * dice.random_range(0..3);
+    let window = Window { count: dice.random_range(1..=3), span: MS * 40 };
+    Rules {
+        gap: if name == "b" { MS * dice.random_range(1..12) } else { Duration::ZERO },
+        window: (name == "c").then_some(window),
+        cap: (name != "a" && dice.random_bool(0.5)).then(|| dice.random_range(1..4)),
+        lease: lease.max(MS * 20),
+        max_attempts: dice.random_range(0..4),
+        backoff: Backoff { first, max: first * 3 },
+        paused: false,
+    }
+}
+
+/// A store, and the one in memory that must answer as it does.
+struct Play {
+    real: Store,
+    heard: Receiver<StoreEvent>,
+    on: bool,
+    /// More than one where nothing tells yet what happened.
+    kept: Vec<in_memory::Store>,
+    dice: StdRng,
+    /// Makes names and instants that do not tie.
+    unique: u32,
+    asks: Vec<ClaimAsk>,
+    woken: Vec<Waiter>,
+    /// The longest that was not known when something happened.
+    unsure: Duration,
+}
+
+impl Play {
+    async fn new(real: Store, seed: u64) -> Self {
+        let mut dice = StdRng::seed_from_u64(seed);
+        let mut kept = in_memory::Store::default();
+        let mut heard = real.subscribe(&[job()]).await.expect("subscribed");
+        assert_eq!(heard.recv().await, Some(StoreEvent::Subscribed));
+        for name in SOURCES {
+            let rules = rules(name, &mut dice);
+            real.put_source(&source(name), &rules).await.expect("it is put");
+            kept.define(&source(name), &rules, Stamp(0));
+        }
+        let (kept, asks, woken) = (vec![kept], Vec::new(), Vec::new());
+        Self { real, heard, on: false, kept, dice, unique: 0, asks, woken, unsure: MS }
+    }
+
+    /// A little time, no two alike.
+    fn span(&mut self, most_ms: u32) -> Duration {
+        self.unique += 1;
+        MS * self.dice.random_range(0..=most_ms) + Duration::from_micros(self.unique.into())
+    }
+
+    fn act(&mut self, now: Stamp) -> Act {
+        let name = *SOURCES.choose(&mut self.dice).expect("some");
+        match self.dice.random_range(0..40) {
+            0..=7 => {
+                let count = self.dice.random_range(1..4);
+                Act::Put((0..count).map(|_| self.task(now)).collect())
+            }
+            8..=27 => Act::Exchange(self.exchange()),
+            28 | 29 => match self.asks.choose(&mut self.dice) {
+                Some(ask) => {
+                    let other = CollectorName::new("c-1").expect("a label");
+                    let only = self.dice.random_bool(0.3).then_some(other);
+                    Act::Extend(ask.id(), only)
+                }
+                None => Act::Pump,
+            },
+            30 | 31 => match self.asks.choose(&mut self.dice) {
+                Some(ask) => Act::GiveBack(ask.id(), self.dice.random_bool(0.5)),
+                None => Act::Pump,
+            },
+            32 => match self.kept[0].queue.first() {
+                Some(one) => Act::Leave(one.waiter.clone()),
+                None => Act::Pump,
+            },
+            33 => Act::Define(source(name), rules(name, &mut self.dice)),
+            34 => Act::Pause(source(name), self.dice.random_bool(0.3)),
+            35 => {
+                let lasting = MS * [0, 9][self.dice.random_range(0..2)];
+                Act::Block(source(name), lasting)
+            }
+            36 => {
+                let dead = |task: &&Task| task.state == TaskState::Dead;
+                let found = self.kept[0].tasks.values().find(dead);
+                found.map_or(Act::Pump, |task| Act::Revive(task.id.clone()))
+            }
+            _ => Act::Pump,
+        }
+    }
+
+    fn task(&mut self, now: Stamp) -> NewTask {
+        let at = self.dice.random_bool(0.2).then(|| now + self.span(20));
+        let every = self.dice.random_bool(0.2).then(|| self.span(20));
+        NewTask {
+            key: self.dice.random_range(0..12).to_string(),
+            source: source(SOURCES[self.dice.random_range(0..3)]),
+            payload: "{}".to_owned(),
+            priority: [0, 0, 0, 5, 9][self.dice.random_range(0..5)],
+            at,
+            every,
+        }
+    }
+
+    fn exchange(&mut self) -> Exchange {
+        let held = self.kept[0].tasks.values().filter(|task| task.token > Token(0));
+        let tasks: Vec<Task> = held.cloned().collect();
+        let count = self.dice.random_range(0..3).min(tasks.len());
+        let some: Vec<Task> = tasks.sample(&mut self.dice, count).cloned().collect();
+        let mut reports: Vec<Report> = some.iter().map(|task| self.report(task)).collect();
+        if let [one] = reports.as_mut_slice() {
+            // Of several that wait for the same backoff nobody knows which is first.
+            one.delay.take_if(|_| self.dice.random_bool(0.4));
+        }
+        let only = self.dice.random_bool(0.1).then(|| CollectorName::new("c-1").expect("a label"));
+        let asks = self.dice.random_bool(0.8);
+        Exchange { reports, only, claim: asks.then(|| self.ask()) }
+    }
+
+    fn report(&mut self, task: &Task) -> Report {
+        let wrong = self.dice.random_bool(0.1);
+        let later = self.dice.random_bool(0.7);
+        let delay = Some(if later { self.span(8) } else { Duration::ZERO });
+        Report {
+            id: task.id.clone(),
+            token: if wrong { Token(task.token.0 + 1) } else { task.token },
+            outcome: [Outcome::Done, Outcome::Retry, Outcome::Retry, Outcome::Dead]
+                [self.dice.random_range(0..4)],
+            delay,
+            error: self.dice.random_bool(0.5).then(|| format!("error {}", self.unique)),
+        }
+    }
+
+    /// A new request, or one of before: of somebody who was woken, or any.
+    fn ask(&mut self) -> ClaimAsk {
+        let waits = |ask: &ClaimAsk| ask.wait.as_ref().map(|(waiter, _)| waiter.clone());
+        if self.dice.random_bool(0.5)
+            && let Some(woken) = self.woken.pop()
+            && let Some(ask) = self.asks.iter().find(|ask| waits(ask) == Some(woken.clone()))
+        {
+            return ask.clone();
+        }
+        let brief = |ask: &&ClaimAsk| ask.wait.as_ref().is_none_or(|(_, long)| *long > LONG / 2);
+        let known: Vec<&ClaimAsk> = self.asks.iter().filter(brief).collect();
+        if self.dice.random_bool(0.2)
+            && let Some(ask) = known.choose(&mut self.dice)
+        {
+            return (*ask).clone();
+        }
+        self.unique += 1;
+        let patience = if self.dice.random_bool(0.2) { MS * 15 } else { LONG };
+        let waiter = Waiter(format!("n/x/{}", self.unique));
+        let mut sources: Vec<SourceName> = Vec::new();
+        if self.dice.random_bool(0.5) {
+            let count = self.dice.random_range(1..3);
+            sources = SOURCES.sample(&mut self.dice, count).map(|name| source(name)).collect();
+        }
+        let ask = ClaimAsk {
+            collector: format!("c-{}", self.dice.random_range(0..2)).parse().expect("a label"),
+            request: self.unique.to_string().parse().expect("a label"),
+            max: self.dice.random_range(1..6),
+            sources,
+            wait: self.dice.random_bool(0.5).then_some((waiter, patience)),
+        };
+        self.asks.push(ask.clone());
+        ask
+    }
+
+    async fn now(&self) -> Stamp {
+        self.real.sources(Some(&source("a"))).await.expect("it exists")[0].now
+    }
+
+    async fn look(&mut self) -> Seen {
+        let sources = self.real.sources(None).await.expect("sources");
+        let mut tasks = Vec::new();
+        for id in &self.kept[0].order.clone() {
+            tasks.extend(self.real.task(id).await.expect("an answer"));
+        }
+        let woken = self.woken().await;
+        Seen { sources, tasks, woken }
+    }
+
+    /// Everybody who was woken until a change is heard that is made now.
+    async fn woken(&mut self) -> Vec<Waiter> {
+        self.on = !self.on;
+        let who = "li".parse().expect("a name");
+        self.real.participate(&job(), &who, self.on, None).await.expect("switched");
+        let mut woken = Vec::new();
+        loop {
+            match self.heard.recv().await.expect("an event") {
+                StoreEvent::Wake(some) => woken.extend(some),
+                StoreEvent::Record(_) => {}
+                StoreEvent::Job(_) => return woken,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// One step; `false` when nothing more can be compared.
+    async fn step(&mut self) -> bool {
+        let before = self.now().await;
+        let act = self.act(before);
+        let real = really(&self.real, &act).await;
+        let after = self.now().await;
+        if let Act::Put(tasks) = &act {
+            // So that they are looked at.
+            for new in tasks {
+                let id = TaskId::of(&new.source, &new.key);
+                let kept = &mut self.kept[0];
+                if !kept.order.contains(&id) && !kept.tasks.contains_key(&id) {
+                    kept.order.push(id);
+                }
+            }
+        }
+        let seen = self.look().await;
+        if let Act::Put(_) = &act {
+            let kept = &mut self.kept[0];
+            kept.order.retain(|id| kept.tasks.contains_key(id));
+        }
+        let unsure = self.unsure.max(after.since(before));
+        let mut may_be: Vec<in_memory::Store> = Vec::new();
+        let mut tries = Vec::new();
+        for world in &self.kept {
+            for at in instants(world, &act, &seen, before, after) {
+                let mut kept = world.clone();
+                let said = play(&mut kept, &act, &real, at);
+                let differs = difference(&mut kept, &said, &real, &seen);
+                if let Some(differs) = differs {
+                    tries.push((at, differs));
+                } else if !may_be.iter().any(|other| timeless(other) == timeless(&kept)) {
+                    may_be.push(kept);
+                }
+            }
+        }
+        if may_be.is_empty() {
+            let near = |at: Stamp| at + unsure >= before && after + unsure >= at;
+            let promised = self.kept.iter().flat_map(|kept| kept.sources.values());
+            let patience = self.kept.iter().flat_map(|kept| &kept.queue).map(|one| one.until);
+            if promised.map(|source| source.promised_until).chain(patience).any(near) {
+                return false;
+            }
+            panic!(
+                "{act:?} between {before:?} and {after:?}\nsaid {real:#?}\nnot {tries:#?}\nbefore {:#?}",
+                self.kept
+            );
+        }
+        self.woken.extend(seen.woken);
+        (self.kept, self.unsure) = (may_be, unsure);
+        self.kept.len() <= MOST_WORLDS
+    }
+}
+
+fn job() -> JobName {
+    "outbound".parse().expect("a name")
+}
+
+async fn really(store: &Store, act: &Act) -> Said {
+    match act {
+        Act::Put(tasks) => Said::Put(store.put_tasks(tasks).await.expect("put")),
+        Act::Exchange(ask) => {
+            let answer = store.exchange(ask).await.expect("exchanged");
+            Said::Exchanged(answer.reports, answer.claimed)
+        }
+        Act::Extend(claim, only) => match store.extend(claim, only.as_ref()).await {
+            Ok(extended) => Said::Extended(Some(sorted(extended))),
+            Err(StoreError::NotFound(_)) => Said::Extended(None),
+            Err(other) => panic!("{other}"),
+        },
+        Act::GiveBack(claim, true) => {
+            Said::Count(store.give_back_unseen(claim).await.expect("an answer"))
+        }
+        Act::GiveBack(claim, false) => {
+            Said::Count(store.give_back(claim, None).await.expect("an answer"))
+        }
+        Act::Leave(waiter) => {
+            let sources = SOURCES.map(source);
+            store.stop_waiting(waiter, &sources).await.expect("stopped");
+            store.stop_waiting(waiter, &[]).await.expect("stopped");
+            Said::Nothing
+        }
+        Act::Define(name, rules) => {
+            store.put_source(name, rules).await.expect("defined");
+            Said::Nothing
+        }
+        Act::Pause(name, paused) => {
+            store.pause_source(name, *paused).await.expect("paused");
+            Said::Nothing
+        }
+        Act::Block(name, lasting) => {
+            store.block_source(name, *lasting).await.expect("blocked");
+            Said::Nothing
+        }
+        Act::Revive(id) => {
+            store.revive(id).await.expect("revived");
+            Said::Nothing
+        }
+        Act::Pump => Said::Count(store.pump().await.expect("pumped").expired),
+    }
+}
+
+fn play(kept: &mut in_memory::Store, act: &Act, real: &Said, at: Stamp) -> Said {
+    match act {
+        Act::Put(tasks) => Said::Put(kept.put(tasks, at).expect("known sources")),
+        Act::Exchange(ask) => {
+            let before = kept.tasks.clone();
+            let (reports, answer) = kept.exchange(ask, at).expect("known sources");
+            let real = match real {
+                Said::Exchanged(_, Some(Claimed::Granted { tasks, .. })) => tasks.as_slice(),
+                _ => &[],
+            };
+            Said::Exchanged(reports, answer.map(|answer| claimed(kept, &before, answer, real)))
+        }
+        Act::Extend(claim, only) => match kept.extend(claim, only.as_ref(), at) {
+            Ok(extended) => Said::Extended(Some(sorted(extended))),
+            Err(Halt::NoClaim(_)) => Said::Extended(None),
+            Err(other) => panic!("{other:?}"),
+        },
+        Act::GiveBack(claim, unseen) => Said::Count(kept.give_back(claim, None, *unseen, at)),
+        Act::Leave(waiter) => {
+            kept.stop_waiting(waiter, at);
+            Said::Nothing
+        }
+        Act::Define(name, rules) => {
+            kept.define(name, rules, at);
+            Said::Nothing
+        }
+        Act::Pause(name, paused) => {
+            kept.pause(name, *paused, at).expect("a known source");
+            Said::Nothing
+        }
+        Act::Block(name, lasting) => {
+            kept.block(name, *lasting, at).expect("a known source");
+            Said::Nothing
+        }
+        Act::Revive(id) => {
+            kept.revive(id, at).expect("a known task");
+            Said::Nothing
+        }
+        Act::Pump => Said::Count(kept.pump(at)),
+    }
+}
+
+/// The answer with its texts. A task that is handed out now takes the token that the store gave it.
+fn claimed(
+    kept: &mut in_memory::Store,
+    before: &BTreeMap<TaskId, Task>,
+    answer: Answer,
+    real: &[Handed],
+) -> Claimed {
+    let (claim, lease_until, tasks) = match answer {
+        Answer::Nothing { reason, next_at } => return Claimed::Nothing { reason, next_at },
+        Answer::Granted { claim, lease_until, tasks } => (claim, lease_until, tasks),
+    };
+    let mut handed = Vec::new();
+    for mut task in tasks {
+        let again = before.get(&task.id).is_some_and(|known| known.token == task.token);
+        let theirs = real.iter().find(|one| one.id == task.id);
+        if let Some(theirs) = theirs.filter(|_| !again) {
+            let older = before.get(&task.id).map(|known| known.token);
+            assert!(older.is_none_or(|older| older < theirs.token), "tokens grow: {theirs:?}");
+            if let Some(claim) = kept.claims.get_mut(&claim)
+                && let Kept::Granted { tasks, .. } = &mut claim.kept
+            {
+                let named = tasks.iter_mut().find(|(id, _)| *id == task.id);
+                named.expect("it is named").1 = theirs.token;
+            }
+            kept.tasks.get_mut(&task.id).expect("known").token = theirs.token;
+            task.token = theirs.token;
+        }
+        let (key, payload) = kept.texts[&task.id].clone();
+        let Task { id, source, token, attempt, .. } = task;
+        handed.push(Handed { id, key, source, payload, token, attempt });
+    }
+    Claimed::Granted { claim, lease_until, tasks: handed }
+}
+
+/// In what order is nobody's business.
+fn sorted(mut extended: Extended) -> Extended {
+    extended.kept.sort();
+    extended.lost.sort();
+    extended
+}
+
+/// The first thing that is not as in memory.
+fn difference(
+    kept: &mut in_memory::Store,
+    said: &Said,
+    real: &Said,
+    seen: &Seen,
+) -> Option<String> {
+    if said != real {
+        return Some(format!("said {said:?}"));
+    }
+    let woken = std::mem::take(&mut kept.woken);
+    if woken != seen.woken {
+        return Some(format!("woke {woken:?}, not {:?}", seen.woken));
+    }
+    for view in &seen.tasks {
+        // Whose lease was that is over, and that nobody has noticed yet, is of no interest any more.
+        let plain = |view: TaskView| {
+            let held = view.held.clone().filter(|held| held.2 > seen.sources[0].now);
+            TaskView { held, ..view }
+        };
+        let task = self::view(kept, &view.id).map(plain);
+        let view = plain(view.clone());
+        if task.as_ref() != Some(&view) {
+            return Some(format!("{task:?}, not {view:?}"));
+        }
+    }
+    for view in &seen.sources {
+        let source = &kept.sources[&view.name];
+        let mut should = SourceView {
+            name: source.name.clone(),
+            rules: source.rules.clone(),
+            blocked_until: source.blocked_until,
+            ready: source.ready,
+            due: source.due,
+            in_flight: source.in_flight,
+            dead: source.dead,
+            done: source.done,
+            started: source.started,
+            finished: source.finished,
+            retried: source.retried,
+            expired: source.expired,
+            shut: kept.shut(&view.name, view.now),
+            now: view.now,
+        };
+        // One that is over is as good as any other.
+        let over =
+            [view.blocked_until, should.blocked_until].iter().all(|until| *until <= view.now);
+        if over {
+            should.blocked_until = view.blocked_until;
+        }
+        if should != *view {
+            return Some(format!("{should:?}, not {view:?}"));
+        }
+    }
+    None
+}
+
+fn view(kept: &in_memory::Store, id: &TaskId) -> Option<TaskView> {
+    let task = kept.tasks.get(id)?.clone();
+    let (key, payload) = kept.texts[id].clone();
+    let held = task.collector.zip(task.claim).zip(task.until);
+    Some(TaskView {
+        id: task.id,
+        key,
+        source: task.source,
+        payload,
+        priority: task.priority,
+        state: task.state,
+        attempt: task.attempt,
+        token: task.token,
+        every: task.every,
+        created: task.created,
+        changed: task.changed,
+        at: task.at,
+        held: held.map(|((collector, claim), until)| (collector, claim, until)),
+        error: task.error,
+        history: kept.pasts.get(id).cloned().unwrap_or_default(),
+    })
+}
+
+/// When it may have been: if the store says when, then, else from the later to the earlier and wherever something ends
+/// between.
+fn instants(
+    kept: &in_memory::Store,
+    act: &Act,
+    seen: &Seen,
+    before: Stamp,
+    after: Stamp,
+) -> Vec<Stamp> {
+    let mut known: Vec<Stamp> = seen.tasks.iter().map(|task| task.changed).collect();
+    if let Act::Extend(..) = act {
+        let held = seen.tasks.iter().filter_map(|task| Some((task.held.as_ref()?.2, task)));
+        known.extend(held.map(|(until, task)| {
+            let lease = kept.sources[&task.source].rules.lease;
+            Stamp(until.0 - i64::try_from(lease.as_micros()).expect("short"))
+        }));
+    }
+    if let Act::Block(name, lasting) = act {
+        let view = seen.sources.iter().find(|view| view.name == *name).expect("known");
+        let lasting = i64::try_from(lasting.as_micros()).expect("short");
+        known.push(Stamp(view.blocked_until.0 - lasting));
+    }
+    known.retain(|at| (before..=after).contains(at));
+    known.sort_unstable();
+    known.dedup();
+    if !known.is_empty() {
+        return known;
+    }
+    let tasks = kept.tasks.values().flat_map(|task| [task.until, task.at]).flatten();
+    let sources = kept.sources.values().flat_map(|source| {
+        let gap = source.last_start.map(|last| last + source.rules.gap);
+        let starts = kept.starts.get(&source.name).into_iter().flatten();
+        let span = source.rules.window.map_or(Duration::ZERO, |window| window.span);
+        let known = [source.blocked_until, source.promised_until].into_iter();
+        known.chain(source.seat.opens).chain(gap).chain(starts.map(move |(at, _)| *at + span))
+    });
+    let patience = kept.queue.iter().map(|one| one.until);
+    let claims = kept.claims.values().filter_map(|claim| match claim.kept {
+        Kept::Granted { until, .. } => Some(until),
+        Kept::Nothing { .. } => None,
+    });
+    let ends = tasks.chain(sources).chain(patience).chain(claims);
+    let ends = ends.flat_map(|at| [at, Stamp(at.0 - 1)]);
+    [after, before].into_iter().chain(ends.filter(|at| (before..=after).contains(at))).collect()
+}
+
+/// Without the instants that nobody outside sees.
+fn timeless(kept: &in_memory::Store) -> in_memory::Store {
+    let mut kept = kept.clone();
+    kept.book.token = Token(0);
+    for source in kept.sources.values_mut() {
+        source.promised_until = Stamp(0);
+        if source.blocked_until < Stamp(i64::MAX / 2) && source.seat.opens.is_none() {
+            source.blocked_until = Stamp(0);
+        }
+    }
+    kept.queue.iter_mut().for_each(|one| one.until = Stamp(0));
+    kept.claims.values_mut().for_each(|claim| claim.forget = Stamp(0));
+    kept.seen.clear();
+    kept
+}
+
+/// How many steps were compared.
+async fn agree(real: Store, seed: u64) -> usize {
+    let mut play = Play::new(real, seed).await;
+    for step in 0..STEPS {
+        let long = play.dice.random_ratio(1, 15);
+        let wait = if long { PROMISE + MS * 10 } else { MS * play.dice.random_range(0..6) };
+        tokio::time::sleep(wait).await;
+        // Shown when they do not agree.
+        println!("seed {seed}, step {step}");
+        if !play.step().await {
+            return step;
+        }
+    }
+    STEPS
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_stores_hand_out_in_time_as_the_domain_does() {
+    let server = RedisServer::start(&[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let (first, histories) = match std::env::var_os("DISPATCH_SEED") {
+        Some(seed) => (seed.to_str().and_then(|seed| seed.parse().ok()).expect("a number"), 1),
+        None => (0, HISTORIES),
+    };
+    let mut plays = JoinSet::new();
+    for seed in first..first + histories {
+        let file = format!("sqlite:{}", directory.path().join(format!("{seed}.db")).display());
+        for url in [server.url(), file] {
+            // Channels are the server's, whatever the database.
+            let options = Options { prefix: format!("h{seed}:"), ..Options::default() };
+            let store = Store::connect(&url, &options).await.expect("a store");
+            plays.spawn(agree(store, seed));
+        }
+    }
+    let compared: usize = plays.join_all().await.into_iter().sum();
+    let all = 2 * STEPS * usize::try_from(histories).expect("few");
+    println!("{compared} of {all} steps were compared");
+    assert!(compared * 4 > all, "the machine is too slow to compare: {compared} of {all} steps");
+}
