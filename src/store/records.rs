@@ -19,7 +19,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Result;
+use super::core::KnownTurns;
 use super::dispatch::Waiter;
+use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 
 /// Something to look at.
@@ -31,6 +33,16 @@ pub(super) enum Look {
     Rows(String),
     /// The first entries of a list, at most so many.
     First(String, usize),
+    /// The last entries of a list, at most so many.
+    Last(String, usize),
+    /// The first entries of a list, at most so many, each with the row of a table that has its text as name.
+    Described { list: String, table: String, most: usize },
+    /// How many entries some lists have together.
+    Count(Vec<String>),
+    /// How many of them have a number below that of `text` in the list `of`; all of them, if it is not there.
+    Ahead { lists: Vec<String>, of: String, text: String },
+    /// Whether the store may have forgotten something.
+    Memory,
     /// The newest entries of a log, newest first: at most so many, with numbers below that one.
     Log(String, Option<u64>, usize),
 }
@@ -44,6 +56,12 @@ pub(super) enum Found {
     Rows(BTreeMap<String, String>),
     /// Number and text, in their order.
     Entries(Vec<(u64, String)>),
+    /// Number, text, and the text of the row, in the order of their numbers.
+    Described(Vec<(u64, String, Option<String>)>),
+    /// A number of entries.
+    Count(u64),
+    /// As far as is known now.
+    Memory(Memory),
     /// JSON objects with `id` and `at` (milliseconds).
     Log(Vec<String>),
 }
@@ -66,6 +84,10 @@ pub(super) enum Check {
         row: String,
         is: Option<String>,
     },
+    /// The row begins with this text.
+    Begins { table: String, row: String, with: String },
+    /// What is known of the store's memory is this still.
+    Memory(Memory),
     /// There is no row at all.
     Empty { table: String },
     /// The first entries of a list are these; when they are fewer than `most`, there are no others.
@@ -81,6 +103,8 @@ pub(super) enum Write {
     Unset { table: String, row: String },
     /// A text is in the list, at this number; one that is there already moves.
     Add { list: String, number: u64, text: String },
+    /// A text is in the list, behind all that joined any list under the same `counter` before; one that is there already stays.
+    Join { list: String, counter: String, text: String },
     /// A text is not in the list.
     Strike { list: String, text: String },
     /// The list keeps its last entries only, so many.
@@ -134,5 +158,18 @@ pub(super) trait Records {
     async fn look(&self, looks: &[Look]) -> Result<Looked>;
 
     /// Carries a change out, if its conditions hold.
-    async fn change(&self, plan: &Plan) -> Result<Changed>;
+    async fn change(&self, plan: &Plan) -> Result<Changed> {
+        Ok(self.change_and_look(plan, &[], &[]).await?.0)
+    }
+
+    /// The same, and looks at the same instant: at `done` behind the change, or at `refused` if there was none.
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)>;
+
+    /// What this process remembers of rotations.
+    fn turns(&self) -> &KnownTurns;
 }
