@@ -93,16 +93,14 @@ async fn change_role(desk: &Desk, name: &UserName, role: Role) -> Result<(), Fai
     if user.role == role {
         return print(&format!("{name} is {} already.", role.as_str()));
     }
-    accounts::change_role(&desk.store, &administrator(), user, role).await?;
+    accounts::change_role(&desk.store, &administrator(), &user.name, role).await?;
     print(&format!("{name} is now {}; signed out everywhere.", role.as_str()))
 }
 
 async fn passwd(desk: &Desk, name: &UserName, password_stdin: bool) -> Result<(), Failure> {
     desk.account(name).await?;
     let hash = password(name, password_stdin)?;
-    // Read again: typing a password takes long, and preferences may have changed meanwhile.
-    let user = desk.account(name).await?;
-    accounts::change_password(&desk.store, &administrator(), user, hash).await?;
+    accounts::change_password(&desk.store, &administrator(), name, hash).await?;
     print(&format!(
         "The password of {name} is changed; signed out everywhere. Its API tokens live on: soloist token list"
     ))

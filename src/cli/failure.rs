@@ -54,7 +54,7 @@ impl From<StoreError> for Failure {
         let text = error.to_string();
         match error {
             StoreError::NotFound(_) | StoreError::Absent(_) => Self::NotFound(text),
-            StoreError::Exists(_) => Self::Refused(text),
+            StoreError::Exists(_) | StoreError::LastAdmin(_) => Self::Refused(text),
             StoreError::Unsupported(_) => Self::Usage(text),
             StoreError::Unavailable(_)
             | StoreError::Stale { .. }

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use super::{Act, OpsError, Result, Signature, note};
+use super::{Act, OpsError, Result, Signature, noting};
 use crate::domain::name::{JobName, UserName};
 use crate::secrets::{new_api_token, new_link};
 use crate::store::Store;
-use crate::store::accounts::{Accounts as _, Role, User};
+use crate::store::accounts::{Accounts as _, Changes, Role, User};
 use crate::store::credentials::{ApiToken, Credentials as _};
 use crate::store::jobs::Jobs as _;
 
@@ -17,21 +17,24 @@ use crate::store::jobs::Jobs as _;
 /// # Errors
 /// [`OpsError::Store`]; with [`crate::store::StoreError::Exists`] when the name is taken, or the account is not the first.
 pub async fn add(store: &Store, by: &Signature, user: &User, first: bool) -> Result<()> {
-    store.add_user(user, first).await?;
     let said = if first { "the first admin" } else { user.role.as_str() };
-    note(store, by, Act::UserAdd, user.name.as_str(), Some(said)).await
+    let store = noting(store, by, Act::UserAdd, user.name.as_str(), Some(said));
+    Ok(store.add_user(user, first).await?)
 }
 
 /// Gives an account another role, and signs it out everywhere.
 ///
 /// # Errors
-/// [`OpsError::Conflict`] for the last admin, [`OpsError::Store`].
-pub async fn change_role(store: &Store, by: &Signature, mut user: User, role: Role) -> Result<()> {
-    keep_an_admin(store, &user).await?;
-    user.role = role;
-    store.update_user(&user).await?;
-    store.close_sessions(&user.name, None).await?;
-    note(store, by, Act::UserRole, user.name.as_str(), Some(role.as_str())).await
+/// [`OpsError::Store`]; with [`crate::store::StoreError::LastAdmin`] when no admin would be left.
+pub async fn change_role(
+    store: &Store,
+    by: &Signature,
+    name: &UserName,
+    role: Role,
+) -> Result<User> {
+    let changes = Changes { role: Some(role), ..Changes::default() };
+    let store = noting(store, by, Act::UserRole, name.as_str(), Some(role.as_str()));
+    Ok(store.change_user(name, &changes).await?)
 }
 
 /// Gives an account another password (already hashed), and signs it out everywhere.
@@ -41,17 +44,16 @@ pub async fn change_role(store: &Store, by: &Signature, mut user: User, role: Ro
 pub async fn change_password(
     store: &Store,
     by: &Signature,
-    mut user: User,
+    name: &UserName,
     hash: String,
-) -> Result<()> {
-    user.password = hash;
-    store.update_user(&user).await?;
-    store.close_sessions(&user.name, None).await?;
-    note(store, by, Act::UserPasswd, user.name.as_str(), None).await
+) -> Result<User> {
+    let changes = Changes { password: Some(hash), ..Changes::default() };
+    let store = noting(store, by, Act::UserPasswd, name.as_str(), None);
+    Ok(store.change_user(name, &changes).await?)
 }
 
-/// Removes an account with its sessions, tokens and participations; returns which of `jobs` it wanted, and whether it was
-/// the last that did.
+/// Removes an account with its sessions, tokens, links and participations; returns which of `jobs` it wanted, and whether it
+/// was the last that did.
 ///
 /// # Errors
 /// As [`change_role`].
@@ -61,8 +63,9 @@ pub async fn remove(
     user: &User,
     jobs: &[JobName],
 ) -> Result<Vec<(JobName, bool)>> {
-    keep_an_admin(store, user).await?;
     let name = &user.name;
+    // First, so that it can switch nothing on again while its participations end.
+    noting(store, by, Act::UserRemove, name.as_str(), None).remove_user(name).await?;
     let mut left = Vec::new();
     for record in store.snapshot(jobs).await?.jobs {
         if record.participates(name) {
@@ -70,25 +73,7 @@ pub async fn remove(
             left.push((record.name, record.participants.len() == 1));
         }
     }
-    store.close_sessions(name, None).await?;
-    store.remove_user(name).await?;
-    note(store, by, Act::UserRemove, name.as_str(), None).await?;
     Ok(left)
-}
-
-/// Without an admin nobody could administer from the page any more.
-async fn keep_an_admin(store: &Store, user: &User) -> Result<()> {
-    if user.role != Role::Admin {
-        return Ok(());
-    }
-    let admins = store.users().await?.iter().filter(|user| user.role == Role::Admin).count();
-    if admins > 1 {
-        return Ok(());
-    }
-    Err(OpsError::Conflict(format!(
-        "{} is the last admin: make another first with soloist user add NAME --role admin",
-        user.name
-    )))
 }
 
 /// Makes an API token of `token`, whose id is made here; returns it with its secret.
@@ -112,9 +97,9 @@ pub async fn new_token(
     token.id = id;
     token.sources.sort();
     token.sources.dedup();
-    store.add_token(&hash, &token, expires).await?;
     let said = format!("{} {}", token.id, token.name);
-    note(store, by, Act::TokenNew, token.user.as_str(), Some(said.trim())).await?;
+    let store = noting(store, by, Act::TokenNew, token.user.as_str(), Some(said.trim()));
+    store.add_token(&hash, &token, expires).await?;
     Ok((token, secret))
 }
 
@@ -127,8 +112,8 @@ pub async fn revoke_token(store: &Store, by: &Signature, id: &str) -> Result<Api
     let token = tokens.find(|token| token.id == id).ok_or_else(|| {
         OpsError::NotFound(format!("there is no token {id:?}: soloist token list shows their ids"))
     })?;
+    let store = noting(store, by, Act::TokenRevoke, token.user.as_str(), Some(id));
     store.revoke_token(id).await?;
-    note(store, by, Act::TokenRevoke, token.user.as_str(), Some(id)).await?;
     Ok(token)
 }
 
@@ -143,7 +128,5 @@ pub async fn make_link(
     url: &str,
 ) -> Result<String> {
     let target = user.as_ref().map_or("the first admin", UserName::as_str).to_owned();
-    let link = new_link(store, user, url).await?;
-    note(store, by, Act::LinkNew, &target, None).await?;
-    Ok(link)
+    Ok(new_link(&noting(store, by, Act::LinkNew, &target, None), user, url).await?)
 }

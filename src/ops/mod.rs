@@ -27,7 +27,7 @@ pub type Result<T> = std::result::Result<T, OpsError>;
 /// Longest reason that is kept, in characters.
 const REASON_MAX: usize = 500;
 
-/// Adds an act to the audit.
+/// Adds an act to the audit that changes nothing in the store by itself, or was done there before.
 ///
 /// # Errors
 /// [`OpsError::Unnoted`].
@@ -38,12 +38,20 @@ pub async fn note(
     target: &str,
     reason: Option<&str>,
 ) -> Result<()> {
+    store.audit(&entry(by, act, target, reason)).await.map_err(OpsError::Unnoted)
+}
+
+/// The store, whose next call is the act: its entry in the audit is written in the same atomic step.
+fn noting(store: &Store, by: &Signature, act: Act, target: &str, reason: Option<&str>) -> Store {
+    store.noting(entry(by, act, target, reason))
+}
+
+fn entry(by: &Signature, act: Act, target: &str, reason: Option<&str>) -> AuditEntry {
     let Signature { who, from } = by.clone();
     tracing::info!(who, from, act = act.code(), target, "act");
     let (act, target) = (act.code().to_owned(), target.to_owned());
     let reason = reason.map(str::to_owned);
-    let entry = AuditEntry { id: 0, at: StoreTime(0), who, from, act, target, reason };
-    store.audit(&entry).await.map_err(OpsError::Unnoted)
+    AuditEntry { id: 0, at: StoreTime(0), who, from, act, target, reason }
 }
 
 /// Trims a reason; an empty one is none.

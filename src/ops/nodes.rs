@@ -1,6 +1,6 @@
 //! What people do to nodes: drain, undrain, forget.
 
-use super::{Act, Actor, OpsError, Result, note, reason};
+use super::{Act, Actor, OpsError, Result, noting, reason};
 use crate::domain::name::NodeName;
 use crate::store::Store;
 use crate::store::nodes::{Forgotten, Nodes as _};
@@ -11,9 +11,8 @@ use crate::store::nodes::{Forgotten, Nodes as _};
 /// [`OpsError::Forbidden`], [`OpsError::Store`].
 pub async fn drain(store: &Store, actor: &Actor, node: &NodeName, on: bool) -> Result<()> {
     actor.check_operator()?;
-    store.drain(node, on).await?;
     let act = if on { Act::NodeDrain } else { Act::NodeUndrain };
-    note(store, &actor.signature, act, node.as_str(), None).await
+    Ok(noting(store, &actor.signature, act, node.as_str(), None).drain(node, on).await?)
 }
 
 /// Takes a silent node off the list, with its drain mark.
@@ -28,13 +27,12 @@ pub async fn forget(
 ) -> Result<()> {
     actor.check_operator()?;
     let reason = reason(given)?;
+    let said = reason.as_deref();
+    let store = noting(store, &actor.signature, Act::NodeForget, node.as_str(), said);
     match store.forget(node).await? {
-        Forgotten::Done => {}
-        Forgotten::Alive => {
-            return Err(OpsError::Conflict(format!(
-                "{node} is alive: only a silent node can be forgotten; end its process first, or empty it with soloist drain {node}"
-            )));
-        }
+        Forgotten::Done => Ok(()),
+        Forgotten::Alive => Err(OpsError::Conflict(format!(
+            "{node} is alive: only a silent node can be forgotten; end its process first, or empty it with soloist drain {node}"
+        ))),
     }
-    note(store, &actor.signature, Act::NodeForget, node.as_str(), reason.as_deref()).await
 }

@@ -71,6 +71,40 @@ pub struct User {
     pub theme: Option<String>,
 }
 
+/// What is to be changed of an account; all else stays as it is by then.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// Another role. It signs the account out everywhere.
+    pub role: Option<Role>,
+    /// Another password (argon2id in PHC string format). It signs the account out everywhere.
+    pub password: Option<String>,
+    /// Another language.
+    pub language: Option<String>,
+    /// Another theme; `Some(None)` is that of the system.
+    pub theme: Option<Option<String>>,
+}
+
+impl Changes {
+    /// Whether whoever is signed in must sign in again.
+    #[must_use]
+    pub fn ends_sessions(&self) -> bool {
+        self.role.is_some() || self.password.is_some()
+    }
+
+    /// Makes them.
+    pub fn apply(&self, user: &mut User) {
+        let Self { role, password, language, theme } = self.clone();
+        user.role = role.unwrap_or(user.role);
+        if let Some(password) = password {
+            user.password = password;
+        }
+        user.language = language.or(user.language.take());
+        if let Some(theme) = theme {
+            user.theme = theme;
+        }
+    }
+}
+
 /// Transitions and readings of accounts.
 #[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
 pub trait Accounts {
@@ -80,16 +114,17 @@ pub trait Accounts {
     /// [`super::StoreError::Exists`] (also when `only_if_first` and there is any), [`super::StoreError::Unavailable`].
     async fn add_user(&self, user: &User, only_if_first: bool) -> Result<()>;
 
-    /// Replaces an account's role, password and preferences.
+    /// Makes `changes` to the newest account of that name, and returns it. Nothing else of it is written, so of two who change
+    /// different things none undoes what the other did. Another role or password ends all sessions in the same step.
     ///
     /// # Errors
-    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
-    async fn update_user(&self, user: &User) -> Result<()>;
+    /// [`super::StoreError::NotFound`], [`super::StoreError::LastAdmin`], [`super::StoreError::Unavailable`].
+    async fn change_user(&self, name: &UserName, changes: &Changes) -> Result<User>;
 
-    /// Removes an account with its sessions and tokens. Its participations are ended by the caller first.
+    /// Removes an account with its sessions, tokens and links. Its participations are ended by the caller first.
     ///
     /// # Errors
-    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    /// [`super::StoreError::NotFound`], [`super::StoreError::LastAdmin`], [`super::StoreError::Unavailable`].
     async fn remove_user(&self, name: &UserName) -> Result<()>;
 
     /// One account.

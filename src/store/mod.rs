@@ -56,6 +56,9 @@ pub enum StoreError {
     /// The name is taken.
     #[error("{0} exists already")]
     Exists(String),
+    /// No other admin would remain: nothing was changed.
+    #[error("{0} is the last admin: make another first with soloist user add NAME --role admin")]
+    LastAdmin(UserName),
     /// Written by a newer Soloist.
     #[error(
         "the store has schema {found}, this program knows {known}: start the newer Soloist, or restore the backup from before the upgrade"
@@ -236,6 +239,17 @@ impl Store {
         }
     }
 
+    /// The same store, whose calls write `entry` into the audit in the same atomic step as what they change: accounts,
+    /// credentials and nodes. A call that fails or changes nothing adds no entry.
+    #[must_use]
+    pub fn noting(&self, entry: journal::AuditEntry) -> Self {
+        let backend = match &self.backend {
+            Backend::Sqlite(store) => Backend::Sqlite(store.noting(entry)),
+            Backend::Redis(store) => Backend::Redis(store.noting(entry)),
+        };
+        Self { backend, ..self.clone() }
+    }
+
     fn answers(&self) -> Result<()> {
         let shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
         shut.as_ref().map_or(Ok(()), |why| Err(StoreError::Unavailable(why.clone())))
@@ -320,7 +334,7 @@ forward! {
     }
     accounts::Accounts {
         fn add_user(user: &accounts::User, only_if_first: bool) -> ();
-        fn update_user(user: &accounts::User) -> ();
+        fn change_user(name: &UserName, changes: &accounts::Changes) -> accounts::User;
         fn remove_user(name: &UserName) -> ();
         fn user(name: &UserName) -> Option<accounts::User>;
         fn users() -> Vec<accounts::User>;

@@ -21,6 +21,7 @@ use std::ops::Range;
 use super::Result;
 use super::core::KnownTurns;
 use super::dispatch::Waiter;
+use super::journal::AuditEntry;
 use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 
@@ -79,11 +80,7 @@ pub(super) struct Looked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Check {
     /// The row has this text; `None`: there is no such row.
-    Row {
-        table: String,
-        row: String,
-        is: Option<String>,
-    },
+    Row { table: String, row: String, is: Option<String> },
     /// The row begins with this text.
     Begins { table: String, row: String, with: String },
     /// What is known of the store's memory is this still.
@@ -151,15 +148,22 @@ pub(super) enum Changed {
 
 /// The port.
 pub(super) trait Records {
+    /// The audit entry that is to be written in the same step as what this handle is asked for; see
+    /// [`Store::noting`](super::Store::noting).
+    fn note(&self) -> Option<&AuditEntry>;
+
     /// The store's clock now is in this range, as far as it is known without asking; `None` before the first answer.
     fn clock(&self) -> Option<Range<Stamp>>;
+
+    /// The store's clock is not later than this at this moment, and hardly earlier; `None` before the first answer.
+    fn latest(&self) -> Option<Stamp>;
 
     /// Looks at several things at one instant.
     async fn look(&self, looks: &[Look]) -> Result<Looked>;
 
     /// Carries a change out, if its conditions hold.
     async fn change(&self, plan: &Plan) -> Result<Changed> {
-        Ok(self.change_and_look(plan, &[], &[]).await?.0)
+        Ok(Box::pin(self.change_and_look(plan, &[], &[])).await?.0)
     }
 
     /// The same, and looks at the same instant: at `done` behind the change, or at `refused` if there was none.
@@ -172,4 +176,35 @@ pub(super) trait Records {
 
     /// What this process remembers of rotations.
     fn turns(&self) -> &KnownTurns;
+}
+
+impl<R: Records> Records for &R {
+    fn note(&self) -> Option<&AuditEntry> {
+        (**self).note()
+    }
+
+    fn clock(&self) -> Option<Range<Stamp>> {
+        (**self).clock()
+    }
+
+    fn latest(&self) -> Option<Stamp> {
+        (**self).latest()
+    }
+
+    async fn look(&self, looks: &[Look]) -> Result<Looked> {
+        (**self).look(looks).await
+    }
+
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        (**self).change_and_look(plan, done, refused).await
+    }
+
+    fn turns(&self) -> &KnownTurns {
+        (**self).turns()
+    }
 }

@@ -249,7 +249,7 @@ impl From<StoreError> for WebError {
                 retry_after: 1,
             },
             StoreError::NotFound(_) => Self::NotFound { detail: error.to_string() },
-            StoreError::Exists(_) | StoreError::Stale { .. } => {
+            StoreError::Exists(_) | StoreError::LastAdmin(_) | StoreError::Stale { .. } => {
                 Self::Conflict { detail: error.to_string() }
             }
             StoreError::NewerSchema { .. }

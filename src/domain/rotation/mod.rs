@@ -17,7 +17,7 @@ mod ring;
 mod round;
 mod rules;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod turns;
 
 pub use record::{Change, Memory, Promise, Queues, Rotation, Write};

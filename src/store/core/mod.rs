@@ -8,15 +8,22 @@
 //!   was read for it. An answer that writes is held to the record by the commit.
 //! - A stale caller is refused in the same way: nothing is written for it.
 
+mod accounts;
+pub(in crate::store) mod audit;
 mod calls;
+mod credentials;
 mod known;
+mod nodes;
 mod record;
+pub(in crate::store) mod rotation;
+mod shared;
 
 use std::ops::Range;
 use std::time::Duration;
 
 pub(in crate::store) use self::calls::*;
 pub(in crate::store) use self::known::Known;
+pub(in crate::store) use self::rotation::KnownTurns;
 use self::record::{Case, Summary, body, lease_text, text};
 pub(in crate::store) use self::record::{lease, version};
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
@@ -321,5 +328,7 @@ fn tell(events: &[JobEvent]) -> String {
 
 #[cfg(test)]
 mod memory;
+#[cfg(test)]
+mod memory_records;
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Stores of the version before (schema 1), in which a job was a hash of fields and some keys beside it: each becomes a record.
+//! Stores of the versions before. In schema 1 a job was a hash of fields and some keys beside it: each becomes a record. In
+//! schema 2 instants stood before the JSON of credentials (`convert_shared.rs`).
 //!
 //! Done at the first start of this version, while no process of the version before is connected; such a process would go on
 //! with the fields, and see none of what this one writes. What is left in the middle is finished by the next start.
@@ -26,15 +27,17 @@ use crate::domain::transition::Job;
 use crate::store::core::as_text;
 use crate::store::{Result, StoreError};
 
+/// The schema since which a job is a record.
+const JOBS_ARE_RECORDS: u32 = 2;
 /// A job that changes while it is converted is read again, so often at most.
 const ATTEMPTS: usize = 10;
 
 impl RedisStore {
-    /// Makes schema 2 of schema 1.
+    /// Makes the present schema of `found`, which is older.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] while others are connected; [`StoreError::Corrupt`], [`StoreError::Unavailable`].
-    pub(super) async fn convert(&self) -> Result<()> {
+    pub(super) async fn convert(&self, found: u32) -> Result<()> {
         let name = self.shared.name();
         match others(&self.shared).await? {
             Use::Unused => {}
@@ -44,12 +47,19 @@ impl RedisStore {
                 )));
             }
         }
+        if found < JOBS_ARE_RECORDS {
+            self.convert_jobs().await?;
+        }
+        self.convert_shared().await
+    }
+
+    async fn convert_jobs(&self) -> Result<()> {
         let mut jobs = BTreeSet::new();
         for server in self.shared.rest.links().await? {
             let of = |key: &[u8]| self.keys().old_job(key);
             jobs.extend(self.jobs_by_keys(&server, &self.keys().old_pattern(), of).await?);
         }
-        tracing::info!(store = %name, jobs = jobs.len(), "converting the store of the version before");
+        tracing::info!(jobs = jobs.len(), "converting the jobs of the version before");
         for job in &jobs {
             self.convert_job(job).await?;
         }

@@ -3,18 +3,15 @@
 use std::time::Duration;
 
 use super::link::Repeat;
-use super::record::{from_json, inside};
+use super::record::from_json;
 use super::{RedisStore, scripts};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::StoreTime;
 use crate::store::journal::{
-    AUDIT_KEPT, AuditEntry, Ended, Journal, LOG_LINES, LogLine, Output, RunEntry, Started,
+    AuditEntry, Ended, Journal, LOG_LINES, LogLine, Output, RunEntry, Started,
 };
 use crate::store::{Result, core};
-
-/// Audit entries read at once while looking for those on one target.
-const AUDIT_STRETCH: usize = 1_000;
 
 impl Journal for RedisStore {
     async fn record_started(&self, started: &Started) -> Result<StoreTime> {
@@ -53,12 +50,7 @@ impl Journal for RedisStore {
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {
-        let audit = self.keys().global("audit");
-        let mut call = self.call(&scripts::APPEND_AUDIT);
-        call.key(&audit).key(self.keys().global("audit_seq"));
-        call.arg(inside(&audit, entry, &["id", "at"])?).arg(AUDIT_KEPT);
-        let _id: u64 = self.shared.rest.script(&call, Repeat::Never).await?;
-        Ok(())
+        core::audit::audit(self, entry).await
     }
 
     async fn audits(
@@ -67,26 +59,6 @@ impl Journal for RedisStore {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<AuditEntry>> {
-        let audit = self.keys().global("audit");
-        let stretch = if target.is_some() { AUDIT_STRETCH } else { limit };
-        let (mut found, mut before) = (Vec::new(), before);
-        while found.len() < limit {
-            let mut call = self.call(&scripts::READ_AUDIT);
-            call.key(&audit).key(self.keys().global("audit_seq"));
-            call.arg(before.map(|before| before.to_string()).unwrap_or_default()).arg(stretch);
-            let read: Vec<String> = self.shared.rest.script(&call, Repeat::Harmless).await?;
-            if read.is_empty() {
-                break;
-            }
-            for text in read.iter().rev() {
-                let entry: AuditEntry = from_json(&audit, text)?;
-                before = Some(entry.id);
-                if target.is_none_or(|target| entry.target == target) {
-                    found.push(entry);
-                }
-            }
-        }
-        found.truncate(limit);
-        Ok(found)
+        core::audit::audits(self, target, before, limit).await
     }
 }

@@ -42,11 +42,6 @@ impl Keys {
         name.chars().map(|c| if c.is_ascii_graphic() { c } else { '_' }).collect()
     }
 
-    /// Failed logins of one account or address.
-    pub(super) fn failures(&self, of: &str) -> String {
-        self.global(&format!("failures:{of}"))
-    }
-
     fn job(&self, job: &JobName, part: &str) -> String {
         format!("{}{{{job}}}:{part}", self.prefix)
     }

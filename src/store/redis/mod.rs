@@ -1,7 +1,8 @@
 //! The store in Redis 7: for nodes on many machines.
 //!
 //! Of jobs it is an engine (`engine.rs`): what becomes of them is decided in `domain::transition`, and one generic script commits it.
-//! Of dispatch, rotations, nodes and accounts: one Lua script per transition (`verb_noun.lua`), so that a change and its event are one step.
+//! Of accounts, credentials, nodes and the audit it keeps rows, lists and logs (`records.rs`): what becomes of them is decided in `store/core`.
+//! Of dispatch and rotations: one Lua script per transition (`verb_noun.lua`), so that a change and its event are one step.
 //! One server, the one that sentinels name, or a cluster. It never retries what must not happen twice, and it keeps
 //! no state of its own but what it needs to notice that the store forgot (`memory.rs`).
 //!
@@ -19,15 +20,13 @@
 //! | `soloist:schema` | string | version of this layout |
 //! | `soloist:epoch` | hash | `id run_id since until longest before turned doubted`: whether this is the store we knew (`guard_store.lua`) |
 //! | `soloist:probe` | string, PX | nothing: written to find out whether the server takes writes |
-//! | `soloist:nodes` | hash | node -> `MILLISECONDS JSON` of its newest report |
-//! | `soloist:definitions` | hash | node -> `DIGEST JSON` of what it defines |
-//! | `soloist:drains` | set | nodes to keep empty |
+//! | `soloist:nodes` | hash | node -> JSON of its newest report, and when it came |
+//! | `soloist:definitions`, `soloist:digests` | hash | node -> JSON of what it defines, and its digest |
+//! | `soloist:draining` | hash | nodes to keep empty |
 //! | `soloist:nodes:events` | channel | a hint that nodes changed |
 //! | `soloist:users` | hash | name -> JSON |
-//! | `soloist:sessions` | hash | hash of secret -> `CREATED EXPIRES USED JSON` |
-//! | `soloist:tokens` | hash | hash of secret -> `CREATED EXPIRES JSON` |
-//! | `soloist:links` | hash | hash of secret -> `EXPIRES JSON` |
-//! | `soloist:failures:KEY` | sorted set, PX | failed logins by time |
+//! | `soloist:sessions`, `soloist:tokens`, `soloist:links` | hash | hash of secret -> JSON |
+//! | `soloist:failures`, `soloist:failures_by_age` | hash, sorted set | failed logins: instants by key; keys by the newest |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!
 //! Keys of dispatch: see `dispatch/mod.rs`; of rotations: `rotation/mod.rs`.
@@ -52,10 +51,9 @@
 //! second store. With sentinels or a cluster it is not (`sentinel.rs`, `cluster.rs`); otherwise set `min-replicas-to-write 1` and a
 //! `min-replicas-max-lag` below the lease.
 
-mod accounts;
 mod cluster;
 mod convert;
-mod credentials;
+mod convert_shared;
 mod dispatch;
 mod engine;
 mod events;
@@ -70,9 +68,8 @@ mod leases;
 mod link;
 mod members;
 mod memory;
-mod nodes;
 mod record;
-mod rotation;
+mod records;
 mod route;
 mod scripts;
 mod sentinel;
@@ -91,17 +88,19 @@ use self::keys::Keys;
 use self::lane::{Call, Lane, Sent};
 use self::link::Repeat;
 use self::memory::Memories;
+use self::records::Latest;
 use self::route::Route;
 use self::scripts::Transition;
 use self::server::Use;
-use super::core::Known;
+use super::core::{Known, KnownTurns};
+use super::journal::AuditEntry;
 use super::{Description, For, Options, Result, StoreError};
 use crate::clock;
 use crate::domain::name::CollectorName;
 use crate::domain::time::{Boot, StoreTime};
 
 /// Version of the key layout.
-const SCHEMA: u32 = 2;
+const SCHEMA: u32 = 3;
 /// Jobs in one script call.
 const BATCH: usize = 100;
 
@@ -109,6 +108,8 @@ const BATCH: usize = 100;
 #[derive(Clone)]
 pub struct RedisStore {
     shared: Arc<Shared>,
+    /// What is written down with each call.
+    note: Option<Arc<AuditEntry>>,
 }
 
 struct Shared {
@@ -122,6 +123,9 @@ struct Shared {
     rest: Lane,
     memories: Mutex<Memories>,
     known: Known,
+    turns: KnownTurns,
+    /// The clock of the server that keeps what belongs to no job.
+    latest: Mutex<Option<Latest>>,
     /// When it was last noted that a collector was seen.
     noted: Mutex<HashMap<CollectorName, Boot>>,
     place: Place,
@@ -159,7 +163,12 @@ impl RedisStore {
     /// # Errors
     /// [`StoreError::Unsupported`].
     pub fn named(url: &str, options: &Options) -> Result<Self> {
-        Ok(Self { shared: Arc::new(Shared::new(url, options)?) })
+        Ok(Self { shared: Arc::new(Shared::new(url, options)?), note: None })
+    }
+
+    /// The same store, whose calls write `entry` down.
+    pub(super) fn noting(&self, entry: AuditEntry) -> Self {
+        Self { note: Some(Arc::new(entry)), ..self.clone() }
     }
 
     /// Checks that it can keep the promise, and begins an epoch if it has none.
@@ -211,7 +220,7 @@ impl RedisStore {
                     self.shared.name()
                 )));
             }
-            self.convert().await?;
+            self.convert(found).await?;
             let key = self.keys().global("schema");
             let mut converted = ::redis::cmd("SET");
             converted.arg(&key).arg(SCHEMA);
@@ -418,6 +427,8 @@ impl Shared {
             rest: lane(),
             memories: Mutex::default(),
             known: Known::default(),
+            turns: KnownTurns::default(),
+            latest: Mutex::default(),
             noted: Mutex::default(),
             place,
             timeout: options.timeout,

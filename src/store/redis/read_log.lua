@@ -3,6 +3,9 @@
 -- ARGV[1] only lines with a greater number ('' for the newest)  ARGV[2] limit
 -- Returns JSON lines, oldest first.
 -- Why: the kept numbers are contiguous; number and place are read in one step.
+local function integer(n)
+  return string.format('%.0f', n)
+end
 local limit, kept = tonumber(ARGV[2]), redis.call('LLEN', KEYS[1])
 if limit == 0 or kept == 0 then
   return {}

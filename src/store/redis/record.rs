@@ -20,17 +20,3 @@ pub(super) fn from_json<T: DeserializeOwned>(key: &str, text: &str) -> Result<T>
 pub(super) fn to_json(key: &str, value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value).map_err(|error| StoreError::Corrupt(format!("{key}: {error}")))
 }
-
-/// The inside of a JSON object without the members that the store fills in itself.
-pub(super) fn inside(key: &str, value: &impl Serialize, without: &[&str]) -> Result<String> {
-    let mut value = serde_json::to_value(value)
-        .map_err(|error| StoreError::Corrupt(format!("{key}: {error}")))?;
-    if let Some(object) = value.as_object_mut() {
-        for member in without {
-            object.remove(*member);
-        }
-    }
-    let text = value.to_string();
-    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}'));
-    Ok(inner.unwrap_or(&text).to_owned())
-}

@@ -57,26 +57,9 @@ scripts! {
     READ_OLDEST = "read_oldest.lua";
     READ_OLD_JOB = "read_old_job.lua";
     CONVERT_JOB = "convert_job.lua";
-    READ_LOG = "publish_change.lua" "read_log.lua";
-    APPEND_AUDIT = "publish_change.lua" "append_audit.lua";
-    READ_AUDIT = "publish_change.lua" "read_audit.lua";
-    BEAT_NODE = "publish_change.lua" "beat_node.lua";
-    DEFINE_JOBS = "define_jobs.lua";
-    READ_NODES = "publish_change.lua" "read_nodes.lua";
-    DRAIN_NODE = "drain_node.lua";
-    LEAVE_NODE = "leave_node.lua";
-    FORGET_NODE = "publish_change.lua" "forget_node.lua";
-    ADD_USER = "publish_change.lua" "add_user.lua";
-    UPDATE_USER = "publish_change.lua" "update_user.lua";
-    REMOVE_USER = "remove_user.lua";
-    OPEN_SESSION = "publish_change.lua" "open_session.lua";
-    USE_SESSION = "publish_change.lua" "use_session.lua";
-    CLOSE_SESSIONS = "close_sessions.lua";
-    ADD_TOKEN = "publish_change.lua" "add_token.lua";
-    READ_TOKENS = "publish_change.lua" "read_tokens.lua";
-    REVOKE_TOKEN = "revoke_token.lua";
-    ADD_LINK = "publish_change.lua" "add_link.lua";
-    READ_LINK = "publish_change.lua" "read_link.lua";
+    READ_LOG = "read_log.lua";
+    LOOK_RECORDS = "look_at.lua" "look_records.lua";
+    CHANGE_RECORDS = "look_at.lua" "change_records.lua";
     PUT_SOURCE = "open_dispatch.lua" "judge_source.lua" "put_source.lua";
     PAUSE_SOURCE = "open_dispatch.lua" "judge_source.lua" "pause_source.lua";
     BLOCK_SOURCE = "open_dispatch.lua" "judge_source.lua" "block_source.lua";
@@ -91,15 +74,6 @@ scripts! {
     READ_TASK = "open_dispatch.lua" "read_task.lua";
     READ_DEAD = "open_dispatch.lua" "read_dead.lua";
     REVIVE_TASK = "open_dispatch.lua" "move_tasks.lua" "revive_task.lua";
-    PUT_ROTATION = "open_rotation.lua" "put_rotation.lua";
-    READ_ROTATIONS = "open_rotation.lua" "read_rotations.lua";
-    TAKE_TURN = "open_rotation.lua" "take_turn.lua";
-    EXTEND_TURN = "open_rotation.lua" "extend_turn.lua";
-    PASS_TURN = "open_rotation.lua" "pass_turn.lua";
-    RETURN_TURN = "open_rotation.lua" "return_turn.lua";
-    LEAVE_ROTATION = "open_rotation.lua" "leave_rotation.lua";
-    PUMP_TURNS = "open_rotation.lua" "pump_turns.lua";
-    COUNT_FAILURES = "publish_change.lua" "count_failures.lua";
 }
 
 #[cfg(test)]

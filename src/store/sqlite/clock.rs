@@ -37,6 +37,17 @@ pub(super) fn take(step: &Step<'_>, newest: i64) -> Outcome<Stamp> {
     Ok(now)
 }
 
+/// How far `now` is ahead of CLOCK_BOOTTIME at `at`, in microseconds.
+pub(super) fn offset(at: &Moment, now: Stamp) -> i64 {
+    now.0 - boot_us(at)
+}
+
+/// Now, by an offset that is known.
+pub(super) fn by_offset(offset_us: i64) -> Stamp {
+    let boot = i64::try_from(crate::clock::boot().0 / 1_000).unwrap_or(i64::MAX);
+    Stamp(boot.saturating_add(offset_us))
+}
+
 /// Something was written down that carries `now`.
 pub(super) fn keep(step: &Step<'_>, now: Stamp) -> Outcome<()> {
     step.prepare_cached("UPDATE dispatch SET newest = max(newest, ?)")?.execute([now.0])?;

@@ -13,10 +13,10 @@ use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, RunId};
 use crate::domain::time::StoreTime;
 use crate::domain::transition::{output, run};
-use crate::store::Result;
 use crate::store::journal::{
-    AUDIT_KEPT, AuditEntry, Ended, Journal, LogLine, Output, RunEntry, Started, Stream,
+    AuditEntry, Ended, Journal, LogLine, Output, RunEntry, Started, Stream,
 };
+use crate::store::{Result, core};
 
 impl Journal for SqliteStore {
     async fn record_started(&self, started: &Started) -> Result<StoreTime> {
@@ -105,27 +105,7 @@ impl Journal for SqliteStore {
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {
-        let entry = entry.clone();
-        self.write(move |step| {
-            step.prepare_cached(
-                "INSERT INTO audit (at, who, origin, act, target, reason) VALUES (?, ?, ?, ?, ?, ?)",
-            )?
-            .execute(params![
-                step.at.wall.0,
-                entry.who,
-                entry.from,
-                entry.act,
-                entry.target,
-                entry.reason
-            ])?;
-            let id = step.last_insert_rowid();
-            if id % 64 == 0 {
-                let oldest = id - int(AUDIT_KEPT as u64);
-                step.prepare_cached("DELETE FROM audit WHERE id <= ?")?.execute([oldest])?;
-            }
-            Ok(())
-        })
-        .await
+        core::audit::audit(self, entry).await
     }
 
     async fn audits(
@@ -134,28 +114,7 @@ impl Journal for SqliteStore {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<AuditEntry>> {
-        let target = target.map(str::to_owned);
-        self.read(move |db, _| {
-            let only = if target.is_some() { "target = ?1" } else { "?1 IS NULL" };
-            let mut statement = db.prepare_cached(&format!(
-                "SELECT id, at, who, origin, act, target, reason FROM audit WHERE {only} AND id < ?2 \
-                 ORDER BY id DESC LIMIT ?3"
-            ))?;
-            let before = before.map_or(i64::MAX, int);
-            let entries = statement.query_map(params![target, before, int(limit as u64)], |row| {
-                Ok(AuditEntry {
-                    id: uint(row.get(0)?),
-                    at: StoreTime(row.get(1)?),
-                    who: row.get(2)?,
-                    from: row.get(3)?,
-                    act: row.get(4)?,
-                    target: row.get(5)?,
-                    reason: row.get(6)?,
-                })
-            })?;
-            Ok(entries.collect::<rusqlite::Result<_>>()?)
-        })
-        .await
+        core::audit::audits(self, target, before, limit).await
     }
 }
 

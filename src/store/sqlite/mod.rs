@@ -13,9 +13,7 @@
 //! A file that is removed or replaced under running nodes is noticed by the next call of each of them, which
 //! then fails until the file is back; a new file has a new epoch.
 
-mod accounts;
 mod clock;
-mod credentials;
 mod deadline;
 mod dispatch;
 mod examine;
@@ -25,9 +23,8 @@ mod history;
 mod jobs;
 mod journal;
 mod leases;
-mod nodes;
 mod notify;
-mod rotation;
+mod records;
 mod row;
 mod schema;
 mod step;
@@ -36,7 +33,7 @@ mod tests;
 mod thread;
 mod transition;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use rusqlite::TransactionBehavior;
@@ -44,7 +41,9 @@ use tokio::sync::mpsc;
 
 use super::{Description, Options, Result, StoreError};
 use crate::domain::name::JobName;
+use crate::store::core::KnownTurns;
 use crate::store::events::{Events, StoreEvent};
+use crate::store::journal::AuditEntry;
 use fault::Outcome;
 use file::Place;
 use notify::Notifier;
@@ -55,6 +54,8 @@ use thread::Worker;
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<Inner>,
+    /// What is written down with each call.
+    note: Option<Arc<AuditEntry>>,
 }
 
 struct Inner {
@@ -64,6 +65,9 @@ struct Inner {
     reader: Worker,
     /// Started by the first subscription: a command that only writes needs none.
     notifier: Mutex<Option<Notifier>>,
+    /// Of the clock of all that belongs to no job, against CLOCK_BOOTTIME; noted by the first change.
+    offset_us: OnceLock<i64>,
+    turns: KnownTurns,
 }
 
 impl SqliteStore {
@@ -85,7 +89,10 @@ impl SqliteStore {
         })
         .await?;
         let notifier = Mutex::new(None);
-        Ok(Self { inner: Arc::new(Inner { place, timeout, writer, reader, notifier }) })
+        let offset_us = OnceLock::new();
+        let turns = KnownTurns::default();
+        let inner = Inner { place, timeout, writer, reader, notifier, offset_us, turns };
+        Ok(Self { inner: Arc::new(inner), note: None })
     }
 
     /// As [`super::Store::describe`].
@@ -99,6 +106,11 @@ impl SqliteStore {
             shared: false,
             warnings: self.inner.place.warnings(),
         })
+    }
+
+    /// The same store, whose calls write `entry` down.
+    pub(super) fn noting(&self, entry: AuditEntry) -> Self {
+        Self { note: Some(Arc::new(entry)), ..self.clone() }
     }
 
     /// Runs `step` in one transaction that sees and makes all of it or nothing, then wakes the subscribers of

@@ -9,7 +9,7 @@ use super::file::Place;
 use crate::store::StoreError;
 
 /// In order; never edited once released, only appended to.
-const MIGRATIONS: [&str; 7] = [
+const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_drill.sql"),
     include_str!("migrations/0003_dispatch.sql"),
@@ -17,6 +17,7 @@ const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/0005_rotations.sql"),
     include_str!("migrations/0006_folded_runs.sql"),
     include_str!("migrations/0007_definitions.sql"),
+    include_str!("migrations/0008_records.sql"),
 ];
 
 /// "SOLO": tells our files from those of others.

@@ -7,7 +7,8 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
 use super::local;
-use crate::store::accounts::Accounts;
+use crate::store::StoreError;
+use crate::store::accounts::{Accounts, Changes};
 use crate::web::Web;
 use crate::web::auth::{self, Caller};
 use crate::web::error::WebError;
@@ -64,16 +65,17 @@ pub async fn save(
     if form.theme.as_deref().is_some_and(|t| t != "system" && known_theme(t).is_none()) {
         return Err(WebError::bad("field theme: use light, dark or system"));
     }
-    if let Some(caller) = caller
-        && let Some(mut user) = web.store.user(&caller.user).await?
-    {
-        if let Some(language) = language {
-            user.language = Some(language.as_str().to_owned());
+    if let Some(caller) = caller {
+        let changes = Changes {
+            language: language.map(|language| language.as_str().to_owned()),
+            theme: form.theme.as_deref().map(known_theme),
+            ..Changes::default()
+        };
+        match web.store.change_user(&caller.user, &changes).await {
+            // It was removed a moment ago: the cookies are set all the same.
+            Err(StoreError::NotFound(_)) | Ok(_) => {}
+            Err(error) => return Err(error.into()),
         }
-        if let Some(theme) = &form.theme {
-            user.theme = known_theme(theme);
-        }
-        web.store.update_user(&user).await?;
     }
     let mut answer = HttpResponse::SeeOther();
     answer.insert_header((header::LOCATION, local(&form.back)));

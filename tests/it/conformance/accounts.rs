@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use soloist::domain::time::StoreTime;
 use soloist::store::StoreError;
-use soloist::store::accounts::{Accounts, Role, User};
-use soloist::store::credentials::{ApiToken, Credentials, Session};
+use soloist::store::accounts::{Accounts, Changes, Role, User};
+use soloist::store::credentials::{ApiToken, Credentials, Link, Session};
+use soloist::store::journal::{AuditEntry, Journal};
 
 use super::*;
 
@@ -17,6 +18,15 @@ fn account(name: &str, role: Role) -> User {
         created: StoreTime(0),
         language: None,
         theme: None,
+    }
+}
+
+fn session(name: &str) -> Session {
+    Session {
+        user: user(name),
+        csrf: "secret".to_owned(),
+        created: StoreTime(0),
+        expires: StoreTime(0),
     }
 }
 
@@ -73,34 +83,129 @@ pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {
     let store = fresh.connect().await;
     store.add_user(&account("li", Role::Viewer), false).await.expect("added");
     let before = store.user(&user("li")).await.expect("answered").expect("an account");
+    let all = Changes {
+        role: Some(Role::Admin),
+        password: Some("other".to_owned()),
+        language: Some("zh".to_owned()),
+        theme: Some(Some("dark".to_owned())),
+    };
+    let after = store.change_user(&user("li"), &all).await.expect("changed");
     let newer = User {
         role: Role::Admin,
         password: "other".to_owned(),
-        created: StoreTime(5),
         language: Some("zh".to_owned()),
         theme: Some("dark".to_owned()),
-        ..before.clone()
+        ..before
     };
-    store.update_user(&newer).await.expect("updated");
-    let after = store.user(&user("li")).await.expect("answered").expect("an account");
-    assert_eq!(after, User { created: before.created, ..newer });
-    let plain = User { language: None, theme: None, ..after };
-    store.update_user(&plain).await.expect("updated");
+    assert_eq!(after, newer);
+    assert_eq!(store.user(&user("li")).await.expect("answered"), Some(after));
+    let plain = Changes { theme: Some(None), ..Changes::default() };
+    let plain = store.change_user(&user("li"), &plain).await.expect("changed");
+    assert_eq!(plain, User { theme: None, ..newer });
     assert_eq!(store.user(&user("li")).await.expect("answered"), Some(plain));
+}
+
+pub(super) async fn of_two_who_change_different_things_none_undoes_what_the_other_did(
+    fresh: Fresh,
+) {
+    let (store, other) = (fresh.connect().await, fresh.connect().await);
+    store.add_user(&account("wang", Role::Admin), false).await.expect("added");
+    store.add_user(&account("li", Role::Admin), false).await.expect("added");
+    let preferences = tokio::spawn(async move {
+        for theme in ["dark", "light"].into_iter().cycle().take(60) {
+            let theme = Some(Some(theme.to_owned()));
+            let changes = Changes { theme, ..Changes::default() };
+            other.change_user(&user("li"), &changes).await.expect("changed");
+        }
+    });
+    let demoted = Changes {
+        role: Some(Role::Viewer),
+        password: Some("another".to_owned()),
+        ..Changes::default()
+    };
+    store.change_user(&user("li"), &demoted).await.expect("changed");
+    preferences.await.expect("no panic");
+    let li = store.user(&user("li")).await.expect("answered").expect("an account");
+    assert_eq!((li.role, li.password.as_str()), (Role::Viewer, "another"));
+    assert_eq!(li.theme.as_deref(), Some("light"));
+}
+
+pub(super) async fn another_role_or_password_ends_all_sessions_of_that_account(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let idle = Duration::from_secs(600);
+    for name in ["li", "wang"] {
+        store.add_user(&account(name, Role::Operator), false).await.expect("added");
+    }
+    let role = Changes { role: Some(Role::Viewer), ..Changes::default() };
+    let password = Changes { password: Some("another".to_owned()), ..Changes::default() };
+    let theme = Changes { theme: Some(None), ..Changes::default() };
+    for (changes, ends) in [(theme, false), (role, true), (password, true)] {
+        for name in ["li", "wang"] {
+            store.open_session(name, &session(name), LONG).await.expect("opened");
+        }
+        store.change_user(&user("li"), &changes).await.expect("changed");
+        let stays = |found: Result<Option<Session>, _>| found.expect("answered").is_some();
+        assert_eq!(stays(store.session("li", idle).await), !ends, "{changes:?}");
+        assert!(stays(store.session("wang", idle).await));
+    }
+}
+
+pub(super) async fn the_last_admin_stays_also_when_two_admins_go_at_once(fresh: Fresh) {
+    let (store, other) = (fresh.connect().await, fresh.connect().await);
+    let demoted = Changes { role: Some(Role::Viewer), ..Changes::default() };
+    for round in 0..10 {
+        let names = [format!("a-{round}"), format!("b-{round}")].map(|name| user(&name));
+        for name in &names {
+            store.add_user(&account(name.as_str(), Role::Admin), false).await.expect("added");
+        }
+        if round > 0 {
+            // The one who stayed in the round before.
+            let admins = store.users().await.expect("users");
+            let old =
+                admins.iter().find(|one| one.role == Role::Admin && !names.contains(&one.name));
+            store.remove_user(&old.expect("one stayed").name).await.expect("two are left");
+        }
+        let (one, two) =
+            tokio::join!(store.change_user(&names[0], &demoted), other.remove_user(&names[1]),);
+        let refused = |why: &StoreError| matches!(why, StoreError::LastAdmin(_));
+        let failed = [one.err(), two.err()];
+        assert_eq!(failed.iter().flatten().filter(|why| refused(why)).count(), 1, "{failed:?}");
+        let admins = store.users().await.expect("users");
+        assert_eq!(admins.iter().filter(|one| one.role == Role::Admin).count(), 1);
+    }
+}
+
+pub(super) async fn an_act_and_its_entry_in_the_audit_are_one_step(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let entry = |act: &str| AuditEntry {
+        id: 0,
+        at: StoreTime(0),
+        who: "wang".to_owned(),
+        from: "127.0.0.1".to_owned(),
+        act: act.to_owned(),
+        target: "li".to_owned(),
+        reason: None,
+    };
+    let noting = |act: &str| store.noting(entry(act));
+    noting("user.add").add_user(&account("li", Role::Admin), false).await.expect("added");
+    // What is refused leaves no entry.
+    let taken = noting("refused").add_user(&account("li", Role::Viewer), false).await;
+    assert!(matches!(taken, Err(StoreError::Exists(_))), "{taken:?}");
+    let last = noting("refused").remove_user(&user("li")).await;
+    assert!(matches!(last, Err(StoreError::LastAdmin(_))), "{last:?}");
+    let password = Changes { password: Some("another".to_owned()), ..Changes::default() };
+    noting("user.passwd").change_user(&user("li"), &password).await.expect("changed");
+    let acts = store.audits(None, None, 10).await.expect("audits");
+    let acts: Vec<_> = acts.iter().map(|one| (one.id, one.act.as_str())).collect();
+    assert_eq!(acts, [(2, "user.passwd"), (1, "user.add")]);
 }
 
 pub(super) async fn a_removed_account_takes_its_sessions_and_tokens_along(fresh: Fresh) {
     let store = fresh.connect().await;
     for name in ["li", "wang"] {
         store.add_user(&account(name, Role::Operator), false).await.expect("added");
-        let session = Session {
-            user: user(name),
-            csrf: "secret".to_owned(),
-            created: StoreTime(0),
-            expires: StoreTime(0),
-        };
         let hash = format!("session-{name}");
-        store.open_session(&hash, &session, LONG).await.expect("opened");
+        store.open_session(&hash, &session(name), LONG).await.expect("opened");
         let token = ApiToken {
             id: format!("id-{name}"),
             user: user(name),
@@ -111,12 +216,17 @@ pub(super) async fn a_removed_account_takes_its_sessions_and_tokens_along(fresh:
             sources: Vec::new(),
         };
         store.add_token(&format!("token-{name}"), &token, None).await.expect("added");
+        let link = Link { user: Some(user(name)) };
+        store.add_link(&format!("link-{name}"), &link, LONG).await.expect("added");
     }
     store.remove_user(&user("li")).await.expect("removed");
     assert_eq!(store.user(&user("li")).await.expect("answered"), None);
     let idle = Duration::from_secs(600);
     assert_eq!(store.session("session-li", idle).await.expect("answered"), None);
     assert_eq!(store.token("token-li").await.expect("answered"), None);
+    // Else it would sign in whoever is given that name next.
+    assert_eq!(store.link("link-li", false).await.expect("answered"), None);
+    assert!(store.link("link-wang", false).await.expect("answered").is_some());
     assert!(store.session("session-wang", idle).await.expect("answered").is_some());
     assert!(store.token("token-wang").await.expect("answered").is_some());
     assert_eq!(store.tokens().await.expect("tokens").len(), 1);
@@ -126,7 +236,8 @@ pub(super) async fn a_removed_account_takes_its_sessions_and_tokens_along(fresh:
 
 pub(super) async fn an_unknown_account_is_not_found(fresh: Fresh) {
     let store = fresh.connect().await;
-    let update = store.update_user(&account("li", Role::Admin)).await;
+    let changes = Changes { role: Some(Role::Admin), ..Changes::default() };
+    let update = store.change_user(&user("li"), &changes).await;
     assert!(matches!(update, Err(StoreError::NotFound(_))), "{update:?}");
     assert_eq!(store.users().await.expect("users"), [], "and is not made by it");
     let remove = store.remove_user(&user("li")).await;

@@ -9,7 +9,7 @@ use soloist::clock;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use soloist::domain::time::Began;
-use soloist::store::accounts::{Accounts as _, Role};
+use soloist::store::accounts::{Accounts as _, Changes, Role};
 use soloist::store::credentials::Credentials;
 use soloist::store::jobs::Jobs;
 use soloist::store::journal::{Journal, NewLine, Output, Started, Stream};
@@ -526,18 +526,18 @@ async fn a_socket_ends_at_once_with_its_account_session_or_token() {
                 hear_type(socket, "snapshot").await;
             }
             let (store, li) = (elsewhere.store(), UserName::new("li").unwrap());
-            let mut user = store.user(&li).await.unwrap().unwrap();
             let begun = clock::boot();
             let (socket, reason) = match end {
                 End::Role => {
-                    user.role = Role::Viewer;
-                    store.update_user(&user).await.unwrap();
-                    (&mut page, "the account was changed")
+                    let role = Some(Role::Viewer);
+                    let changes = Changes { role, ..Changes::default() };
+                    store.change_user(&li, &changes).await.unwrap();
+                    (&mut page, "signed out")
                 }
                 End::Password => {
-                    user.password = "another".to_owned();
-                    store.update_user(&user).await.unwrap();
-                    store.close_sessions(&li, None).await.unwrap();
+                    let password = Some("another".to_owned());
+                    let changes = Changes { password, ..Changes::default() };
+                    store.change_user(&li, &changes).await.unwrap();
                     (&mut page, "signed out")
                 }
                 End::Removed => {

@@ -288,7 +288,8 @@ pub(super) fn read_heads(
     let all = entries.len() < depth;
     let place = |(number, text, row): (u64, String, Option<String>)| {
         let waiter = Waiter(text);
-        let standing = row.map(|row| Ok((Standing::read(&waiter, &row)?, row))).transpose()?;
+        let read = |row: String| -> Result<_> { Ok((Standing::read(&waiter, &row)?, row)) };
+        let standing = row.map(read).transpose()?;
         Ok(Place { number, waiter, standing })
     };
     Ok(Heads { first: entries.into_iter().map(place).collect::<Result<_>>()?, all })

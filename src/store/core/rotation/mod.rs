@@ -17,7 +17,7 @@
 //! is refused when the record is another, or somebody else is first in a queue that mattered; then it is decided again on what
 //! is newest, which the refusal carries. An answer that writes nothing is decided on what was read for it.
 //!
-//! **Clock.** On what is remembered, the instant of a transition is the end of [`Records::clock`]: not earlier than the store's clock was
+//! **Clock.** On what is remembered, the instant of a transition is [`Records::latest`]: not earlier than the store's clock was
 //! when the caller sent its request, so no lease ends early for its holder. On what was read, it is the instant of the reading, which is
 //! later than the request as well. The change must be carried out close to that instant, with no instant between the two that
 //! the decision compared with its own ([`Rotation::edges`](crate::domain::rotation::Rotation::edges)): then it is the decision
@@ -36,7 +36,6 @@ mod view;
 
 use self::known::News;
 pub(in crate::store) use self::known::KnownTurns;
-#[expect(unused_imports, reason = "for stores that are converted")]
 pub(in crate::store) use self::record::{Body, first_text, past_text};
 
 use std::time::Duration;
@@ -222,7 +221,7 @@ async fn decide<R: Records, T>(
 fn instant<R: Records>(store: &R, seen: &Seen) -> Option<Stamp> {
     let now = match seen.at {
         Some(at) => at,
-        None => store.clock()?.end,
+        None => store.latest()?,
     };
     let written = seen.case.as_ref().and_then(record::Case::written);
     Some(written.filter(|at| *at <= now + AHEAD).map_or(now, |at| at.max(now)))

@@ -1,0 +1,233 @@
+//! Sessions, API tokens, sign-in links and the count of failures, on any [`Records`].
+//!
+//! Each has its end in its row. Who reads compares that with the store's clock; who adds one removes those that are over.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::shared::{decide, json, look_at, of, parsed, row, rows, set, still, unset};
+use crate::domain::name::UserName;
+use crate::domain::time::StoreTime;
+use crate::store::credentials::{ApiToken, Count, Credentials, Link, Session};
+use crate::store::records::{Found, Look, Looked, Plan, Records, Tell, Write};
+use crate::store::{Result, StoreError};
+
+pub(super) const SESSIONS: &str = "sessions";
+pub(super) const TOKENS: &str = "tokens";
+pub(super) const LINKS: &str = "links";
+/// By what is counted: instants in milliseconds, oldest first.
+const FAILURES: &str = "failures";
+/// The list of what is counted, by its newest failure.
+const COUNTED: &str = "failures_by_age";
+/// Failures of one kind that are remembered.
+const MOST_FAILURES: usize = 1_000;
+/// What is forgotten of other counts when one is added to.
+const SWEPT: usize = 8;
+/// No throttle looks back further.
+const FAILURES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A session as its row has it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Opened {
+    #[serde(flatten)]
+    pub(super) session: Session,
+    /// When it was used last, to a twentieth of the time after which it is idle.
+    used: StoreTime,
+}
+
+/// A link as its row has it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Linked {
+    pub(super) user: Option<UserName>,
+    expires: StoreTime,
+}
+
+impl<R: Records> Credentials for R {
+    async fn open_session(&self, hash: &str, session: &Session, lifetime: Duration) -> Result<()> {
+        decide(self, &[Look::Rows(SESSIONS.to_owned())], |looked| {
+            let now = looked.at.floor();
+            let mut writes = of(looked, 0, SESSIONS, |one: Opened| one.session.expires <= now)?;
+            let session = Session { created: now, expires: now + lifetime, ..session.clone() };
+            writes.push(set(SESSIONS, hash, json(SESSIONS, &Opened { session, used: now })?));
+            Ok(((), Some(Plan { writes, ..Plan::default() })))
+        })
+        .await
+    }
+
+    async fn session(&self, hash: &str, idle: Duration) -> Result<Option<Session>> {
+        decide(self, &[look_at(SESSIONS, hash)], |looked| {
+            let Some(text) = row(looked, 0) else { return Ok((None, None)) };
+            let Opened { session, used } = parsed(SESSIONS, text)?;
+            let now = looked.at.floor();
+            let unused = now.since(used);
+            let plan = |write| Plan {
+                checks: vec![still(SESSIONS, hash, Some(text))],
+                writes: vec![write],
+                ..Plan::default()
+            };
+            if session.expires <= now || unused >= idle {
+                // Gone for good, also for a later reader that allows more idleness.
+                return Ok((None, Some(plan(unset(SESSIONS, hash)))));
+            }
+            // Not a write for every request.
+            if unused < idle / 20 {
+                return Ok((Some(session), None));
+            }
+            let used = json(SESSIONS, &Opened { session: session.clone(), used: now })?;
+            Ok((Some(session), Some(plan(set(SESSIONS, hash, used)))))
+        })
+        .await
+    }
+
+    async fn close_sessions(&self, user: &UserName, hash: Option<&str>) -> Result<()> {
+        decide(self, &[Look::Rows(SESSIONS.to_owned())], |looked| {
+            let mut writes = of(looked, 0, SESSIONS, |one: Opened| one.session.user == *user)?;
+            if let Some(hash) = hash {
+                writes.retain(|write| matches!(write, Write::Unset { row, .. } if row == hash));
+            }
+            let ended = (!writes.is_empty()).then(|| Plan {
+                writes,
+                tells: vec![Tell::Accounts],
+                ..Plan::default()
+            });
+            Ok(((), ended))
+        })
+        .await
+    }
+
+    async fn add_token(
+        &self,
+        hash: &str,
+        token: &ApiToken,
+        lifetime: Option<Duration>,
+    ) -> Result<()> {
+        let looks = [Look::Rows(TOKENS.to_owned())];
+        decide(self, &looks, |looked| {
+            let now = looked.at.floor();
+            if rows(looked, 0).any(|(row, _)| row == hash) {
+                return Err(StoreError::Exists(format!("token {}", token.id)));
+            }
+            let over = |one: ApiToken| one.expires.is_some_and(|expires| expires <= now);
+            let mut writes = of(looked, 0, TOKENS, over)?;
+            let expires = lifetime.map(|lifetime| now + lifetime);
+            let made = ApiToken { created: now, expires, ..token.clone() };
+            writes.push(set(TOKENS, hash, json(TOKENS, &made)?));
+            let checks = vec![still(TOKENS, hash, None)];
+            Ok(((), Some(Plan { checks, writes, once: true, ..Plan::default() })))
+        })
+        .await
+    }
+
+    async fn token(&self, hash: &str) -> Result<Option<ApiToken>> {
+        let looked = self.look(&[look_at(TOKENS, hash)]).await?;
+        let Some(text) = row(&looked, 0) else { return Ok(None) };
+        let token: ApiToken = parsed(TOKENS, text)?;
+        Ok(Some(token).filter(|token| lasts(token, &looked)))
+    }
+
+    async fn tokens(&self) -> Result<Vec<ApiToken>> {
+        let looked = self.look(&[Look::Rows(TOKENS.to_owned())]).await?;
+        let mut tokens: Vec<ApiToken> =
+            rows(&looked, 0).map(|(_, text)| parsed(TOKENS, text)).collect::<Result<_>>()?;
+        tokens.retain(|token| lasts(token, &looked));
+        tokens.sort_by(|a, b| (a.created, &a.id).cmp(&(b.created, &b.id)));
+        Ok(tokens)
+    }
+
+    async fn revoke_token(&self, id: &str) -> Result<()> {
+        decide(self, &[Look::Rows(TOKENS.to_owned())], |looked| {
+            let writes = of(looked, 0, TOKENS, |one: ApiToken| one.id == id)?;
+            if writes.is_empty() {
+                return Err(StoreError::NotFound(format!("token {id}")));
+            }
+            Ok((
+                (),
+                Some(Plan { writes, tells: vec![Tell::Accounts], once: true, ..Plan::default() }),
+            ))
+        })
+        .await
+    }
+
+    async fn add_link(&self, hash: &str, link: &Link, lifetime: Duration) -> Result<()> {
+        decide(self, &[Look::Rows(LINKS.to_owned())], |looked| {
+            let now = looked.at.floor();
+            let mut writes = of(looked, 0, LINKS, |one: Linked| one.expires <= now)?;
+            let linked = Linked { user: link.user.clone(), expires: now + lifetime };
+            writes.push(set(LINKS, hash, json(LINKS, &linked)?));
+            Ok(((), Some(Plan { writes, ..Plan::default() })))
+        })
+        .await
+    }
+
+    async fn link(&self, hash: &str, take: bool) -> Result<Option<Link>> {
+        decide(self, &[look_at(LINKS, hash)], |looked| {
+            let Some(text) = row(looked, 0) else { return Ok((None, None)) };
+            let Linked { user, expires } = parsed(LINKS, text)?;
+            let link = (expires > looked.at.floor()).then_some(Link { user });
+            let plan = take.then(|| Plan {
+                // Of two who take it, the second finds it gone.
+                checks: vec![still(LINKS, hash, Some(text))],
+                writes: vec![unset(LINKS, hash)],
+                once: true,
+                ..Plan::default()
+            });
+            Ok((link, plan))
+        })
+        .await
+    }
+
+    async fn failures(&self, key: &str, step: Count, window: Duration) -> Result<u32> {
+        let looks = [look_at(FAILURES, key), Look::First(COUNTED.to_owned(), SWEPT)];
+        let looks = if step == Count::Add { &looks[..] } else { &looks[..1] };
+        decide(self, looks, |looked| {
+            let now = looked.at.floor();
+            let old = row(looked, 0);
+            let mut counted: Vec<StoreTime> =
+                old.map(|text| parsed(FAILURES, text)).transpose()?.unwrap_or_default();
+            let plan = |writes| {
+                Some(Plan { checks: vec![still(FAILURES, key, old)], writes, ..Plan::default() })
+            };
+            let count = |counted: &[StoreTime]| {
+                let recent = counted.iter().filter(|at| now.since(**at) < window).count();
+                u32::try_from(recent).unwrap_or(u32::MAX)
+            };
+            match step {
+                Count::Look => Ok((count(&counted), None)),
+                Count::Clear if old.is_none() => Ok((0, None)),
+                Count::Clear => {
+                    let list = COUNTED.to_owned();
+                    let strike = Write::Strike { list, text: key.to_owned() };
+                    Ok((0, plan(vec![unset(FAILURES, key), strike])))
+                }
+                Count::Add => {
+                    counted.push(now);
+                    counted.drain(..counted.len().saturating_sub(MOST_FAILURES));
+                    let number = u64::try_from(now.0).unwrap_or_default();
+                    let list = COUNTED.to_owned();
+                    let mut writes = vec![
+                        set(FAILURES, key, json(FAILURES, &counted)?),
+                        Write::Add { list, number, text: key.to_owned() },
+                    ];
+                    let Some(Found::Entries(oldest)) = looked.found.get(1) else {
+                        return Ok((count(&counted), plan(writes)));
+                    };
+                    for (newest, other) in oldest {
+                        let newest = StoreTime(i64::try_from(*newest).unwrap_or(i64::MAX));
+                        if other != key && now.since(newest) >= FAILURES_KEPT.max(window) {
+                            let list = COUNTED.to_owned();
+                            writes.push(unset(FAILURES, other));
+                            writes.push(Write::Strike { list, text: other.clone() });
+                        }
+                    }
+                    Ok((count(&counted), plan(writes)))
+                }
+            }
+        })
+        .await
+    }
+}
+
+fn lasts(token: &ApiToken, looked: &Looked) -> bool {
+    token.expires.is_none_or(|expires| expires > looked.at.floor())
+}

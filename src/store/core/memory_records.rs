@@ -1,0 +1,289 @@
+//! Tables, lists and logs in memory, with a clock that only the test moves.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use super::KnownTurns;
+use crate::domain::rotation::Memory;
+use crate::domain::time::Stamp;
+use crate::store::journal::AuditEntry;
+use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
+use crate::store::{Result, StoreError};
+
+/// What all processes share.
+#[derive(Default)]
+struct World {
+    /// Microseconds.
+    now: i64,
+    tables: BTreeMap<String, BTreeMap<String, String>>,
+    /// Text and number.
+    lists: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Places, by counter.
+    counters: BTreeMap<String, u64>,
+    memory: Memory,
+    /// The newest number, and the entries.
+    logs: BTreeMap<String, (u64, Vec<String>)>,
+    told: Vec<Tell>,
+    /// Answers that are lost, although what was asked is done.
+    lost: usize,
+    /// What happens between a look and the change that follows it.
+    between: Option<Box<dyn FnOnce(&mut World) + Send>>,
+}
+
+/// One process.
+#[derive(Clone)]
+pub(in crate::store) struct MemoryRecords {
+    world: Arc<Mutex<World>>,
+    /// How far the clock may be off, as this process knows it.
+    slack: Duration,
+    note: Option<AuditEntry>,
+    turns: Arc<KnownTurns>,
+}
+
+impl MemoryRecords {
+    pub(in crate::store) fn new() -> Self {
+        let world = World { now: 1_800_000_000_000_000, ..World::default() };
+        Self {
+            world: Arc::new(Mutex::new(world)),
+            slack: Duration::ZERO,
+            note: None,
+            turns: Arc::default(),
+        }
+    }
+
+    /// Another process, which knows the clock only so well.
+    pub(in crate::store) fn another(&self, slack: Duration) -> Self {
+        Self { world: Arc::clone(&self.world), slack, note: None, turns: Arc::default() }
+    }
+
+    /// The same process, whose calls write `entry` down.
+    pub(in crate::store) fn noting(&self, entry: AuditEntry) -> Self {
+        Self { note: Some(entry), ..self.clone() }
+    }
+
+    pub(in crate::store) fn pass(&self, time: Duration) {
+        let mut world = self.lock();
+        world.now = (Stamp(world.now) + time).0;
+    }
+
+    pub(in crate::store) fn now(&self) -> Stamp {
+        Stamp(self.lock().now)
+    }
+
+    /// Another process remembers for the store from now on, or something is found to be missing.
+    pub(in crate::store) fn remember_as(&self, memory: Memory) {
+        self.lock().memory = memory;
+    }
+
+    pub(in crate::store) fn lose_answers(&self, number: usize) {
+        self.lock().lost = number;
+    }
+
+    /// Has `plan` carried out by another process after the next look, or before the next change if that comes first.
+    pub(in crate::store) fn interfere(&self, plan: Plan) {
+        self.lock().between = Some(Box::new(move |world| {
+            world.change(&plan);
+        }));
+    }
+
+    /// How many wait, have a row as waiters, and had turns that are known by request.
+    pub(in crate::store) fn leftovers(&self) -> [usize; 3] {
+        let world = self.lock();
+        let lists = world.lists.iter().filter(|(name, _)| name.starts_with("turns:queue:"));
+        let of = |table: &str| {
+            let tables = world.tables.iter().filter(|(name, _)| name.starts_with(table));
+            tables.map(|(_, rows)| rows.len()).sum()
+        };
+        [lists.map(|(_, list)| list.len()).sum(), of("turns:waiting:"), of("turns:asked")]
+    }
+
+    /// What was told since this was asked last.
+    pub(in crate::store) fn told(&self) -> Vec<Tell> {
+        std::mem::take(&mut self.lock().told)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("no test panics inside")
+    }
+}
+
+impl World {
+    fn interfere(&mut self) {
+        if let Some(between) = self.between.take() {
+            between(self);
+        }
+    }
+
+    fn row(&self, table: &str, row: &str) -> Option<&String> {
+        self.tables.get(table)?.get(row)
+    }
+
+    fn entries(&self, list: &str) -> Vec<(u64, String)> {
+        let all = self.lists.get(list).into_iter().flatten();
+        let mut entries: Vec<(u64, String)> =
+            all.map(|(text, number)| (*number, text.clone())).collect();
+        entries.sort();
+        entries
+    }
+
+    fn count(&self, lists: &[String], below: u64) -> u64 {
+        let numbers = lists.iter().filter_map(|list| self.lists.get(list)).flat_map(BTreeMap::values);
+        numbers.filter(|number| **number < below).count() as u64
+    }
+
+    fn look(&self, look: &Look) -> Found {
+        match look {
+            Look::Row(table, row) => Found::Row(self.row(table, row).cloned()),
+            Look::Rows(table) => Found::Rows(self.tables.get(table).cloned().unwrap_or_default()),
+            Look::First(list, most) => {
+                Found::Entries(self.entries(list).into_iter().take(*most).collect())
+            }
+            Look::Last(list, most) => {
+                let mut entries = self.entries(list);
+                entries.drain(..entries.len().saturating_sub(*most));
+                Found::Entries(entries)
+            }
+            Look::Described { list, table, most } => {
+                let first = self.entries(list).into_iter().take(*most);
+                let with = first.map(|(number, text)| {
+                    let row = self.row(table, &text).cloned();
+                    (number, text, row)
+                });
+                Found::Described(with.collect())
+            }
+            Look::Count(lists) => Found::Count(self.count(lists, u64::MAX)),
+            Look::Ahead { lists, of, text } => {
+                let place = self.lists.get(of).and_then(|list| list.get(text));
+                Found::Count(self.count(lists, place.copied().unwrap_or(u64::MAX)))
+            }
+            Look::Memory => Found::Memory(self.memory.clone()),
+            Look::Log(log, below, most) => {
+                let Some((newest, entries)) = self.logs.get(log) else {
+                    return Found::Log(Vec::new());
+                };
+                let last = below.map_or(*newest, |below| (*newest).min(below.saturating_sub(1)));
+                let skipped = usize::try_from(*newest - last).expect("a short log");
+                Found::Log(entries.iter().rev().skip(skipped).take(*most).cloned().collect())
+            }
+        }
+    }
+
+    fn holds(&self, check: &Check) -> bool {
+        match check {
+            Check::Row { table, row, is } => self.row(table, row) == is.as_ref(),
+            Check::Begins { table, row, with } => {
+                self.row(table, row).is_some_and(|text| text.starts_with(with))
+            }
+            Check::Memory(memory) => self.memory == *memory,
+            Check::Empty { table } => self.tables.get(table).is_none_or(BTreeMap::is_empty),
+            Check::First { list, most, are } => {
+                let first = self.entries(list).into_iter().take(*most).map(|(_, text)| text);
+                first.collect::<Vec<_>>() == *are
+            }
+        }
+    }
+
+    fn write(&mut self, write: &Write) {
+        let now_ms = Stamp(self.now).floor().0;
+        match write {
+            Write::Set { table, row, text } => {
+                let table = self.tables.entry(table.clone()).or_default();
+                table.insert(row.clone(), text.clone());
+            }
+            Write::Unset { table, row } => {
+                self.tables.entry(table.clone()).or_default().remove(row);
+            }
+            Write::Add { list, number, text } => {
+                self.lists.entry(list.clone()).or_default().insert(text.clone(), *number);
+            }
+            Write::Join { list, counter, text } => {
+                let next = self.counters.entry(counter.clone()).or_default();
+                *next += 1;
+                let list = self.lists.entry(list.clone()).or_default();
+                list.entry(text.clone()).or_insert(*next);
+            }
+            Write::Strike { list, text } => {
+                self.lists.entry(list.clone()).or_default().remove(text);
+            }
+            Write::Cut { list, kept } => {
+                let entries = self.entries(list);
+                for (_, text) in entries.iter().rev().skip(*kept) {
+                    self.lists.entry(list.clone()).or_default().remove(text);
+                }
+            }
+            Write::Log { log, entry, kept } => {
+                let (newest, entries) = self.logs.entry(log.clone()).or_default();
+                *newest += 1;
+                let inside = entry.strip_prefix('{').expect("a JSON object");
+                entries.push(format!("{{\"id\":{newest},\"at\":{now_ms},{inside}"));
+                entries.drain(..entries.len().saturating_sub(*kept));
+            }
+        }
+    }
+
+    fn change(&mut self, plan: &Plan) -> Changed {
+        let in_time = plan.within.as_ref().is_none_or(|within| within.contains(&Stamp(self.now)));
+        if !in_time || !plan.checks.iter().all(|check| self.holds(check)) {
+            return Changed::Refused;
+        }
+        for write in &plan.writes {
+            self.write(write);
+        }
+        self.told.extend(plan.tells.iter().cloned());
+        Changed::Done
+    }
+}
+
+impl Records for MemoryRecords {
+    fn note(&self) -> Option<&AuditEntry> {
+        self.note.as_ref()
+    }
+
+    fn clock(&self) -> Option<Range<Stamp>> {
+        let now = self.now();
+        let slack = i64::try_from(self.slack.as_micros()).expect("a short time");
+        Some(Stamp(now.0 - slack)..now + self.slack + Duration::from_micros(1))
+    }
+
+    async fn look(&self, looks: &[Look]) -> Result<Looked> {
+        tokio::task::yield_now().await;
+        let mut world = self.lock();
+        let found = looks.iter().map(|look| world.look(look)).collect();
+        let at = Stamp(world.now);
+        world.interfere();
+        Ok(Looked { at, found })
+    }
+
+    fn latest(&self) -> Option<Stamp> {
+        Some(self.now() + self.slack)
+    }
+
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        tokio::task::yield_now().await;
+        let mut world = self.lock();
+        world.interfere();
+        let mut answer = world.change(plan);
+        if world.lost > 0 {
+            world.lost -= 1;
+            if plan.once {
+                return Err(StoreError::Unavailable("the answer was lost".to_owned()));
+            }
+            // The connection broke; it is sent again.
+            answer = world.change(plan);
+        }
+        let looks = if answer == Changed::Done { done } else { refused };
+        let found = looks.iter().map(|look| world.look(look)).collect();
+        Ok((answer, Looked { at: Stamp(world.now), found }))
+    }
+
+    fn turns(&self) -> &KnownTurns {
+        &self.turns
+    }
+}

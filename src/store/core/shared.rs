@@ -1,0 +1,139 @@
+//! Look, decide, change: how every transition of what belongs to no job is carried out on any [`Records`].
+//!
+//! A transition decides on what was looked at for it, at one instant. It names what must not have changed since then. If that has
+//! changed, everything is looked at again and decided anew.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::store::journal::{AUDIT_KEPT, AuditEntry};
+use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Write};
+use crate::store::{Result, StoreError};
+
+/// How often a transition is decided anew. One of those who write at once always succeeds.
+const ATTEMPTS: usize = 256;
+
+/// The log of what people did.
+pub(super) const AUDIT: &str = "audit";
+
+/// Looks at `looks`, lets `transition` decide, and changes what it says; returns its answer.
+///
+/// The transition is called again with what is newest when its plan was refused. Without a plan nothing is written. The audit entry
+/// that goes with the call ([`Records::note`]) is written in the same step as the plan.
+///
+/// # Errors
+/// Those of the transition, and [`StoreError::Unavailable`].
+pub(in crate::store) async fn decide<R: Records, T>(
+    records: &R,
+    looks: &[Look],
+    transition: impl Fn(&Looked) -> Result<(T, Option<Plan>)>,
+) -> Result<T> {
+    for _ in 0..ATTEMPTS {
+        let looked = records.look(looks).await?;
+        let (answer, plan) = transition(&looked)?;
+        let Some(mut plan) = plan else { return Ok(answer) };
+        if let Some(entry) = records.note() {
+            plan.writes.push(noted(entry)?);
+            plan.once = true;
+        }
+        match records.change(&plan).await? {
+            Changed::Done => return Ok(answer),
+            Changed::Refused => {}
+        }
+    }
+    let what = looks.first().map(|look| format!("{look:?}")).unwrap_or_default();
+    Err(StoreError::Unavailable(format!("{what} is changed too often at this moment: try again")))
+}
+
+/// What writes `entry` down.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(in crate::store) fn noted(entry: &AuditEntry) -> Result<Write> {
+    let entry = without(AUDIT, entry, &["id", "at"])?;
+    Ok(Write::Log { log: AUDIT.to_owned(), entry, kept: AUDIT_KEPT })
+}
+
+/// The row of `table` that stands at `nth` of what was found.
+pub(super) fn row(looked: &Looked, nth: usize) -> Option<&str> {
+    match looked.found.get(nth) {
+        Some(Found::Row(text)) => text.as_deref(),
+        _ => None,
+    }
+}
+
+/// The rows of the table that stands at `nth` of what was found.
+pub(super) fn rows(looked: &Looked, nth: usize) -> impl Iterator<Item = (&str, &str)> {
+    let found = match looked.found.get(nth) {
+        Some(Found::Rows(rows)) => Some(rows),
+        _ => None,
+    };
+    found.into_iter().flatten().map(|(row, text)| (row.as_str(), text.as_str()))
+}
+
+/// That a row is as it was found: `is`.
+pub(super) fn still(table: &str, row: &str, is: Option<&str>) -> Check {
+    Check::Row { table: table.to_owned(), row: row.to_owned(), is: is.map(str::to_owned) }
+}
+
+pub(super) fn set(table: &str, row: &str, text: String) -> Write {
+    Write::Set { table: table.to_owned(), row: row.to_owned(), text }
+}
+
+pub(super) fn unset(table: &str, row: &str) -> Write {
+    Write::Unset { table: table.to_owned(), row: row.to_owned() }
+}
+
+pub(super) fn look_at(table: &str, row: &str) -> Look {
+    Look::Row(table.to_owned(), row.to_owned())
+}
+
+/// What removes the rows of the table at `nth` that `goes` says of.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn of<T: DeserializeOwned>(
+    looked: &Looked,
+    nth: usize,
+    table: &str,
+    goes: impl Fn(T) -> bool,
+) -> Result<Vec<Write>> {
+    let mut gone = Vec::new();
+    for (row, text) in rows(looked, nth) {
+        if goes(parsed(table, text)?) {
+            gone.push(unset(table, row));
+        }
+    }
+    Ok(gone)
+}
+
+/// The value whose JSON stands in `table`.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn parsed<T: DeserializeOwned>(table: &str, text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{table}: {error}")))
+}
+
+/// The JSON of `value` for `table`.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn json(table: &str, value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| StoreError::Corrupt(format!("{table}: {error}")))
+}
+
+/// The JSON of `value` without those members.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(super) fn without(table: &str, value: &impl Serialize, members: &[&str]) -> Result<String> {
+    let corrupt = |error| StoreError::Corrupt(format!("{table}: {error}"));
+    let mut value = serde_json::to_value(value).map_err(corrupt)?;
+    if let Some(object) = value.as_object_mut() {
+        for member in members {
+            object.remove(*member);
+        }
+    }
+    serde_json::to_string(&value).map_err(corrupt)
+}

@@ -1,0 +1,388 @@
+//! The port of what belongs to no job, on Redis: tables are hashes, lists are sorted sets, logs are lists with a counter beside.
+//!
+//! Two generic scripts, which know no rule. On a cluster all of it lies under one tag, on one master.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ::redis::{Value, from_redis_value};
+use serde::Serialize;
+
+use super::lane::Lane;
+use super::link::Repeat;
+use super::record::parsed;
+use super::{Keys, RedisStore, scripts};
+use crate::clock;
+use crate::domain::rotation::Memory;
+use crate::domain::time::{Boot, Stamp, StoreTime};
+use crate::store::core::KnownTurns;
+use crate::store::journal::AuditEntry;
+use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
+use crate::store::{Result, StoreError};
+
+/// A look; the words are those of `look_at.lua`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Instruction<'a> {
+    Row(&'static str, String, &'a str),
+    Table(&'static str, String),
+    First(&'static str, String, usize),
+    Begins(&'static str, String, &'a str, &'a str),
+    Described(&'static str, String, String, usize),
+    Count(&'static str, Vec<String>),
+    Ahead(&'static str, Vec<String>, String, &'a str),
+    Remembers(&'static str, String, &'a str, i64),
+    Log(&'static str, String, String, u64, usize),
+}
+
+/// What a check must find.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Wanted<'a> {
+    Text(&'a str),
+    Texts(&'a [String]),
+    /// `false`: nothing.
+    Is(bool),
+}
+
+/// A write; the words are those of `change_records.lua`.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Step<'a> {
+    Log(&'static str, String, String, &'a str, usize),
+    Tell(&'static str, String, String),
+    Command(Vec<String>),
+}
+
+/// The counter of a log.
+fn numbers(keys: &Keys, log: &str) -> String {
+    keys.global(&format!("{log}_seq"))
+}
+
+fn globals(keys: &Keys, lists: &[String]) -> Vec<String> {
+    lists.iter().map(|list| keys.global(list)).collect()
+}
+
+fn instruction<'a>(keys: &Keys, look: &'a Look) -> Instruction<'a> {
+    match look {
+        Look::Row(table, row) => Instruction::Row("row", keys.global(table), row),
+        Look::Rows(table) => Instruction::Table("rows", keys.global(table)),
+        Look::First(list, most) => Instruction::First("first", keys.global(list), *most),
+        Look::Last(list, most) => Instruction::First("last", keys.global(list), *most),
+        Look::Described { list, table, most } => {
+            let (list, table) = (keys.global(list), keys.global(table));
+            Instruction::Described("described", list, table, *most)
+        }
+        Look::Count(lists) => Instruction::Count("count", globals(keys, lists)),
+        Look::Ahead { lists, of, text } => {
+            Instruction::Ahead("ahead", globals(keys, lists), keys.global(of), text)
+        }
+        Look::Memory => Instruction::Table("memory", keys.epoch(None)),
+        Look::Log(log, below, most) => {
+            let below = below.unwrap_or(0);
+            Instruction::Log("log", keys.global(log), numbers(keys, log), below, *most)
+        }
+    }
+}
+
+fn check<'a>(keys: &Keys, check: &'a Check) -> (Instruction<'a>, Wanted<'a>) {
+    match check {
+        Check::Row { table, row, is } => (
+            Instruction::Row("row", keys.global(table), row),
+            is.as_deref().map_or(Wanted::Is(false), Wanted::Text),
+        ),
+        Check::Begins { table, row, with } => {
+            (Instruction::Begins("begins", keys.global(table), row, with), Wanted::Is(true))
+        }
+        Check::Memory(Memory { server, forgot }) => {
+            let forgot = forgot.map_or(0, |at| at.0);
+            let remembers = Instruction::Remembers("remembers", keys.epoch(None), server, forgot);
+            (remembers, Wanted::Is(true))
+        }
+        Check::Empty { table } => {
+            (Instruction::Table("none", keys.global(table)), Wanted::Is(false))
+        }
+        Check::First { list, most, are } => {
+            (Instruction::First("first", keys.global(list), *most), Wanted::Texts(are))
+        }
+    }
+}
+
+fn step<'a>(keys: &Keys, write: &'a Write) -> Result<Step<'a>> {
+    let command = |words: [&str; 4]| {
+        Step::Command(
+            words.iter().filter(|word| !word.is_empty()).map(ToString::to_string).collect(),
+        )
+    };
+    Ok(match write {
+        // A text may be empty.
+        Write::Set { table, row, text } => {
+            Step::Command(vec!["HSET".into(), keys.global(table), row.clone(), text.clone()])
+        }
+        Write::Unset { table, row } => command(["HDEL", &keys.global(table), row, ""]),
+        Write::Add { list, number, text } => {
+            command(["ZADD", &keys.global(list), &number.to_string(), text])
+        }
+        Write::Join { list, counter, text } => {
+            let (list, counter) = (keys.global(list), keys.global(counter));
+            Step::Command(vec!["join".into(), list, counter, text.clone()])
+        }
+        Write::Strike { list, text } => command(["ZREM", &keys.global(list), text, ""]),
+        Write::Cut { list, kept } => {
+            let last = format!("-{}", kept + 1);
+            command(["ZREMRANGEBYRANK", &keys.global(list), "0", &last])
+        }
+        Write::Log { log, entry, kept } => {
+            let inside = entry.strip_prefix('{').and_then(|entry| entry.strip_suffix('}'));
+            let inside = inside.ok_or_else(|| {
+                StoreError::Corrupt(format!("{log}: {entry:?} is no JSON object"))
+            })?;
+            Step::Log("log", keys.global(log), numbers(keys, log), inside, *kept)
+        }
+    })
+}
+
+fn told<'a>(keys: &Keys, tell: &Tell) -> Result<Step<'a>> {
+    let nodes =
+        |event: &str| Step::Tell("tell", keys.nodes_events(), format!("{{\"event\":\"{event}\"}}"));
+    Ok(match tell {
+        Tell::Nodes => nodes("nodes"),
+        Tell::Accounts => nodes("accounts"),
+        Tell::Wake(waiters) => {
+            let waiters = super::record::to_json("wake", waiters)?;
+            Step::Tell("tell", keys.dispatch("wake"), format!("{{\"wake\":{waiters}}}"))
+        }
+    })
+}
+
+impl Records for RedisStore {
+    fn note(&self) -> Option<&AuditEntry> {
+        self.note.as_deref()
+    }
+
+    fn clock(&self) -> Option<Range<Stamp>> {
+        let epoch = self.keys().epoch(None);
+        let (earliest, slack) = self.memories().of(&epoch).estimate(clock::boot())?;
+        let earliest = Stamp::from(earliest);
+        Some(earliest..earliest + slack)
+    }
+
+    fn latest(&self) -> Option<Stamp> {
+        locked(&self.shared.latest).map(|latest| latest.at(clock::boot()))
+    }
+
+    async fn look(&self, looks: &[Look]) -> Result<Looked> {
+        Box::pin(self.look_by(&self.shared.rest, looks)).await
+    }
+
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        Box::pin(self.change_by(&self.shared.rest, plan, done, refused)).await
+    }
+
+    fn turns(&self) -> &KnownTurns {
+        &self.shared.turns
+    }
+}
+
+/// The same store by the connection of dispatch: whoever has or wants a turn does not stand behind a page of log.
+pub(in crate::store) struct Quick<'r>(&'r RedisStore);
+
+impl RedisStore {
+    /// See [`Quick`].
+    pub(in crate::store) fn quick(&self) -> Quick<'_> {
+        Quick(self)
+    }
+}
+
+impl Records for Quick<'_> {
+    fn note(&self) -> Option<&AuditEntry> {
+        self.0.note()
+    }
+
+    fn clock(&self) -> Option<Range<Stamp>> {
+        self.0.clock()
+    }
+
+    fn latest(&self) -> Option<Stamp> {
+        self.0.latest()
+    }
+
+    async fn look(&self, looks: &[Look]) -> Result<Looked> {
+        self.0.look_by(&self.0.shared.dispatch, looks).await
+    }
+
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        self.0.change_by(&self.0.shared.dispatch, plan, done, refused).await
+    }
+
+    fn turns(&self) -> &KnownTurns {
+        &self.0.shared.turns
+    }
+}
+
+/// By how much the clock of the server is ahead of this machine's CLOCK_BOOTTIME, at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Latest {
+    /// Microseconds.
+    ahead: i64,
+    /// When that was found.
+    found: Boot,
+}
+
+impl Latest {
+    /// The clock at `now`, at most: of two clocks one is faster by a thousandth at most.
+    fn at(self, now: Boot) -> Stamp {
+        Stamp(micros(now) + self.ahead + (micros(now) - micros(self.found)).abs() / 1_000)
+    }
+
+    /// The newest word: the server said `at` between `sent` and `received`. The reading that says most is kept, unless the
+    /// clock was set.
+    fn read(before: Option<Self>, at: Stamp, sent: Boot, received: Boot) -> Self {
+        let now = Self { ahead: at.0 - micros(sent), found: sent };
+        let least = Stamp(at.0);
+        match before {
+            Some(before) if before.at(received) < now.at(received) && before.at(received) >= least => {
+                before
+            }
+            _ => now,
+        }
+    }
+}
+
+fn micros(at: Boot) -> i64 {
+    i64::try_from(at.0 / 1_000).unwrap_or(i64::MAX)
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn packed(plan: &impl Serialize) -> Result<Vec<u8>> {
+    rmp_serde::to_vec(plan).map_err(|error| corrupt(&format!("a plan: {error}")))
+}
+
+fn corrupt(what: &str) -> StoreError {
+    StoreError::Corrupt(format!("look_records: {what}"))
+}
+
+fn found(
+    looks: &[Look],
+    mut values: impl Iterator<Item = Value>,
+    at: Stamp,
+) -> Result<Vec<Found>> {
+    let found = looks.iter().map(|look| {
+        let value = values.next().ok_or_else(|| corrupt("an answer is missing"))?;
+        read(look, value, at)
+    });
+    found.collect()
+}
+
+/// What a look found at that instant.
+fn read(look: &Look, value: Value, at: Stamp) -> Result<Found> {
+    Ok(match look {
+        Look::Last(list, _) => {
+            let flat: Vec<(String, u64)> = parsed(list, value)?;
+            Found::Entries(flat.into_iter().map(|(text, number)| (number, text)).collect())
+        }
+        Look::Described { list, .. } => {
+            let entries: Vec<(String, u64, Option<String>)> = parsed(list, value)?;
+            let ordered = |(text, number, row)| (number, text, row);
+            Found::Described(entries.into_iter().map(ordered).collect())
+        }
+        Look::Count(_) | Look::Ahead { .. } => Found::Count(parsed("a count", value)?),
+        Look::Memory => {
+            let (server, epoch, doubted): (String, String, i64) = parsed("epoch", value)?;
+            // Without an epoch it was emptied just now.
+            let forgot = match (epoch.is_empty(), doubted) {
+                (true, _) => Some(at),
+                (false, 0) => None,
+                (false, doubted) => Some(Stamp::from(StoreTime(doubted))),
+            };
+            Found::Memory(Memory { server, forgot })
+        }
+        Look::Row(table, _) => Found::Row(parsed(table, value)?),
+        Look::Rows(table) => Found::Rows(parsed::<BTreeMap<String, String>>(table, value)?),
+        Look::First(list, _) => {
+            let flat: Vec<(String, u64)> = parsed(list, value)?;
+            Found::Entries(flat.into_iter().map(|(text, number)| (number, text)).collect())
+        }
+        Look::Log(log, ..) => {
+            let mut oldest_first: Vec<String> = parsed(log, value)?;
+            oldest_first.reverse();
+            Found::Log(oldest_first)
+        }
+    })
+}
+
+impl RedisStore {
+    async fn look_by(&self, lane: &Lane, looks: &[Look]) -> Result<Looked> {
+        let keys = self.keys();
+        let plan: Vec<Instruction<'_>> = looks.iter().map(|look| instruction(keys, look)).collect();
+        let mut call = self.call(&scripts::LOOK_RECORDS);
+        call.key(keys.global("schema")).arg(packed(&plan)?);
+        let sent = clock::boot();
+        let values: Vec<Value> = lane.script(&call, Repeat::Harmless).await?;
+        let mut values = values.into_iter();
+        let at = self.shared_clock(values.next(), sent)?;
+        Ok(Looked { at, found: found(looks, values, at)? })
+    }
+
+    async fn change_by(
+        &self,
+        lane: &Lane,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        let keys = self.keys();
+        let within = plan.within.as_ref().map_or((0, 0), |within| (within.start.0, within.end.0));
+        let checks: Vec<_> = plan.checks.iter().map(|one| check(keys, one)).collect();
+        let mut steps: Vec<Step<'_>> =
+            plan.writes.iter().map(|write| step(keys, write)).collect::<Result<_>>()?;
+        for tell in &plan.tells {
+            steps.push(told(keys, tell)?);
+        }
+        let looks = [done, refused]
+            .map(|looks| looks.iter().map(|look| instruction(keys, look)).collect::<Vec<_>>());
+        let [at_done, at_refused] = looks;
+        let whole = packed(&(within.0, within.1, checks, steps, at_done, at_refused))?;
+        let mut call = self.call(&scripts::CHANGE_RECORDS);
+        call.key(keys.global("schema")).arg(whole);
+        let repeat = if plan.once { Repeat::Never } else { Repeat::Harmless };
+        let sent = clock::boot();
+        let values: Vec<Value> = lane.script(&call, repeat).await?;
+        let mut values = values.into_iter();
+        let changed = match parsed::<String>("change_records", values.next().unwrap_or(Value::Nil))? {
+            done if done == "1" => Changed::Done,
+            _ => Changed::Refused,
+        };
+        let at = self.shared_clock(values.next(), sent)?;
+        let looks = if changed == Changed::Done { done } else { refused };
+        Ok((changed, Looked { at, found: found(looks, values, at)? }))
+    }
+
+    /// Notes what the clock of the server said that keeps all this; returns it.
+    fn shared_clock(&self, at: Option<Value>, sent: Boot) -> Result<Stamp> {
+        let at: i64 = at
+            .map(from_redis_value)
+            .and_then(std::result::Result::ok)
+            .ok_or_else(|| corrupt("an answer without an instant"))?;
+        let now = StoreTime(at.div_euclid(1_000));
+        let received = clock::boot();
+        self.read_clock(&self.keys().epoch(None), now, sent, received);
+        let mut latest = locked(&self.shared.latest);
+        *latest = Some(Latest::read(*latest, Stamp(at), sent, received));
+        Ok(Stamp(at))
+    }
+}
