@@ -62,7 +62,11 @@ pub(super) enum Found {
     /// A number of entries.
     Count(u64),
     /// As far as is known now.
-    Memory(Memory),
+    Memory {
+        memory: Memory,
+        /// Nothing says since when this store exists: it may have been emptied just now.
+        emptied: bool,
+    },
     /// JSON objects with `id` and `at` (milliseconds).
     Log(Vec<String>),
 }
@@ -155,7 +159,7 @@ pub(super) trait Records {
     /// The store's clock now is in this range, as far as it is known without asking; `None` before the first answer.
     fn clock(&self) -> Option<Range<Stamp>>;
 
-    /// The store's clock is not later than this at this moment, and hardly earlier; `None` before the first answer.
+    /// The store's clock is not later than this at this moment, and hardly earlier; `None` as long as that is not known.
     fn latest(&self) -> Option<Stamp>;
 
     /// Looks at several things at one instant.

@@ -158,7 +158,7 @@ impl World {
                 let place = self.lists.get(of).and_then(|list| list.get(text));
                 Found::Count(self.count(lists, place.copied().unwrap_or(u64::MAX)))
             }
-            Look::Memory => Found::Memory(self.memory.clone()),
+            Look::Memory => Found::Memory { memory: self.memory.clone(), emptied: false },
             Look::Log(log, below, most) => {
                 let Some((newest, entries)) = self.logs.get(log) else {
                     return Found::Log(Vec::new());

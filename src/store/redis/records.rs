@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ::redis::{Value, from_redis_value};
 use serde::Serialize;
@@ -169,7 +170,7 @@ impl Records for RedisStore {
     }
 
     fn latest(&self) -> Option<Stamp> {
-        locked(&self.shared.latest).map(|latest| latest.at(clock::boot()))
+        locked(&self.shared.latest).and_then(|latest| latest.at(clock::boot()))
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
@@ -231,32 +232,44 @@ impl Records for Quick<'_> {
     }
 }
 
-/// By how much the clock of the server is ahead of this machine's CLOCK_BOOTTIME, at most.
+/// An answer of which more than this is unknown says nothing useful about the clock.
+const VAGUE: Duration = Duration::from_millis(5);
+
+/// By how much the clock of the server is ahead of this machine's CLOCK_BOOTTIME.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Latest {
-    /// Microseconds.
+    /// Microseconds, at most.
     ahead: i64,
+    /// How much less it may be.
+    unknown: i64,
     /// When that was found.
     found: Boot,
 }
 
 impl Latest {
-    /// The clock at `now`, at most: of two clocks one is faster by a thousandth at most.
-    fn at(self, now: Boot) -> Stamp {
-        Stamp(micros(now) + self.ahead + (micros(now) - micros(self.found)).abs() / 1_000)
+    /// Of two clocks one is faster by a thousandth at most.
+    fn drift(self, now: Boot) -> i64 {
+        (micros(now) - micros(self.found)).abs() / 1_000
+    }
+
+    /// The clock at `now`, at most; `None` when that says too little.
+    fn at(self, now: Boot) -> Option<Stamp> {
+        let drift = self.drift(now);
+        let vague = i64::try_from(VAGUE.as_micros()).unwrap_or(i64::MAX);
+        (self.unknown + drift <= vague).then(|| Stamp(micros(now) + self.ahead + drift))
     }
 
     /// The newest word: the server said `at` between `sent` and `received`. The reading that says most is kept, unless the
     /// clock was set.
     fn read(before: Option<Self>, at: Stamp, sent: Boot, received: Boot) -> Self {
-        let now = Self { ahead: at.0 - micros(sent), found: sent };
-        let least = Stamp(at.0);
-        match before {
-            Some(before) if before.at(received) < now.at(received) && before.at(received) >= least => {
-                before
-            }
-            _ => now,
-        }
+        let unknown = micros(received) - micros(sent);
+        let now = Self { ahead: at.0 - micros(sent), unknown, found: sent };
+        before
+            .filter(|before| {
+                let most = before.ahead + before.drift(sent);
+                most < now.ahead && most >= now.ahead - unknown
+            })
+            .unwrap_or(now)
     }
 }
 
@@ -276,20 +289,17 @@ fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("look_records: {what}"))
 }
 
-fn found(
-    looks: &[Look],
-    mut values: impl Iterator<Item = Value>,
-    at: Stamp,
-) -> Result<Vec<Found>> {
+/// What was found at each look.
+fn found(looks: &[Look], mut values: impl Iterator<Item = Value>) -> Result<Vec<Found>> {
     let found = looks.iter().map(|look| {
         let value = values.next().ok_or_else(|| corrupt("an answer is missing"))?;
-        read(look, value, at)
+        read(look, value)
     });
     found.collect()
 }
 
-/// What a look found at that instant.
-fn read(look: &Look, value: Value, at: Stamp) -> Result<Found> {
+/// What a look found.
+fn read(look: &Look, value: Value) -> Result<Found> {
     Ok(match look {
         Look::Last(list, _) => {
             let flat: Vec<(String, u64)> = parsed(list, value)?;
@@ -303,13 +313,9 @@ fn read(look: &Look, value: Value, at: Stamp) -> Result<Found> {
         Look::Count(_) | Look::Ahead { .. } => Found::Count(parsed("a count", value)?),
         Look::Memory => {
             let (server, epoch, doubted): (String, String, i64) = parsed("epoch", value)?;
-            // Without an epoch it was emptied just now.
-            let forgot = match (epoch.is_empty(), doubted) {
-                (true, _) => Some(at),
-                (false, 0) => None,
-                (false, doubted) => Some(Stamp::from(StoreTime(doubted))),
-            };
-            Found::Memory(Memory { server, forgot })
+            let forgot = (doubted > 0).then(|| Stamp::from(StoreTime(doubted)));
+            let memory = Memory { server, forgot };
+            Found::Memory { memory, emptied: epoch.is_empty() }
         }
         Look::Row(table, _) => Found::Row(parsed(table, value)?),
         Look::Rows(table) => Found::Rows(parsed::<BTreeMap<String, String>>(table, value)?),
@@ -335,7 +341,7 @@ impl RedisStore {
         let values: Vec<Value> = lane.script(&call, Repeat::Harmless).await?;
         let mut values = values.into_iter();
         let at = self.shared_clock(values.next(), sent)?;
-        Ok(Looked { at, found: found(looks, values, at)? })
+        Ok(Looked { at, found: found(looks, values)? })
     }
 
     async fn change_by(
@@ -369,7 +375,7 @@ impl RedisStore {
         };
         let at = self.shared_clock(values.next(), sent)?;
         let looks = if changed == Changed::Done { done } else { refused };
-        Ok((changed, Looked { at, found: found(looks, values, at)? }))
+        Ok((changed, Looked { at, found: found(looks, values)? }))
     }
 
     /// Notes what the clock of the server said that keeps all this; returns it.
@@ -384,5 +390,37 @@ impl RedisStore {
         let mut latest = locked(&self.shared.latest);
         *latest = Some(Latest::read(*latest, Stamp(at), sent, received));
         Ok(Stamp(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boot(us: u64) -> Boot {
+        Boot(us * 1_000)
+    }
+
+    #[test]
+    fn the_clock_is_never_taken_for_earlier_than_it_is_and_the_best_reading_counts() {
+        let at = |ahead: i64, us: u64| Stamp(ahead + i64::try_from(us).unwrap());
+        // Answered after 4 ms, then after 200 us, then after 3 ms.
+        let slow = Latest::read(None, at(7_000, 3_000), boot(1_000), boot(5_000));
+        assert!(slow.at(boot(5_000)).unwrap() >= at(7_000, 5_000));
+        let best = Latest::read(Some(slow), at(7_000, 10_100), boot(10_000), boot(10_200));
+        let said = best.at(boot(10_200)).unwrap();
+        assert!(said >= at(7_000, 10_200) && said <= at(7_000, 10_301), "{said:?}");
+        let kept = Latest::read(Some(best), at(7_000, 21_000), boot(20_000), boot(23_000));
+        let said = kept.at(boot(23_000)).unwrap();
+        assert!(said >= at(7_000, 23_000) && said <= at(7_000, 23_120), "{said:?}");
+        // Set, either way.
+        for ahead in [-900_000, 900_000] {
+            let set = Latest::read(Some(kept), at(ahead, 31_000), boot(30_000), boot(32_000));
+            let said = set.at(boot(32_000)).unwrap();
+            assert!(said >= at(ahead, 32_000) && said <= at(ahead, 33_100), "{said:?}");
+        }
+        assert_eq!(kept.at(boot(9_000_000)), None, "too long ago");
+        let vague = Latest::read(None, at(7_000, 1_000), boot(1_000), boot(9_000));
+        assert_eq!(vague.at(boot(9_000)), None, "too slow");
     }
 }

@@ -117,7 +117,7 @@ fn look(db: &Connection, look: &Look) -> Outcome<Found> {
             Found::Count(count(db, lists, place.unwrap_or(i64::MAX))?)
         }
         // What was committed survives every crash of a process.
-        Look::Memory => Found::Memory(Memory::default()),
+        Look::Memory => Found::Memory { memory: Memory::default(), emptied: false },
         Look::Log(log, below, most) => {
             let mut found = db.prepare_cached(
                 "SELECT text FROM logs WHERE log = ? AND id < ? ORDER BY id DESC LIMIT ?",

@@ -227,7 +227,13 @@ impl<'a> Wanted<'a> {
         let mut found = looked.found.into_iter();
         let name = self.errand.name;
         let case = row(&mut found)?.map(|text| Case::read(name, &text)).transpose()?;
-        let Some(Found::Memory(memory)) = found.next() else { return Err(no_answer()) };
+        let Some(Found::Memory { mut memory, emptied }) = found.next() else {
+            return Err(no_answer());
+        };
+        // One that is new in a store that was emptied a moment ago may be an old one, and somebody may have its turn.
+        if emptied && case.is_none() {
+            memory.forgot = Some(at);
+        }
         let (mut asked, mut waiting) = (None, None);
         if let Some(ask) = self.errand.ask() {
             asked = row(&mut found)?;

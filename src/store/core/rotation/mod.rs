@@ -56,6 +56,9 @@ const ATTEMPTS: usize = 64;
 /// What was written last was written before now, although a process may have taken its instant for so much later.
 const AHEAD: Duration = Duration::from_millis(250);
 
+/// A clock that is behind is waited for so long at a time.
+const SHORT: Duration = Duration::from_millis(5);
+
 /// A transition that is asked for.
 #[derive(Clone, Copy)]
 struct Errand<'a> {
@@ -181,6 +184,7 @@ async fn decide<R: Records, T>(
             continue;
         };
         let Planned { plan, case, mut news, row, queue } = planned;
+        let starts = plan.within.as_ref().map(|within| within.start);
         let after = must_count.then(|| Wanted::after(errand, &case, queue));
         let newest = Wanted::of(errand, seen.case.as_ref(), wanted_depth);
         let done = after.as_ref().map(Wanted::beside).unwrap_or_default();
@@ -203,6 +207,11 @@ async fn decide<R: Records, T>(
             }
             Ok((Changed::Refused, looked)) => {
                 let newest = newest.read(looked)?;
+                // What was written last lies ahead of the store's clock by a little: until that is there, too.
+                let early = newest.at.zip(starts).map(|(at, starts)| starts.since(at));
+                if let Some(early) = early.filter(|early| fresh && !early.is_zero()) {
+                    tokio::time::sleep(early.min(SHORT)).await;
+                }
                 if let Some(read) = newest.to_remember() {
                     store.turns().put(errand.name, read);
                 }

@@ -59,6 +59,8 @@ struct Play {
     tokens: Vec<Token>,
     seed: u64,
     step: usize,
+    /// Somebody's time is over, and it may be counted still.
+    over: bool,
 }
 
 impl Play {
@@ -70,7 +72,7 @@ impl Play {
         let by = ByRecords(&processes[0]);
         by.put_rotation(&supplier(), &rules).await.expect("it is put");
         let kept = in_memory::Store::new(&rules, Memory::default());
-        Self { processes, kept, dice, tokens: Vec::new(), seed, step: 0 }
+        Self { processes, kept, dice, tokens: Vec::new(), seed, step: 0, over: false }
     }
 
     fn token(&mut self) -> Token {
@@ -99,6 +101,12 @@ impl Play {
         let now = store.now();
         let real = ByRecords(&store);
         let name = supplier();
+        let listed = real.rotations(Some(&name), 0).await.expect("there").remove(0).types;
+        self.over = listed.iter().any(|one| {
+            let waits = self.kept.queue.iter();
+            let waits = waits.filter(|it| it.kind == one.kind && it.until > now);
+            one.waiting != waits.count() as u64
+        });
         let token = self.token();
         let kind = KINDS[self.dice.random_range(0..KINDS.len())];
         let worker = self.dice.random_range(0..6);
@@ -125,7 +133,7 @@ impl Play {
                     self.tokens.push(turn.token);
                 }
                 // Who is over is counted until it is struck out, here and there in its own time.
-                let ahead = self.kept.queue.iter().all(|one| one.until > now);
+                let ahead = !self.over;
                 let plain = |said: Result<Taken, String>| match said {
                     Ok(Taken::Waiting { holder, earliest_at, reason, .. }) if !ahead => {
                         Ok(Taken::Waiting { holder, earliest_at, reason, ahead: 0 })

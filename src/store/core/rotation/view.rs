@@ -70,7 +70,7 @@ pub(super) async fn read<R: Records>(
             }
             _ => return Err(no_answer()),
         };
-        let Some(Found::Memory(memory)) = found.next() else { return Err(no_answer()) };
+        let Some(Found::Memory { memory, .. }) = found.next() else { return Err(no_answer()) };
         let same = now.len() == known.len()
             && now.iter().zip(&known).all(|(now, known)| stands_as(now, known));
         if !same {
