@@ -1,6 +1,6 @@
 //! What people do to jobs: switch, hold, resume, move, drill.
 
-use super::{Act, Actor, OpsError, Result, note, reason};
+use super::{Act, Actor, OpsError, Result, noting, reason};
 use crate::config::JobConfig;
 use crate::domain::drill::Drill;
 use crate::domain::handover::{lasts, may_move};
@@ -30,15 +30,14 @@ pub async fn participate(
         Some(name) if name != actor.user.as_str() => named_user(store, actor, name).await?,
         _ => actor.user.clone(),
     };
-    let changed = store.participate(&job.name, &user, on, reason.as_deref()).await?;
-    let said = match reason {
-        reason if user == actor.user => reason,
+    let said = match &reason {
+        reason if user == actor.user => reason.clone(),
         Some(reason) => Some(format!("for {user}: {reason}")),
         None => Some(format!("for {user}")),
     };
     let act = if on { Act::ParticipationOn } else { Act::ParticipationOff };
-    note(store, &actor.signature, act, job.name.as_str(), said.as_deref()).await?;
-    Ok(changed)
+    let store = noting(store, &actor.signature, act, job.name.as_str(), said.as_deref());
+    Ok(store.participate(&job.name, &user, on, reason.as_deref()).await?)
 }
 
 async fn named_user(store: &Store, actor: &Actor, name: &str) -> Result<UserName> {
@@ -66,8 +65,9 @@ pub async fn hold(store: &Store, actor: &Actor, job: &JobConfig, given: &str) ->
         field: "reason",
         what: "is empty: say why the job is held, others will read it".to_owned(),
     })?;
-    store.hold(&job.name, &actor.user, &reason).await?;
-    note(store, &actor.signature, Act::JobHold, job.name.as_str(), Some(&reason)).await?;
+    let name = &job.name;
+    let store = noting(store, &actor.signature, Act::JobHold, name.as_str(), Some(&reason));
+    store.hold(name, &actor.user, &reason).await?;
     Ok(reason)
 }
 
@@ -77,8 +77,8 @@ pub async fn hold(store: &Store, actor: &Actor, job: &JobConfig, given: &str) ->
 /// As [`participate`].
 pub async fn resume(store: &Store, actor: &Actor, job: &JobConfig) -> Result<()> {
     actor.check_job(job)?;
-    store.resume(&job.name).await?;
-    note(store, &actor.signature, Act::JobResume, job.name.as_str(), None).await
+    let store = noting(store, &actor.signature, Act::JobResume, job.name.as_str(), None);
+    Ok(store.resume(&job.name).await?)
 }
 
 /// Asks for a hand-over, to `to` or to any other node; returns the node that the job leaves.
@@ -96,9 +96,10 @@ pub async fn hand_over(
     let nodes = store.nodes().await?;
     let takers: Vec<_> = nodes.iter().map(|node| node.taker(&job.name)).collect();
     let from = may_move(&record, to, &takers).map_err(OpsError::Move)?;
-    store.request_move(&job.name, to, &actor.user, lasts(job.stop_grace)).await?;
     let said = to.map(|to| format!("to {to}"));
-    note(store, &actor.signature, Act::JobMove, job.name.as_str(), said.as_deref()).await?;
+    let name = &job.name;
+    let store = noting(store, &actor.signature, Act::JobMove, name.as_str(), said.as_deref());
+    store.request_move(name, to, &actor.user, lasts(job.stop_grace)).await?;
     Ok(from.clone())
 }
 
@@ -131,14 +132,14 @@ pub async fn drill(
         .map_err(|refusal| OpsError::Conflict(refusal.to_string()))?
         .clone();
     warn(&lease);
+    let said = format!("{} under token {}", lease.node, lease.token);
+    let store = noting(store, &actor.signature, Act::JobDrill, job.name.as_str(), Some(&said));
     let Some(at) = store.request_drill(&job.name, lease.token, &actor.user).await? else {
         let (job, node) = (&job.name, &lease.node);
         return Err(OpsError::Conflict(format!(
             "{job} has just left {node}, so nobody was crashed: try again"
         )));
     };
-    let said = format!("{} under token {}", lease.node, lease.token);
-    note(store, &actor.signature, Act::JobDrill, job.name.as_str(), Some(&said)).await?;
     let (token, by) = (lease.token, actor.user.clone());
     let drill = Drill { token, by, at, to: None, started: None };
     Ok(Ordered { before, lease, drill })

@@ -29,6 +29,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::Result;
+use super::records::{self, Records};
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, StoreTime};
 
@@ -124,6 +125,8 @@ pub(super) struct Change<'a> {
     pub(super) tell: String,
     /// Carrying it out twice would be wrong; never is it sent again when a connection broke.
     pub(super) once: bool,
+    /// What is added to the audit. On a cluster that lies with another master, so it is a second call there, after this one.
+    pub(super) note: Option<records::Write>,
 }
 
 /// How a commit ended.
@@ -171,7 +174,7 @@ pub(super) struct Page {
 }
 
 /// The port.
-pub(super) trait Engine {
+pub(super) trait Engine: Records {
     /// What this process remembers of jobs.
     fn known(&self) -> &super::core::Known;
 

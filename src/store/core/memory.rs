@@ -1,16 +1,20 @@
 //! An engine in memory with a clock that only the test moves: hours of leases and waits in milliseconds.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::Known;
+use super::memory_records::MemoryRecords;
 use crate::domain::name::{JobName, RunId};
-use crate::domain::time::{Boot, StoreTime};
+use crate::domain::time::{Boot, Stamp, StoreTime};
 use crate::store::Result;
 use crate::store::engine::{
     Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Reading, Stored, StoredLease, Way,
 };
+use crate::store::journal::AuditEntry;
+use crate::store::records::{Changed, Look, Looked, Plan, Records};
 
 /// What all processes share.
 #[derive(Default)]
@@ -43,12 +47,19 @@ pub(super) struct Memory {
     known: Arc<Known>,
     /// How far its estimate lags behind the clock.
     lag: Duration,
+    /// What belongs to no job.
+    records: MemoryRecords,
 }
 
 impl Memory {
     pub(super) fn new() -> Self {
         let world = World { now: 1_800_000_000_000, ..World::default() };
-        Self { world: Arc::new(Mutex::new(world)), known: Arc::default(), lag: Duration::ZERO }
+        Self {
+            world: Arc::new(Mutex::new(world)),
+            known: Arc::default(),
+            lag: Duration::ZERO,
+            records: MemoryRecords::new(),
+        }
     }
 
     /// Another process at the same store.
@@ -58,6 +69,11 @@ impl Memory {
 
     pub(super) fn lagging(&self, lag: Duration) -> Self {
         Self { lag, ..self.another() }
+    }
+
+    /// The same process, whose calls write `entry` down.
+    pub(super) fn noting(&self, entry: AuditEntry) -> Self {
+        Self { records: self.records.noting(entry), ..self.clone() }
     }
 
     pub(super) fn pass(&self, time: Duration) {
@@ -145,6 +161,24 @@ impl World {
     }
 }
 
+impl Records for Memory {
+    fn note(&self) -> Option<&AuditEntry> {
+        self.records.note()
+    }
+
+    fn clock(&self) -> Option<Range<Stamp>> {
+        self.records.clock()
+    }
+
+    async fn look(&self, looks: &[Look]) -> Result<Looked> {
+        self.records.look(looks).await
+    }
+
+    async fn change(&self, plan: &Plan) -> Result<Changed> {
+        self.records.change(plan).await
+    }
+}
+
 impl Engine for Memory {
     fn known(&self) -> &Known {
         &self.known
@@ -183,6 +217,9 @@ impl Engine for Memory {
             world.lost -= 1;
             // The connection broke; it is sent again.
             answer = world.commit(change);
+        }
+        if let (Commit::Done { .. }, Some(note)) = (&answer, &change.note) {
+            self.records.write(note);
         }
         Ok(answer)
     }

@@ -104,6 +104,11 @@ impl MemoryRecords {
         std::mem::take(&mut self.lock().told)
     }
 
+    /// Written in the step of somebody else.
+    pub(in crate::store) fn write(&self, write: &Write) {
+        self.lock().write(write);
+    }
+
     fn lock(&self) -> MutexGuard<'_, World> {
         self.world.lock().expect("no test panics inside")
     }

@@ -26,6 +26,7 @@ pub(in crate::store) use self::known::Known;
 pub(in crate::store) use self::rotation::KnownTurns;
 use self::record::{Case, Summary, body, lease_text, text};
 pub(in crate::store) use self::record::{lease, version};
+use self::shared::noted;
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
 use super::journal::{LOG_LINES, RUNS_KEPT, RunEntry};
 use super::{Result, StoreError};
@@ -82,6 +83,7 @@ async fn decide<E: Engine, T>(
 ) -> Result<(T, Option<Unsafe>)> {
     let mut remembered = engine.known().of(name);
     let mut quarantine = Duration::ZERO;
+    let note = engine.note().map(noted).transpose()?;
     for attempt in 0..ATTEMPTS {
         let (case, fresh) = match remembered.take() {
             Some(case) => (case, attempt > 0),
@@ -127,7 +129,8 @@ async fn decide<E: Engine, T>(
             lease_write: plan.lease.clone(),
             beside: plan.beside.clone(),
             tell: plan.tell.clone(),
-            once: kind.once,
+            once: kind.once || note.is_some(),
+            note: note.clone(),
         };
         match engine.commit(&change).await {
             Ok(Commit::Done { head, unsafe_grant }) => {
@@ -330,5 +333,7 @@ fn tell(events: &[JobEvent]) -> String {
 mod memory;
 #[cfg(test)]
 mod memory_records;
+#[cfg(test)]
+mod shared_tests;
 #[cfg(test)]
 mod tests;

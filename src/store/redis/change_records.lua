@@ -35,10 +35,8 @@ for _, check in ipairs(plan[3]) do
 end
 for _, w in ipairs(plan[4]) do
   local op = w[1]
-  if op == 'log' then                             -- log, numbers, the inside of a JSON object, how many are kept
-    local id = call('INCR', w[3])
-    call('RPUSH', w[2], '{"id":' .. text(id) .. ',"at":' .. text(math.floor(micros / 1000)) .. ',' .. w[4] .. '}')
-    call('LTRIM', w[2], text(-w[5]), '-1')
+  if op == 'log' then                             -- as append_log says
+    append_log(w, math.floor(micros / 1000))
   elseif op == 'join' then                        -- list, counter, text
     if not call('ZSCORE', w[2], w[4]) then call('ZADD', w[2], text(call('INCR', w[3])), w[4]) end
   elseif op == 'tell' then                        -- channel, text

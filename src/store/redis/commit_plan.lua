@@ -48,6 +48,8 @@ for _, w in ipairs(plan[2]) do
   elseif op == 'tell' then                      -- channel, members of a JSON object, body, lease of the record
     call('PUBLISH', w[2], '{' .. w[3] .. ',"at":' .. at .. ',"record":' .. w[4] .. ',"lease":'
       .. (call('GET', w[5]) or 'null') .. ',"left":' .. call('PTTL', w[5]) .. '}')
+  elseif op == 'log' then                       -- as append_log says
+    append_log(w, math.floor(micros / 1000))
   else                                          -- a command of Redis as it stands
     call(unpack(w))
   end

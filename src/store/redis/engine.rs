@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::lane::{Call, Lane, Sent};
 use super::link::Repeat;
 use super::record::parsed;
+use super::records::{Step, step};
 use super::{Guarded, RedisStore, millis, scripts};
 use crate::clock;
 use crate::domain::name::{JobName, RunId};
@@ -21,6 +22,7 @@ use crate::store::engine::{
     Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Reading, Stored, StoredLease, Unsafe,
     Way,
 };
+use crate::store::records::{Plan, Records as _};
 use crate::store::{Result, StoreError};
 
 /// For a replica's word, at most; a twentieth of a shorter lease, so that it fits into the caller's patience.
@@ -48,6 +50,7 @@ enum Write<'a> {
     Put(&'static str, &'a str, String, &'a str),
     Tell(&'static str, &'a str, &'a str, &'a str, &'a str),
     Command(Vec<&'a str>),
+    Note(Step<'a>),
 }
 
 impl Engine for RedisStore {
@@ -120,6 +123,10 @@ impl Engine for RedisStore {
                 writes.push(Write::Tell("tell", &events, &change.tell, body, &lease));
             }
         }
+        let apart = self.is_apart();
+        if let Some(note) = change.note.as_ref().filter(|_| !apart) {
+            writes.push(Write::Note(step(keys, note)?));
+        }
         let plan = rmp_serde::to_vec(&(checks, writes))
             .map_err(|error| StoreError::Corrupt(format!("a plan for {record}: {error}")))?;
         let Guarded { values, quarantine, jumped, replicas, by, .. } =
@@ -134,6 +141,10 @@ impl Engine for RedisStore {
                 parsed(&record, Value::Array(values.collect()))?;
             let (text, _, lease, left) = newest;
             return Ok(Commit::Refused { stored: stored(&record, text, lease, left)?, quarantine });
+        }
+        if let Some(note) = change.note.as_ref().filter(|_| apart) {
+            let plan = Plan { writes: vec![note.clone()], once: true, ..Plan::default() };
+            self.change(&plan).await?;
         }
         let head = match change.record {
             Some((version, _)) => format!("{version} {at}"),

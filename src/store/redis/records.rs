@@ -47,10 +47,10 @@ enum Wanted<'a> {
     Is(bool),
 }
 
-/// A write; the words are those of `change_records.lua`.
+/// A write; the words are those of `change_records.lua` and `commit_plan.lua`.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Step<'a> {
+pub(super) enum Step<'a> {
     Log(&'static str, String, String, &'a str, usize),
     Tell(&'static str, String, String),
     Command(Vec<String>),
@@ -110,7 +110,7 @@ fn check<'a>(keys: &Keys, check: &'a Check) -> (Instruction<'a>, Wanted<'a>) {
     }
 }
 
-fn step<'a>(keys: &Keys, write: &'a Write) -> Result<Step<'a>> {
+pub(super) fn step<'a>(keys: &Keys, write: &'a Write) -> Result<Step<'a>> {
     let command = |words: [&str; 4]| {
         Step::Command(
             words.iter().filter(|word| !word.is_empty()).map(ToString::to_string).collect(),

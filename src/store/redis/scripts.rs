@@ -47,8 +47,8 @@ macro_rules! scripts {
 
 scripts! {
     OPEN_STORE = "guard_store.lua" "open_store.lua";
-    COMMIT_PLAN = "believe_store.lua" "commit_plan.lua";
-    COMMIT_GRANT = "guard_store.lua" "commit_plan.lua";
+    COMMIT_PLAN = "believe_store.lua" "append_log.lua" "commit_plan.lua";
+    COMMIT_GRANT = "guard_store.lua" "append_log.lua" "commit_plan.lua";
     KEEP_LEASES = "guard_store.lua" "keep_leases.lua";
     READ_RECORDS = "guard_store.lua" "read_records.lua";
     OBSERVE_RECORDS = "guard_store.lua" "observe_records.lua";
@@ -59,7 +59,7 @@ scripts! {
     CONVERT_JOB = "convert_job.lua";
     READ_LOG = "read_log.lua";
     LOOK_RECORDS = "look_at.lua" "look_records.lua";
-    CHANGE_RECORDS = "look_at.lua" "change_records.lua";
+    CHANGE_RECORDS = "look_at.lua" "append_log.lua" "change_records.lua";
     PUT_SOURCE = "open_dispatch.lua" "judge_source.lua" "put_source.lua";
     PAUSE_SOURCE = "open_dispatch.lua" "judge_source.lua" "pause_source.lua";
     BLOCK_SOURCE = "open_dispatch.lua" "judge_source.lua" "block_source.lua";

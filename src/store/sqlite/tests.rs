@@ -11,10 +11,13 @@ use super::*;
 use crate::domain::job::Participant;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
-use crate::domain::time::Began;
+use crate::domain::time::{Began, StoreTime};
+use crate::store::accounts::{Accounts, Role};
+use crate::store::credentials::Credentials;
 use crate::store::jobs::Jobs;
 use crate::store::journal::{Journal, Started};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases, Renewal, Renewed};
+use crate::store::nodes::Nodes;
 
 fn url(dir: &TempDir) -> String {
     format!("sqlite:{}", file(dir).display())
@@ -305,6 +308,53 @@ async fn events_are_trimmed_and_a_gap_is_told() {
     let left: i64 =
         raw(&dir).query_row("SELECT min(seq) FROM events", [], |row| row.get(0)).unwrap();
     assert!(left > 10_000, "{left}");
+}
+
+#[tokio::test]
+async fn a_file_of_schema_7_keeps_accounts_credentials_drain_marks_and_the_audit() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("deep")).unwrap();
+    let db = raw(&dir);
+    for migration in &schema::MIGRATIONS[..7] {
+        db.execute_batch(migration).unwrap();
+    }
+    db.execute_batch(
+        "PRAGMA application_id = 0x534f4c4f; PRAGMA user_version = 7;
+         INSERT INTO users VALUES ('li', 'operator', 'hash', 5, 'zh', NULL), ('wang', 'admin', 'hash', 6, NULL, 'dark');
+         INSERT INTO sessions VALUES ('s', 'li', 'secret', 7, 4102444800000, 8);
+         INSERT INTO tokens VALUES ('t', 'id-t', 'li', 'ci', 9, NULL, 'robot', 'shop web'), ('u', 'id-u', 'wang', '', 3, 4102444800000, NULL, '');
+         INSERT INTO links VALUES ('l', NULL, 4102444800000);
+         INSERT INTO nodes VALUES ('node-a', NULL, 1, 1, 1, 'boot', NULL, NULL);
+         INSERT INTO audit VALUES (41, 1, 'li', 'terminal', 'user.add', 'wang', 'a \"quoted\" reason'), (42, 2, 'li', 'terminal', 'login', 'li', NULL);",
+    )
+    .unwrap();
+    drop(db);
+    let store = open(&dir).await;
+    let [li, wang] = &store.users().await.unwrap()[..] else { panic!("two") };
+    assert_eq!(
+        (li.role, li.created, li.language.as_deref()),
+        (Role::Operator, StoreTime(5), Some("zh"))
+    );
+    assert_eq!((wang.role, wang.theme.as_deref()), (Role::Admin, Some("dark")));
+    let years = Duration::from_secs(100 * 366 * 24 * 3_600);
+    assert_eq!(store.session("s", years).await.unwrap().unwrap().csrf, "secret");
+    let [u, t] = &store.tokens().await.unwrap()[..] else { panic!("two") };
+    assert_eq!(
+        (u.id.as_str(), u.expires, u.sources.len()),
+        ("id-u", Some(StoreTime(4_102_444_800_000)), 0)
+    );
+    assert_eq!(
+        (t.collector.as_ref().unwrap().as_str(), t.sources.len(), t.expires),
+        ("robot", 2, None)
+    );
+    assert_eq!(store.token("t").await.unwrap().as_ref(), Some(t));
+    assert_eq!(store.link("l", true).await.unwrap().unwrap().user, None);
+    store.drain(&NodeName::new("node-a").unwrap(), false).await.expect("its mark was kept");
+    let entries = store.audits(None, None, 9).await.unwrap();
+    assert_eq!(entries.iter().map(|one| one.id).collect::<Vec<_>>(), [42, 41]);
+    assert_eq!(entries[1].reason.as_deref(), Some("a \"quoted\" reason"));
+    store.audit(&entries[0]).await.unwrap();
+    assert_eq!(store.audits(None, None, 1).await.unwrap()[0].id, 43);
 }
 
 /// Run by [`another_process_is_heard`] in a process of its own, in the directory of the store.

@@ -247,6 +247,37 @@ pub(super) async fn acts_are_numbered_and_paged_newest_first(fresh: Fresh) {
     assert_eq!(store.audits(None, Some(rest[2].id), 10).await.expect("acts"), []);
 }
 
+pub(super) async fn what_is_done_to_a_job_and_its_entry_are_one_step(fresh: Fresh) {
+    let (store, other) = (fresh.connect().await, fresh.connect().await);
+    let job = job("outbound");
+    let noting = |store: &Store, word: &str| {
+        store.noting(AuditEntry { act: word.to_owned(), ..act(job.as_str(), "") })
+    };
+    assert!(noting(&store, "on").participate(&job, &user("li"), true, None).await.expect("done"));
+    // What changes nothing leaves no entry.
+    assert!(!noting(&other, "no").participate(&job, &user("li"), true, None).await.expect("done"));
+    let none = noting(&store, "no").request_drill(&job, Token(7), &user("li")).await;
+    assert_eq!(none.expect("answered"), None);
+    noting(&store, "hold").hold(&job, &user("li"), "stocktaking").await.expect("held");
+    noting(&other, "resume").resume(&job).await.expect("resumed");
+    let acts = store.audits(Some(job.as_str()), None, 9).await.expect("audits");
+    let acts: Vec<_> = acts.iter().rev().map(|one| one.act.as_str()).collect();
+    assert_eq!(acts, ["on", "hold", "resume"]);
+
+    let switching = (0..20).map(|nth| {
+        let store = if nth % 2 == 0 { &store } else { &other };
+        let (store, job) = (noting(store, "switched"), job.clone());
+        let li = user(&format!("li-{}", nth % 4));
+        tokio::spawn(async move { store.participate(&job, &li, nth % 3 == 0, None).await })
+    });
+    let mut changed = 0;
+    for switched in switching.collect::<Vec<_>>() {
+        changed += usize::from(switched.await.expect("no panic").expect("done"));
+    }
+    let acts = store.audits(Some(job.as_str()), None, 99).await.expect("audits");
+    assert_eq!(acts.iter().filter(|one| one.act == "switched").count(), changed);
+}
+
 pub(super) async fn acts_can_be_read_by_target(fresh: Fresh) {
     let store = fresh.connect().await;
     for i in 1..=3 {

@@ -116,6 +116,7 @@ macro_rules! laws {
                 a_stale_run_can_write_nothing
                 acts_are_numbered_and_paged_newest_first
                 acts_can_be_read_by_target
+                what_is_done_to_a_job_and_its_entry_are_one_step
             );
             laws!(@room endings, $fresh;
                 an_end_releases_the_lease_and_is_shown

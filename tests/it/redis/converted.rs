@@ -1,14 +1,18 @@
 //! A store that the version before wrote becomes one of this version at the first start, with nothing lost.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use soloist::domain::job::RunEnd;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::{Began, StoreTime};
+use soloist::store::accounts::{Accounts, Role};
+use soloist::store::credentials::Credentials;
 use soloist::store::jobs::Jobs;
-use soloist::store::journal::Journal;
+use soloist::store::journal::{AuditEntry, Journal};
 use soloist::store::leases::{Acquired, Leases, Renewal, Renewed};
+use soloist::store::nodes::{Beat, Heard, Nodes};
 use soloist::store::{Options, Store, StoreError};
 
 use super::{connect, li};
@@ -43,6 +47,59 @@ fn the_holder() -> Renewal {
         ttl: TTL,
         since: Began { boot: soloist::clock::boot(), at: Some(StoreTime(1_795_354_680_413)) },
         run: Some(RunId(RUN.to_owned())),
+    }
+}
+
+#[tokio::test]
+async fn accounts_credentials_drain_marks_and_the_audit_are_as_they_were() {
+    let server = as_it_was();
+    let store = connect(&server).await;
+    let users = store.users().await.expect("users");
+    let users: Vec<_> = users.iter().map(|one| (one.name.as_str(), one.role)).collect();
+    assert_eq!(users, [("li", Role::Operator), ("wang", Role::Admin)]);
+
+    let tokens = store.tokens().await.expect("tokens");
+    let tokens: Vec<_> = tokens
+        .iter()
+        .map(|one| (one.id.as_str(), one.expires.is_some(), one.sources.len()))
+        .collect();
+    assert_eq!(tokens, [("b59d09b8ed70", true, 1), ("d8a9ce8b9c72", false, 0)]);
+    let ci = store.token("78de").await.expect("answered").expect("it lasts");
+    assert_eq!((ci.user.as_str(), ci.created), ("li", StoreTime(1_795_374_361_474)));
+    // Idle for years by now, so that a reader who allows that finds it.
+    let years = Duration::from_secs(100 * 366 * 24 * 3600);
+    let session = store.session("26d7", years).await.expect("answered").expect("it lasts");
+    assert_eq!((session.user.as_str(), session.csrf.as_str()), ("li", "3424"));
+    let link = store.link("5bd3", true).await.expect("answered").expect("it lasts");
+    assert_eq!(link.user.expect("of an account").as_str(), "wang");
+
+    // Nobody reported since, but the mark stays.
+    assert_eq!(store.nodes().await.expect("nodes"), []);
+    let heard = store.beat(&beat("node-a")).await.expect("heard");
+    assert_eq!(heard, Heard::Welcome { draining: true, told: false });
+
+    let new = AuditEntry { act: "link.new".to_owned(), ..newest(&store).await };
+    store.audit(&new).await.expect("noted");
+    let acts = store.audits(None, None, 9).await.expect("audits");
+    let acts: Vec<_> = acts.iter().map(|one| (one.id, one.target.as_str())).collect();
+    assert_eq!(acts, [(3, "li"), (2, "li"), (1, "wang")]);
+}
+
+async fn newest(store: &Store) -> AuditEntry {
+    store.audits(None, None, 1).await.expect("audits").remove(0)
+}
+
+fn beat(node: &str) -> Beat {
+    Beat {
+        node: NodeName::new(node).expect("a good name"),
+        boot: "b".to_owned(),
+        version: "0.2.0".to_owned(),
+        started: StoreTime(1),
+        containment: "subreaper".to_owned(),
+        url: String::new(),
+        jobs: BTreeSet::new(),
+        digest: String::new(),
+        holds: Vec::new(),
     }
 }
 
@@ -84,7 +141,7 @@ async fn every_job_is_as_it_was_and_a_run_goes_on() {
     let mut keys: Vec<String> = server.run(&["KEYS", "soloist:{*"]);
     keys.retain(|key| ![":record", ":lease", ":runs", ":log"].iter().any(|end| key.ends_with(end)));
     assert_eq!(keys, [""; 0]);
-    assert_eq!(server.run::<String>(&["GET", "soloist:schema"]), "2");
+    assert_eq!(server.run::<String>(&["GET", "soloist:schema"]), "3");
     drop(store);
     connect(&server).await;
 }

@@ -1,0 +1,159 @@
+//! What several processes do to the same rows at once, and what becomes of answers that are lost.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::memory_records::MemoryRecords;
+use crate::domain::name::{NodeName, UserName};
+use crate::domain::time::StoreTime;
+use crate::store::accounts::{Accounts as _, Changes, Role, User};
+use crate::store::credentials::{Count, Credentials as _, Link, Session};
+use crate::store::journal::AuditEntry;
+use crate::store::nodes::{Beat, Heard, Nodes as _};
+use crate::store::records::{Plan, Records as _, Tell, Write};
+use crate::store::{StoreError, core};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn name(text: &str) -> UserName {
+    UserName::new(text).unwrap()
+}
+
+fn account(text: &str, role: Role) -> User {
+    User {
+        name: name(text),
+        role,
+        password: "first".to_owned(),
+        created: StoreTime(0),
+        language: None,
+        theme: None,
+    }
+}
+
+fn session(user: &str) -> Session {
+    let (created, expires) = (StoreTime(0), StoreTime(0));
+    Session { user: name(user), csrf: "secret".to_owned(), created, expires }
+}
+
+fn act(word: &str) -> AuditEntry {
+    AuditEntry {
+        id: 0,
+        at: StoreTime(0),
+        who: "wang".to_owned(),
+        from: "terminal".to_owned(),
+        act: word.to_owned(),
+        target: "li".to_owned(),
+        reason: None,
+    }
+}
+
+fn beat(node: &str, boot: &str) -> Beat {
+    Beat {
+        node: NodeName::new(node).unwrap(),
+        boot: boot.to_owned(),
+        version: "1".to_owned(),
+        started: StoreTime(1),
+        containment: String::new(),
+        url: String::new(),
+        jobs: BTreeSet::new(),
+        digest: "d".to_owned(),
+        holds: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_comes_between_is_kept_and_the_entry_is_written_once() {
+    let store = MemoryRecords::new();
+    store.add_user(&account("li", Role::Operator), false).await.unwrap();
+    let mut between = account("li", Role::Viewer);
+    between.password = "reset by an admin".to_owned();
+    let text = serde_json::to_string(&between).unwrap();
+    store.interfere(Plan {
+        writes: vec![Write::Set { table: "users".into(), row: "li".into(), text }],
+        ..Plan::default()
+    });
+    let theme = Changes { theme: Some(Some("dark".to_owned())), ..Changes::default() };
+    let li = store.noting(act("theme")).change_user(&name("li"), &theme).await.unwrap();
+    assert_eq!((li.role, li.password.as_str()), (Role::Viewer, "reset by an admin"));
+    assert_eq!(li.theme.as_deref(), Some("dark"));
+    assert_eq!(core::audit::audits(&store, None, None, 9).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_must_not_happen_twice_is_not_sent_again_when_its_answer_is_lost() {
+    let store = MemoryRecords::new();
+    store.lose_answers(1);
+    let added = store.add_user(&account("li", Role::Operator), false).await;
+    assert!(matches!(added, Err(StoreError::Unavailable(_))), "unknown, not refused: {added:?}");
+    store.add_link("h", &Link { user: None }, HOUR).await.unwrap();
+    store.lose_answers(1);
+    assert!(matches!(store.link("h", true).await, Err(StoreError::Unavailable(_))));
+    assert_eq!(store.link("h", true).await.unwrap(), None, "it is used up");
+    store.lose_answers(1);
+    let noted = store.noting(act("drain")).drain(&NodeName::new("n").unwrap(), true).await;
+    assert!(matches!(noted, Err(StoreError::NotFound(_))), "{noted:?}");
+    // What may happen twice is sent again, and done once.
+    store.open_session("s", &session("li"), HOUR).await.unwrap();
+    assert!(store.session("s", HOUR).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn sessions_end_by_their_own_end_or_when_idle_and_a_use_is_noted_seldom() {
+    let store = MemoryRecords::new();
+    store.open_session("s", &session("li"), 10 * HOUR).await.unwrap();
+    for _ in 0..9 {
+        store.pass(HOUR - Duration::from_secs(1));
+        assert!(store.session("s", HOUR).await.unwrap().is_some(), "it is used");
+    }
+    store.pass(HOUR + Duration::from_secs(9));
+    assert_eq!(store.session("s", 2 * HOUR).await.unwrap(), None, "its end has come");
+    store.open_session("t", &session("li"), 10 * HOUR).await.unwrap();
+    store.pass(HOUR);
+    assert_eq!(store.session("t", HOUR).await.unwrap(), None, "idle");
+    assert_eq!(store.session("t", 9 * HOUR).await.unwrap(), None, "gone for good");
+}
+
+#[tokio::test]
+async fn failures_are_counted_in_the_window_and_old_counts_are_forgotten() {
+    let store = MemoryRecords::new();
+    for nth in 1..=3 {
+        assert_eq!(store.failures("a", Count::Add, HOUR).await.unwrap(), nth);
+    }
+    store.pass(HOUR);
+    assert_eq!(store.failures("a", Count::Look, HOUR).await.unwrap(), 0);
+    store.pass(25 * HOUR);
+    assert_eq!(store.failures("b", Count::Add, HOUR).await.unwrap(), 1);
+    let rows = store.look(&[crate::store::records::Look::Rows("failures".into())]).await.unwrap();
+    let crate::store::records::Found::Rows(rows) = &rows.found[0] else { panic!("rows") };
+    assert_eq!(rows.keys().collect::<Vec<_>>(), ["b"]);
+}
+
+#[tokio::test]
+async fn of_thirty_failures_at_once_each_is_counted() {
+    let store = MemoryRecords::new();
+    let all = (0..30).map(|_| store.failures("a", Count::Add, HOUR));
+    let mut counts = futures_util::future::try_join_all(all).await.unwrap();
+    counts.sort_unstable();
+    assert_eq!(counts, (1..=30).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_beat_is_news_only_when_it_says_something_new_or_comes_after_silence() {
+    let store = MemoryRecords::new();
+    let welcome = |draining| Heard::Welcome { draining, told: false };
+    assert_eq!(store.beat(&beat("n", "b")).await.unwrap(), welcome(false));
+    assert_eq!(store.told(), [Tell::Nodes]);
+    store.pass(Duration::from_secs(1));
+    assert_eq!(store.beat(&beat("n", "b")).await.unwrap(), welcome(false));
+    assert_eq!(store.told(), []);
+    assert_eq!(store.beat(&beat("n", "another")).await.unwrap(), Heard::Duplicate);
+    store.pass(Duration::from_secs(4));
+    assert_eq!(store.beat(&beat("n", "another")).await.unwrap(), welcome(false));
+    assert_eq!(store.told(), [Tell::Nodes]);
+    // The night after, whoever is still silent is forgotten.
+    store.beat(&beat("old", "b")).await.unwrap();
+    store.pass(25 * HOUR);
+    store.beat(&beat("n", "third")).await.unwrap();
+    let nodes = store.nodes().await.unwrap();
+    assert_eq!(nodes.iter().map(|one| one.beat.node.as_str()).collect::<Vec<_>>(), ["n"]);
+}
