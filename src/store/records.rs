@@ -156,9 +156,6 @@ pub(super) trait Records {
     /// [`Store::noting`](super::Store::noting).
     fn note(&self) -> Option<&AuditEntry>;
 
-    /// The store's clock now is in this range, as far as it is known without asking; `None` before the first answer.
-    fn clock(&self) -> Option<Range<Stamp>>;
-
     /// The store's clock is not later than this at this moment, and hardly earlier; `None` as long as that is not known.
     fn latest(&self) -> Option<Stamp>;
 
@@ -185,10 +182,6 @@ pub(super) trait Records {
 impl<R: Records> Records for &R {
     fn note(&self) -> Option<&AuditEntry> {
         (**self).note()
-    }
-
-    fn clock(&self) -> Option<Range<Stamp>> {
-        (**self).clock()
     }
 
     fn latest(&self) -> Option<Stamp> {

@@ -1,7 +1,6 @@
 //! Tables, lists and logs in memory, with a clock that only the test moves.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -244,12 +243,6 @@ impl World {
 impl Records for MemoryRecords {
     fn note(&self) -> Option<&AuditEntry> {
         self.note.as_ref()
-    }
-
-    fn clock(&self) -> Option<Range<Stamp>> {
-        let now = self.now();
-        let slack = i64::try_from(self.slack.as_micros()).expect("a short time");
-        Some(Stamp(now.0 - slack)..now + self.slack + Duration::from_micros(1))
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {

@@ -3,7 +3,6 @@
 //! Two generic scripts, which know no rule. On a cluster all of it lies under one tag, on one master.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -162,13 +161,6 @@ impl Records for RedisStore {
         self.note.as_deref()
     }
 
-    fn clock(&self) -> Option<Range<Stamp>> {
-        let epoch = self.keys().epoch(None);
-        let (earliest, slack) = self.memories().of(&epoch).estimate(clock::boot())?;
-        let earliest = Stamp::from(earliest);
-        Some(earliest..earliest + slack)
-    }
-
     fn latest(&self) -> Option<Stamp> {
         locked(&self.shared.latest).and_then(|latest| latest.at(clock::boot()))
     }
@@ -204,10 +196,6 @@ impl RedisStore {
 impl Records for Quick<'_> {
     fn note(&self) -> Option<&AuditEntry> {
         self.0.note()
-    }
-
-    fn clock(&self) -> Option<Range<Stamp>> {
-        self.0.clock()
     }
 
     fn latest(&self) -> Option<Stamp> {

@@ -1,8 +1,6 @@
 //! The port of what belongs to no job, on SQLite: three tables, and one transaction for each change.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -17,20 +15,12 @@ use crate::store::core::KnownTurns;
 use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
 
-/// How much later than it was decided a change may be made.
-const PATIENCE: Duration = Duration::from_millis(250);
 /// Entries of a log that are too old stay until so many more are added.
 const SPARE: u64 = 64;
 
 impl Records for SqliteStore {
     fn note(&self) -> Option<&AuditEntry> {
         self.note.as_deref()
-    }
-
-    fn clock(&self) -> Option<Range<Stamp>> {
-        let offset = *self.inner.offset_us.get()?;
-        let now = clock::by_offset(offset);
-        Some(now..now + PATIENCE)
     }
 
     fn latest(&self) -> Option<Stamp> {

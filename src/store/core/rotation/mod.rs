@@ -10,6 +10,7 @@
 //! | `calls` | the calls of [`Rotations`](crate::store::rotation::Rotations) |
 //! | `pump` | what is due without a client |
 //! | `view` | a rotation as everybody outside sees it |
+//! | `moved` | rotations that another version kept otherwise |
 //!
 //! Nothing here is a rule of rotations: these are `domain::rotation`'s.
 //!
@@ -26,6 +27,7 @@
 mod calls;
 mod known;
 mod look;
+mod moved;
 mod names;
 mod plan;
 mod pump;
@@ -36,7 +38,8 @@ mod view;
 
 use self::known::News;
 pub(in crate::store) use self::known::KnownTurns;
-pub(in crate::store) use self::record::{Body, first_text, past_text};
+pub(in crate::store) use self::moved::moved;
+pub(in crate::store) use self::record::{Body, Endings};
 
 use std::time::Duration;
 

@@ -89,14 +89,6 @@ impl Case {
     }
 }
 
-/// The record of a rotation that was kept in another form, as the first of its kind.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub(in crate::store) fn first_text(name: &RotationName, body: Body, now: Stamp) -> Result<String> {
-    Ok(Case::next(name, None, body, now)?.1)
-}
-
 fn unreadable(name: &RotationName, why: &dyn Display) -> StoreError {
     StoreError::Corrupt(format!("rotation {name}: {why}"))
 }
@@ -148,7 +140,7 @@ fn word<T: FromStr>(text: &str) -> Option<T> {
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(in crate::store) fn past_text(past: &PastTurn) -> Result<String> {
+pub(super) fn past_text(past: &PastTurn) -> Result<String> {
     serde_json::to_string(past).map_err(|why| StoreError::Corrupt(format!("a past turn: {why}")))
 }
 
