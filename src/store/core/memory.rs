@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::{Known, KnownTurns};
 use super::memory_records::MemoryRecords;
+use super::{Known, KnownTurns};
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, Stamp, StoreTime};
 use crate::store::Result;

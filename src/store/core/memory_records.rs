@@ -133,7 +133,8 @@ impl World {
     }
 
     fn count(&self, lists: &[String], below: u64) -> u64 {
-        let numbers = lists.iter().filter_map(|list| self.lists.get(list)).flat_map(BTreeMap::values);
+        let numbers =
+            lists.iter().filter_map(|list| self.lists.get(list)).flat_map(BTreeMap::values);
         numbers.filter(|number| **number < below).count() as u64
     }
 

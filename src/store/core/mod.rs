@@ -23,9 +23,9 @@ use std::time::Duration;
 
 pub(in crate::store) use self::calls::*;
 pub(in crate::store) use self::known::Known;
-pub(in crate::store) use self::rotation::KnownTurns;
 use self::record::{Case, Summary, body, lease_text, text};
 pub(in crate::store) use self::record::{lease, version};
+pub(in crate::store) use self::rotation::KnownTurns;
 use self::shared::noted;
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
 use super::journal::{LOG_LINES, RUNS_KEPT, RunEntry};

@@ -16,9 +16,7 @@ use super::link::Repeat;
 use super::record::from_json;
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, TypeName};
-use crate::domain::rotation::{
-    Ending, Memory, PastTurn, Ring, Rotation, Rules, Starts, Turn,
-};
+use crate::domain::rotation::{Ending, Memory, PastTurn, Ring, Rotation, Rules, Starts, Turn};
 use crate::domain::time::Stamp;
 use crate::store::core::rotation::{Body, Endings, moved};
 use crate::store::records::Records as _;
@@ -111,8 +109,7 @@ fn body(
     let ring = ring(fields, starts)?;
     let text = |name: &str| fields.get(name).cloned().unwrap_or_default();
     let doubted = stamp(fields, "doubted")?;
-    let known =
-        Memory { server: text("server"), forgot: (doubted > Stamp(0)).then_some(doubted) };
+    let known = Memory { server: text("server"), forgot: (doubted > Stamp(0)).then_some(doubted) };
     let rotation = Rotation {
         due: Some(ring.turn.as_ref().map_or(now, |turn| turn.until)),
         seen: text("seen") == "1",

@@ -357,7 +357,8 @@ impl RedisStore {
         let sent = clock::boot();
         let values: Vec<Value> = lane.script(&call, repeat).await?;
         let mut values = values.into_iter();
-        let changed = match parsed::<String>("change_records", values.next().unwrap_or(Value::Nil))? {
+        let changed = match parsed::<String>("change_records", values.next().unwrap_or(Value::Nil))?
+        {
             done if done == "1" => Changed::Done,
             _ => Changed::Refused,
         };

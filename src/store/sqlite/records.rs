@@ -103,7 +103,8 @@ fn look(db: &Connection, look: &Look) -> Outcome<Found> {
         }
         Look::Count(lists) => Found::Count(count(db, lists, i64::MAX)?),
         Look::Ahead { lists, of, text } => {
-            let place = find(db, "SELECT number FROM lists WHERE list = ? AND text = ?", [of, text])?;
+            let place =
+                find(db, "SELECT number FROM lists WHERE list = ? AND text = ?", [of, text])?;
             Found::Count(count(db, lists, place.unwrap_or(i64::MAX))?)
         }
         // What was committed survives every crash of a process.

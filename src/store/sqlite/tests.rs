@@ -250,7 +250,7 @@ async fn a_full_disk_is_unavailable_and_nothing_is_half_done() {
         Ok(db.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
     });
     stop.await.unwrap();
-    let reason = "x".repeat(100_000);
+    let reason = "x".repeat(1_000_000);
     let refused = store.hold(&job(), &li(), &reason).await;
     assert!(
         matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("free some disk")),
@@ -373,15 +373,15 @@ async fn a_file_of_schema_8_keeps_rotations_their_turns_and_what_ended() {
     for migration in &schema::MIGRATIONS[..8] {
         db.execute_batch(migration).unwrap();
     }
-    let kind = |name: &str| TypeRules { name: name.parse().unwrap(), gap: Duration::ZERO, quota: None };
+    let kind =
+        |name: &str| TypeRules { name: name.parse().unwrap(), gap: Duration::ZERO, quota: None };
     let (types, lease) = (vec![kind("a"), kind("b")], Duration::from_secs(3_600));
     let rules = Rules { types, min_gap: Duration::ZERO, lease, skip: Skip::Absent };
     let mut ring = Ring::default();
     // The clock of a file never goes back.
     let now = Stamp(4_102_444_800_000_000);
     let (worker, request) = ("w".parse().unwrap(), "r".parse().unwrap());
-    let turn: Turn =
-        ring.start(&rules, &rules.types[0].name, &worker, &request, now).clone();
+    let turn: Turn = ring.start(&rules, &rules.types[0].name, &worker, &request, now).clone();
     let Turn { kind, worker, since, .. } = turn.clone();
     let past = |token, ending| PastTurn {
         token: Token(token),

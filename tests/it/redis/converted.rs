@@ -191,10 +191,10 @@ async fn a_rotation_keeps_its_rules_turn_past_and_quota_and_its_tokens_go_on_gro
     assert_eq!((orders.name.as_str(), orders.gap), ("orders", Duration::from_millis(10)));
     assert_eq!(stock.quota.map(|quota| quota.count), Some(2));
     let starts = &view.ring.starts[&stock.name];
-    assert_eq!(starts.recent.iter().map(|at| at.0).collect::<Vec<_>>(), [
-        1_795_375_526_386_474,
-        1_795_375_526_515_102
-    ]);
+    assert_eq!(
+        starts.recent.iter().map(|at| at.0).collect::<Vec<_>>(),
+        [1_795_375_526_386_474, 1_795_375_526_515_102]
+    );
     assert_eq!(view.ring.last_start, Some(turn.since));
     let endings = |nth: usize| (view.types[nth].done, view.types[nth].empty, view.types[nth].lost);
     assert_eq!((endings(0), endings(1)), ((2, 0, 0), (1, 1, 0)));

@@ -17,9 +17,7 @@ pub(super) struct ByRecords<R>(pub(super) R);
 impl<R: Records> Rotations for ByRecords<R> {
     async fn put_rotation(&self, rotation: &RotationName, rules: &Rules) -> Result<RotationView> {
         let errand = Errand { rules: Some(rules), ..Errand::new(rotation, Caller::Rules) };
-        let act = |round: Round, queues: &_, _: &_| {
-            Ok(Ok(round.define(rules, queues)))
-        };
+        let act = |round: Round, queues: &_, _: &_| Ok(Ok(round.define(rules, queues)));
         decide(&self.0, &errand, |()| false, act).await?;
         view::read(&self.0, Some(rotation), 0).await?.pop().ok_or_else(|| unknown(rotation))
     }
@@ -60,9 +58,12 @@ impl<R: Records> Rotations for ByRecords<R> {
         only: Option<&WorkerName>,
     ) -> Result<Kept> {
         let errand = Errand { about: Some(turn), ..Errand::new(rotation, Caller::Clock) };
-        let outcome = decide(&self.0, &errand, |_| false, |round, queues, seen| {
-            Ok(Ok(round.extend(turn, only, seen.past.clone(), queues)))
-        });
+        let outcome = decide(
+            &self.0,
+            &errand,
+            |_| false,
+            |round, queues, seen| Ok(Ok(round.extend(turn, only, seen.past.clone(), queues))),
+        );
         Ok(outcome.await?.answer)
     }
 
@@ -74,25 +75,34 @@ impl<R: Records> Rotations for ByRecords<R> {
             once: true,
             ..Errand::new(&pass.rotation, Caller::Clock)
         };
-        let outcome = decide(&self.0, &errand, |_| false, |round, queues, seen| {
-            Ok(round.pass(pass, seen.past.clone(), queues))
-        });
+        let outcome = decide(
+            &self.0,
+            &errand,
+            |_| false,
+            |round, queues, seen| Ok(round.pass(pass, seen.past.clone(), queues)),
+        );
         Ok(outcome.await?.answer)
     }
 
     async fn give_turn_back(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
         let errand = Errand { ends: Some(turn), ..Errand::new(rotation, Caller::Clock) };
-        let outcome = decide(&self.0, &errand, |_| false, |round, queues, _| {
-            Ok(Ok(round.give_back(turn, queues)))
-        });
+        let outcome = decide(
+            &self.0,
+            &errand,
+            |_| false,
+            |round, queues, _| Ok(Ok(round.give_back(turn, queues))),
+        );
         Ok(outcome.await?.answer)
     }
 
     async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()> {
         let errand = Errand::new(rotation, Caller::Leaver(waiter));
-        let left = decide(&self.0, &errand, |()| false, |round, queues, _| {
-            Ok(Ok(round.leave(waiter, queues)))
-        });
+        let left = decide(
+            &self.0,
+            &errand,
+            |()| false,
+            |round, queues, _| Ok(Ok(round.leave(waiter, queues))),
+        );
         match left.await {
             Ok(_) => {}
             // Nobody waits for a rotation that is not there.

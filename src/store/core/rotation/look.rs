@@ -317,8 +317,8 @@ pub(super) async fn look<R: Records>(
                 seen.heads.contains_key(&(kind.name.clone(), life.clone()))
             };
             let mut types = body.rotation.rules.types.iter();
-            let queues = depth == 0
-                || types.all(|kind| body.lives.iter().all(|life| has(kind, life)));
+            let queues =
+                depth == 0 || types.all(|kind| body.lives.iter().all(|life| has(kind, life)));
             queues && (errand.ask().is_none() || seen.counts.is_some())
         };
         match &seen.case {

@@ -36,8 +36,8 @@ mod record;
 mod tests;
 mod view;
 
-use self::known::News;
 pub(in crate::store) use self::known::KnownTurns;
+use self::known::News;
 pub(in crate::store) use self::moved::moved;
 pub(in crate::store) use self::record::{Body, Endings};
 
@@ -94,9 +94,8 @@ impl<'a> Errand<'a> {
 
     /// Types that are gone by this.
     fn dismisses(&self, rotation: &Rotation) -> bool {
-        let gone = |rules: &Rules| {
-            rotation.rules.types.iter().any(|kind| rules.of(&kind.name).is_none())
-        };
+        let gone =
+            |rules: &Rules| rotation.rules.types.iter().any(|kind| rules.of(&kind.name).is_none());
         self.rules.is_some_and(gone)
     }
 }
@@ -157,9 +156,9 @@ async fn decide<R: Records, T>(
                 }
             }
         }
-        let of_a_former_turn = errand.about.is_some_and(|token| {
-            before.ring.turn.as_ref().is_none_or(|turn| turn.token != token)
-        });
+        let of_a_former_turn = errand
+            .about
+            .is_some_and(|token| before.ring.turn.as_ref().is_none_or(|turn| turn.token != token));
         if of_a_former_turn && !fresh {
             next = Some(look(store, errand, seen.case, wanted_depth).await?);
             continue;

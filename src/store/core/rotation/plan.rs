@@ -17,8 +17,8 @@ use crate::store::records::{Check, Plan, Tell, Write};
 
 /// A change may be carried out so much later than it was decided, or earlier.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
-/// The same for the beginning of a turn, from which gaps are counted.
-const BEGINNING: Duration = Duration::from_millis(50);
+/// The same for the beginning of a turn, from which gaps are counted, and for a promise, which is short.
+const SOON: Duration = Duration::from_millis(50);
 /// At most so many whose time is over are struck out by the way.
 const MOST_STRUCK: usize = 256;
 /// Those who wait at an incarnation are looked through so often.
@@ -85,8 +85,7 @@ impl Decided<'_> {
         let case = match (&self.seen.case, same) {
             (Some(case), true) => case.clone(),
             (before, _) => {
-                let (case, text) =
-                    Case::next(name, before.as_ref(), draft.body.clone(), self.now)?;
+                let (case, text) = Case::next(name, before.as_ref(), draft.body.clone(), self.now)?;
                 let (table, row) = (ROTATIONS.to_owned(), name.to_string());
                 draft.plan.writes.push(Write::Set { table, row, text });
                 case
@@ -287,12 +286,15 @@ impl Decided<'_> {
     /// The instants at which the decision would have been the same.
     fn within(&self, draft: &Draft) -> Range<Stamp> {
         let (old, new) = (self.before, &draft.body.rotation);
+        let promises = new.promise.is_some() && new.promise != old.promise;
         let begins = old.ring.token != new.ring.token;
-        let late = if begins { BEGINNING } else { ON_ITS_WAY };
+        let late = if begins || promises { SOON } else { ON_ITS_WAY };
         let early = i64::try_from(ON_ITS_WAY.as_micros()).unwrap_or(i64::MAX);
         let mut within = Stamp(self.now.0.saturating_sub(early))..self.now + late;
         let had = self.seen.had(self.errand).ok().flatten().map(|(_, until)| until);
-        let edges = old.edges().chain(new.edges()).chain(had);
+        // What the transition itself wrote is not compared, but for what it was given.
+        let given = Rotation { rules: new.rules.clone(), ..old.clone() };
+        let edges = old.edges().chain(given.edges()).chain([new.ring.not_before]).chain(had);
         for edge in edges.chain(self.lined.edges.iter().copied()) {
             if self.now < edge {
                 within.end = within.end.min(edge);

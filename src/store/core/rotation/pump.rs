@@ -154,11 +154,7 @@ async fn strike_if_over<R: Records>(store: &R, list: &str, text: &str, now: Stam
 }
 
 /// Forgets the requests whose time is over.
-async fn forget_requests<R: Records>(
-    store: &R,
-    over: &[(u64, String)],
-    now: Stamp,
-) -> Result<()> {
+async fn forget_requests<R: Records>(store: &R, over: &[(u64, String)], now: Stamp) -> Result<()> {
     if over.is_empty() {
         return Ok(());
     }

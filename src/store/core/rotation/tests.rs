@@ -61,6 +61,8 @@ struct Play {
     step: usize,
     /// Somebody's time is over, and it may be counted still.
     over: bool,
+    /// How many of them there were: who comes again has a new name.
+    gone: usize,
 }
 
 impl Play {
@@ -72,7 +74,7 @@ impl Play {
         let by = ByRecords(&processes[0]);
         by.put_rotation(&supplier(), &rules).await.expect("it is put");
         let kept = in_memory::Store::new(&rules, Memory::default());
-        Self { processes, kept, dice, tokens: Vec::new(), seed, step: 0, over: false }
+        Self { processes, kept, dice, tokens: Vec::new(), seed, step: 0, over: false, gone: 0 }
     }
 
     fn token(&mut self) -> Token {
@@ -113,7 +115,7 @@ impl Play {
         match self.dice.random_range(0..24) {
             0..=9 => {
                 let kind = if self.dice.random_bool(0.8) { KINDS[worker % 3] } else { kind };
-                let who = format!("{worker}{kind}-{}", self.step / 20);
+                let who = format!("{worker}{kind}-{}", self.gone);
                 let patience = Duration::from_secs(if self.dice.random_bool(0.2) { 2 } else { 30 });
                 let waiter = format!("{}/{who}", LIVES[worker % 3]);
                 let wait = self.dice.random_bool(0.8).then_some((waiter.as_str(), patience));
@@ -215,7 +217,9 @@ impl Play {
         is.sort();
         self.same(&"wakes", woken, is);
         // Struck out in their own time, so that nothing but that differs.
+        let before = self.kept.queue.len();
         self.kept.queue.retain(|one| one.until > now);
+        self.gone += before - self.kept.queue.len();
     }
 }
 
@@ -231,8 +235,11 @@ async fn rotations_on_records_answer_for_hours_as_the_domain_does() {
 }
 
 fn plain(lease: Duration, gap: Duration) -> Rules {
-    let kind =
-        |name: &&str| TypeRules { name: name.parse().expect("a name"), gap: Duration::ZERO, quota: None };
+    let kind = |name: &&str| TypeRules {
+        name: name.parse().expect("a name"),
+        gap: Duration::ZERO,
+        quota: None,
+    };
     Rules { types: KINDS.iter().map(kind).collect(), min_gap: gap, lease, skip: Skip::Absent }
 }
 
@@ -278,7 +285,10 @@ async fn a_process_whose_clock_is_known_badly_begins_no_turn_before_the_gap_is_o
     }
     store.pass(Duration::from_millis(1));
     let said = ByRecords(&other).take_turn(&next).await.expect("an answer");
-    assert!(matches!(said, Taken::Granted(turn) if turn.since >= store.now()), "no instant is early");
+    assert!(
+        matches!(said, Taken::Granted(turn) if turn.since >= store.now()),
+        "no instant is early"
+    );
 }
 
 #[tokio::test]

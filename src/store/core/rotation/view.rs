@@ -38,7 +38,9 @@ pub(super) async fn read<R: Records>(
     most: usize,
 ) -> Result<Vec<RotationView>> {
     let mut known = match only {
-        Some(name) => store.turns().of(name).map(|one| (name.clone(), one.case)).into_iter().collect(),
+        Some(name) => {
+            store.turns().of(name).map(|one| (name.clone(), one.case)).into_iter().collect()
+        }
         None => store.turns().cases(),
     };
     for _ in 0..ATTEMPTS {
