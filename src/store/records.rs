@@ -11,9 +11,9 @@
 //!
 //! # Clock
 //!
-//! One clock for all of this, in microseconds. `core` decides at an instant in [`Records::clock`]. It takes the end of that range
-//! when it writes down when something ends, so that nothing ends early, and has the change refused outside of
-//! [`Plan::within`] when an instant that it compared lies near.
+//! One clock for all of this, in microseconds. `core` decides at the instant of what it looked at, or at [`Records::latest`] if it did
+//! not look, so that nothing ends early; and it has the change refused outside of [`Plan::within`] when an instant that it compared
+//! lies near.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

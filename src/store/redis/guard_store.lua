@@ -13,7 +13,7 @@
 -- jump, nothing is granted for the longest ttl that may be out there, while living holders re-assert theirs.
 -- A replica is refused even where it could answer: what it says may be old.
 -- Another run id is another epoch: the newest writes may be lost, and versions must not be compared across that.
--- `doubted` is when it was last found that something may be lost, for rotations (open_rotation.lua).
+-- `doubted` is when it was last found that something may be lost, for rotations (`memory` in look_at.lua).
 -- `longest` and `before` are two buckets that turn slower than any lease lasts, so one long lease of last
 -- week does not lengthen the quarantine of today.
 local now, quarantine, begun, guard

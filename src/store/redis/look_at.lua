@@ -26,9 +26,16 @@ local function look(l)
   elseif what == 'last' then
     return l[3] > 0 and call('ZRANGE', l[2], text(-l[3]), '-1', 'WITHSCORES') or {}
   elseif what == 'described' then                 -- each entry: text, number, the row of that name or false
-    local found, first = {}, call('ZRANGE', l[2], '0', text(l[4] - 1), 'WITHSCORES')
+    local first = call('ZRANGE', l[2], '0', text(l[4] - 1), 'WITHSCORES')
+    local names, found = {}, {}
     for i = 1, #first, 2 do
-      found[#found + 1] = { first[i], first[i + 1], call('HGET', l[3], first[i]) }
+      names[#names + 1] = first[i]
+      found[#found + 1] = { first[i], first[i + 1], false }
+    end
+    -- Some at a time: Lua's stack is short.
+    for from = 1, #names, 1000 do
+      local rows = call('HMGET', l[3], unpack(names, from, math.min(from + 999, #names)))
+      for i, row in ipairs(rows) do found[from + i - 1][3] = row end
     end
     return found
   elseif what == 'count' then

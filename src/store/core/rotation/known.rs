@@ -133,6 +133,11 @@ impl KnownTurns {
         }
     }
 
+    /// There was more than one pump tidies.
+    pub(super) fn sweep_at_once(&self) {
+        *locked(&self.swept) = None;
+    }
+
     /// Whether so much time has passed since it was said last that it has.
     pub(super) fn is_time_to_sweep(&self, now: Stamp, every: Duration) -> bool {
         let mut swept = locked(&self.swept);

@@ -16,10 +16,13 @@ use crate::store::{Result, StoreError};
 
 /// Most rotations, lost turns, or incarnations in one pump.
 const MOST: usize = 64;
-/// Most requests that one pump forgets, or waiters that it looks through.
-const MOST_FORGOTTEN: usize = 256;
+/// Most requests that one pump forgets, or waiters of one type and incarnation that it looks through.
+const MOST_FORGOTTEN: usize = 1_000;
 /// What is only tidying is done so often by each process.
 const TIDY_EVERY: Duration = Duration::from_secs(1);
+
+/// Number and text.
+type Entries = Vec<(u64, String)>;
 
 /// As [`Rotations::pump_turns`](crate::store::rotation::Rotations::pump_turns).
 pub(super) async fn pump<R: Records>(store: &R, life: &str) -> Result<PumpedTurns> {
@@ -39,7 +42,7 @@ pub(super) async fn pump<R: Records>(store: &R, life: &str) -> Result<PumpedTurn
         Some(Found::Entries(entries)) => Ok(entries),
         _ => Err(no_answer()),
     };
-    let over = |entries: &[(u64, String)]| -> Vec<(u64, String)> {
+    let over = |entries: &[(u64, String)]| -> Entries {
         entries.iter().take_while(|(number, _)| stamp(*number) <= now).cloned().collect()
     };
     let (due, silent, lost) = (entries()?, entries()?, entries()?);
@@ -62,6 +65,9 @@ pub(super) async fn pump<R: Records>(store: &R, life: &str) -> Result<PumpedTurn
         }
     }
     forget_requests(store, &forgotten, now).await?;
+    if forgotten.len() == MOST_FORGOTTEN {
+        store.turns().sweep_at_once();
+    }
     for (_, entry) in &through {
         let (life, rotation) = entry.split_once(' ').ok_or_else(no_answer)?;
         look_through(store, &named(rotation)?, life, now).await?;
@@ -70,11 +76,7 @@ pub(super) async fn pump<R: Records>(store: &R, life: &str) -> Result<PumpedTurn
 }
 
 /// Who is silent: as it was found, or anew if something was done since.
-async fn silent_now<R: Records>(
-    store: &R,
-    found: Vec<(u64, String)>,
-    again: bool,
-) -> Result<Vec<(u64, String)>> {
+async fn silent_now<R: Records>(store: &R, found: Entries, again: bool) -> Result<Entries> {
     if !again {
         return Ok(found);
     }
@@ -104,7 +106,7 @@ async fn act<R: Records>(store: &R, name: &RotationName, caller: Caller<'_>) -> 
 async fn report<R: Records>(
     store: &R,
     now: Stamp,
-    (mut due, mut lost): (Vec<(u64, String)>, Vec<(u64, String)>),
+    (mut due, mut lost): (Entries, Entries),
     mut acted: bool,
 ) -> Result<PumpedTurns> {
     let looks = [Look::First(DUE.to_owned(), 1), Look::First(LOST.to_owned(), MOST)];
