@@ -8,6 +8,7 @@ pub mod backoff;
 pub mod containment;
 pub mod definition;
 pub mod dispatch;
+pub mod doubt;
 pub mod drill;
 pub mod event;
 pub mod grant;

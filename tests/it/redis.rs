@@ -300,7 +300,7 @@ async fn a_cluster_a_newer_schema_and_a_closed_port_are_refused_in_words() {
     server.run::<()>(&["SET", "soloist:schema", "99"]);
     let refused = Store::connect(&server.url(), &Options::default()).await.err();
     assert!(
-        matches!(refused, Some(StoreError::NewerSchema { found: 99, known: 2 })),
+        matches!(refused, Some(StoreError::NewerSchema { found: 99, known: 3 })),
         "{refused:?}"
     );
 }

@@ -1,4 +1,4 @@
--- believe_store: fragment instead of guard_store, before a plan that neither grants nor keeps a lease.
+-- believe_store: fragment instead of trust_store, before a plan that neither grants nor keeps a lease.
 -- KEYS none of its own.
 -- ARGV none of its own.
 -- Returns nothing by itself; leaves `guard` (an empty array) and `quarantine`, 0.

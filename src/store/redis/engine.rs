@@ -1,7 +1,7 @@
 //! The port of jobs on Redis: records and leases as texts, changed by one generic script (`commit_plan.lua`).
 //!
-//! The script knows no rule. What grants or keeps a lease goes behind `guard_store.lua`, which decides whether the store may be
-//! believed; a lease that was granted must besides be confirmed by a replica, where there are any.
+//! The script knows no rule. What grants, keeps or reads leases goes behind `trust_store.lua`: it is done only while the store is as
+//! `domain::doubt` judged it. A lease that was granted must besides be confirmed by a replica, where there are any.
 
 use std::time::Duration;
 
@@ -319,7 +319,7 @@ impl RedisStore {
         left.collect()
     }
 
-    /// Runs a plan: behind `guard_store.lua` if it asks for a lease, else by itself.
+    /// Runs a plan: behind `trust_store.lua` if it asks for a lease, else by itself.
     async fn plan(&self, change: &Change<'_>, record: &str, plan: Vec<u8>) -> Result<Guarded> {
         let lane = self.lane(change.way);
         let epoch = self.keys().epoch(Some(change.job));

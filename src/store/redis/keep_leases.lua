@@ -1,6 +1,6 @@
 -- keep_leases: extend up to a hundred leases, each by itself.
--- KEYS[1] epoch (guard_store), then for each: lease, the record beside it
--- ARGV[1..5] guard_store, then for each: how the text of the lease must begin, ttl  milliseconds, > 0
+-- KEYS[1] epoch (trust_store), then for each: lease, the record beside it
+-- ARGV[1..5] trust_store, then for each: how the text of the lease must begin, ttl  milliseconds, > 0
 -- Returns guard, then for each the milliseconds that were left (-1: it had no end), or -3 when the text begins otherwise or there
 -- is no record.
 -- Why: renewing changes no state that people see, so it touches no record and tells nothing. What becomes of a lease that

@@ -52,7 +52,7 @@ local function look(l)
     local epoch = call('HMGET', l[2], 'id', 'doubted')
     local server = string.match(call('INFO', 'server'), 'run_id:(%w+)') or ''
     if what == 'memory' then
-      return { server, epoch[1] or '', epoch[2] or '0' }
+      return { server, epoch[1] or '', text(tonumber(epoch[2] or '0')) }
     end
     return server == l[3] and tonumber(epoch[2] or '0') * 1000 <= l[4]
   end

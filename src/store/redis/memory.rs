@@ -1,13 +1,14 @@
 //! What this process remembers of the store, so that it notices when the store forgets: a store that
 //! forgot grants nothing for one lease, while living holders re-assert theirs.
 //!
-//! Kept: the epoch it last saw, the longest lease that may be out there, and the store's clock set against this
-//! machine's CLOCK_BOOTTIME. The store cannot see its own clock jump; every reply lets the client check that it
-//! went on as it should have. Decides only *whether* something is wrong; `guard_store.lua` acts on it.
+//! Kept: the record that the store has of itself as it was seen last, the epoch and the longest lease that this process knows,
+//! and the store's clock set against this machine's CLOCK_BOOTTIME. The store cannot see its own clock jump; every reply lets
+//! the client check that it went on as it should have. What follows from all that, `domain::doubt` decides.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::domain::doubt::{Epoch, Look, judge};
 use crate::domain::time::{Boot, StoreTime};
 
 /// Two readings of the clocks may differ by this much before it is called a jump, plus 1 % of what lies between.
@@ -48,10 +49,44 @@ pub(super) struct Memory {
     pub(super) longest_ms: u64,
     /// The clock jumped, and the store has not been told yet.
     pub(super) suspect: bool,
+    /// What the store says of itself; `None` before the first look.
+    seen: Option<Seen>,
     last: Option<Reading>,
     /// By how much the store's clock is ahead of this machine's, in milliseconds, at least: by the reading that was answered
     /// soonest, and when that was.
     ahead: Option<(i64, Boot)>,
+}
+
+/// The record of a store, and who had it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// `None`: there is none.
+    pub(super) record: Option<Epoch>,
+    /// Run id of the server.
+    pub(super) server: String,
+    /// How long that has been running.
+    pub(super) up: Duration,
+}
+
+/// A store that may be new is being opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opening {
+    /// Nothing shows that it was ever used.
+    pub(super) unused: bool,
+    pub(super) longest_ms: u64,
+}
+
+/// What a call says of the store to its server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    /// What was seen; `None`: the call is to learn that.
+    pub(super) seen: Option<Seen>,
+    /// The record from now on.
+    pub(super) judged: Epoch,
+    /// It must be written first.
+    pub(super) write: bool,
+    /// It tells the store that its clock jumped.
+    suspect: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +106,58 @@ impl Memory {
             Duration::from_millis(SLACK_MS.unsigned_abs()) + now.since(last.sent) / 100 + took;
         // It has been later than the last reading ever since.
         Some((StoreTime(in_ms(now) + ahead).max(last.store), slack))
+    }
+
+    /// What a call at `now` has to say. `ttl_ms` is the longest lease that it asks for; `fresh` names a new epoch.
+    pub(super) fn ask(
+        &self,
+        now: Boot,
+        ttl_ms: u64,
+        fresh: &str,
+        opening: Option<Opening>,
+    ) -> Asked {
+        let (Some(seen), Some((at, _)), Some(last)) =
+            (self.seen.clone(), self.estimate(now), self.last)
+        else {
+            return Asked::default();
+        };
+        let look = Look {
+            known: &self.epoch,
+            remembered: signed(self.longest_ms),
+            server: &seen.server,
+            ttl: signed(ttl_ms),
+            suspect: self.suspect,
+            fresh,
+            now: at.0,
+        };
+        let (judged, write) = match opening {
+            Some(opening) if seen.record.is_none() && self.epoch.is_empty() => {
+                // The seconds of the wall clock that began since its start: a server that says `1` may be a millisecond old.
+                let up = seen.up.saturating_sub(Duration::from_secs(1));
+                let up = if opening.unused { up } else { Duration::ZERO };
+                let lost = last.store.0 - i64::try_from(up.as_millis()).unwrap_or(i64::MAX);
+                (Epoch::begin(&look, lost, signed(opening.longest_ms)), true)
+            }
+            _ => judge(seen.record.as_ref(), &look),
+        };
+        Asked { seen: Some(seen), judged, write, suspect: self.suspect }
+    }
+
+    /// The store is not as it was seen: it is so.
+    pub(super) fn learn(&mut self, seen: Seen) {
+        self.seen = Some(seen);
+    }
+
+    /// The store is as `asked` says.
+    pub(super) fn accept(&mut self, asked: &Asked) {
+        self.epoch.clone_from(&asked.judged.id);
+        self.longest_ms = u64::try_from(asked.judged.reach()).unwrap_or(0);
+        if let Some(seen) = &asked.seen {
+            self.seen = Some(Seen { record: Some(asked.judged.clone()), ..seen.clone() });
+        }
+        if asked.suspect {
+            self.suspect = false;
+        }
     }
 
     /// Notes that a call sent at `sent` and answered at `received` read `store`; returns whether the store's
@@ -99,6 +186,10 @@ fn jumped(last: &Reading, now: &Reading) -> bool {
     let most = signed_ms(last.sent, now.received);
     let slack = SLACK_MS + most.abs() / 100;
     passed < least - slack || passed > most + slack
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
 fn in_ms(at: Boot) -> i64 {

@@ -18,7 +18,7 @@
 //! | `soloist:{J}:runs` | sorted set | `ID JSON` of ended runs, ordered by token |
 //! | `soloist:{J}:events` | channel | `{"job","version","event","at","record","lease","left"}`; `events` too when it was more than one |
 //! | `soloist:schema` | string | version of this layout |
-//! | `soloist:epoch` | hash | `id run_id since until longest before turned doubted`: whether this is the store we knew (`guard_store.lua`) |
+//! | `soloist:epoch` | hash | what this store says of itself (`domain/doubt.rs`) |
 //! | `soloist:probe` | string, PX | nothing: written to find out whether the server takes writes |
 //! | `soloist:nodes` | hash | node -> JSON of its newest report, and when it came |
 //! | `soloist:definitions`, `soloist:digests` | hash | node -> JSON of what it defines, and its digest |
@@ -59,6 +59,7 @@ mod convert_shared;
 mod convert_turns;
 mod dispatch;
 mod engine;
+mod epoch;
 mod events;
 mod examine;
 mod fault;
@@ -90,12 +91,13 @@ use self::cluster::Cluster;
 use self::keys::Keys;
 use self::lane::{Call, Lane, Sent};
 use self::link::Repeat;
-use self::memory::Memories;
+use self::memory::{Asked, Memories, Opening};
 use self::records::Latest;
 use self::route::Route;
 use self::scripts::Transition;
 use self::server::Use;
 use super::core::{Known, KnownTurns};
+use super::engine::{Engine as _, Way};
 use super::journal::AuditEntry;
 use super::{Description, For, Options, Result, StoreError};
 use crate::clock;
@@ -104,6 +106,8 @@ use crate::domain::time::{Boot, StoreTime};
 
 /// Version of the key layout.
 const SCHEMA: u32 = 3;
+/// How often a store is judged anew that goes on changing.
+const ATTEMPTS: usize = 32;
 /// Jobs in one script call.
 const BATCH: usize = 100;
 
@@ -143,7 +147,18 @@ enum Place {
     Cluster(Arc<Cluster>),
 }
 
-/// The answer of a script that begins with `guard_store.lua`.
+/// A call of a script that begins with `trust_store.lua`.
+struct Ask<'a> {
+    transition: &'static Transition,
+    epoch_key: String,
+    /// Beside that one.
+    keys: &'a [String],
+    /// The longest lease that is asked for or kept; zero when none is.
+    ttl: Duration,
+    opening: Option<Opening>,
+}
+
+/// The answer of a script that begins with `trust_store.lua`.
 struct Guarded {
     epoch: String,
     now: StoreTime,
@@ -188,20 +203,16 @@ impl RedisStore {
         if usage != Use::Used && !options.make && !self.has_an_epoch().await? {
             return Err(StoreError::Absent(self.shared.name().to_string()));
         }
-        let opened = self
-            .guarded(
-                &self.shared.leases,
-                &scripts::OPEN_STORE,
-                self.keys().epoch(None),
-                &[self.shared.keys.global("schema")],
-                Duration::ZERO,
-                &[
-                    SCHEMA.to_string(),
-                    u8::from(usage == Use::Unused).to_string(),
-                    millis(options.longest_lease).to_string(),
-                ],
-            )
-            .await?;
+        let unused = usage == Use::Unused;
+        let opening = Opening { unused, longest_ms: millis(options.longest_lease) };
+        let ask = Ask {
+            transition: &scripts::OPEN_STORE,
+            epoch_key: self.keys().epoch(None),
+            keys: &[self.shared.keys.global("schema")],
+            ttl: Duration::ZERO,
+            opening: Some(opening),
+        };
+        let opened = self.ask(&self.shared.leases, ask, &[SCHEMA.to_string()]).await?;
         let found: u32 = record::parsed(
             &self.shared.keys.global("schema"),
             opened.values.into_iter().next().unwrap_or(Value::Nil),
@@ -256,6 +267,10 @@ impl RedisStore {
                     link.command::<String>(&load, Repeat::Harmless).await?;
                 }
             }
+        }
+        if matches!(what, For::GivingBack) && !self.is_apart() {
+            // What the store says of itself is known then, which saves a call when every millisecond counts.
+            self.read(&[], Way::Lease).await?;
         }
         Ok(())
     }
@@ -324,7 +339,7 @@ impl RedisStore {
         self.shared.memories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a script that begins with `guard_store.lua`, and remembers what it says of the store.
+    /// Runs a script that begins with `trust_store.lua`, and remembers what it says of the store.
     async fn guarded(
         &self,
         lane: &Lane,
@@ -334,59 +349,75 @@ impl RedisStore {
         ttl: Duration,
         arguments: &[impl ToRedisArgs],
     ) -> Result<Guarded> {
+        let guarded = Ask { transition, epoch_key, keys, ttl, opening: None };
+        self.ask(lane, guarded, arguments).await
+    }
+
+    /// As [`Self::guarded`]. A store that is not as this process knew it is looked at, judged, and asked again.
+    async fn ask(
+        &self,
+        lane: &Lane,
+        ask: Ask<'_>,
+        arguments: &[impl ToRedisArgs],
+    ) -> Result<Guarded> {
+        let Ask { transition, epoch_key, keys, ttl, opening } = ask;
         // After a move, what the former master may have renewed meanwhile must run out as well.
         let ttl = if ttl.is_zero() { ttl } else { ttl + self.shared.lag() };
-        let mut call = self.call(transition);
-        call.key(&epoch_key);
-        for key in keys {
-            call.key(key);
+        for _ in 0..ATTEMPTS {
+            let fresh = ulid::Ulid::generate().to_string();
+            let sent = clock::boot();
+            let asked = self.memories().of(&epoch_key).ask(sent, millis(ttl), &fresh, opening);
+            let mut call = self.call(transition);
+            call.key(&epoch_key);
+            for key in keys {
+                call.key(key);
+            }
+            epoch::write(&mut call, &asked)?;
+            call.arg(arguments);
+            let (values, by): (Vec<Value>, _) = lane.script_where(&call, Repeat::Harmless).await?;
+            let received = clock::boot();
+            let mut values = values.into_iter();
+            let answer = epoch::read(&epoch_key, values.next().unwrap_or(Value::Nil))?;
+            let jumped = self.read_clock(&epoch_key, answer.now, sent, received);
+            let replicas = match answer.what {
+                epoch::What::Doubted(seen) => {
+                    self.memories().of(&epoch_key).learn(seen);
+                    continue;
+                }
+                epoch::What::Trusted { replicas } => replicas,
+            };
+            let quarantine = asked.judged.quarantine(answer.now.0);
+            return Ok(Guarded {
+                epoch: self.accept(&epoch_key, &asked),
+                now: answer.now,
+                quarantine: Duration::from_millis(u64::try_from(quarantine).unwrap_or(0)),
+                jumped,
+                replicas,
+                by: Some(by),
+                values: values.collect(),
+            });
         }
-        let suspect = {
-            let mut memories = self.memories();
-            let memory = memories.of(&epoch_key);
-            call.arg(&memory.epoch)
-                .arg(ulid::Ulid::generate().to_string())
-                .arg(memory.longest_ms)
-                .arg(millis(ttl))
-                .arg(u8::from(memory.suspect));
-            memory.suspect
-        };
-        call.arg(arguments);
-        let sent = clock::boot();
-        let (values, by): (Vec<Value>, _) = lane.script_where(&call, Repeat::Harmless).await?;
-        let received = clock::boot();
-        let mut values = values.into_iter();
-        let (epoch, now, quarantine, longest_ms, replicas): (String, i64, u64, u64, u64) =
-            record::parsed(&epoch_key, values.next().unwrap_or(Value::Nil))?;
-        let now = StoreTime(now);
-        let epoch = {
-            let mut memories = self.memories();
-            let memory = memories.of(&epoch_key);
-            let replaced = !memory.epoch.is_empty() && memory.epoch != epoch;
-            if replaced {
-                tracing::warn!(
-                    store = %self.shared.name(), record = epoch_key,
-                    "the store was emptied or replaced: no lease is granted until every old one has run out"
-                );
-            }
-            memory.epoch.clone_from(&epoch);
-            memory.longest_ms = longest_ms;
-            if suspect {
-                memory.suspect = false;
-            }
-            memories.replaced += u64::from(replaced);
-            if self.is_apart() { memories.whole(&self.keys().epoch(None)) } else { epoch }
-        };
-        let jumped = self.read_clock(&epoch_key, now, sent, received);
-        Ok(Guarded {
-            epoch,
-            now,
-            quarantine: Duration::from_millis(quarantine),
-            jumped,
-            replicas,
-            by: Some(by),
-            values: values.collect(),
-        })
+        Err(StoreError::Unavailable(format!(
+            "what {} says of itself changes too often at this moment",
+            self.shared.name()
+        )))
+    }
+
+    /// Notes that the store is as it was judged; returns the epoch of all jobs.
+    fn accept(&self, epoch_key: &str, asked: &Asked) -> String {
+        let mut memories = self.memories();
+        let memory = memories.of(epoch_key);
+        let epoch = asked.judged.id.clone();
+        let replaced = !memory.epoch.is_empty() && memory.epoch != epoch;
+        if replaced {
+            tracing::warn!(
+                store = %self.shared.name(), record = epoch_key,
+                "the store was emptied or replaced: no lease is granted until every old one has run out"
+            );
+        }
+        memory.accept(asked);
+        memories.replaced += u64::from(replaced);
+        if self.is_apart() { memories.whole(&self.keys().epoch(None)) } else { epoch }
     }
 
     /// Notes what the store's clock said; whether it jumped since the reading before.

@@ -1,6 +1,6 @@
 -- observe_records: version and remaining lease of up to a hundred records.
--- KEYS[1] epoch (guard_store), then for each: record, lease
--- ARGV[1..5] guard_store
+-- KEYS[1] epoch (trust_store), then for each: record, lease
+-- ARGV[1..5] trust_store
 -- Returns guard, then for each: the beginning of the record, which holds the version; milliseconds left of the lease (-1: it has no
 -- end, -2: it is free).
 -- Why: cheap enough for every second, and the call by which every node notices a store that forgot.

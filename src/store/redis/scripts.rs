@@ -46,12 +46,12 @@ macro_rules! scripts {
 }
 
 scripts! {
-    OPEN_STORE = "guard_store.lua" "open_store.lua";
+    OPEN_STORE = "trust_store.lua" "open_store.lua";
     COMMIT_PLAN = "believe_store.lua" "append_log.lua" "commit_plan.lua";
-    COMMIT_GRANT = "guard_store.lua" "append_log.lua" "commit_plan.lua";
-    KEEP_LEASES = "guard_store.lua" "keep_leases.lua";
-    READ_RECORDS = "guard_store.lua" "read_records.lua";
-    OBSERVE_RECORDS = "guard_store.lua" "observe_records.lua";
+    COMMIT_GRANT = "trust_store.lua" "append_log.lua" "commit_plan.lua";
+    KEEP_LEASES = "trust_store.lua" "keep_leases.lua";
+    READ_RECORDS = "trust_store.lua" "read_records.lua";
+    OBSERVE_RECORDS = "trust_store.lua" "observe_records.lua";
     READ_LEASES = "read_leases.lua";
     READ_RUNS = "read_runs.lua";
     READ_OLDEST = "read_oldest.lua";
