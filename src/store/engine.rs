@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use super::Result;
 use super::records::{self, Records};
+use crate::domain::event::JobEvent;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, StoreTime};
 
@@ -85,8 +86,8 @@ pub(super) enum Beside {
     Index { number: u64, text: String },
     /// Out of the history: what stands under that number.
     Unindex { number: u64 },
-    /// After the newest line of output.
-    Append(String),
+    /// After the newest line of output, whose number is one less.
+    Append { number: u64, text: String },
     /// Only so many of the newest lines stay.
     Trim(usize),
 }
@@ -121,8 +122,8 @@ pub(super) struct Change<'a> {
     pub(super) record: Option<(u64, &'a str)>,
     pub(super) lease_write: LeaseWrite,
     pub(super) beside: Vec<Beside>,
-    /// What is told to whoever follows the job, as members of a JSON object; the record is told with it. Empty: nothing.
-    pub(super) tell: String,
+    /// What is told to whoever follows the job; the record is told with it. Empty: nothing.
+    pub(super) tell: &'a [JobEvent],
     /// Carrying it out twice would be wrong; never is it sent again when a connection broke.
     pub(super) once: bool,
     /// What is added to the audit. On a cluster that lies with another master, so it is a second call there, after this one.

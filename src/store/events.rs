@@ -16,8 +16,8 @@ use crate::domain::time::StoreTime;
 pub enum StoreEvent {
     /// A job changed.
     Job(JobEvent),
-    /// How it is since then, told before the [`StoreEvent::Job`] of the change. Not every store tells it, and it may be lost, come twice
-    /// or late: whoever keeps the newest compares versions and instants.
+    /// How it is since then, told before the [`StoreEvent::Job`] of the change, or of the first of several. It may be lost, come twice
+    /// or late, or be newer than the change: whoever keeps the newest compares versions and instants.
     Record(Told),
     /// Something about nodes changed.
     Nodes,
@@ -35,9 +35,9 @@ pub enum StoreEvent {
 /// A record as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
-    /// With the time that was left of its lease then.
+    /// With the time that was left of its lease at that instant.
     pub record: Arc<JobRecord>,
-    /// When, by the store's clock.
+    /// When it was so, by the store's clock: at the change, or at a reading after it.
     pub at: StoreTime,
 }
 

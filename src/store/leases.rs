@@ -62,7 +62,7 @@ pub trait Leases {
     /// left out. A lease that is granted meanwhile may be missing. One that the store forgot is missing until its holder
     /// renews it.
     ///
-    /// It costs more than other readings. SQLite looks at every job that was ever touched. Redis goes through all keys, 1,000
+    /// It costs more than other readings. SQLite looks at every lease that was not given back. Redis goes through all keys, 1,000
     /// at a time (SCAN, <https://redis.io/docs/latest/commands/scan/>), on each master of a cluster, and then reads the
     /// leases, a hundred at a time.
     ///

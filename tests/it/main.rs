@@ -30,6 +30,7 @@ mod resting;
 mod restore;
 mod retold;
 mod run;
+mod sqlite;
 mod startup;
 mod support;
 mod takeover;

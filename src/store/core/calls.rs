@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 
 use super::record::{Case, kept_text};
-use super::{Kind, decide, entry};
+use super::{About, Kind, decide, entry};
 use crate::domain::job::LeaseRecord;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
@@ -57,11 +57,14 @@ pub(in crate::store) async fn renew<E: Engine>(
         })
         .collect::<Result<_>>()?;
     let left = engine.keep(&keeps).await?;
-    try_join_all(renewals.iter().zip(left).map(async |(ask, left)| match left {
-        Some(left) => Ok(Renewed::Kept { margin: left.min(ask.ttl), forgot: false }),
-        None => assert_again(engine, ask).await,
-    }))
-    .await
+    let lost = renewals.iter().zip(&left).filter(|(_, left)| left.is_none());
+    let asserted = try_join_all(lost.map(|(ask, _)| assert_again(engine, ask))).await?;
+    let mut asserted = asserted.into_iter();
+    let kept = |(ask, left): (&Renewal, Option<Duration>)| match left {
+        Some(left) => Some(Renewed::Kept { margin: left.min(ask.ttl), forgot: false }),
+        None => asserted.next(),
+    };
+    Ok(renewals.iter().zip(left).filter_map(kept).collect())
 }
 
 /// The lease that is renewed, as its holder remembers it.
@@ -186,7 +189,7 @@ pub(in crate::store) async fn record_started<E: Engine>(
     engine: &E,
     started: &Started,
 ) -> Result<StoreTime> {
-    let about = Some((&started.run, started.token));
+    let about = Some(About { id: &started.run, token: started.token, ends: false });
     let kind = Kind { about, ..Kind::of(Way::Rest) };
     let decided = decide(engine, &started.job, kind, |job, look| {
         run::started(job, look.past, started, look.now)
@@ -217,7 +220,7 @@ pub(in crate::store) async fn record_output<E: Engine>(engine: &E, told: &Output
 }
 
 pub(in crate::store) async fn record_ended<E: Engine>(engine: &E, ended: &Ended) -> Result<()> {
-    let about = Some((&ended.run, ended.token));
+    let about = Some(About { id: &ended.run, token: ended.token, ends: true });
     let kind = Kind { about, ..Kind::of(Way::Lease) };
     decide(engine, &ended.job, kind, |job, look| {
         Ok(((), run::ended(job, look.past, ended, look.now)?))

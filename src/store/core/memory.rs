@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::memory_records::MemoryRecords;
 use super::{Known, KnownTurns};
+use crate::domain::event::JobEvent;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, Stamp, StoreTime};
 use crate::store::Result;
@@ -36,7 +37,7 @@ struct Row {
     lease: Option<(String, i64)>,
     runs: BTreeMap<u64, String>,
     log: Vec<String>,
-    told: Vec<String>,
+    told: Vec<Vec<JobEvent>>,
 }
 
 /// One process.
@@ -91,7 +92,7 @@ impl Memory {
         self.lock().lost = number;
     }
 
-    pub(super) fn told(&self, job: &JobName) -> Vec<String> {
+    pub(super) fn told(&self, job: &JobName) -> Vec<Vec<JobEvent>> {
         self.lock().jobs.get(job).map(|row| row.told.clone()).unwrap_or_default()
     }
 
@@ -149,12 +150,12 @@ impl World {
             match one {
                 Beside::Index { number, text } => drop(row.runs.insert(*number, text.clone())),
                 Beside::Unindex { number } => drop(row.runs.remove(number)),
-                Beside::Append(line) => row.log.push(line.clone()),
+                Beside::Append { text, .. } => row.log.push(text.clone()),
                 Beside::Trim(kept) => drop(row.log.drain(..row.log.len().saturating_sub(*kept))),
             }
         }
         if !change.tell.is_empty() {
-            row.told.push(change.tell.clone());
+            row.told.push(change.tell.to_vec());
         }
         Commit::Done { head: row.head.clone(), unsafe_grant: None }
     }

@@ -17,6 +17,7 @@ mod nodes;
 mod record;
 pub(in crate::store) mod rotation;
 mod shared;
+mod told;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use self::record::{Case, Summary, body, lease_text, text};
 pub(in crate::store) use self::record::{lease, version};
 pub(in crate::store) use self::rotation::KnownTurns;
 use self::shared::noted;
+pub(in crate::store) use self::told::{left_of, members, record, understood};
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
 use super::journal::{LOG_LINES, RUNS_KEPT, RunEntry};
 use super::{Result, StoreError};
@@ -44,7 +46,7 @@ use crate::sabotage::{Bug, planted};
 const ATTEMPTS: usize = 64;
 /// A commit may arrive so much later than it was decided.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
-/// How an entry of the history shows that it stands for idle runs.
+/// How an entry of the history shows that it stands for idle runs. SQLite has an index of it (`0008_jobs.sql`).
 const FOLDED: &str = "\"folded\":";
 
 /// What a decision is made on, beside the job.
@@ -61,9 +63,18 @@ struct Kind<'a> {
     /// A lease is asked for, of this length.
     grant: Option<Duration>,
     once: bool,
-    /// The run, and its token, of which a decision must know what the history says. None: of the one that the record shows
+    /// The run of which a decision must know what the history says. None: the one that the record shows
     /// while nobody holds the lease, as that is closed then.
-    about: Option<(&'a RunId, Token)>,
+    about: Option<About<'a>>,
+}
+
+/// A run that a call is about.
+#[derive(Clone, Copy)]
+struct About<'a> {
+    id: &'a RunId,
+    token: Token,
+    /// It is closed. Else only a run that the record shows may be, as lost.
+    ends: bool,
 }
 
 impl Kind<'_> {
@@ -128,7 +139,7 @@ async fn decide<E: Engine, T>(
             record: plan.body.as_deref().map(|body| (plan.job.record.version, body)),
             lease_write: plan.lease.clone(),
             beside: plan.beside.clone(),
-            tell: plan.tell.clone(),
+            tell: &plan.tell,
             once: kind.once || note.is_some(),
             note: note.clone(),
         };
@@ -182,11 +193,11 @@ struct Seen {
     numbers: Vec<(RunId, Token)>,
 }
 
-async fn past<E: Engine>(engine: &E, case: &Case, about: Option<(&RunId, Token)>) -> Result<Seen> {
+async fn past<E: Engine>(engine: &E, case: &Case, about: Option<About<'_>>) -> Result<Seen> {
     let record = &case.job.record;
     let lost = record.run.as_ref().filter(|_| record.lease.is_none());
-    let shown = lost.map(|run| (&run.id, run.token));
-    let Some((id, token)) = about.or(shown) else {
+    let shown = lost.map(|run| About { id: &run.id, token: run.token, ends: true });
+    let Some(About { id, token, ends }) = about.or(shown) else {
         return Ok(Seen { past: Past::default(), numbers: Vec::new() });
     };
     let Summary { newest, ended } = &case.history;
@@ -200,7 +211,8 @@ async fn past<E: Engine>(engine: &E, case: &Case, about: Option<(&RunId, Token)>
     } else if let Some(entry) = newest.as_ref().filter(|entry| entry.id == *id) {
         past.this = Some(entry.clone());
     }
-    let full = *ended >= RUNS_KEPT;
+    // What goes when there are too many matters only if one is added.
+    let full = *ended >= RUNS_KEPT && (ends || record.run.is_some());
     if full || older && past.this.is_none() {
         let entries = engine.oldest(&record.name, token.0, FOLDED).await?;
         let [this, oldest, idle] = entries.map(|text| text.map(|text| entry(record, &text)));
@@ -216,7 +228,15 @@ async fn past<E: Engine>(engine: &E, case: &Case, about: Option<(&RunId, Token)>
     Ok(Seen { past, numbers })
 }
 
-/// An entry of the history: `ID JSON`.
+/// The text of an entry of the history: `ID JSON`.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(in crate::store) fn entry_text(entry: &RunEntry) -> Result<String> {
+    Ok(format!("{} {}", entry.id, text(&entry.job, entry)?))
+}
+
+/// The entry under such a text.
 fn entry(record: &JobRecord, text: &str) -> Result<RunEntry> {
     let (_, json) = text.split_once(' ').unwrap_or_default();
     serde_json::from_str(json)
@@ -232,7 +252,7 @@ struct Plan {
     lease: LeaseWrite,
     lease_text: Option<String>,
     beside: Vec<Beside>,
-    tell: String,
+    tell: Vec<JobEvent>,
 }
 
 impl Plan {
@@ -255,7 +275,7 @@ impl Plan {
                     if entry.ended.is_some() {
                         beside.push(Beside::Index {
                             number: entry.token.0,
-                            text: format!("{} {}", entry.id, text(&entry.job, &entry)?),
+                            text: entry_text(&entry)?,
                         });
                         history.ended += 1;
                         history.newest = Some(entry);
@@ -267,9 +287,10 @@ impl Plan {
                         history.ended = history.ended.saturating_sub(1);
                     }
                 }
-                Write::AppendLine(line) => {
-                    beside.push(Beside::Append(text(&job.record.name, &line)?))
-                }
+                Write::AppendLine(line) => beside.push(Beside::Append {
+                    number: line.seq,
+                    text: text(&job.record.name, &line)?,
+                }),
                 Write::DropLines(_) => beside.push(Beside::Trim(LOG_LINES)),
             }
         }
@@ -288,7 +309,7 @@ impl Plan {
         }
         let body = Some(body(&job, &history)?)
             .filter(|body| *body != case.body || version(&case.head) != Some(job.record.version));
-        Ok(Some(Self { job, history, body, lease, lease_text, beside, tell: tell(&events) }))
+        Ok(Some(Self { job, history, body, lease, lease_text, beside, tell: events }))
     }
 
     /// The job after the commit under `head`.
@@ -310,23 +331,6 @@ pub(in crate::store) fn as_text(
 ) -> Result<(String, Option<String>)> {
     let newest = newest.map(|text| entry(&job.record, text)).transpose()?;
     Ok((body(job, &Summary { newest, ended })?, lease_text(job)?))
-}
-
-/// What is told of some changes, as members of a JSON object.
-fn tell(events: &[JobEvent]) -> String {
-    let Some(last) = events.last() else { return String::new() };
-    let mut told = format!(
-        "\"job\":\"{}\",\"version\":{},\"event\":\"{}\"",
-        last.job,
-        last.version,
-        last.event.as_str()
-    );
-    if events.len() > 1 {
-        let words: Vec<String> =
-            events.iter().map(|event| format!("\"{}\"", event.event.as_str())).collect();
-        told += &format!(",\"events\":[{}]", words.join(","));
-    }
-    told
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use super::{Guarded, RedisStore, millis, scripts};
 use crate::clock;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, StoreTime};
-use crate::store::core::{self, Known};
+use crate::store::core::{self, Known, left_of};
 use crate::store::engine::{
     Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Reading, Stored, StoredLease, Unsafe,
     Way,
@@ -108,6 +108,7 @@ impl Engine for RedisStore {
             checks.push(Check::Calm(("calm",)));
         }
         let texts = Texts::of(&change.beside);
+        let told = core::members(change.tell);
         let mut writes = texts.writes(&runs, &log);
         match &change.lease_write {
             LeaseWrite::None => {}
@@ -119,8 +120,8 @@ impl Engine for RedisStore {
         }
         if let Some((version, body)) = change.record {
             writes.push(Write::Put("put", &record, version.to_string(), body));
-            if !change.tell.is_empty() {
-                writes.push(Write::Tell("tell", &events, &change.tell, body, &lease));
+            if !told.is_empty() {
+                writes.push(Write::Tell("tell", &events, &told, body, &lease));
             }
         }
         let apart = self.is_apart();
@@ -195,7 +196,7 @@ impl<'a> Texts<'a> {
         let (mut lines, mut others) = (Vec::new(), Vec::new());
         for one in beside {
             match one {
-                Beside::Append(line) => lines.push(line.as_str()),
+                Beside::Append { text, .. } => lines.push(text.as_str()),
                 Beside::Index { number, .. } | Beside::Unindex { number } => {
                     others.push((one, number.to_string()));
                 }
@@ -215,7 +216,7 @@ impl<'a> Texts<'a> {
             writes.push(Write::Command(match one {
                 Beside::Index { text, .. } => vec!["ZADD", runs, number, text],
                 Beside::Unindex { .. } => vec!["ZREMRANGEBYSCORE", runs, number, number],
-                Beside::Append(_) | Beside::Trim(_) => vec!["LTRIM", log, number, "-1"],
+                Beside::Append { .. } | Beside::Trim(_) => vec!["LTRIM", log, number, "-1"],
             }));
         }
         writes
@@ -232,11 +233,6 @@ fn stored(key: &str, text: Option<String>, lease: Option<String>, left: i64) -> 
     };
     let lease = lease.map(|text| StoredLease { text, left: left_of(left) });
     Ok(Stored { head: head.to_owned(), body: body.to_owned(), lease })
-}
-
-/// What is left of a lease. Without an end it would outlive its length, as after the clock was set back.
-pub(super) fn left_of(left: i64) -> Duration {
-    u64::try_from(left).map_or(Duration::MAX, Duration::from_millis)
 }
 
 impl RedisStore {

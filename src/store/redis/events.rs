@@ -10,22 +10,16 @@ use std::time::Duration;
 use ::redis::AsyncConnectionConfig;
 use ::redis::aio::{PubSubSink, PubSubStream};
 use futures_util::StreamExt;
-use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::engine::left_of;
 use super::fault::in_words;
 use super::link;
 use super::route::{Master, Route};
 use super::{Place, RedisStore, Shared, shards};
-use crate::domain::event::{EventKind, JobEvent};
 use crate::domain::name::JobName;
-use crate::domain::time::StoreTime;
-use crate::store::core::Known;
-use crate::store::dispatch::Waiter;
-use crate::store::engine::{Stored, StoredLease};
-use crate::store::events::{Events, StoreEvent, Told};
+use crate::store::core::understood;
+use crate::store::events::{Events, StoreEvent};
 use crate::store::{Result, StoreError};
 
 /// Events that wait for a slow reader before it is told to read everything again.
@@ -57,63 +51,6 @@ pub(super) fn of_the_cluster(payload: &[u8]) -> StoreEvent {
         br#"{"event":"accounts"}"# => StoreEvent::Accounts,
         _ => StoreEvent::Nodes,
     }
-}
-
-/// What is published on the channels of jobs and waiters.
-#[derive(serde::Deserialize)]
-struct Message {
-    job: Option<JobName>,
-    #[serde(default)]
-    version: u64,
-    event: Option<EventKind>,
-    /// All that happened in one step, if it was more than one thing; `event` is the last of them.
-    #[serde(default)]
-    events: Vec<EventKind>,
-    /// When, in microseconds.
-    at: Option<i64>,
-    record: Option<Box<RawValue>>,
-    lease: Option<Box<RawValue>>,
-    /// Of the lease, in milliseconds.
-    #[serde(default)]
-    left: i64,
-    #[serde(default)]
-    wake: Vec<Waiter>,
-}
-
-/// What a message says, in order; a newer Soloist may publish words that this one does not know.
-pub(super) fn understood(payload: &[u8], known: &Known) -> Vec<StoreEvent> {
-    let said = match serde_json::from_slice::<Message>(payload) {
-        Ok(said) => said,
-        Err(error) => {
-            tracing::debug!(%error, "an event that is not understood");
-            return Vec::new();
-        }
-    };
-    let (Some(job), Some(last)) = (&said.job, said.event) else {
-        return vec![StoreEvent::Wake(said.wake)];
-    };
-    let kinds = if said.events.is_empty() { vec![last] } else { said.events };
-    let before = said.version.saturating_sub(kinds.len() as u64);
-    let mut events = Vec::with_capacity(kinds.len() + 1);
-    if let (Some(body), Some(at)) = (said.record, said.at) {
-        let text = said.lease.map(|text| text.get().to_owned());
-        let stored = Stored {
-            head: format!("{} {at}", said.version),
-            body: body.get().to_owned(),
-            lease: text.map(|text| StoredLease { text, left: left_of(said.left) }),
-        };
-        match known.heard(job, stored) {
-            Ok(record) => {
-                let at = StoreTime(at.div_euclid(1_000));
-                events.push(StoreEvent::Record(Told { record: Arc::new(record), at }));
-            }
-            Err(error) => tracing::debug!(%error, "a record that is not understood"),
-        }
-    }
-    for (event, version) in kinds.into_iter().zip(before + 1..) {
-        events.push(StoreEvent::Job(JobEvent { job: job.clone(), version, event }));
-    }
-    events
 }
 
 /// A confirmed subscription.

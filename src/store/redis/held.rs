@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 use ::redis::{Cmd, Value};
 use futures_util::future::try_join_all;
 
-use super::engine::left_of;
 use super::link::{Generation, Link, Repeat, Work};
 use super::record::parsed;
 use super::{BATCH, RedisStore, scripts};
 use crate::domain::name::JobName;
+use crate::store::core::left_of;
 use crate::store::leases::HeldLease;
 use crate::store::{Result, StoreError, core};
 

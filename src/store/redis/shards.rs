@@ -15,11 +15,12 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Shared;
 use super::cluster::Cluster;
-use super::events::{Outlet, PING_EVERY, WAITING, of_the_cluster, understood};
+use super::events::{Outlet, PING_EVERY, WAITING, of_the_cluster};
 use super::fault::in_words;
 use super::members::Slot;
 use super::route::Master;
 use crate::domain::name::JobName;
+use crate::store::core::understood;
 use crate::store::events::StoreEvent;
 use crate::store::{Result, StoreError};
 

@@ -37,6 +37,14 @@ pub(super) fn take(step: &Step<'_>, newest: i64) -> Outcome<Stamp> {
     Ok(now)
 }
 
+/// Now, for a change of what belongs to no job; noted as the newest instant.
+pub(super) fn of_writer(step: &Step<'_>) -> Outcome<Stamp> {
+    let newest = step.query_row("SELECT newest FROM dispatch", [], |row| row.get(0))?;
+    let now = take(step, newest)?;
+    keep(step, now)?;
+    Ok(now)
+}
+
 /// How far `now` is ahead of CLOCK_BOOTTIME at `at`, in microseconds.
 pub(super) fn offset(at: &Moment, now: Stamp) -> i64 {
     now.0 - boot_us(at)
@@ -73,7 +81,8 @@ mod tests {
 
     fn moment(boot_ms: u64, wall_ms: i64) -> Moment {
         let boot_id = "a".to_owned();
-        Moment { boot: Boot(boot_ms * 1_000_000), boot_id, wall: StoreTime(wall_ms) }
+        let (boot, wall) = (Boot(boot_ms * 1_000_000), StoreTime(wall_ms));
+        Moment { boot, boot_id, wall, micros: wall_ms * 1_000 }
     }
 
     #[test]

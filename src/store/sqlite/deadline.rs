@@ -30,15 +30,14 @@ impl Deadline {
         Self { ttl, boot: at.boot + ttl, boot_id: at.boot_id.clone(), wall: at.wall + ttl }
     }
 
-    /// From the columns of `jobs`; `None` when there is no lease.
-    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Option<Self>> {
-        let Some(boot_id) = row.get("lease_boot")? else { return Ok(None) };
-        Ok(Some(Self {
-            ttl: Duration::from_millis(uint(row.get("lease_ttl_ms")?)),
-            boot: Boot(uint(row.get("lease_expires_ns")?)),
-            boot_id,
-            wall: StoreTime(row.get("lease_expires")?),
-        }))
+    /// From four columns of `leases` that begin at `first`: `ttl_ms`, `expires_ns`, `boot`, `expires`.
+    pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
+        Ok(Self {
+            ttl: Duration::from_millis(uint(row.get(first)?)),
+            boot: Boot(uint(row.get(first + 1)?)),
+            boot_id: row.get(first + 2)?,
+            wall: StoreTime(row.get(first + 3)?),
+        })
     }
 
     /// What is left; `None` when it is over.
@@ -65,6 +64,7 @@ mod tests {
             boot: Boot(boot_s * 1_000_000_000),
             boot_id: boot_id.to_owned(),
             wall: StoreTime(wall_s * 1_000),
+            micros: wall_s * 1_000_000,
         }
     }
 

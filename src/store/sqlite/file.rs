@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use nix::sys::statfs::{self, FsType};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::{Fault, Outcome};
@@ -105,6 +106,7 @@ impl Place {
         drop(file);
         let mut db = self.open(timeout)?;
         schema::refuse_strangers(&db, self)?;
+        schema::may_convert(&db, self, make)?;
         let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         if mode != "wal" {
             return Err(Fault::Store(StoreError::Unsupported(format!(
@@ -130,6 +132,9 @@ impl Place {
         let db = Connection::open_with_flags(&self.path, flags)?;
         db.busy_timeout(timeout)?;
         db.set_prepared_statement_cache_capacity(128);
+        // Else a statement with a join or a subquery is compiled again whenever a parameter changes, because its value might
+        // choose another plan (https://sqlite.org/c3ref/prepare.html): ten times what the statement itself costs.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
         db.pragma_update(None, "foreign_keys", true)?;
         Ok(db)

@@ -1,7 +1,8 @@
 //! The embedded store: one SQLite file, shared by the processes of one machine.
 //!
-//! WAL, so that readers never wait for writers; every transition is one `BEGIN IMMEDIATE` transaction, in which
-//! the decision, the new state and its event stand or fall together. One thread owns the writing connection and
+//! WAL, so that readers never wait for writers; every change is one `BEGIN IMMEDIATE` transaction, in which
+//! its conditions, the new state and its event stand or fall together. Jobs are texts that `store::core` decides on
+//! (`engine.rs`). One thread owns the writing connection and
 //! one the reading connection: the async side sends them closures and waits no longer than [`Options::timeout`].
 //!
 //! Time: leases run on CLOCK_BOOTTIME, which all processes of one machine share, so setting the clock moves no
@@ -14,12 +15,13 @@
 //! then fails until the file is back; a new file has a new epoch.
 
 mod clock;
+mod convert;
 mod deadline;
 mod dispatch;
+mod engine;
 mod examine;
 mod fault;
 mod file;
-mod history;
 mod jobs;
 mod journal;
 mod leases;
@@ -31,7 +33,6 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod thread;
-mod transition;
 
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -41,7 +42,7 @@ use tokio::sync::mpsc;
 
 use super::{Description, Options, Result, StoreError};
 use crate::domain::name::JobName;
-use crate::store::core::KnownTurns;
+use crate::store::core::{Known, KnownTurns};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::AuditEntry;
 use fault::Outcome;
@@ -68,6 +69,8 @@ struct Inner {
     /// Of the clock of all that belongs to no job, against CLOCK_BOOTTIME; noted by the first change.
     offset_us: OnceLock<i64>,
     turns: KnownTurns,
+    /// The newest records that this process saw.
+    known: Arc<Known>,
 }
 
 impl SqliteStore {
@@ -88,10 +91,10 @@ impl SqliteStore {
             opening.open_reader(timeout)
         })
         .await?;
-        let notifier = Mutex::new(None);
+        let (notifier, known) = (Mutex::new(None), Arc::default());
         let offset_us = OnceLock::new();
         let turns = KnownTurns::default();
-        let inner = Inner { place, timeout, writer, reader, notifier, offset_us, turns };
+        let inner = Inner { place, timeout, writer, reader, notifier, offset_us, turns, known };
         Ok(Self { inner: Arc::new(inner), note: None })
     }
 
@@ -157,7 +160,9 @@ impl Events for SqliteStore {
             let notifier = match &mut *notifier {
                 Some(running) => running,
                 none => {
-                    none.insert(Notifier::start(Arc::clone(&self.inner.place), self.inner.timeout)?)
+                    let place = Arc::clone(&self.inner.place);
+                    let known = Arc::clone(&self.inner.known);
+                    none.insert(Notifier::start(place, self.inner.timeout, known)?)
                 }
             };
             notifier.subscribe()?

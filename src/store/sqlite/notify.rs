@@ -4,7 +4,11 @@
 //! made it, and inotify(7) wakes this thread: no polling, and nothing to do while nothing happens. A bell that was
 //! never rung (its process died in between) costs at most [`LOOK_EVERY`]. Nothing is ever lost without a word: a
 //! subscriber that cannot keep up is told to take a snapshot.
+//!
+//! An event in the table names its job. The record is read beside it in the same transaction, so whoever follows the job reads
+//! nothing; it may be newer than the event, and never older.
 
+use std::collections::HashSet;
 use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc as commands};
 use std::time::Duration;
@@ -15,12 +19,14 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::engine::stored;
 use super::fault::{Fault, Outcome};
 use super::file::Place;
 use super::row::{corrupt, uint};
-use super::step::ACCOUNTS;
+use super::step::{ACCOUNTS, Moment};
 use crate::domain::event::JobEvent;
 use crate::domain::name::JobName;
+use crate::store::core::{self, Known};
 use crate::store::events::StoreEvent;
 use crate::store::{Result, StoreError};
 
@@ -49,7 +55,7 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    pub(super) fn start(place: Arc<Place>, timeout: Duration) -> Result<Self> {
+    pub(super) fn start(place: Arc<Place>, timeout: Duration, known: Arc<Known>) -> Result<Self> {
         let failed = |error: std::io::Error| {
             StoreError::Unavailable(format!("no subscription: {error}; raise ulimit -n and -u"))
         };
@@ -60,7 +66,7 @@ impl Notifier {
         let ear = Arc::clone(&waker);
         std::thread::Builder::new()
             .name("soloist-notify".to_owned())
-            .spawn(move || Listener::new(place, timeout, inbox, ear).run())
+            .spawn(move || Listener::new(place, timeout, known, inbox, ear).run())
             .map_err(failed)?;
         Ok(Self { commands, waker })
     }
@@ -115,6 +121,7 @@ impl Subscriber {
 struct Listener {
     place: Arc<Place>,
     timeout: Duration,
+    known: Arc<Known>,
     inbox: commands::Receiver<Command>,
     waker: Arc<EventFd>,
     bell: Option<Inotify>,
@@ -131,6 +138,7 @@ impl Listener {
     fn new(
         place: Arc<Place>,
         timeout: Duration,
+        known: Arc<Known>,
         inbox: commands::Receiver<Command>,
         waker: Arc<EventFd>,
     ) -> Self {
@@ -144,6 +152,7 @@ impl Listener {
         Self {
             place,
             timeout,
+            known,
             inbox,
             waker,
             bell: bell.ok(),
@@ -224,16 +233,25 @@ impl Listener {
             return Ok(());
         }
         loop {
-            let events = after(db, self.heard)?;
-            let gap = events.first().is_some_and(|(seq, _)| *seq != self.heard + 1);
-            for (seq, event) in &events {
+            // Before the reading: what it says is at least so new.
+            let at = Moment::now(&self.place);
+            let tx = db.transaction()?;
+            let rows = after(&tx, self.heard)?;
+            let gap = rows.first().is_some_and(|row| row.seq != self.heard + 1);
+            self.subscribers.iter_mut().for_each(|one| one.behind |= gap);
+            let mut told = HashSet::new();
+            for Event { seq, event } in &rows {
+                if let StoreEvent::Job(JobEvent { job, .. }) = event
+                    && told.insert(job)
+                {
+                    let stored = stored(&tx, job, &at)?;
+                    let record = core::record(&self.known, job, stored, at.wall);
+                    record.iter().for_each(|record| tell(&mut self.subscribers, record));
+                }
+                tell(&mut self.subscribers, event);
                 self.heard = *seq;
-                self.subscribers.iter_mut().for_each(|one| {
-                    one.behind |= gap;
-                    one.tell(event);
-                });
             }
-            if events.len() < BATCH {
+            if rows.len() < BATCH {
                 return Ok(());
             }
         }
@@ -279,12 +297,23 @@ impl Listener {
     }
 }
 
+fn tell(subscribers: &mut [Subscriber], event: &StoreEvent) {
+    subscribers.iter_mut().for_each(|one| one.tell(event));
+}
+
+/// A row of the table.
+struct Event {
+    seq: i64,
+    event: StoreEvent,
+}
+
 fn newest(db: &Connection) -> Outcome<i64> {
     let mut newest = db.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?;
     Ok(newest.query_row([], |row| row.get(0))?)
 }
 
-fn after(db: &Connection, seq: i64) -> Outcome<Vec<(i64, StoreEvent)>> {
+/// At most [`BATCH`], oldest first.
+fn after(db: &Connection, seq: i64) -> Outcome<Vec<Event>> {
     let mut statement = db.prepare_cached(
         "SELECT seq, job, version, kind, wake FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
     )?;
@@ -311,7 +340,7 @@ fn after(db: &Connection, seq: i64) -> Outcome<Vec<(i64, StoreEvent)>> {
                 })
             }
         };
-        events.push((row.get(0)?, event));
+        events.push(Event { seq: row.get(0)?, event });
     }
     Ok(events)
 }

@@ -43,8 +43,7 @@ impl Records for SqliteStore {
         let (writes, tells) = (plan.writes.clone(), plan.tells.clone());
         let inner = std::sync::Arc::clone(&self.inner);
         self.write(move |step| {
-            let newest = step.query_row("SELECT newest FROM dispatch", [], |row| row.get(0))?;
-            let now = clock::take(step, newest)?;
+            let now = clock::of_writer(step)?;
             inner.offset_us.get_or_init(|| clock::offset(&step.at, now));
             let mut holds_all = within.is_none_or(|within| within.contains(&now));
             for check in &checks {
@@ -53,7 +52,6 @@ impl Records for SqliteStore {
             if !holds_all {
                 return Ok((Changed::Refused, look_at(step, &refused, now)?));
             }
-            clock::keep(step, now)?;
             writes.iter().try_for_each(|one| write(step, one, now))?;
             tells.iter().try_for_each(|one| tell(step, one))?;
             Ok((Changed::Done, look_at(step, &done, now)?))
@@ -160,7 +158,7 @@ fn holds(db: &Connection, check: &Check) -> Outcome<bool> {
     })
 }
 
-fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
+pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
     match write {
         Write::Set { table, row, text } => {
             step.prepare_cached("INSERT OR REPLACE INTO rows (kind, name, text) VALUES (?, ?, ?)")?

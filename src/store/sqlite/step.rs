@@ -11,7 +11,6 @@ use super::row::{int, text};
 use crate::clock;
 use crate::domain::event::JobEvent;
 use crate::domain::time::{Boot, StoreTime};
-use crate::domain::transition::Now;
 use crate::store::dispatch::Waiter;
 
 /// How many events are kept for subscribers that lag; whoever lags more takes a snapshot.
@@ -24,6 +23,8 @@ pub(super) const ACCOUNTS: &str = "accounts";
 pub(super) struct Moment {
     /// For people, `next` and credentials.
     pub(super) wall: StoreTime,
+    /// The same in microseconds: no two commits of a record happen at one.
+    pub(super) micros: i64,
     /// For leases and heartbeats.
     pub(super) boot: Boot,
     /// Whose CLOCK_BOOTTIME.
@@ -32,13 +33,9 @@ pub(super) struct Moment {
 
 impl Moment {
     pub(super) fn now(place: &Place) -> Self {
-        let wall = StoreTime(jiff::Timestamp::now().as_millisecond());
-        Self { wall, boot: clock::boot(), boot_id: place.boot_id.clone() }
-    }
-
-    /// As transitions take it.
-    pub(super) fn instant(&self) -> Now {
-        Now { at: self.wall, boot: self.boot }
+        let micros = jiff::Timestamp::now().as_microsecond();
+        let wall = StoreTime(micros.div_euclid(1_000));
+        Self { wall, micros, boot: clock::boot(), boot_id: place.boot_id.clone() }
     }
 }
 

@@ -62,8 +62,15 @@ fn ask(owner: &str) -> Acquire {
     }
 }
 
+/// The next event; records come beside them.
 async fn heard(events: &mut mpsc::Receiver<StoreEvent>) -> Option<StoreEvent> {
-    tokio::time::timeout(Duration::from_secs(20), events.recv()).await.expect("heard in time")
+    loop {
+        let heard = tokio::time::timeout(Duration::from_secs(20), events.recv()).await;
+        let heard = heard.expect("heard in time");
+        if !matches!(heard, Some(StoreEvent::Record(_))) {
+            return heard;
+        }
+    }
 }
 
 #[tokio::test]
@@ -149,9 +156,9 @@ async fn a_lease_of_another_boot_is_free_once_its_time_has_passed() {
         panic!("a free lease is granted");
     };
     assert!(matches!(store.acquire(&ask("after")).await.unwrap(), Acquired::Busy { .. }));
-    raw(&dir).execute("UPDATE jobs SET lease_boot = 'another'", []).unwrap();
+    raw(&dir).execute("UPDATE leases SET boot = 'another'", []).unwrap();
     assert!(matches!(store.acquire(&ask("after")).await.unwrap(), Acquired::Busy { .. }));
-    raw(&dir).execute("UPDATE jobs SET lease_expires = lease_expires - 61000", []).unwrap();
+    raw(&dir).execute("UPDATE leases SET expires = expires - 61000", []).unwrap();
     assert_eq!(store.snapshot(&[job()]).await.unwrap().jobs[0].lease, None);
     let granted = store.acquire(&ask("after")).await.unwrap();
     assert!(matches!(granted, Acquired::Granted { token, .. } if token > old), "{granted:?}");
@@ -230,13 +237,13 @@ async fn a_removed_or_replaced_file_stops_every_call_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn an_unreadable_row_is_named() {
+async fn an_unreadable_record_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(&dir).await;
     store.hold(&job(), &li(), "x").await.unwrap();
-    raw(&dir).execute("UPDATE jobs SET hold = '{\"by\":'", []).unwrap();
+    raw(&dir).execute("UPDATE records SET body = '{\"hold\":'", []).unwrap();
     let text = store.snapshot(&[job()]).await.expect_err("refused").to_string();
-    assert!(text.contains("job outbound, hold"), "{text}");
+    assert!(text.contains("job outbound, record"), "{text}");
 }
 
 #[tokio::test]
@@ -362,7 +369,7 @@ fn json_of(value: &impl serde::Serialize) -> String {
 }
 
 #[tokio::test]
-async fn a_file_of_schema_8_keeps_rotations_their_turns_and_what_ended() {
+async fn a_file_of_schema_9_keeps_rotations_their_turns_and_what_ended() {
     use crate::domain::lease::Token;
     use crate::domain::rotation::{Ending, PastTurn, Ring, Rules, Skip, Turn, TypeRules};
     use crate::domain::time::Stamp;
@@ -370,7 +377,7 @@ async fn a_file_of_schema_8_keeps_rotations_their_turns_and_what_ended() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("deep")).unwrap();
     let db = raw(&dir);
-    for migration in &schema::MIGRATIONS[..8] {
+    for migration in &schema::MIGRATIONS[..9] {
         db.execute_batch(migration).unwrap();
     }
     let kind =
@@ -392,7 +399,7 @@ async fn a_file_of_schema_8_keeps_rotations_their_turns_and_what_ended() {
         ending,
     };
     db.execute_batch(&format!(
-        "PRAGMA application_id = 0x534f4c4f; PRAGMA user_version = 8;
+        "PRAGMA application_id = 0x534f4c4f; PRAGMA user_version = 9;
          UPDATE dispatch SET newest = {now};
          INSERT INTO rotations VALUES ('api', '{rules}', '{ring}', NULL, NULL, 0, 1, {until}),
              ('other', '{rules}', '{empty}', 'node-a/x/1', 'a', 5, 0, 5);

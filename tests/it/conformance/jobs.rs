@@ -207,3 +207,12 @@ pub(super) async fn every_change_grows_the_version(fresh: Fresh) {
         newest = now;
     }
 }
+
+pub(super) async fn what_another_process_changed_meanwhile_is_kept(fresh: Fresh) {
+    let processes = [fresh.connect().await, fresh.connect().await];
+    for (nth, who) in ["li", "wang", "zhao", "chen", "liu", "yang"].iter().enumerate() {
+        assert!(switch(&processes[nth % 2], "outbound", who, true).await, "{who}");
+    }
+    let record = record(&processes[0], "outbound").await;
+    assert_eq!((record.version, record.participants.len()), (6, 6));
+}

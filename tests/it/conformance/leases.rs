@@ -103,6 +103,20 @@ pub(super) async fn a_release_of_nothing_is_harmless(fresh: Fresh) {
     assert_eq!(record(&store, "outbound").await.lease, None);
 }
 
+/// A process may remember a lease longer than it lasts.
+pub(super) async fn the_same_owner_gets_a_new_token_once_its_lease_ran_out(fresh: Fresh) {
+    let (store, other) = (fresh.connect().await, fresh.connect().await);
+    let asked = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };
+    let old = granted(&store, &asked).await;
+    eventually("its lease is over", async || {
+        let seen = other.observe(std::slice::from_ref(&asked.job)).await.expect("observed");
+        seen[0].lease_left.is_none().then_some(())
+    })
+    .await;
+    let token = granted(&store, &asked).await;
+    assert!(token > old, "{token} after {old}");
+}
+
 pub(super) async fn an_expired_lease_is_taken_and_its_run_closed_as_lost(fresh: Fresh) {
     let store = fresh.connect().await;
     let old = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };

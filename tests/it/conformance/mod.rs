@@ -53,6 +53,7 @@ macro_rules! laws {
                 the_token_only_grows
                 the_token_exceeds_the_highest_one_seen_even_in_a_store_that_forgot
                 the_same_owner_gets_the_same_token_again
+                the_same_owner_gets_a_new_token_once_its_lease_ran_out
                 another_owner_is_told_who_holds_it_and_for_how_long
                 a_released_lease_is_taken_at_once
                 a_release_by_another_owner_changes_nothing
@@ -104,6 +105,7 @@ macro_rules! laws {
                 a_drill_is_for_one_token_only
                 a_drill_ends_with_the_next_run
                 every_change_grows_the_version
+                what_another_process_changed_meanwhile_is_kept
             );
             laws!(@room journal, $fresh;
                 a_start_is_shown
