@@ -11,16 +11,18 @@
 //!
 //! # Clock
 //!
-//! One clock for all of this, in microseconds. `core` decides at an instant in [`Records::clock`]. It takes the end of that range
-//! when it writes down when something ends, so that nothing ends early, and has the change refused outside of
-//! [`Plan::within`] when an instant that it compared lies near.
+//! One clock for all of this, in microseconds. `core` decides at the instant of what it looked at, or at [`Records::latest`] if it did
+//! not look, so that nothing ends early; and it has the change refused outside of [`Plan::within`] when an instant that it compared
+//! lies near.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::Result;
+use super::core::KnownTurns;
 use super::dispatch::Waiter;
 use super::journal::AuditEntry;
+use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 
 /// Something to look at.
@@ -32,6 +34,16 @@ pub(super) enum Look {
     Rows(String),
     /// The first entries of a list, at most so many.
     First(String, usize),
+    /// The last entries of a list, at most so many.
+    Last(String, usize),
+    /// The first entries of a list, at most so many, each with the row of a table that has its text as name.
+    Described { list: String, table: String, most: usize },
+    /// How many entries some lists have together.
+    Count(Vec<String>),
+    /// How many of them have a number below that of `text` in the list `of`; all of them, if it is not there.
+    Ahead { lists: Vec<String>, of: String, text: String },
+    /// Whether the store may have forgotten something.
+    Memory,
     /// The newest entries of a log, newest first: at most so many, with numbers below that one.
     Log(String, Option<u64>, usize),
 }
@@ -45,6 +57,16 @@ pub(super) enum Found {
     Rows(BTreeMap<String, String>),
     /// Number and text, in their order.
     Entries(Vec<(u64, String)>),
+    /// Number, text, and the text of the row, in the order of their numbers.
+    Described(Vec<(u64, String, Option<String>)>),
+    /// A number of entries.
+    Count(u64),
+    /// As far as is known now.
+    Memory {
+        memory: Memory,
+        /// Nothing says since when this store exists: it may have been emptied just now.
+        emptied: bool,
+    },
     /// JSON objects with `id` and `at` (milliseconds).
     Log(Vec<String>),
 }
@@ -63,6 +85,10 @@ pub(super) struct Looked {
 pub(super) enum Check {
     /// The row has this text; `None`: there is no such row.
     Row { table: String, row: String, is: Option<String> },
+    /// The row begins with this text.
+    Begins { table: String, row: String, with: String },
+    /// What is known of the store's memory is this still.
+    Memory(Memory),
     /// There is no row at all.
     Empty { table: String },
     /// The first entries of a list are these; when they are fewer than `most`, there are no others.
@@ -78,6 +104,8 @@ pub(super) enum Write {
     Unset { table: String, row: String },
     /// A text is in the list, at this number; one that is there already moves.
     Add { list: String, number: u64, text: String },
+    /// A text is in the list, behind all that joined any list under the same `counter` before; one that is there already stays.
+    Join { list: String, counter: String, text: String },
     /// A text is not in the list.
     Strike { list: String, text: String },
     /// The list keeps its last entries only, so many.
@@ -128,12 +156,52 @@ pub(super) trait Records {
     /// [`Store::noting`](super::Store::noting).
     fn note(&self) -> Option<&AuditEntry>;
 
-    /// The store's clock now is in this range, as far as it is known without asking; `None` before the first answer.
-    fn clock(&self) -> Option<Range<Stamp>>;
+    /// The store's clock is not later than this at this moment, and hardly earlier; `None` as long as that is not known.
+    fn latest(&self) -> Option<Stamp>;
 
     /// Looks at several things at one instant.
     async fn look(&self, looks: &[Look]) -> Result<Looked>;
 
     /// Carries a change out, if its conditions hold.
-    async fn change(&self, plan: &Plan) -> Result<Changed>;
+    async fn change(&self, plan: &Plan) -> Result<Changed> {
+        Ok(Box::pin(self.change_and_look(plan, &[], &[])).await?.0)
+    }
+
+    /// The same, and looks at the same instant: at `done` behind the change, or at `refused` if there was none.
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)>;
+
+    /// What this process remembers of rotations.
+    fn turns(&self) -> &KnownTurns;
+}
+
+impl<R: Records> Records for &R {
+    fn note(&self) -> Option<&AuditEntry> {
+        (**self).note()
+    }
+
+    fn latest(&self) -> Option<Stamp> {
+        (**self).latest()
+    }
+
+    async fn look(&self, looks: &[Look]) -> Result<Looked> {
+        (**self).look(looks).await
+    }
+
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        (**self).change_and_look(plan, done, refused).await
+    }
+
+    fn turns(&self) -> &KnownTurns {
+        (**self).turns()
+    }
 }

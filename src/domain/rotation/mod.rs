@@ -8,16 +8,16 @@
 //! | `record` | a rotation as its transitions see it, and what they write |
 //! | `round` | one transition: every rule of rotations, in its order |
 //!
-//! Records in, records and writes out, as in [`super::transition`]. SQLite carries these functions out; Redis has Lua
-//! scripts that must agree, which random histories check (`tests/it/redis/rotation.rs`, ADR 0013). Every instant is a
-//! [`Stamp`](crate::domain::time::Stamp) of the store's clock; that of a transition is the instant of its commit.
+//! Records in, records and writes out, as in [`super::transition`]. `store/core/rotation` carries these functions out on every
+//! store (ADR 0016). Every instant is a [`Stamp`](crate::domain::time::Stamp) of the store's clock; that of a transition is close
+//! to the instant of its commit, and no instant that it compared lies between.
 
 mod record;
 mod ring;
 mod round;
 mod rules;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod turns;
 
 pub use record::{Change, Memory, Promise, Queues, Rotation, Write};

@@ -76,6 +76,12 @@ impl Rotation {
         }
     }
 
+    /// Every instant that a transition compares its own with: between two of them the same is decided.
+    pub fn edges(&self) -> impl Iterator<Item = Stamp> {
+        let promised = self.promise.iter().map(|promise| promise.until);
+        self.ring.edges(&self.rules).chain(promised).chain(self.silent.values().copied())
+    }
+
     /// How many of those who wait have a turn before somebody who waits for `kind`, if all take theirs.
     ///
     /// `before` wait for that type and came earlier; `waiting` is how many there are of each type. Counted and not decided: a

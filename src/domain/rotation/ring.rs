@@ -187,10 +187,8 @@ impl Ring {
         }
     }
 
-    /// The first instant, not before `now`, at which a type could start if nobody had the turn and nobody came first,
-    /// and what it has to wait for until then; [`Reason::Order`] when that is nothing.
-    #[must_use]
-    pub fn earliest(&self, rules: &Rules, kind: &TypeRules, now: Stamp) -> (Stamp, Reason) {
+    /// The instants before which a type does not start, each with its reason.
+    fn limits(&self, rules: &Rules, kind: &TypeRules) -> [(Option<Stamp>, Reason); 5] {
         // Without a gap a clock that was set back holds up nobody.
         let after = |last: Stamp, gap: Duration| (!gap.is_zero()).then(|| last + gap);
         let starts = self.starts.get(&kind.name);
@@ -199,15 +197,28 @@ impl Ring {
             let counted = starts.recent.len().checked_sub(count)?;
             Some(*starts.recent.get(counted)? + quota.span)
         });
-        // Of equals the first names the reason.
-        let mut latest = (now, Reason::Order);
-        for (at, reason) in [
+        [
             (Some(self.recovered_at), Reason::Recovery),
             (self.last_start.and_then(|last| after(last, rules.min_gap)), Reason::Gap),
             (Some(self.not_before), Reason::NotBefore),
             (starts.and_then(|starts| after(starts.newest, kind.gap)), Reason::Gap),
             (quota, Reason::Quota),
-        ] {
+        ]
+    }
+
+    /// Every instant that anything here is compared with: between two of them the same is decided.
+    pub(super) fn edges(&self, rules: &Rules) -> impl Iterator<Item = Stamp> {
+        let limits = rules.types.iter().flat_map(|kind| self.limits(rules, kind));
+        limits.filter_map(|(at, _)| at).chain(self.turn.iter().map(|turn| turn.until))
+    }
+
+    /// The first instant, not before `now`, at which a type could start if nobody had the turn and nobody came first,
+    /// and what it has to wait for until then; [`Reason::Order`] when that is nothing.
+    #[must_use]
+    pub fn earliest(&self, rules: &Rules, kind: &TypeRules, now: Stamp) -> (Stamp, Reason) {
+        // Of equals the first names the reason.
+        let mut latest = (now, Reason::Order);
+        for (at, reason) in self.limits(rules, kind) {
             if let Some(at) = at.filter(|at| *at > latest.0) {
                 latest = (at, reason);
             }

@@ -103,6 +103,13 @@ impl Round {
         !self.rotation.ring.turn.as_ref().is_some_and(goes_on)
     }
 
+    /// Whether the turn is promised to who asks. Then nobody's place matters, if the request had no turn before.
+    #[must_use]
+    pub fn is_promised_to(&self, ask: &TurnAsk) -> bool {
+        let promise = self.rotation.promise.as_ref();
+        promise.is_some_and(|it| ask.waiter() == Some(&it.waiter) && ask.kind == it.kind)
+    }
+
     /// Answers a request for a turn. `had` is the turn that this request has or had, if it is known. `ahead` of the
     /// answer is left at 0, for [`Rotation::ahead`].
     ///
@@ -295,8 +302,8 @@ impl Round {
     /// Whether who asks now has the turn.
     fn is_turn_of(&self, ask: &TurnAsk, queues: &Queues) -> bool {
         let Rotation { ring, rules, promise, .. } = &self.rotation;
-        if let Some(promise) = promise {
-            return ask.waiter() == Some(&promise.waiter) && ask.kind == promise.kind;
+        if promise.is_some() {
+            return self.is_promised_to(ask);
         }
         let waits = |kind: &TypeName| *kind == ask.kind || self.first(queues, kind).is_some();
         ring.choose(rules, waits, self.now) == Choice::Now(ask.kind.clone())

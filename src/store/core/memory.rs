@@ -1,12 +1,11 @@
 //! An engine in memory with a clock that only the test moves: hours of leases and waits in milliseconds.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::Known;
 use super::memory_records::MemoryRecords;
+use super::{Known, KnownTurns};
 use crate::domain::event::JobEvent;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, Stamp, StoreTime};
@@ -167,16 +166,25 @@ impl Records for Memory {
         self.records.note()
     }
 
-    fn clock(&self) -> Option<Range<Stamp>> {
-        self.records.clock()
+    fn latest(&self) -> Option<Stamp> {
+        self.records.latest()
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
         self.records.look(looks).await
     }
 
-    async fn change(&self, plan: &Plan) -> Result<Changed> {
-        self.records.change(plan).await
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        self.records.change_and_look(plan, done, refused).await
+    }
+
+    fn turns(&self) -> &KnownTurns {
+        self.records.turns()
     }
 }
 

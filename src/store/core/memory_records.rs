@@ -1,10 +1,11 @@
 //! Tables, lists and logs in memory, with a clock that only the test moves.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use super::KnownTurns;
+use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
@@ -18,6 +19,9 @@ struct World {
     tables: BTreeMap<String, BTreeMap<String, String>>,
     /// Text and number.
     lists: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Places, by counter.
+    counters: BTreeMap<String, u64>,
+    memory: Memory,
     /// The newest number, and the entries.
     logs: BTreeMap<String, (u64, Vec<String>)>,
     told: Vec<Tell>,
@@ -34,17 +38,23 @@ pub(in crate::store) struct MemoryRecords {
     /// How far the clock may be off, as this process knows it.
     slack: Duration,
     note: Option<AuditEntry>,
+    turns: Arc<KnownTurns>,
 }
 
 impl MemoryRecords {
     pub(in crate::store) fn new() -> Self {
         let world = World { now: 1_800_000_000_000_000, ..World::default() };
-        Self { world: Arc::new(Mutex::new(world)), slack: Duration::ZERO, note: None }
+        Self {
+            world: Arc::new(Mutex::new(world)),
+            slack: Duration::ZERO,
+            note: None,
+            turns: Arc::default(),
+        }
     }
 
     /// Another process, which knows the clock only so well.
     pub(in crate::store) fn another(&self, slack: Duration) -> Self {
-        Self { world: Arc::clone(&self.world), slack, note: None }
+        Self { world: Arc::clone(&self.world), slack, note: None, turns: Arc::default() }
     }
 
     /// The same process, whose calls write `entry` down.
@@ -61,6 +71,11 @@ impl MemoryRecords {
         Stamp(self.lock().now)
     }
 
+    /// Another process remembers for the store from now on, or something is found to be missing.
+    pub(in crate::store) fn remember_as(&self, memory: Memory) {
+        self.lock().memory = memory;
+    }
+
     pub(in crate::store) fn lose_answers(&self, number: usize) {
         self.lock().lost = number;
     }
@@ -70,6 +85,17 @@ impl MemoryRecords {
         self.lock().between = Some(Box::new(move |world| {
             world.change(&plan);
         }));
+    }
+
+    /// How many wait, have a row as waiters, and had turns that are known by request.
+    pub(in crate::store) fn leftovers(&self) -> [usize; 3] {
+        let world = self.lock();
+        let lists = world.lists.iter().filter(|(name, _)| name.starts_with("turns:queue:"));
+        let of = |table: &str| {
+            let tables = world.tables.iter().filter(|(name, _)| name.starts_with(table));
+            tables.map(|(_, rows)| rows.len()).sum()
+        };
+        [lists.map(|(_, list)| list.len()).sum(), of("turns:waiting:"), of("turns:asked")]
     }
 
     /// What was told since this was asked last.
@@ -106,6 +132,12 @@ impl World {
         entries
     }
 
+    fn count(&self, lists: &[String], below: u64) -> u64 {
+        let numbers =
+            lists.iter().filter_map(|list| self.lists.get(list)).flat_map(BTreeMap::values);
+        numbers.filter(|number| **number < below).count() as u64
+    }
+
     fn look(&self, look: &Look) -> Found {
         match look {
             Look::Row(table, row) => Found::Row(self.row(table, row).cloned()),
@@ -113,6 +145,25 @@ impl World {
             Look::First(list, most) => {
                 Found::Entries(self.entries(list).into_iter().take(*most).collect())
             }
+            Look::Last(list, most) => {
+                let mut entries = self.entries(list);
+                entries.drain(..entries.len().saturating_sub(*most));
+                Found::Entries(entries)
+            }
+            Look::Described { list, table, most } => {
+                let first = self.entries(list).into_iter().take(*most);
+                let with = first.map(|(number, text)| {
+                    let row = self.row(table, &text).cloned();
+                    (number, text, row)
+                });
+                Found::Described(with.collect())
+            }
+            Look::Count(lists) => Found::Count(self.count(lists, u64::MAX)),
+            Look::Ahead { lists, of, text } => {
+                let place = self.lists.get(of).and_then(|list| list.get(text));
+                Found::Count(self.count(lists, place.copied().unwrap_or(u64::MAX)))
+            }
+            Look::Memory => Found::Memory { memory: self.memory.clone(), emptied: false },
             Look::Log(log, below, most) => {
                 let Some((newest, entries)) = self.logs.get(log) else {
                     return Found::Log(Vec::new());
@@ -127,6 +178,10 @@ impl World {
     fn holds(&self, check: &Check) -> bool {
         match check {
             Check::Row { table, row, is } => self.row(table, row) == is.as_ref(),
+            Check::Begins { table, row, with } => {
+                self.row(table, row).is_some_and(|text| text.starts_with(with))
+            }
+            Check::Memory(memory) => self.memory == *memory,
             Check::Empty { table } => self.tables.get(table).is_none_or(BTreeMap::is_empty),
             Check::First { list, most, are } => {
                 let first = self.entries(list).into_iter().take(*most).map(|(_, text)| text);
@@ -147,6 +202,12 @@ impl World {
             }
             Write::Add { list, number, text } => {
                 self.lists.entry(list.clone()).or_default().insert(text.clone(), *number);
+            }
+            Write::Join { list, counter, text } => {
+                let next = self.counters.entry(counter.clone()).or_default();
+                *next += 1;
+                let list = self.lists.entry(list.clone()).or_default();
+                list.entry(text.clone()).or_insert(*next);
             }
             Write::Strike { list, text } => {
                 self.lists.entry(list.clone()).or_default().remove(text);
@@ -185,12 +246,6 @@ impl Records for MemoryRecords {
         self.note.as_ref()
     }
 
-    fn clock(&self) -> Option<Range<Stamp>> {
-        let now = self.now();
-        let slack = i64::try_from(self.slack.as_micros()).expect("a short time");
-        Some(Stamp(now.0 - slack)..now + self.slack + Duration::from_micros(1))
-    }
-
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
         tokio::task::yield_now().await;
         let mut world = self.lock();
@@ -200,7 +255,16 @@ impl Records for MemoryRecords {
         Ok(Looked { at, found })
     }
 
-    async fn change(&self, plan: &Plan) -> Result<Changed> {
+    fn latest(&self) -> Option<Stamp> {
+        Some(self.now() + self.slack)
+    }
+
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
         tokio::task::yield_now().await;
         let mut world = self.lock();
         world.interfere();
@@ -213,6 +277,12 @@ impl Records for MemoryRecords {
             // The connection broke; it is sent again.
             answer = world.change(plan);
         }
-        Ok(answer)
+        let looks = if answer == Changed::Done { done } else { refused };
+        let found = looks.iter().map(|look| world.look(look)).collect();
+        Ok((answer, Looked { at: Stamp(world.now), found }))
+    }
+
+    fn turns(&self) -> &KnownTurns {
+        &self.turns
     }
 }

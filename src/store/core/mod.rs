@@ -15,6 +15,7 @@ mod credentials;
 mod known;
 mod nodes;
 mod record;
+pub(in crate::store) mod rotation;
 mod shared;
 mod told;
 
@@ -25,6 +26,7 @@ pub(in crate::store) use self::calls::*;
 pub(in crate::store) use self::known::Known;
 use self::record::{Case, Summary, body, lease_text, text};
 pub(in crate::store) use self::record::{lease, version};
+pub(in crate::store) use self::rotation::KnownTurns;
 use self::shared::noted;
 pub(in crate::store) use self::told::{left_of, members, record, understood};
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};

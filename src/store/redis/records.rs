@@ -3,16 +3,20 @@
 //! Two generic scripts, which know no rule. On a cluster all of it lies under one tag, on one master.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ::redis::{Value, from_redis_value};
 use serde::Serialize;
 
+use super::lane::Lane;
 use super::link::Repeat;
 use super::record::parsed;
 use super::{Keys, RedisStore, scripts};
 use crate::clock;
+use crate::domain::rotation::Memory;
 use crate::domain::time::{Boot, Stamp, StoreTime};
+use crate::store::core::KnownTurns;
 use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
 use crate::store::{Result, StoreError};
@@ -24,6 +28,11 @@ enum Instruction<'a> {
     Row(&'static str, String, &'a str),
     Table(&'static str, String),
     First(&'static str, String, usize),
+    Begins(&'static str, String, &'a str, &'a str),
+    Described(&'static str, String, String, usize),
+    Count(&'static str, Vec<String>),
+    Ahead(&'static str, Vec<String>, String, &'a str),
+    Remembers(&'static str, String, &'a str, i64),
     Log(&'static str, String, String, u64, usize),
 }
 
@@ -33,7 +42,8 @@ enum Instruction<'a> {
 enum Wanted<'a> {
     Text(&'a str),
     Texts(&'a [String]),
-    Nothing(bool),
+    /// `false`: nothing.
+    Is(bool),
 }
 
 /// A write; the words are those of `change_records.lua` and `commit_plan.lua`.
@@ -50,11 +60,25 @@ fn numbers(keys: &Keys, log: &str) -> String {
     keys.global(&format!("{log}_seq"))
 }
 
+fn globals(keys: &Keys, lists: &[String]) -> Vec<String> {
+    lists.iter().map(|list| keys.global(list)).collect()
+}
+
 fn instruction<'a>(keys: &Keys, look: &'a Look) -> Instruction<'a> {
     match look {
         Look::Row(table, row) => Instruction::Row("row", keys.global(table), row),
         Look::Rows(table) => Instruction::Table("rows", keys.global(table)),
         Look::First(list, most) => Instruction::First("first", keys.global(list), *most),
+        Look::Last(list, most) => Instruction::First("last", keys.global(list), *most),
+        Look::Described { list, table, most } => {
+            let (list, table) = (keys.global(list), keys.global(table));
+            Instruction::Described("described", list, table, *most)
+        }
+        Look::Count(lists) => Instruction::Count("count", globals(keys, lists)),
+        Look::Ahead { lists, of, text } => {
+            Instruction::Ahead("ahead", globals(keys, lists), keys.global(of), text)
+        }
+        Look::Memory => Instruction::Table("memory", keys.epoch(None)),
         Look::Log(log, below, most) => {
             let below = below.unwrap_or(0);
             Instruction::Log("log", keys.global(log), numbers(keys, log), below, *most)
@@ -66,10 +90,18 @@ fn check<'a>(keys: &Keys, check: &'a Check) -> (Instruction<'a>, Wanted<'a>) {
     match check {
         Check::Row { table, row, is } => (
             Instruction::Row("row", keys.global(table), row),
-            is.as_deref().map_or(Wanted::Nothing(false), Wanted::Text),
+            is.as_deref().map_or(Wanted::Is(false), Wanted::Text),
         ),
+        Check::Begins { table, row, with } => {
+            (Instruction::Begins("begins", keys.global(table), row, with), Wanted::Is(true))
+        }
+        Check::Memory(Memory { server, forgot }) => {
+            let forgot = forgot.map_or(0, |at| at.0);
+            let remembers = Instruction::Remembers("remembers", keys.epoch(None), server, forgot);
+            (remembers, Wanted::Is(true))
+        }
         Check::Empty { table } => {
-            (Instruction::Table("none", keys.global(table)), Wanted::Nothing(false))
+            (Instruction::Table("none", keys.global(table)), Wanted::Is(false))
         }
         Check::First { list, most, are } => {
             (Instruction::First("first", keys.global(list), *most), Wanted::Texts(are))
@@ -91,6 +123,10 @@ pub(super) fn step<'a>(keys: &Keys, write: &'a Write) -> Result<Step<'a>> {
         Write::Unset { table, row } => command(["HDEL", &keys.global(table), row, ""]),
         Write::Add { list, number, text } => {
             command(["ZADD", &keys.global(list), &number.to_string(), text])
+        }
+        Write::Join { list, counter, text } => {
+            let (list, counter) = (keys.global(list), keys.global(counter));
+            Step::Command(vec!["join".into(), list, counter, text.clone()])
         }
         Write::Strike { list, text } => command(["ZREM", &keys.global(list), text, ""]),
         Write::Cut { list, kept } => {
@@ -125,46 +161,112 @@ impl Records for RedisStore {
         self.note.as_deref()
     }
 
-    fn clock(&self) -> Option<Range<Stamp>> {
-        let epoch = self.keys().epoch(None);
-        let (earliest, slack) = self.memories().of(&epoch).estimate(clock::boot())?;
-        let earliest = Stamp::from(earliest);
-        Some(earliest..earliest + slack)
+    fn latest(&self) -> Option<Stamp> {
+        locked(&self.shared.latest).and_then(|latest| latest.at(clock::boot()))
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
-        let keys = self.keys();
-        let plan: Vec<Instruction<'_>> = looks.iter().map(|look| instruction(keys, look)).collect();
-        let mut call = self.call(&scripts::LOOK_RECORDS);
-        call.key(keys.global("schema")).arg(packed(&plan)?);
-        let sent = clock::boot();
-        let values: Vec<Value> = self.shared.rest.script(&call, Repeat::Harmless).await?;
-        let mut values = values.into_iter();
-        let at = self.shared_clock(values.next(), sent)?;
-        let found = looks.iter().map(|look| {
-            let value = values.next().ok_or_else(|| corrupt("an answer is missing"))?;
-            read(look, value)
-        });
-        Ok(Looked { at, found: found.collect::<Result<_>>()? })
+        Box::pin(self.look_by(&self.shared.rest, looks)).await
     }
 
-    async fn change(&self, plan: &Plan) -> Result<Changed> {
-        let keys = self.keys();
-        let within = plan.within.as_ref().map_or((0, 0), |within| (within.start.0, within.end.0));
-        let checks: Vec<_> = plan.checks.iter().map(|one| check(keys, one)).collect();
-        let mut steps: Vec<Step<'_>> =
-            plan.writes.iter().map(|write| step(keys, write)).collect::<Result<_>>()?;
-        for tell in &plan.tells {
-            steps.push(told(keys, tell)?);
-        }
-        let mut call = self.call(&scripts::CHANGE_RECORDS);
-        call.key(keys.global("schema")).arg(packed(&(within.0, within.1, checks, steps))?);
-        let repeat = if plan.once { Repeat::Never } else { Repeat::Harmless };
-        let sent = clock::boot();
-        let (done, at): (String, Value) = self.shared.rest.script(&call, repeat).await?;
-        self.shared_clock(Some(at), sent)?;
-        Ok(if done == "1" { Changed::Done } else { Changed::Refused })
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        Box::pin(self.change_by(&self.shared.rest, plan, done, refused)).await
     }
+
+    fn turns(&self) -> &KnownTurns {
+        &self.shared.turns
+    }
+}
+
+/// The same store by the connection of dispatch: whoever has or wants a turn does not stand behind a page of log.
+pub(in crate::store) struct Quick<'r>(&'r RedisStore);
+
+impl RedisStore {
+    /// See [`Quick`].
+    pub(in crate::store) fn quick(&self) -> Quick<'_> {
+        Quick(self)
+    }
+}
+
+impl Records for Quick<'_> {
+    fn note(&self) -> Option<&AuditEntry> {
+        self.0.note()
+    }
+
+    fn latest(&self) -> Option<Stamp> {
+        self.0.latest()
+    }
+
+    async fn look(&self, looks: &[Look]) -> Result<Looked> {
+        self.0.look_by(&self.0.shared.dispatch, looks).await
+    }
+
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        self.0.change_by(&self.0.shared.dispatch, plan, done, refused).await
+    }
+
+    fn turns(&self) -> &KnownTurns {
+        &self.0.shared.turns
+    }
+}
+
+/// An answer of which more than this is unknown says nothing useful about the clock.
+const VAGUE: Duration = Duration::from_millis(5);
+
+/// By how much the clock of the server is ahead of this machine's CLOCK_BOOTTIME.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Latest {
+    /// Microseconds, at most.
+    ahead: i64,
+    /// How much less it may be.
+    unknown: i64,
+    /// When that was found.
+    found: Boot,
+}
+
+impl Latest {
+    /// Of two clocks one is faster by a thousandth at most.
+    fn drift(self, now: Boot) -> i64 {
+        (micros(now) - micros(self.found)).abs() / 1_000
+    }
+
+    /// The clock at `now`, at most; `None` when that says too little.
+    fn at(self, now: Boot) -> Option<Stamp> {
+        let drift = self.drift(now);
+        let vague = i64::try_from(VAGUE.as_micros()).unwrap_or(i64::MAX);
+        (self.unknown + drift <= vague).then(|| Stamp(micros(now) + self.ahead + drift))
+    }
+
+    /// The newest word: the server said `at` between `sent` and `received`. The reading that says most is kept, unless the
+    /// clock was set.
+    fn read(before: Option<Self>, at: Stamp, sent: Boot, received: Boot) -> Self {
+        let unknown = micros(received) - micros(sent);
+        let now = Self { ahead: at.0 - micros(sent), unknown, found: sent };
+        before
+            .filter(|before| {
+                let most = before.ahead + before.drift(sent);
+                most < now.ahead && most >= now.ahead - unknown
+            })
+            .unwrap_or(now)
+    }
+}
+
+fn micros(at: Boot) -> i64 {
+    i64::try_from(at.0 / 1_000).unwrap_or(i64::MAX)
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn packed(plan: &impl Serialize) -> Result<Vec<u8>> {
@@ -175,9 +277,34 @@ fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("look_records: {what}"))
 }
 
+/// What was found at each look.
+fn found(looks: &[Look], mut values: impl Iterator<Item = Value>) -> Result<Vec<Found>> {
+    let found = looks.iter().map(|look| {
+        let value = values.next().ok_or_else(|| corrupt("an answer is missing"))?;
+        read(look, value)
+    });
+    found.collect()
+}
+
 /// What a look found.
 fn read(look: &Look, value: Value) -> Result<Found> {
     Ok(match look {
+        Look::Last(list, _) => {
+            let flat: Vec<(String, u64)> = parsed(list, value)?;
+            Found::Entries(flat.into_iter().map(|(text, number)| (number, text)).collect())
+        }
+        Look::Described { list, .. } => {
+            let entries: Vec<(String, u64, Option<String>)> = parsed(list, value)?;
+            let ordered = |(text, number, row)| (number, text, row);
+            Found::Described(entries.into_iter().map(ordered).collect())
+        }
+        Look::Count(_) | Look::Ahead { .. } => Found::Count(parsed("a count", value)?),
+        Look::Memory => {
+            let (server, epoch, doubted): (String, String, i64) = parsed("epoch", value)?;
+            let forgot = (doubted > 0).then(|| Stamp::from(StoreTime(doubted)));
+            let memory = Memory { server, forgot };
+            Found::Memory { memory, emptied: epoch.is_empty() }
+        }
         Look::Row(table, _) => Found::Row(parsed(table, value)?),
         Look::Rows(table) => Found::Rows(parsed::<BTreeMap<String, String>>(table, value)?),
         Look::First(list, _) => {
@@ -193,6 +320,53 @@ fn read(look: &Look, value: Value) -> Result<Found> {
 }
 
 impl RedisStore {
+    async fn look_by(&self, lane: &Lane, looks: &[Look]) -> Result<Looked> {
+        let keys = self.keys();
+        let plan: Vec<Instruction<'_>> = looks.iter().map(|look| instruction(keys, look)).collect();
+        let mut call = self.call(&scripts::LOOK_RECORDS);
+        call.key(keys.global("schema")).arg(packed(&plan)?);
+        let sent = clock::boot();
+        let values: Vec<Value> = lane.script(&call, Repeat::Harmless).await?;
+        let mut values = values.into_iter();
+        let at = self.shared_clock(values.next(), sent)?;
+        Ok(Looked { at, found: found(looks, values)? })
+    }
+
+    async fn change_by(
+        &self,
+        lane: &Lane,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        let keys = self.keys();
+        let within = plan.within.as_ref().map_or((0, 0), |within| (within.start.0, within.end.0));
+        let checks: Vec<_> = plan.checks.iter().map(|one| check(keys, one)).collect();
+        let mut steps: Vec<Step<'_>> =
+            plan.writes.iter().map(|write| step(keys, write)).collect::<Result<_>>()?;
+        for tell in &plan.tells {
+            steps.push(told(keys, tell)?);
+        }
+        let looks = [done, refused]
+            .map(|looks| looks.iter().map(|look| instruction(keys, look)).collect::<Vec<_>>());
+        let [at_done, at_refused] = looks;
+        let whole = packed(&(within.0, within.1, checks, steps, at_done, at_refused))?;
+        let mut call = self.call(&scripts::CHANGE_RECORDS);
+        call.key(keys.global("schema")).arg(whole);
+        let repeat = if plan.once { Repeat::Never } else { Repeat::Harmless };
+        let sent = clock::boot();
+        let values: Vec<Value> = lane.script(&call, repeat).await?;
+        let mut values = values.into_iter();
+        let changed = match parsed::<String>("change_records", values.next().unwrap_or(Value::Nil))?
+        {
+            done if done == "1" => Changed::Done,
+            _ => Changed::Refused,
+        };
+        let at = self.shared_clock(values.next(), sent)?;
+        let looks = if changed == Changed::Done { done } else { refused };
+        Ok((changed, Looked { at, found: found(looks, values)? }))
+    }
+
     /// Notes what the clock of the server said that keeps all this; returns it.
     fn shared_clock(&self, at: Option<Value>, sent: Boot) -> Result<Stamp> {
         let at: i64 = at
@@ -200,7 +374,42 @@ impl RedisStore {
             .and_then(std::result::Result::ok)
             .ok_or_else(|| corrupt("an answer without an instant"))?;
         let now = StoreTime(at.div_euclid(1_000));
-        self.read_clock(&self.keys().epoch(None), now, sent, clock::boot());
+        let received = clock::boot();
+        self.read_clock(&self.keys().epoch(None), now, sent, received);
+        let mut latest = locked(&self.shared.latest);
+        *latest = Some(Latest::read(*latest, Stamp(at), sent, received));
         Ok(Stamp(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn boot(us: u64) -> Boot {
+        Boot(us * 1_000)
+    }
+
+    #[test]
+    fn the_clock_is_never_taken_for_earlier_than_it_is_and_the_best_reading_counts() {
+        let at = |ahead: i64, us: u64| Stamp(ahead + i64::try_from(us).unwrap());
+        // Answered after 4 ms, then after 200 us, then after 3 ms.
+        let slow = Latest::read(None, at(7_000, 3_000), boot(1_000), boot(5_000));
+        assert!(slow.at(boot(5_000)).unwrap() >= at(7_000, 5_000));
+        let best = Latest::read(Some(slow), at(7_000, 10_100), boot(10_000), boot(10_200));
+        let said = best.at(boot(10_200)).unwrap();
+        assert!(said >= at(7_000, 10_200) && said <= at(7_000, 10_301), "{said:?}");
+        let kept = Latest::read(Some(best), at(7_000, 21_000), boot(20_000), boot(23_000));
+        let said = kept.at(boot(23_000)).unwrap();
+        assert!(said >= at(7_000, 23_000) && said <= at(7_000, 23_120), "{said:?}");
+        // Set, either way.
+        for ahead in [-900_000, 900_000] {
+            let set = Latest::read(Some(kept), at(ahead, 31_000), boot(30_000), boot(32_000));
+            let said = set.at(boot(32_000)).unwrap();
+            assert!(said >= at(ahead, 32_000) && said <= at(ahead, 33_100), "{said:?}");
+        }
+        assert_eq!(kept.at(boot(9_000_000)), None, "too long ago");
+        let vague = Latest::read(None, at(7_000, 1_000), boot(1_000), boot(9_000));
+        assert_eq!(vague.at(boot(9_000)), None, "too slow");
     }
 }

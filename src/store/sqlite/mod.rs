@@ -27,7 +27,6 @@ mod journal;
 mod leases;
 mod notify;
 mod records;
-mod rotation;
 mod row;
 mod schema;
 mod step;
@@ -43,7 +42,7 @@ use tokio::sync::mpsc;
 
 use super::{Description, Options, Result, StoreError};
 use crate::domain::name::JobName;
-use crate::store::core::Known;
+use crate::store::core::{Known, KnownTurns};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::AuditEntry;
 use fault::Outcome;
@@ -69,6 +68,7 @@ struct Inner {
     notifier: Mutex<Option<Notifier>>,
     /// Of the clock of all that belongs to no job, against CLOCK_BOOTTIME; noted by the first change.
     offset_us: OnceLock<i64>,
+    turns: KnownTurns,
     /// The newest records that this process saw.
     known: Arc<Known>,
 }
@@ -93,7 +93,8 @@ impl SqliteStore {
         .await?;
         let (notifier, known) = (Mutex::new(None), Arc::default());
         let offset_us = OnceLock::new();
-        let inner = Inner { place, timeout, writer, reader, notifier, offset_us, known };
+        let turns = KnownTurns::default();
+        let inner = Inner { place, timeout, writer, reader, notifier, offset_us, turns, known };
         Ok(Self { inner: Arc::new(inner), note: None })
     }
 

@@ -1,8 +1,6 @@
 //! The port of what belongs to no job, on SQLite: three tables, and one transaction for each change.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::time::Duration;
 
 use rusqlite::Connection;
 
@@ -10,13 +8,13 @@ use super::fault::Outcome;
 use super::row::{find, int, uint};
 use super::step::Step;
 use super::{SqliteStore, clock};
+use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 use crate::store::Result;
+use crate::store::core::KnownTurns;
 use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
 
-/// How much later than it was decided a change may be made.
-const PATIENCE: Duration = Duration::from_millis(250);
 /// Entries of a log that are too old stay until so many more are added.
 const SPARE: u64 = 64;
 
@@ -25,45 +23,50 @@ impl Records for SqliteStore {
         self.note.as_deref()
     }
 
-    fn clock(&self) -> Option<Range<Stamp>> {
-        let offset = *self.inner.offset_us.get()?;
-        let now = clock::by_offset(offset);
-        Some(now..now + PATIENCE)
+    fn latest(&self) -> Option<Stamp> {
+        self.inner.offset_us.get().copied().map(clock::by_offset)
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
         let looks = looks.to_vec();
-        let looked = self
-            .read(move |db, at| {
-                let now = clock::now(db, at)?;
-                let found = looks.iter().map(|one| look(db, one)).collect::<Outcome<_>>()?;
-                Ok(Looked { at: now, found })
-            })
-            .await?;
-        Ok(looked)
+        self.read(move |db, at| look_at(db, &looks, clock::now(db, at)?)).await
     }
 
-    async fn change(&self, plan: &Plan) -> Result<Changed> {
+    async fn change_and_look(
+        &self,
+        plan: &Plan,
+        done: &[Look],
+        refused: &[Look],
+    ) -> Result<(Changed, Looked)> {
+        let (done, refused) = (done.to_vec(), refused.to_vec());
         let (checks, within) = (plan.checks.clone(), plan.within.clone());
         let (writes, tells) = (plan.writes.clone(), plan.tells.clone());
         let inner = std::sync::Arc::clone(&self.inner);
         self.write(move |step| {
             let now = clock::of_writer(step)?;
             inner.offset_us.get_or_init(|| clock::offset(&step.at, now));
-            if within.is_some_and(|within| !within.contains(&now)) {
-                return Ok(Changed::Refused);
-            }
+            let mut holds_all = within.is_none_or(|within| within.contains(&now));
             for check in &checks {
-                if !holds(step, check)? {
-                    return Ok(Changed::Refused);
-                }
+                holds_all = holds_all && holds(step, check)?;
+            }
+            if !holds_all {
+                return Ok((Changed::Refused, look_at(step, &refused, now)?));
             }
             writes.iter().try_for_each(|one| write(step, one, now))?;
             tells.iter().try_for_each(|one| tell(step, one))?;
-            Ok(Changed::Done)
+            Ok((Changed::Done, look_at(step, &done, now)?))
         })
         .await
     }
+
+    fn turns(&self) -> &KnownTurns {
+        &self.inner.turns
+    }
+}
+
+fn look_at(db: &Connection, looks: &[Look], now: Stamp) -> Outcome<Looked> {
+    let found = looks.iter().map(|one| look(db, one)).collect::<Outcome<_>>()?;
+    Ok(Looked { at: now, found })
 }
 
 fn look(db: &Connection, look: &Look) -> Outcome<Found> {
@@ -75,6 +78,35 @@ fn look(db: &Connection, look: &Look) -> Outcome<Found> {
             Found::Rows(rows.collect::<rusqlite::Result<BTreeMap<_, _>>>()?)
         }
         Look::First(list, most) => Found::Entries(first(db, list, *most)?),
+        Look::Last(list, most) => {
+            let mut found = db.prepare_cached(
+                "SELECT number, text FROM lists WHERE list = ? ORDER BY number DESC, text DESC LIMIT ?",
+            )?;
+            let rows = found
+                .query_map((list, int(*most as u64)), |row| Ok((uint(row.get(0)?), row.get(1)?)))?;
+            let mut entries = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+            entries.reverse();
+            Found::Entries(entries)
+        }
+        Look::Described { list, table, most } => {
+            let mut found = db.prepare_cached(
+                "SELECT number, lists.text, rows.text FROM lists \
+                 LEFT JOIN rows ON rows.kind = ? AND rows.name = lists.text \
+                 WHERE list = ? ORDER BY number, lists.text LIMIT ?",
+            )?;
+            let rows = found.query_map((table, list, int(*most as u64)), |row| {
+                Ok((uint(row.get(0)?), row.get(1)?, row.get(2)?))
+            })?;
+            Found::Described(rows.collect::<rusqlite::Result<_>>()?)
+        }
+        Look::Count(lists) => Found::Count(count(db, lists, i64::MAX)?),
+        Look::Ahead { lists, of, text } => {
+            let place =
+                find(db, "SELECT number FROM lists WHERE list = ? AND text = ?", [of, text])?;
+            Found::Count(count(db, lists, place.unwrap_or(i64::MAX))?)
+        }
+        // What was committed survives every crash of a process.
+        Look::Memory => Found::Memory { memory: Memory::default(), emptied: false },
         Look::Log(log, below, most) => {
             let mut found = db.prepare_cached(
                 "SELECT text FROM logs WHERE log = ? AND id < ? ORDER BY id DESC LIMIT ?",
@@ -99,9 +131,24 @@ fn first(db: &Connection, list: &str, most: usize) -> Outcome<Vec<(u64, String)>
     Ok(entries.collect::<rusqlite::Result<_>>()?)
 }
 
+/// How many entries of some lists have a number below that.
+fn count(db: &Connection, lists: &[String], below: i64) -> Outcome<u64> {
+    let mut found =
+        db.prepare_cached("SELECT count(*) FROM lists WHERE list = ? AND number < ?")?;
+    let mut sum = 0;
+    for list in lists {
+        sum += found.query_row((list, below), |row| row.get::<_, i64>(0).map(uint))?;
+    }
+    Ok(sum)
+}
+
 fn holds(db: &Connection, check: &Check) -> Outcome<bool> {
     Ok(match check {
         Check::Row { table, row: name, is } => row(db, table, name)? == *is,
+        Check::Begins { table, row: name, with } => {
+            row(db, table, name)?.is_some_and(|text| text.starts_with(with))
+        }
+        Check::Memory(memory) => *memory == Memory::default(),
         Check::Empty { table } => {
             find::<i64>(db, "SELECT 1 FROM rows WHERE kind = ? LIMIT 1", [table])?.is_none()
         }
@@ -127,6 +174,15 @@ pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
             )?
             .execute((list, int(*number), text))?;
         }
+        Write::Join { list, counter, text } => {
+            let stands: Option<i64> =
+                find(step, "SELECT 1 FROM lists WHERE list = ? AND text = ?", [list, text])?;
+            if stands.is_none() {
+                let next = next(step, counter)?;
+                step.prepare_cached("INSERT INTO lists (list, number, text) VALUES (?, ?, ?)")?
+                    .execute((list, next, text))?;
+            }
+        }
         Write::Strike { list, text } => {
             step.prepare_cached("DELETE FROM lists WHERE list = ? AND text = ?")?
                 .execute([list, text])?;
@@ -139,12 +195,7 @@ pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
             .execute((list, int(*kept as u64)))?;
         }
         Write::Log { log, entry, kept } => {
-            let id: i64 = step
-                .prepare_cached(
-                    "INSERT INTO numbers (log, newest) VALUES (?, 1) \
-                     ON CONFLICT (log) DO UPDATE SET newest = newest + 1 RETURNING newest",
-                )?
-                .query_row([log], |row| row.get(0))?;
+            let id = next(step, log)?;
             step.prepare_cached(
                 "INSERT INTO logs (log, id, text) VALUES (?1, ?2, json_set(?3, '$.id', ?2, '$.at', ?4))",
             )?
@@ -156,6 +207,17 @@ pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
         }
     }
     Ok(())
+}
+
+/// One more than the last of that name.
+fn next(step: &Step<'_>, name: &str) -> Outcome<i64> {
+    let next = step
+        .prepare_cached(
+            "INSERT INTO numbers (log, newest) VALUES (?, 1) \
+             ON CONFLICT (log) DO UPDATE SET newest = newest + 1 RETURNING newest",
+        )?
+        .query_row([name], |row| row.get(0))?;
+    Ok(next)
 }
 
 fn tell(step: &Step<'_>, tell: &Tell) -> Outcome<()> {

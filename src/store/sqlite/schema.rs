@@ -11,7 +11,7 @@ use super::file::Place;
 use crate::store::StoreError;
 
 /// In order; never edited once released, only appended to.
-pub(super) const MIGRATIONS: [&str; 9] = [
+pub(super) const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_drill.sql"),
     include_str!("migrations/0003_dispatch.sql"),
@@ -21,6 +21,7 @@ pub(super) const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/0007_definitions.sql"),
     include_str!("migrations/0008_jobs.sql"),
     include_str!("migrations/0009_records.sql"),
+    include_str!("migrations/0010_turns.sql"),
 ];
 
 /// "SOLO": tells our files from those of others.

@@ -257,7 +257,7 @@ async fn a_full_disk_is_unavailable_and_nothing_is_half_done() {
         Ok(db.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
     });
     stop.await.unwrap();
-    let reason = "x".repeat(100_000);
+    let reason = "x".repeat(1_000_000);
     let refused = store.hold(&job(), &li(), &reason).await;
     assert!(
         matches!(&refused, Err(StoreError::Unavailable(why)) if why.contains("free some disk")),
@@ -362,6 +362,83 @@ async fn a_file_of_schema_7_keeps_accounts_credentials_drain_marks_and_the_audit
     assert_eq!(entries[1].reason.as_deref(), Some("a \"quoted\" reason"));
     store.audit(&entries[0]).await.unwrap();
     assert_eq!(store.audits(None, None, 1).await.unwrap()[0].id, 43);
+}
+
+fn json_of(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+#[tokio::test]
+async fn a_file_of_schema_9_keeps_rotations_their_turns_and_what_ended() {
+    use crate::domain::lease::Token;
+    use crate::domain::rotation::{Ending, PastTurn, Ring, Rules, Skip, Turn, TypeRules};
+    use crate::domain::time::Stamp;
+    use crate::store::rotation::{Kept, Rotations as _, Taken, TurnAsk};
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("deep")).unwrap();
+    let db = raw(&dir);
+    for migration in &schema::MIGRATIONS[..9] {
+        db.execute_batch(migration).unwrap();
+    }
+    let kind =
+        |name: &str| TypeRules { name: name.parse().unwrap(), gap: Duration::ZERO, quota: None };
+    let (types, lease) = (vec![kind("a"), kind("b")], Duration::from_secs(3_600));
+    let rules = Rules { types, min_gap: Duration::ZERO, lease, skip: Skip::Absent };
+    let mut ring = Ring::default();
+    // The clock of a file never goes back.
+    let now = Stamp(4_102_444_800_000_000);
+    let (worker, request) = ("w".parse().unwrap(), "r".parse().unwrap());
+    let turn: Turn = ring.start(&rules, &rules.types[0].name, &worker, &request, now).clone();
+    let Turn { kind, worker, since, .. } = turn.clone();
+    let past = |token, ending| PastTurn {
+        token: Token(token),
+        kind: kind.clone(),
+        worker: worker.clone(),
+        since,
+        ended: since,
+        ending,
+    };
+    db.execute_batch(&format!(
+        "PRAGMA application_id = 0x534f4c4f; PRAGMA user_version = 9;
+         UPDATE dispatch SET newest = {now};
+         INSERT INTO rotations VALUES ('api', '{rules}', '{ring}', NULL, NULL, 0, 1, {until}),
+             ('other', '{rules}', '{empty}', 'node-a/x/1', 'a', 5, 0, 5);
+         INSERT INTO queue (rotation, kind, waiter, life, worker, since, until) VALUES ('other', 'a', 'node-a/x/1', 'node-a/x', 'w', 1, {until});
+         INSERT INTO turn_requests VALUES ('api', 'a', 'w', 'r', {token}, {until});
+         INSERT INTO past_turns (rotation, token, turn) VALUES ('api', 5, '{done}'), ('api', 7, '{lost}');
+         INSERT INTO lost_turns VALUES (1, 'api', '{turn}');
+         INSERT INTO turn_counts VALUES ('api', 'a', 'done', 41), ('api', 'a', 'lost', 1), ('api', 'b', 'empty', 2);",
+        now = now.0,
+        rules = json_of(&rules),
+        ring = json_of(&ring),
+        empty = json_of(&Ring::default()),
+        until = turn.until.0,
+        token = turn.token.0,
+        done = json_of(&past(5, Ending::Done)),
+        lost = json_of(&past(7, Ending::Lost)),
+        turn = json_of(&turn),
+    ))
+    .unwrap();
+    drop(db);
+    let store = open(&dir).await;
+    let [api, other] = &store.rotations(None, 9).await.unwrap()[..] else { panic!("two") };
+    assert_eq!((&api.rules, &api.ring), (&rules, &ring));
+    let counts = |nth: usize| (api.types[nth].done, api.types[nth].empty, api.types[nth].lost);
+    assert_eq!((counts(0), counts(1)), ((41, 0, 1), (0, 2, 0)));
+    assert_eq!(api.past, [past(7, Ending::Lost), past(5, Ending::Done)]);
+    assert_eq!((other.waiters.len(), other.types[0].waiting), (0, 0));
+    let pumped = store.pump_turns("node-a/x").await.unwrap();
+    assert_eq!(pumped.lost, [(api.name.clone(), turn.clone())]);
+    let ask = TurnAsk {
+        rotation: api.name.clone(),
+        kind: turn.kind.clone(),
+        worker: turn.worker.clone(),
+        request: turn.request.clone(),
+        wait: None,
+    };
+    assert_eq!(store.take_turn(&ask).await.unwrap(), Taken::Granted(turn.clone()));
+    let kept = store.extend_turn(&api.name, Token(7), None).await.unwrap();
+    assert!(matches!(kept, Kept::Stale { past: Some(_), holder: Some(_) }), "{kept:?}");
 }
 
 /// Run by [`another_process_is_heard`] in a process of its own, in the directory of the store.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use soloist::domain::job::RunEnd;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
+use soloist::domain::rotation::{Outcome, Reason, Rules};
 use soloist::domain::time::{Began, StoreTime};
 use soloist::store::accounts::{Accounts, Role};
 use soloist::store::credentials::Credentials;
@@ -13,6 +14,7 @@ use soloist::store::jobs::Jobs;
 use soloist::store::journal::{AuditEntry, Journal};
 use soloist::store::leases::{Acquired, Leases, Renewal, Renewed};
 use soloist::store::nodes::{Beat, Heard, Nodes};
+use soloist::store::rotation::{Pass, Rotations as _, Taken, TurnAsk};
 use soloist::store::{Options, Store, StoreError};
 
 use super::{connect, li};
@@ -173,4 +175,58 @@ async fn a_store_is_not_converted_while_a_process_of_the_version_before_uses_it(
     drop(other);
     let (url, options) = (server.url(), Options::default());
     super::in_the_end(|| Store::connect(&url, &options)).await;
+}
+
+#[tokio::test]
+async fn a_rotation_keeps_its_rules_turn_past_and_quota_and_its_tokens_go_on_growing() {
+    let server = as_it_was();
+    let store = connect(&server).await;
+    let name = "supplier".parse().expect("a name");
+    let view = store.rotations(Some(&name), 9).await.expect("it is there").remove(0);
+    let turn = view.ring.turn.clone().expect("somebody has it");
+    assert_eq!(turn.token, Token(1_838_464_539_253_760));
+    assert_eq!((turn.kind.as_str(), turn.worker.as_str()), ("orders", "w1"));
+    assert_eq!(turn.lease, Duration::from_secs(20));
+    let [orders, stock] = &view.rules.types[..] else { panic!("two") };
+    assert_eq!((orders.name.as_str(), orders.gap), ("orders", Duration::from_millis(10)));
+    assert_eq!(stock.quota.map(|quota| quota.count), Some(2));
+    let starts = &view.ring.starts[&stock.name];
+    assert_eq!(
+        starts.recent.iter().map(|at| at.0).collect::<Vec<_>>(),
+        [1_795_375_526_386_474, 1_795_375_526_515_102]
+    );
+    assert_eq!(view.ring.last_start, Some(turn.since));
+    let endings = |nth: usize| (view.types[nth].done, view.types[nth].empty, view.types[nth].lost);
+    assert_eq!((endings(0), endings(1)), ((2, 0, 0), (1, 1, 0)));
+    let past: Vec<u64> = view.past.iter().map(|past| past.token.0).collect();
+    assert_eq!(past.len(), 4);
+    assert!(past.is_sorted_by(|a, b| a > b) && past[0] < turn.token.0, "{past:?}");
+    assert_eq!(view.waiters, [], "whoever waits asks again");
+
+    // Its lease was over long ago by the clock of this test, or goes on.
+    let pass = Pass {
+        rotation: name.clone(),
+        turn: turn.token,
+        only: None,
+        outcome: Outcome::Done,
+        next: None,
+        not_before: None,
+    };
+    store.pass_turn(&pass).await.expect("an answer");
+    let lease = Duration::from_millis(100);
+    let rules = Rules { lease, min_gap: Duration::ZERO, ..view.rules.clone() };
+    store.put_rotation(&name, &rules).await.expect("put");
+    let ask = TurnAsk {
+        rotation: name.clone(),
+        kind: orders.name.clone(),
+        worker: turn.worker.clone(),
+        request: "another".parse().expect("a label"),
+        wait: None,
+    };
+    let said = store.take_turn(&ask).await.expect("an answer");
+    // Another server remembers for it now.
+    assert!(matches!(said, Taken::Waiting { reason: Reason::Recovery, .. }), "{said:?}");
+    let mut keys: Vec<String> = server.run(&["KEYS", "soloist:rotation:*"]);
+    keys.retain(|key| !["k:", "q:", "w:", "lives:"].iter().any(|part| key.contains(part)));
+    assert_eq!(keys, [""; 0]);
 }

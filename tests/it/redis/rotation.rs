@@ -1,4 +1,4 @@
-//! Two stores, two languages, one meaning: what the Lua scripts of rotations decide is what `domain::rotation` decides.
+//! Two stores, one meaning: random histories of rotations end the same on Redis and on SQLite.
 
 use std::fmt::Write as _;
 use std::time::Duration;

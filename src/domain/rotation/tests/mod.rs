@@ -1,5 +1,5 @@
 //! What is decided about rotations, held against what was said: the ring by random histories, transitions by timetables.
 
-mod in_memory;
+pub(crate) mod in_memory;
 mod ring;
 mod timetable;

@@ -1,0 +1,182 @@
+//! The calls of [`Rotations`] on any [`Records`].
+
+use super::look::Counts;
+use super::{Errand, decide, pump, unknown, view};
+use crate::domain::lease::Token;
+use crate::domain::name::{RotationName, Waiter, WorkerName};
+use crate::domain::rotation::{Caller, Kept, Pass, Round, Rules, Taken, TurnAsk};
+use crate::store::records::Records;
+use crate::store::redis::RedisStore;
+use crate::store::rotation::{PumpedTurns, RotationView, Rotations};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{Result, StoreError};
+
+/// Rotations by the records of a store.
+pub(super) struct ByRecords<R>(pub(super) R);
+
+impl<R: Records> Rotations for ByRecords<R> {
+    async fn put_rotation(&self, rotation: &RotationName, rules: &Rules) -> Result<RotationView> {
+        let errand = Errand { rules: Some(rules), ..Errand::new(rotation, Caller::Rules) };
+        let act = |round: Round, queues: &_, _: &_| Ok(Ok(round.define(rules, queues)));
+        decide(&self.0, &errand, |()| false, act).await?;
+        view::read(&self.0, Some(rotation), 0).await?.pop().ok_or_else(|| unknown(rotation))
+    }
+
+    async fn rotations(
+        &self,
+        only: Option<&RotationName>,
+        past: usize,
+    ) -> Result<Vec<RotationView>> {
+        let views = view::read(&self.0, only, past).await?;
+        match only {
+            Some(rotation) if views.is_empty() => Err(unknown(rotation)),
+            _ => Ok(views),
+        }
+    }
+
+    async fn take_turn(&self, ask: &TurnAsk) -> Result<Taken> {
+        let errand = Errand::new(&ask.rotation, Caller::Asker(ask));
+        let waits = |taken: &Taken| matches!(taken, Taken::Waiting { .. });
+        let outcome = decide(&self.0, &errand, waits, |round, queues, seen| {
+            let had = seen.had(&errand)?.filter(|(_, until)| *until > round.now());
+            Ok(round.take(ask, had.map(|(token, _)| token), queues))
+        })
+        .await?;
+        let (mut taken, rotation) = (outcome.answer, outcome.rotation);
+        if let (Taken::Waiting { ahead, .. }, Some(Counts { waiting, before })) =
+            (&mut taken, outcome.counts)
+        {
+            *ahead = rotation.ahead(&ask.kind, before, &waiting);
+        }
+        Ok(taken)
+    }
+
+    async fn extend_turn(
+        &self,
+        rotation: &RotationName,
+        turn: Token,
+        only: Option<&WorkerName>,
+    ) -> Result<Kept> {
+        let errand = Errand { about: Some(turn), ..Errand::new(rotation, Caller::Clock) };
+        let outcome = decide(
+            &self.0,
+            &errand,
+            |_| false,
+            |round, queues, seen| Ok(Ok(round.extend(turn, only, seen.past.clone(), queues))),
+        );
+        Ok(outcome.await?.answer)
+    }
+
+    async fn pass_turn(&self, pass: &Pass) -> Result<Kept> {
+        let errand = Errand {
+            ends: Some(pass.turn),
+            about: Some(pass.turn),
+            // Done twice it would say that the turn had ended before.
+            once: true,
+            ..Errand::new(&pass.rotation, Caller::Clock)
+        };
+        let outcome = decide(
+            &self.0,
+            &errand,
+            |_| false,
+            |round, queues, seen| Ok(round.pass(pass, seen.past.clone(), queues)),
+        );
+        Ok(outcome.await?.answer)
+    }
+
+    async fn give_turn_back(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
+        let errand = Errand { ends: Some(turn), ..Errand::new(rotation, Caller::Clock) };
+        let outcome = decide(
+            &self.0,
+            &errand,
+            |_| false,
+            |round, queues, _| Ok(Ok(round.give_back(turn, queues))),
+        );
+        Ok(outcome.await?.answer)
+    }
+
+    async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()> {
+        let errand = Errand::new(rotation, Caller::Leaver(waiter));
+        let left = decide(
+            &self.0,
+            &errand,
+            |()| false,
+            |round, queues, _| Ok(Ok(round.leave(waiter, queues))),
+        );
+        match left.await {
+            Ok(_) => {}
+            // Nobody waits for a rotation that is not there.
+            Err(StoreError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        self.0.turns().put_row(rotation, waiter, None);
+        Ok(())
+    }
+
+    async fn pump_turns(&self, life: &str) -> Result<PumpedTurns> {
+        pump::pump(&self.0, life).await
+    }
+}
+
+/// Has a store do what [`ByRecords`] does with the records that it names.
+macro_rules! rotations_by_records {
+    ($store:ty, |$one:ident| $records:expr) => {
+        impl $crate::store::rotation::Rotations for $store {
+            async fn put_rotation(
+                &self,
+                rotation: &RotationName,
+                rules: &Rules,
+            ) -> Result<RotationView> {
+                let $one = self;
+                Box::pin(ByRecords($records).put_rotation(rotation, rules)).await
+            }
+
+            async fn rotations(
+                &self,
+                only: Option<&RotationName>,
+                past: usize,
+            ) -> Result<Vec<RotationView>> {
+                let $one = self;
+                Box::pin(ByRecords($records).rotations(only, past)).await
+            }
+
+            async fn take_turn(&self, ask: &TurnAsk) -> Result<Taken> {
+                let $one = self;
+                Box::pin(ByRecords($records).take_turn(ask)).await
+            }
+
+            async fn extend_turn(
+                &self,
+                rotation: &RotationName,
+                turn: Token,
+                only: Option<&WorkerName>,
+            ) -> Result<Kept> {
+                let $one = self;
+                Box::pin(ByRecords($records).extend_turn(rotation, turn, only)).await
+            }
+
+            async fn pass_turn(&self, pass: &Pass) -> Result<Kept> {
+                let $one = self;
+                Box::pin(ByRecords($records).pass_turn(pass)).await
+            }
+
+            async fn give_turn_back(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
+                let $one = self;
+                Box::pin(ByRecords($records).give_turn_back(rotation, turn)).await
+            }
+
+            async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()> {
+                let $one = self;
+                Box::pin(ByRecords($records).leave_queue(rotation, waiter)).await
+            }
+
+            async fn pump_turns(&self, life: &str) -> Result<PumpedTurns> {
+                let $one = self;
+                Box::pin(ByRecords($records).pump_turns(life)).await
+            }
+        }
+    };
+}
+
+rotations_by_records!(RedisStore, |store| store.quick());
+rotations_by_records!(SqliteStore, |store| store);
