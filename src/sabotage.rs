@@ -113,7 +113,7 @@ pub fn inherited() -> Option<(&'static str, &'static str)> {
 
 /// What a bug changes in the Lua scripts: what is right, and what it makes of it.
 const IN_LUA: &[(Bug, &str, &str)] = &[
-    (Bug::NoQuarantine, "quarantine = math.max(0, till - now)", "quarantine = 0"),
+    (Bug::NoQuarantine, "quarantine = math.max(0, ARGV[4] - now)", "quarantine = 0"),
     (Bug::LeaseNeverEnds, "call('SET', w[2], w[3], 'PX', w[4])", "call('SET', w[2], w[3])"),
     (Bug::LeaseNeverEnds, "redis.call('PEXPIRE', lease, ttl)", "redis.call('PERSIST', lease)"),
 ];
