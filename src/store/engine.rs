@@ -201,4 +201,10 @@ pub(super) trait Engine: Records {
 
     /// The entry under `number`, the oldest entry, and the oldest in which `mark` stands; the newest entry of all left out.
     async fn oldest(&self, job: &JobName, number: u64, mark: &str) -> Result<[Option<String>; 3]>;
+
+    /// Every lease that lasts, by name, whatever its name stands for. For people who look: nothing is decided by it.
+    async fn every_lease(&self) -> Result<Vec<(JobName, StoredLease)>>;
+
+    /// At most `limit` lines of output, oldest first: those with a greater number than `after`, or else the newest.
+    async fn lines(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<String>>;
 }

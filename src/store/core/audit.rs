@@ -8,12 +8,12 @@ use crate::store::records::{Found, Look, Plan, Records};
 /// Entries read at once while looking for those on one target.
 const STRETCH: usize = 1_000;
 
-pub(in crate::store) async fn audit<R: Records>(records: &R, entry: &AuditEntry) -> Result<()> {
+pub(super) async fn add<R: Records>(records: &R, entry: &AuditEntry) -> Result<()> {
     let plan = Plan { writes: vec![noted(entry)?], once: true, ..Plan::default() };
     records.change(&plan).await.map(drop)
 }
 
-pub(in crate::store) async fn audits<R: Records>(
+pub(super) async fn newest<R: Records>(
     records: &R,
     target: Option<&str>,
     before: Option<u64>,

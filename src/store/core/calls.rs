@@ -1,11 +1,11 @@
-//! The calls of [`Leases`](crate::store::leases::Leases), [`Jobs`](crate::store::jobs::Jobs) and
-//! [`Journal`](crate::store::journal::Journal) that are about jobs, on any engine.
+//! [`Leases`], [`Jobs`] and [`Journal`] on any engine: what each call decides, and what kind of commit it is.
 
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 
-use super::record::{Case, kept_text};
+use super::audit;
+use super::record::{self, Case, kept_text};
 use super::{About, Kind, decide, entry};
 use crate::domain::job::LeaseRecord;
 use crate::domain::lease::Token;
@@ -13,58 +13,243 @@ use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use crate::domain::time::StoreTime;
 use crate::domain::transition::{Now, drill, handover, lease, output, participation, run};
 use crate::sabotage::{Bug, planted};
-use crate::store::Result;
-use crate::store::engine::{Engine, Keep, Unsafe, Way};
-use crate::store::jobs::Snapshot;
-use crate::store::journal::{Ended, Output, RunEntry, Started};
-use crate::store::leases::{Acquire, Acquired, Condition, Observed, Renewal, Renewed};
+use crate::store::engine::{Engine, Keep, StoredLease, Unsafe, Way};
+use crate::store::jobs::{Jobs, Snapshot};
+use crate::store::journal::{
+    AuditEntry, Ended, Journal, LOG_LINES, LogLine, Output, RunEntry, Started,
+};
+use crate::store::leases::{
+    Acquire, Acquired, Condition, HeldLease, Leases, Observed, Renewal, Renewed,
+};
+use crate::store::{Result, StoreError};
 
-pub(in crate::store) async fn acquire<E: Engine>(engine: &E, ask: &Acquire) -> Result<Acquired> {
-    let kind = Kind { grant: Some(ask.ttl), ..Kind::of(Way::Grant) };
-    let (acquired, unsafe_grant) = decide(engine, &ask.job, kind, |job, look| {
-        if planted(Bug::TokenForgotten) {
-            let now = Now { at: StoreTime(0), ..look.now };
-            let ask = Acquire { seen: Token(0), condition: Condition::None, ..ask.clone() };
-            return Ok(lease::acquire(job, look.past, &ask, look.quarantine, now));
+impl<E: Engine> Leases for E {
+    async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
+        let kind = Kind { grant: Some(ask.ttl), ..Kind::of(Way::Grant) };
+        let (acquired, unsafe_grant) = decide(self, &ask.job, kind, |job, look| {
+            if planted(Bug::TokenForgotten) {
+                let now = Now { at: StoreTime(0), ..look.now };
+                let ask = Acquire { seen: Token(0), condition: Condition::None, ..ask.clone() };
+                return Ok(lease::acquire(job, look.past, &ask, look.quarantine, now));
+            }
+            Ok(lease::acquire(job, look.past, ask, look.quarantine, look.now))
+        })
+        .await?;
+        match unsafe_grant {
+            None => Ok(acquired),
+            // Nothing runs under it yet. Should giving it back fail, the caller asks again as the same owner, or it runs out.
+            Some(Unsafe::Unconfirmed(why)) => {
+                self.release(&ask.job, &ask.owner).await?;
+                Err(why)
+            }
+            Some(Unsafe::Jumped) => {
+                self.release(&ask.job, &ask.owner).await?;
+                let reading = self.read(std::slice::from_ref(&ask.job), Way::Grant).await?;
+                Ok(Acquired::Quarantined { wait: reading.quarantine.max(ask.ttl) })
+            }
         }
-        Ok(lease::acquire(job, look.past, ask, look.quarantine, look.now))
-    })
-    .await?;
-    match unsafe_grant {
-        None => Ok(acquired),
-        // Nothing runs under it yet. Should giving it back fail, the caller asks again as the same owner, or it runs out.
-        Some(Unsafe::Unconfirmed(why)) => {
-            release(engine, &ask.job, &ask.owner).await?;
-            Err(why)
+    }
+
+    async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>> {
+        let keeps: Vec<Keep<'_>> = renewals
+            .iter()
+            .map(|ask| {
+                let text = kept_text(&ask.job, &asserted(ask), ask.run.as_ref())?;
+                Ok(Keep { job: &ask.job, text, ttl: ask.ttl })
+            })
+            .collect::<Result<_>>()?;
+        let left = self.keep(&keeps).await?;
+        let lost = renewals.iter().zip(&left).filter(|(_, left)| left.is_none());
+        let asserted = try_join_all(lost.map(|(ask, _)| assert_again(self, ask))).await?;
+        let mut asserted = asserted.into_iter();
+        let kept = |(ask, left): (&Renewal, Option<Duration>)| match left {
+            Some(left) => Some(Renewed::Kept { margin: left.min(ask.ttl), forgot: false }),
+            None => asserted.next(),
+        };
+        Ok(renewals.iter().zip(left).filter_map(kept).collect())
+    }
+
+    async fn release(&self, job: &JobName, owner: &Owner) -> Result<()> {
+        let kind = Kind::of(Way::Lease);
+        decide(self, job, kind, |job, _| Ok(((), lease::release(job, owner)))).await.map(drop)
+    }
+
+    async fn observe(&self, jobs: &[JobName]) -> Result<Vec<Observed>> {
+        let read = Engine::observe(self, jobs).await?;
+        Ok(jobs
+            .iter()
+            .zip(read)
+            .map(|(job, (version, left))| {
+                // More than the whole of it: the clock was set back.
+                let ttl = || self.known().ttl(job).unwrap_or(Duration::MAX);
+                Observed { version, lease_left: left.map(|left| left.min(ttl())) }
+            })
+            .collect())
+    }
+
+    async fn held(&self) -> Result<Vec<HeldLease>> {
+        let mut held = Vec::new();
+        for (name, StoredLease { text, left }) in self.every_lease().await? {
+            let lease = record::lease(&name, &text, left)?;
+            held.push(HeldLease { name, lease });
         }
-        Some(Unsafe::Jumped) => {
-            release(engine, &ask.job, &ask.owner).await?;
-            let reading = engine.read(std::slice::from_ref(&ask.job), Way::Grant).await?;
-            Ok(Acquired::Quarantined { wait: reading.quarantine.max(ask.ttl) })
-        }
+        Ok(held)
     }
 }
 
-pub(in crate::store) async fn renew<E: Engine>(
-    engine: &E,
-    renewals: &[Renewal],
-) -> Result<Vec<Renewed>> {
-    let keeps: Vec<Keep<'_>> = renewals
-        .iter()
-        .map(|ask| {
-            let text = kept_text(&ask.job, &asserted(ask), ask.run.as_ref())?;
-            Ok(Keep { job: &ask.job, text, ttl: ask.ttl })
+impl<E: Engine> Jobs for E {
+    async fn snapshot(&self, jobs: &[JobName]) -> Result<Snapshot> {
+        let reading = self.read(jobs, Way::Rest).await?;
+        let records = jobs
+            .iter()
+            .zip(reading.records)
+            .map(|(job, stored)| Ok(self.known().put(Case::read(job, stored)?).job.record))
+            .collect::<Result<_>>()?;
+        let (epoch, at, quarantine) = (reading.epoch, reading.at, reading.quarantine);
+        Ok(Snapshot { epoch, at, quarantine, jobs: records })
+    }
+
+    async fn participate(
+        &self,
+        job: &JobName,
+        user: &UserName,
+        on: bool,
+        reason: Option<&str>,
+    ) -> Result<bool> {
+        let kind = Kind { once: true, ..Kind::of(Way::Rest) };
+        let decided = decide(self, job, kind, |job, look| {
+            Ok(participation::switch(job, user, on, reason, look.now))
+        });
+        Ok(decided.await?.0)
+    }
+
+    async fn hold(&self, job: &JobName, by: &UserName, reason: &str) -> Result<()> {
+        decide(self, job, Kind::of(Way::Rest), |job, look| {
+            Ok(((), participation::hold(job, by, reason, look.now)))
         })
-        .collect::<Result<_>>()?;
-    let left = engine.keep(&keeps).await?;
-    let lost = renewals.iter().zip(&left).filter(|(_, left)| left.is_none());
-    let asserted = try_join_all(lost.map(|(ask, _)| assert_again(engine, ask))).await?;
-    let mut asserted = asserted.into_iter();
-    let kept = |(ask, left): (&Renewal, Option<Duration>)| match left {
-        Some(left) => Some(Renewed::Kept { margin: left.min(ask.ttl), forgot: false }),
-        None => asserted.next(),
-    };
-    Ok(renewals.iter().zip(left).filter_map(kept).collect())
+        .await
+        .map(drop)
+    }
+
+    async fn resume(&self, job: &JobName) -> Result<()> {
+        let kind = Kind::of(Way::Rest);
+        decide(self, job, kind, |job, _| Ok(((), participation::resume(job)))).await.map(drop)
+    }
+
+    async fn request_move(
+        &self,
+        job: &JobName,
+        to: Option<&NodeName>,
+        by: &UserName,
+        lasts: Duration,
+    ) -> Result<()> {
+        decide(self, job, Kind::of(Way::Rest), |job, look| {
+            Ok(((), handover::request(job, to, by, lasts, look.now)))
+        })
+        .await
+        .map(drop)
+    }
+
+    async fn request_drill(
+        &self,
+        job: &JobName,
+        token: Token,
+        by: &UserName,
+    ) -> Result<Option<StoreTime>> {
+        let decided = decide(self, job, Kind::of(Way::Rest), |job, look| {
+            Ok(drill::request(job, token, by, look.now))
+        });
+        Ok(decided.await?.0)
+    }
+}
+
+impl<E: Engine> Journal for E {
+    async fn record_started(&self, started: &Started) -> Result<StoreTime> {
+        let about = Some(About { id: &started.run, token: started.token, ends: false });
+        let kind = Kind { about, ..Kind::of(Way::Rest) };
+        let decided = decide(self, &started.job, kind, |job, look| {
+            run::started(job, look.past, started, look.now)
+        });
+        Ok(decided.await?.0)
+    }
+
+    async fn record_stopping(&self, job: &JobName, token: Token, grace: Duration) -> Result<()> {
+        decide(self, job, Kind::of(Way::Rest), |job, look| {
+            Ok(((), run::stopping(job, token, grace, look.now)?))
+        })
+        .await
+        .map(drop)
+    }
+
+    async fn record_output(&self, told: &Output) -> Result<()> {
+        let kind = Kind { once: true, ..Kind::of(Way::Rest) };
+        decide(self, &told.job, kind, |job, look| {
+            Ok(((), output::report(job, told.clone(), look.now)?))
+        })
+        .await
+        .map(drop)
+    }
+
+    async fn record_ended(&self, ended: &Ended) -> Result<()> {
+        let about = Some(About { id: &ended.run, token: ended.token, ends: true });
+        let kind = Kind { about, ..Kind::of(Way::Lease) };
+        decide(self, &ended.job, kind, |job, look| {
+            Ok(((), run::ended(job, look.past, ended, look.now)?))
+        })
+        .await
+        .map(drop)
+    }
+
+    async fn runs(
+        &self,
+        job: &JobName,
+        before: Option<&RunId>,
+        limit: usize,
+    ) -> Result<Vec<RunEntry>> {
+        let mut page = self.history(job, before, limit).await?;
+        let mut case = Case::read(job, std::mem::take(&mut page.stored))?;
+        let mut present = case.job.record.run.take();
+        if let Some(before) = before {
+            if present.as_ref().is_some_and(|run| run.id == *before) {
+                // It stands in the record: what is older is all that is in the history.
+                page = self.history(job, None, limit).await?;
+            }
+            present = None;
+        }
+        let record = &case.job.record;
+        let mut entries: Vec<RunEntry> =
+            present.iter().map(|run| RunEntry::begun(record, run)).collect();
+        for text in &page.entries {
+            entries.push(entry(record, text)?);
+        }
+        if let Some(before) = before {
+            entries.retain(|one| one.id != *before);
+        }
+        entries.truncate(limit);
+        Ok(entries)
+    }
+
+    async fn log(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<LogLine>> {
+        let lines = self.lines(job, after, limit.min(LOG_LINES)).await?;
+        let parsed = |line: &String| {
+            serde_json::from_str(line)
+                .map_err(|error| StoreError::Corrupt(format!("log of {job}: {error}")))
+        };
+        lines.iter().map(parsed).collect()
+    }
+
+    async fn audit(&self, entry: &AuditEntry) -> Result<()> {
+        audit::add(self, entry).await
+    }
+
+    async fn audits(
+        &self,
+        target: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<AuditEntry>> {
+        audit::newest(self, target, before, limit).await
+    }
 }
 
 /// The lease that is renewed, as its holder remembers it.
@@ -86,174 +271,4 @@ async fn assert_again<E: Engine>(engine: &E, ask: &Renewal) -> Result<Renewed> {
         Ok((lease::renew_in(job, ask, look.now), Vec::new()))
     });
     Ok(decided.await?.0)
-}
-
-pub(in crate::store) async fn release<E: Engine>(
-    engine: &E,
-    job: &JobName,
-    owner: &Owner,
-) -> Result<()> {
-    let kind = Kind::of(Way::Lease);
-    decide(engine, job, kind, |job, _| Ok(((), lease::release(job, owner)))).await.map(drop)
-}
-
-pub(in crate::store) async fn observe<E: Engine>(
-    engine: &E,
-    jobs: &[JobName],
-) -> Result<Vec<Observed>> {
-    let read = engine.observe(jobs).await?;
-    Ok(jobs
-        .iter()
-        .zip(read)
-        .map(|(job, (version, left))| {
-            // More than the whole of it: the clock was set back.
-            let ttl = || engine.known().ttl(job).unwrap_or(Duration::MAX);
-            Observed { version, lease_left: left.map(|left| left.min(ttl())) }
-        })
-        .collect())
-}
-
-pub(in crate::store) async fn snapshot<E: Engine>(
-    engine: &E,
-    jobs: &[JobName],
-) -> Result<Snapshot> {
-    let reading = engine.read(jobs, Way::Rest).await?;
-    let records = jobs
-        .iter()
-        .zip(reading.records)
-        .map(|(job, stored)| Ok(engine.known().put(Case::read(job, stored)?).job.record))
-        .collect::<Result<_>>()?;
-    let (epoch, at, quarantine) = (reading.epoch, reading.at, reading.quarantine);
-    Ok(Snapshot { epoch, at, quarantine, jobs: records })
-}
-
-pub(in crate::store) async fn participate<E: Engine>(
-    engine: &E,
-    job: &JobName,
-    user: &UserName,
-    on: bool,
-    reason: Option<&str>,
-) -> Result<bool> {
-    let kind = Kind { once: true, ..Kind::of(Way::Rest) };
-    let decided = decide(engine, job, kind, |job, look| {
-        Ok(participation::switch(job, user, on, reason, look.now))
-    });
-    Ok(decided.await?.0)
-}
-
-pub(in crate::store) async fn hold<E: Engine>(
-    engine: &E,
-    job: &JobName,
-    by: &UserName,
-    reason: &str,
-) -> Result<()> {
-    decide(engine, job, Kind::of(Way::Rest), |job, look| {
-        Ok(((), participation::hold(job, by, reason, look.now)))
-    })
-    .await
-    .map(drop)
-}
-
-pub(in crate::store) async fn resume<E: Engine>(engine: &E, job: &JobName) -> Result<()> {
-    let kind = Kind::of(Way::Rest);
-    decide(engine, job, kind, |job, _| Ok(((), participation::resume(job)))).await.map(drop)
-}
-
-pub(in crate::store) async fn request_move<E: Engine>(
-    engine: &E,
-    job: &JobName,
-    to: Option<&NodeName>,
-    by: &UserName,
-    lasts: Duration,
-) -> Result<()> {
-    decide(engine, job, Kind::of(Way::Rest), |job, look| {
-        Ok(((), handover::request(job, to, by, lasts, look.now)))
-    })
-    .await
-    .map(drop)
-}
-
-pub(in crate::store) async fn request_drill<E: Engine>(
-    engine: &E,
-    job: &JobName,
-    token: Token,
-    by: &UserName,
-) -> Result<Option<StoreTime>> {
-    let decided = decide(engine, job, Kind::of(Way::Rest), |job, look| {
-        Ok(drill::request(job, token, by, look.now))
-    });
-    Ok(decided.await?.0)
-}
-
-pub(in crate::store) async fn record_started<E: Engine>(
-    engine: &E,
-    started: &Started,
-) -> Result<StoreTime> {
-    let about = Some(About { id: &started.run, token: started.token, ends: false });
-    let kind = Kind { about, ..Kind::of(Way::Rest) };
-    let decided = decide(engine, &started.job, kind, |job, look| {
-        run::started(job, look.past, started, look.now)
-    });
-    Ok(decided.await?.0)
-}
-
-pub(in crate::store) async fn record_stopping<E: Engine>(
-    engine: &E,
-    job: &JobName,
-    token: Token,
-    grace: Duration,
-) -> Result<()> {
-    decide(engine, job, Kind::of(Way::Rest), |job, look| {
-        Ok(((), run::stopping(job, token, grace, look.now)?))
-    })
-    .await
-    .map(drop)
-}
-
-pub(in crate::store) async fn record_output<E: Engine>(engine: &E, told: &Output) -> Result<()> {
-    let kind = Kind { once: true, ..Kind::of(Way::Rest) };
-    decide(engine, &told.job, kind, |job, look| {
-        Ok(((), output::report(job, told.clone(), look.now)?))
-    })
-    .await
-    .map(drop)
-}
-
-pub(in crate::store) async fn record_ended<E: Engine>(engine: &E, ended: &Ended) -> Result<()> {
-    let about = Some(About { id: &ended.run, token: ended.token, ends: true });
-    let kind = Kind { about, ..Kind::of(Way::Lease) };
-    decide(engine, &ended.job, kind, |job, look| {
-        Ok(((), run::ended(job, look.past, ended, look.now)?))
-    })
-    .await
-    .map(drop)
-}
-
-pub(in crate::store) async fn runs<E: Engine>(
-    engine: &E,
-    job: &JobName,
-    before: Option<&RunId>,
-    limit: usize,
-) -> Result<Vec<RunEntry>> {
-    let mut page = engine.history(job, before, limit).await?;
-    let mut case = Case::read(job, std::mem::take(&mut page.stored))?;
-    let mut present = case.job.record.run.take();
-    if let Some(before) = before {
-        if present.as_ref().is_some_and(|run| run.id == *before) {
-            // It stands in the record: what is older is all that is in the history.
-            page = engine.history(job, None, limit).await?;
-        }
-        present = None;
-    }
-    let record = &case.job.record;
-    let mut entries: Vec<RunEntry> =
-        present.iter().map(|run| RunEntry::begun(record, run)).collect();
-    for text in &page.entries {
-        entries.push(entry(record, text)?);
-    }
-    if let Some(before) = before {
-        entries.retain(|one| one.id != *before);
-    }
-    entries.truncate(limit);
-    Ok(entries)
 }

@@ -273,4 +273,19 @@ impl Engine for Memory {
             marked.map(|entry| (*entry).clone()),
         ])
     }
+
+    async fn every_lease(&self) -> Result<Vec<(JobName, StoredLease)>> {
+        let world = self.lock();
+        let each = world.jobs.keys().map(|job| (job.clone(), world.stored(job).lease));
+        Ok(each.filter_map(|(job, lease)| Some((job, lease?))).collect())
+    }
+
+    async fn lines(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<String>> {
+        let world = self.lock();
+        let all = world.jobs.get(job).map(|row| row.log.clone()).unwrap_or_default();
+        let first = after.map_or(all.len().saturating_sub(limit), |after| {
+            usize::try_from(after).unwrap_or(usize::MAX).min(all.len())
+        });
+        Ok(all.into_iter().skip(first).take(limit).collect())
+    }
 }

@@ -9,7 +9,7 @@
 //! - A stale caller is refused in the same way: nothing is written for it.
 
 mod accounts;
-pub(in crate::store) mod audit;
+mod audit;
 mod calls;
 mod credentials;
 mod known;
@@ -22,10 +22,9 @@ mod told;
 use std::ops::Range;
 use std::time::Duration;
 
-pub(in crate::store) use self::calls::*;
 pub(in crate::store) use self::known::Known;
+pub(in crate::store) use self::record::version;
 use self::record::{Case, Summary, body, lease_text, text};
-pub(in crate::store) use self::record::{lease, version};
 pub(in crate::store) use self::rotation::KnownTurns;
 use self::shared::noted;
 pub(in crate::store) use self::told::{left_of, members, record, understood};

@@ -10,7 +10,9 @@ use crate::domain::journal::{Ended, NewLine, Output, Started, Stream, Then};
 use crate::domain::name::{NodeName, Owner, UserName};
 use crate::domain::time::Began;
 use crate::domain::transition::{drill, handover, lease as leases, output, participation, run};
-use crate::store::leases::{Acquire, Acquired, Condition, Renewal};
+use crate::store::jobs::Jobs as _;
+use crate::store::journal::{AuditEntry, Journal as _};
+use crate::store::leases::{Acquire, Acquired, Condition, Leases as _, Renewal};
 
 const TTL: Duration = Duration::from_secs(5);
 
@@ -143,21 +145,21 @@ async fn play(seed: u64, acts: usize) {
         match (dice.roll(14), grant) {
             (0, _) => {
                 let (who, on) = (user(dice.roll(3)), dice.roll(3) > 0);
-                let core = participate(engine, &job, &who, on, Some("why")).await;
+                let core = engine.participate(&job, &who, on, Some("why")).await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(participation::switch(job, &who, on, Some("why"), look.now))
                 });
                 same(&at, told, &core);
             }
             (1, _) if dice.roll(3) == 0 => {
-                let core = hold(engine, &job, &user(1), "stocktaking").await;
+                let core = engine.hold(&job, &user(1), "stocktaking").await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(((), participation::hold(job, &user(1), "stocktaking", look.now)))
                 });
                 same(&at, told, &core);
             }
             (1, _) => {
-                let core = resume(engine, &job).await;
+                let core = engine.resume(&job).await;
                 let told = law.apply(None, now, |job, _| Ok(((), participation::resume(job))));
                 same(&at, told, &core);
             }
@@ -172,7 +174,7 @@ async fn play(seed: u64, acts: usize) {
                         [usize::try_from(dice.roll(3)).expect("small")],
                     seen: Token(0),
                 };
-                let core = acquire(engine, &ask).await;
+                let core = engine.acquire(&ask).await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(leases::acquire(job, look.past, &ask, look.quarantine, look.now))
                 });
@@ -193,14 +195,14 @@ async fn play(seed: u64, acts: usize) {
                     since: Began { boot: clock::boot(), at: Some(grant.since) },
                     run: (dice.roll(2) == 0).then_some(grant.run),
                 };
-                let core = renew(engine, std::slice::from_ref(&ask)).await.map(|all| all[0]);
+                let core = engine.renew(std::slice::from_ref(&ask)).await.map(|all| all[0]);
                 let told = law.apply(None, now, |job, look| {
                     Ok((leases::renew_in(job, &ask, look.now), Vec::new()))
                 });
                 same(&at, told, &core);
             }
             (7, Some(grant)) => {
-                let core = release(engine, &job, &grant.owner).await;
+                let core = engine.release(&job, &grant.owner).await;
                 let told =
                     law.apply(None, now, |job, _| Ok(((), leases::release(job, &grant.owner))));
                 same(&at, told, &core);
@@ -214,7 +216,7 @@ async fn play(seed: u64, acts: usize) {
                     pid: 7,
                     began: Began { boot: clock::boot(), at: Some(now) },
                 };
-                let core = record_started(engine, &started).await;
+                let core = engine.record_started(&started).await;
                 let told = law.apply(Some(&started.run), now, |job, look| {
                     run::started(job, look.past, &started, look.now)
                 });
@@ -231,7 +233,7 @@ async fn play(seed: u64, acts: usize) {
                     lines: lines.collect(),
                     progress: None,
                 };
-                let core = record_output(engine, &told).await;
+                let core = engine.record_output(&told).await;
                 let said = told.clone();
                 let told = law
                     .apply(None, now, |job, look| Ok(((), output::report(job, said, look.now)?)));
@@ -259,7 +261,7 @@ async fn play(seed: u64, acts: usize) {
                     then,
                     began: None,
                 };
-                let core = record_ended(engine, &ended).await;
+                let core = engine.record_ended(&ended).await;
                 let told = law.apply(Some(&ended.run), now, |job, look| {
                     Ok(((), run::ended(job, look.past, &ended, look.now)?))
                 });
@@ -268,14 +270,14 @@ async fn play(seed: u64, acts: usize) {
             (11, _) => {
                 let to = (dice.roll(2) == 0).then(|| node(dice.roll(3)));
                 let lasts = Duration::from_secs(3);
-                let core = request_move(engine, &job, to.as_ref(), &user(1), lasts).await;
+                let core = engine.request_move(&job, to.as_ref(), &user(1), lasts).await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(((), handover::request(job, to.as_ref(), &user(1), lasts, look.now)))
                 });
                 same(&at, told, &core);
             }
             (12, Some(grant)) => {
-                let core = request_drill(engine, &job, grant.token, &user(1)).await;
+                let core = engine.request_drill(&job, grant.token, &user(1)).await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(drill::request(job, grant.token, &user(1), look.now))
                 });
@@ -289,7 +291,7 @@ async fn play(seed: u64, acts: usize) {
             }
         }
         let now = engine.now();
-        let shown = snapshot(engine, std::slice::from_ref(&job)).await.expect("a snapshot");
+        let shown = engine.snapshot(std::slice::from_ref(&job)).await.expect("a snapshot");
         let known = law.apply(None, now, |job, _| Ok((job.record.clone(), Vec::new())));
         assert_eq!(shown.jobs[0], known.expect("nothing is written"), "{at}");
         if act % 50 == 0 {
@@ -297,7 +299,7 @@ async fn play(seed: u64, acts: usize) {
             processes.iter().for_each(|process| process.known().forget(&job));
         }
     }
-    let listed = runs(&first, &job, None, 2_000).await.expect("runs");
+    let listed = first.runs(&job, None, 2_000).await.expect("runs");
     let mut all = law.runs;
     all.sort_by_key(|entry| std::cmp::Reverse(entry.token));
     assert_eq!(listed, all, "seed {seed}");
@@ -325,7 +327,7 @@ async fn of_twenty_processes_that_ask_at_once_one_is_granted_and_all_tokens_grow
                 condition: Condition::None,
                 seen: Token(0),
             };
-            async move { acquire(&engine, &ask).await.expect("an answer") }
+            async move { engine.acquire(&ask).await.expect("an answer") }
         });
         let answers = futures_util::future::join_all(asks).await;
         let granted: Vec<Token> = answers
@@ -353,11 +355,11 @@ async fn a_commit_that_is_sent_again_because_its_answer_was_lost_happens_once() 
         seen: Token(0),
     };
     engine.lose_answers(1);
-    let Ok(Acquired::Granted { token, .. }) = acquire(&engine, &ask).await else {
+    let Ok(Acquired::Granted { token, .. }) = engine.acquire(&ask).await else {
         panic!("not granted")
     };
     assert_eq!(engine.told(&name()).len(), 1, "told twice");
-    let record = snapshot(&engine, &[name()]).await.expect("a snapshot").jobs.remove(0);
+    let record = engine.snapshot(&[name()]).await.expect("a snapshot").jobs.remove(0);
     assert_eq!(record.lease.map(|lease| lease.token), Some(token));
 }
 
@@ -365,12 +367,12 @@ async fn a_commit_that_is_sent_again_because_its_answer_was_lost_happens_once() 
 async fn a_process_whose_memory_is_old_is_told_the_newest_and_decides_anew() {
     let li = Memory::new();
     let other = li.another();
-    participate(&li, &name(), &user(1), true, None).await.expect("on");
-    participate(&other, &name(), &user(2), true, None).await.expect("on");
+    li.participate(&name(), &user(1), true, None).await.expect("on");
+    other.participate(&name(), &user(2), true, None).await.expect("on");
     // What it remembers is from before the other's switch.
-    assert!(participate(&li, &name(), &user(3), true, None).await.expect("on"));
-    assert!(!participate(&li, &name(), &user(2), true, None).await.expect("on already"));
-    let record = snapshot(&other, &[name()]).await.expect("a snapshot").jobs.remove(0);
+    assert!(li.participate(&name(), &user(3), true, None).await.expect("on"));
+    assert!(!li.participate(&name(), &user(2), true, None).await.expect("on already"));
+    let record = other.snapshot(&[name()]).await.expect("a snapshot").jobs.remove(0);
     assert_eq!(record.participants.len(), 3);
     assert_eq!(record.version, 3);
 }
@@ -386,4 +388,25 @@ async fn no_instant_of_the_record_lies_between_a_decision_and_its_commit() {
     assert_eq!(window(&record, at, slack).end, StoreTime(10_100), "not due before");
     record.next = Some(due(StoreTime(9_900)));
     assert_eq!(window(&record, at, slack).start, StoreTime(9_900), "due since then");
+}
+
+#[tokio::test]
+async fn an_act_that_changes_nothing_leaves_no_entry() {
+    let store = Memory::new();
+    let act = |word: &str| AuditEntry {
+        id: 0,
+        at: StoreTime(0),
+        who: "li".to_owned(),
+        from: "terminal".to_owned(),
+        act: word.to_owned(),
+        target: "job".to_owned(),
+        reason: None,
+    };
+    for changes in [true, false] {
+        let switching = store.noting(act(if changes { "on" } else { "nothing" }));
+        let switched = switching.participate(&name(), &user(1), true, None).await;
+        assert_eq!(switched.expect("switched"), changes);
+    }
+    let acts = store.audits(None, None, 9).await.expect("audits");
+    assert_eq!(acts.iter().map(|one| one.act.as_str()).collect::<Vec<_>>(), ["on"]);
 }

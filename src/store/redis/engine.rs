@@ -183,6 +183,17 @@ impl Engine for RedisStore {
         let (this, oldest, marked) = self.shared.rest.script(&call, Repeat::Harmless).await?;
         Ok([this, oldest, marked])
     }
+
+    async fn every_lease(&self) -> Result<Vec<(JobName, StoredLease)>> {
+        self.leases_by_keys().await
+    }
+
+    async fn lines(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<String>> {
+        let mut call = self.call(&scripts::READ_LOG);
+        call.key(self.keys().log(job));
+        call.arg(after.map(|after| after.to_string()).unwrap_or_default()).arg(limit);
+        self.shared.rest.script(&call, Repeat::Harmless).await
+    }
 }
 
 /// Numbers and texts of what is written beside a record, as Redis takes them.

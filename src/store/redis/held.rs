@@ -14,15 +14,15 @@ use super::record::parsed;
 use super::{BATCH, RedisStore, scripts};
 use crate::domain::name::JobName;
 use crate::store::core::left_of;
-use crate::store::leases::HeldLease;
-use crate::store::{Result, StoreError, core};
+use crate::store::engine::StoredLease;
+use crate::store::{Result, StoreError};
 
 /// Keys that one SCAN looks at. Meanwhile the server does nothing else, so they are few.
 const LOOKED_AT: usize = 1_000;
 
 impl RedisStore {
-    /// As [`Leases::held`](crate::store::leases::Leases::held).
-    pub(super) async fn every_lease(&self) -> Result<Vec<HeldLease>> {
+    /// As [`Engine::every_lease`](crate::store::engine::Engine::every_lease).
+    pub(super) async fn leases_by_keys(&self) -> Result<Vec<(JobName, StoredLease)>> {
         let servers = self.shared.rest.links().await?;
         let (pattern, of) = (self.keys().lease_pattern(), |key: &[u8]| self.keys().leased(key));
         let each = servers.iter().map(|server| self.jobs_by_keys(server, &pattern, of));
@@ -67,7 +67,7 @@ impl RedisStore {
     }
 
     /// Those of `batch` that last.
-    async fn read_leases(&self, batch: &[JobName]) -> Result<Vec<HeldLease>> {
+    async fn read_leases(&self, batch: &[JobName]) -> Result<Vec<(JobName, StoredLease)>> {
         let mut call = self.call(&scripts::READ_LEASES);
         for name in batch {
             call.key(self.keys().lease(name));
@@ -78,8 +78,8 @@ impl RedisStore {
         }
         let leases = batch.iter().zip(read).map(|(name, read)| {
             let (text, left): (Option<String>, i64) = parsed(&self.keys().lease(name), read)?;
-            let lease = text.map(|text| core::lease(name, &text, left_of(left))).transpose()?;
-            Ok(lease.map(|lease| HeldLease { name: name.clone(), lease }))
+            let lease = text.map(|text| StoredLease { text, left: left_of(left) });
+            Ok(lease.map(|lease| (name.clone(), lease)))
         });
         leases.filter_map(Result::transpose).collect()
     }

@@ -115,6 +115,29 @@ impl Engine for SqliteStore {
         })
         .await
     }
+
+    async fn every_lease(&self) -> Result<Vec<(JobName, StoredLease)>> {
+        self.read(all_leases).await
+    }
+
+    async fn lines(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<String>> {
+        let (name, limit) = (job.clone(), int(limit as u64));
+        self.read(move |db, _| {
+            let order = if after.is_some() { "ASC" } else { "DESC" };
+            let mut found = db.prepare_cached(&format!(
+                "SELECT text FROM output WHERE job = ? AND number > ? ORDER BY number {order} LIMIT ?"
+            ))?;
+            let after_or_first = int(after.unwrap_or(0));
+            let lines =
+                found.query_map(params![name.as_str(), after_or_first, limit], |row| row.get(0))?;
+            let mut lines: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
+            if after.is_none() {
+                lines.reverse();
+            }
+            Ok(lines)
+        })
+        .await
+    }
 }
 
 /// The record of `job` and the lease beside it.
@@ -142,7 +165,7 @@ fn lasting(row: &Row<'_>, first: usize, at: &Moment) -> rusqlite::Result<Option<
 }
 
 /// Every lease that lasts, by name.
-pub(super) fn all_leases(db: &Connection, at: &Moment) -> Outcome<Vec<(JobName, StoredLease)>> {
+fn all_leases(db: &Connection, at: &Moment) -> Outcome<Vec<(JobName, StoredLease)>> {
     let mut leases = db.prepare_cached(&format!("SELECT job, {LEASE} FROM leases ORDER BY job"))?;
     let mut rows = leases.query([])?;
     let mut all = Vec::new();
