@@ -3,7 +3,7 @@
 //! It may be old, and then the change is refused. So whatever stands here, nothing wrong is ever written; it only saves a reading.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::record::{Case, Standing};
@@ -39,7 +39,7 @@ pub(super) struct Heads {
 pub(super) struct Remembered {
     pub(super) case: Case,
     pub(super) memory: Memory,
-    pub(super) heads: HashMap<Queue, Heads>,
+    pub(super) heads: Arc<HashMap<Queue, Heads>>,
 }
 
 /// What becomes of remembered queues by a change.
@@ -100,12 +100,16 @@ impl KnownTurns {
         for new in news {
             match new {
                 News::Left(waiter) => {
-                    for heads in one.heads.values_mut() {
+                    for heads in Arc::make_mut(&mut one.heads).values_mut() {
                         heads.first.retain(|place| place.waiter != waiter);
                     }
                 }
-                News::Is(queue, heads) => drop(one.heads.insert(queue, heads)),
-                News::Unknown(queue) => drop(one.heads.remove(&queue)),
+                News::Is(queue, heads) => {
+                    Arc::make_mut(&mut one.heads).insert(queue, heads);
+                }
+                News::Unknown(queue) => {
+                    Arc::make_mut(&mut one.heads).remove(&queue);
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a transition is decided on, and how it is looked at: in one call, at one instant.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use super::known::{Heads, KnownTurns, Place, Queue, Remembered};
 use super::names::{self, ASKED, ROTATIONS};
@@ -34,7 +35,7 @@ pub(super) struct Seen {
     /// `None`: there is no such rotation.
     pub(super) case: Option<Case>,
     pub(super) memory: Memory,
-    pub(super) heads: HashMap<Queue, Heads>,
+    pub(super) heads: Arc<HashMap<Queue, Heads>>,
     /// The row of the request.
     pub(super) asked: Option<String>,
     /// The row of who asks, as one who waits.
@@ -86,7 +87,7 @@ impl Seen {
     /// As it is remembered from now on.
     pub(super) fn to_remember(&self) -> Option<Remembered> {
         let case = self.case.clone()?;
-        Some(Remembered { case, memory: self.memory.clone(), heads: self.heads.clone() })
+        Some(Remembered { case, memory: self.memory.clone(), heads: Arc::clone(&self.heads) })
     }
 
     /// The turn that the request had, while that is known.
@@ -256,6 +257,7 @@ impl<'a> Wanted<'a> {
             (types && *lives == case.body.lives).then_some(())
         };
         let counts = counts.filter(|_| case.as_ref().is_some_and(|case| same(case).is_some()));
+        let heads = Arc::new(heads);
         Ok(Seen { case, memory, heads, asked, waiting, past: ended, counts, at: Some(at) })
     }
 
