@@ -1,6 +1,6 @@
 //! The composition root: builds everything, lets it run, and shuts it down in order.
 //!
-//! Order matters twice. At start what an earlier life left is cleared away before the first word to the store, and the
+//! Order matters twice. At start what an earlier process left is cleared away before the first word to the store, and the
 //! heartbeat comes before any lease. A store that is away is waited for, with the page open. At the end the scripts are handed over first (the others take them at once),
 //! then browsers are sent away, then the node leaves the list.
 
@@ -41,7 +41,7 @@ use crate::runner::surroundings::Surroundings;
 use crate::store::nodes::Nodes;
 use crate::store::{Options, Store};
 use crate::telemetry::Metrics;
-use crate::waiting::Room;
+use crate::waiting::WaitingRoom;
 use crate::web::{Desks, Web};
 
 /// What a script gets of the node's own environment; everything else stays out, secrets above all.
@@ -68,9 +68,11 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
 
     child::become_subreaper();
     let containment = contain(&config)?;
-    // Before the first word to the store: whoever lives on from an earlier life must not meet a new run of this one.
+    // Before the first word to the store: whoever lives on from an earlier process must not meet a new run of this one.
     let notes = leftovers::notes_of(&config.store, &config.prefix);
-    for swept in leftovers::sweep(&notes).context("cannot clear away what an earlier life left")? {
+    for swept in
+        leftovers::sweep(&notes).context("cannot clear away what an earlier process left")?
+    {
         let Swept { job, run, node, processes } = swept;
         tracing::warn!(%job, %run, %node, processes, "killed what was left of a run whose node and guard were killed");
     }
@@ -82,7 +84,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let (offer, offered) = watch::channel(Arc::new(Offer::of(&config)));
     let begun = begin(&config, &store, &options, (&feed, following.clone()), level).await?;
     let keeper = Keeper::start(store.clone(), Arc::clone(&metrics));
-    let room = Room::open(store.clone(), &feed, &config.node);
+    let room = WaitingRoom::open(store.clone(), &feed, &config.node);
     let work = dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
     let turns = rotation::Desk::start(room.clone(), Arc::clone(&metrics));
     let around = Surroundings {

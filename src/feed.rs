@@ -507,7 +507,7 @@ impl Follower {
 
     /// What is read in one call.
     fn parts(&self, names: Vec<JobName>) -> Vec<Vec<JobName>> {
-        if self.store.is_apart() {
+        if self.store.is_sharded() {
             names.into_iter().map(|name| vec![name]).collect()
         } else {
             vec![names]
@@ -649,7 +649,7 @@ impl Follower {
         };
         let read = match answer {
             Ok(value) => {
-                if self.store.is_apart() {
+                if self.store.is_sharded() {
                     self.missing.retain(|of, _| !about.contains(of));
                 } else {
                     // One answer speaks for all that lives in one place.

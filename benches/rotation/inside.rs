@@ -10,7 +10,7 @@ use soloist::rotation::Desk;
 use soloist::store::rotation::{Pass, Rotations as _, Taken, TurnAsk};
 use soloist::store::{Options, Store};
 use soloist::telemetry::Metrics;
-use soloist::waiting::Room;
+use soloist::waiting::WaitingRoom;
 
 use super::TYPES;
 use super::crowd::{Crowd, Figure};
@@ -20,7 +20,7 @@ pub async fn measure(waiters: usize, turns: usize) -> Figure {
     let server = Arc::new(RedisServer::start(&[]));
     let store = Store::connect(&server.url(), &Options::default()).await.expect("the store");
     let feed = Feed::start(store.clone(), Vec::new()).await;
-    let room = Room::open(store, &feed, &NodeName::new("bench").expect("a name"));
+    let room = WaitingRoom::open(store, &feed, &NodeName::new("bench").expect("a name"));
     let desk = Desk::start(room.clone(), Arc::new(Metrics::new()));
     let rotation: RotationName = "supplier".parse().expect("a name");
     let kind = |name: &&str| TypeRules {

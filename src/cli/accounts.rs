@@ -6,9 +6,9 @@ use std::io::{IsTerminal as _, Read as _};
 
 use serde::Serialize;
 
-use super::desk::administrator;
+use super::context::administrator;
 use super::output::{local, print, print_json, rfc3339, table};
-use super::{Desk, Failure, ListArgs, UserCommand};
+use super::{CommandContext, Failure, ListArgs, UserCommand};
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
 use crate::ops::{OpsError, accounts};
@@ -29,26 +29,33 @@ struct UserLine {
 }
 
 /// `user ...`.
-pub(super) async fn act(desk: &Desk, command: UserCommand) -> Result<(), Failure> {
+pub(super) async fn act(context: &CommandContext, command: UserCommand) -> Result<(), Failure> {
     match command {
         UserCommand::Add { name, role, password_stdin } => {
-            add(desk, name, role, password_stdin).await
+            add(context, name, role, password_stdin).await
         }
-        UserCommand::List(args) => list(desk, &args).await,
-        UserCommand::Role { name, role } => change_role(desk, &name, role).await,
-        UserCommand::Passwd { name, password_stdin } => passwd(desk, &name, password_stdin).await,
-        UserCommand::Remove { name } => remove(desk, &name).await,
+        UserCommand::List(args) => list(context, &args).await,
+        UserCommand::Role { name, role } => change_role(context, &name, role).await,
+        UserCommand::Passwd { name, password_stdin } => {
+            passwd(context, &name, password_stdin).await
+        }
+        UserCommand::Remove { name } => remove(context, &name).await,
     }
 }
 
-async fn add(desk: &Desk, name: UserName, role: Role, password_stdin: bool) -> Result<(), Failure> {
+async fn add(
+    context: &CommandContext,
+    name: UserName,
+    role: Role,
+    password_stdin: bool,
+) -> Result<(), Failure> {
     let taken = || {
         Failure::Refused(format!(
             "there is an account {name} already: change it with soloist user role, or soloist user passwd"
         ))
     };
     // Asked first, so that nobody types a password in vain.
-    if desk.store.user(&name).await?.is_some() {
+    if context.store.user(&name).await?.is_some() {
         return Err(taken());
     }
     let user = User {
@@ -59,7 +66,7 @@ async fn add(desk: &Desk, name: UserName, role: Role, password_stdin: bool) -> R
         language: None,
         theme: None,
     };
-    let added = accounts::add(&desk.store, &administrator(), &user, false).await;
+    let added = accounts::add(&context.store, &administrator(), &user, false).await;
     added.map_err(|error| match error {
         OpsError::Store(StoreError::Exists(_)) => taken(),
         other => other.into(),
@@ -67,8 +74,8 @@ async fn add(desk: &Desk, name: UserName, role: Role, password_stdin: bool) -> R
     print(&format!("Account {name} added: {}.", role.as_str()))
 }
 
-async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
-    let users = desk.store.users().await?;
+async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
+    let users = context.store.users().await?;
     if args.json {
         let line = |user: User| UserLine {
             name: user.name,
@@ -88,28 +95,32 @@ async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
     print(&table(&["NAME", "ROLE", "CREATED"], &users.iter().map(row).collect::<Vec<_>>()))
 }
 
-async fn change_role(desk: &Desk, name: &UserName, role: Role) -> Result<(), Failure> {
-    let user = desk.account(name).await?;
+async fn change_role(context: &CommandContext, name: &UserName, role: Role) -> Result<(), Failure> {
+    let user = context.account(name).await?;
     if user.role == role {
         return print(&format!("{name} is {} already.", role.as_str()));
     }
-    accounts::change_role(&desk.store, &administrator(), &user.name, role).await?;
+    accounts::change_role(&context.store, &administrator(), &user.name, role).await?;
     print(&format!("{name} is now {}; signed out everywhere.", role.as_str()))
 }
 
-async fn passwd(desk: &Desk, name: &UserName, password_stdin: bool) -> Result<(), Failure> {
-    desk.account(name).await?;
+async fn passwd(
+    context: &CommandContext,
+    name: &UserName,
+    password_stdin: bool,
+) -> Result<(), Failure> {
+    context.account(name).await?;
     let hash = password(name, password_stdin)?;
-    accounts::change_password(&desk.store, &administrator(), name, hash).await?;
+    accounts::change_password(&context.store, &administrator(), name, hash).await?;
     print(&format!(
         "The password of {name} is changed; signed out everywhere. Its API tokens live on: soloist token list"
     ))
 }
 
-async fn remove(desk: &Desk, name: &UserName) -> Result<(), Failure> {
-    let user = desk.account(name).await?;
-    let names: Vec<_> = desk.jobs().iter().map(|job| job.name.clone()).collect();
-    let left = accounts::remove(&desk.store, &administrator(), &user, &names).await?;
+async fn remove(context: &CommandContext, name: &UserName) -> Result<(), Failure> {
+    let user = context.account(name).await?;
+    let names: Vec<_> = context.jobs().iter().map(|job| job.name.clone()).collect();
+    let left = accounts::remove(&context.store, &administrator(), &user, &names).await?;
     let last = |last: &bool| if *last { " (was the last: this stops it)" } else { "" };
     let left: Vec<String> = left.iter().map(|(job, was)| format!("{job}{}", last(was))).collect();
     let left = match left.as_slice() {

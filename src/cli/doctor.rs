@@ -8,18 +8,18 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::desk::absent;
+use super::context::absent;
 use super::output::{json, print, visible};
 use super::{Failure, ListArgs};
 use crate::config::{Config, Examination};
 use crate::domain::containment::Containment;
 use crate::domain::definition::agreed;
 use crate::domain::name::JobName;
-use crate::picture::DriftView;
 use crate::runner::child::available;
 use crate::store::examine::{Finding, Verdict};
 use crate::store::nodes::{NodeRecord, listed};
 use crate::store::{Options, Store, StoreError};
+use crate::view::DriftView;
 
 /// Descriptors that a job needs at its node: a guard's socket and two pipes, and what a start needs for a moment.
 const DESCRIPTORS_PER_JOB: u64 = 8;

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
 use super::output::{print, print_json};
-use super::{Desk, DrillArgs, Failure};
+use super::{CommandContext, DrillArgs, Failure};
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::drill::Drill;
@@ -18,10 +18,10 @@ use crate::domain::job::{Exit, JobRecord, LeaseRecord, RunEnd};
 use crate::domain::lease::Token;
 use crate::domain::time::StoreTime;
 use crate::ops::jobs::{self, Ordered};
-use crate::picture::drill::{DrillView, target, warning};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::jobs::Jobs;
 use crate::store::{Result as StoreResult, StoreError};
+use crate::view::drill::{DrillView, target, warning};
 
 /// What a take-over may need beyond the lease before the drill counts as failed.
 const BEYOND_THE_LEASE: Duration = Duration::from_secs(2);
@@ -50,13 +50,13 @@ struct Report {
 }
 
 /// `drill`.
-pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> {
-    let job = desk.job(&args.act.job)?;
-    let actor = desk.operator(args.act.user.as_deref()).await?;
-    let mut events = desk.store.subscribe(std::slice::from_ref(&job.name)).await?;
+pub(super) async fn drill(context: &CommandContext, args: &DrillArgs) -> Result<(), Failure> {
+    let job = context.job(&args.act.job)?;
+    let actor = context.operator(args.act.user.as_deref()).await?;
+    let mut events = context.store.subscribe(std::slice::from_ref(&job.name)).await?;
     let begun = clock::boot();
     let force = (args.force, "--force");
-    let ordered = jobs::drill(&desk.store, &actor, job, force, |lease| {
+    let ordered = jobs::drill(&context.store, &actor, job, force, |lease| {
         eprintln!("soloist: {}", warning(lease.node.as_str()));
     });
     let Ordered { before, lease, drill } = ordered.await?;
@@ -64,12 +64,12 @@ pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> 
     if !args.list.json {
         step(0, &format!("{} ordered {} to die (token {})", drill.by, lease.node, lease.token))?;
     }
-    let alone = args.force && target(&before, &desk.nodes().await?, false, "").is_err();
+    let alone = args.force && target(&before, &context.nodes().await?, false, "").is_err();
     let mut seen = Progress::default();
     let limit = lease.ttl + BEYOND_THE_LEASE;
     loop {
         // A store that does not answer for a moment is no reason to give up: the clock decides.
-        if let Ok(record) = record(desk, job).await {
+        if let Ok(record) = record(context, job).await {
             let now = progress(&record, lease, ordered, &seen);
             if !args.list.json {
                 say(&seen, &now, lease)?;
@@ -93,8 +93,8 @@ pub(super) async fn drill(desk: &Desk, args: &DrillArgs) -> Result<(), Failure> 
     }
 }
 
-async fn record(desk: &Desk, job: &JobConfig) -> StoreResult<JobRecord> {
-    let jobs = desk.store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
+async fn record(context: &CommandContext, job: &JobConfig) -> StoreResult<JobRecord> {
+    let jobs = context.store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
     jobs.into_iter().next().ok_or_else(|| StoreError::Corrupt("a snapshot without the job".into()))
 }
 

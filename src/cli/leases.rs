@@ -3,10 +3,10 @@
 use clap::Subcommand;
 
 use super::output::{local, print, print_json, table};
-use super::{Desk, Failure, ListArgs};
-use crate::picture::lists::Held;
-use crate::picture::{HeldLeaseView, LeaseKind};
+use super::{CommandContext, Failure, ListArgs};
 use crate::store::leases::{HeldLease, Leases as _};
+use crate::view::lists::Held;
+use crate::view::{HeldLeaseView, LeaseKind};
 
 const NOTHING: &str = "\
 Nothing is held. A lease is the right to be the only one. It has one holder, on one node, until the holder gives it back or falls silent.
@@ -23,15 +23,15 @@ KIND is job, or command for what soloist run holds. LEFT is the time after which
 }
 
 /// `lease ...`.
-pub(super) async fn act(desk: &Desk, command: LeaseCommand) -> Result<(), Failure> {
+pub(super) async fn act(context: &CommandContext, command: LeaseCommand) -> Result<(), Failure> {
     match command {
-        LeaseCommand::List(args) => list(desk, &args).await,
+        LeaseCommand::List(args) => list(context, &args).await,
     }
 }
 
-async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
-    let held = desk.store.held().await?;
-    let jobs = desk.jobs();
+async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
+    let held = context.store.held().await?;
+    let jobs = context.jobs();
     let view = |held| HeldLeaseView::of(held, |name| jobs.iter().any(|job| job.name == *name));
     let views: Vec<HeldLeaseView> = held.iter().map(view).collect();
     if args.json {

@@ -2,28 +2,28 @@
 
 use super::output::{json, local, print, print_json, table, visible};
 use super::watch::Watch;
-use super::{Desk, Failure, LogsArgs, RunsArgs, StatusArgs};
+use super::{CommandContext, Failure, LogsArgs, RunsArgs, StatusArgs};
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::job::{NextWhat, RunPhase, State, Viewpoint, state};
 use crate::feed::Seen;
-use crate::picture::lists::{Jobs, Log, Runs};
-use crate::picture::{DriftView, JobView, LogLineView, RunView, viewpoint};
 use crate::store::journal::{Journal, LOG_LINES, LogLine, RUNS_KEPT, RunEntry};
+use crate::view::lists::{Jobs, Log, Runs};
+use crate::view::{DriftView, JobView, LogLineView, RunView, viewpoint};
 use crate::words::Language;
 
 /// `status`.
-pub(super) async fn status(desk: &Desk, args: &StatusArgs) -> Result<(), Failure> {
+pub(super) async fn status(context: &CommandContext, args: &StatusArgs) -> Result<(), Failure> {
     let jobs: Vec<&JobConfig> = match &args.job {
-        Some(name) => vec![desk.job(name)?],
-        None => desk.jobs(),
+        Some(name) => vec![context.job(name)?],
+        None => context.jobs(),
     };
     if !args.watch {
-        return print(&picture(desk, &jobs, args).await?);
+        return print(&picture(context, &jobs, args).await?);
     }
-    let mut watch = Watch::start(desk).await?;
+    let mut watch = Watch::start(context).await?;
     loop {
-        match picture(desk, &jobs, args).await {
+        match picture(context, &jobs, args).await {
             Ok(text) => watch.show(&text)?,
             Err(problem) => problem.say(),
         }
@@ -33,10 +33,14 @@ pub(super) async fn status(desk: &Desk, args: &StatusArgs) -> Result<(), Failure
     }
 }
 
-async fn picture(desk: &Desk, jobs: &[&JobConfig], args: &StatusArgs) -> Result<String, Failure> {
-    let seen = desk.see(jobs).await?;
-    let nodes = desk.nodes().await?;
-    let rotations = desk.rotations(jobs).await?;
+async fn picture(
+    context: &CommandContext,
+    jobs: &[&JobConfig],
+    args: &StatusArgs,
+) -> Result<String, Failure> {
+    let seen = context.see(jobs).await?;
+    let nodes = context.nodes().await?;
+    let rotations = context.rotations(jobs).await?;
     let rotations = rotations.as_deref();
     if !args.list.json {
         if jobs.is_empty() {
@@ -48,7 +52,7 @@ async fn picture(desk: &Desk, jobs: &[&JobConfig], args: &StatusArgs) -> Result<
         };
         let rows: Vec<_> = seen.iter().zip(jobs).map(row).collect();
         let mut text = table(&["JOB", "STATE", "NODE", "SINCE", "WANTED-BY", "NEXT"], &rows);
-        let nodes = desk.nodes().await?;
+        let nodes = context.nodes().await?;
         for job in jobs {
             for drift in DriftView::of(&job.name, &nodes) {
                 text.push_str(&format!("drift: {}\n", drift.sentence(job.name.as_str())));
@@ -132,24 +136,24 @@ fn next(seen: &Seen, job: &JobConfig, view: &Viewpoint, state: State) -> String 
 }
 
 /// `why`.
-pub(super) async fn why(desk: &Desk, job: &str) -> Result<(), Failure> {
-    let job = desk.job(job)?;
-    print(&visible(&desk.sentence(job).await?))
+pub(super) async fn why(context: &CommandContext, job: &str) -> Result<(), Failure> {
+    let job = context.job(job)?;
+    print(&visible(&context.sentence(job).await?))
 }
 
 /// `logs`.
-pub(super) async fn logs(desk: &Desk, args: &LogsArgs) -> Result<(), Failure> {
-    let job = &desk.job(&args.job)?.name;
+pub(super) async fn logs(context: &CommandContext, args: &LogsArgs) -> Result<(), Failure> {
+    let job = &context.job(&args.job)?.name;
     // Subscribed before the first reading: a line printed in between is not missed.
-    let watch = if args.follow { Some(Watch::start(desk).await?) } else { None };
+    let watch = if args.follow { Some(Watch::start(context).await?) } else { None };
     let limit = args.lines.min(LOG_LINES);
     let lines = match limit {
         0 => Vec::new(),
-        limit => desk.store.log(job, None, limit).await?,
+        limit => context.store.log(job, None, limit).await?,
     };
     let mut last = match lines.last() {
         Some(line) => line.seq,
-        None => desk.store.log(job, None, 1).await?.last().map_or(0, |line| line.seq),
+        None => context.store.log(job, None, 1).await?.last().map_or(0, |line| line.seq),
     };
     let Some(mut watch) = watch else {
         if args.json {
@@ -161,7 +165,7 @@ pub(super) async fn logs(desk: &Desk, args: &LogsArgs) -> Result<(), Failure> {
     print_lines(lines, args.json)?;
     while watch.change().await? {
         loop {
-            let lines = match desk.store.log(job, Some(last), LOG_LINES).await {
+            let lines = match context.store.log(job, Some(last), LOG_LINES).await {
                 Ok(lines) => lines,
                 Err(problem) => {
                     Failure::from(problem).say();
@@ -193,9 +197,9 @@ fn text(lines: &[LogLine]) -> String {
 }
 
 /// `runs`.
-pub(super) async fn runs(desk: &Desk, args: &RunsArgs) -> Result<(), Failure> {
-    let job = &desk.job(&args.job)?.name;
-    let runs = desk.store.runs(job, None, args.limit.clamp(1, RUNS_KEPT)).await?;
+pub(super) async fn runs(context: &CommandContext, args: &RunsArgs) -> Result<(), Failure> {
+    let job = &context.job(&args.job)?.name;
+    let runs = context.store.runs(job, None, args.limit.clamp(1, RUNS_KEPT)).await?;
     if args.list.json {
         return print_json(&Runs { runs: runs.into_iter().map(RunView::from).collect() });
     }

@@ -7,7 +7,7 @@
 mod accounts;
 mod check;
 mod collect;
-mod desk;
+mod context;
 mod doctor;
 mod drill;
 mod failure;
@@ -29,7 +29,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 pub use collect::CollectArgs;
-pub use desk::{Desk, absent};
+pub use context::{CommandContext, absent};
 pub use failure::Failure;
 pub use leases::LeaseCommand;
 pub use rotations::RotationCommand;
@@ -469,29 +469,29 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
     if let Command::Doctor(args) = command {
         return doctor::doctor(examined, &args).await;
     }
-    let desk = Desk::open(examined, command.makes_a_store()).await?;
+    let context = CommandContext::open(examined, command.makes_a_store()).await?;
     match command {
-        Command::Status(args) => look::status(&desk, &args).await,
-        Command::Why(args) => look::why(&desk, &args.job).await,
-        Command::On(args) => switch::participate(&desk, &args, true).await,
-        Command::Off(args) => switch::participate(&desk, &args, false).await,
-        Command::Hold(args) => switch::hold(&desk, &args).await,
-        Command::Resume(args) => switch::resume(&desk, &args).await,
-        Command::Move(args) => switch::hand_over(&desk, &args).await,
-        Command::Drill(args) => drill::drill(&desk, &args).await,
-        Command::Nodes(args) => nodes::list(&desk, &args).await,
-        Command::Drain(args) => nodes::drain(&desk, &args, true).await,
-        Command::Undrain(args) => nodes::drain(&desk, &args, false).await,
-        Command::Forget(args) => nodes::forget(&desk, &args).await,
-        Command::Logs(args) => look::logs(&desk, &args).await,
-        Command::Runs(args) => look::runs(&desk, &args).await,
-        Command::User(command) => accounts::act(&desk, command).await,
-        Command::Token(command) => tokens::act(&desk, command).await,
-        Command::Link { user } => tokens::link(&desk, user).await,
-        Command::Lease(command) => leases::act(&desk, command).await,
-        Command::Source(command) => sources::act(&desk, command).await,
-        Command::Task(command) => tasks::act(&desk, command).await,
-        Command::Rotation(command) => rotations::act(&desk, command).await,
+        Command::Status(args) => look::status(&context, &args).await,
+        Command::Why(args) => look::why(&context, &args.job).await,
+        Command::On(args) => switch::participate(&context, &args, true).await,
+        Command::Off(args) => switch::participate(&context, &args, false).await,
+        Command::Hold(args) => switch::hold(&context, &args).await,
+        Command::Resume(args) => switch::resume(&context, &args).await,
+        Command::Move(args) => switch::hand_over(&context, &args).await,
+        Command::Drill(args) => drill::drill(&context, &args).await,
+        Command::Nodes(args) => nodes::list(&context, &args).await,
+        Command::Drain(args) => nodes::drain(&context, &args, true).await,
+        Command::Undrain(args) => nodes::drain(&context, &args, false).await,
+        Command::Forget(args) => nodes::forget(&context, &args).await,
+        Command::Logs(args) => look::logs(&context, &args).await,
+        Command::Runs(args) => look::runs(&context, &args).await,
+        Command::User(command) => accounts::act(&context, command).await,
+        Command::Token(command) => tokens::act(&context, command).await,
+        Command::Link { user } => tokens::link(&context, user).await,
+        Command::Lease(command) => leases::act(&context, command).await,
+        Command::Source(command) => sources::act(&context, command).await,
+        Command::Task(command) => tasks::act(&context, command).await,
+        Command::Rotation(command) => rotations::act(&context, command).await,
         Command::Serve(_)
         | Command::Check
         | Command::Doctor(_)

@@ -1,15 +1,15 @@
 //! Nodes: the list, emptying one, forgetting one.
 
 use super::output::{print, print_json, table};
-use super::{Desk, Failure, ForgetArgs, ListArgs, NodeArgs};
+use super::{CommandContext, Failure, ForgetArgs, ListArgs, NodeArgs};
 use crate::ops::nodes;
-use crate::picture::NodeView;
-use crate::picture::lists::Nodes;
+use crate::view::NodeView;
+use crate::view::lists::Nodes;
 
 /// `nodes`.
-pub(super) async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
-    let nodes = desk.nodes().await?;
-    let seen = desk.see(&desk.jobs()).await?;
+pub(super) async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
+    let nodes = context.nodes().await?;
+    let seen = context.see(&context.jobs()).await?;
     let held: Vec<_> = seen
         .iter()
         .filter_map(|seen| {
@@ -43,17 +43,21 @@ fn row(node: &NodeView) -> Vec<String> {
 }
 
 /// `forget`.
-pub(super) async fn forget(desk: &Desk, args: &ForgetArgs) -> Result<(), Failure> {
+pub(super) async fn forget(context: &CommandContext, args: &ForgetArgs) -> Result<(), Failure> {
     let NodeArgs { node, user } = &args.node;
-    let actor = desk.operator(user.as_deref()).await?;
-    nodes::forget(&desk.store, &actor, node, args.reason.as_deref()).await?;
+    let actor = context.operator(user.as_deref()).await?;
+    nodes::forget(&context.store, &actor, node, args.reason.as_deref()).await?;
     print(&format!("{node} is forgotten. If it comes back, it is a new node."))
 }
 
 /// `drain` and `undrain`.
-pub(super) async fn drain(desk: &Desk, args: &NodeArgs, on: bool) -> Result<(), Failure> {
-    let (node, actor) = (&args.node, desk.operator(args.user.as_deref()).await?);
-    nodes::drain(&desk.store, &actor, node, on).await?;
+pub(super) async fn drain(
+    context: &CommandContext,
+    args: &NodeArgs,
+    on: bool,
+) -> Result<(), Failure> {
+    let (node, actor) = (&args.node, context.operator(args.user.as_deref()).await?);
+    nodes::drain(&context.store, &actor, node, on).await?;
     print(&match on {
         true => {
             format!("{node} hands its jobs over and takes no more, until: soloist undrain {node}")

@@ -6,14 +6,14 @@ use clap::{Args, Subcommand};
 
 use super::output::{local, print, print_json, table};
 use super::sources::window;
-use super::{Desk, Failure, duration};
+use super::{CommandContext, Failure, duration};
 use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Reason, Rules, Skip, Turn, TypeRules};
 use crate::domain::time::Stamp;
 use crate::ops::rotations;
-use crate::picture::json::{Rotation, RotationList, coming, word};
 use crate::store::StoreError;
 use crate::store::rotation::{PastTurn, RotationView, Rotations, TypeView, WaiterView};
+use crate::view::json::{Rotation, RotationList, coming, word};
 
 /// How many of the last turns of one rotation are shown.
 const TURNS_SHOWN: usize = 50;
@@ -97,23 +97,23 @@ impl SetArgs {
 }
 
 /// `rotation ...`.
-pub(super) async fn act(desk: &Desk, command: RotationCommand) -> Result<(), Failure> {
+pub(super) async fn act(context: &CommandContext, command: RotationCommand) -> Result<(), Failure> {
     match command {
-        RotationCommand::Set(args) => set(desk, &args).await,
-        RotationCommand::List { name: Some(name), json } => one(desk, &name, json).await,
-        RotationCommand::List { name: None, json } => list(desk, json).await,
+        RotationCommand::Set(args) => set(context, &args).await,
+        RotationCommand::List { name: Some(name), json } => one(context, &name, json).await,
+        RotationCommand::List { name: None, json } => list(context, json).await,
     }
 }
 
-async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
+async fn set(context: &CommandContext, args: &SetArgs) -> Result<(), Failure> {
     let rules = args.rules();
-    let actor = desk.operator(args.user.as_deref()).await?;
-    let view = rotations::put(&desk.store, &actor, &args.name, &rules, None).await?;
+    let actor = context.operator(args.user.as_deref()).await?;
+    let view = rotations::put(&context.store, &actor, &args.name, &rules, None).await?;
     print(&format!("Rotation {}: {}.", args.name, words(&view.rules)))
 }
 
-async fn list(desk: &Desk, as_json: bool) -> Result<(), Failure> {
-    let views = desk.store.rotations(None, TURNS_LISTED).await?;
+async fn list(context: &CommandContext, as_json: bool) -> Result<(), Failure> {
+    let views = context.store.rotations(None, TURNS_LISTED).await?;
     if as_json {
         let rotations = views.into_iter().map(Rotation::from).collect();
         return print_json(&RotationList { rotations });
@@ -138,8 +138,8 @@ async fn list(desk: &Desk, as_json: bool) -> Result<(), Failure> {
     print(&table(&["ROTATION", "HAS THE TURN", "NEXT", "WAITING", "ENDED", "RULES"], &rows))
 }
 
-async fn one(desk: &Desk, name: &RotationName, as_json: bool) -> Result<(), Failure> {
-    let views = desk.store.rotations(Some(name), TURNS_SHOWN).await;
+async fn one(context: &CommandContext, name: &RotationName, as_json: bool) -> Result<(), Failure> {
+    let views = context.store.rotations(Some(name), TURNS_SHOWN).await;
     let views = views.map_err(|error| undefined(error, name))?;
     let Some(view) = views.first() else {
         return Err(undefined(StoreError::NotFound(String::new()), name));

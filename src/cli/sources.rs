@@ -5,15 +5,15 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::output::{print, print_json, table};
-use super::{Desk, Failure, ListArgs, duration};
+use super::{CommandContext, Failure, ListArgs, duration};
 use crate::dispatch::word;
 use crate::domain::dispatch::{Backoff, Reason, Rules, Window};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
 use crate::ops::sources;
-use crate::picture::json::{Source, SourceList};
 use crate::store::StoreError;
 use crate::store::dispatch::{SourceView, Sources as _};
+use crate::view::json::{Source, SourceList};
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -100,25 +100,25 @@ impl SetArgs {
 }
 
 /// `source ...`.
-pub(super) async fn act(desk: &Desk, command: SourceCommand) -> Result<(), Failure> {
+pub(super) async fn act(context: &CommandContext, command: SourceCommand) -> Result<(), Failure> {
     match command {
-        SourceCommand::Set(args) => set(desk, &args).await,
+        SourceCommand::Set(args) => set(context, &args).await,
         SourceCommand::Block { name, lasting, user } => {
-            block(desk, &name, lasting, user.as_deref()).await
+            block(context, &name, lasting, user.as_deref()).await
         }
-        SourceCommand::List(args) => list(desk, &args).await,
+        SourceCommand::List(args) => list(context, &args).await,
     }
 }
 
-async fn set(desk: &Desk, args: &SetArgs) -> Result<(), Failure> {
+async fn set(context: &CommandContext, args: &SetArgs) -> Result<(), Failure> {
     let rules = args.rules();
-    let actor = desk.operator(args.user.as_deref()).await?;
-    let view = sources::put(&desk.store, &actor, &args.name, &rules, None).await?;
+    let actor = context.operator(args.user.as_deref()).await?;
+    let view = sources::put(&context.store, &actor, &args.name, &rules, None).await?;
     print(&format!("Source {}: {}.", args.name, words(&view.rules)))
 }
 
 async fn block(
-    desk: &Desk,
+    context: &CommandContext,
     name: &SourceName,
     lasting: Duration,
     user: Option<&str>,
@@ -126,14 +126,14 @@ async fn block(
     if lasting > Duration::from_secs(366 * 24 * 3600) {
         return Err(Failure::Usage("--for: at most a year".to_owned()));
     }
-    let actor = desk.operator(user).await?;
-    sources::block(&desk.store, &actor, name, lasting).await?;
+    let actor = context.operator(user).await?;
+    sources::block(&context.store, &actor, name, lasting).await?;
     let lasting = humantime::format_duration(lasting);
     print(&format!("Source {name} serves nobody for {lasting}."))
 }
 
-async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
-    let views = desk.store.sources(None).await?;
+async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
+    let views = context.store.sources(None).await?;
     if args.json {
         let sources = views.into_iter().map(Source::from).collect();
         return print_json(&SourceList { sources });

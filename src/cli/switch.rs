@@ -1,20 +1,24 @@
 //! Switching: on, off, hold, resume, move. Each asks the store for one transition and says what came of it.
 
 use super::output::print;
-use super::{ActArgs, Desk, Failure, HoldArgs, MoveArgs, SwitchArgs};
+use super::{ActArgs, CommandContext, Failure, HoldArgs, MoveArgs, SwitchArgs};
 use crate::config::JobConfig;
 use crate::domain::job::JobRecord;
 use crate::ops::jobs;
 use crate::store::jobs::Jobs as _;
 
 /// `on` and `off`.
-pub(super) async fn participate(desk: &Desk, args: &SwitchArgs, on: bool) -> Result<(), Failure> {
-    let job = desk.job(&args.act.job)?;
-    let actor = desk.actor(args.act.user.as_deref()).await?;
-    let (store, reason) = (&desk.store, args.reason.as_deref());
+pub(super) async fn participate(
+    context: &CommandContext,
+    args: &SwitchArgs,
+    on: bool,
+) -> Result<(), Failure> {
+    let job = context.job(&args.act.job)?;
+    let actor = context.actor(args.act.user.as_deref()).await?;
+    let (store, reason) = (&context.store, args.reason.as_deref());
     let changed = jobs::participate(store, &actor, job, None, on, reason).await?;
     let user = actor.user;
-    let after = record(desk, job).await?;
+    let after = record(context, job).await?;
     let wanted_by: Vec<&str> = after.participants.iter().map(|p| p.user.as_str()).collect();
     let said = match (on, changed) {
         (true, true) => format!("{user} switched {} on.", job.name),
@@ -36,7 +40,7 @@ pub(super) async fn participate(desk: &Desk, args: &SwitchArgs, on: bool) -> Res
             job.name, hold.by, hold.reason, job.name
         );
     } else if on
-        && !desk
+        && !context
             .nodes()
             .await?
             .iter()
@@ -51,19 +55,19 @@ pub(super) async fn participate(desk: &Desk, args: &SwitchArgs, on: bool) -> Res
 }
 
 /// `hold`.
-pub(super) async fn hold(desk: &Desk, args: &HoldArgs) -> Result<(), Failure> {
-    let job = desk.job(&args.act.job)?;
-    let actor = desk.operator(args.act.user.as_deref()).await?;
-    let reason = jobs::hold(&desk.store, &actor, job, &args.reason).await?;
+pub(super) async fn hold(context: &CommandContext, args: &HoldArgs) -> Result<(), Failure> {
+    let job = context.job(&args.act.job)?;
+    let actor = context.operator(args.act.user.as_deref()).await?;
+    let reason = jobs::hold(&context.store, &actor, job, &args.reason).await?;
     print(&format!("{} is held by {}: {reason}", job.name, actor.user))
 }
 
 /// `resume`.
-pub(super) async fn resume(desk: &Desk, args: &ActArgs) -> Result<(), Failure> {
-    let job = desk.job(&args.job)?;
-    let actor = desk.operator(args.user.as_deref()).await?;
-    let before = record(desk, job).await?;
-    jobs::resume(&desk.store, &actor, job).await?;
+pub(super) async fn resume(context: &CommandContext, args: &ActArgs) -> Result<(), Failure> {
+    let job = context.job(&args.job)?;
+    let actor = context.operator(args.user.as_deref()).await?;
+    let before = record(context, job).await?;
+    jobs::resume(&context.store, &actor, job).await?;
     let what = match (before.hold.is_some(), before.given_up) {
         (true, _) => "is no longer held",
         (false, true) => "is tried again",
@@ -77,10 +81,10 @@ pub(super) async fn resume(desk: &Desk, args: &ActArgs) -> Result<(), Failure> {
 }
 
 /// `move`.
-pub(super) async fn hand_over(desk: &Desk, args: &MoveArgs) -> Result<(), Failure> {
-    let job = desk.job(&args.act.job)?;
-    let actor = desk.operator(args.act.user.as_deref()).await?;
-    let from = jobs::hand_over(&desk.store, &actor, job, args.to.as_ref()).await?;
+pub(super) async fn hand_over(context: &CommandContext, args: &MoveArgs) -> Result<(), Failure> {
+    let job = context.job(&args.act.job)?;
+    let actor = context.operator(args.act.user.as_deref()).await?;
+    let from = jobs::hand_over(&context.store, &actor, job, args.to.as_ref()).await?;
     let to = args.to.as_ref().map(|to| format!("to {to}"));
     let to = to.unwrap_or_else(|| "to another node".to_owned());
     print(&format!(
@@ -89,7 +93,7 @@ pub(super) async fn hand_over(desk: &Desk, args: &MoveArgs) -> Result<(), Failur
     ))
 }
 
-async fn record(desk: &Desk, job: &JobConfig) -> Result<JobRecord, Failure> {
-    let mut jobs = desk.store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
+async fn record(context: &CommandContext, job: &JobConfig) -> Result<JobRecord, Failure> {
+    let mut jobs = context.store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
     Ok(jobs.pop().unwrap_or_else(|| JobRecord::untouched(job.name.clone())))
 }

@@ -7,13 +7,13 @@ use clap::{Args, Subcommand};
 
 use super::output::{print, print_json};
 use super::sources::undefined;
-use super::{Desk, Failure, duration};
+use super::{CommandContext, Failure, duration};
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
-use crate::picture::lists::{PutTask, PutTasks};
 use crate::store::dispatch::{
     Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskId,
 };
+use crate::view::lists::{PutTask, PutTasks};
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -71,15 +71,16 @@ fn instant(text: &str) -> Result<Stamp, String> {
 }
 
 /// `task ...`.
-pub(super) async fn act(desk: &Desk, command: TaskCommand) -> Result<(), Failure> {
+pub(super) async fn act(context: &CommandContext, command: TaskCommand) -> Result<(), Failure> {
     match command {
-        TaskCommand::Put(args) => put(desk, &args).await,
+        TaskCommand::Put(args) => put(context, &args).await,
     }
 }
 
-async fn put(desk: &Desk, args: &PutArgs) -> Result<(), Failure> {
-    desk.operator(args.user.as_deref()).await?.check_operator()?;
-    let mut put = Put { desk, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
+async fn put(context: &CommandContext, args: &PutArgs) -> Result<(), Failure> {
+    context.operator(args.user.as_deref()).await?.check_operator()?;
+    let mut put =
+        Put { context, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
     if let Some(key) = &args.key {
         let payload = args.payload.as_deref().unwrap_or("null");
         put.batch.push(task(args, key, payload).map_err(Failure::Usage)?);
@@ -134,7 +135,7 @@ fn task(args: &PutArgs, key: &str, payload: &str) -> Result<NewTask, String> {
 
 /// Tasks on their way, some at a time.
 struct Put<'a> {
-    desk: &'a Desk,
+    context: &'a CommandContext,
     args: &'a PutArgs,
     batch: Vec<NewTask>,
     lines: Vec<PutTask>,
@@ -145,7 +146,7 @@ struct Put<'a> {
 impl Put<'_> {
     async fn send(&mut self) -> Result<(), Failure> {
         let source = &self.args.source;
-        let created = self.desk.store.put_tasks(&self.batch).await;
+        let created = self.context.store.put_tasks(&self.batch).await;
         let created = created.map_err(|error| undefined(error, source))?;
         for (task, created) in self.batch.drain(..).zip(created) {
             *(if created { &mut self.created } else { &mut self.existing }) += 1;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::desk::administrator;
+use super::context::administrator;
 use super::output::{local, print, print_json, rfc3339, table};
-use super::{Desk, Failure, ListArgs, TokenCommand};
+use super::{CommandContext, Failure, ListArgs, TokenCommand};
 use crate::domain::name::{CollectorName, SourceName, UserName};
 use crate::domain::time::StoreTime;
 use crate::ops::accounts;
@@ -31,23 +31,27 @@ struct TokenLine {
 }
 
 /// `token ...`.
-pub(super) async fn act(desk: &Desk, command: TokenCommand) -> Result<(), Failure> {
+pub(super) async fn act(context: &CommandContext, command: TokenCommand) -> Result<(), Failure> {
     match command {
         TokenCommand::New { user, name, expires, collector, sources } => {
             let created = StoreTime(0);
             let id = String::new();
             let token = ApiToken { id, user, name, created, expires: None, collector, sources };
-            new(desk, token, expires).await
+            new(context, token, expires).await
         }
-        TokenCommand::List(args) => list(desk, &args).await,
-        TokenCommand::Revoke { id } => revoke(desk, &id).await,
+        TokenCommand::List(args) => list(context, &args).await,
+        TokenCommand::Revoke { id } => revoke(context, &id).await,
     }
 }
 
-async fn new(desk: &Desk, token: ApiToken, expires: Option<Duration>) -> Result<(), Failure> {
-    let account = desk.account(&token.user).await?;
+async fn new(
+    context: &CommandContext,
+    token: ApiToken,
+    expires: Option<Duration>,
+) -> Result<(), Failure> {
+    let account = context.account(&token.user).await?;
     let (token, secret) =
-        accounts::new_token(&desk.store, &administrator(), token, expires).await?;
+        accounts::new_token(&context.store, &administrator(), token, expires).await?;
     eprintln!(
         "soloist: token {} for {} ({}); keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
         token.id,
@@ -57,8 +61,8 @@ async fn new(desk: &Desk, token: ApiToken, expires: Option<Duration>) -> Result<
     print(&secret)
 }
 
-async fn list(desk: &Desk, args: &ListArgs) -> Result<(), Failure> {
-    let tokens = desk.store.tokens().await?;
+async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
+    let tokens = context.store.tokens().await?;
     if args.json {
         let line = |token: ApiToken| TokenLine {
             id: token.id,
@@ -96,17 +100,17 @@ fn only_for(token: &ApiToken) -> String {
     if bounds.is_empty() { "-".to_owned() } else { bounds.join(", ") }
 }
 
-async fn revoke(desk: &Desk, id: &str) -> Result<(), Failure> {
-    let token = accounts::revoke_token(&desk.store, &administrator(), id).await?;
+async fn revoke(context: &CommandContext, id: &str) -> Result<(), Failure> {
+    let token = accounts::revoke_token(&context.store, &administrator(), id).await?;
     print(&format!("Token {id} of {} is revoked.", token.user))
 }
 
 /// `link`.
-pub(super) async fn link(desk: &Desk, user: Option<UserName>) -> Result<(), Failure> {
-    let users = desk.store.users().await?;
+pub(super) async fn link(context: &CommandContext, user: Option<UserName>) -> Result<(), Failure> {
+    let users = context.store.users().await?;
     let user = match user {
         Some(name) => {
-            let account = desk.account(&name).await?;
+            let account = context.account(&name).await?;
             if account.role != Role::Admin {
                 return Err(Failure::Refused(format!(
                     "{name} is {}: links are for admins; set a password with soloist user passwd {name}",
@@ -116,11 +120,11 @@ pub(super) async fn link(desk: &Desk, user: Option<UserName>) -> Result<(), Fail
             Some(name)
         }
         None if users.is_empty() => None,
-        None => Some(the_admin(desk, &users).await?),
+        None => Some(the_admin(context, &users).await?),
     };
-    let nodes = desk.store.nodes().await?;
-    let at = served_at(&nodes, &desk.config.public_url);
-    let url = accounts::make_link(&desk.store, &administrator(), user.clone(), at).await?;
+    let nodes = context.store.nodes().await?;
+    let at = served_at(&nodes, &context.config.public_url);
+    let url = accounts::make_link(&context.store, &administrator(), user.clone(), at).await?;
     let target = user.as_ref().map_or("the first admin", UserName::as_str);
     eprintln!("soloist: this link signs in {target}; it works once, for 30 minutes");
     print(&url)
@@ -140,7 +144,7 @@ fn served_at<'a>(nodes: &'a [NodeRecord], configured: &'a str) -> &'a str {
 }
 
 /// The only admin, or the acting one.
-async fn the_admin(desk: &Desk, users: &[User]) -> Result<UserName, Failure> {
+async fn the_admin(context: &CommandContext, users: &[User]) -> Result<UserName, Failure> {
     let admins: Vec<&UserName> =
         users.iter().filter(|user| user.role == Role::Admin).map(|user| &user.name).collect();
     match admins.as_slice() {
@@ -148,7 +152,7 @@ async fn the_admin(desk: &Desk, users: &[User]) -> Result<UserName, Failure> {
             "there is no admin: make one with soloist user role NAME admin".to_owned(),
         )),
         [only] => Ok((*only).clone()),
-        several => match desk.actor(None).await {
+        several => match context.actor(None).await {
             Ok(own) if own.role == Some(Role::Admin) => Ok(own.user),
             _ => {
                 let names: Vec<&str> = several.iter().map(|name| name.as_str()).collect();

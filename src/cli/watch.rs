@@ -8,7 +8,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
 use super::output::print;
-use super::{Desk, Failure};
+use super::{CommandContext, Failure};
 use crate::domain::name::JobName;
 use crate::store::events::{Events, StoreEvent};
 
@@ -27,11 +27,11 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Subscribes; confirmed when this returns.
-    pub(super) async fn start(desk: &Desk) -> Result<Self, Failure> {
+    pub(super) async fn start(context: &CommandContext) -> Result<Self, Failure> {
         let interrupt = signal(SignalKind::interrupt())
             .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
-        let jobs: Vec<JobName> = desk.jobs().iter().map(|job| job.name.clone()).collect();
-        let events = desk.store.subscribe(&jobs).await?;
+        let jobs: Vec<JobName> = context.jobs().iter().map(|job| job.name.clone()).collect();
+        let events = context.store.subscribe(&jobs).await?;
         Ok(Self { events, interrupt, shown: String::new() })
     }
 

@@ -50,11 +50,11 @@ impl Errand for Work {
     }
 
     async fn give_back(&self, store: &Store, grant: &ClaimId) -> Stored<()> {
-        store.give_back_unseen(grant).await.map(drop)
+        store.give_back_unseen_claim(grant).await.map(drop)
     }
 
-    async fn stop_waiting(&self, store: &Store, waiter: &Waiter) -> Stored<()> {
-        store.stop_waiting(waiter, &self.sources).await
+    async fn leave_queues(&self, store: &Store, waiter: &Waiter) -> Stored<()> {
+        store.leave_queues(waiter, &self.sources).await
     }
 }
 

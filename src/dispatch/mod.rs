@@ -15,12 +15,12 @@ use crate::domain::time::Stamp;
 use crate::store::dispatch::{Dispatch, Sources as _};
 use crate::store::{Result, Store};
 use crate::telemetry::Metrics;
-use crate::waiting::{self, Bell, DeskError, Newest, Pump, Room, Round};
+use crate::waiting::{self, Bell, DeskError, Newest, Pump, Round, WaitingRoom};
 
 /// Where claims are asked for at a node; cheap to clone.
 #[derive(Clone)]
 pub struct Desk {
-    room: Room,
+    room: WaitingRoom,
     metrics: Arc<Metrics>,
     bell: Arc<Bell>,
     newest: Newest<Work>,
@@ -32,7 +32,7 @@ impl Desk {
     /// # Panics
     /// Outside a tokio runtime.
     #[must_use]
-    pub fn start(room: Room, metrics: Arc<Metrics>) -> Self {
+    pub fn start(room: WaitingRoom, metrics: Arc<Metrics>) -> Self {
         let bell = Arc::<Bell>::default();
         tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), Leases));
         Self { room, metrics, bell, newest: Newest::default() }

@@ -194,10 +194,10 @@ ids! {
 pub struct Waiter(pub String);
 
 impl Waiter {
-    /// Which life of its node: `NODE/RANDOM`.
+    /// Which incarnation of its node: `NODE/RANDOM`.
     #[must_use]
-    pub fn life(&self) -> &str {
-        self.0.rsplit_once('/').map_or(&self.0, |(life, _)| life)
+    pub fn incarnation(&self) -> &str {
+        self.0.rsplit_once('/').map_or(&self.0, |(incarnation, _)| incarnation)
     }
 }
 

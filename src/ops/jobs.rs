@@ -6,11 +6,11 @@ use crate::domain::drill::Drill;
 use crate::domain::handover::{lasts, may_move};
 use crate::domain::job::{JobRecord, LeaseRecord};
 use crate::domain::name::{NodeName, UserName};
-use crate::picture::drill::target;
 use crate::store::accounts::{Accounts as _, Role};
 use crate::store::jobs::Jobs as _;
 use crate::store::nodes::Nodes as _;
 use crate::store::{Store, StoreError};
+use crate::view::drill::target;
 
 /// Switches a participation: the actor's, or for an admin that of `user`. Whether that changed anything.
 ///

@@ -3,9 +3,9 @@
 use super::{Act, Actor, OpsError, Result, note, reason};
 use crate::domain::name::RotationName;
 use crate::domain::rotation::Rules;
-use crate::picture::rules::RotationRules;
 use crate::store::Store;
 use crate::store::rotation::{RotationView, Rotations as _};
+use crate::view::rules::RotationRules;
 
 /// Makes a rotation, or changes all its rules. The audit says why, or else which they are now.
 ///

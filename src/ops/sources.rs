@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::{Act, Actor, OpsError, Result, note, reason};
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
-use crate::picture::rules::SourceRules;
 use crate::store::dispatch::{BATCH, Dispatch as _, SourceView, Sources as _, TaskId, TaskView};
 use crate::store::{Store, StoreError};
+use crate::view::rules::SourceRules;
 
 /// Most tasks that [`revive_all`] revives in one step.
 pub const REVIVED_AT_ONCE: usize = 500;

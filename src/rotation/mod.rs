@@ -20,7 +20,7 @@ use crate::domain::time::Stamp;
 use crate::store::rotation::{Kept, PROMISE, Pass, Rotations};
 use crate::store::{Result, Store};
 use crate::telemetry::Metrics;
-use crate::waiting::{self, Bell, DeskError, Newest, Pump, Room, Round};
+use crate::waiting::{self, Bell, DeskError, Newest, Pump, Round, WaitingRoom};
 
 /// So many ask the store for the first time at once. When a node dies, thousands of waiters may come to another in one
 /// moment: whoever passes a turn, extends it or takes the one they were promised must not stand behind them.
@@ -29,7 +29,7 @@ const ARRIVALS: usize = 8;
 /// Where turns are asked for at a node; cheap to clone.
 #[derive(Clone)]
 pub struct Desk {
-    room: Room,
+    room: WaitingRoom,
     metrics: Arc<Metrics>,
     bell: Arc<Bell>,
     newest: Newest<Wish>,
@@ -43,7 +43,7 @@ impl Desk {
     /// # Panics
     /// Outside a tokio runtime.
     #[must_use]
-    pub fn start(room: Room, metrics: Arc<Metrics>) -> Self {
+    pub fn start(room: WaitingRoom, metrics: Arc<Metrics>) -> Self {
         let bell = Arc::<Bell>::default();
         let pump = Turns { metrics: Arc::clone(&metrics) };
         tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), pump));
@@ -115,8 +115,8 @@ impl Pump for Turns {
         Ok(!store.rotations(None, 0).await?.is_empty())
     }
 
-    async fn pump(&mut self, store: &Store, life: &str) -> Result<Round> {
-        let pumped = store.pump_turns(life).await?;
+    async fn pump(&mut self, store: &Store, incarnation: &str) -> Result<Round> {
+        let pumped = store.pump_turns(incarnation).await?;
         for (rotation, turn) in &pumped.lost {
             tracing::warn!(%rotation, kind = %turn.kind, worker = %turn.worker, turn = %turn.token,
                 "a turn's lease ran out: it goes on to the next");

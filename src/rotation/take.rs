@@ -59,13 +59,13 @@ impl Errand for Wish {
     }
 
     async fn give_back(&self, store: &Store, grant: &Token) -> Stored<()> {
-        if store.give_turn_back(&self.rotation, *grant).await? {
+        if store.give_back_unseen_turn(&self.rotation, *grant).await? {
             self.metrics.turn_ended(&self.rotation, &self.kind, Ending::Lost);
         }
         Ok(())
     }
 
-    async fn stop_waiting(&self, store: &Store, waiter: &Waiter) -> Stored<()> {
+    async fn leave_queues(&self, store: &Store, waiter: &Waiter) -> Stored<()> {
         store.leave_queue(&self.rotation, waiter).await
     }
 }

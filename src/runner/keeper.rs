@@ -154,7 +154,7 @@ impl Leased {
     }
 
     fn send_due(&mut self, store: &Store, calls: &mut JoinSet<Answer>) {
-        let batch = if store.is_apart() { 1 } else { BATCH };
+        let batch = if store.is_sharded() { 1 } else { BATCH };
         for party in self.rounds.take(clock::boot(), batch) {
             let entries = || party.owners.iter().filter_map(|owner| self.entries.get(owner));
             let patience = entries().map(|e| e.trusted.timing.store_timeout).min();

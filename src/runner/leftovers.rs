@@ -1,4 +1,4 @@
-//! What an earlier life left behind: each run is noted in a small file, and a node (and `soloist run`) kills what is
+//! What an earlier process left behind: each run is noted in a small file, and a node (and `soloist run`) kills what is
 //! left of those whose node and guard are both dead, before it reports to the store or asks for a lease.
 //!
 //! While one of them lives nothing is left to chance: a guard kills when its node dies, a node when its guard dies, and

@@ -24,7 +24,7 @@ pub(super) struct Readers {
     last_output: Duration,
 }
 
-/// Room for the first event, which is the start; the readers begin when this and what it becomes are dropped.
+/// WaitingRoom for the first event, which is the start; the readers begin when this and what it becomes are dropped.
 pub(super) struct Gate {
     room: mpsc::OwnedPermit<ChildEvent>,
     reading: watch::Sender<()>,

@@ -122,7 +122,7 @@ impl Crew {
                 Some(Claimed::Nothing { .. }) | None => {
                     (ask, first_sent) = (self.ask(wait.clone()), None);
                     if self.is_stopping() || self.with.until_empty && self.is_empty().await? {
-                        self.store.stop_waiting(waiter, &self.with.sources).await.ok();
+                        self.store.leave_queues(waiter, &self.with.sources).await.ok();
                         return Ok(None);
                     }
                     tokio::select! {

@@ -24,7 +24,7 @@ use crate::rotation::{Answer, Desk};
 use crate::store::rotation::Taken;
 use crate::store::{Options, StoreError};
 use crate::telemetry::Metrics;
-use crate::waiting::{DeskError, Room};
+use crate::waiting::{DeskError, WaitingRoom};
 
 /// Runs the command for one turn; returns its exit code, 128 + signal, 75 when the turn was not had in time, 76 when
 /// it was lost and the command was killed.
@@ -63,7 +63,7 @@ pub async fn run(with: TurnCommand) -> anyhow::Result<i32> {
 /// Where this process waits.
 struct Seat {
     with: TurnCommand,
-    room: Room,
+    room: WaitingRoom,
     desk: Desk,
 }
 
@@ -75,7 +75,7 @@ impl Seat {
             return Ok(None);
         };
         let feed = Feed::start(store.clone(), Vec::new()).await;
-        let room = Room::open(store, &feed, &with.program.node);
+        let room = WaitingRoom::open(store, &feed, &with.program.node);
         let desk = Desk::start(room.clone(), Arc::new(Metrics::default()));
         loop {
             match with.look(&desk).await {

@@ -228,13 +228,13 @@ pub trait Dispatch {
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`]: its leases end by themselves.
-    async fn give_back_unseen(&self, claim: &ClaimId) -> Result<u64>;
+    async fn give_back_unseen_claim(&self, claim: &ClaimId) -> Result<u64>;
 
     /// A waiter waits no more.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`]: harmless, it is forgotten when its time is over.
-    async fn stop_waiting(&self, waiter: &Waiter, sources: &[SourceName]) -> Result<()>;
+    async fn leave_queues(&self, waiter: &Waiter, sources: &[SourceName]) -> Result<()>;
 
     /// Does what is due: acts on leases that ran out, makes due tasks ready, opens sources whose gap or block is over,
     /// and wakes as many waiters as can be served. Calling it twice does no more than once.

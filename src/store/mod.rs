@@ -258,10 +258,10 @@ impl Store {
     /// Whether each job may be out of reach by itself (a cluster): then a call about several of them fails as a whole
     /// when one of its masters is lost, and callers ask for one job at a time, all at once.
     #[must_use]
-    pub fn is_apart(&self) -> bool {
+    pub fn is_sharded(&self) -> bool {
         match &self.backend {
             Backend::Sqlite(_) => false,
-            Backend::Redis(store) => store.is_apart(),
+            Backend::Redis(store) => store.is_sharded(),
         }
     }
 
@@ -363,8 +363,8 @@ forward! {
         fn exchange(ask: &dispatch::Exchange) -> dispatch::Exchanged;
         fn extend(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> dispatch::Extended;
         fn give_back(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> u64;
-        fn give_back_unseen(claim: &dispatch::ClaimId) -> u64;
-        fn stop_waiting(waiter: &dispatch::Waiter, sources: &[SourceName]) -> ();
+        fn give_back_unseen_claim(claim: &dispatch::ClaimId) -> u64;
+        fn leave_queues(waiter: &dispatch::Waiter, sources: &[SourceName]) -> ();
         fn pump() -> dispatch::Pumped;
         fn task(id: &dispatch::TaskId) -> Option<dispatch::TaskView>;
         fn dead(source: Option<&SourceName>, skip: usize, limit: usize) -> Vec<dispatch::TaskView>;
@@ -376,9 +376,9 @@ forward! {
         fn take_turn(ask: &rotation::TurnAsk) -> rotation::Taken;
         fn extend_turn(rotation: &RotationName, turn: Token, only: Option<&WorkerName>) -> rotation::Kept;
         fn pass_turn(pass: &rotation::Pass) -> rotation::Kept;
-        fn give_turn_back(rotation: &RotationName, turn: Token) -> bool;
+        fn give_back_unseen_turn(rotation: &RotationName, turn: Token) -> bool;
         fn leave_queue(rotation: &RotationName, waiter: &dispatch::Waiter) -> ();
-        fn pump_turns(life: &str) -> rotation::PumpedTurns;
+        fn pump_turns(incarnation: &str) -> rotation::PumpedTurns;
     }
     events::Events {
         fn subscribe(jobs: &[JobName]) -> tokio::sync::mpsc::Receiver<events::StoreEvent>;

@@ -130,7 +130,7 @@ pub trait Rotations {
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`]: its lease ends by itself.
-    async fn give_turn_back(&self, rotation: &RotationName, turn: Token) -> Result<bool>;
+    async fn give_back_unseen_turn(&self, rotation: &RotationName, turn: Token) -> Result<bool>;
 
     /// A waiter waits no more. One who was promised the turn makes way for the next.
     ///
@@ -139,10 +139,10 @@ pub trait Rotations {
     async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()>;
 
     /// Does what is due, by the store's clock: ends turns whose lease ran out, lets promises lapse, promises turns whose gap
-    /// is over, and wakes those to whom they are promised. Calling it twice does no more than once. `life` is what the
+    /// is over, and wakes those to whom they are promised. Calling it twice does no more than once. `incarnation` is what the
     /// waiters of the calling node begin with (`NODE/RANDOM`): it is heard of by this.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
-    async fn pump_turns(&self, life: &str) -> Result<PumpedTurns>;
+    async fn pump_turns(&self, incarnation: &str) -> Result<PumpedTurns>;
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 
-use super::{Room, locked};
+use super::{WaitingRoom, locked};
 use crate::store::dispatch::Waiter;
 use crate::store::{Result, Store};
 
@@ -45,7 +45,7 @@ pub trait Errand: Clone + Send + Sync + 'static {
         grant: &Self::Grant,
     ) -> impl Future<Output = Result<()>> + Send;
     /// Strikes a waiter out.
-    fn stop_waiting(
+    fn leave_queues(
         &self,
         store: &Store,
         waiter: &Waiter,
@@ -82,7 +82,7 @@ type Call<E> = Pin<Box<dyn Future<Output = Result<<E as Errand>::Answer>> + Send
 
 /// A request on its way.
 pub struct Asking<E: Errand> {
-    room: Room,
+    room: WaitingRoom,
     newest: Newest<E>,
     errand: E,
     number: u64,
@@ -106,7 +106,7 @@ impl<E: Errand> Hand<E> {
 
 impl<E: Errand> Asking<E> {
     /// Begins; `newest` is that of the desk.
-    pub fn new(room: &Room, newest: &Newest<E>, errand: E) -> Self {
+    pub fn new(room: &WaitingRoom, newest: &Newest<E>, errand: E) -> Self {
         let name = errand.name();
         let mut names = locked(&newest.names);
         names.count += 1;
@@ -202,11 +202,11 @@ impl<E: Errand> Drop for Asking<E> {
     }
 }
 
-/// Something is being cleared away for as long as this lives; see [`Room::cleared`].
-struct Clearing(Room);
+/// Something is being cleared away for as long as this lives; see [`WaitingRoom::cleared`].
+struct Clearing(WaitingRoom);
 
 impl Clearing {
-    fn begin(room: &Room) -> Self {
+    fn begin(room: &WaitingRoom) -> Self {
         room.shared.clearing.send_modify(|count| *count += 1);
         Self(room.clone())
     }
@@ -220,7 +220,7 @@ impl Drop for Clearing {
 
 /// What a request left behind.
 struct Left<E: Errand> {
-    room: Room,
+    room: WaitingRoom,
     newest: Newest<E>,
     errand: E,
     number: u64,
@@ -246,7 +246,7 @@ impl<E: Errand> Left<E> {
                 locked(&self.newest.names).returning.remove(&self.errand.name());
                 done
             }
-            (None, Some(waiter)) => self.errand.stop_waiting(store, waiter).await,
+            (None, Some(waiter)) => self.errand.leave_queues(store, waiter).await,
             (None, None) => Ok(()),
         };
         if let Err(error) = done {

@@ -51,7 +51,7 @@ pub enum DeskError {
 
 /// Where clients wait at a node; cheap to clone.
 #[derive(Clone)]
-pub struct Room {
+pub struct WaitingRoom {
     shared: Arc<Shared>,
 }
 
@@ -69,8 +69,8 @@ struct Shared {
     runtime: Handle,
 }
 
-impl Room {
-    /// Opens the room of `node`, until [`Room::close`].
+impl WaitingRoom {
+    /// Opens the room of `node`, until [`WaitingRoom::close`].
     ///
     /// # Panics
     /// Outside a tokio runtime.
@@ -146,7 +146,7 @@ impl Room {
 }
 
 /// Looks now and then whether the store can still keep the promise; more often while it cannot.
-async fn examine(room: Room, mut closing: watch::Receiver<bool>) {
+async fn examine(room: WaitingRoom, mut closing: watch::Receiver<bool>) {
     loop {
         let refusal = match room.shared.store.describe().await {
             Err(StoreError::Unsupported(why)) => Some(why),

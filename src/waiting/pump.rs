@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::{Room, jittered, locked};
+use super::{WaitingRoom, jittered, locked};
 use crate::clock;
 use crate::domain::time::{Boot, Stamp};
 use crate::store::{Result, Store, StoreError};
@@ -90,8 +90,12 @@ pub trait Pump: Send + 'static {
     /// Whether there is anything in the store that could become due.
     fn in_use(&self, store: &Store) -> impl Future<Output = Result<bool>> + Send;
 
-    /// Does what is due. `life` is what the waiters of this node begin with.
-    fn pump(&mut self, store: &Store, life: &str) -> impl Future<Output = Result<Round>> + Send;
+    /// Does what is due. `incarnation` is what the waiters of this node begin with.
+    fn pump(
+        &mut self,
+        store: &Store,
+        incarnation: &str,
+    ) -> impl Future<Output = Result<Round>> + Send;
 }
 
 /// What came of a round.
@@ -106,7 +110,7 @@ pub struct Round {
 }
 
 /// Acts until the room closes.
-pub async fn run<P: Pump>(room: Room, bell: Arc<Bell>, mut pump: P) {
+pub async fn run<P: Pump>(room: WaitingRoom, bell: Arc<Bell>, mut pump: P) {
     let what = P::WHAT;
     let mut closing = room.closing();
     let mut woken = room.shared.woken.subscribe();
@@ -146,7 +150,12 @@ struct Memory {
 
 impl Memory {
     /// Does what is due; answers when there is more to do.
-    async fn round(&self, room: &Room, bell: &Bell, pump: &mut impl Pump) -> Result<Duration> {
+    async fn round(
+        &self,
+        room: &WaitingRoom,
+        bell: &Bell,
+        pump: &mut impl Pump,
+    ) -> Result<Duration> {
         // While the store is refused, nothing is granted, and it is looked at again soon.
         let Ok(store) = room.store() else { return Ok(jittered(AWAY)) };
         if !bell.in_use.load(Ordering::Relaxed) {
@@ -155,7 +164,7 @@ impl Memory {
             }
             bell.in_use.store(true, Ordering::Relaxed);
         }
-        let pumped = pump.pump(store, room.shared.waiters.life()).await?;
+        let pumped = pump.pump(store, room.shared.waiters.incarnation()).await?;
         room.shared.clock.heard(pumped.now);
         if pumped.more {
             return Ok(Duration::ZERO);

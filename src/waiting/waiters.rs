@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{Notify, broadcast, watch};
 
-use super::{Room, locked};
+use super::{WaitingRoom, locked};
 use crate::domain::name::NodeName;
 use crate::feed::Change;
 use crate::store::dispatch::Waiter;
 
 /// Everybody who waits here.
 pub(super) struct Waiters {
-    /// `NODE/RANDOM`: another life of this node is somebody else.
+    /// `NODE/RANDOM`: another incarnation of this node is somebody else.
     prefix: String,
     count: AtomicU64,
     seats: Mutex<HashMap<Waiter, Arc<Notify>>>,
@@ -39,7 +39,7 @@ impl Waiters {
     }
 
     /// What the names of all who wait here begin with: `NODE/RANDOM`.
-    pub(super) fn life(&self) -> &str {
+    pub(super) fn incarnation(&self) -> &str {
         &self.prefix
     }
 
@@ -56,7 +56,7 @@ impl Waiters {
 
 /// Hands wakes on until the room closes. One that is lost costs its waiter a second at most: all ask again by themselves.
 pub(super) async fn listen(
-    room: Room,
+    room: WaitingRoom,
     mut changes: broadcast::Receiver<Change>,
     mut closing: watch::Receiver<bool>,
 ) {

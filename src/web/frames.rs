@@ -16,9 +16,9 @@ use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::time::Boot;
 use crate::feed::Seen;
-use crate::picture::JobView;
 use crate::store::nodes::NodeRecord;
 use crate::store::rotation::RotationView;
+use crate::view::JobView;
 use crate::words::Language;
 
 /// The subprotocol of programs.

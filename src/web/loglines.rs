@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::frames;
-use crate::picture::LogLineView;
 use crate::store::journal::LogLine;
+use crate::view::LogLineView;
 
 /// Most bytes of lines in one frame, unless a single line is longer.
 const FRAME_MAX: usize = 32 * 1024;

@@ -46,7 +46,7 @@ use crate::rotation;
 use crate::secrets::Passwords;
 use crate::store::Store;
 use crate::telemetry::Metrics;
-use crate::waiting::Room;
+use crate::waiting::WaitingRoom;
 
 /// Largest body of a request.
 pub const BODY_MAX: usize = 64 * 1024;
@@ -77,13 +77,13 @@ pub struct Web {
     /// Where turns are asked for.
     pub turns: rotation::Desk,
     /// Where clients wait for either.
-    room: Room,
+    room: WaitingRoom,
 }
 
 /// Where clients wait, and what for.
 pub struct Desks {
     /// Where.
-    pub room: Room,
+    pub room: WaitingRoom,
     /// For work.
     pub work: dispatch::Desk,
     /// For turns.
@@ -146,7 +146,7 @@ impl Web {
 /// Ends the web server without cutting anybody off in the middle of a word.
 pub struct Drain {
     live: Arc<Hub>,
-    room: Room,
+    room: WaitingRoom,
     server: ServerHandle,
 }
 

@@ -14,8 +14,8 @@ use self::endings::Endings;
 use self::rotation::RingLine;
 use super::{assets, csrf};
 use crate::domain::job::State;
-use crate::picture::{JobView, LogLineView};
 use crate::store::journal::LogLine;
+use crate::view::{JobView, LogLineView};
 use crate::words::{Arg, Language, Piece, phrase, say, second};
 
 /// What of the reader matters for a row.

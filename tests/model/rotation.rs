@@ -22,7 +22,7 @@ use super::in_memory::{Store, ask};
 const UNIT: Duration = PROMISE;
 const NOW: Stamp = Stamp(1_000_000_000);
 const KINDS: [&str; 3] = ["a", "b", "c"];
-const LIVES: [&str; 2] = ["n/x", "m/y"];
+const INCARNATIONS: [&str; 2] = ["n/x", "m/y"];
 const LEASE: u8 = 2;
 const MIN_GAP: u8 = 1;
 /// Nothing is remembered for longer.
@@ -153,7 +153,7 @@ fn name(waiter: usize) -> String {
 }
 
 fn waiter(scope: Scope, nth: usize) -> String {
-    format!("{}/{nth}", LIVES[scope.waiters()[nth].1])
+    format!("{}/{nth}", INCARNATIONS[scope.waiters()[nth].1])
 }
 
 /// A game under some rules.
@@ -270,7 +270,7 @@ impl Game {
             }
             Act::Pump(node) => {
                 let unheard = self.plant == Plant::NobodyIsHeardOf;
-                world.store.pump(if unheard { "another/z" } else { LIVES[node] }, NOW);
+                world.store.pump(if unheard { "another/z" } else { INCARNATIONS[node] }, NOW);
             }
             Act::Pass { next, later } => {
                 let pass = Pass {

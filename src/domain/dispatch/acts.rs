@@ -207,7 +207,7 @@ impl Round<'_> {
 
 /// A waiter waits no more. What was promised to it lapses by itself.
 #[must_use]
-pub fn stop_waiting(waiter: &Waiter) -> Vec<Write> {
+pub fn leave_queues(waiter: &Waiter) -> Vec<Write> {
     vec![Write::Strike(waiter.clone())]
 }
 

@@ -72,13 +72,13 @@ impl Round {
         round.look(memory);
         round.lapse(caller);
         round.rotation.silent.retain(|_, until| *until > now);
-        let life = match caller {
-            Caller::Asker(ask) => ask.waiter().map(Waiter::life),
-            Caller::Node(life) => Some(life),
+        let incarnation = match caller {
+            Caller::Asker(ask) => ask.waiter().map(Waiter::incarnation),
+            Caller::Node(incarnation) => Some(incarnation),
             Caller::Leaver(_) | Caller::Rules | Caller::Clock => None,
         };
-        if let Some(life) = life {
-            round.rotation.silent.remove(life);
+        if let Some(incarnation) = incarnation {
+            round.rotation.silent.remove(incarnation);
         }
         round
     }
@@ -253,7 +253,7 @@ impl Round {
         };
         let over = |promise: &mut Promise| promise.until <= now && !spared(promise);
         if let Some(promise) = self.rotation.promise.take_if(over) {
-            self.rotation.silent.insert(promise.waiter.life().to_owned(), now + SILENT_FOR);
+            self.rotation.silent.insert(promise.waiter.incarnation().to_owned(), now + SILENT_FOR);
             self.writes.push(Write::Strike(promise.waiter));
         }
     }
@@ -345,7 +345,7 @@ impl Round {
 
     /// The first who waits for `kind` and counts, with who came and without who left in this transition.
     fn first<'a>(&'a self, queues: &'a Queues, kind: &TypeName) -> Option<&'a Waiter> {
-        let silent = |waiter: &Waiter| self.rotation.silent.contains_key(waiter.life());
+        let silent = |waiter: &Waiter| self.rotation.silent.contains_key(waiter.incarnation());
         let left = |waiter: &Waiter| {
             self.writes.iter().any(|write| matches!(write, Write::Strike(gone) if gone == waiter))
         };

@@ -119,7 +119,7 @@ fn body(
         ring,
         known,
     };
-    Ok(Body { rotation, lives: std::collections::BTreeSet::new(), ended })
+    Ok(Body { rotation, incarnations: std::collections::BTreeSet::new(), ended })
 }
 
 fn ring(fields: &HashMap<String, String>, starts: BTreeMap<TypeName, Starts>) -> Result<Ring> {

@@ -124,7 +124,7 @@ impl Engine for RedisStore {
                 writes.push(Write::Tell("tell", &events, &told, body, &lease));
             }
         }
-        let apart = self.is_apart();
+        let apart = self.is_sharded();
         if let Some(note) = change.note.as_ref().filter(|_| !apart) {
             writes.push(Write::Note(step(keys, note)?));
         }

@@ -261,12 +261,12 @@ impl RedisStore {
             for link in lane.links().await? {
                 for transition in *transitions {
                     let mut load = ::redis::cmd("SCRIPT");
-                    load.arg("LOAD").arg(transition.text(self.is_apart()));
+                    load.arg("LOAD").arg(transition.text(self.is_sharded()));
                     link.command::<String>(&load, Repeat::Harmless).await?;
                 }
             }
         }
-        if matches!(what, For::GivingBack) && !self.is_apart() {
+        if matches!(what, For::GivingBack) && !self.is_sharded() {
             // What the store says of itself is known then, which saves a call when every millisecond counts.
             self.read(&[], Way::Lease).await?;
         }
@@ -315,7 +315,7 @@ impl RedisStore {
 
     /// Whether each job may be out of reach by itself.
     #[must_use]
-    pub fn is_apart(&self) -> bool {
+    pub fn is_sharded(&self) -> bool {
         self.keys().on_a_cluster()
     }
 
@@ -326,7 +326,7 @@ impl RedisStore {
 
     /// How many jobs may be in one call.
     fn batch(&self) -> usize {
-        if self.is_apart() { 1 } else { BATCH }
+        if self.is_sharded() { 1 } else { BATCH }
     }
 
     fn keys(&self) -> &Keys {
@@ -416,7 +416,7 @@ impl RedisStore {
         }
         memory.accept(asked);
         memories.replaced += u64::from(replaced);
-        if self.is_apart() { memories.whole(&self.keys().epoch(None)) } else { epoch }
+        if self.is_sharded() { memories.whole(&self.keys().epoch(None)) } else { epoch }
     }
 
     /// Notes what the store's clock said; whether it jumped since the reading before.

@@ -69,7 +69,7 @@ scripts! {
     EXCHANGE_TASKS = "open_dispatch.lua" "move_tasks.lua" "settle_results.lua" "exchange_tasks.lua";
     EXTEND_CLAIM = "open_dispatch.lua" "move_tasks.lua" "extend_claim.lua";
     RETURN_CLAIM = "open_dispatch.lua" "move_tasks.lua" "return_claim.lua";
-    STOP_WAITING = "open_dispatch.lua" "stop_waiting.lua";
+    LEAVE_QUEUES = "open_dispatch.lua" "leave_queues.lua";
     PUMP_DISPATCH = "open_dispatch.lua" "move_tasks.lua" "pump_dispatch.lua";
     READ_TASK = "open_dispatch.lua" "read_task.lua";
     READ_DEAD = "open_dispatch.lua" "read_dead.lua";

@@ -4,8 +4,8 @@ use actix_web::{HttpRequest, web};
 use serde::{Deserialize, Serialize};
 
 use super::{Answer, answer, clamp, query};
-use crate::picture::AuditView;
 use crate::store::journal::Journal;
+use crate::view::AuditView;
 use crate::web::Web;
 
 /// Acts, newest first.

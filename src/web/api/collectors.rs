@@ -4,8 +4,8 @@ use actix_web::web;
 use serde::Serialize;
 
 use super::{Answer, answer};
-use crate::picture::json::not_after;
 use crate::store::dispatch::{CollectorView, Sources as _};
+use crate::view::json::not_after;
 use crate::web::Web;
 use crate::web::acts;
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Answer, answer, read_if_any};
 use crate::ops::jobs;
-use crate::picture::drill::DrillView;
 use crate::store::jobs::Jobs;
+use crate::view::drill::DrillView;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;

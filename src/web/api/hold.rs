@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Answer, answer, read, stored};
 use crate::ops::jobs;
-use crate::picture::JobView;
+use crate::view::JobView;
 use crate::web::Web;
 use crate::web::auth::Caller;
 

@@ -3,8 +3,8 @@
 use actix_web::web;
 
 use super::{Answer, answer, seen};
-use crate::picture::JobView;
-use crate::picture::lists::Jobs;
+use crate::view::JobView;
+use crate::view::lists::Jobs;
 use crate::web::Web;
 use crate::web::auth::Caller;
 

@@ -3,9 +3,9 @@
 use actix_web::web;
 
 use super::{Answer, answer};
-use crate::picture::HeldLeaseView;
-use crate::picture::lists::Held;
 use crate::store::leases::Leases as _;
+use crate::view::HeldLeaseView;
+use crate::view::lists::Held;
 use crate::web::Web;
 
 /// Everything that is held now: each job that a node has, and each command under `soloist run`, on every machine. `holder`

@@ -4,9 +4,9 @@ use actix_web::{HttpRequest, web};
 use serde::Deserialize;
 
 use super::{Answer, answer, clamp, query};
-use crate::picture::LogLineView;
-use crate::picture::lists::Log;
 use crate::store::journal::Journal;
+use crate::view::LogLineView;
+use crate::view::lists::Log;
 use crate::web::Web;
 
 #[derive(Debug, Deserialize)]

@@ -37,8 +37,8 @@ use super::error::WebError;
 use crate::clock;
 use crate::config::JobConfig;
 use crate::feed::Seen;
-use crate::picture::JobView;
 use crate::store::jobs::Jobs;
+use crate::view::JobView;
 
 /// Longest wait for work or for a turn.
 const LONGEST_WAIT_MS: u64 = 30_000;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{read_if_any, stored};
 use crate::domain::name::NodeName;
 use crate::ops::jobs;
-use crate::picture::JobView;
+use crate::view::JobView;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;

@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::{Answer, answer, query};
 use crate::ops::nodes;
-use crate::picture::NodeView;
-use crate::picture::lists::Nodes;
 use crate::store::nodes::listed;
+use crate::view::NodeView;
+use crate::view::lists::Nodes;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;

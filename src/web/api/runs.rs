@@ -5,9 +5,9 @@ use serde::Deserialize;
 
 use super::{Answer, answer, clamp, query};
 use crate::domain::name::RunId;
-use crate::picture::RunView;
-use crate::picture::lists::Runs;
 use crate::store::journal::Journal;
+use crate::view::RunView;
+use crate::view::lists::Runs;
 use crate::web::Web;
 
 #[derive(Debug, Deserialize)]

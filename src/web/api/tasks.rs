@@ -10,14 +10,14 @@ use super::{Answer, answer, read};
 use crate::domain::dispatch::{LONGEST, TaskState};
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
-use crate::picture::json::{not_after, not_before};
-use crate::picture::lists::{PutTask, PutTasks};
-use crate::picture::millis;
-use crate::picture::whole;
 use crate::store::dispatch::{
     Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, TASKS_AT_ONCE, TaskId,
     TaskView,
 };
+use crate::view::json::{not_after, not_before};
+use crate::view::lists::{PutTask, PutTasks};
+use crate::view::millis;
+use crate::view::whole;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;

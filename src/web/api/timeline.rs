@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Answer, answer, query};
 use crate::domain::name::RunId;
-use crate::picture::SpanView;
 use crate::store::journal::{Journal, RunEntry};
+use crate::view::SpanView;
 use crate::web::Web;
 use crate::web::error::WebError;
 

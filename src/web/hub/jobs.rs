@@ -15,7 +15,7 @@ use crate::domain::job::{JobRecord, State, state};
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
-use crate::picture::{JobView, viewpoint};
+use crate::view::{JobView, viewpoint};
 use crate::web::frames::{self, JobFrames, Protocol};
 use crate::web::loglines::LogRing;
 use crate::web::parts;

@@ -41,9 +41,9 @@ use crate::config::Current;
 use crate::domain::definition::Definitions;
 use crate::domain::name::NodeName;
 use crate::feed::{Change, Feed};
-use crate::picture::NodeView;
 use crate::store::Store;
 use crate::telemetry::Metrics;
+use crate::view::NodeView;
 
 /// How often it looks whether time alone changed a picture (a run grew old enough, a picture became stale).
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError};
 use super::{Hub, Slot, lock};
 use crate::config::{Config, JobConfig};
 use crate::domain::name::JobName;
-use crate::picture::elsewhere;
 use crate::store::nodes::NodeRecord;
+use crate::view::elsewhere;
 
 /// All jobs that were ever known here, and which of them there are now.
 #[derive(Default)]

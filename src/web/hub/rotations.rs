@@ -13,10 +13,10 @@ use super::board::{Board, Picture, Reading, Row};
 use super::seats::{Pending, Seat};
 use crate::domain::name::JobName;
 use crate::domain::time::Stamp;
-use crate::picture::json::Rotation;
-use crate::picture::rotation::Standing;
 use crate::store::StoreError;
 use crate::store::rotation::{RotationView, Rotations as _};
+use crate::view::json::Rotation;
+use crate::view::rotation::Standing;
 use crate::web::api::rotations::TURNS_LISTED;
 use crate::web::auth::Caller;
 use crate::web::frames::{self, Protocol};
@@ -182,7 +182,7 @@ impl RotationRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::rotation::tests::{every_state, rotation};
+    use crate::view::rotation::tests::{every_state, rotation};
 
     fn reading(views: Vec<RotationView>) -> Reading<RotationRow> {
         Reading { rows: views.into_iter().map(RotationRow::of).collect(), aside: None }

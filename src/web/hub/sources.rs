@@ -11,10 +11,10 @@ use super::seats::Pending;
 use super::{Hub, lock};
 use crate::clock;
 use crate::domain::time::{Boot, Stamp};
-use crate::picture::json::Source;
-use crate::picture::pace::{Pace, Paces, READ_EVERY};
 use crate::store::StoreError;
 use crate::store::dispatch::{CollectorView, SourceView, Sources as _};
+use crate::view::json::Source;
+use crate::view::pace::{Pace, Paces, READ_EVERY};
 use crate::web::auth::Caller;
 use crate::web::frames;
 use crate::web::parts::dispatch::{self as parts, Extent};
@@ -180,7 +180,7 @@ impl SourceRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::source::tests::{every_state, source};
+    use crate::view::source::tests::{every_state, source};
 
     fn reading(sources: Vec<SourceView>, with_collectors: bool) -> Reading<SourceRow> {
         let rows = sources.into_iter().map(|view| SourceRow::of(None, view)).collect();

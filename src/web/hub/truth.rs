@@ -15,8 +15,8 @@ use crate::domain::job::{JobRecord, RunEnd};
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 
-use crate::picture::DriftView;
 use crate::store::nodes::{BEAT_EVERY, NodeRecord};
+use crate::view::DriftView;
 use crate::web::frames;
 use crate::web::parts::truth::{self, Bar, Fact, Taken};
 use crate::words::{Language, Piece, iso};

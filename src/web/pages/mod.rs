@@ -32,9 +32,9 @@ use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::name::JobName;
 use crate::domain::time::StoreTime;
-use crate::picture::JobView;
 use crate::store::accounts::Role;
 use crate::store::rotation::Rotations;
+use crate::view::JobView;
 use crate::words::{Arg, Language, clock as clock_piece, say, zone_minutes};
 
 use self::confirm::Confirm;

@@ -8,7 +8,7 @@ use super::confirm::Confirm;
 use super::{Frame, done, html};
 use crate::domain::time::StoreTime;
 use crate::ops::nodes;
-use crate::picture::{NodeView, takers};
+use crate::view::{NodeView, takers};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::{Web, acts};

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use askama::Template;
 
 use super::render;
-use crate::picture::pace::Pace;
-use crate::picture::source::{SourceWords, ago};
 use crate::store::dispatch::{CollectorView, SourceView};
+use crate::view::pace::Pace;
+use crate::view::source::{SourceWords, ago};
 use crate::web::assets;
 use crate::words::{Arg, Language, Piece, duration, exactly, grouped, phrase, say, until};
 

@@ -297,7 +297,7 @@ fn percent(place: i128) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::rotation::tests::{NOW, every_state};
+    use crate::view::rotation::tests::{NOW, every_state};
 
     fn drawn(begins: i64, ends: i64) -> Drawn {
         let kind = TypeName::new("a").expect("a valid name");

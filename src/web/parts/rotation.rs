@@ -8,9 +8,9 @@ use askama::Template;
 use super::lanes::{Drawn, Lanes, about, turns};
 use super::render;
 use crate::domain::name::{JobName, RotationName, TypeName};
-use crate::picture::rotation::{RotationWords, Standing, type_rules};
-use crate::picture::source::ago;
 use crate::store::rotation::{RotationView, TypeView};
+use crate::view::rotation::{RotationWords, Standing, type_rules};
+use crate::view::source::ago;
 use crate::web::assets;
 use crate::words::{Arg, Language, Piece, clock, grouped, phrase, say};
 
@@ -316,7 +316,7 @@ pub fn totals<'v>(views: impl Iterator<Item = &'v RotationView>, lang: Language)
 mod tests {
     use super::*;
     use crate::domain::rotation::TypeRules;
-    use crate::picture::rotation::tests::{every_state, rotation};
+    use crate::view::rotation::tests::{every_state, rotation};
 
     fn text(ring: &Ring) -> Vec<(&str, &str)> {
         ring.links.iter().map(|link| (link.name.as_str(), link.mark)).collect()

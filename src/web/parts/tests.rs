@@ -3,8 +3,8 @@
 use super::*;
 use crate::domain::name::{NodeName, RunId};
 use crate::domain::time::StoreTime;
-use crate::picture::tests::{config, every_state, look, node, wanted};
 use crate::store::journal::Stream;
+use crate::view::tests::{config, every_state, look, node, wanted};
 use crate::web::csrf::tests::posting_forms;
 
 const HOSTILE: &str = "\"><script>alert(1)</script>&'";
@@ -32,13 +32,13 @@ fn what_people_and_scripts_wrote_is_escaped_everywhere() {
     let mut record = wanted(&job, &[]);
     record.last_line = Some(HOSTILE.to_owned());
     record.last_switch = Some(crate::domain::job::LastSwitch {
-        user: crate::picture::tests::user("li"),
+        user: crate::view::tests::user("li"),
         on: false,
         at: StoreTime(0),
         reason: Some(HOSTILE.to_owned()),
     });
     let mut running = wanted(&job, &["li"]);
-    crate::picture::tests::at_work(&mut running, "node-a", 60, 5_000);
+    crate::view::tests::at_work(&mut running, "node-a", 60, 5_000);
     running.last_line = Some(HOSTILE.to_owned());
     if let Some(run) = &mut running.run {
         let note = HOSTILE.to_owned();

@@ -216,7 +216,7 @@ pub(super) async fn what_never_arrived_goes_back_unless_the_request_was_answered
     let Claimed::Granted { claim: lost, .. } = claim(&store, &request(1)).await else {
         panic!("nothing was granted");
     };
-    assert_eq!(store.give_back_unseen(&lost).await.expect("given back"), 1);
+    assert_eq!(store.give_back_unseen_claim(&lost).await.expect("given back"), 1);
     assert_eq!(counts(&store, "shop").await, [2, 0, 0, 0, 0]);
     let asked_twice = request(2);
     let Claimed::Granted { claim: first, .. } = claim(&store, &asked_twice).await else {
@@ -225,11 +225,11 @@ pub(super) async fn what_never_arrived_goes_back_unless_the_request_was_answered
     let Claimed::Granted { tasks, .. } = claim(&store, &asked_twice).await else {
         panic!("the same is granted");
     };
-    assert_eq!(store.give_back_unseen(&first).await.expect("no error"), 0, "somebody has it");
+    assert_eq!(store.give_back_unseen_claim(&first).await.expect("no error"), 0, "somebody has it");
     for task in &tasks {
         assert_eq!(say_one(&store, done(task)).await, Reported::Ok);
     }
-    assert_eq!(store.give_back_unseen(&first).await.expect("no error"), 0, "it is over");
+    assert_eq!(store.give_back_unseen_claim(&first).await.expect("no error"), 0, "it is over");
 }
 
 pub(super) async fn what_is_given_back_was_not_tried(fresh: Fresh) {

@@ -139,9 +139,9 @@ pub(super) async fn whoever_stopped_waiting_is_not_woken(fresh: Fresh) {
     let brief = ClaimAsk { wait: Some((waiter("w3"), MS * 20)), ..waiting("w3", &["shop"]) };
     nothing(&store, &brief).await;
     nothing(&store, &waiting("w4", &[])).await;
-    store.stop_waiting(&waiter("w1"), &[]).await.expect("stopped");
-    store.stop_waiting(&waiter("w2"), &[source("shop")]).await.expect("stopped");
-    store.stop_waiting(&waiter("w9"), &[source("shop")]).await.expect("harmless");
+    store.leave_queues(&waiter("w1"), &[]).await.expect("stopped");
+    store.leave_queues(&waiter("w2"), &[source("shop")]).await.expect("stopped");
+    store.leave_queues(&waiter("w9"), &[source("shop")]).await.expect("harmless");
     reach(&store, view(&store, "shop").await.now + MS * 25).await;
     put_many(&store, "shop", 1).await;
     assert_eq!(ear.woken(&store).await, ["w4"]);

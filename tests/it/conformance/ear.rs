@@ -34,7 +34,7 @@ impl Ear {
             }
         }
         // On a cluster the two may come from different masters, one later than the other.
-        while store.is_apart() {
+        while store.is_sharded() {
             match tokio::time::timeout(Duration::from_millis(50), events::next(&mut self.heard))
                 .await
             {

@@ -63,8 +63,8 @@ pub(super) fn request(type_: &str) -> TurnAsk {
     }
 }
 
-pub(super) fn waiter(life: &str, name: &str) -> Waiter {
-    Waiter(format!("{life}/{name}"))
+pub(super) fn waiter(incarnation: &str, name: &str) -> Waiter {
+    Waiter(format!("{incarnation}/{name}"))
 }
 
 /// Where waiters wait unless it is said otherwise.
@@ -75,9 +75,9 @@ pub(super) fn waiting(type_: &str, name: &str) -> TurnAsk {
     waiting_at(LIFE, type_, name)
 }
 
-/// The same at another node, or at another life of it.
-pub(super) fn waiting_at(life: &str, type_: &str, name: &str) -> TurnAsk {
-    let wait = Some((waiter(life, name), LONG));
+/// The same at another node, or at another incarnation of it.
+pub(super) fn waiting_at(incarnation: &str, type_: &str, name: &str) -> TurnAsk {
+    let wait = Some((waiter(incarnation, name), LONG));
     TurnAsk { worker: worker(name), wait, ..request(type_) }
 }
 
@@ -169,10 +169,10 @@ pub(super) async fn reach(store: &Store, at: Stamp) {
 }
 
 impl Ear {
-    /// Lets the pump of `life` run until somebody is woken; who.
-    pub(super) async fn after_pump(&mut self, store: &Store, life: &str) -> Vec<String> {
+    /// Lets the pump of `incarnation` run until somebody is woken; who.
+    pub(super) async fn after_pump(&mut self, store: &Store, incarnation: &str) -> Vec<String> {
         for _ in 0..6_000 {
-            store.pump_turns(life).await.expect("pumped");
+            store.pump_turns(incarnation).await.expect("pumped");
             let woken = self.woken(store).await;
             if !woken.is_empty() {
                 return woken;

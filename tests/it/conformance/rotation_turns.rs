@@ -155,7 +155,7 @@ pub(super) async fn a_stale_word_changes_nothing(fresh: Fresh) {
         assert_eq!(passed.0.as_ref(), known.then(|| &before.past[0]), "{pass:?}");
         assert_eq!(passed.1, holder, "{pass:?}");
         if token != turn.token {
-            assert!(!store.give_turn_back(&api(), token).await.expect("answered"));
+            assert!(!store.give_back_unseen_turn(&api(), token).await.expect("answered"));
         }
     }
     let after = view(&store).await;
@@ -221,9 +221,11 @@ pub(super) async fn a_turn_that_nobody_received_goes_back(fresh: Fresh) {
     let store = ready(&fresh, &free(&["a", "b"])).await;
     let ask = request("a");
     let unseen = granted(&store, &ask).await;
-    assert!(!store.give_turn_back(&api(), Token(unseen.token.0 - 1)).await.expect("answered"));
-    assert!(store.give_turn_back(&api(), unseen.token).await.expect("given back"));
-    assert!(!store.give_turn_back(&api(), unseen.token).await.expect("answered"));
+    assert!(
+        !store.give_back_unseen_turn(&api(), Token(unseen.token.0 - 1)).await.expect("answered")
+    );
+    assert!(store.give_back_unseen_turn(&api(), unseen.token).await.expect("given back"));
+    assert!(!store.give_back_unseen_turn(&api(), unseen.token).await.expect("answered"));
     let after = view(&store).await;
     assert_eq!((after.ring.turn, after.types[0].lost), (None, 1));
     assert_eq!(after.past[0].ending, Ending::Lost);
@@ -232,11 +234,13 @@ pub(super) async fn a_turn_that_nobody_received_goes_back(fresh: Fresh) {
     assert!(turn.token > unseen.token);
     // Once it was answered again, a worker may know of it.
     assert_eq!(granted(&store, &ask).await, turn);
-    assert!(!store.give_turn_back(&api(), turn.token).await.expect("answered"));
+    assert!(!store.give_back_unseen_turn(&api(), turn.token).await.expect("answered"));
     assert_eq!(view(&store).await.ring.turn, Some(turn.clone()));
     finish(&store, &turn).await;
     let next = granted(&store, &request("b")).await;
-    assert!(store.give_turn_back(&api(), next.token).await.expect("it is another, and unseen"));
+    assert!(
+        store.give_back_unseen_turn(&api(), next.token).await.expect("it is another, and unseen")
+    );
 }
 
 pub(super) async fn ends_are_counted_and_the_newest_remembered(fresh: Fresh) {
@@ -344,8 +348,8 @@ pub(super) async fn a_reading_names_the_first_who_wait(fresh: Fresh) {
     let begun = view(&store).await.now;
     let names: Vec<String> = (0..most).map(|nth| format!("w{nth}")).collect();
     for (nth, name) in names.iter().enumerate() {
-        let life = ["node-a/x", "node-b/y"][nth % 2];
-        refused(&store, &waiting_at(life, ["a", "b", "b"][nth % 3], name)).await;
+        let incarnation = ["node-a/x", "node-b/y"][nth % 2];
+        refused(&store, &waiting_at(incarnation, ["a", "b", "b"][nth % 3], name)).await;
     }
     let view = view(&store).await;
     let counts: Vec<_> = view.types.iter().map(|one| one.waiting).collect();

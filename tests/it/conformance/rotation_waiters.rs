@@ -11,8 +11,8 @@ use super::{Fresh, LONG};
 const OTHER: &str = "node-b/y";
 
 /// They wait, in this order: `a1` for type `a`, and so on.
-async fn queue(store: &Store, life: &str, names: &[&str]) -> Vec<TurnAsk> {
-    let asks: Vec<_> = names.iter().map(|name| waiting_at(life, &name[..1], name)).collect();
+async fn queue(store: &Store, incarnation: &str, names: &[&str]) -> Vec<TurnAsk> {
+    let asks: Vec<_> = names.iter().map(|name| waiting_at(incarnation, &name[..1], name)).collect();
     for ask in &asks {
         refused(store, ask).await;
     }
@@ -134,7 +134,11 @@ pub(super) async fn a_silent_life_is_passed_over_until_it_is_heard_of(fresh: Fre
         finish(&store, &turn).await;
         assert_eq!(ear.woken(&store).await, ["a1"]);
         outwait_a_promise(&store).await;
-        assert_eq!(ear.after_pump(&store, OTHER).await, ["a3"], "a2 is of the same life as a1");
+        assert_eq!(
+            ear.after_pump(&store, OTHER).await,
+            ["a3"],
+            "a2 is of the same incarnation as a1"
+        );
         let turn = granted(&store, &other[0]).await;
         finish(&store, &turn).await;
         assert!(ear.woken(&store).await.is_empty());
@@ -230,7 +234,7 @@ pub(super) async fn a_turn_that_goes_back_wakes_the_next(fresh: Fresh) {
     let turn = granted(&store, &request("a")).await;
     let mut ear = Ear::new(&store).await;
     queue(&store, LIFE, &["a1", "b1"]).await;
-    assert!(store.give_turn_back(&api(), turn.token).await.expect("given back"));
+    assert!(store.give_back_unseen_turn(&api(), turn.token).await.expect("given back"));
     assert_eq!(ear.woken(&store).await, ["b1"]);
 }
 

@@ -347,15 +347,15 @@ async fn really(store: &Store, act: &Act) -> Said {
             Err(other) => panic!("{other}"),
         },
         Act::GiveBack(claim, true) => {
-            Said::Count(store.give_back_unseen(claim).await.expect("an answer"))
+            Said::Count(store.give_back_unseen_claim(claim).await.expect("an answer"))
         }
         Act::GiveBack(claim, false) => {
             Said::Count(store.give_back(claim, None).await.expect("an answer"))
         }
         Act::Leave(waiter) => {
             let sources = SOURCES.map(source);
-            store.stop_waiting(waiter, &sources).await.expect("stopped");
-            store.stop_waiting(waiter, &[]).await.expect("stopped");
+            store.leave_queues(waiter, &sources).await.expect("stopped");
+            store.leave_queues(waiter, &[]).await.expect("stopped");
             Said::Nothing
         }
         Act::Define(name, rules) => {
@@ -397,7 +397,7 @@ fn play(kept: &mut in_memory::Store, act: &Act, real: &Said, at: Stamp) -> Said 
         },
         Act::GiveBack(claim, unseen) => Said::Count(kept.give_back(claim, None, *unseen, at)),
         Act::Leave(waiter) => {
-            kept.stop_waiting(waiter, at);
+            kept.leave_queues(waiter, at);
             Said::Nothing
         }
         Act::Define(name, rules) => {

@@ -165,7 +165,10 @@ impl Side {
                 self.kept(kept)
             }
             Act::GiveBack { turn } => {
-                format!("{:?}", self.store.give_turn_back(&rotation, self.token(*turn)).await.ok())
+                format!(
+                    "{:?}",
+                    self.store.give_back_unseen_turn(&rotation, self.token(*turn)).await.ok()
+                )
             }
             Act::Leave { worker, kind } => {
                 let waiter = waiter(*worker, *kind);

@@ -247,7 +247,7 @@ impl Play {
                 Said::Kept(store.extend_turn(&name, *turn, None).await.map_err(words))
             }
             Act::GiveBack(turn) => {
-                Said::Done(store.give_turn_back(&name, *turn).await.expect("an answer"))
+                Said::Done(store.give_back_unseen_turn(&name, *turn).await.expect("an answer"))
             }
             Act::Leave(waiter) => {
                 store.leave_queue(&name, waiter).await.expect("an answer");

@@ -58,7 +58,7 @@ use soloist::store::accounts::{Accounts, Role, User};
 use soloist::store::credentials::{ApiToken, Credentials};
 use soloist::store::{Options, Store};
 use soloist::telemetry::Metrics;
-use soloist::waiting::Room;
+use soloist::waiting::WaitingRoom;
 use soloist::web::auth;
 use soloist::web::{Desks, Drain, Web, serve};
 
@@ -179,7 +179,7 @@ impl Server {
             .collect();
         let feed = Feed::start(store.clone(), followed).await;
         let metrics = Arc::new(Metrics::new());
-        let room = Room::open(store.clone(), &feed, &config.node);
+        let room = WaitingRoom::open(store.clone(), &feed, &config.node);
         let work = soloist::dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
         let turns = soloist::rotation::Desk::start(room.clone(), Arc::clone(&metrics));
         let web = Web::new(store, feed, Current::new(config), metrics, Desks { room, work, turns });

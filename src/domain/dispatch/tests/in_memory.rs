@@ -106,8 +106,8 @@ impl Store {
         self.carry_out(now, &[], act).expect("an unknown claim is no error")
     }
 
-    pub(crate) fn stop_waiting(&mut self, waiter: &Waiter, now: Stamp) {
-        for one in dispatch::stop_waiting(waiter) {
+    pub(crate) fn leave_queues(&mut self, waiter: &Waiter, now: Stamp) {
+        for one in dispatch::leave_queues(waiter) {
             self.write(one, &[], now);
         }
     }

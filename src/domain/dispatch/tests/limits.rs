@@ -161,7 +161,7 @@ fn as_many_are_woken_as_tasks_may_start_and_a_promise_lapses() {
     assert_eq!(store.next(), Some(lapses));
     store.pump(lapses);
     assert_eq!(woken(&mut store), ["w4"]);
-    store.stop_waiting(&Waiter("w1".to_owned()), lapses);
+    store.leave_queues(&Waiter("w1".to_owned()), lapses);
     let late = START + SECOND;
     store.put(&[task("b", "1")], late).unwrap();
     assert!(woken(&mut store).is_empty(), "the time of w5 is over");

@@ -101,13 +101,13 @@ impl Store {
     }
 
     /// The pump of a node incarnation.
-    pub(crate) fn pump(&mut self, life: &str, now: Stamp) {
+    pub(crate) fn pump(&mut self, incarnation: &str, now: Stamp) {
         let act = |round: Round, queues: &Queues| Ok(round.pump(queues));
         if self.rotation.due.is_some_and(|due| due <= now) {
             self.carry_out(Caller::Clock, None, now, act).expect("no type is named");
         }
-        if self.rotation.silent.contains_key(life) {
-            self.carry_out(Caller::Node(life), None, now, act).expect("no type is named");
+        if self.rotation.silent.contains_key(incarnation) {
+            self.carry_out(Caller::Node(incarnation), None, now, act).expect("no type is named");
         }
     }
 
@@ -131,7 +131,10 @@ impl Store {
             for one in &self.queue {
                 let waits = one.until > now || Some(&one.waiter) == asker;
                 let of = queues.0.entry(one.kind.clone()).or_default();
-                if waits && !silent.contains_key(one.waiter.life()) && of.len() < Queues::FIRST {
+                if waits
+                    && !silent.contains_key(one.waiter.incarnation())
+                    && of.len() < Queues::FIRST
+                {
                     of.push(one.waiter.clone());
                 }
             }

@@ -84,7 +84,7 @@ impl<R: Records> Rotations for ByRecords<R> {
         Ok(outcome.await?.answer)
     }
 
-    async fn give_turn_back(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
+    async fn give_back_unseen_turn(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
         let errand = Errand { ends: Some(turn), ..Errand::new(rotation, Caller::Clock) };
         let outcome = decide(
             &self.0,
@@ -113,8 +113,8 @@ impl<R: Records> Rotations for ByRecords<R> {
         Ok(())
     }
 
-    async fn pump_turns(&self, life: &str) -> Result<PumpedTurns> {
-        pump::pump(&self.0, life).await
+    async fn pump_turns(&self, incarnation: &str) -> Result<PumpedTurns> {
+        pump::pump(&self.0, incarnation).await
     }
 }
 
@@ -160,9 +160,13 @@ macro_rules! rotations_by_records {
                 Box::pin(ByRecords($records).pass_turn(pass)).await
             }
 
-            async fn give_turn_back(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
+            async fn give_back_unseen_turn(
+                &self,
+                rotation: &RotationName,
+                turn: Token,
+            ) -> Result<bool> {
                 let $one = self;
-                Box::pin(ByRecords($records).give_turn_back(rotation, turn)).await
+                Box::pin(ByRecords($records).give_back_unseen_turn(rotation, turn)).await
             }
 
             async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()> {
@@ -170,9 +174,9 @@ macro_rules! rotations_by_records {
                 Box::pin(ByRecords($records).leave_queue(rotation, waiter)).await
             }
 
-            async fn pump_turns(&self, life: &str) -> Result<PumpedTurns> {
+            async fn pump_turns(&self, incarnation: &str) -> Result<PumpedTurns> {
                 let $one = self;
-                Box::pin(ByRecords($records).pump_turns(life)).await
+                Box::pin(ByRecords($records).pump_turns(incarnation)).await
             }
         }
     };

@@ -108,11 +108,11 @@ impl Seen {
         for TypeRules { name: kind, .. } in &case.body.rotation.rules.types {
             let mut whole: Vec<(u64, Waiter)> = Vec::new();
             let goes = errand.rules.is_some_and(|rules| rules.of(kind).is_none());
-            for life in &case.body.lives {
-                if round.rotation().silent.contains_key(life) && !goes {
+            for incarnation in &case.body.incarnations {
+                if round.rotation().silent.contains_key(incarnation) && !goes {
                     continue;
                 }
-                let queue = (kind.clone(), life.clone());
+                let queue = (kind.clone(), incarnation.clone());
                 let heads = self.heads.get(&queue).ok_or(Unknown::NotSeen)?;
                 let (mut wait, mut looked_at) = (0, 0);
                 for place in &heads.first {
@@ -137,7 +137,7 @@ impl Seen {
                 let whole_queue = heads.all && looked_at == heads.first.len();
                 let are = heads.first[..looked_at].iter().map(|place| place.waiter.0.clone());
                 lined.checks.push(Check::First {
-                    list: names::queue(errand.name, kind, life),
+                    list: names::queue(errand.name, kind, incarnation),
                     most: looked_at + usize::from(whole_queue),
                     are: are.collect(),
                 });
@@ -169,10 +169,15 @@ impl<'a> Wanted<'a> {
                 case.body.rotation.rules.types.iter().map(|kind| kind.name.clone()).collect();
             if depth > 0 {
                 for kind in &kinds {
-                    queues.extend(case.body.lives.iter().map(|life| (kind.clone(), life.clone())));
+                    queues.extend(
+                        case.body
+                            .incarnations
+                            .iter()
+                            .map(|incarnation| (kind.clone(), incarnation.clone())),
+                    );
                 }
             }
-            counts = errand.ask().map(|_| (kinds, case.body.lives.clone()));
+            counts = errand.ask().map(|_| (kinds, case.body.incarnations.clone()));
         }
         Self { errand, queues, depth, counts }
     }
@@ -202,19 +207,22 @@ impl<'a> Wanted<'a> {
     /// Without what is known after a change.
     pub(super) fn beside(&self) -> Vec<Look> {
         let name = self.errand.name;
-        let described = |(kind, life): &Queue| Look::Described {
-            list: names::queue(name, kind, life),
+        let described = |(kind, incarnation): &Queue| Look::Described {
+            list: names::queue(name, kind, incarnation),
             table: names::waiting(name),
             most: self.depth,
         };
         let mut looks: Vec<Look> = self.queues.iter().map(described).collect();
-        if let Some((kinds, lives)) = &self.counts {
+        if let Some((kinds, incarnations)) = &self.counts {
             let of = |kind: &TypeName| -> Vec<String> {
-                lives.iter().map(|life| names::queue(name, kind, life)).collect()
+                incarnations
+                    .iter()
+                    .map(|incarnation| names::queue(name, kind, incarnation))
+                    .collect()
             };
             looks.extend(kinds.iter().map(|kind| Look::Count(of(kind))));
             if let Some((ask, waiter)) = self.errand.sitting() {
-                let own = names::queue(name, &ask.kind, waiter.life());
+                let own = names::queue(name, &ask.kind, waiter.incarnation());
                 let (lists, text) = (of(&ask.kind), waiter.0.clone());
                 looks.push(Look::Ahead { lists, of: own, text });
             }
@@ -251,10 +259,10 @@ impl<'a> Wanted<'a> {
         let (heads, counts) = self.read_beside(&mut found)?;
         // What was looked at besides is of other types or incarnations than there are now.
         let same = |case: &Case| {
-            let (kinds, lives) = self.counts.as_ref()?;
+            let (kinds, incarnations) = self.counts.as_ref()?;
             let rules = &case.body.rotation.rules;
             let types = kinds.iter().eq(rules.types.iter().map(|kind| &kind.name));
-            (types && *lives == case.body.lives).then_some(())
+            (types && *incarnations == case.body.incarnations).then_some(())
         };
         let counts = counts.filter(|_| case.as_ref().is_some_and(|case| same(case).is_some()));
         let heads = Arc::new(heads);
@@ -315,12 +323,13 @@ pub(super) async fn look<R: Records>(
         let seen = wanted.read(store.look(&wanted.looks()).await?)?;
         let complete = |case: &Case| {
             let body = &case.body;
-            let has = |kind: &TypeRules, life: &String| {
-                seen.heads.contains_key(&(kind.name.clone(), life.clone()))
+            let has = |kind: &TypeRules, incarnation: &String| {
+                seen.heads.contains_key(&(kind.name.clone(), incarnation.clone()))
             };
             let mut types = body.rotation.rules.types.iter();
-            let queues =
-                depth == 0 || types.all(|kind| body.lives.iter().all(|life| has(kind, life)));
+            let queues = depth == 0
+                || types
+                    .all(|kind| body.incarnations.iter().all(|incarnation| has(kind, incarnation)));
             queues && (errand.ask().is_none() || seen.counts.is_some())
         };
         match &seen.case {

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::known::{News, Queue};
 use super::look::{Lined, Seen};
-use super::names::{self, ASKED, ASKED_UNTIL, DUE, LIVES, LOST, PLACES, ROTATIONS, SILENT, number};
+use super::names::{
+    self, ASKED, ASKED_UNTIL, DUE, INCARNATIONS, LOST, PLACES, ROTATIONS, SILENT, number,
+};
 use super::record::{Body, Case, Standing, had_text, past_text};
 use super::{Errand, view};
 use crate::domain::name::{RotationName, TypeName, Waiter, WorkerName};
@@ -64,7 +66,7 @@ impl Decided<'_> {
         let name = self.errand.name;
         let body = match &self.seen.case {
             Some(case) => Body { rotation, ..Body::clone(&case.body) },
-            None => Body { rotation, lives: BTreeSet::new(), ended: view::nothing() },
+            None => Body { rotation, incarnations: BTreeSet::new(), ended: view::nothing() },
         };
         let mut draft = Draft {
             body,
@@ -149,8 +151,8 @@ impl Decided<'_> {
                     self.strike(draft, &kind, waiter);
                     draft.woken.push(waiter.clone());
                 }
-                for life in draft.body.lives.clone() {
-                    draft.news.push(News::Unknown((kind.clone(), life)));
+                for incarnation in draft.body.incarnations.clone() {
+                    draft.news.push(News::Unknown((kind.clone(), incarnation)));
                 }
             }
             Decision::Wake(waiter) => draft.woken.push(waiter),
@@ -174,19 +176,19 @@ impl Decided<'_> {
             Some(stands) => Standing { until, ..stands },
             None => Standing { until, since: self.now, kind, worker },
         };
-        let life = waiter.life().to_owned();
-        if draft.body.lives.insert(life.clone()) {
-            let (list, text) = (LIVES.to_owned(), names::life_in(&life, name));
+        let incarnation = waiter.incarnation().to_owned();
+        if draft.body.incarnations.insert(incarnation.clone()) {
+            let (list, text) = (INCARNATIONS.to_owned(), names::incarnation_in(&incarnation, name));
             let number = number(self.now + LOOKED_THROUGH);
             draft.plan.writes.push(Write::Add { list, number, text });
         }
-        let list = names::queue(name, &standing.kind, &life);
+        let list = names::queue(name, &standing.kind, &incarnation);
         let (table, text) = (names::waiting(name), standing.text());
         let writes = &mut draft.plan.writes;
         writes.push(Write::Set { table, row: waiter.0.clone(), text: text.clone() });
         let counter = PLACES.to_owned();
         writes.push(Write::Join { list, counter, text: waiter.0.clone() });
-        draft.queue = Some((standing.kind, life));
+        draft.queue = Some((standing.kind, incarnation));
         draft.row = Some((waiter, Some(text)));
         Ok(())
     }
@@ -194,7 +196,7 @@ impl Decided<'_> {
     fn strike(&self, draft: &mut Draft, kind: &TypeName, waiter: &Waiter) {
         let name = self.errand.name;
         let writes = &mut draft.plan.writes;
-        let list = names::queue(name, kind, waiter.life());
+        let list = names::queue(name, kind, waiter.incarnation());
         writes.push(Write::Strike { list, text: waiter.0.clone() });
         let unset = Write::Unset { table: names::waiting(name), row: waiter.0.clone() };
         if !writes.contains(&unset) {
@@ -235,15 +237,17 @@ impl Decided<'_> {
                 None => Write::Strike { list, text },
             });
         }
-        for (life, until) in &new.silent {
-            if old.silent.get(life) != Some(until) {
+        for (incarnation, until) in &new.silent {
+            if old.silent.get(incarnation) != Some(until) {
                 draft.relies = true;
-                let (list, text) = (SILENT.to_owned(), names::life_in(life, name));
+                let (list, text) = (SILENT.to_owned(), names::incarnation_in(incarnation, name));
                 writes.push(Write::Add { list, number: number(*until), text });
             }
         }
-        for life in old.silent.keys().filter(|life| !new.silent.contains_key(*life)) {
-            let (list, text) = (SILENT.to_owned(), names::life_in(life, name));
+        for incarnation in
+            old.silent.keys().filter(|incarnation| !new.silent.contains_key(*incarnation))
+        {
+            let (list, text) = (SILENT.to_owned(), names::incarnation_in(incarnation, name));
             writes.push(Write::Strike { list, text });
         }
     }

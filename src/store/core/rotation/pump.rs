@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::look::{DEEPEST, Wanted, look, no_answer, read_heads};
-use super::names::{self, ASKED, ASKED_UNTIL, DUE, LIVES, LOST, ROTATIONS, SILENT, number, stamp};
+use super::names::{
+    self, ASKED, ASKED_UNTIL, DUE, INCARNATIONS, LOST, ROTATIONS, SILENT, number, stamp,
+};
 use super::plan::{LOOKED_THROUGH, named};
 use super::record::{Body, Case};
 use super::{Errand, decide, view};
@@ -25,7 +27,7 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 type Entries = Vec<(u64, String)>;
 
 /// As [`Rotations::pump_turns`](crate::store::rotation::Rotations::pump_turns).
-pub(super) async fn pump<R: Records>(store: &R, life: &str) -> Result<PumpedTurns> {
+pub(super) async fn pump<R: Records>(store: &R, incarnation: &str) -> Result<PumpedTurns> {
     let tidies = match store.latest() {
         Some(now) => store.turns().is_time_to_sweep(now, TIDY_EVERY),
         None => true,
@@ -33,7 +35,7 @@ pub(super) async fn pump<R: Records>(store: &R, life: &str) -> Result<PumpedTurn
     let of = |list: &str, most| Look::First(list.to_owned(), most);
     let mut looks = vec![of(DUE, MOST), of(SILENT, DEEPEST), of(LOST, MOST)];
     if tidies {
-        looks.extend([of(ASKED_UNTIL, MOST_FORGOTTEN), of(LIVES, MOST)]);
+        looks.extend([of(ASKED_UNTIL, MOST_FORGOTTEN), of(INCARNATIONS, MOST)]);
     }
     let looked = store.look(&looks).await?;
     let now = looked.at;
@@ -57,9 +59,9 @@ pub(super) async fn pump<R: Records>(store: &R, life: &str) -> Result<PumpedTurn
     let mut heard = false;
     for (until, entry) in silent_now(store, silent, !overdue.is_empty()).await? {
         let (of, rotation) = entry.split_once(' ').ok_or_else(no_answer)?;
-        if of == life {
+        if of == incarnation {
             heard = true;
-            act(store, &named(rotation)?, Caller::Node(life)).await?;
+            act(store, &named(rotation)?, Caller::Node(incarnation)).await?;
         } else if stamp(until) <= now {
             strike_if_over(store, SILENT, &entry, now).await?;
         }
@@ -69,8 +71,8 @@ pub(super) async fn pump<R: Records>(store: &R, life: &str) -> Result<PumpedTurn
         store.turns().sweep_at_once();
     }
     for (_, entry) in &through {
-        let (life, rotation) = entry.split_once(' ').ok_or_else(no_answer)?;
-        look_through(store, &named(rotation)?, life, now).await?;
+        let (incarnation, rotation) = entry.split_once(' ').ok_or_else(no_answer)?;
+        look_through(store, &named(rotation)?, incarnation, now).await?;
     }
     report(store, now, (due, lost), heard || !overdue.is_empty()).await
 }
@@ -178,11 +180,11 @@ async fn forget_requests<R: Records>(store: &R, over: &[(u64, String)], now: Sta
 async fn look_through<R: Records>(
     store: &R,
     name: &RotationName,
-    life: &str,
+    incarnation: &str,
     now: Stamp,
 ) -> Result<()> {
-    let entry = names::life_in(life, name);
-    let strike = Write::Strike { list: LIVES.to_owned(), text: entry.clone() };
+    let entry = names::incarnation_in(incarnation, name);
+    let strike = Write::Strike { list: INCARNATIONS.to_owned(), text: entry.clone() };
     let errand = Errand::new(name, Caller::Clock);
     let Some(case) = look(store, &errand, None, 0).await?.case else {
         return store.change(&Plan { writes: vec![strike], ..Plan::default() }).await.map(drop);
@@ -190,7 +192,7 @@ async fn look_through<R: Records>(
     let kinds: Vec<_> = case.body.rotation.rules.types.iter().map(|kind| &kind.name).collect();
     let table = names::waiting(name);
     let described = |kind: &&_| Look::Described {
-        list: names::queue(name, kind, life),
+        list: names::queue(name, kind, incarnation),
         table: table.clone(),
         most: MOST_FORGOTTEN,
     };
@@ -201,7 +203,7 @@ async fn look_through<R: Records>(
         let Found::Described(entries) = found else { return Err(no_answer()) };
         let heads = read_heads(entries, MOST_FORGOTTEN)?;
         stay |= !heads.all;
-        let list = names::queue(name, kind, life);
+        let list = names::queue(name, kind, incarnation);
         let mut all = Vec::new();
         for place in heads.first {
             let (row, text) = (place.waiter.0, place.standing);
@@ -220,12 +222,12 @@ async fn look_through<R: Records>(
         }
     }
     if stay {
-        let (list, at) = (LIVES.to_owned(), now + LOOKED_THROUGH);
+        let (list, at) = (INCARNATIONS.to_owned(), now + LOOKED_THROUGH);
         plan.checks.retain(|check| matches!(check, Check::Row { .. }));
         plan.writes.push(Write::Add { list, number: number(at), text: entry });
     } else {
         let mut body = Body::clone(&case.body);
-        body.lives.remove(life);
+        body.incarnations.remove(incarnation);
         let (table, row) = (ROTATIONS.to_owned(), name.to_string());
         let with = format!("{}\n", case.head);
         plan.checks.push(Check::Begins { table: table.clone(), row: row.clone(), with });

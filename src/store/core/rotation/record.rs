@@ -22,7 +22,7 @@ pub(in crate::store) struct Body {
     pub(in crate::store) rotation: Rotation,
     /// Node incarnations (`NODE/RANDOM`) at which somebody may wait.
     #[serde(default)]
-    pub(in crate::store) lives: BTreeSet<String>,
+    pub(in crate::store) incarnations: BTreeSet<String>,
     /// How the turns of each type ended.
     #[serde(default)]
     pub(in crate::store) ended: BTreeMap<TypeName, Endings>,

@@ -23,7 +23,7 @@ use crate::store::rotation::Rotations as _;
 const HISTORIES: u64 = 60;
 const STEPS: usize = 150;
 const KINDS: [&str; 3] = ["apple", "berry", "cherry"];
-const LIVES: [&str; 3] = ["node-a/x", "node-b/y", "node-c/z"];
+const INCARNATIONS: [&str; 3] = ["node-a/x", "node-b/y", "node-c/z"];
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn supplier() -> RotationName {
@@ -117,7 +117,7 @@ impl Play {
                 let kind = if self.dice.random_bool(0.8) { KINDS[worker % 3] } else { kind };
                 let who = format!("{worker}{kind}-{}", self.gone);
                 let patience = Duration::from_secs(if self.dice.random_bool(0.2) { 2 } else { 30 });
-                let waiter = format!("{}/{who}", LIVES[worker % 3]);
+                let waiter = format!("{}/{who}", INCARNATIONS[worker % 3]);
                 let wait = self.dice.random_bool(0.8).then_some((waiter.as_str(), patience));
                 let some = format!("r{}", self.dice.random_range(0..200));
                 let request = if self.dice.random_bool(0.7) { who.clone() + "r" } else { some };
@@ -163,7 +163,7 @@ impl Play {
                 self.same(&token, said, is);
             }
             18 => {
-                let said = real.give_turn_back(&name, token).await.expect("an answer");
+                let said = real.give_back_unseen_turn(&name, token).await.expect("an answer");
                 let is = self.kept.give_back(token, now);
                 self.same(&token, said, is);
             }
@@ -178,10 +178,10 @@ impl Play {
                 self.kept.define(&rules, now);
             }
             _ => {
-                let life = LIVES[worker % 3];
-                let lost = real.pump_turns(life).await.expect("pumped").lost;
+                let incarnation = INCARNATIONS[worker % 3];
+                let lost = real.pump_turns(incarnation).await.expect("pumped").lost;
                 let lost: Vec<Turn> = lost.into_iter().map(|(_, turn)| turn).collect();
-                self.kept.pump(life, now);
+                self.kept.pump(incarnation, now);
                 let is = std::mem::take(&mut self.kept.lost);
                 self.same(&"pump", lost, is);
             }
@@ -345,22 +345,22 @@ async fn fifteen_hundred_of_a_silent_incarnation_are_passed_over_and_forgotten_i
     let turn = granted(&store, "apple", "r0").await;
     let patience = Duration::from_secs(30);
     for nth in 0..1_500 {
-        let (who, waiter) = (format!("s{nth}"), format!("{}/{nth}", LIVES[0]));
+        let (who, waiter) = (format!("s{nth}"), format!("{}/{nth}", INCARNATIONS[0]));
         by.take_turn(&ask("berry", &who, "r", Some((&waiter, patience)))).await.expect("waits");
     }
-    let waiter = format!("{}/1", LIVES[1]);
+    let waiter = format!("{}/1", INCARNATIONS[1]);
     let alive = ask("berry", "alive", "r", Some((&waiter, patience)));
     let said = by.take_turn(&alive).await.expect("waits");
     assert!(matches!(said, Taken::Waiting { ahead: 1_500, .. }), "{said:?}");
     assert!(matches!(by.pass_turn(&pass(&turn)).await, Ok(Kept::Yes(_))));
     store.pass(PROMISE);
-    by.pump_turns(LIVES[1]).await.expect("pumped");
+    by.pump_turns(INCARNATIONS[1]).await.expect("pumped");
     let said = by.take_turn(&alive).await.expect("an answer");
     let Taken::Granted(turn) = said else { panic!("{said:?}") };
     assert!(matches!(by.pass_turn(&pass(&turn)).await, Ok(Kept::Yes(_))));
     for _ in 0..20 {
         store.pass(Duration::from_secs(36));
-        by.pump_turns(LIVES[1]).await.expect("pumped");
+        by.pump_turns(INCARNATIONS[1]).await.expect("pumped");
     }
     let view = by.rotations(Some(&supplier()), 0).await.expect("there").remove(0);
     assert_eq!((view.types[1].waiting, view.waiters.len()), (0, 0));

@@ -106,15 +106,17 @@ fn stands_as(a: &(RotationName, Case), b: &(RotationName, Case)) -> bool {
     let kinds = |case: &Case| {
         case.body.rotation.rules.types.iter().map(|kind| kind.name.clone()).collect::<Vec<_>>()
     };
-    a.0 == b.0 && a.1.body.lives == b.1.body.lives && kinds(&a.1) == kinds(&b.1)
+    a.0 == b.0 && a.1.body.incarnations == b.1.body.incarnations && kinds(&a.1) == kinds(&b.1)
 }
 
 fn of(name: &RotationName, case: &Case, most: usize) -> Vec<Look> {
     let mut looks = vec![Look::Last(names::ended(name), most.min(TURNS_KEPT))];
     for kind in &case.body.rotation.rules.types {
-        let lives = &case.body.lives;
-        let lists: Vec<String> =
-            lives.iter().map(|life| names::queue(name, &kind.name, life)).collect();
+        let incarnations = &case.body.incarnations;
+        let lists: Vec<String> = incarnations
+            .iter()
+            .map(|incarnation| names::queue(name, &kind.name, incarnation))
+            .collect();
         looks.extend(lists.iter().map(|list| Look::Described {
             list: list.clone(),
             table: names::waiting(name),
@@ -135,7 +137,7 @@ fn view(
     let body = &case.body;
     let (mut types, mut waiters) = (Vec::new(), Vec::new());
     for kind in &body.rotation.rules.types {
-        for _ in &body.lives {
+        for _ in &body.incarnations {
             let Some(Found::Described(entries)) = found.next() else { return Err(no_answer()) };
             let Heads { first, .. } = read_heads(entries, WAITERS_NAMED)?;
             for place in first {

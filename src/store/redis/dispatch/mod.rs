@@ -197,14 +197,14 @@ impl Dispatch for RedisStore {
         self.run(&call).await
     }
 
-    async fn give_back_unseen(&self, claim: &ClaimId) -> Result<u64> {
+    async fn give_back_unseen_claim(&self, claim: &ClaimId) -> Result<u64> {
         let mut call = self.dispatch(&scripts::RETURN_CLAIM);
         call.arg(&claim.0).arg("").arg("unseen");
         self.run(&call).await
     }
 
-    async fn stop_waiting(&self, waiter: &Waiter, sources: &[SourceName]) -> Result<()> {
-        let mut call = self.dispatch(&scripts::STOP_WAITING);
+    async fn leave_queues(&self, waiter: &Waiter, sources: &[SourceName]) -> Result<()> {
+        let mut call = self.dispatch(&scripts::LEAVE_QUEUES);
         call.arg(&waiter.0);
         for source in sources {
             call.arg(source.as_str());

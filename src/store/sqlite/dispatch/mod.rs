@@ -137,7 +137,7 @@ impl Dispatch for SqliteStore {
         .await
     }
 
-    async fn give_back_unseen(&self, claim: &ClaimId) -> Result<u64> {
+    async fn give_back_unseen_claim(&self, claim: &ClaimId) -> Result<u64> {
         let claim = claim.clone();
         self.write(move |step| {
             let act = |sets: &Sets, now| domain::give_back(sets, &claim, None, true, now);
@@ -146,7 +146,7 @@ impl Dispatch for SqliteStore {
         .await
     }
 
-    async fn stop_waiting(&self, waiter: &Waiter, _sources: &[SourceName]) -> Result<()> {
+    async fn leave_queues(&self, waiter: &Waiter, _sources: &[SourceName]) -> Result<()> {
         let waiter = waiter.clone();
         self.write(move |step| waiters::leave(step, &waiter)).await
     }

@@ -11,7 +11,7 @@ SELECT 'rotations', r.name, '1 ' || d.newest || char(10) || json_object(
         'silent', json('{}'),
         'known', json_object('server', '', 'forgot', NULL),
         'due', r.due),
-    'lives', json('[]'),
+    'incarnations', json('[]'),
     'ended', coalesce(json(c.kinds), json('{}')))
 FROM dispatch d, rotations r LEFT JOIN (
     SELECT rotation, json_group_object(kind, json(endings)) AS kinds

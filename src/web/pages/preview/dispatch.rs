@@ -9,11 +9,11 @@ use super::{frame, whole};
 use crate::domain::dispatch::TaskState;
 use crate::domain::lease::Token;
 use crate::domain::name::CollectorName;
-use crate::picture::pace::Pace;
-use crate::picture::source::tests::{NOW, every_state};
 use crate::store::dispatch::{
     ClaimId, CollectorView, Past, PastEvent, SourceView, TaskId, TaskView,
 };
+use crate::view::pace::Pace;
+use crate::view::source::tests::{NOW, every_state};
 use crate::web::parts::dispatch::{Collectors, Extent, SourceRow, Totals};
 use crate::words::{Language, say};
 

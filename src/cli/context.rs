@@ -12,16 +12,16 @@ use crate::domain::name::{JobName, UserName};
 use crate::domain::time::StoreTime;
 use crate::feed::Seen;
 use crate::ops::{Actor, Signature};
-use crate::picture::{JobView, elsewhere};
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::jobs::Jobs;
 use crate::store::nodes::{NodeRecord, listed};
 use crate::store::rotation::{RotationView, Rotations as _};
 use crate::store::{Options, Store, StoreError};
+use crate::view::{JobView, elsewhere};
 use crate::words::Language;
 
 /// The open store with its configuration.
-pub struct Desk {
+pub struct CommandContext {
     /// As checked.
     pub config: Config,
     /// As opened.
@@ -30,7 +30,7 @@ pub struct Desk {
     elsewhere: Vec<JobConfig>,
 }
 
-impl Desk {
+impl CommandContext {
     /// Opens the store that the configuration names; makes it if there is none and it is to `make` one.
     ///
     /// # Errors

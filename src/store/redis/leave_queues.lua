@@ -1,4 +1,4 @@
--- stop_waiting: a waiter waits no more.
+-- leave_queues: a waiter waits no more.
 -- KEYS as in open_dispatch.
 -- ARGV[1] waiter  ARGV[2..] the sources it waited for; none: any
 -- Returns 1.
