@@ -20,7 +20,7 @@ fn run(command: &mut Command) -> Result<String, String> {
 }
 
 /// Its version, or why it cannot be measured.
-pub fn install() -> Result<String, String> {
+pub(crate) fn install() -> Result<String, String> {
     run(Command::new("node").arg("--version"))
         .map_err(|why| format!("{why}; Debian: apt-get install nodejs npm"))?;
     let directory = installed().join("bullmq");
@@ -33,7 +33,7 @@ pub fn install() -> Result<String, String> {
 }
 
 /// One run.
-pub fn run_on(server: &RedisServer, in_flight: usize, tasks: usize) -> Figure {
+pub(crate) fn run_on(server: &RedisServer, in_flight: usize, tasks: usize) -> Figure {
     let said = run(Command::new("node")
         .current_dir(installed().join("bullmq"))
         .arg(root().join("benches/dispatch/bullmq.mjs"))

@@ -118,7 +118,7 @@ impl Costs {
 }
 
 /// Calls at `rate` a second, for so many seconds.
-pub async fn measure(rate: usize, seconds: usize) {
+pub(crate) async fn measure(rate: usize, seconds: usize) {
     let server = RedisServer::start(&[]);
     let ground = Ground::new(&server.url(), "");
     ground.add_user("robot", "collector");
@@ -309,7 +309,7 @@ fn report(generator: &mut Generator, rate: usize) {
 }
 
 /// One answer with a length.
-pub async fn read(stream: &mut tokio::net::TcpStream) -> (u16, Value) {
+pub(crate) async fn read(stream: &mut tokio::net::TcpStream) -> (u16, Value) {
     let mut bytes = Vec::with_capacity(1024);
     loop {
         if let Some((status, head, length)) = header(&bytes)

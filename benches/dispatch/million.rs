@@ -17,7 +17,7 @@ const BATCH: usize = 100;
 const LOOK_AT: [usize; 6] = [50_000, 100_000, 250_000, 500_000, 750_000, TOTAL];
 
 /// Prints a table.
-pub async fn measure() {
+pub(crate) async fn measure() {
     let server = RedisServer::start(&[]);
     let ground = Ground::new(&server.url(), "");
     ground.add_user("li", "operator");

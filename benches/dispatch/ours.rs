@@ -17,7 +17,7 @@ use super::support::redis::RedisServer;
 use super::table::Figure;
 
 /// What is done.
-pub struct Load {
+pub(crate) struct Load {
     pub in_flight: usize,
     pub batch: usize,
     pub sources: usize,
@@ -26,7 +26,7 @@ pub struct Load {
 }
 
 /// One run. As a node does, it pumps once a second.
-pub async fn run_on(server: &RedisServer, load: &Load) -> Figure {
+pub(crate) async fn run_on(server: &RedisServer, load: &Load) -> Figure {
     let options = Options { timeout: Duration::from_secs(20), ..Options::default() };
     let store = Store::connect(&server.url(), &options).await.expect("the store");
     let name = |nth: usize| -> SourceName {
@@ -63,7 +63,7 @@ pub async fn run_on(server: &RedisServer, load: &Load) -> Figure {
 }
 
 /// Makes sources without a rule, and spreads tasks over them.
-pub async fn put(store: &Store, names: &[SourceName], tasks: usize) {
+pub(crate) async fn put(store: &Store, names: &[SourceName], tasks: usize) {
     for name in names {
         store.put_source(name, &Rules::default()).await.expect("a source");
     }

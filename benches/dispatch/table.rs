@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// One run of one system.
 #[derive(Debug, Clone, Copy)]
-pub struct Figure {
+pub(crate) struct Figure {
     /// Claimed and done.
     pub tasks: usize,
     pub seconds: f64,
@@ -25,13 +25,13 @@ impl Figure {
 }
 
 /// All runs at one load.
-pub struct Row {
+pub(crate) struct Row {
     pub in_flight: usize,
     pub systems: Vec<(String, Vec<Figure>)>,
 }
 
 impl Row {
-    pub fn note(&mut self, name: String, figure: Figure) {
+    pub(crate) fn note(&mut self, name: String, figure: Figure) {
         match self.systems.iter_mut().find(|(other, _)| *other == name) {
             Some((_, figures)) => figures.push(figure),
             None => self.systems.push((name, vec![figure])),
@@ -46,7 +46,7 @@ fn median(figures: &[Figure], of: impl Fn(&Figure) -> f64) -> f64 {
 }
 
 /// The first system of a row is what the others are compared with.
-pub fn render(rows: &[Row], tasks: usize, rounds: usize) -> String {
+pub(crate) fn render(rows: &[Row], tasks: usize, rounds: usize) -> String {
     let mut text = format!(
         "Claim + done of {tasks} tasks, medians of {rounds}. Times better than the first line of each load in brackets; \
          the last column compares the CPU with the same system at the smallest load.\n\n\

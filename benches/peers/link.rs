@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A port that leads to another one, until it is cut.
-pub struct Link {
+pub(crate) struct Link {
     pub port: u16,
     cut: Arc<AtomicBool>,
 }
 
 impl Link {
     /// To `port` on loopback. Its threads end with the connections, at the latest with the program.
-    pub fn to(port: u16) -> Self {
+    pub(crate) fn to(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let own = listener.local_addr().expect("its address").port();
         let cut = Arc::new(AtomicBool::new(false));
@@ -34,7 +34,7 @@ impl Link {
     }
 
     /// From now on nothing passes.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.cut.store(true, Ordering::SeqCst);
     }
 }

@@ -8,13 +8,13 @@ use soloist::clock;
 use soloist::domain::time::Boot;
 
 /// The first argument that makes the bench the child.
-pub const WORD: &str = "__child";
+pub(crate) const WORD: &str = "__child";
 /// Between two signs of life.
 const BEAT: Duration = Duration::from_millis(5);
 
 /// One sign of life: which holder's child, its process, and when.
 #[derive(Debug, Clone)]
-pub struct Beat {
+pub(crate) struct Beat {
     pub holder: String,
     pub pid: i32,
     pub at: Boot,
@@ -22,7 +22,7 @@ pub struct Beat {
 
 /// Writes that it lives until somebody ends it. It does nothing about any signal, so TERM ends it at once.
 #[expect(clippy::disallowed_methods, reason = "a script reads what its holder gives it")]
-pub fn child(file: &Path) -> ! {
+pub(crate) fn child(file: &Path) -> ! {
     let holder = std::env::var("SOLOIST_NODE").or_else(|_| std::env::var("HOLDER"));
     let holder = holder.unwrap_or_default();
     let mut log = std::fs::OpenOptions::new().append(true).create(true).open(file).expect("a file");
@@ -34,7 +34,7 @@ pub fn child(file: &Path) -> ! {
 }
 
 /// Everything that children wrote to `file`, in order.
-pub fn beats(file: &Path) -> Vec<Beat> {
+pub(crate) fn beats(file: &Path) -> Vec<Beat> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let beat = |line: &str| {
         let mut words = line.split(' ');

@@ -26,7 +26,7 @@ const WATCH: Duration = Duration::from_secs(2);
 
 /// What happens to the first holder (to that process alone).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub(crate) enum Act {
     Kill,
     Terminate,
     /// SIGSTOP for two leases, then SIGCONT.
@@ -37,7 +37,7 @@ pub enum Act {
 
 /// What came of it.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// From the act to the first sign of life of the second child.
     pub takeover: Option<Duration>,
     /// How long both children lived at once, as far as they were watched.
@@ -47,7 +47,7 @@ pub struct Outcome {
 }
 
 /// Two holders; the first one's child runs.
-pub struct Round {
+pub(crate) struct Round {
     directory: TempDir,
     near: Link,
     holders: Vec<Child>,
@@ -57,7 +57,7 @@ pub struct Round {
 
 impl Round {
     /// A fresh store, a fresh lock, two holders.
-    pub fn begin(system: &System) -> Self {
+    pub(crate) fn begin(system: &System) -> Self {
         let directory = TempDir::new().expect("a directory");
         let place = (system.place)(&directory);
         let near = Link::to(place.port);
@@ -89,7 +89,7 @@ impl Round {
     }
 
     /// Does it to the first holder and watches.
-    pub fn carry_out(self, act: Act) -> Outcome {
+    pub(crate) fn carry_out(self, act: Act) -> Outcome {
         let first = pid(&self.holders[0]);
         let before = clock::boot();
         let send = |signal| kill(first, signal).expect("our own child");

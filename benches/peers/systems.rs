@@ -21,7 +21,7 @@ const IOREDIS: &str = "5.4.1";
 const RSLOCK: &str = "0.10.0";
 
 /// One of them.
-pub struct System {
+pub(crate) struct System {
     pub name: &'static str,
     /// Its own lease and renewal, when nobody says otherwise.
     pub defaults: &'static str,
@@ -34,7 +34,7 @@ pub struct System {
 }
 
 /// A store for one round.
-pub struct Place {
+pub(crate) struct Place {
     pub port: u16,
     _store: Store,
 }
@@ -53,7 +53,7 @@ impl Drop for Store {
     }
 }
 
-pub fn all() -> [System; 5] {
+pub(crate) fn all() -> [System; 5] {
     [
         System {
             name: "Soloist",

@@ -7,7 +7,7 @@ use super::TTL;
 use super::round::Outcome;
 
 /// What one system did.
-pub struct Row {
+pub(crate) struct Row {
     pub name: String,
     pub defaults: &'static str,
     pub killed: Vec<Outcome>,
@@ -17,7 +17,7 @@ pub struct Row {
 }
 
 /// Both tables.
-pub fn render(rows: &[Row], kills: usize, pauses: usize) -> String {
+pub(crate) fn render(rows: &[Row], kills: usize, pauses: usize) -> String {
     let mut text = format!(
         "Lease {TTL:?} for all. {kills} rounds of kill -9 and of SIGTERM, {pauses} of pause and of cut-off.\n\n\
          | take-over, ms: p50 / max | `kill -9` of the holder | SIGTERM to the holder | its own defaults |\n\

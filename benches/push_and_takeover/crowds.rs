@@ -40,7 +40,7 @@ const KINDS: [&str; 3] = [
     "`kill -9` of the node that runs them",
 ];
 
-pub async fn measure(sides: &[Side], sizes: &[usize], rounds: usize) {
+pub(crate) async fn measure(sides: &[Side], sizes: &[usize], rounds: usize) {
     if sizes.is_empty() || rounds == 0 {
         return;
     }

@@ -9,7 +9,7 @@ use super::pair::Side;
 use super::processes::{Family, cpu_time, kib};
 
 /// A node with a thousand jobs that nobody wants.
-pub fn measure(side: &Side, kind: &str, store: &str, seconds: usize) -> String {
+pub(crate) fn measure(side: &Side, kind: &str, store: &str, seconds: usize) -> String {
     let mut jobs = String::new();
     for nth in 0..1000 {
         writeln!(jobs, "[[job]]\nname = \"job-{nth}\"\ncommand = [\"true\"]").expect("a string");

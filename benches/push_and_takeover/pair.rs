@@ -15,11 +15,11 @@ use super::support::node::{Ground, Node, SOLOIST};
 use super::support::redis::RedisServer;
 use super::support::wait::until_async;
 
-pub const JOB: &str = "outbound";
+pub(crate) const JOB: &str = "outbound";
 
 /// One of the programs that are compared.
 #[derive(Clone)]
-pub struct Side {
+pub(crate) struct Side {
     /// What tables call it.
     pub label: &'static str,
     program: PathBuf,
@@ -27,7 +27,7 @@ pub struct Side {
 
 impl Side {
     /// The program at `beside`, if there is one, then the one that cargo built.
-    pub fn all(beside: Option<&Path>) -> Vec<Self> {
+    pub(crate) fn all(beside: Option<&Path>) -> Vec<Self> {
         let older = beside.map(|path| {
             let program = path.canonicalize();
             let program = program.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -38,21 +38,21 @@ impl Side {
     }
 
     /// A ground whose nodes are this program.
-    pub fn ground(&self, store: &str, jobs: &str) -> Ground {
+    pub(crate) fn ground(&self, store: &str, jobs: &str) -> Ground {
         Ground::new(store, jobs).with_program(&self.program)
     }
 }
 
 /// How a holder leaves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Leaving {
+pub(crate) enum Leaving {
     Kill,
     /// The script ends at once on TERM, so all of it is the hand-over.
     Terminate,
 }
 
 /// A take-over.
-pub struct TakenOver {
+pub(crate) struct TakenOver {
     /// From before the signal to the first act of the other node's script.
     pub took: Duration,
     /// Before the signal, in microseconds of the wall clock.
@@ -62,7 +62,7 @@ pub struct TakenOver {
 }
 
 /// Two nodes, and a third when one of them is dead. The order of the fields is the order of their ends.
-pub struct Pair {
+pub(crate) struct Pair {
     pub side: Side,
     pub nodes: Vec<Node>,
     pub starts: Starts,
@@ -74,7 +74,7 @@ pub struct Pair {
 
 impl Pair {
     /// Starts both, with a lease of so many seconds.
-    pub fn start(side: &Side, lease_seconds: usize) -> Self {
+    pub(crate) fn start(side: &Side, lease_seconds: usize) -> Self {
         let (redis, starts) = (RedisServer::start(&[]), Starts::new());
         let jobs = format!(
             "lease_ttl = \"{lease_seconds}s\"\n[[job]]\nname = \"{JOB}\"\ncommand = {}\n",
@@ -90,7 +90,7 @@ impl Pair {
     }
 
     /// Starts what is missing to two. The name of a dead one is taken for as long as its last report is fresh.
-    pub fn complete(&mut self) {
+    pub(crate) fn complete(&mut self) {
         while self.nodes.len() < 2 {
             self.born += 1;
             self.nodes.push(self.ground.start(&format!("node-{}", self.born)));
@@ -98,19 +98,19 @@ impl Pair {
     }
 
     /// The first node, asked by `li`.
-    pub fn api(&self) -> Api {
+    pub(crate) fn api(&self) -> Api {
         self.nodes[0].api(&self.token)
     }
 
     /// Waits until the nodes know each other by reports, and count on nobody who is dead: until then a node lets the dead
     /// one go first, which is no part of a take-over between two.
-    pub async fn settle(&self, dead: Option<&str>) {
+    pub(crate) async fn settle(&self, dead: Option<&str>) {
         let living: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
         know_each_other(&self.api(), &living, dead).await;
     }
 
     /// Takes the node with the newest run away, and waits until the other one runs it.
-    pub async fn take_over(&mut self, how: Leaving) -> TakenOver {
+    pub(crate) async fn take_over(&mut self, how: Leaving) -> TakenOver {
         let (runs, holder) = (self.starts.all().len(), self.holder().await);
         let at = self.nodes.iter().position(|node| node.name == holder).expect("one of ours");
         let mut leaving = self.nodes.remove(at);
@@ -128,7 +128,7 @@ impl Pair {
     }
 
     /// Makes it two nodes again after a take-over, as at the beginning.
-    pub async fn recover(&mut self, from: TakenOver, how: Leaving) {
+    pub(crate) async fn recover(&mut self, from: TakenOver, how: Leaving) {
         from.left_behind.ended();
         self.complete();
         if let Leaving::Kill = how {
@@ -147,7 +147,7 @@ impl Pair {
     }
 
     /// Switches the job on and waits until it runs.
-    pub async fn switch_on(&self) -> Boot {
+    pub(crate) async fn switch_on(&self) -> Boot {
         let runs = self.starts.all().len();
         self.api().switch(JOB, true).await;
         self.starts.nth(runs + 1)
@@ -162,7 +162,7 @@ impl Drop for Pair {
 }
 
 /// `kill -9` of nodes, and waits until nothing of them is left.
-pub fn end(nodes: &mut Vec<Node>) {
+pub(crate) fn end(nodes: &mut Vec<Node>) {
     let nobody = Family::default();
     let left = nodes.iter().fold(nobody, |all, node| all.and(Family::of(node.pid())));
     nodes.clear();
@@ -173,7 +173,7 @@ pub fn end(nodes: &mut Vec<Node>) {
 }
 
 /// Waits until all `living` have reported, and what `dead` did last is too old for anybody to care.
-pub async fn know_each_other(api: &Api, living: &[&str], dead: Option<&str>) {
+pub(crate) async fn know_each_other(api: &Api, living: &[&str], dead: Option<&str>) {
     // A node that is not mentioned for so long is neither expected nor excused any more (`runner::expected`): its last
     // report, and the end of its run, which came up to a report later.
     let forgotten = ALIVE_FOR + 2 * BEAT_EVERY;
@@ -191,6 +191,6 @@ pub async fn know_each_other(api: &Api, living: &[&str], dead: Option<&str>) {
 }
 
 /// The wall clock, which Redis reads too, in microseconds.
-pub fn wall_us() -> i64 {
+pub(crate) fn wall_us() -> i64 {
     jiff::Timestamp::now().as_microsecond()
 }

@@ -12,11 +12,11 @@ const GONE_WITHIN: Duration = Duration::from_secs(300);
 
 /// Processes below another. A number alone proves nothing: it goes with the instant at which its process began.
 #[derive(Default)]
-pub struct Family(Vec<(Pid, u64)>);
+pub(crate) struct Family(Vec<(Pid, u64)>);
 
 impl Family {
     /// Everything below `root` now.
-    pub fn of(root: Pid) -> Self {
+    pub(crate) fn of(root: Pid) -> Self {
         let everybody: Vec<(Pid, Stat)> = std::fs::read_dir("/proc")
             .expect("Linux")
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid::from_raw))
@@ -34,7 +34,7 @@ impl Family {
     }
 
     /// Both together.
-    pub fn and(mut self, mut other: Self) -> Self {
+    pub(crate) fn and(mut self, mut other: Self) -> Self {
         self.0.append(&mut other.0);
         self
     }
@@ -47,7 +47,7 @@ impl Family {
     }
 
     /// Waits until all have ended after the end of their node. One that does not is killed, and that is a failure.
-    pub fn ended(self) {
+    pub(crate) fn ended(self) {
         let begun = clock::boot();
         while self.alive().next().is_some() {
             let patient = clock::boot().since(begun) < GONE_WITHIN;
@@ -57,7 +57,7 @@ impl Family {
     }
 
     /// How many there are, and their memory in MiB: resident, and with shared pages in proportion (Pss).
-    pub fn memory(&self) -> (usize, f64, f64) {
+    pub(crate) fn memory(&self) -> (usize, f64, f64) {
         let (mut count, mut resident, mut proportional) = (0, 0, 0);
         for pid in self.alive() {
             let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else {
@@ -81,7 +81,7 @@ impl Drop for Family {
 }
 
 /// The number after `name` in a file of /proc whose lines end in `kB`.
-pub fn kib(text: &str, name: &str) -> u64 {
+pub(crate) fn kib(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
@@ -110,7 +110,7 @@ impl Stat {
 }
 
 /// The CPU time of a process so far.
-pub fn cpu_time(pid: Pid) -> Duration {
+pub(crate) fn cpu_time(pid: Pid) -> Duration {
     ticks(Stat::of(pid).expect("it runs").ticks)
 }
 
@@ -121,7 +121,7 @@ fn ticks(count: u64) -> Duration {
 
 /// CPU time of the whole machine so far.
 #[derive(Clone, Copy)]
-pub struct Cpu {
+pub(crate) struct Cpu {
     pub user: Duration,
     /// With interrupts.
     pub system: Duration,
@@ -129,7 +129,7 @@ pub struct Cpu {
 
 impl Cpu {
     /// proc_stat(5), first line.
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let text = std::fs::read_to_string("/proc/stat").expect("Linux");
         let line = text.lines().next().unwrap_or_default();
         let all: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();

@@ -9,10 +9,10 @@ use soloist::domain::time::Boot;
 use super::support::wait::until;
 
 /// The first argument that makes this program the script.
-pub const WORD: &str = "__script";
+pub(crate) const WORD: &str = "__script";
 
 /// Says when it began and under which token, then waits for its end.
-pub fn run(file: &Path) -> ! {
+pub(crate) fn run(file: &Path) -> ! {
     let now = clock::boot();
     #[expect(clippy::disallowed_methods, reason = "a script reads what its node gives it")]
     let token = std::env::var("SOLOIST_TOKEN").unwrap_or_default();
@@ -25,26 +25,26 @@ pub fn run(file: &Path) -> ! {
 
 /// Where scripts write their starts: in memory, because a busy disk holds up the first write of a new file for some
 /// hundred milliseconds, which would be measured as Soloist's.
-pub struct Starts {
+pub(crate) struct Starts {
     _directory: tempfile::TempDir,
     file: PathBuf,
 }
 
 impl Starts {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let directory = tempfile::TempDir::new_in("/dev/shm").expect("a directory in memory");
         let file = directory.path().join("starts");
         Self { _directory: directory, file }
     }
 
     /// The command of a job that writes here, as TOML.
-    pub fn command(&self) -> String {
+    pub(crate) fn command(&self) -> String {
         let own = std::env::current_exe().expect("our own path").display().to_string();
         format!("[{own:?}, {WORD:?}, {:?}]", self.file.display().to_string())
     }
 
     /// What scripts wrote, in order: token and time.
-    pub fn all(&self) -> Vec<(u64, Boot)> {
+    pub(crate) fn all(&self) -> Vec<(u64, Boot)> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let line = |line: &str| {
             let (token, at) = line.split_once(' ')?;
@@ -56,7 +56,7 @@ impl Starts {
     }
 
     /// When start number `nth` (from 1) was; waits for it.
-    pub fn nth(&self, nth: usize) -> Boot {
+    pub(crate) fn nth(&self, nth: usize) -> Boot {
         until("the script starts", || self.all().get(nth - 1).map(|(_, at)| *at))
     }
 }

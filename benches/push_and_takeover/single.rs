@@ -97,7 +97,7 @@ impl Watched {
     }
 }
 
-pub async fn switches(sides: &[Side], count: usize, table: &mut Table) {
+pub(crate) async fn switches(sides: &[Side], count: usize, table: &mut Table) {
     if count == 0 {
         return;
     }
@@ -129,7 +129,7 @@ pub async fn switches(sides: &[Side], count: usize, table: &mut Table) {
     }
 }
 
-pub async fn leave(
+pub(crate) async fn leave(
     sides: &[Side],
     how: Leaving,
     lease_seconds: usize,

@@ -92,7 +92,7 @@ struct Times {
     took: Vec<Duration>,
 }
 
-pub async fn measure(sides: &[Side], count: usize) {
+pub(crate) async fn measure(sides: &[Side], count: usize) {
     if count == 0 {
         return;
     }

@@ -15,7 +15,7 @@ use super::{redis_cpu, stolen};
 const WARM_UP: usize = 50;
 
 /// What all workers of a measurement share.
-pub struct Crowd {
+pub(crate) struct Crowd {
     turns: usize,
     noted: Mutex<Noted>,
     full: Notify,
@@ -31,20 +31,20 @@ struct Noted {
 }
 
 /// What came of it.
-pub struct Figure {
+pub(crate) struct Figure {
     spans: Vec<Duration>,
     cpu_us: f64,
     stolen: f64,
 }
 
 impl Crowd {
-    pub fn new(turns: usize) -> Self {
+    pub(crate) fn new(turns: usize) -> Self {
         let (noted, full) = (Mutex::default(), Notify::new());
         Self { turns, noted, full, over: AtomicBool::new(false) }
     }
 
     /// A worker has the turn.
-    pub fn granted(&self, server: &RedisServer) {
+    pub(crate) fn granted(&self, server: &RedisServer) {
         let now = boot();
         let mut noted = self.noted.lock().expect("nobody panicked");
         noted.count += 1;
@@ -61,16 +61,16 @@ impl Crowd {
     }
 
     /// It is about to pass it on.
-    pub fn passing(&self) {
+    pub(crate) fn passing(&self) {
         self.noted.lock().expect("nobody panicked").passed = Some(boot());
     }
 
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
     }
 
     /// When enough was seen.
-    pub async fn figure(&self, server: &RedisServer) -> Figure {
+    pub(crate) async fn figure(&self, server: &RedisServer) -> Figure {
         self.full.notified().await;
         let mut noted = self.noted.lock().expect("nobody panicked");
         let (from, cpu, before) = noted.from.expect("it began");
@@ -87,7 +87,7 @@ impl Crowd {
 }
 
 impl Figure {
-    pub fn print(&self, waiters: usize, how: &str) {
+    pub(crate) fn print(&self, waiters: usize, how: &str) {
         let at = |part: f64| {
             let index = ((self.spans.len() as f64 * part).ceil() as usize).max(1) - 1;
             self.spans[index.min(self.spans.len() - 1)].as_secs_f64() * 1_000.0

@@ -10,7 +10,7 @@ use super::crowd::{Crowd, Figure};
 use super::support::node::Ground;
 use super::support::redis::RedisServer;
 
-pub async fn measure(waiters: usize, turns: usize) -> Figure {
+pub(crate) async fn measure(waiters: usize, turns: usize) -> Figure {
     let server = Arc::new(RedisServer::start(&[]));
     let ground = Ground::new(&server.url(), "");
     ground.add_user("operator", "operator");

@@ -16,7 +16,7 @@ use super::TYPES;
 use super::crowd::{Crowd, Figure};
 use super::support::redis::RedisServer;
 
-pub async fn measure(waiters: usize, turns: usize) -> Figure {
+pub(crate) async fn measure(waiters: usize, turns: usize) -> Figure {
     let server = Arc::new(RedisServer::start(&[]));
     let store = Store::connect(&server.url(), &Options::default()).await.expect("the store");
     let feed = Feed::start(store.clone(), Vec::new()).await;

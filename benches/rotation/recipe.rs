@@ -15,7 +15,7 @@ const CONNECTIONS: usize = 8;
 const TAKE: &str = "if redis.call('HGET', KEYS[1], 'type') == ARGV[1] \
     and redis.call('HSETNX', KEYS[1], 'holder', ARGV[2]) == 1 then return 1 end return 0";
 
-pub async fn measure(waiters: usize, turns: usize) -> Figure {
+pub(crate) async fn measure(waiters: usize, turns: usize) -> Figure {
     let server = Arc::new(RedisServer::start(&[]));
     server.run::<()>(&["HSET", "turn", "type", TYPES[0]]);
     let client = redis::Client::open(server.url()).expect("a client");

@@ -14,7 +14,7 @@ use crate::domain::job::Exit;
 
 /// What a running script may be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
+pub(super) enum Command {
     /// TERM, grace, KILL.
     Stop(Duration),
     /// KILL now.

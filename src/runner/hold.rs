@@ -31,7 +31,7 @@ const NEVER: Duration = Duration::from_secs(1_000_000);
 
 /// How far something held may be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub(super) enum Trust {
     /// Until then, unless a renewal moves it.
     Until(Boot),
     /// Another has it, or will have: whatever runs under it must be killed.

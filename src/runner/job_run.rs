@@ -29,7 +29,7 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// What a run tells the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub(super) enum News {
     /// The script runs.
     Started,
     /// The store says that the lease is another's: the script is being killed.
@@ -44,7 +44,7 @@ pub enum News {
 
 /// How a run ended, as seen by its guard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gone {
+pub(super) struct Gone {
     /// Of the script's first process; empty when it never started.
     pub exit: Exit,
     /// Killed besides the first.
@@ -58,7 +58,7 @@ pub struct Gone {
 impl Gone {
     /// Nothing was ever started.
     #[must_use]
-    pub fn unstarted() -> Self {
+    pub(super) fn unstarted() -> Self {
         Self { exit: Exit::default(), processes_killed: 0, cause: None, began: None }
     }
 }
@@ -82,7 +82,7 @@ async fn await_turn(
 }
 
 /// What is run, and how.
-pub struct Order {
+pub(super) struct Order {
     /// The command, and under which lease.
     pub spec: Spec,
     /// From when on it counts as running.
@@ -92,7 +92,7 @@ pub struct Order {
 }
 
 /// Drives a run to its end. `tell` is called with every piece of news; [`News::Gone`] or [`News::Unused`] is the last.
-pub async fn drive(
+pub(super) async fn drive(
     store: Store,
     order: Order,
     mut kept: Kept,

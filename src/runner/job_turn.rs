@@ -32,7 +32,7 @@ const LEAST_TRUST: Duration = Duration::from_millis(100);
 
 /// A job as a member of its rotation; cheap to clone.
 #[derive(Clone)]
-pub struct Member {
+pub(super) struct Member {
     desk: Desk,
     rotation: RotationName,
     kind: TypeName,
@@ -61,7 +61,7 @@ enum Obstacle {
 impl Member {
     /// `None` for a job that takes no turns.
     #[must_use]
-    pub fn of(desk: &Desk, job: &JobConfig) -> Option<Self> {
+    pub(super) fn of(desk: &Desk, job: &JobConfig) -> Option<Self> {
         Some(Self {
             desk: desk.clone(),
             rotation: job.rotation.clone()?,

@@ -13,13 +13,13 @@ const PROBE_ONE_IN: u64 = 7;
 const PATIENCE: usize = 24;
 
 /// What a promise was broken by.
-pub struct Broken {
+pub(crate) struct Broken {
     pub promise: &'static str,
     pub trace: Vec<Act>,
 }
 
 /// What exploring found.
-pub struct Found {
+pub(crate) struct Found {
     pub states: usize,
     pub steps: usize,
     pub depth: usize,
@@ -48,7 +48,7 @@ impl fmt::Display for Found {
 }
 
 /// Visits states breadth-first until a promise is broken or there are `most`.
-pub fn explore(rules: Rules, scope: Scope, faults: u8, most: usize) -> Found {
+pub(crate) fn explore(rules: Rules, scope: Scope, faults: u8, most: usize) -> Found {
     // The same in every run, so that what is found can be found again.
     let hasher = BuildHasherDefault::<DefaultHasher>::default();
     // Of a state and its mirror image one is enough.

@@ -4,7 +4,7 @@ use super::world::Scope;
 
 /// `false` everywhere is how Soloist works.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// Trust counts from the reply and not from before the request.
     pub trust_from_reply: bool,
     /// The end is recorded when TERM goes out, not when the tree is gone.
@@ -28,7 +28,7 @@ pub struct Rules {
 }
 
 /// What is planted, where it shows, and the promises it may be found by.
-pub fn planted() -> Vec<(&'static str, Rules, Scope, &'static [&'static str])> {
+pub(crate) fn planted() -> Vec<(&'static str, Rules, Scope, &'static [&'static str])> {
     use Scope::{Lapses, Leases};
     let none = Rules::default();
     vec![
@@ -56,16 +56,16 @@ pub fn planted() -> Vec<(&'static str, Rules, Scope, &'static [&'static str])> {
 }
 
 /// Never two process trees.
-pub const ONE: &str = "two process trees live";
+pub(crate) const ONE: &str = "two process trees live";
 /// The store's lease belongs to the newest token, and to nobody who gave it back.
-pub const HOLDER: &str = "a lease is held under a token that was superseded or given back";
+pub(crate) const HOLDER: &str = "a lease is held under a token that was superseded or given back";
 /// Tokens only grow.
-pub const TOKENS: &str = "a token does not exceed every earlier one";
+pub(crate) const TOKENS: &str = "a token does not exceed every earlier one";
 /// `off` means no process.
-pub const OFF: &str = "off is shown while a process lives";
+pub(crate) const OFF: &str = "off is shown while a process lives";
 /// Stop beats restart.
-pub const STOP: &str = "something is started that this node knows to be unwanted";
+pub(crate) const STOP: &str = "something is started that this node knows to be unwanted";
 /// A wanted job with a living node is eventually run.
-pub const RUNS: &str = "a wanted job with a living node is never run";
+pub(crate) const RUNS: &str = "a wanted job with a living node is never run";
 /// The other way round.
-pub const ENDS: &str = "a job that nobody wants never ends";
+pub(crate) const ENDS: &str = "a job that nobody wants never ends";

@@ -24,23 +24,23 @@ use soloist::domain::transition::{Job, Now, handover, participation, run};
 use super::rules::Rules;
 
 /// One unit of time.
-pub const UNIT: Duration = Duration::from_secs(1);
+pub(crate) const UNIT: Duration = Duration::from_secs(1);
 /// Length of a lease in units of time.
-pub const TTL: u8 = 3;
+pub(crate) const TTL: u8 = 3;
 /// How long a move keeps a job for the node it is for.
-pub const MOVE: u8 = 4;
+pub(crate) const MOVE: u8 = 4;
 /// How long a job rests after a crash.
-pub const BACKOFF: u8 = 2;
+pub(crate) const BACKOFF: u8 = 2;
 
 /// Random per acquisition: here a node and the number of its attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Owner {
+pub(crate) struct Owner {
     pub node: u8,
     pub attempt: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Lease {
+pub(crate) struct Lease {
     pub owner: Owner,
     pub token: u64,
     /// Units of time.
@@ -49,7 +49,7 @@ pub struct Lease {
 
 /// A hand-over that was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Moving {
+pub(crate) struct Moving {
     pub from: Option<u8>,
     pub to: Option<u8>,
     /// Units of time.
@@ -58,13 +58,13 @@ pub struct Moving {
 
 impl Moving {
     /// The job is kept for another node than `node`.
-    pub fn is_for_another(self, node: u8) -> bool {
+    pub(crate) fn is_for_another(self, node: u8) -> bool {
         self.to.map_or(self.from == Some(node), |to| to != node)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Store {
+pub(crate) struct Store {
     pub lease: Option<Lease>,
     pub moving: Option<Moving>,
     /// Units of time until the next run may begin.
@@ -77,7 +77,7 @@ pub struct Store {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Answer {
+pub(crate) enum Answer {
     Granted(u64),
     /// No use asking before so many units.
     Refused(u8),
@@ -87,7 +87,7 @@ pub enum Answer {
 }
 
 impl Store {
-    pub fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.quarantine = self.quarantine.saturating_sub(1);
         self.due = self.due.saturating_sub(1);
         if let Some(moving) = &mut self.moving {
@@ -103,7 +103,7 @@ impl Store {
     }
 
     /// `clock` stands for the store's time: it exceeds every token minted before.
-    pub fn acquire(&mut self, owner: Owner, clock: u64, rules: Rules) -> Answer {
+    pub(crate) fn acquire(&mut self, owner: Owner, clock: u64, rules: Rules) -> Answer {
         let now = now(if rules.token_counts_only { 0 } else { clock });
         let ask = Acquire {
             job: JOB.clone(),
@@ -127,7 +127,7 @@ impl Store {
         }
     }
 
-    pub fn renew(&mut self, owner: Owner, token: u64, rules: Rules) -> Answer {
+    pub(crate) fn renew(&mut self, owner: Owner, token: u64, rules: Rules) -> Answer {
         let ask = Renewal {
             job: JOB.clone(),
             owner: owner_name(owner),
@@ -159,7 +159,7 @@ impl Store {
     }
 
     /// A run ended, and its lease with it. A newer holder may have closed it already.
-    pub fn end(&mut self, owner: Owner, token: u64, crashed: bool, rules: Rules) -> Answer {
+    pub(crate) fn end(&mut self, owner: Owner, token: u64, crashed: bool, rules: Rules) -> Answer {
         let ended = Ended {
             job: JOB.clone(),
             owner: owner_name(owner),
@@ -187,7 +187,7 @@ impl Store {
         Answer::Done
     }
 
-    pub fn release(&mut self, owner: Owner) -> Answer {
+    pub(crate) fn release(&mut self, owner: Owner) -> Answer {
         let mut job = self.job(now(0));
         lease::release(&mut job, &owner_name(owner));
         self.keep(&job, now(0));
@@ -195,14 +195,14 @@ impl Store {
     }
 
     /// Somebody switches the job on or off.
-    pub fn switch(&mut self) {
+    pub(crate) fn switch(&mut self) {
         let mut job = self.job(now(0));
         participation::switch(&mut job, &USER, !self.wanted, None, now(0));
         self.keep(&job, now(0));
     }
 
     /// An operator asks for a hand-over, to `to` or away from the holder.
-    pub fn request_move(&mut self, to: Option<u8>) {
+    pub(crate) fn request_move(&mut self, to: Option<u8>) {
         let mut job = self.job(now(0));
         // The model's jobs do not rest on a node: who ran last is not kept.
         handover::request(&mut job, to.map(node_name).as_ref(), &USER, units(MOVE), now(0));
@@ -210,13 +210,13 @@ impl Store {
     }
 
     /// This copy is now the store: its server is another, and nobody knows what it never heard of.
-    pub fn promoted(mut self) -> Self {
+    pub(crate) fn promoted(mut self) -> Self {
         self.quarantine = TTL;
         self
     }
 
     /// The record, as transitions and pages see it at `now`.
-    pub fn job(&self, now: Now) -> Job {
+    pub(crate) fn job(&self, now: Now) -> Job {
         let mut record = JobRecord::untouched(JOB.clone());
         record.token = Token(self.minted);
         if self.wanted {
@@ -260,7 +260,7 @@ impl Store {
 }
 
 /// The instant at which the store's clock shows `clock`; what is kept counts from it.
-pub fn now(clock: u64) -> Now {
+pub(crate) fn now(clock: u64) -> Now {
     Now { at: StoreTime(i64::try_from(clock).expect("a rank")), boot: Boot(0) }
 }
 

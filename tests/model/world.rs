@@ -20,7 +20,7 @@ const NOW: Boot = Boot(1_000_000_000_000);
 const NEVER: Boot = Boot(u64::MAX);
 const NODES: u8 = 2;
 /// "Three leases": further grants are not looked at.
-pub const GRANTS: u8 = 3;
+pub(crate) const GRANTS: u8 = 3;
 
 /// The proportions of any lease: trust ends one unit, the time for killing, before the lease.
 const TIMING: Timing = Timing {
@@ -31,7 +31,7 @@ const TIMING: Timing = Timing {
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Node {
+pub(crate) struct Node {
     pub up: bool,
     pub slot: Slot,
     /// The record has changed since this node read it. Time alone changes no record.
@@ -43,7 +43,7 @@ pub struct Node {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Life {
+pub(crate) enum Life {
     /// Until the guard's deadline.
     Alive,
     /// Dies within the unit.
@@ -56,7 +56,7 @@ pub enum Life {
 
 /// A script with its guard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Tree {
+pub(crate) struct Tree {
     pub owner: Owner,
     pub token: u64,
     pub life: Life,
@@ -68,7 +68,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    pub fn lives(&self) -> bool {
+    pub(crate) fn lives(&self) -> bool {
         matches!(self.life, Life::Alive | Life::Dying)
     }
 }
@@ -83,7 +83,7 @@ enum Ask {
 
 /// A request on its way, or its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Flight {
+pub(crate) struct Flight {
     ask: Ask,
     owner: Owner,
     sent: Boot,
@@ -94,7 +94,7 @@ pub struct Flight {
 
 /// What people and scripts do in a world. The more they may do, the shallower the same number of states reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// Leases alone: switches, faults, fail-overs.
     Leases,
     /// And all that lapses by itself: moves, backoffs, courtesies.
@@ -102,7 +102,7 @@ pub enum Scope {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct World {
+pub(crate) struct World {
     scope: Scope,
     pub store: Store,
     /// A replica that hears nothing any more; `None` while it follows.
@@ -118,7 +118,7 @@ pub struct World {
 
 /// What may happen next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Act {
+pub(crate) enum Act {
     Tick,
     Hear(u8),
     Wake(u8),
@@ -145,7 +145,7 @@ pub enum Act {
 }
 
 impl World {
-    pub fn new(scope: Scope, faults: u8) -> Self {
+    pub(crate) fn new(scope: Scope, faults: u8) -> Self {
         let mut world = Self {
             scope,
             store: Store { wanted: true, ..Store::default() },
@@ -166,7 +166,7 @@ impl World {
     }
 
     /// Everything that may happen now, faults included.
-    pub fn acts(&self) -> Vec<Act> {
+    pub(crate) fn acts(&self) -> Vec<Act> {
         let mut acts = self.helpful_acts();
         if self.replica.is_some() {
             acts.push(Act::FailOver);
@@ -205,7 +205,7 @@ impl World {
     }
 
     /// What happens by itself when nothing goes wrong, time last.
-    pub fn helpful_acts(&self) -> Vec<Act> {
+    pub(crate) fn helpful_acts(&self) -> Vec<Act> {
         let mut acts = Vec::new();
         for (i, flight) in self.flights.iter().enumerate() {
             acts.push(if flight.answer.is_some() { Act::Answer(i) } else { Act::Execute(i) });
@@ -239,7 +239,7 @@ impl World {
     }
 
     /// What happens when `act` does; `Err` is the promise that it breaks. `None`: nothing worth looking at.
-    pub fn after(&self, act: Act, rules: Rules) -> Result<Option<World>, &'static str> {
+    pub(crate) fn after(&self, act: Act, rules: Rules) -> Result<Option<World>, &'static str> {
         let mut next = self.clone();
         if !next.perform(act, rules)? {
             return Ok(None);
@@ -518,7 +518,7 @@ impl World {
     }
 
     /// The word that a page shows which has just read the store.
-    pub fn word(&self, rules: Rules) -> State {
+    pub(crate) fn word(&self, rules: Rules) -> State {
         let at = now(0);
         let mut record = self.store.job(at).record;
         if rules.off_too_early {
@@ -539,18 +539,18 @@ impl World {
     }
 
     /// A tree runs under the lease that the store knows.
-    pub fn runs(&self) -> bool {
+    pub(crate) fn runs(&self) -> bool {
         let lease = self.store.lease.map(|lease| lease.owner);
         self.trees.iter().any(|tree| tree.life == Life::Alive && Some(tree.owner) == lease)
     }
 
     /// Nothing is left of the job.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.trees.is_empty() && self.store.lease.is_none()
     }
 
     /// From now on nothing goes wrong; leases are counted no more.
-    pub fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         (self.faults, self.grants, self.replica) = (0, GRANTS + 1, None);
     }
 }

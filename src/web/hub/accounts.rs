@@ -18,7 +18,7 @@ use crate::web::auth::{Caller, Identities, Shown};
 /// The session ended.
 pub const SIGNED_OUT: Goodbye = Goodbye { code: 1008, reason: "signed out: sign in again" };
 /// The account has another role.
-pub const CHANGED: Goodbye =
+pub(super) const CHANGED: Goodbye =
     Goodbye { code: 1008, reason: "the account was changed: connect again" };
 
 /// Questions under way at the same time.

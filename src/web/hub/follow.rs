@@ -11,7 +11,7 @@ use crate::web::frames::Protocol;
 use crate::web::loglines::LogRing;
 
 /// How many jobs one socket may follow.
-pub const FOLLOWS_MAX: usize = 16;
+pub(super) const FOLLOWS_MAX: usize = 16;
 
 impl Hub {
     /// Begins to tell a seat the output of a job: lines after `after`, else the newest kept.

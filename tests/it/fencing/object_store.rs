@@ -13,7 +13,7 @@ const TOKEN: &str = "x-amz-meta-soloist-token";
 
 /// Runs until the test program ends; cheap to clone.
 #[derive(Clone)]
-pub struct ObjectStore {
+pub(super) struct ObjectStore {
     port: u16,
     shared: Arc<Mutex<Shared>>,
 }
@@ -33,25 +33,25 @@ struct Object {
 }
 
 /// An answer that is held back.
-pub struct Pause {
+pub(super) struct Pause {
     reached: Receiver<()>,
     end: Sender<()>,
 }
 
 impl Pause {
     /// Waits until somebody has asked and not been answered.
-    pub fn reached(&self) {
+    pub(super) fn reached(&self) {
         self.reached.recv_timeout(PATIENCE).expect("somebody asks");
     }
 
     /// Sends the answer.
-    pub fn end(self) {
+    pub(super) fn end(self) {
         self.end.send(()).expect("it waits for that");
     }
 }
 
 impl ObjectStore {
-    pub fn start() -> Self {
+    pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("its address").port();
         let store = Self { port, shared: Arc::default() };
@@ -65,23 +65,23 @@ impl ObjectStore {
         store
     }
 
-    pub fn url(&self) -> String {
+    pub(super) fn url(&self) -> String {
         format!("http://127.0.0.1:{}/bucket/report.csv", self.port)
     }
 
-    pub fn body(&self) -> String {
+    pub(super) fn body(&self) -> String {
         let shared = self.shared.lock().expect("no panic");
         let object = shared.object.as_ref().expect("an object");
         String::from_utf8(object.body.clone()).expect("UTF-8")
     }
 
     /// Deletes the object.
-    pub fn clear(&self) {
+    pub(super) fn clear(&self) {
         self.shared.lock().expect("no panic").object = None;
     }
 
     /// Of whatever request comes next.
-    pub fn hold_the_next_answer(&self) -> Pause {
+    pub(super) fn hold_the_next_answer(&self) -> Pause {
         let ((say, reached), (end, wait)) = (channel(), channel());
         self.shared.lock().expect("no panic").hold = Some((say, wait));
         Pause { reached, end }

@@ -226,7 +226,7 @@ async fn a_script_inherits_no_file_that_its_node_was_started_with() {
 }
 
 /// How a level is written in a configuration.
-pub fn word(level: Containment) -> &'static str {
+pub(super) fn word(level: Containment) -> &'static str {
     match level {
         Containment::PidNamespace => "pid-namespace",
         Containment::Cgroup => "cgroup",

@@ -12,7 +12,7 @@ use super::wait::PATIENCE;
 
 /// One caller at one node.
 #[derive(Clone)]
-pub struct Api {
+pub(crate) struct Api {
     url: String,
     token: String,
     client: reqwest::Client,
@@ -21,7 +21,7 @@ pub struct Api {
 impl Api {
     /// Calls `url` with `token`.
     #[must_use]
-    pub fn new(url: &str, token: &str) -> Self {
+    pub(crate) fn new(url: &str, token: &str) -> Self {
         let client = reqwest::Client::builder().timeout(PATIENCE).build().expect("a client");
         Self { url: url.to_owned(), token: token.to_owned(), client }
     }
@@ -30,7 +30,7 @@ impl Api {
     ///
     /// # Panics
     /// When the node does not answer, or not in JSON.
-    pub async fn call(
+    pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
@@ -53,7 +53,7 @@ impl Api {
     ///
     /// # Panics
     /// When it does not.
-    pub async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         let (status, value) = self.call(Method::GET, path, None).await;
         assert!(status.is_success(), "GET {path}: {status} {value}");
         value
@@ -63,7 +63,7 @@ impl Api {
     ///
     /// # Panics
     /// When it is refused.
-    pub async fn switch(&self, job: &str, on: bool) -> Value {
+    pub(crate) async fn switch(&self, job: &str, on: bool) -> Value {
         let path = format!("/api/v1/jobs/{job}/participation");
         let (status, value) = self.call(Method::PUT, &path, Some(json!({ "on": on }))).await;
         assert_eq!(status, StatusCode::OK, "{value}");
@@ -72,14 +72,14 @@ impl Api {
     }
 
     /// As [`Self::switch`], at a node whose store may be away; whether it was answered with the Job.
-    pub async fn try_switch(&self, job: &str, on: bool) -> bool {
+    pub(crate) async fn try_switch(&self, job: &str, on: bool) -> bool {
         let path = format!("/api/v1/jobs/{job}/participation");
         let (status, _) = self.call(Method::PUT, &path, Some(json!({ "on": on }))).await;
         status.is_success()
     }
 
     /// The ended and present runs, newest first.
-    pub async fn runs(&self, job: &str) -> Vec<Value> {
+    pub(crate) async fn runs(&self, job: &str) -> Vec<Value> {
         let answer = self.get(&format!("/api/v1/jobs/{job}/runs")).await;
         answer["runs"].as_array().expect("runs").clone()
     }
@@ -88,7 +88,7 @@ impl Api {
     ///
     /// # Panics
     /// When they do not come.
-    pub async fn live(&self) -> Live {
+    pub(crate) async fn live(&self) -> Live {
         let url = format!("{}/live", self.url.replacen("http", "ws", 1));
         let mut request = url.into_client_request().expect("an address");
         let headers = request.headers_mut();
@@ -105,7 +105,7 @@ impl Api {
 }
 
 /// An open live socket and the picture that its frames paint.
-pub struct Live {
+pub(crate) struct Live {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     jobs: Vec<Value>,
     /// Every state of every job that was shown, in order: `(job, state)`.
@@ -117,7 +117,7 @@ impl Live {
     ///
     /// # Panics
     /// When none comes in time, or the node closes the socket.
-    pub async fn frame(&mut self) -> Value {
+    pub(crate) async fn frame(&mut self) -> Value {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.socket.next());
             let message = next.await.expect("a frame in time").expect("the socket is open");
@@ -160,7 +160,7 @@ impl Live {
     /// # Panics
     /// When there is no such job.
     #[must_use]
-    pub fn job(&self, name: &str) -> &Value {
+    pub(crate) fn job(&self, name: &str) -> &Value {
         self.jobs.iter().find(|job| job["name"] == name).expect("a known job")
     }
 
@@ -168,7 +168,12 @@ impl Live {
     ///
     /// # Panics
     /// When that does not happen in time; shows the last picture.
-    pub async fn until(&mut self, job: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn until(
+        &mut self,
+        job: &str,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
         let reading = async {
             while !wanted(self.job(job)) {
                 self.frame().await;
@@ -180,7 +185,7 @@ impl Live {
     }
 
     /// As [`Self::until`], for a state.
-    pub async fn until_state(&mut self, job: &str, state: &str) -> Value {
+    pub(crate) async fn until_state(&mut self, job: &str, state: &str) -> Value {
         self.until(job, state, |job| job["state"] == state).await
     }
 }

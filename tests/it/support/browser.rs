@@ -16,7 +16,7 @@ use super::node::{Node, password_of};
 use super::wait::PATIENCE;
 
 /// A running ChromeDriver; it ends its browsers with it.
-pub struct Driver {
+pub(crate) struct Driver {
     process: Child,
     url: String,
     profiles: TempDir,
@@ -28,7 +28,7 @@ impl Driver {
     /// # Panics
     /// When it is not installed or does not say that it runs.
     #[must_use]
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let mut process = Command::new("chromedriver")
             .arg("--port=0")
             .stdin(Stdio::null())
@@ -59,7 +59,7 @@ impl Driver {
     ///
     /// # Panics
     /// When the browser does not start.
-    pub async fn window(&self, name: &str) -> Window {
+    pub(crate) async fn window(&self, name: &str) -> Window {
         let profile = self.profiles.path().join(name);
         let arguments = json!([
             "--headless=new",
@@ -97,7 +97,7 @@ impl Drop for Driver {
 }
 
 /// A browser window.
-pub struct Window {
+pub(crate) struct Window {
     /// To do with what fantoccini can.
     pub client: Client,
 }
@@ -107,7 +107,7 @@ impl Window {
     ///
     /// # Panics
     /// When that does not work.
-    pub async fn sign_in(&self, node: &Node, user: &str) {
+    pub(crate) async fn sign_in(&self, node: &Node, user: &str) {
         self.client.goto(&format!("{}/login", node.url)).await.expect("the page opens");
         self.element("input[name=name]").await.send_keys(user).await.expect("typed");
         let password = self.element("input[name=password]").await;
@@ -120,7 +120,7 @@ impl Window {
     ///
     /// # Panics
     /// When it does not come; shows the page.
-    pub async fn element(&self, css: &str) -> Element {
+    pub(crate) async fn element(&self, css: &str) -> Element {
         let found = self.client.wait().at_most(PATIENCE).for_element(Locator::Css(css)).await;
         match found {
             Ok(element) => element,
@@ -135,7 +135,7 @@ impl Window {
     ///
     /// # Panics
     /// When it does not answer within a few seconds.
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         let closing = tokio::time::timeout(Duration::from_secs(10), self.client.close());
         closing.await.expect("the browser closes in time").expect("the browser closes");
     }

@@ -13,7 +13,7 @@ use super::wait::until;
 const MASTERS: usize = 3;
 
 /// Six servers that know each other.
-pub struct RedisCluster {
+pub(crate) struct RedisCluster {
     /// The first three were made masters, and the one three places behind each is its replica.
     pub members: Vec<RedisServer>,
 }
@@ -24,7 +24,7 @@ impl RedisCluster {
     /// # Panics
     /// When it does not come about.
     #[must_use]
-    pub fn start(node_timeout_ms: u32) -> Self {
+    pub(crate) fn start(node_timeout_ms: u32) -> Self {
         let timeout = node_timeout_ms.to_string();
         let start = || {
             // The usual bus port, 10,000 above, may be beyond the last port.
@@ -70,7 +70,7 @@ impl RedisCluster {
 
     /// The one that tests share which do not harm it. It dies with the process: nobody drops what is static.
     #[must_use]
-    pub fn shared() -> &'static Self {
+    pub(crate) fn shared() -> &'static Self {
         static SHARED: OnceLock<RedisCluster> = OnceLock::new();
         SHARED.get_or_init(|| {
             let (give, take) = std::sync::mpsc::channel();
@@ -90,7 +90,7 @@ impl RedisCluster {
 
     /// Its URL, with the addresses of the first masters.
     #[must_use]
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let address = |member: &RedisServer| format!("127.0.0.1:{}", member.port());
         let masters: Vec<String> = self.members[..MASTERS].iter().map(address).collect();
         format!("redis+cluster://{}/", masters.join(","))
@@ -101,7 +101,7 @@ impl RedisCluster {
     /// # Panics
     /// When nobody has it.
     #[must_use]
-    pub fn master_of(&self, key: &str, asked: usize) -> usize {
+    pub(crate) fn master_of(&self, key: &str, asked: usize) -> usize {
         let slot: u16 = self.members[asked].run(&["CLUSTER", "KEYSLOT", key]);
         let nodes: String = self.members[asked].run(&["CLUSTER", "NODES"]);
         let serves = |line: &str| {
@@ -120,7 +120,7 @@ impl RedisCluster {
     }
 
     /// Waits until every member sees every slot served, and every replica follows its master.
-    pub fn until_healthy(&self) {
+    pub(crate) fn until_healthy(&self) {
         until("the cluster is healthy", || {
             self.members
                 .iter()

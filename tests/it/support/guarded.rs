@@ -26,25 +26,25 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
 /// Past this a test has failed.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The program under test.
-pub const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
+pub(crate) const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
 /// Stands in for the store's password.
-pub const SECRET: &str = "s3cret-of-the-store";
+pub(crate) const SECRET: &str = "s3cret-of-the-store";
 /// A process that forked twice, left its session twice and closed its files; its number is in `daemon.pid`.
-pub const DAEMON: &str = r#"
+pub(crate) const DAEMON: &str = r#"
 ( setsid sh -c '( setsid sh -c "echo \$\$ > daemon.new; mv daemon.new daemon.pid; exec sleep 300" & )' <&- >&- 2>&- & )
 until [ -s daemon.pid ]; do sleep 0.01; done
 "#;
 
 /// What this machine allows, tried once by the program under test.
-pub fn available() -> &'static Available {
+pub(crate) fn available() -> &'static Available {
     static AVAILABLE: OnceLock<Available> = OnceLock::new();
     AVAILABLE.get_or_init(|| containment::available_to(Path::new(SOLOIST)))
 }
 
 /// Every level that this machine allows. Loud about the others: what they promise is not tested here.
-pub fn levels() -> Vec<Containment> {
+pub(crate) fn levels() -> Vec<Containment> {
     let allowed = |level: &Containment| match available().why_not(*level) {
         None => true,
         Some(why) => {
@@ -57,20 +57,20 @@ pub fn levels() -> Vec<Containment> {
 }
 
 /// What a guard is told about containment: this level and no other.
-pub fn contained_by(level: Containment) -> Choice {
+pub(crate) fn contained_by(level: Containment) -> Choice {
     available().choose(Some(level)).expect("a level that this machine allows")
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone {
+pub(crate) struct Gone {
     pub exit: Exit,
     pub processes_killed: u32,
     pub cause: Cause,
 }
 
 /// A script under a guard.
-pub struct Guarded {
+pub(crate) struct Guarded {
     pub directory: TempDir,
     pub run: RunId,
     pub child: Child,
@@ -80,7 +80,7 @@ pub struct Guarded {
 }
 
 /// A spec that runs `script` with `sh` in `directory`.
-pub fn spec(directory: &Path, script: &str) -> Spec {
+pub(crate) fn spec(directory: &Path, script: &str) -> Spec {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let run = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let path = std::env::var_os("PATH").expect("a PATH").into_string().expect("in UTF-8");
@@ -107,30 +107,30 @@ pub fn spec(directory: &Path, script: &str) -> Spec {
 }
 
 /// In the far future, as the tests count.
-pub fn much_later() -> Boot {
+pub(crate) fn much_later() -> Boot {
     boot() + PATIENCE * 2
 }
 
 impl Guarded {
     /// Starts `script` with a deadline far away.
-    pub fn start(script: &str) -> Self {
+    pub(crate) fn start(script: &str) -> Self {
         Self::start_until(much_later(), script)
     }
 
     /// Starts `script` on a level of containment.
-    pub fn start_on(level: Containment, script: &str) -> Self {
+    pub(crate) fn start_on(level: Containment, script: &str) -> Self {
         Self::start_spec(much_later(), script, |spec| {
             spec.program.containment = contained_by(level)
         })
     }
 
     /// Starts `script` with a deadline.
-    pub fn start_until(deadline: Boot, script: &str) -> Self {
+    pub(crate) fn start_until(deadline: Boot, script: &str) -> Self {
         Self::start_spec(deadline, script, |_| {})
     }
 
     /// Starts `script` after `change` has changed its spec.
-    pub fn start_spec(deadline: Boot, script: &str, change: impl FnOnce(&mut Spec)) -> Self {
+    pub(crate) fn start_spec(deadline: Boot, script: &str, change: impl FnOnce(&mut Spec)) -> Self {
         let directory = TempDir::new().expect("a directory");
         let mut spec = spec(directory.path(), script);
         change(&mut spec);
@@ -141,12 +141,12 @@ impl Guarded {
     }
 
     /// The next event.
-    pub async fn next(&mut self) -> Option<ChildEvent> {
+    pub(crate) async fn next(&mut self) -> Option<ChildEvent> {
         timeout(PATIENCE, self.events.recv()).await.expect("an event in time")
     }
 
     /// Waits for a line on stdout.
-    pub async fn until_line(&mut self, text: &str) {
+    pub(crate) async fn until_line(&mut self, text: &str) {
         while !self.lines(Stream::Stdout).contains(&text.to_owned()) {
             let event = self.next().await.unwrap_or_else(|| panic!("{:?}", self.heard));
             assert!(!matches!(event, ChildEvent::Gone { .. }), "{:?} {event:?}", self.heard);
@@ -155,7 +155,7 @@ impl Guarded {
     }
 
     /// Waits for the end, and checks that it is one: nothing follows, nobody lives.
-    pub async fn until_gone(&mut self) -> Gone {
+    pub(crate) async fn until_gone(&mut self) -> Gone {
         loop {
             match self.next().await.unwrap_or_else(|| panic!("no end: {:?}", self.heard)) {
                 ChildEvent::Gone { exit, processes_killed, cause } => {
@@ -169,7 +169,7 @@ impl Guarded {
     }
 
     /// The lines heard so far from a stream.
-    pub fn lines(&self, stream: Stream) -> Vec<String> {
+    pub(crate) fn lines(&self, stream: Stream) -> Vec<String> {
         self.heard
             .iter()
             .filter_map(|event| match event {
@@ -180,7 +180,7 @@ impl Guarded {
     }
 
     /// The script's first process, once it has started.
-    pub fn pid(&self) -> i32 {
+    pub(crate) fn pid(&self) -> i32 {
         let started = self.heard.iter().find_map(|event| match event {
             ChildEvent::Started { pid } => Some(*pid),
             _ => None,
@@ -189,25 +189,25 @@ impl Guarded {
     }
 
     /// The process whose number the script wrote to a file, by our numbers.
-    pub fn pid_in(&self, file: &str) -> i32 {
+    pub(crate) fn pid_in(&self, file: &str) -> i32 {
         let number = number_in(&self.directory.path().join(file)).expect("a file with a number");
         outside(&self.run, number)
     }
 
     /// Signals the guard.
-    pub fn signal_guard(&self, signal: Signal) {
+    pub(crate) fn signal_guard(&self, signal: Signal) {
         let pid = i32::try_from(self.child.guard_pid()).expect("a number");
         kill(Pid::from_raw(pid), signal).expect("our guard");
     }
 }
 
 /// The number in a file, when it is there.
-pub fn number_in(file: &Path) -> Option<i32> {
+pub(crate) fn number_in(file: &Path) -> Option<i32> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
 /// Our number of the process that has `number` in the pid namespace of `run`; one that nobody has when it is dead.
-pub fn outside(run: &RunId, number: i32) -> i32 {
+pub(crate) fn outside(run: &RunId, number: i32) -> i32 {
     let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let inner = |pid: i32| -> Option<i32> {
         let status = fs::read(format!("/proc/{pid}/status")).ok()?;
@@ -229,7 +229,7 @@ fn everybody() -> impl Iterator<Item = i32> {
 }
 
 /// Whether a process runs: it has a state that is not dead, or threads beyond a dead first one.
-pub fn runs(pid: i32) -> bool {
+pub(crate) fn runs(pid: i32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
     let name_end = stat.iter().rposition(|&byte| byte == b')').expect("a name");
     let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
@@ -237,7 +237,7 @@ pub fn runs(pid: i32) -> bool {
 }
 
 /// Everybody who carries the mark of `run`.
-pub fn alive(run: &RunId) -> Vec<i32> {
+pub(crate) fn alive(run: &RunId) -> Vec<i32> {
     let mark = format!("SOLOIST_RUN={run}");
     everybody()
         .filter(|pid| {
@@ -248,7 +248,7 @@ pub fn alive(run: &RunId) -> Vec<i32> {
 }
 
 /// Waits until `condition` holds.
-pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let end = boot() + PATIENCE;
     while !condition() {
         assert!(boot() < end, "{what}: not in time");

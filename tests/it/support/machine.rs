@@ -29,7 +29,7 @@ use soloist::clock::boot;
 use soloist::domain::time::{Boot, Stamp};
 
 /// How often a test is tried on a machine that spoils it.
-pub const TRIES: usize = 3;
+pub(crate) const TRIES: usize = 3;
 /// A core or a disk that stands still for so long may cost a healthy node its lease of two seconds, or have a fault come at
 /// another moment than was meant.
 const STALLED: Duration = Duration::from_millis(400);
@@ -48,7 +48,7 @@ const CALM_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where time was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub(crate) enum Place {
     /// A core gave a thread that only sleeps no time.
     Core(usize),
     /// The disk under the temporary directory, where every store of the tests lies, took so long to keep a byte.
@@ -57,7 +57,7 @@ pub enum Place {
 
 /// A time in which nothing went on somewhere.
 #[derive(Debug, Clone, Copy)]
-pub struct Stall {
+pub(crate) struct Stall {
     pub place: Place,
     pub from: Boot,
     pub lasted: Duration,
@@ -67,14 +67,14 @@ pub struct Stall {
 }
 
 /// Watches every core and the disk by a thread of its own each, from the first question until the process ends.
-pub struct Machine {
+pub(crate) struct Machine {
     seen: Mutex<Vec<Stall>>,
     /// Since when each place is being waited for, and how long that should take.
     waits: Vec<(Place, AtomicU64)>,
 }
 
 /// The machine that this process runs on, watched from now on.
-pub fn machine() -> &'static Machine {
+pub(crate) fn machine() -> &'static Machine {
     static MACHINE: OnceLock<Machine> = OnceLock::new();
     static WATCHED: OnceLock<()> = OnceLock::new();
     let machine = MACHINE.get_or_init(|| {
@@ -97,7 +97,7 @@ pub fn machine() -> &'static Machine {
 impl Machine {
     /// All stalls so far, of which the ends are in order for each place.
     #[allow(dead_code, reason = "tests/turns adds them up")]
-    pub fn seen(&self) -> Vec<Stall> {
+    pub(crate) fn seen(&self) -> Vec<Stall> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -157,7 +157,7 @@ impl Machine {
 
 /// A stretch of time on this machine.
 #[derive(Debug, Clone, Copy)]
-pub struct Stretch {
+pub(crate) struct Stretch {
     from: Boot,
     /// Microseconds in which something waited for a core, if this kernel counts them.
     waited: Option<u64>,
@@ -166,13 +166,13 @@ pub struct Stretch {
 
 impl Stretch {
     /// Begins now.
-    pub fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         machine();
         Self { from: boot(), waited: waited(), ticks: ticks() }
     }
 
     /// What of it is the machine's fault; `None` when promises about time may be judged.
-    pub fn spoiled(&self) -> Option<String> {
+    pub(crate) fn spoiled(&self) -> Option<String> {
         let mut words = Vec::new();
         match machine().longest_since(self.from, false) {
             Some((Place::Core(core), lasted)) if lasted >= STALLED => {
@@ -271,7 +271,7 @@ struct Late(String);
 /// # Panics
 /// When it does not hold; then the test has failed.
 #[track_caller]
-pub fn holds(condition: bool, what: impl FnOnce() -> String) {
+pub(crate) fn holds(condition: bool, what: impl FnOnce() -> String) {
     if !condition {
         broken(what());
     }
@@ -282,7 +282,7 @@ pub fn holds(condition: bool, what: impl FnOnce() -> String) {
 /// # Panics
 /// Always, unless this thread panics already.
 #[track_caller]
-pub fn broken(what: String) {
+pub(crate) fn broken(what: String) {
     let text = format!("{what} ({})", Location::caller());
     if thread::panicking() {
         BROKEN.with(|broken| {
@@ -301,7 +301,7 @@ pub fn broken(what: String) {
 /// # Panics
 /// When it is broken outside of [`judge`].
 #[track_caller]
-pub fn within(took: Duration, bound: Duration, what: &str) {
+pub(crate) fn within(took: Duration, bound: Duration, what: &str) {
     if took >= bound {
         let text = format!("{what}: {took:?}, not less than {bound:?} ({})", Location::caller());
         LATE.with(|late| match &mut *late.borrow_mut() {
@@ -316,7 +316,7 @@ pub fn within(took: Duration, bound: Duration, what: &str) {
 /// # Panics
 /// When it is broken.
 #[track_caller]
-pub fn in_time(condition: bool, what: impl FnOnce() -> String) {
+pub(crate) fn in_time(condition: bool, what: impl FnOnce() -> String) {
     if !condition {
         let text = format!("{} ({})", what(), Location::caller());
         if LATE.with(|late| late.borrow().is_none()) {
@@ -327,7 +327,7 @@ pub fn in_time(condition: bool, what: impl FnOnce() -> String) {
 }
 
 /// What is to become of a test after a try.
-pub enum Step<T> {
+pub(crate) enum Step<T> {
     /// It went as it should.
     Passed(T),
     /// The machine spoiled it, in these words: once more.
@@ -339,19 +339,19 @@ pub enum Step<T> {
 }
 
 /// The tries of one test.
-pub struct Tries {
+pub(crate) struct Tries {
     name: String,
     done: usize,
     stretch: Stretch,
 }
 
 impl Tries {
-    pub fn of(name: &str) -> Self {
+    pub(crate) fn of(name: &str) -> Self {
         Self { name: name.to_owned(), done: 0, stretch: Stretch::begin() }
     }
 
     /// Before every try, on the thread that judges.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         if self.done > 0 {
             until_calm();
         }
@@ -361,7 +361,7 @@ impl Tries {
     }
 
     /// After it, with what came of it; says aloud what the machine spoiled.
-    pub fn end<T>(&mut self, result: thread::Result<T>) -> Step<T> {
+    pub(crate) fn end<T>(&mut self, result: thread::Result<T>) -> Step<T> {
         let spoiled = self.stretch.spoiled();
         let step = self.judge(result, spoiled);
         match &step {
@@ -403,7 +403,7 @@ impl Tries {
 }
 
 /// The words of a panic.
-pub fn in_words(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn in_words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
 }
@@ -419,7 +419,7 @@ fn aloud(text: &str) {
 ///
 /// # Panics
 /// When the test has failed.
-pub async fn judge(test: impl AsyncFn()) {
+pub(crate) async fn judge(test: impl AsyncFn()) {
     let mut tries = Tries::of(thread::current().name().unwrap_or("a test"));
     loop {
         tries.begin();

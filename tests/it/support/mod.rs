@@ -1,13 +1,13 @@
 //! What tests start and stop: real servers on free ports, real nodes, real browsers.
 
-pub mod api;
-pub mod browser;
-pub mod cluster;
-pub mod guarded;
-pub mod machine;
-pub mod node;
-pub mod redis;
-pub mod sentinel;
-pub mod wait;
-pub mod witness;
-pub mod worker;
+pub(crate) mod api;
+pub(crate) mod browser;
+pub(crate) mod cluster;
+pub(crate) mod guarded;
+pub(crate) mod machine;
+pub(crate) mod node;
+pub(crate) mod redis;
+pub(crate) mod sentinel;
+pub(crate) mod wait;
+pub(crate) mod witness;
+pub(crate) mod worker;

@@ -13,10 +13,10 @@ use super::api::Api;
 use super::wait::{PATIENCE, until};
 
 /// The program under test.
-pub const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
+pub(crate) const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
 
 /// A directory with a configuration that several nodes share.
-pub struct Ground {
+pub(crate) struct Ground {
     directory: TempDir,
     program: PathBuf,
 }
@@ -24,7 +24,7 @@ pub struct Ground {
 impl Ground {
     /// Writes a configuration: `store`, and `jobs` as TOML.
     #[must_use]
-    pub fn new(store: &str, jobs: &str) -> Self {
+    pub(crate) fn new(store: &str, jobs: &str) -> Self {
         let directory = TempDir::new().expect("a directory");
         let text = format!("store = {store:?}\nlisten = \"127.0.0.1:0\"\n{jobs}");
         std::fs::write(directory.path().join("soloist.toml"), text).expect("a configuration");
@@ -34,19 +34,19 @@ impl Ground {
     /// The same with another `soloist` than the one that cargo built.
     #[allow(dead_code, reason = "a bench compares two programs")]
     #[must_use]
-    pub fn with_program(self, program: &Path) -> Self {
+    pub(crate) fn with_program(self, program: &Path) -> Self {
         Self { program: program.to_owned(), ..self }
     }
 
     /// A file in the directory.
     #[must_use]
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// `soloist ARGS` with this configuration, not yet started.
     #[must_use]
-    pub fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("SOLOIST_") {
@@ -63,7 +63,7 @@ impl Ground {
     /// # Panics
     /// When it cannot be started.
     #[must_use]
-    pub fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         self.command(args).output().expect("soloist starts")
     }
 
@@ -71,7 +71,7 @@ impl Ground {
     ///
     /// # Panics
     /// When it fails.
-    pub fn must(&self, args: &[&str]) -> String {
+    pub(crate) fn must(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "soloist {args:?}: {} {errors}", output.status);
@@ -82,7 +82,7 @@ impl Ground {
     ///
     /// # Panics
     /// When that fails.
-    pub fn add_user(&self, name: &str, role: &str) {
+    pub(crate) fn add_user(&self, name: &str, role: &str) {
         let mut child = self
             .command(&["user", "add", name, "--role", role, "--password-stdin"])
             .stdin(Stdio::piped())
@@ -97,7 +97,7 @@ impl Ground {
 
     /// A fresh API token of `user`, by the command line.
     #[must_use]
-    pub fn token(&self, user: &str) -> String {
+    pub(crate) fn token(&self, user: &str) -> String {
         self.must(&["token", "new", "--user", user, "--name", "test"]).trim().to_owned()
     }
 
@@ -106,7 +106,7 @@ impl Ground {
     /// # Panics
     /// When it does not, with what it said.
     #[must_use]
-    pub fn start(&self, name: &str) -> Node {
+    pub(crate) fn start(&self, name: &str) -> Node {
         let mut child = self
             .command(&["serve", "--listen", "127.0.0.1:0", "--node", name])
             .stdout(Stdio::null())
@@ -143,12 +143,12 @@ impl Ground {
 
 /// The password of an account that [`Ground::add_user`] made.
 #[must_use]
-pub fn password_of(user: &str) -> String {
+pub(crate) fn password_of(user: &str) -> String {
     [user; 5].join("-")
 }
 
 /// A running `soloist serve`.
-pub struct Node {
+pub(crate) struct Node {
     /// Its name.
     pub name: String,
     /// Where it listens.
@@ -159,7 +159,7 @@ pub struct Node {
 impl Node {
     /// A client with `token`.
     #[must_use]
-    pub fn api(&self, token: &str) -> Api {
+    pub(crate) fn api(&self, token: &str) -> Api {
         Api::new(&self.url, token)
     }
 
@@ -168,7 +168,7 @@ impl Node {
     /// # Panics
     /// When it has ended.
     #[must_use]
-    pub fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         let child = self.process.as_ref().expect("it runs");
         Pid::from_raw(i32::try_from(child.id()).expect("a process id"))
     }
@@ -177,12 +177,12 @@ impl Node {
     ///
     /// # Panics
     /// When it has ended.
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("our own child");
     }
 
     /// `kill -9`.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.process.take() {
             child.kill().expect("our own child");
             child.wait().expect("and waited for");
@@ -190,13 +190,13 @@ impl Node {
     }
 
     /// SIGTERM, and its exit code once it has ended.
-    pub fn terminate(&mut self) -> Option<i32> {
+    pub(crate) fn terminate(&mut self) -> Option<i32> {
         self.signal(Signal::SIGTERM);
         self.wait()
     }
 
     /// Waits for its end.
-    pub fn wait(&mut self) -> Option<i32> {
+    pub(crate) fn wait(&mut self) -> Option<i32> {
         let child = self.process.as_mut().expect("it runs");
         let status = until("the node ends", || child.try_wait().expect("our own child"));
         self.process = None;

@@ -18,7 +18,10 @@ use super::wait::until;
 ///
 /// # Errors
 /// What the server or the connection says.
-pub fn ask<T: ::redis::FromRedisValue>(url: &str, words: &[&str]) -> ::redis::RedisResult<T> {
+pub(crate) fn ask<T: ::redis::FromRedisValue>(
+    url: &str,
+    words: &[&str],
+) -> ::redis::RedisResult<T> {
     let client = ::redis::Client::open(url)?;
     let mut connection = client.get_connection_with_timeout(Duration::from_secs(2))?;
     connection.set_read_timeout(Some(Duration::from_secs(5)))?;
@@ -31,7 +34,7 @@ pub fn ask<T: ::redis::FromRedisValue>(url: &str, words: &[&str]) -> ::redis::Re
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A running server.
-pub struct RedisServer {
+pub(crate) struct RedisServer {
     port: u16,
     options: Vec<String>,
     environment: Vec<(String, String)>,
@@ -45,13 +48,13 @@ impl RedisServer {
     /// # Panics
     /// When `redis-server` is not installed, or does not come up.
     #[must_use]
-    pub fn start(options: &[&str]) -> Self {
+    pub(crate) fn start(options: &[&str]) -> Self {
         Self::start_in(options, &[])
     }
 
     /// As [`Self::start`], with more in its environment.
     #[must_use]
-    pub fn start_in(options: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_in(options: &[&str], environment: &[(&str, &str)]) -> Self {
         for _ in 0..5 {
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
             let port = free.local_addr().expect("its address").port();
@@ -88,7 +91,7 @@ impl RedisServer {
 
     /// Starts a replica of the server on `port`, and waits until that one counts on it.
     #[must_use]
-    pub fn replica_of(port: u16) -> Self {
+    pub(crate) fn replica_of(port: u16) -> Self {
         let replica = Self::start(&[
             "--repl-diskless-sync-delay",
             "0",
@@ -109,18 +112,18 @@ impl RedisServer {
 
     /// Its URL, database 0.
     #[must_use]
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
     }
 
     /// Its port on 127.0.0.1.
     #[must_use]
-    pub fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// `kill -9`.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.kill().expect("our own child can be killed");
             process.wait().expect("and waited for");
@@ -128,18 +131,18 @@ impl RedisServer {
     }
 
     /// Starts it again on the same port and directory, killing it first if it runs.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.kill();
         assert!(self.spawn(), "redis-server did not come back on port {}", self.port);
     }
 
     /// SIGSTOP: it keeps accepting connections (the kernel does) and never answers.
-    pub fn pause(&self) {
+    pub(crate) fn pause(&self) {
         self.signal(Signal::SIGSTOP);
     }
 
     /// SIGCONT.
-    pub fn resume(&self) {
+    pub(crate) fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
 
@@ -152,7 +155,7 @@ impl RedisServer {
     ///
     /// # Panics
     /// When the server refuses it.
-    pub fn run<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> T {
+    pub(crate) fn run<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> T {
         self.try_run(words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
@@ -160,7 +163,10 @@ impl RedisServer {
     ///
     /// # Errors
     /// What the server or the connection says.
-    pub fn try_run<T: ::redis::FromRedisValue>(&self, words: &[&str]) -> ::redis::RedisResult<T> {
+    pub(crate) fn try_run<T: ::redis::FromRedisValue>(
+        &self,
+        words: &[&str],
+    ) -> ::redis::RedisResult<T> {
         loop {
             match ask(&self.url(), words) {
                 // A child of this process ended meanwhile: nothing is wrong with the server.
@@ -172,7 +178,7 @@ impl RedisServer {
 
     /// The record of `job`, as JSON; null when there is none.
     #[must_use]
-    pub fn record(&self, job: &str) -> serde_json::Value {
+    pub(crate) fn record(&self, job: &str) -> serde_json::Value {
         let text: Option<String> = self.run(&["GET", &format!("soloist:{{{job}}}:record")]);
         let text = text.unwrap_or_default();
         let (_, json) = text.split_once('\n').unwrap_or(("", "null"));
@@ -181,13 +187,13 @@ impl RedisServer {
 
     /// The lease of `job`, as JSON; null when it is free.
     #[must_use]
-    pub fn lease(&self, job: &str) -> serde_json::Value {
+    pub(crate) fn lease(&self, job: &str) -> serde_json::Value {
         let text: Option<String> = self.run(&["GET", &format!("soloist:{{{job}}}:lease")]);
         serde_json::from_str(text.as_deref().unwrap_or("null")).expect("JSON")
     }
 
     /// Changes the record of `job` to what an older copy of it would be, as a replica has one: the version tells nothing of it.
-    pub fn rewrite(&self, job: &str, change: impl FnOnce(&mut serde_json::Value)) {
+    pub(crate) fn rewrite(&self, job: &str, change: impl FnOnce(&mut serde_json::Value)) {
         let key = format!("soloist:{{{job}}}:record");
         let text: String = self.run(&["GET", &key]);
         let (head, _) = text.split_once('\n').expect("a first line");
@@ -200,7 +206,7 @@ impl RedisServer {
 
     /// `master`, `slave`, or nothing when it does not answer.
     #[must_use]
-    pub fn role(&self) -> String {
+    pub(crate) fn role(&self) -> String {
         let role: Vec<::redis::Value> = self.try_run(&["ROLE"]).unwrap_or_default();
         role.into_iter()
             .next()

@@ -11,10 +11,10 @@ use super::redis::RedisServer;
 use super::wait::until;
 
 /// What the sentinels call the master.
-pub const NAME: &str = "jobs";
+pub(crate) const NAME: &str = "jobs";
 
 /// A master, two replicas and three sentinels.
-pub struct Watched {
+pub(crate) struct Watched {
     /// The first is the master at the beginning.
     pub servers: Vec<RedisServer>,
     /// Two of three decide.
@@ -24,7 +24,7 @@ pub struct Watched {
 impl Watched {
     /// Starts them all, and waits until every sentinel knows every other and both replicas.
     #[must_use]
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let master = RedisServer::start(&["--repl-diskless-sync-delay", "0"]);
         let port = master.port();
         let mut servers = vec![master];
@@ -44,7 +44,7 @@ impl Watched {
 
     /// The URL of the store, database 0.
     #[must_use]
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let hosts: Vec<_> =
             self.sentinels.iter().map(|sentinel| format!("127.0.0.1:{}", sentinel.port)).collect();
         format!("redis+sentinel://{}/{NAME}", hosts.join(","))
@@ -53,7 +53,7 @@ impl Watched {
     /// Waits until a majority names another master than the server `old`, and that one says so too. Gives its place in
     /// `servers`.
     #[must_use]
-    pub fn until_moved(&self, old: usize) -> usize {
+    pub(crate) fn until_moved(&self, old: usize) -> usize {
         until("a replica is promoted", || {
             let named: Vec<_> = self.sentinels.iter().filter_map(Sentinel::address).collect();
             self.servers.iter().position(|server| {
@@ -66,7 +66,7 @@ impl Watched {
 }
 
 /// One sentinel.
-pub struct Sentinel {
+pub(crate) struct Sentinel {
     port: u16,
     _directory: TempDir,
     process: Child,
@@ -101,12 +101,12 @@ impl Sentinel {
     }
 
     /// SIGSTOP.
-    pub fn pause(&self) {
+    pub(crate) fn pause(&self) {
         self.signal(Signal::SIGSTOP);
     }
 
     /// SIGCONT.
-    pub fn resume(&self) {
+    pub(crate) fn resume(&self) {
         self.signal(Signal::SIGCONT);
     }
 

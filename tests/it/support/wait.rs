@@ -5,13 +5,13 @@ use std::time::Duration;
 use soloist::clock;
 
 /// How long a test waits for what should happen within milliseconds: a full machine is slow, never that slow.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Looks until `look` answers something; `what` is what the failure says was waited for.
 ///
 /// # Panics
 /// After [`PATIENCE`].
-pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = clock::boot();
     loop {
         if let Some(found) = look() {
@@ -26,7 +26,7 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 ///
 /// # Panics
 /// After [`PATIENCE`].
-pub async fn until_async<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn until_async<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let begun = clock::boot();
     loop {
         if let Some(found) = look().await {

@@ -38,7 +38,7 @@ done
 
 /// One act of one process.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Act {
+pub(crate) struct Act {
     /// `$SOLOIST_TOKEN`.
     pub token: u64,
     /// `$SOLOIST_NODE`.
@@ -52,20 +52,20 @@ pub struct Act {
 }
 
 /// The file that the scripts of one job write to.
-pub struct Witness {
+pub(crate) struct Witness {
     file: PathBuf,
 }
 
 impl Witness {
     /// Of the job `name`, whose file lies in `ground`.
     #[must_use]
-    pub fn of(ground: &Ground, name: &str) -> Self {
+    pub(crate) fn of(ground: &Ground, name: &str) -> Self {
         Self { file: ground.path(&format!("{name}.acts")) }
     }
 
     /// All acts so far, in order.
     #[must_use]
-    pub fn acts(&self) -> Vec<Act> {
+    pub(crate) fn acts(&self) -> Vec<Act> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         whole.lines().map(|line| act(line).unwrap_or_else(|| panic!("odd line {line:?}"))).collect()
@@ -73,20 +73,20 @@ impl Witness {
 
     /// How many runs have started.
     #[must_use]
-    pub fn starts(&self) -> usize {
+    pub(crate) fn starts(&self) -> usize {
         self.acts().iter().filter(|act| act.word == "start").count()
     }
 
     /// Waits until `count` runs have started, and gives the first act of the last of them.
     #[must_use]
-    pub fn until_started(&self, count: usize) -> Act {
+    pub(crate) fn until_started(&self, count: usize) -> Act {
         until(&format!("start number {count} in {}", self.file.display()), || {
             self.acts().into_iter().filter(|act| act.word == "start").nth(count - 1)
         })
     }
 
     /// Waits until `count` more acts of `token` have been written.
-    pub fn until_more(&self, token: u64, count: usize) {
+    pub(crate) fn until_more(&self, token: u64, count: usize) {
         let of = || self.acts().iter().filter(|act| act.token == token).count();
         let before = of();
         until("the script goes on", || (of() >= before + count).then_some(()));
@@ -95,13 +95,13 @@ impl Witness {
     /// The processes of the job that live now, by our numbers: those that a script writes down may be numbers of a
     /// pid namespace of its own, and there the first process alone has the same.
     #[must_use]
-    pub fn living(&self) -> Vec<i32> {
+    pub(crate) fn living(&self) -> Vec<i32> {
         self.living_with(None)
     }
 
     /// Those of one token.
     #[must_use]
-    pub fn living_under(&self, token: u64) -> Vec<i32> {
+    pub(crate) fn living_under(&self, token: u64) -> Vec<i32> {
         self.living_with(Some(format!("SOLOIST_TOKEN={token}")))
     }
 
@@ -115,7 +115,7 @@ impl Witness {
     ///
     /// # Panics
     /// With the two acts, when it was broken.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         let mut newest: Option<Act> = None;
         for act in self.acts() {
             if let Some(newest) = &newest {
@@ -144,7 +144,7 @@ impl Drop for Witness {
 
 /// The processes of the job `name` in `directory` that live now, by our numbers; with `mark` those whose environment has it.
 #[must_use]
-pub fn living(name: &str, directory: &Path, mark: Option<String>) -> Vec<i32> {
+pub(crate) fn living(name: &str, directory: &Path, mark: Option<String>) -> Vec<i32> {
     let marks = [Some(format!("SOLOIST_JOB={name}")), mark];
     let ground = directory.canonicalize().expect("a ground");
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -176,7 +176,7 @@ fn act(line: &str) -> Option<Act> {
 /// The TOML of a job whose script is the witness in `mode` (`beat`, `stubborn`, `crash`, `once`); `more` are further
 /// keys. [`place`] must write the script.
 #[must_use]
-pub fn job(name: &str, mode: &str, more: &str) -> String {
+pub(crate) fn job(name: &str, mode: &str, more: &str) -> String {
     format!(
         "[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"witness.sh\", \"{name}.acts\", \"{mode}\"]\nmin_uptime = \"300ms\"\n{more}\n"
     )
@@ -186,7 +186,7 @@ pub fn job(name: &str, mode: &str, more: &str) -> String {
 ///
 /// # Panics
 /// When it cannot be written.
-pub fn place(ground: &Ground) {
+pub(crate) fn place(ground: &Ground) {
     let file: &Path = &ground.path("witness.sh");
     std::fs::write(file, SCRIPT).expect("the script");
 }

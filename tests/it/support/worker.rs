@@ -13,24 +13,25 @@ use super::redis::RedisServer;
 use super::wait::until;
 
 /// Says which it is, then lives until it is told to [`Site::go`].
-pub const WAITS: &str = "echo $$ > pid.new; mv pid.new pid; until [ -e go ]; do sleep 0.02; done";
+pub(crate) const WAITS: &str =
+    "echo $$ > pid.new; mv pid.new pid; until [ -e go ]; do sleep 0.02; done";
 
 /// A directory and a store.
-pub struct Site {
+pub(crate) struct Site {
     redis: Option<RedisServer>,
     pub ground: Ground,
 }
 
 impl Site {
     /// On a Redis of its own.
-    pub fn on_redis() -> Self {
+    pub(crate) fn on_redis() -> Self {
         let redis = RedisServer::start(&[]);
         let ground = Ground::new(&redis.url(), "");
         Self { redis: Some(redis), ground }
     }
 
     /// On a file.
-    pub fn on_file() -> Self {
+    pub(crate) fn on_file() -> Self {
         Self { redis: None, ground: Ground::new("sqlite:soloist.db", "") }
     }
 
@@ -38,25 +39,25 @@ impl Site {
     ///
     /// # Panics
     /// On a file.
-    pub fn redis(&self) -> &RedisServer {
+    pub(crate) fn redis(&self) -> &RedisServer {
         self.redis.as_ref().expect("it is not on a file")
     }
 
     /// Starts `soloist` with these words.
-    pub fn start(&self, words: &[&str]) -> Running {
+    pub(crate) fn start(&self, words: &[&str]) -> Running {
         let mut command = self.ground.command(words);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Running { child: command.spawn().expect("soloist starts") }
     }
 
     /// The URL of its store.
-    pub fn store(&self) -> String {
+    pub(crate) fn store(&self) -> String {
         let file = || format!("sqlite:{}", self.ground.path("soloist.db").display());
         self.redis.as_ref().map_or_else(file, RedisServer::url)
     }
 
     /// Asks its store something.
-    pub fn ask<T>(&self, ask: impl AsyncFnOnce(Store) -> T) -> T {
+    pub(crate) fn ask<T>(&self, ask: impl AsyncFnOnce(Store) -> T) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime").block_on(async {
             let store = Store::connect(&self.store(), &Options::default()).await;
@@ -65,40 +66,40 @@ impl Site {
     }
 
     /// The lines of a file that scripts wrote.
-    pub fn lines(&self, name: &str) -> Vec<String> {
+    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
         let text = fs::read_to_string(self.ground.path(name)).unwrap_or_default();
         text.lines().map(ToOwned::to_owned).collect()
     }
 
     /// A number that a script wrote into a file.
-    pub fn number(&self, name: &str) -> i32 {
+    pub(crate) fn number(&self, name: &str) -> i32 {
         until(&format!("a number in {name}"), || {
             fs::read_to_string(self.ground.path(name)).ok()?.trim().parse().ok()
         })
     }
 
     /// Lets [`WAITS`] end.
-    pub fn go(&self) {
+    pub(crate) fn go(&self) {
         fs::write(self.ground.path("go"), "").expect("written");
     }
 }
 
 /// A command under way; killed when it is dropped.
-pub struct Running {
+pub(crate) struct Running {
     pub child: Child,
 }
 
 impl Running {
-    pub fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"))
     }
 
-    pub fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill(self.pid(), signal).expect("our own child");
     }
 
     /// Its exit code and what it said.
-    pub fn end(mut self) -> (i32, String) {
+    pub(crate) fn end(mut self) -> (i32, String) {
         let status = until("it ends", || self.child.try_wait().expect("our own child"));
         let mut said = String::new();
         let mut stderr = self.child.stderr.take().expect("a pipe");
@@ -107,14 +108,14 @@ impl Running {
     }
 
     /// Waits until it says `part`; returns the line.
-    pub fn says(&mut self, part: &str) -> String {
+    pub(crate) fn says(&mut self, part: &str) -> String {
         let mut lines = BufReader::new(self.child.stderr.as_mut().expect("a pipe")).lines();
         let found = lines.by_ref().map_while(Result::ok).find(|line| line.contains(part));
         found.unwrap_or_else(|| panic!("never said {part:?}"))
     }
 
     /// Its children: guards.
-    pub fn guards(&self) -> Vec<Pid> {
+    pub(crate) fn guards(&self) -> Vec<Pid> {
         let pid = self.pid();
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let children = children.unwrap_or_default();

@@ -50,7 +50,7 @@ impl World {
     }
 
     /// The same with the nodes' names exchanged: what may happen in one may happen in the other.
-    pub fn mirrored(&self) -> World {
+    pub(crate) fn mirrored(&self) -> World {
         let mut other = self.clone();
         other.nodes.reverse();
         let owners = (other.flights.iter_mut().map(|flight| &mut flight.owner))
