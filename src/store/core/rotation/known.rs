@@ -60,6 +60,7 @@ pub(in crate::store) struct KnownTurns {
     /// Rows of those who wait at this process.
     waiting: Mutex<HashMap<(RotationName, Waiter), String>>,
     swept: Mutex<Option<Stamp>>,
+    gates: Mutex<HashMap<RotationName, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl KnownTurns {
@@ -112,6 +113,15 @@ impl KnownTurns {
                 }
             }
         }
+    }
+
+    /// Held by whoever was refused: hundreds who decide anew at once would refuse each other, and be too late.
+    pub(super) fn gate(&self, rotation: &RotationName) -> Arc<tokio::sync::Mutex<()>> {
+        let mut gates = locked(&self.gates);
+        if gates.len() >= MOST {
+            gates.clear();
+        }
+        Arc::clone(gates.entry(rotation.clone()).or_default())
     }
 
     pub(super) fn forget(&self, rotation: &RotationName) {

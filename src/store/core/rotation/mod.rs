@@ -121,7 +121,9 @@ async fn decide<R: Records, T>(
 ) -> Result<Outcome<T>> {
     let mut depth = DEPTH;
     let mut next = Seen::remembered(store.turns(), errand);
-    for _ in 0..ATTEMPTS {
+    let gate = store.turns().gate(errand.name);
+    let mut inside = None;
+    for attempt in 0..ATTEMPTS {
         let seen = match next.take() {
             Some(seen) => seen,
             None => look(store, errand, None, 0).await?,
@@ -176,7 +178,7 @@ async fn decide<R: Records, T>(
         };
         let must_count = counted(&change.answer);
         let rotation = change.rotation.clone();
-        let decided = Decided { errand, seen: &seen, lined, before: &before, now };
+        let decided = Decided { errand, seen: &seen, lined, before: &before, now, attempt };
         let (answer, planned) = decided.plan(change)?;
         let Some(planned) = planned else {
             if fresh && (!must_count || seen.counts.is_some()) {
@@ -218,6 +220,11 @@ async fn decide<R: Records, T>(
                     store.turns().put(errand.name, read);
                 }
                 next = Some(newest);
+                if inside.is_none() {
+                    inside = Some(gate.lock().await);
+                    // Who went before may have changed it since.
+                    next = Seen::remembered(store.turns(), errand);
+                }
             }
             Err(error) => {
                 store.turns().forget(errand.name);

@@ -34,6 +34,8 @@ pub(super) struct Decided<'a> {
     /// The rotation before the transition.
     pub(super) before: &'a Rotation,
     pub(super) now: Stamp,
+    /// How often it was decided before.
+    pub(super) attempt: usize,
 }
 
 /// A change, and what is known once it is done.
@@ -292,7 +294,10 @@ impl Decided<'_> {
         let (old, new) = (self.before, &draft.body.rotation);
         let promises = new.promise.is_some() && new.promise != old.promise;
         let begins = old.ring.token != new.ring.token;
-        let late = if begins || promises { SOON } else { ON_ITS_WAY };
+        // Whoever is refused for being late has more time: a machine that is that slow must not stand still.
+        let more = u32::try_from(self.attempt).unwrap_or(u32::MAX).saturating_add(1);
+        let late =
+            if begins || promises { SOON.saturating_mul(more).min(ON_ITS_WAY) } else { ON_ITS_WAY };
         let early = i64::try_from(ON_ITS_WAY.as_micros()).unwrap_or(i64::MAX);
         let mut within = Stamp(self.now.0.saturating_sub(early))..self.now + late;
         let had = self.seen.had(self.errand).ok().flatten().map(|(_, until)| until);
