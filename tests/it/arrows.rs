@@ -19,8 +19,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("dispatch", &["domain", "store", "clock", "telemetry", "waiting"]),
     ("rotation", &["domain", "store", "clock", "telemetry", "waiting"]),
     ("guard", &["domain", "store", "clock", "sabotage"]),
-    ("picture", &["domain", "store", "config", "feed", "words", "clock"]),
-    ("ops", &["domain", "store", "config", "secrets", "picture"]),
+    ("view", &["domain", "store", "config", "feed", "words", "clock"]),
+    ("ops", &["domain", "store", "config", "secrets", "view"]),
     (
         "runner",
         &[
@@ -45,7 +45,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "config",
             "clock",
             "words",
-            "picture",
+            "view",
             "ops",
             "telemetry",
             "secrets",
@@ -57,7 +57,7 @@ const TABLE: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "domain", "store", "config", "feed", "clock", "words", "picture", "ops", "secrets",
+            "domain", "store", "config", "feed", "clock", "words", "view", "ops", "secrets",
             "fence", "runner", "dispatch", "rotation", "waiting",
         ],
     ),

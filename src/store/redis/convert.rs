@@ -1,5 +1,5 @@
 //! Stores of the versions before. In schema 1 a job was a hash of fields and some keys beside it: each becomes a record. In
-//! schema 2 instants stood before the JSON of credentials (`convert_shared.rs`), and a rotation was a hash (`convert_turns.rs`).
+//! schema 2 instants stood before the JSON of credentials (`convert_shared.rs`).
 //!
 //! Done at the first start of this version, while no process of the version before is connected; such a process would go on
 //! with the fields, and see none of what this one writes. What is left in the middle is finished by the next start.
@@ -50,8 +50,7 @@ impl RedisStore {
         if found < JOBS_ARE_RECORDS {
             self.convert_jobs().await?;
         }
-        self.convert_shared().await?;
-        self.convert_turns().await
+        self.convert_shared().await
     }
 
     async fn convert_jobs(&self) -> Result<()> {

@@ -92,6 +92,11 @@ impl Keys {
         self.global(&format!("dispatch:{noun}"))
     }
 
+    /// The same for rotations.
+    pub(super) fn rotation(&self, noun: &str) -> String {
+        self.global(&format!("rotation:{noun}"))
+    }
+
     /// Glob that matches the channel of every job and nothing else.
     pub(super) fn events_pattern(&self) -> String {
         self.pattern("events")

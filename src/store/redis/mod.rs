@@ -1,8 +1,8 @@
 //! The store in Redis 7: for nodes on many machines.
 //!
 //! Of jobs it is an engine (`engine.rs`): what becomes of them is decided in `domain::transition`, and one generic script commits it.
-//! Of accounts, credentials, nodes, the audit and rotations it keeps rows, lists and logs (`records.rs`): what becomes of them is decided in `store/core`.
-//! Of dispatch: one Lua script per transition (`verb_noun.lua`), so that a change and its event are one step.
+//! Of accounts, credentials, nodes and the audit it keeps rows, lists and logs (`records.rs`): what becomes of them is decided in `store/core`.
+//! Of dispatch and rotations: one Lua script per transition (`verb_noun.lua`), so that a change and its event are one step.
 //! One server, the one that sentinels name, or a cluster. It never retries what must not happen twice, and it keeps
 //! no state of its own but what it needs to notice that the store forgot (`memory.rs`).
 //!
@@ -29,9 +29,7 @@
 //! | `soloist:failures`, `soloist:failures_by_age` | hash, sorted set | failed logins: instants by key; keys by the newest |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!
-//! | `soloist:rotations`, `soloist:turns:...` | hash, sorted set | rotations and who waits (`store/core/rotation/names.rs`) |
-//!
-//! Keys of dispatch: see `dispatch/mod.rs`.
+//! Keys of dispatch: see `dispatch/mod.rs`; of rotations: `rotation/mod.rs`.
 //!
 //! On a cluster, what is about no job is called `soloist:{~}:schema`, `soloist:{~}:users` and so on, and each job has
 //! an epoch of its own, `soloist:{J}:epoch`: each master may forget by itself. Scripts use the hash tag of one job, or
@@ -56,7 +54,6 @@
 mod cluster;
 mod convert;
 mod convert_shared;
-mod convert_turns;
 mod dispatch;
 mod engine;
 mod epoch;
@@ -71,6 +68,7 @@ mod members;
 mod memory;
 mod record;
 mod records;
+mod rotation;
 mod route;
 mod scripts;
 mod sentinel;

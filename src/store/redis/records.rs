@@ -183,43 +183,6 @@ impl Records for RedisStore {
     }
 }
 
-/// The same store by the connection of dispatch: whoever has or wants a turn does not stand behind a page of log.
-pub(in crate::store) struct Quick<'r>(&'r RedisStore);
-
-impl RedisStore {
-    /// See [`Quick`].
-    pub(in crate::store) fn quick(&self) -> Quick<'_> {
-        Quick(self)
-    }
-}
-
-impl Records for Quick<'_> {
-    fn note(&self) -> Option<&AuditEntry> {
-        self.0.note()
-    }
-
-    fn latest(&self) -> Option<Stamp> {
-        self.0.latest()
-    }
-
-    async fn look(&self, looks: &[Look]) -> Result<Looked> {
-        self.0.look_by(&self.0.shared.dispatch, looks).await
-    }
-
-    async fn change_and_look(
-        &self,
-        plan: &Plan,
-        done: &[Look],
-        refused: &[Look],
-    ) -> Result<(Changed, Looked)> {
-        self.0.change_by(&self.0.shared.dispatch, plan, done, refused).await
-    }
-
-    fn turns(&self) -> &KnownTurns {
-        &self.0.shared.turns
-    }
-}
-
 /// An answer of which more than this is unknown says nothing useful about the clock.
 const VAGUE: Duration = Duration::from_millis(5);
 

@@ -74,6 +74,14 @@ scripts! {
     READ_TASK = "open_dispatch.lua" "read_task.lua";
     READ_DEAD = "open_dispatch.lua" "read_dead.lua";
     REVIVE_TASK = "open_dispatch.lua" "move_tasks.lua" "revive_task.lua";
+    PUT_ROTATION = "open_rotation.lua" "put_rotation.lua";
+    READ_ROTATIONS = "open_rotation.lua" "read_rotations.lua";
+    TAKE_TURN = "open_rotation.lua" "take_turn.lua";
+    EXTEND_TURN = "open_rotation.lua" "extend_turn.lua";
+    PASS_TURN = "open_rotation.lua" "pass_turn.lua";
+    RETURN_TURN = "open_rotation.lua" "return_turn.lua";
+    LEAVE_ROTATION = "open_rotation.lua" "leave_rotation.lua";
+    PUMP_TURNS = "open_rotation.lua" "pump_turns.lua";
 }
 
 #[cfg(test)]

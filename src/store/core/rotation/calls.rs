@@ -6,7 +6,6 @@ use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, Waiter, WorkerName};
 use crate::domain::rotation::{Caller, Kept, Pass, Round, Rules, Taken, TurnAsk};
 use crate::store::records::Records;
-use crate::store::redis::RedisStore;
 use crate::store::rotation::{PumpedTurns, RotationView, Rotations};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Result, StoreError};
@@ -182,5 +181,4 @@ macro_rules! rotations_by_records {
     };
 }
 
-rotations_by_records!(RedisStore, |store| store.quick());
 rotations_by_records!(SqliteStore, |store| store);

@@ -10,7 +10,6 @@
 //! | `calls` | the calls of [`Rotations`](crate::store::rotation::Rotations) |
 //! | `pump` | what is due without a client |
 //! | `view` | a rotation as everybody outside sees it |
-//! | `moved` | rotations that another version kept otherwise |
 //!
 //! Nothing here is a rule of rotations: these are `domain::rotation`'s.
 //!
@@ -27,7 +26,6 @@
 mod calls;
 mod known;
 mod look;
-mod moved;
 mod names;
 mod plan;
 mod pump;
@@ -38,8 +36,6 @@ mod view;
 
 pub(in crate::store) use self::known::KnownTurns;
 use self::known::News;
-pub(in crate::store) use self::moved::moved;
-pub(in crate::store) use self::record::{Body, Endings};
 
 use std::time::Duration;
 

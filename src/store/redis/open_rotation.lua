@@ -1,0 +1,262 @@
+-- open_rotation: fragment before every script of rotations: the clock, one rotation, and whose turn it is.
+-- KEYS[1] base  what every key of rotations begins with (keys.rs)  KEYS[2] channel on which waiters are woken
+-- KEYS[3] epoch (trust_store), that of no job
+-- ARGV none of its own.
+-- Returns nothing by itself; leaves `now`, `open(name)` and what can be done with the rotation `r` that it answers: `expire(r)`,
+-- `finish(r, ending, at)`, `choose(r, firsts, also)`, `earliest(r, kind)`, `settle(r)`, which every script calls that
+-- changed anything, and `close()`, which wakes who was promised a turn.
+-- Why: these are the decisions of domain::rotation; a rotation is read once, changed in `r.put`, and written once.
+-- Which keys a call touches depends on what is found; all of them begin with KEYS[1] and have its hash tag.
+local base, call = KEYS[1], redis.call
+local time = call('TIME')
+local now = time[1] * 1000000 + time[2]
+local woken = {}
+
+local function text(n)
+  return string.format('%.0f', n)
+end
+local function life_of(waiter)
+  return string.match(waiter, '^(.*)/[^/]*$') or waiter
+end
+
+-- A rotation: its hash, its types in order and their places.
+local function open(name)
+  local fields = call('HGETALL', base .. 'r:' .. name)
+  if #fields == 0 then return nil end
+  local r = { name = name, f = {}, put = {}, types = {}, place = {} }
+  for i = 1, #fields, 2 do r.f[fields[i]] = fields[i + 1] end
+  for kind in string.gmatch(r.f.types, '%S+') do
+    r.types[#r.types + 1] = kind
+    r.place[kind] = #r.types
+  end
+  return r
+end
+local function put(r, field, value)
+  r.f[field] = value
+  r.put[field] = value
+end
+local function number(r, field)
+  return tonumber(r.f[field] or '0')
+end
+local function held(r)
+  return (r.f.turn or '') ~= ''
+end
+-- What a server of another run id, or one that was emptied, knows of the newest turns may be old: until each of which it may
+-- know nothing has run out, nobody begins. `forgot` is when that happened; 0: never.
+local function doubt(r, server, forgot)
+  put(r, 'server', server)
+  put(r, 'doubted', text(forgot))
+  if forgot == 0 then return end
+  -- It may have lapsed, and another may have begun.
+  put(r, 'promised', '')
+  local lease = math.max(number(r, 'lease'), number(r, 'ttl'), number(r, 'min_gap'))
+  put(r, 'recovered', text(math.max(number(r, 'recovered'), forgot + lease)))
+end
+local function recovered(r)
+  if not r.looked then
+    r.looked = true
+    local known = call('HMGET', KEYS[3], 'run_id', 'doubted')
+    local server = string.match(call('INFO', 'server'), 'run_id:(%w+)') or ''
+    local forgot = tonumber(known[2] or '0') * 1000
+    if r.f.server ~= server then
+      doubt(r, server, now)
+    elseif forgot > number(r, 'doubted') then
+      doubt(r, server, forgot)
+    end
+  end
+  return number(r, 'recovered')
+end
+-- The present turn on one line (parse.rs), or ''.
+local function turn(r)
+  if not held(r) then return '' end
+  return table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.request, r.f.since, r.f['until'], r.f.ttl }, ' ')
+end
+
+-- The turn ends at that instant: it is remembered and counted.
+local function finish(r, ending, at)
+  local past = table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.since, text(at), ending }, ' ')
+  call('LPUSH', base .. 'past:' .. r.name, past)
+  call('LTRIM', base .. 'past:' .. r.name, '0', '199')
+  local field = ending .. ':' .. r.f.kind
+  put(r, field, text(number(r, field) + 1))
+  put(r, 'turn', '')
+end
+local function expire(r)
+  if not held(r) or number(r, 'until') > now then return end
+  -- Whoever pumps next says so.
+  call('RPUSH', base .. 'lost', r.name, turn(r))
+  finish(r, 'lost', number(r, 'until'))
+end
+
+-- The types in the order in which their turns come.
+local function order(r)
+  local first = r.place[r.f.next or ''] or (r.place[r.f.after or ''] or 0) + 1
+  local kinds = {}
+  for i = 0, #r.types - 1 do kinds[i + 1] = r.types[(first - 1 + i) % #r.types + 1] end
+  return kinds
+end
+-- The first instant at which a type could start if nobody came first, and why not before ('order': now).
+local function earliest(r, kind)
+  local at, why = now, 'order'
+  local function after(last, gap, reason)
+    if last > 0 and gap > 0 and last + gap > at then at, why = last + gap, reason end
+  end
+  if number(r, 'recovered') > at then at, why = number(r, 'recovered'), 'recovery' end
+  after(number(r, 'last'), number(r, 'min_gap'), 'gap')
+  if number(r, 'not_before') > at then at, why = number(r, 'not_before'), 'not_before' end
+  after(number(r, 'newest:' .. kind), number(r, 'gap:' .. kind), 'gap')
+  local count = number(r, 'count:' .. kind)
+  if count > 0 then
+    local counted = call('LINDEX', base .. 's:' .. r.name .. ':' .. kind, text(count - 1))
+    if counted then after(tonumber(counted), number(r, 'span:' .. kind), 'quota') end
+  end
+  -- Looked at only before somebody may begin, because it costs more than all of the above.
+  if why == 'order' and not held(r) and recovered(r) > at then
+    at, why = recovered(r), 'recovery'
+  end
+  return at, why
+end
+
+-- Who waits for a type stands in a queue of their node's life, in order of their places: those of a silent life are passed
+-- over without being looked at.
+local function queue(r, kind, life)
+  return base .. 'q:' .. r.name .. ':' .. kind .. ':' .. life
+end
+local function known(r, life)
+  return base .. 'w:' .. r.name .. ':' .. life
+end
+local function lives(r)
+  r.lives = r.lives or call('SMEMBERS', base .. 'lives:' .. r.name)
+  return r.lives
+end
+local silent
+local function is_silent(r, life)
+  silent = silent or call('HLEN', base .. 'silent')
+  if silent == 0 then return false end
+  local till = call('HGET', base .. 'silent', life .. ' ' .. r.name)
+  return till and tonumber(till) > now
+end
+local function strike(r, kind, waiter)
+  local life = life_of(waiter)
+  call('ZREM', queue(r, kind, life), waiter)
+  call('HDEL', known(r, life), waiter)
+end
+-- The first who waits for a type; those before it whose time is over are struck out.
+local function first(r, kind)
+  local found, place
+  for _, life in ipairs(lives(r)) do
+    while not is_silent(r, life) do
+      local head = call('ZRANGE', queue(r, kind, life), '0', '0', 'WITHSCORES')
+      if not head[1] then break end
+      local till = string.match(call('HGET', known(r, life), head[1]) or '', '^(%d+)')
+      if till and tonumber(till) > now then
+        if not place or tonumber(head[2]) < place then found, place = head[1], tonumber(head[2]) end
+        break
+      end
+      strike(r, kind, head[1])
+    end
+  end
+  return found
+end
+-- How many wait for a type; those before `place` only, if one is given.
+local function count(r, kind, place)
+  local sum = 0
+  for _, life in ipairs(lives(r)) do
+    sum = sum + call('ZCOUNT', queue(r, kind, life), '-inf', place and '(' .. place or '+inf')
+  end
+  return sum
+end
+local function firsts(r)
+  local found = {}
+  for _, kind in ipairs(r.types) do found[kind] = first(r, kind) end
+  return found
+end
+-- Whose turn it is when those in `waits` wait, and whoever asks for `also`: 'now', its type; or 'later', until when, as far
+-- as that is known.
+local function choose(r, waits, also)
+  local kinds = order(r)
+  local soonest
+  for i, kind in ipairs(kinds) do
+    if r.f.skip == 'never' and i > 1 then break end
+    if waits[kind] or kind == also then
+      local at, why = earliest(r, kind)
+      if why == 'order' then return 'now', kind end
+      if not soonest or at < soonest then soonest = at end
+    end
+  end
+  return 'later', soonest
+end
+
+-- A life of a node is heard of in all rotations; answers those in which it was silent.
+local function hear(life)
+  local rotations = {}
+  if call('HLEN', base .. 'silent') == 0 then return rotations end
+  for _, field in ipairs(call('HKEYS', base .. 'silent')) do
+    local of, rotation = string.match(field, '^(%S+) (%S+)$')
+    if of == life then
+      call('HDEL', base .. 'silent', field)
+      rotations[#rotations + 1] = rotation
+    end
+  end
+  silent = nil
+  return rotations
+end
+-- A promise that was not taken up in time lapses with the place of its waiter, and its life is silent: for no longer than
+-- anybody may wait.
+local function lapse(r)
+  local waiter = r.f.promised or ''
+  if waiter == '' or number(r, 'promised_until') > now then return end
+  -- One of before a restart is taken back, and held against nobody.
+  recovered(r)
+  if r.f.promised == '' then return end
+  strike(r, r.f.promised_kind, waiter)
+  call('HSET', base .. 'silent', life_of(waiter) .. ' ' .. r.name, text(now + 35000000))
+  call('PEXPIRE', base .. 'silent', '120000')
+  silent = nil
+  put(r, 'promised', '')
+end
+
+-- Promises the turn to whom it belongs, and writes down what is left.
+local function settle(r)
+  lapse(r)
+  local due
+  if (r.f.promised or '') ~= '' then
+    due = number(r, 'promised_until')
+  elseif held(r) then
+    due = number(r, 'until')
+  else
+    local waits = firsts(r)
+    local what, which = choose(r, waits)
+    if what == 'now' then
+      due = now + 100000
+      put(r, 'promised', waits[which])
+      put(r, 'promised_kind', which)
+      put(r, 'promised_until', text(due))
+      woken[#woken + 1] = waits[which]
+    else
+      due = which
+    end
+  end
+  local fields = {}
+  for field, value in pairs(r.put) do
+    fields[#fields + 1] = field
+    fields[#fields + 1] = value
+  end
+  if fields[1] then call('HSET', base .. 'r:' .. r.name, unpack(fields)) end
+  if due then
+    call('ZADD', base .. 'timers', text(due), r.name)
+  else
+    call('ZREM', base .. 'timers', r.name)
+  end
+end
+local function close()
+  if woken[1] then call('PUBLISH', KEYS[2], cjson.encode({ wake = woken })) end
+end
+-- Whether that is the present turn, and this worker's ('': any); else how it ended ('': unknown) and who has the turn.
+local function own(r, token, worker)
+  if held(r) and r.f.turn == token and (worker == '' or r.f.worker == worker) then return true end
+  for _, past in ipairs(call('LRANGE', base .. 'past:' .. r.name, '0', '-1')) do
+    if string.sub(past, 1, #token + 1) == token .. ' ' then return false, past end
+  end
+  return false, ''
+end
