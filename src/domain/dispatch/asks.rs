@@ -52,7 +52,12 @@ impl ClaimId {
 
 fn digest(text: &str) -> String {
     use sha2::Digest as _;
-    sha2::Sha256::digest(text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    let mut digits = String::with_capacity(32);
+    for byte in sha2::Sha256::digest(text).iter().take(16) {
+        let halves = [byte >> 4, byte & 0xf];
+        digits.extend(halves.iter().filter_map(|half| char::from_digit(u32::from(*half), 16)));
+    }
+    digits
 }
 
 /// A task to be put.

@@ -312,7 +312,9 @@ impl<'s> Round<'s> {
         if let Some(known) = self.claims.get_mut(claim)
             && let Some(Claim { kept: Kept::Granted { tasks, .. }, .. }) = known
         {
-            tasks.retain(|(one, _)| one != id);
+            if let Some(nth) = tasks.iter().position(|(one, _)| one == id) {
+                tasks.remove(nth);
+            }
             if tasks.is_empty() {
                 *known = None;
             }

@@ -3,7 +3,7 @@
 //! The decision is `domain::dispatch`'s. It says what it must look at, this file finds it by an index, and what is decided is
 //! written in the same transaction. Nothing that happens here depends on what is in a record.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::super::clock;
@@ -116,8 +116,14 @@ impl<'s> Desk<'s> {
                 }
             }
             Need::Queues(counts) => {
+                // Mostly nobody waits, and then no queue has anybody.
+                let some = waiters::are_there(self.step)?;
                 for (name, count) in counts {
-                    let waiting = waiters::first(self.step, self.now, name.as_ref(), limit(count))?;
+                    let waiting = if some {
+                        waiters::first(self.step, self.now, name.as_ref(), limit(count))?
+                    } else {
+                        Vec::new()
+                    };
                     self.sets.queues.insert(name, waiting);
                 }
             }
@@ -130,8 +136,8 @@ impl<'s> Desk<'s> {
             self.load_source(name)?;
         }
         if !wanted.tasks.is_empty() {
-            let ids = super::super::row::text(&wanted.tasks)?;
-            self.load_tasks("t.id IN (SELECT value FROM json_each(?))", [ids])?;
+            let found = task::named(self.step, &wanted.tasks)?;
+            self.keep_tasks(found);
             for id in &wanted.tasks {
                 self.sets.tasks.entry(id.clone()).or_insert(None);
             }
@@ -143,12 +149,15 @@ impl<'s> Desk<'s> {
             let found = claims::by_request(self.step, collector, request)?;
             self.load_claim(&ClaimId::of(collector, request), found);
         }
-        let held = wanted.tasks.iter().filter_map(|id| self.sets.tasks.get(id)?.as_ref());
-        let held: Vec<Task> = held.cloned().collect();
-        for task in held {
-            self.load_source(&task.source)?;
-            if let Some(id) = task.claim.filter(|id| !self.sets.claims.contains_key(id)) {
-                self.load_claim(&id, claims::by_id(self.step, &id)?);
+        let tasks = wanted.tasks.iter().filter_map(|id| self.sets.tasks.get(id)?.as_ref());
+        let (sources, claims): (BTreeSet<_>, BTreeSet<_>) =
+            tasks.map(|task| (task.source.clone(), task.claim.clone())).unzip();
+        for name in &sources {
+            self.load_source(name)?;
+        }
+        for id in claims.iter().flatten() {
+            if !self.sets.claims.contains_key(id) {
+                self.load_claim(id, claims::by_id(self.step, id)?);
             }
         }
         Ok(())
@@ -201,17 +210,30 @@ impl<'s> Desk<'s> {
     /// The tasks that `rest` of a query finds, in its order.
     fn load_tasks(&mut self, rest: &str, params: impl rusqlite::Params) -> Outcome<Vec<TaskId>> {
         let found = task::select(self.step, rest, params)?;
+        Ok(self.keep_tasks(found))
+    }
+
+    fn keep_tasks(&mut self, found: Vec<(i64, Task)>) -> Vec<TaskId> {
         let mut ids = Vec::with_capacity(found.len());
         for (row, task) in found {
             ids.push(task.id.clone());
             self.rows.insert(task.id.clone(), row);
             self.sets.tasks.insert(task.id.clone(), Some(task));
         }
-        Ok(ids)
+        ids
     }
 
     fn load_overdue(&mut self, most: u32) -> Outcome<()> {
         let now = self.now.0;
+        // Mostly nothing is: one question instead of four.
+        let any = "SELECT EXISTS (SELECT 1 FROM tasks WHERE state = 'leased' AND until <= ?1) \
+                   OR EXISTS (SELECT 1 FROM tasks WHERE state = 'due' AND at <= ?1) \
+                   OR EXISTS (SELECT 1 FROM sources WHERE opens IS NOT NULL AND opens <= ?1) \
+                   OR EXISTS (SELECT 1 FROM sources WHERE promised > 0 AND promised_until <= ?1)";
+        if find(self.step, any, [now])? != Some(true) {
+            self.sets.overdue = Some(Overdue::default());
+            return Ok(());
+        }
         let leases = "t.state = 'leased' AND t.until <= ? ORDER BY t.until, t.token LIMIT ?";
         let leases = self.load_tasks(leases, (now, most))?;
         let due = "t.state = 'due' AND t.at <= ? ORDER BY t.at, t.n LIMIT ?";

@@ -1,5 +1,6 @@
 //! A task's rows: read, put, written back, shown.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use rusqlite::{Connection, Row};
@@ -14,17 +15,30 @@ use crate::domain::name::CollectorName;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{ClaimId, HISTORY_KEPT, NewTask, Past, PastEvent, TaskId, TaskView};
 
-/// Those that `rest` of a query about `t` finds, with their rows. The claim is named while it lasts.
+/// What `read` reads; the claim is named while it lasts.
+const TASKS: &str = "SELECT t.n, t.id, t.source, t.state, t.priority, t.place, t.at, t.until, t.attempt, t.token, t.accepted, \
+     t.collector, t.every_us, t.created, t.changed, t.error, c.claim FROM tasks t \
+     LEFT JOIN claims c ON c.n = t.claim AND t.state = 'leased'";
+
+/// Those of these ids that exist, with their rows.
+pub(super) fn named(db: &Connection, ids: &BTreeSet<TaskId>) -> Outcome<Vec<(i64, Task)>> {
+    let mut one = db.prepare_cached(&format!("{TASKS} WHERE t.id = ?"))?;
+    let mut tasks = Vec::with_capacity(ids.len());
+    for id in ids {
+        if let Some(row) = one.query([&id.0])?.next()? {
+            tasks.push((row.get(0)?, read(row)?));
+        }
+    }
+    Ok(tasks)
+}
+
+/// Those that `rest` of a query about `t` finds, with their rows.
 pub(super) fn select(
     db: &Connection,
     rest: &str,
     params: impl rusqlite::Params,
 ) -> Outcome<Vec<(i64, Task)>> {
-    let mut found = db.prepare_cached(&format!(
-        "SELECT t.n, t.id, t.source, t.state, t.priority, t.place, t.at, t.until, t.attempt, t.token, t.accepted, \
-         t.collector, t.every_us, t.created, t.changed, t.error, c.claim FROM tasks t \
-         LEFT JOIN claims c ON c.n = t.claim AND t.state = 'leased' WHERE {rest}"
-    ))?;
+    let mut found = db.prepare_cached(&format!("{TASKS} WHERE {rest}"))?;
     let mut rows = found.query(params)?;
     let mut tasks = Vec::new();
     while let Some(row) = rows.next()? {

@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension;
 
 use super::super::fault::Outcome;
-use super::super::row::{corrupt, text, uint};
+use super::super::row::{corrupt, find, text, uint};
 use super::super::step::Step;
 use crate::domain::dispatch::Waiting;
 use crate::domain::name::SourceName;
@@ -58,6 +58,11 @@ pub(super) fn expire(step: &Step<'_>, now: Stamp, most: u32) -> Outcome<()> {
         forget(step, *n, sources)?;
     }
     Ok(())
+}
+
+/// Whether anybody waits, or did until now.
+pub(super) fn are_there(step: &Step<'_>) -> Outcome<bool> {
+    Ok(find(step, "SELECT EXISTS (SELECT 1 FROM waiters)", [])?.unwrap_or_default())
 }
 
 /// The first who wait for a source, or (none) for any, and whose time is not over.
