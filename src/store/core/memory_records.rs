@@ -11,6 +11,9 @@ use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
 use crate::store::{Result, StoreError};
 
+/// What another process does.
+type Interference = Box<dyn FnOnce(&mut World) + Send>;
+
 /// What all processes share.
 #[derive(Default)]
 struct World {
@@ -28,7 +31,7 @@ struct World {
     /// Answers that are lost, although what was asked is done.
     lost: usize,
     /// What happens between a look and the change that follows it.
-    between: Option<Box<dyn FnOnce(&mut World) + Send>>,
+    between: Option<Interference>,
 }
 
 /// One process.
