@@ -92,7 +92,6 @@ use self::route::Route;
 use self::scripts::Transition;
 use self::server::Use;
 use super::core::{Known, KnownTurns};
-use super::engine::{Engine as _, Way};
 use super::journal::AuditEntry;
 use super::{Description, For, Options, Result, StoreError};
 use crate::clock;
@@ -266,7 +265,7 @@ impl RedisStore {
         }
         if matches!(what, For::GivingBack) && !self.is_sharded() {
             // What the store says of itself is known then, which saves a call when every millisecond counts.
-            self.read(&[], Way::Lease).await?;
+            self.learn(leases, self.keys().epoch(None)).await?;
         }
         Ok(())
     }
@@ -347,6 +346,24 @@ impl RedisStore {
     ) -> Result<Guarded> {
         let guarded = Ask { transition, epoch_key, keys, ttl, opening: None };
         self.ask(lane, guarded, arguments).await
+    }
+
+    /// Looks at what the store says of itself, and changes nothing: a process that has not opened the store must not begin an
+    /// epoch in one that lost its own.
+    async fn learn(&self, lane: &Lane, epoch_key: String) -> Result<()> {
+        let mut call = self.call(&scripts::OBSERVE_RECORDS);
+        call.key(&epoch_key);
+        epoch::write(&mut call, &Asked::default())?;
+        let sent = clock::boot();
+        let values: Vec<Value> = lane.script(&call, Repeat::Harmless).await?;
+        let received = clock::boot();
+        let answer = values.into_iter().next().unwrap_or(Value::Nil);
+        let answer = epoch::read(&epoch_key, answer)?;
+        self.read_clock(&epoch_key, answer.now, sent, received);
+        if let epoch::What::Doubted(seen) = answer.what {
+            self.memories().of(&epoch_key).learn(seen);
+        }
+        Ok(())
     }
 
     /// As [`Self::guarded`]. A store that is not as this process knew it is looked at, judged, and asked again.

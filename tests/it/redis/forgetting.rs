@@ -6,7 +6,7 @@ use soloist::clock;
 use soloist::domain::lease::Token;
 use soloist::store::jobs::Jobs;
 use soloist::store::leases::{Acquire, Acquired, Leases, Renewed};
-use soloist::store::{Options, Store};
+use soloist::store::{For, Options, Store};
 
 use super::{TTL, ask, connect, granted, granted_in_the_end, in_the_end, job, renew_one, renewal};
 use crate::lifecycle::{JOB, Pair};
@@ -252,4 +252,16 @@ async fn a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_
     })
     .await;
     pair.witness.check();
+}
+
+/// A release agent is connected before its node has opened the store. If it began the epoch of a store that lost its own, nobody
+/// would wait for the leases that were lost.
+#[tokio::test]
+async fn who_has_not_opened_the_store_begins_no_epoch_in_it() {
+    let server = RedisServer::start(&[]);
+    server.run::<()>(&["FLUSHALL"]);
+    let options = Options { checked: true, ..Options::default() };
+    let agent = Store::connect(&server.url(), &options).await.expect("connected");
+    agent.be_ready(For::GivingBack).await.expect("ready");
+    assert_eq!(server.run::<u8>(&["EXISTS", "soloist:epoch"]), 0);
 }
