@@ -1,4 +1,5 @@
-//! The law of jobs, carried out on any [`Engine`]: load, decide, commit.
+//! The law, carried out on any store: load, decide, commit. This file has that of jobs, on any [`Engine`]; `shared` that of accounts,
+//! credentials, nodes and the audit, and `rotation` that of rotations, on any store that keeps tables, lists and logs.
 //!
 //! `domain::transition` decides. This room loads what a transition looks at, commits what it says on condition that nothing of that has
 //! changed, and decides anew on the newest record when something has. It keeps the newest record of each job that it saw, so that
