@@ -21,6 +21,7 @@
 //! | any that loses a turn of a rotation | `doubt::a_turn_that_a_restart_forgot_is_waited_for_and_its_holder_hears_so` | the same |
 //! | disk full (MISCONF) | `full::a_script_is_ended_in_time_when_the_disk_of_the_store_is_full_and_readyz_says_why` | `full::a_disk_that_is_full_is_said_in_words_and_the_lease_is_renewed_once_it_is_not` |
 
+mod acl;
 mod cluster;
 mod converted;
 mod dispatch;

@@ -40,7 +40,10 @@ pub(super) fn in_words(error: &RedisError, address: &str) -> StoreError {
         Some(code @ ("NOAUTH" | "WRONGPASS")) => {
             format!("wants another user or password ({code}): correct them in the store URL")
         }
-        Some("NOPERM") => format!("does not permit this user enough: {detail}"),
+        Some("NOPERM") => not_permitted(detail),
+        Some("ERR") if detail.contains("can't run this command") => {
+            not_permitted("a command inside of a script")
+        }
         Some("DENIED") => {
             "is in protected mode and refuses connections from other machines (DENIED): give it a password with `requirepass`, and write that into the store URL"
                 .to_owned()
@@ -63,6 +66,12 @@ pub(super) fn in_words(error: &RedisError, address: &str) -> StoreError {
         None => unheard(error),
     };
     StoreError::Unavailable(format!("Redis at {address} {what}"))
+}
+
+fn not_permitted(what: &str) -> String {
+    format!(
+        "does not permit its user enough ({what}; `redis-cli ACL LOG` names it): give the user the rights that deploy/redis.acl lists (docs/stores.md)"
+    )
 }
 
 /// Of what is no answer of a Redis.

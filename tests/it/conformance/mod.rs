@@ -361,10 +361,10 @@ fn fresh_sqlite() -> Fresh {
     Fresh::new(dir, url, patient())
 }
 
-/// A server of its own.
+/// A server of its own, on which the store may do what `deploy/redis.acl` lists.
 fn fresh_redis() -> Fresh {
-    let server = crate::support::redis::RedisServer::start(&[]);
-    let url = server.url();
+    let server = crate::support::redis::RedisServer::start_narrow();
+    let url = server.narrow_url();
     Fresh::new(server, url, patient())
 }
 

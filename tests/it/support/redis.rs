@@ -52,6 +52,35 @@ impl RedisServer {
         Self::start_in(options, &[])
     }
 
+    /// As [`Self::start`], with a user that may do what `deploy/redis.acl` lists: [`Self::narrow_url`].
+    #[must_use]
+    pub(crate) fn start_narrow() -> Self {
+        let rules = include_str!("../../../deploy/redis.acl");
+        let lines = rules.lines().filter(|line| !line.starts_with('#'));
+        let words = lines.flat_map(str::split_whitespace);
+        let user = ["--user", "soloist", "on", ">narrow"];
+        Self::start(&user.into_iter().chain(words).collect::<Vec<_>>())
+    }
+
+    /// Its URL for a user that may do what `deploy/redis.acl` lists.
+    #[must_use]
+    pub(crate) fn narrow_url(&self) -> String {
+        format!("redis://soloist:narrow@127.0.0.1:{}/0", self.port)
+    }
+
+    /// What that user tried and might not do: command, key or channel.
+    #[must_use]
+    pub(crate) fn denied(&self) -> Vec<String> {
+        let entries: Vec<Vec<(String, ::redis::Value)>> = self.run(&["ACL", "LOG"]);
+        let object = |entry: Vec<(String, ::redis::Value)>| {
+            entry
+                .into_iter()
+                .find(|(name, _)| name == "object")
+                .and_then(|(_, value)| ::redis::from_redis_value::<String>(value).ok())
+        };
+        entries.into_iter().filter_map(object).collect()
+    }
+
     /// As [`Self::start`], with more in its environment.
     #[must_use]
     pub(crate) fn start_in(options: &[&str], environment: &[(&str, &str)]) -> Self {

@@ -1,0 +1,94 @@
+//! A node whose Redis user may do what `deploy/redis.acl` lists: that is enough for everything, and no more.
+//!
+//! The conformance laws run as this user, too (`conformance::fresh_redis`).
+
+use std::process::Stdio;
+
+use crate::support::node::Ground;
+use crate::support::redis::{RedisServer, ask};
+use crate::support::wait::{until, until_async};
+
+const JOBS: &str = "[[job]]\nname = \"outbound\"\ncommand = [\"sh\", \"-c\", \"echo at work; exec sleep 60\"]\nlease_ttl = \"2s\"\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_listed_rights_are_enough_for_nodes_jobs_dispatch_rotations_and_doctor() {
+    let server = RedisServer::start_narrow();
+    let ground = Ground::new(&server.narrow_url(), JOBS);
+    ground.add_user("li", "admin");
+    let (mut a, b) = (ground.start("node-a"), ground.start("node-b"));
+    let token = ground.token("li");
+    let mut live = b.api(&token).live().await;
+    ground.must(&["on", "outbound", "--user", "li"]);
+    let job = live.until_state("outbound", "running").await;
+    assert!(job["lease"]["node"].is_string(), "{job}");
+    // A node dies: the guard gives the lease back, the other node takes over and shows it.
+    a.kill();
+    until_async("node-b runs it", async || {
+        let job = b.api(&token).get("/api/v1/jobs/outbound").await;
+        (job["lease"]["node"] == "node-b" && job["run"].is_object()).then_some(())
+    })
+    .await;
+    assert!(ground.must(&["lease", "list"]).contains("outbound"));
+    // Dispatch and a rotation, from outside.
+    ground.must(&["source", "set", "shop", "--gap", "1ms"]);
+    let mut put = ground
+        .command(&["task", "put", "--source", "shop"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("soloist starts");
+    std::io::Write::write_all(&mut put.stdin.take().expect("a pipe"), b"{\"key\":\"k1\"}\n")
+        .expect("the task is read");
+    assert!(put.wait().expect("it ends").success());
+    let mut collecting = ground
+        .command(&["collect", "--source", "shop", "--", "sh", "-c", "touch done"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("soloist starts");
+    until("the task was worked on", || ground.path("done").exists().then_some(()));
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(i32::try_from(collecting.id()).expect("a process id")),
+        nix::sys::signal::Signal::SIGTERM,
+    )
+    .expect("our own child");
+    collecting.wait().expect("it ends");
+    ground.must(&["rotation", "set", "supplier", "--type", "a", "--type", "b"]);
+    ground.must(&["turn", "--rotation", "supplier", "--type", "a", "--", "true"]);
+    ground.must(&["doctor"]);
+    assert_eq!(server.denied(), Vec::<String>::new(), "deploy/redis.acl lacks these");
+}
+
+#[tokio::test]
+async fn and_they_are_no_more_than_that() {
+    let server = RedisServer::start_narrow();
+    let url = server.narrow_url();
+    for words in [
+        &["SET", "other", "1"][..],
+        &["EVAL", "return redis.call('SET', KEYS[1], 1)", "1", "other"],
+        &["KEYS", "*"],
+        &["FLUSHALL"],
+        &["FLUSHDB"],
+        &["CONFIG", "SET", "appendonly", "no"],
+        &["SHUTDOWN", "NOSAVE"],
+        &["REPLICAOF", "NO", "ONE"],
+        &["MONITOR"],
+        &["ACL", "LIST"],
+        &["CLIENT", "KILL", "TYPE", "normal"],
+        &["SUBSCRIBE", "other"],
+        &["MODULE", "LIST"],
+    ] {
+        let answer = ask::<::redis::Value>(&url, words);
+        let error = answer.expect_err("it is refused").to_string();
+        assert!(error.contains("NOPERM") || error.contains("permission"), "{words:?}: {error}");
+    }
+}
+
+#[test]
+fn a_user_with_too_few_rights_is_told_which_file_lists_them() {
+    let server = RedisServer::start(&["--user", "poor", "on", ">poor", "~*", "&*", "+@read"]);
+    let url = server.url().replace("redis://", "redis://poor:poor@");
+    let output = Ground::new(&url, JOBS).run(&["status"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("deploy/redis.acl"), "{said}");
+}
