@@ -279,11 +279,19 @@ impl Metrics {
         self.live_resyncs.inc();
     }
 
-    /// Everything in the Prometheus text format, version 0.0.4.
+    /// Everything in the Prometheus text format, version 0.0.4, but series of which a label (name and value) is hidden.
     #[must_use]
-    pub fn render(&self) -> String {
+    pub fn render(&self, hidden: impl Fn(&str, &str) -> bool) -> String {
+        let mut families = self.registry.gather();
+        for family in &mut families {
+            let series = family.mut_metric();
+            series.retain(|one| {
+                !one.get_label().iter().any(|label| hidden(label.name(), label.value()))
+            });
+        }
+        families.retain(|family| !family.get_metric().is_empty());
         let mut out = Vec::new();
-        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut out) {
+        if let Err(error) = TextEncoder::new().encode(&families, &mut out) {
             tracing::error!(%error, "metrics could not be written");
         }
         String::from_utf8(out).unwrap_or_default()
@@ -319,7 +327,7 @@ mod tests {
         metrics.store_call("renew", Duration::from_millis(3));
         metrics.observe_margin(Duration::from_secs(4));
         metrics.claimed(Some(&SourceName::new("shop").unwrap()), "granted");
-        let text = metrics.render();
+        let text = metrics.render(|_, _| false);
         for name in [
             "soloist_job_state{job=\"outbound\",state=\"running\"} 1",
             "soloist_job_state{job=\"outbound\",state=\"off\"} 0",
@@ -346,7 +354,7 @@ mod tests {
         for nth in 0..SOURCES_NAMED + 5 {
             metrics.claimed(Some(&SourceName::new(&format!("s{nth}")).unwrap()), "empty");
         }
-        let text = metrics.render();
+        let text = metrics.render(|_, _| false);
         assert!(text.contains("{result=\"empty\",source=\"*\"} 5"), "{text}");
         assert!(text.contains("{result=\"empty\",source=\"s999\"} 1"));
     }
@@ -359,7 +367,7 @@ mod tests {
             let kind = TypeName::new(&format!("t{}", nth % 2)).unwrap();
             metrics.turn_ended(&rotation, &kind, Ending::Done);
         }
-        let text = metrics.render();
+        let text = metrics.render(|_, _| false);
         assert!(text.contains("{outcome=\"done\",rotation=\"*\",type=\"*\"} 5"), "{text}");
         assert!(text.contains("{outcome=\"done\",rotation=\"r499\",type=\"t1\"} 1"));
     }

@@ -154,7 +154,7 @@ impl CommandContext {
 /// As whom operations act that need a name.
 fn acting(user: UserName, role: Option<Role>) -> Actor {
     let signature = signature(user.as_str());
-    Actor { user, role, signature, bound: Arc::default() }
+    Actor { user, role, groups: Arc::default(), signature, bound: Arc::default() }
 }
 
 /// As whom the audit notes those who administer: they need no account.

@@ -43,6 +43,7 @@ impl JobConfig {
             backoff,
             nodes,
             operators,
+            viewers,
             rotation,
         } = self;
         let Backoff { first, max, give_up_after, min_uptime } = backoff;
@@ -70,6 +71,7 @@ impl JobConfig {
             ("give_up_after", json!(give_up_after)),
             ("nodes", json!(sorted(nodes))),
             ("operators", json!(sorted(operators))),
+            ("viewers", json!(sorted(viewers))),
             ("rotation", json!(rotation.as_ref().map(ToString::to_string))),
         ];
         let hash = |key: &str, value: &Value| short_hash(&[name.as_str(), key, &value.to_string()]);
@@ -89,6 +91,7 @@ impl JobConfig {
             stop_grace_ms: millis(*stop_grace),
             nodes: nodes.clone(),
             operators: operators.clone(),
+            viewers: viewers.clone(),
             rotation: rotation.clone(),
             hash: short_hash(&shown),
             keys: keys.iter().map(|(key, value)| ((*key).to_owned(), hash(key, value))).collect(),
@@ -117,6 +120,7 @@ impl JobConfig {
             },
             nodes: told.nodes.clone(),
             operators: told.operators.clone(),
+            viewers: told.viewers.clone(),
             rotation: told.rotation.clone(),
         }
     }

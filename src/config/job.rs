@@ -12,7 +12,7 @@ use crate::domain::backoff::Backoff;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "name",
     "title",
     "command",
@@ -26,6 +26,7 @@ const KEYS: [&str; 14] = [
     "give_up_after",
     "nodes",
     "operators",
+    "viewers",
     "rotation",
 ];
 const COMMAND: &str =
@@ -43,6 +44,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) timing: Option<Timing>,
     /// `PATH` of the node.
     pub(super) path: &'a str,
+    /// Groups of accounts, as the file has them.
+    pub(super) groups: &'a Groups,
 }
 
 /// Reads a job; the problems are in the section's report.
@@ -54,7 +57,8 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
     section.only(&KEYS);
     let title = title(&section, name.as_ref());
     let nodes = names(&section, "nodes", |text| NodeName::new(text).map(drop));
-    let operators = names(&section, "operators", |text| UserName::new(text).map(drop));
+    let operators = accounts(&section, "operators", around.groups);
+    let viewers = accounts(&section, "viewers", around.groups);
     let env = env(&section);
     let here = match (&nodes, around.node) {
         (Some(nodes), Some(own)) => nodes.iter().any(|node| node == "*" || node == own.as_str()),
@@ -80,6 +84,7 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
         backoff: backoff?,
         nodes: nodes?,
         operators: operators?,
+        viewers: viewers?,
         rotation: rotation?,
     })
 }
@@ -198,6 +203,51 @@ fn env(section: &Section<'_>) -> Option<BTreeMap<String, String>> {
         whole = false;
     }
     whole.then_some(env)
+}
+
+/// Accounts by name, `@` and the name of a group, or `*`. The members of a group that the file has stand in the list, too:
+/// another group is one that accounts bring with them from where they sign in.
+fn accounts(section: &Section<'_>, key: &str, groups: &Groups) -> Option<Vec<String>> {
+    let mut names = names(section, key, |text| match text.strip_prefix('@') {
+        Some("") => Err("@ is the beginning of a group's name, as in \"@warehouse\"".to_owned()),
+        Some(_) => Ok(()),
+        None => UserName::new(text).map(drop).map_err(|problem| problem.to_string()),
+    })?;
+    let members: Vec<String> = names
+        .iter()
+        .filter_map(|name| groups.get(name.strip_prefix('@')?))
+        .flatten()
+        .map(ToString::to_string)
+        .collect();
+    names.extend(members);
+    Some(names)
+}
+
+/// `[groups]`: the members of each.
+pub(super) type Groups = BTreeMap<String, Vec<UserName>>;
+
+/// Reads `[groups]`.
+pub(super) fn groups(field: &Field<'_>) -> Option<Groups> {
+    const REMEDY: &str = r#"write [groups], and in it warehouse = ["li", "wang"]"#;
+    let mut groups = Groups::new();
+    let mut whole = true;
+    for (name, field) in field.table(REMEDY)?.fields() {
+        let Some(texts) = field.texts(REMEDY) else {
+            whole = false;
+            continue;
+        };
+        let members = groups.entry(name.to_owned()).or_default();
+        for (field, text) in texts {
+            match UserName::new(text) {
+                Ok(user) => members.push(user),
+                Err(problem) => {
+                    field.wrong(problem.to_string());
+                    whole = false;
+                }
+            }
+        }
+    }
+    whole.then_some(groups)
 }
 
 fn timing(section: &Section<'_>, default: Option<Timing>) -> Option<Timing> {

@@ -43,8 +43,18 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 9] =
-    ["store", "prefix", "listen", "public_url", "node", "lease_ttl", "containment", "live", "job"];
+const KEYS: [&str; 10] = [
+    "store",
+    "prefix",
+    "listen",
+    "public_url",
+    "node",
+    "lease_ttl",
+    "containment",
+    "live",
+    "groups",
+    "job",
+];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
 const DEFAULT_LEASE: Duration = Duration::from_secs(5);
 const JOBS: &str = "begin each job with a line [[job]]";
@@ -316,10 +326,27 @@ impl Loader<'_> {
         if let Some(own) = std::env::current_exe().ok().as_deref().and_then(Path::parent) {
             path = format!("{}:{path}", own.display());
         }
-        let around = Surroundings { base: &self.base, node, timing, path: &path };
+        let groups = match self.root.get("groups") {
+            Some(field) => job::groups(&field).unwrap_or_default(),
+            None => job::Groups::default(),
+        };
+        let around = Surroundings { base: &self.base, node, timing, path: &path, groups: &groups };
         let sections = field.tables(JOBS);
         duplicates(&sections);
-        sections.into_iter().filter_map(|section| job::read(section, &around)).collect()
+        let jobs: Vec<JobConfig> =
+            sections.into_iter().filter_map(|section| job::read(section, &around)).collect();
+        for (nth, job) in jobs.iter().enumerate().filter(|(_, job)| job.rotation.is_some()) {
+            let beside = |other: &&JobConfig| {
+                other.rotation == job.rotation && other.viewers != job.viewers
+            };
+            if let Some(other) = jobs[..nth].iter().find(beside) {
+                field.warn(format!(
+                    "{} and {} take turns with each other and have different viewers: the sentences of one name the other; give both the same viewers",
+                    other.name, job.name
+                ));
+            }
+        }
+        jobs
     }
 }
 

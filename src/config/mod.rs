@@ -104,8 +104,10 @@ pub struct JobConfig {
     pub backoff: Backoff,
     /// Which nodes may run it; `*` any.
     pub nodes: Vec<String>,
-    /// Which operators may switch it; `*` any.
+    /// Which operators may switch it: account names, `@` and the name of a group, `*` any.
     pub operators: Vec<String>,
+    /// Which accounts may see it, beside its operators and admins; as `operators`.
+    pub viewers: Vec<String>,
     /// Each run is a turn of this rotation, as the type of the job's own name.
     pub rotation: Option<RotationName>,
 }
@@ -117,11 +119,33 @@ impl JobConfig {
         self.nodes.iter().any(|n| n == "*" || n == node.as_str())
     }
 
-    /// Whether `user` is among its operators (the role is checked elsewhere).
+    /// Whether `user`, a member of these groups, is among its operators (the role is checked elsewhere).
     #[must_use]
-    pub fn operated_by(&self, user: &UserName) -> bool {
-        self.operators.iter().any(|o| o == "*" || o == user.as_str())
+    pub fn operated_by(&self, user: &UserName, groups: &[String]) -> bool {
+        lists(&self.operators, user, groups)
     }
+
+    /// Whether `user` is among those who may see it: its viewers, and operators that are named.
+    #[must_use]
+    pub fn viewed_by(&self, user: &UserName, groups: &[String]) -> bool {
+        lists(&self.viewers, user, groups)
+            || (self.operated_by(user, groups) && self.operators != ["*"])
+    }
+
+    /// Whether every account may see it.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.viewers.iter().any(|name| name == "*")
+    }
+}
+
+/// Whether a list of `operators` or `viewers` has this account.
+fn lists(list: &[String], user: &UserName, groups: &[String]) -> bool {
+    let of_group = |name: &str| groups.iter().any(|group| group == name);
+    list.iter().any(|entry| match entry.strip_prefix('@') {
+        Some(group) => of_group(group),
+        None => entry == "*" || entry == user.as_str(),
+    })
 }
 
 /// What a lease may be like when no job says.

@@ -26,12 +26,19 @@ pub struct Definition {
     pub stop_grace_ms: u64,
     pub nodes: Vec<String>,
     pub operators: Vec<String>,
+    /// All, where a node of an older version does not tell.
+    #[serde(default = "everybody")]
+    pub viewers: Vec<String>,
     pub rotation: Option<RotationName>,
     /// Of all keys, but of `env` only the names: this one is shown to everybody who may look, and what is short can be
     /// guessed from its hash.
     pub hash: String,
     /// Of each key alone, `env` with its values: only the store and the nodes see these.
     pub keys: BTreeMap<String, String>,
+}
+
+fn everybody() -> Vec<String> {
+    vec!["*".to_owned()]
 }
 
 /// A node whose definition of a job is not the one that most have.
@@ -94,6 +101,7 @@ mod tests {
             stop_grace_ms: 2_000,
             nodes: Vec::new(),
             operators: Vec::new(),
+            viewers: Vec::new(),
             rotation: None,
             hash: String::new(),
             keys: keys.iter().map(hash).collect(),

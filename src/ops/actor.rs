@@ -24,6 +24,8 @@ pub struct Actor {
     /// What the account may do. `None`: there is no account. That is so only at a terminal that reaches the store, where
     /// one could be made as well.
     pub role: Option<Role>,
+    /// The groups that the account is a member of.
+    pub groups: Arc<[String]>,
     /// For the audit.
     pub signature: Signature,
     /// What the token is bound to.
@@ -32,8 +34,15 @@ pub struct Actor {
 
 /// Whether an account switches, holds and moves this job: admins operate all jobs, operators those that list them.
 #[must_use]
-pub fn operates(role: Role, user: &UserName, job: &JobConfig) -> bool {
-    role == Role::Admin || (role == Role::Operator && job.operated_by(user))
+pub fn operates(role: Role, user: &UserName, groups: &[String], job: &JobConfig) -> bool {
+    let named = job.operated_by(user, groups) && job.viewed_by(user, groups);
+    role == Role::Admin || (role == Role::Operator && named)
+}
+
+/// Whether an account may know of this job: admins of all, others of those whose `viewers` or `operators` name them.
+#[must_use]
+pub fn sees(role: Role, user: &UserName, groups: &[String], job: &JobConfig) -> bool {
+    role == Role::Admin || job.viewed_by(user, groups)
 }
 
 impl Actor {
@@ -66,12 +75,14 @@ impl Actor {
     pub(super) fn check_job(&self, job: &JobConfig) -> Result<()> {
         self.check_operator()?;
         match self.role {
-            Some(role) if !operates(role, &self.user, job) => Err(OpsError::Forbidden(format!(
-                "{} is not among the operators of {} ({}): ask one of them, or an admin",
-                self.user,
-                job.name,
-                job.operators.join(", ")
-            ))),
+            Some(role) if !operates(role, &self.user, &self.groups, job) => {
+                Err(OpsError::Forbidden(format!(
+                    "{} is not among the operators of {} ({}): ask one of them, or an admin",
+                    self.user,
+                    job.name,
+                    job.operators.join(", ")
+                )))
+            }
             _ => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ pub mod rotations;
 pub mod sources;
 
 pub use act::Act;
-pub use actor::{Actor, Bound, Signature, operates};
+pub use actor::{Actor, Bound, Signature, operates, sees};
 pub use error::OpsError;
 
 use crate::domain::time::StoreTime;

@@ -54,6 +54,7 @@ pub(crate) fn config(name: &str, en: &str, zh: &str) -> JobConfig {
         },
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
+        viewers: vec!["*".to_owned()],
         rotation: None,
     }
 }

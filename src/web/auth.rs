@@ -19,7 +19,7 @@ use crate::clock;
 use crate::config::{Config, JobConfig};
 use crate::domain::name::UserName;
 use crate::domain::time::Boot;
-use crate::ops::{Actor, Bound, Signature, operates};
+use crate::ops::{Actor, Bound, Signature, operates, sees};
 use crate::secrets;
 use crate::store::accounts::{Accounts, Role};
 use crate::store::credentials::{Credentials, Session};
@@ -82,6 +82,8 @@ pub struct Caller {
     pub chosen: Option<Language>,
     /// `light` or `dark`, once chosen.
     pub theme: Option<String>,
+    /// The groups that the account is a member of.
+    pub groups: Arc<[String]>,
     /// What forms must repeat; empty with a token.
     pub csrf: String,
     /// Address of the peer.
@@ -108,7 +110,13 @@ impl Caller {
     /// May switch, hold and move this job.
     #[must_use]
     pub fn may_switch(&self, job: &JobConfig) -> bool {
-        operates(self.role, &self.user, job)
+        operates(self.role, &self.user, &self.groups, job)
+    }
+
+    /// May know of this job. To who may not, it does not exist.
+    #[must_use]
+    pub fn sees(&self, job: &JobConfig) -> bool {
+        sees(self.role, &self.user, &self.groups, job)
     }
 
     /// As whom operations act.
@@ -117,6 +125,7 @@ impl Caller {
         Actor {
             user: self.user.clone(),
             role: Some(self.role),
+            groups: Arc::clone(&self.groups),
             signature: self.signature(),
             bound: Arc::clone(&self.bound),
         }
@@ -209,6 +218,7 @@ impl Identities {
             chosen: user.language.as_deref().map(Language::from_accept_language),
             language: Language::default(),
             theme: user.theme,
+            groups: Arc::default(),
             csrf,
             from: String::new(),
             shown: shown.clone(),

@@ -394,7 +394,7 @@ impl Socket {
 
 async fn switch_job(web: &Web, caller: &Caller, switch: &Switch) -> Result<(), WebError> {
     let Switch { job, on, reason, user } = switch;
-    let (actor, job) = (caller.actor(), web.job(job)?);
+    let (actor, job) = (caller.actor(), web.job(caller, job)?);
     let (user, reason) = (user.as_deref(), reason.as_deref());
     jobs::participate(&web.store, &actor, &job, user, *on, reason).await?;
     Ok(())

@@ -1,17 +1,25 @@
 //! `/metrics`, for Prometheus: with a login or a token, or from this machine itself.
 //!
-//! "This machine" is the real peer of the connection, never what a header claims.
+//! "This machine" is the real peer of the connection, never what a header claims. Without a login it gets no series of jobs that
+//! only some may see: give Prometheus the token of an account that may.
 
 use actix_web::{HttpResponse, web};
 
 use super::Web;
+use super::auth::Caller;
 
 /// `GET /metrics`.
 #[utoipa::path(get, path = "/metrics", tag = "health", operation_id = "metrics",
     responses((status = 200, description = "Metrics in the Prometheus text format.", body = String, content_type = "text/plain")))]
-pub async fn metrics(web: web::Data<Web>) -> HttpResponse {
+pub async fn metrics(web: web::Data<Web>, caller: Option<Caller>) -> HttpResponse {
     web.live.measure();
+    let hidden = web.live.hidden_from(caller.as_ref());
+    let is_hidden = |label: &str, value: &str| match label {
+        "job" => hidden.has(value),
+        "rotation" => hidden.has_rotation(value),
+        _ => false,
+    };
     HttpResponse::Ok()
         .content_type("text/plain; version=0.0.4; charset=utf-8")
-        .body(web.metrics.render())
+        .body(web.metrics.render(is_hidden))
 }

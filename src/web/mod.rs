@@ -36,7 +36,7 @@ use actix_web::rt::net::TcpStream;
 use actix_web::{App, HttpServer, web as actix};
 use nix::sys::socket::{setsockopt, sockopt};
 
-use self::auth::Identities;
+use self::auth::{Caller, Identities};
 use self::error::WebError;
 use self::hub::Hub;
 use crate::config::{Config, Current, JobConfig};
@@ -132,9 +132,10 @@ impl Web {
     /// A job of the configuration, or one that only other nodes define.
     ///
     /// # Errors
-    /// [`WebError::NotFound`].
-    pub fn job(&self, name: &str) -> Result<Arc<JobConfig>, WebError> {
-        self.live.job_named(name).ok_or_else(|| {
+    /// [`WebError::NotFound`], also for one that `caller` may not see: nothing tells the one from the other.
+    pub fn job(&self, caller: &Caller, name: &str) -> Result<Arc<JobConfig>, WebError> {
+        let found = self.live.job_named(name).filter(|job| caller.sees(job));
+        found.ok_or_else(|| {
             let shown: String = name.chars().take(64).collect();
             WebError::not_found(format!(
                 "there is no job {shown:?} in the configuration of any node: GET /api/v1/jobs lists them"

@@ -265,3 +265,30 @@ fn what_is_allowed_but_risky_is_a_warning_and_no_problem() {
         assert!(warnings.contains(part), "{warnings}\nlacks {part}");
     }
 }
+
+#[test]
+fn viewers_and_operators_are_named_by_account_or_by_group() {
+    let text = "[groups]\nwarehouse = [\"li\", \"wang\"]\n".to_owned()
+        + &job("operators = [\"@warehouse\"]\nviewers = [\"chen\", \"@warehouse\", \"@sso-staff\"]\n");
+    let config = Bench::new(&text).config();
+    let sees = |user: &str, groups: &[&str]| {
+        let groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
+        config.jobs[0].viewed_by(&user.parse().expect("a name"), &groups)
+    };
+    assert!(sees("li", &[]) && sees("wang", &[]) && sees("chen", &[]));
+    assert!(sees("zhou", &["sso-staff"]) && !sees("zhou", &["other"]) && !sees("zhou", &[]));
+    let operates = |user: &str| config.jobs[0].operated_by(&user.parse().expect("a name"), &[]);
+    assert!(operates("li") && !operates("chen"));
+}
+
+#[test]
+fn wrong_groups_are_named_and_viewers_that_differ_in_a_rotation_are_warned_of() {
+    let wrong = "[groups]\nwarehouse = [\"Li!\"]\n".to_owned() + &job("viewers = [\"@\"]\n");
+    let problems = Bench::new(&wrong).problems();
+    assert!(problems.iter().any(|line| line.contains("groups.warehouse")), "{problems:?}");
+    assert!(problems.iter().any(|line| line.contains("viewers")), "{problems:?}");
+    let text = job("rotation = \"r\"\nviewers = [\"li\"]\n")
+        + "[[job]]\nname = \"inbound\"\ncommand = [\"true\"]\nrotation = \"r\"\n";
+    let warnings = Bench::new(&text).examine().warnings.to_string();
+    assert!(warnings.contains("outbound and inbound"), "{warnings}");
+}

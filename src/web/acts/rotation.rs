@@ -29,6 +29,15 @@ pub async fn put(
     Ok(view)
 }
 
+/// The rotation exists for `caller`: no job that they may not see is among its types.
+///
+/// # Errors
+/// [`WebError::NotFound`].
+pub fn check_seen(web: &Web, caller: &Caller, rotation: &RotationName) -> Result<(), WebError> {
+    let hidden = web.live.hidden_from(Some(caller)).has_rotation(rotation.as_str());
+    if hidden { Err(no_rotation(rotation)) } else { Ok(()) }
+}
+
 /// One rotation with so many of its past turns.
 ///
 /// # Errors

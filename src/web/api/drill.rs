@@ -40,7 +40,7 @@ pub async fn post(
     job: web::Path<String>,
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
-    let config = web.job(&job)?;
+    let config = web.job(&caller, &job)?;
     let Crash { force } = read_if_any(&body)?;
     let force = (force, "force");
     let ordered = jobs::drill(&web.store, &caller.actor(), &config, force, |_| {}).await?;
@@ -51,8 +51,8 @@ pub async fn post(
 #[utoipa::path(get, path = "/api/v1/jobs/{job}/drill", tag = "jobs", operation_id = "get_drill",
     params(("job" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The newest drill.", body = Newest)))]
-pub async fn get(web: web::Data<Web>, job: web::Path<String>) -> Answer<Newest> {
-    let config = web.job(&job)?;
+pub async fn get(web: web::Data<Web>, caller: Caller, job: web::Path<String>) -> Answer<Newest> {
+    let config = web.job(&caller, &job)?;
     let jobs = web.store.snapshot(std::slice::from_ref(&config.name)).await?.jobs;
     let drill = jobs.first().and_then(|record| record.drill.as_ref());
     answer(Newest { drill: drill.map(|drill| DrillView::of(&config.name, drill)) })

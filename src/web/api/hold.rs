@@ -28,7 +28,7 @@ pub async fn put(
     job: web::Path<String>,
     body: Bytes,
 ) -> Answer<JobView> {
-    let config = web.job(&job)?;
+    let config = web.job(&caller, &job)?;
     let HoldBody { reason } = read(&body)?;
     jobs::hold(&web.store, &caller.actor(), &config, &reason).await?;
     answer(stored(&web, &caller, &config).await?)
@@ -43,7 +43,7 @@ pub async fn delete(
     caller: Caller,
     job: web::Path<String>,
 ) -> Answer<JobView> {
-    let config = web.job(&job)?;
+    let config = web.job(&caller, &job)?;
     jobs::resume(&web.store, &caller.actor(), &config).await?;
     answer(stored(&web, &caller, &config).await?)
 }

@@ -13,7 +13,7 @@ use crate::web::auth::Caller;
     responses((status = 200, description = "All jobs.", body = Jobs)))]
 pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Jobs> {
     let mut jobs = Vec::new();
-    for job in web.live.jobs() {
+    for job in web.live.jobs_for(&caller) {
         jobs.push(seen(&web, &caller, &job).await?);
     }
     answer(Jobs { jobs })
@@ -24,6 +24,6 @@ pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Jobs> {
     params(("job" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The job.", body = JobView)))]
 pub async fn one(web: web::Data<Web>, caller: Caller, job: web::Path<String>) -> Answer<JobView> {
-    let job = web.job(&job)?;
+    let job = web.job(&caller, &job)?;
     answer(seen(&web, &caller, &job).await?)
 }

@@ -8,6 +8,7 @@ use crate::store::journal::Journal;
 use crate::view::LogLineView;
 use crate::view::lists::Log;
 use crate::web::Web;
+use crate::web::auth::Caller;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,10 +26,11 @@ struct Page {
     responses((status = 200, description = "The lines.", body = Log)))]
 pub async fn list(
     web: web::Data<Web>,
+    caller: Caller,
     request: HttpRequest,
     job: web::Path<String>,
 ) -> Answer<Log> {
-    let job = web.job(&job)?;
+    let job = web.job(&caller, &job)?;
     let page: Page = query(&request)?;
     let lines = web.store.log(&job.name, page.after, clamp(page.limit, 200, 2_000)).await?;
     answer(Log { lines: lines.into_iter().map(LogLineView::from).collect() })

@@ -33,7 +33,7 @@ pub async fn post(
     job: web::Path<String>,
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
-    let config = web.job(&job)?;
+    let config = web.job(&caller, &job)?;
     let Moving { to } = read_if_any(&body)?;
     let to = to.as_deref().map(NodeName::new).transpose()?;
     jobs::hand_over(&web.store, &caller.actor(), &config, to.as_ref()).await?;

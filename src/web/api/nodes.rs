@@ -12,16 +12,17 @@ use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
 
-async fn stored(web: &Web) -> Answer<Nodes> {
+async fn stored(web: &Web, caller: &Caller) -> Answer<Nodes> {
     let nodes = listed(&web.store).await?;
-    answer(Nodes { nodes: NodeView::list(&nodes, &web.feed.held(), web.feed.store_now()) })
+    let nodes = NodeView::list(&nodes, &web.feed.held(), web.feed.store_now());
+    answer(Nodes { nodes: web.live.hidden_from(Some(caller)).strike(nodes) })
 }
 
 /// All nodes, with the age of their newest report, their version and what they hold.
 #[utoipa::path(get, path = "/api/v1/nodes", tag = "nodes", operation_id = "list_nodes",
     responses((status = 200, description = "The nodes.", body = Nodes)))]
-pub async fn list(web: web::Data<Web>) -> Answer<Nodes> {
-    stored(&web).await
+pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Nodes> {
+    stored(&web, &caller).await
 }
 
 /// Empties a node and keeps it empty.
@@ -30,7 +31,7 @@ pub async fn list(web: web::Data<Web>) -> Answer<Nodes> {
     responses((status = 200, description = "The nodes.", body = Nodes)))]
 pub async fn drain(web: web::Data<Web>, caller: Caller, node: web::Path<String>) -> Answer<Nodes> {
     nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, true).await?;
-    stored(&web).await
+    stored(&web, &caller).await
 }
 
 /// Allows a node to take jobs again.
@@ -43,7 +44,7 @@ pub async fn undrain(
     node: web::Path<String>,
 ) -> Answer<Nodes> {
     nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, false).await?;
-    stored(&web).await
+    stored(&web, &caller).await
 }
 
 /// Why.
@@ -69,5 +70,5 @@ pub async fn forget(
     let Why { reason } = query(&request)?;
     let node = acts::node(&node)?;
     nodes::forget(&web.store, &caller.actor(), &node, reason.as_deref()).await?;
-    stored(&web).await
+    stored(&web, &caller).await
 }

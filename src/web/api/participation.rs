@@ -33,7 +33,7 @@ pub async fn put(
     job: web::Path<String>,
     body: Bytes,
 ) -> Answer<JobView> {
-    let config = web.job(&job)?;
+    let config = web.job(&caller, &job)?;
     let Switch { on, reason, user } = read(&body)?;
     let (actor, user, reason) = (caller.actor(), user.as_deref(), reason.as_deref());
     jobs::participate(&web.store, &actor, &config, user, on, reason).await?;

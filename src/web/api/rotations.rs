@@ -95,8 +95,10 @@ pub(super) fn named(text: &str) -> Result<RotationName, WebError> {
 /// All rotations.
 #[utoipa::path(get, path = "/api/v1/rotations", tag = "rotations", operation_id = "list_rotations",
     responses((status = 200, description = "The rotations.", body = RotationList)))]
-pub async fn list(web: web::Data<Web>) -> Answer<RotationList> {
-    let views = web.turns.store()?.rotations(None, TURNS_LISTED).await?;
+pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<RotationList> {
+    let mut views = web.turns.store()?.rotations(None, TURNS_LISTED).await?;
+    let hidden = web.live.hidden_from(Some(&caller));
+    views.retain(|view| !hidden.has_rotation(view.name.as_str()));
     answer(RotationList { rotations: views.into_iter().map(Rotation::from).collect() })
 }
 
@@ -114,10 +116,12 @@ struct Page {
     responses((status = 200, description = "The rotation.", body = Rotation)))]
 pub async fn one(
     web: web::Data<Web>,
+    caller: Caller,
     request: HttpRequest,
     rotation: web::Path<String>,
 ) -> Answer<Rotation> {
     let rotation = named(&rotation)?;
+    acts::rotation::check_seen(&web, &caller, &rotation)?;
     let page: Page = query(&request)?;
     let past = clamp(page.limit, TURNS_SHOWN, TURNS_KEPT);
     answer(Rotation::from(acts::rotation::one(&web, &rotation, past).await?))
@@ -136,6 +140,7 @@ pub async fn put(
     body: Bytes,
 ) -> Answer<Rotation> {
     let rotation = RotationName::new(&rotation)?;
+    acts::rotation::check_seen(&web, &caller, &rotation)?;
     let mut body: RotationBody = read(&body)?;
     let reason = body.reason.take();
     let (rules, reason) = (Rules::try_from(body)?, reason.as_deref());

@@ -9,6 +9,7 @@ use crate::store::journal::Journal;
 use crate::view::RunView;
 use crate::view::lists::Runs;
 use crate::web::Web;
+use crate::web::auth::Caller;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,10 +27,11 @@ struct Page {
     responses((status = 200, description = "The runs.", body = Runs)))]
 pub async fn list(
     web: web::Data<Web>,
+    caller: Caller,
     request: HttpRequest,
     job: web::Path<String>,
 ) -> Answer<Runs> {
-    let job = web.job(&job)?;
+    let job = web.job(&caller, &job)?;
     let page: Page = query(&request)?;
     let before = page.before.map(RunId);
     let runs = web.store.runs(&job.name, before.as_ref(), clamp(page.limit, 50, 500)).await?;

@@ -8,6 +8,7 @@ use crate::domain::name::RunId;
 use crate::store::journal::{Journal, RunEntry};
 use crate::view::SpanView;
 use crate::web::Web;
+use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
 /// Most spans in one answer.
@@ -53,10 +54,11 @@ fn overlaps(run: &RunEntry, from: Option<i64>, to: Option<i64>) -> bool {
     responses((status = 200, description = "The newest 2000 spans of that time, oldest first. A span that goes on has no `to`.", body = Timeline)))]
 pub async fn list(
     web: web::Data<Web>,
+    caller: Caller,
     request: HttpRequest,
     job: web::Path<String>,
 ) -> Answer<Timeline> {
-    let job = web.job(&job)?;
+    let job = web.job(&caller, &job)?;
     let window: Window = query(&request)?;
     let from = instant("from", window.from.as_deref())?;
     let to = instant("to", window.to.as_deref())?;

@@ -290,6 +290,19 @@ impl<R: Row> Picture<R> {
         })
     }
 
+    /// The same with fewer rows.
+    pub(super) fn with_only(&self, keep: impl Fn(&R) -> bool) -> Self {
+        let kept = self.rows.iter().filter(|row| keep(&row.what));
+        Self {
+            generation: self.generation,
+            shape: self.shape,
+            rows: kept.cloned().collect(),
+            aside: Arc::clone(&self.aside),
+            at: self.at,
+            trouble: self.trouble.clone(),
+        }
+    }
+
     /// Whether a seat that was told the generation `told` before is told all rows.
     pub(super) fn is_whole(&self, told: u64) -> bool {
         told < self.shape || told == 0

@@ -24,7 +24,7 @@ impl Hub {
         job: &str,
         after: Option<u64>,
     ) -> Result<(), WebError> {
-        let nth = self.named(job)?;
+        let nth = self.named(seat, job)?;
         {
             let mut pending = lock(&seat.pending);
             if pending.follows.len() >= FOLLOWS_MAX && !pending.follows.contains_key(&nth) {
@@ -57,7 +57,7 @@ impl Hub {
     /// # Errors
     /// [`WebError::NotFound`].
     pub fn unfollow(&self, seat: &Seat, job: &str) -> Result<(), WebError> {
-        let nth = self.named(job)?;
+        let nth = self.named(seat, job)?;
         if lock(&seat.pending).follows.remove(&nth).is_some() {
             self.unfollowed(nth);
         }
@@ -71,9 +71,10 @@ impl Hub {
         }
     }
 
-    fn named(&self, job: &str) -> Result<usize, WebError> {
+    fn named(&self, seat: &Seat, job: &str) -> Result<usize, WebError> {
         self.roster()
             .number(job)
+            .filter(|&nth| seat.caller.sees(&self.defined(nth)))
             .ok_or_else(|| WebError::not_found("there is no such job on this node"))
     }
 

@@ -16,10 +16,10 @@ use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
 use crate::view::{JobView, viewpoint};
+use crate::web::auth::Caller;
 use crate::web::frames::{self, JobFrames, Protocol};
 use crate::web::loglines::LogRing;
 use crate::web::parts;
-use crate::words::Language;
 
 /// Sentences older than this are made anew for whoever asks.
 const SENTENCES_LAST: Duration = Duration::from_secs(1);
@@ -158,7 +158,16 @@ impl Hub {
         }
     }
 
-    fn summary(&self, language: Language) -> String {
+    fn summary(&self, caller: &Caller) -> String {
+        let language = caller.language;
+        let views = |sees: &dyn Fn(&JobConfig) -> bool| -> Vec<JobView> {
+            let roster = self.roster();
+            let seen = roster.shown().filter(|(_, job)| sees(job));
+            seen.map(|(nth, job)| self.frames(nth).view(job, language).clone()).collect()
+        };
+        if self.roster().shown().any(|(_, job)| !caller.sees(job)) {
+            return parts::summary(&views(&|job| caller.sees(job)), language);
+        }
         let generation = self.generation.load(Ordering::Acquire);
         let which = frames::slot(language);
         if let Some((known, text)) = &lock(&self.summaries)[which]
@@ -166,12 +175,7 @@ impl Hub {
         {
             return text.clone();
         }
-        let views: Vec<JobView> = self
-            .roster()
-            .shown()
-            .map(|(nth, job)| self.frames(nth).view(job, language).clone())
-            .collect();
-        let text = parts::summary(&views, language);
+        let text = parts::summary(&views(&|_| true), language);
         lock(&self.summaries)[which] = Some((generation, text.clone()));
         text
     }
@@ -180,8 +184,11 @@ impl Hub {
         let epoch = self.feed.epoch();
         let language = seat.caller.language;
         let roster = self.roster();
-        let all: Vec<(usize, &JobConfig, Arc<JobFrames>)> =
-            roster.shown().map(|(nth, job)| (nth, &**job, self.frames(nth))).collect();
+        let all: Vec<(usize, &JobConfig, Arc<JobFrames>)> = roster
+            .shown()
+            .filter(|(_, job)| seat.caller.sees(job))
+            .map(|(nth, job)| (nth, &**job, self.frames(nth)))
+            .collect();
         match seat.protocol {
             Protocol::Json => frames::snapshot_frame(
                 &epoch,
@@ -192,7 +199,7 @@ impl Hub {
                 let rows = all
                     .iter()
                     .map(|(nth, job, frames)| frames.row(job, &seat.caller, follows.contains(nth)));
-                frames::rows_frame(&epoch, rows, &self.summary(language))
+                frames::rows_frame(&epoch, rows, &self.summary(&seat.caller))
             }
         }
     }
@@ -205,7 +212,7 @@ impl Hub {
             Protocol::Json => frames.job_frame(config, language),
             Protocol::Html => frames::row_frame(
                 &frames.row(config, &seat.caller, followed),
-                &self.summary(language),
+                &self.summary(&seat.caller),
             ),
         };
         Work::Frame { text, changed: frames.changed }

@@ -26,6 +26,7 @@ use tokio::sync::broadcast::error::RecvError;
 pub use self::accounts::{SIGNED_OUT, check};
 use self::board::Board;
 use self::jobs::Slot;
+pub use self::roster::Hidden;
 use self::roster::Roster;
 pub use self::rotations::Look;
 use self::rotations::RotationRow;
@@ -264,9 +265,12 @@ impl Hub {
             }
             if std::mem::take(&mut pending.truth) && seat.protocol == Protocol::Html {
                 drop(pending);
-                return frame(self.truth_frame(seat.caller.language));
+                return frame(self.truth_frame(&seat.caller));
             }
             if let Some(job) = pending.jobs.pop_first() {
+                if !seat.caller.sees(&self.defined(job)) {
+                    continue;
+                }
                 let followed = pending.follows.contains_key(&job);
                 drop(pending);
                 return Some(self.job(seat, job, followed));
@@ -276,7 +280,8 @@ impl Hub {
                 drop(pending);
                 let feed = &self.feed;
                 let views = NodeView::list(&feed.nodes(), &feed.held(), feed.store_now());
-                return frame(frames::nodes_frame(&views));
+                let hidden = self.hidden_from(Some(&seat.caller));
+                return frame(frames::nodes_frame(&hidden.strike(views)));
             }
             if std::mem::take(&mut pending.sources) {
                 drop(pending);
@@ -296,6 +301,9 @@ impl Hub {
                 pending.awake = false;
                 return None;
             };
+            if !seat.caller.sees(&self.defined(job)) {
+                continue;
+            }
             let Some(told) = pending.follows.get_mut(&job) else { continue };
             let Some(chunk) = lock(&self.slot(job).ring).after(*told) else { continue };
             *told = Some(chunk.newest);

@@ -3,14 +3,57 @@
 //! A job keeps its number for as long as this process lives, also while it is gone, so that seats may speak of numbers. It
 //! decides only the order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
 use super::{Hub, Slot, lock};
 use crate::config::{Config, JobConfig};
-use crate::domain::name::JobName;
+use crate::domain::name::{JobName, RotationName};
 use crate::store::nodes::NodeRecord;
-use crate::view::elsewhere;
+use crate::view::{NodeView, elsewhere};
+use crate::web::auth::Caller;
+
+/// What somebody may not know of: to them it does not exist.
+#[derive(Debug, Default)]
+pub struct Hidden {
+    /// Jobs.
+    jobs: HashSet<JobName>,
+    /// Rotations with such a job among their types.
+    rotations: HashSet<RotationName>,
+}
+
+impl Hidden {
+    /// Nothing is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// A job, or whatever else has its name (a lease, the target of an act).
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.jobs.iter().any(|job| job.as_str() == name)
+    }
+
+    /// A rotation.
+    #[must_use]
+    pub fn has_rotation(&self, name: &str) -> bool {
+        self.rotations.iter().any(|rotation| rotation.as_str() == name)
+    }
+
+    /// Takes them out of a list of nodes.
+    #[must_use]
+    pub fn strike(&self, mut nodes: Vec<NodeView>) -> Vec<NodeView> {
+        if self.is_empty() {
+            return nodes;
+        }
+        for node in &mut nodes {
+            node.holds.retain(|job| !self.has(job));
+            node.jobs.retain(|job, _| !self.has(job));
+        }
+        nodes
+    }
+}
 
 /// All jobs that were ever known here, and which of them there are now.
 #[derive(Default)]
@@ -126,6 +169,25 @@ impl Hub {
     #[must_use]
     pub fn jobs(&self) -> Vec<Arc<JobConfig>> {
         self.roster().shown().map(|(_, job)| Arc::clone(job)).collect()
+    }
+
+    /// Those that `caller` may see, in the order of the page.
+    #[must_use]
+    pub fn jobs_for(&self, caller: &Caller) -> Vec<Arc<JobConfig>> {
+        self.jobs().into_iter().filter(|job| caller.sees(job)).collect()
+    }
+
+    /// What of jobs `caller` may not know of.
+    #[must_use]
+    pub fn hidden_from(&self, caller: Option<&Caller>) -> Hidden {
+        let sees = |job: &JobConfig| caller.map_or(job.is_public(), |caller| caller.sees(job));
+        let roster = self.roster();
+        // Also those that are gone: their history is not.
+        let hidden = || roster.jobs.iter().map(|(job, _)| job).filter(|job| !sees(job));
+        Hidden {
+            jobs: hidden().map(|job| job.name.clone()).collect(),
+            rotations: hidden().filter_map(|job| job.rotation.clone()).collect(),
+        }
     }
 
     /// The job of that name.

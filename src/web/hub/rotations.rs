@@ -134,18 +134,27 @@ impl Row for RotationRow {
     }
 
     fn frame(hub: &Hub, picture: &Picture<Self>, seat: &Seat, told: u64, look: Look) -> String {
+        let hidden = hub.hidden_from(Some(&seat.caller));
+        let seen;
+        let picture = if hidden.is_empty() {
+            picture
+        } else {
+            seen = picture.with_only(|row| !hidden.has_rotation(row.name()));
+            &seen
+        };
         match (look, seat.protocol) {
-            (Look::Rings, _) => rings(hub, picture, seat.caller.language, told),
+            (Look::Rings, _) => rings(hub, picture, &seat.caller, told),
             (Look::Whole, Protocol::Json) => Self::json(picture),
             (Look::Whole, Protocol::Html) => picture.fragments(&seat.caller, told, look),
         }
     }
 }
 
-fn rings(hub: &Hub, picture: &Picture<RotationRow>, lang: Language, told: u64) -> String {
+fn rings(hub: &Hub, picture: &Picture<RotationRow>, caller: &Caller, told: u64) -> String {
+    let lang = caller.language;
     let whole = picture.is_whole(told);
     let mut rings = Vec::new();
-    let jobs = hub.jobs();
+    let jobs = hub.jobs_for(caller);
     for job in &jobs {
         let Some(name) = &job.rotation else { continue };
         let row = picture.rows.iter().find(|row| row.what.view.name == *name);

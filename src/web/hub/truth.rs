@@ -17,6 +17,7 @@ use crate::domain::time::{Boot, StoreTime};
 
 use crate::store::nodes::{BEAT_EVERY, NodeRecord};
 use crate::view::DriftView;
+use crate::web::auth::Caller;
 use crate::web::frames;
 use crate::web::parts::truth::{self, Bar, Fact, Taken};
 use crate::words::{Language, Piece, iso};
@@ -148,10 +149,18 @@ impl Hub {
         Some(truth::words(&fact, lang, now))
     }
 
-    /// The bar of a page, for somebody who is signed in.
+    /// The bar of a page, for somebody who is signed in: without jobs that they may not see.
     #[must_use]
-    pub fn bar(&self, lang: Language) -> Bar {
-        Bar::new(&self.gather_truth(), lang, self.store_time(clock::boot()))
+    pub fn bar(&self, caller: &Caller) -> Bar {
+        let mut facts = self.gather_truth();
+        let hidden = self.hidden_from(Some(caller));
+        for fact in &mut facts {
+            if let Fact::Drift { jobs, .. } = fact {
+                jobs.retain(|(job, _)| !hidden.has(job.as_str()));
+            }
+        }
+        facts.retain(|fact| !matches!(fact, Fact::Drift { jobs, .. } if jobs.is_empty()));
+        Bar::new(&facts, caller.language, self.store_time(clock::boot()))
     }
 
     /// The bar of a page for anybody.
@@ -160,8 +169,8 @@ impl Hub {
         Bar::for_strangers(&self.gather_truth(), lang, self.store_time(clock::boot()))
     }
 
-    pub(super) fn truth_frame(&self, lang: Language) -> String {
-        frames::truth_frame(&self.bar(lang))
+    pub(super) fn truth_frame(&self, caller: &Caller) -> String {
+        frames::truth_frame(&self.bar(caller))
     }
 
     /// `{"type":"store",...}` as it stands now.

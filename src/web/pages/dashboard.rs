@@ -26,7 +26,7 @@ pub(super) struct Dashboard<'a> {
 pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, WebError> {
     let title = say(caller.language, "nav-jobs", &[]);
     let frame = Frame::of(&web, &caller, "jobs", "/".to_owned(), title);
-    let jobs = web.live.jobs();
+    let jobs = web.live.jobs_for(&caller);
     let views: Vec<_> = jobs.iter().map(|job| (job, picture(&web, &caller, job))).collect();
     let mut rings = rings(&web, &caller, &jobs).await;
     let rows = views

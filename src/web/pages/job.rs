@@ -141,7 +141,7 @@ pub async fn page(
     caller: Caller,
     name: web::Path<String>,
 ) -> Result<HttpResponse, WebError> {
-    let job = web.job(&name)?;
+    let job = web.job(&caller, &name)?;
     let view = picture(&web, &caller, &job);
     let viewer = viewer(&caller, &job, &view);
     let (lang, path) = (caller.language, format!("/jobs/{}", job.name));
@@ -234,7 +234,7 @@ pub async fn participation(
     name: web::Path<String>,
     form: web::Form<Switch>,
 ) -> Result<HttpResponse, WebError> {
-    let job = web.job(&name)?;
+    let job = web.job(&caller, &name)?;
     let path = format!("/jobs/{}", job.name);
     let back = form.back.clone().unwrap_or_else(|| path.clone());
     let view = picture(&web, &caller, &job);
@@ -284,7 +284,7 @@ pub async fn hold(
     name: web::Path<String>,
     form: web::Form<Reason>,
 ) -> Result<HttpResponse, WebError> {
-    let job = web.job(&name)?;
+    let job = web.job(&caller, &name)?;
     jobs::hold(&web.store, &caller.actor(), &job, &form.reason).await?;
     Ok(done(&request, &format!("/jobs/{name}")))
 }
@@ -299,7 +299,7 @@ pub async fn resume(
     request: HttpRequest,
     name: web::Path<String>,
 ) -> Result<HttpResponse, WebError> {
-    let job = web.job(&name)?;
+    let job = web.job(&caller, &name)?;
     jobs::resume(&web.store, &caller.actor(), &job).await?;
     Ok(done(&request, &format!("/jobs/{name}")))
 }
@@ -323,7 +323,7 @@ pub async fn move_(
     name: web::Path<String>,
     form: web::Form<To>,
 ) -> Result<HttpResponse, WebError> {
-    let job = web.job(&name)?;
+    let job = web.job(&caller, &name)?;
     let to = Some(form.to.as_str()).filter(|to| !to.is_empty()).map(NodeName::new).transpose()?;
     jobs::hand_over(&web.store, &caller.actor(), &job, to.as_ref()).await?;
     Ok(done(&request, &format!("/jobs/{name}")))
@@ -348,7 +348,7 @@ pub async fn drill(
     name: web::Path<String>,
     form: web::Form<Crash>,
 ) -> Result<HttpResponse, WebError> {
-    let job = web.job(&name)?;
+    let job = web.job(&caller, &name)?;
     let path = format!("/jobs/{}", job.name);
     let view = picture(&web, &caller, &job);
     let force = form.force.as_deref() == Some("yes");

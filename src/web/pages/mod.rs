@@ -86,7 +86,7 @@ impl Frame {
             person: Some(Person { name: caller.user.to_string(), role, admin: caller.is_admin() }),
             now: store_now(web),
             live: true,
-            truth: web.live.bar(caller.language),
+            truth: web.live.bar(caller),
             refresh: None,
         }
     }

@@ -81,7 +81,8 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
         let node = read.iter().find(|node| node.beat.node.as_str() == name)?;
         Some(frame.now?.since(web.feed.heard(node)?))
     };
-    let nodes = NodeView::list(&read, &web.feed.held(), frame.now).into_iter().map(|mut node| {
+    let nodes = NodeView::list(&read, &web.feed.held(), frame.now);
+    let nodes = web.live.hidden_from(Some(&caller)).strike(nodes).into_iter().map(|mut node| {
         if let Some(age) = heard(&node.name).filter(|_| old) {
             node.age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         }
@@ -117,7 +118,7 @@ pub async fn drain(
         let title = say(lang, "drain-title", &[("node", Arg::from(shown.as_str()))]);
         let confirm = Confirm {
             frame: Frame::of(&web, &caller, "nodes", "/nodes".to_owned(), title),
-            text: drain_text(&web, &shown, lang),
+            text: drain_text(&web, &caller, &shown),
             action: format!("/nodes/{shown}/drain"),
             fields: vec![("on", "true".to_owned())],
             yes: say(lang, "drain-yes", &[]),
@@ -131,12 +132,13 @@ pub async fn drain(
 }
 
 /// What draining `node` does to the jobs it holds.
-fn drain_text(web: &Web, node: &str, lang: Language) -> String {
+fn drain_text(web: &Web, caller: &Caller, node: &str) -> String {
+    let (lang, hidden) = (caller.language, web.live.hidden_from(Some(caller)));
     let nodes = web.feed.nodes();
     let held = web.feed.held();
     let stuck: Vec<&str> = held
         .iter()
-        .filter(|(_, holder)| holder.as_str() == node)
+        .filter(|(job, holder)| holder.as_str() == node && !hidden.has(job.as_str()))
         .filter(|(job, _)| takers(job, &nodes).iter().all(|taker| taker.as_str() == node))
         .map(|(job, _)| job.as_str())
         .collect();

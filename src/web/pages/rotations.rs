@@ -39,13 +39,15 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let lang = caller.language;
     let title = say(lang, "rotations-title", &[]);
     let mut frame = Frame::of(&web, &caller, "rotations", "/rotations".to_owned(), title);
-    let (views, failed) = match web.store.rotations(None, TURNS_SHOWN).await {
+    let (mut views, failed) = match web.store.rotations(None, TURNS_SHOWN).await {
         Ok(views) => (views, None),
         Err(error @ StoreError::Unavailable(_)) => {
             (web.live.last_rotations(), Some(error.to_string()))
         }
         Err(error) => return Err(error.into()),
     };
+    let hidden = web.live.hidden_from(Some(&caller));
+    views.retain(|view| !hidden.has_rotation(view.name.as_str()));
     // The clock that every countdown of this page was made by.
     if let Some(view) = views.first().filter(|_| failed.is_none()) {
         frame.now = Some(view.now.floor());

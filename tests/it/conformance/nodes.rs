@@ -152,6 +152,7 @@ fn told(name: &str, digest: &str) -> Told {
         stop_grace_ms: 2_000,
         nodes: vec!["*".to_owned()],
         operators: vec!["li".to_owned()],
+        viewers: vec!["*".to_owned()],
         rotation: None,
         hash: "0a".to_owned(),
         keys: [("command".to_owned(), "0b".to_owned())].into(),

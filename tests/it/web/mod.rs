@@ -33,6 +33,7 @@ mod live;
 mod login;
 mod openapi;
 mod reasons;
+mod rights;
 mod rotation_page;
 mod rotation_waiting;
 mod rotations;
@@ -99,6 +100,7 @@ pub(crate) fn job(name: &str) -> JobConfig {
         backoff: Backoff { first: second, max: second, give_up_after: 0, min_uptime: second },
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
+        viewers: vec!["*".to_owned()],
         rotation: None,
     }
 }
