@@ -20,19 +20,11 @@ fn name(text: &str) -> UserName {
 }
 
 fn account(text: &str, role: Role) -> User {
-    User {
-        name: name(text),
-        role,
-        password: "first".to_owned(),
-        created: StoreTime(0),
-        language: None,
-        theme: None,
-    }
+    User::new(name(text), role, "first".to_owned())
 }
 
 fn session(user: &str) -> Session {
-    let (created, expires) = (StoreTime(0), StoreTime(0));
-    Session { user: name(user), csrf: "secret".to_owned(), created, expires }
+    Session::new(name(user), "secret".to_owned(), String::new(), None)
 }
 
 fn act(word: &str) -> AuditEntry {
@@ -85,7 +77,7 @@ async fn what_must_not_happen_twice_is_not_sent_again_when_its_answer_is_lost() 
     store.lose_answers(1);
     let added = store.add_user(&account("li", Role::Operator), false).await;
     assert!(matches!(added, Err(StoreError::Unavailable(_))), "unknown, not refused: {added:?}");
-    store.add_link("h", &Link { user: None }, HOUR).await.unwrap();
+    store.add_link("h", &Link { user: None, sets_password: false }, HOUR).await.unwrap();
     store.lose_answers(1);
     assert!(matches!(store.link("h", true).await, Err(StoreError::Unavailable(_))));
     assert_eq!(store.link("h", true).await.unwrap(), None, "it is used up");
