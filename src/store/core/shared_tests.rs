@@ -149,3 +149,22 @@ async fn a_beat_is_news_only_when_it_says_something_new_or_comes_after_silence()
     let nodes = store.nodes().await.unwrap();
     assert_eq!(nodes.iter().map(|one| one.beat.node.as_str()).collect::<Vec<_>>(), ["n"]);
 }
+
+#[tokio::test]
+async fn a_link_of_an_earlier_account_of_that_name_is_worth_nothing() {
+    let store = MemoryRecords::new();
+    store.add_user(&account("ada", Role::Admin), false).await.unwrap();
+    for (hash, sets_password) in [("sign-in", false), ("password", true)] {
+        let link = Link { user: Some(name("ada")), sets_password };
+        store.add_link(hash, &link, HOUR).await.unwrap();
+    }
+    // Another process replaces the account, and leaves the links.
+    let other = User { created: StoreTime(7), ..account("ada", Role::Admin) };
+    let text = serde_json::to_string(&other).unwrap();
+    let set = Write::Set { table: "users".into(), row: "ada".into(), text };
+    store.change(&Plan { writes: vec![set], ..Plan::default() }).await.unwrap();
+    for hash in ["sign-in", "password"] {
+        assert_eq!(store.link(hash, false).await.unwrap(), None);
+        assert_eq!(store.link(hash, true).await.unwrap(), None);
+    }
+}

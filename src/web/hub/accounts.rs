@@ -27,6 +27,8 @@ pub(super) const CHANGED: Goodbye =
 const AT_ONCE: usize = 16;
 /// The pause after a round: many who sign out together cause one round, not one each.
 const PAUSE: Duration = Duration::from_millis(200);
+/// When it is tried again to read how people are called.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Whether a caller is who they were. `Err(None)`: the store is out of reach, and nobody knows.
 ///
@@ -49,11 +51,15 @@ pub async fn check(
 impl Hub {
     /// Asks again for everybody who sits here whenever accounts changed.
     pub(super) async fn watch_accounts(self: Arc<Self>) {
-        self.read_names().await;
+        let mut read = self.read_names().await;
         while !self.is_draining() {
-            self.doubted.notified().await;
+            match read {
+                true => self.doubted.notified().await,
+                // The store was out of reach: nobody says when it is back.
+                false => drop(tokio::time::timeout(AGAIN, self.doubted.notified()).await),
+            }
             self.check_everybody().await;
-            self.read_names().await;
+            read = self.read_names().await;
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -63,9 +69,9 @@ impl Hub {
         lock(&self.names).clone()
     }
 
-    /// Reads how people are called, and shows jobs anew if that is otherwise than before.
-    async fn read_names(&self) {
-        let Ok(users) = self.store.users().await else { return };
+    /// Reads how people are called, and shows jobs anew if that is otherwise than before; whether it could be read.
+    async fn read_names(&self) -> bool {
+        let Ok(users) = self.store.users().await else { return false };
         let read = display_names(users);
         let changed = {
             let mut names = lock(&self.names);
@@ -76,6 +82,7 @@ impl Hub {
         if changed {
             self.refresh(self.numbers());
         }
+        true
     }
 
     async fn check_everybody(&self) {
