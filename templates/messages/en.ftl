@@ -721,6 +721,7 @@ people-remove-yes = Remove
 password-short = The password is too short: use at least { $n } characters.
 password-long = The password is too long: use at most { $n } bytes.
 password-weak = This password is too easy to guess.
+weak-about-you = It is mostly your own name, or that of this program.
 weak-straight-rows = Rows of keys are guessed early.
 weak-keyboard = Short patterns on the keyboard are guessed early.
 weak-repeats = Repeats like “aaa” are guessed early.

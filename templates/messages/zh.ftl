@@ -694,6 +694,7 @@ people-remove-yes = 删除
 password-short = 密码太短，至少需要 { $n } 个字符。
 password-long = 密码太长，最多 { $n } 字节。
 password-weak = 这个密码太容易被猜中。
+weak-about-you = 它主要由您的名字或本程序的名称组成。
 weak-straight-rows = 键盘上连成一排的按键很容易被猜中。
 weak-keyboard = 简短的键盘图案很容易被猜中。
 weak-repeats = “aaa”这样的重复很容易被猜中。

@@ -122,7 +122,6 @@ async fn an_invitation_stands_alone_on_standard_output_and_ends_with_the_next() 
     };
     assert!(!good(&first).await && good(&second).await);
     place.run(&["user", "add", "bot", "--role", "collector", "--invite"]).fails(4);
-    place.run(&["user", "add", "eve", "--role", "viewer", "--invite", "--password-stdin"]).fails(2);
     let hidden =
         ["user", "add", "eve", "--role", "viewer", "--invite", "--display-name", "a\u{202e}b"];
     assert!(place.run(&hidden).fails(2).contains("U+202E"));
