@@ -39,7 +39,10 @@ impl<R: Records> Accounts for R {
     }
 
     async fn change_user(&self, name: &UserName, changes: &Changes) -> Result<User> {
-        decide(self, &about(name, &[SESSIONS, TOKENS, LINKS]), |looked| {
+        // What does not end is not looked at: a theme is changed more often than a role.
+        let ends = changes.ends_sessions() || changes.end_tokens;
+        let tables: &[&str] = if ends { &[SESSIONS, TOKENS, LINKS] } else { &[] };
+        decide(self, &about(name, tables), |looked| {
             let (old, mut user) = found(looked, name)?;
             let mut checks = vec![still(USERS, name.as_str(), Some(old))];
             if changes.role.is_some_and(|role| role != Role::Admin) {
