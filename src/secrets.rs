@@ -3,6 +3,8 @@
 //! Only hashes leave for the store. A leaf room, so that the command line and the web page make accounts, tokens
 //! and sign-in links in one way. It knows no HTTP and throttles nobody.
 
+pub(crate) mod strength;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -21,6 +23,8 @@ pub const PASSWORD_MIN: usize = 10;
 pub const PASSWORD_MAX: usize = 1_024;
 /// How long a one-time link lives.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(30 * 60);
+/// How long a one-time link lives with which somebody sets their password: it is sent to them.
+pub const INVITATION_LIFETIME: Duration = Duration::from_secs(48 * 60 * 60);
 
 /// Why a password was not hashed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +35,9 @@ pub enum PasswordError {
     /// Over [`PASSWORD_MAX`] bytes.
     #[error("the password is too long: use at most {PASSWORD_MAX} bytes")]
     TooLong,
+    /// Too easy to guess; ids of messages that say why, and what to do instead.
+    #[error("the password is too easy to guess: use several words that do not belong together")]
+    Weak(Vec<&'static str>),
     /// argon2 refused or the machine gave no random bytes.
     #[error("the password could not be hashed: {0}")]
     Hash(String),
@@ -43,17 +50,33 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-/// Hashes a password into a PHC string. Takes about 20 ms of one core: not on an async thread.
+/// Hashes a password that somebody chose for an account, if it is long enough and not easily guessed. `about`: what is known of
+/// that person (the account's name), which is guessed first. Takes some 20 ms of one core: not on an async thread.
 ///
 /// # Errors
 /// [`PasswordError`].
-pub fn hash_password(password: &str) -> Result<String, PasswordError> {
+pub fn new_password(password: &str, about: &[&str]) -> Result<String, PasswordError> {
+    check_length(password)?;
+    strength::check(password, about).map_err(PasswordError::Weak)?;
+    hash_password(password)
+}
+
+fn check_length(password: &str) -> Result<(), PasswordError> {
     if password.chars().count() < PASSWORD_MIN {
         return Err(PasswordError::TooShort);
     }
     if password.len() > PASSWORD_MAX {
         return Err(PasswordError::TooLong);
     }
+    Ok(())
+}
+
+/// Hashes a password into a PHC string, however easily it is guessed. Takes about 20 ms of one core: not on an async thread.
+///
+/// # Errors
+/// [`PasswordError`].
+pub fn hash_password(password: &str) -> Result<String, PasswordError> {
+    check_length(password)?;
     let hash: PasswordHash = argon2()
         .hash_password(password.as_bytes())
         .map_err(|error| PasswordError::Hash(error.to_string()))?;
@@ -85,21 +108,29 @@ impl Passwords {
     /// the time of an answer does not tell who has an account.
     pub async fn check(&self, phc: Option<String>, password: String) -> bool {
         self.run(move || {
-            let known = phc.is_some();
-            verify(phc.as_deref().unwrap_or_else(|| nobody()), &password) && known
+            // Nor does it tell who has an account without a password.
+            let phc = phc.filter(|phc| PasswordHash::new(phc).is_ok());
+            verify(phc.as_deref().unwrap_or_else(|| nobody()), &password) && phc.is_some()
         })
         .await
         .unwrap_or(false)
     }
 
-    /// [`hash_password`], off the async threads.
+    /// [`new_password`], off the async threads.
     ///
     /// # Errors
     /// [`PasswordError`].
-    pub async fn hash(&self, password: String) -> Result<String, PasswordError> {
-        self.run(move || hash_password(&password))
-            .await
-            .unwrap_or_else(|| Err(PasswordError::Hash("the server is shutting down".to_owned())))
+    pub async fn hash(
+        &self,
+        password: String,
+        about: Vec<String>,
+    ) -> Result<String, PasswordError> {
+        self.run(move || {
+            let about: Vec<&str> = about.iter().map(String::as_str).collect();
+            new_password(&password, &about)
+        })
+        .await
+        .unwrap_or_else(|| Err(PasswordError::Hash("the server is shutting down".to_owned())))
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -153,9 +184,37 @@ pub async fn new_link(
     user: Option<UserName>,
     public_url: &str,
 ) -> StoreResult<String> {
+    add_link(store, Link { user, sets_password: false }, LINK_LIFETIME, public_url).await
+}
+
+/// Makes a one-time link with which `user` sets their password; lives [`INVITATION_LIFETIME`], and ends earlier ones.
+///
+/// # Errors
+/// [`crate::store::StoreError::NotFound`], [`crate::store::StoreError::Unavailable`].
+pub async fn new_invitation(
+    store: &Store,
+    user: UserName,
+    public_url: &str,
+) -> StoreResult<String> {
+    let link = Link { user: Some(user), sets_password: true };
+    add_link(store, link, INVITATION_LIFETIME, public_url).await
+}
+
+async fn add_link(
+    store: &Store,
+    link: Link,
+    lifetime: Duration,
+    public_url: &str,
+) -> StoreResult<String> {
     let secret = random_secret();
-    store.add_link(&sha256_hex(&secret), &Link { user }, LINK_LIFETIME).await?;
+    store.add_link(&sha256_hex(&secret), &link, lifetime).await?;
     Ok(format!("{public_url}/login?link={secret}"))
+}
+
+/// The short public id of a session, made of its key in the store: it leads back to neither key nor cookie.
+#[must_use]
+pub fn session_id(hash: &str) -> String {
+    sha256_hex(hash).chars().take(12).collect()
 }
 
 /// Compares two secrets in a time that does not tell where they differ.

@@ -10,6 +10,7 @@ pub mod drill;
 pub mod json;
 pub mod lists;
 pub mod pace;
+pub mod people;
 mod records;
 pub mod rotation;
 pub mod rules;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
+use self::people::DisplayNames;
 pub use clauses::Clause;
 pub use drift::{DriftView, elsewhere};
 pub use records::{
@@ -34,7 +36,7 @@ pub use records::{
 use crate::config::JobConfig;
 use crate::domain::handover::{Taker, standing};
 use crate::domain::job::{JobRecord, NextWhat, RunEnd, State, Viewpoint, state};
-use crate::domain::name::{JobName, NodeName};
+use crate::domain::name::{JobName, NodeName, UserName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
 use crate::store::nodes::NodeRecord;
@@ -84,6 +86,9 @@ pub struct JobView {
 pub struct ParticipantView {
     pub user: String,
     pub since: String,
+    /// How the person is called; left out while nobody said so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
 }
 
 /// An operator forbids the job.
@@ -175,8 +180,27 @@ pub struct Person {
     pub initials: String,
     /// The account's name.
     pub name: String,
+    /// How the person is called.
+    pub display_name: Option<String>,
     /// Since when.
     pub since: Piece,
+}
+
+impl Person {
+    /// How the person is called, with the name that identifies the account; or that alone.
+    #[must_use]
+    pub fn both(&self, lang: Language) -> String {
+        both_names(lang, &self.name, self.display_name.as_deref())
+    }
+}
+
+/// A display name with the name that identifies the account; or that alone.
+#[must_use]
+pub fn both_names(lang: Language, name: &str, display_name: Option<&str>) -> String {
+    match display_name {
+        None => name.to_owned(),
+        Some(shown) => say(lang, "both-names", &[("shown", shown.into()), ("user", name.into())]),
+    }
 }
 
 /// A job, where it is looked at from, and the word for it.
@@ -243,6 +267,33 @@ impl JobView {
     }
 }
 
+impl JobView {
+    /// With how its participants are called.
+    #[must_use]
+    pub fn with_names(mut self, names: &DisplayNames) -> Self {
+        if names.is_empty() {
+            return self;
+        }
+        let named = |user: &str| {
+            let user = UserName::new(user).ok()?;
+            names.get(&user).cloned()
+        };
+        for participant in &mut self.participants {
+            participant.display_name = named(&participant.user);
+        }
+        for person in &mut self.shown.people {
+            person.display_name = named(&person.name);
+            let shown = person.display_name.as_deref();
+            // Two letters of 李伟 are the whole name; of Ada Lovelace they are AD.
+            if let Some(shown) = shown {
+                person.initials = shown.chars().filter(|c| c.is_alphanumeric()).take(2).collect();
+                person.initials = person.initials.to_uppercase();
+            }
+        }
+        self
+    }
+}
+
 impl Scene<'_> {
     fn view(&self) -> JobView {
         let record = self.record;
@@ -263,7 +314,11 @@ impl Scene<'_> {
             participants: record
                 .participants
                 .iter()
-                .map(|p| ParticipantView { user: p.user.to_string(), since: iso(p.since) })
+                .map(|p| ParticipantView {
+                    user: p.user.to_string(),
+                    since: iso(p.since),
+                    display_name: None,
+                })
                 .collect(),
             hold: record.hold.as_ref().map(|hold| HoldView {
                 by: hold.by.to_string(),
@@ -327,6 +382,7 @@ impl Scene<'_> {
         let people = self.record.participants.iter().map(|p| Person {
             initials: p.user.as_str().chars().take(2).collect::<String>().to_uppercase(),
             name: p.user.to_string(),
+            display_name: None,
             since: minute(p.since),
         });
         people.collect()

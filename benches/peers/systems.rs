@@ -180,7 +180,7 @@ fn soloist_place(directory: &TempDir) -> Place {
     );
     std::fs::write(directory.path().join("soloist.toml"), text).expect("a configuration");
     let password = directory.path().join("password");
-    std::fs::write(&password, "a password of a bench\n").expect("a file");
+    std::fs::write(&password, "amber ferry under 9 moons\n").expect("a file");
     for line in ["user add li --role operator --password-stdin", "on outbound --user li"] {
         let mut command = soloist_command(directory, place.port);
         command.stdin(std::fs::File::open(&password).expect("a file"));

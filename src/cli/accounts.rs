@@ -4,40 +4,28 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
-use serde::Serialize;
-
 use super::context::administrator;
-use super::output::{local, print, print_json, rfc3339, table};
-use super::{CommandContext, Failure, ListArgs, UserCommand};
+use super::output::{local, print, print_json, table};
+use super::{CommandContext, Failure, ListArgs, UserCommand, tokens};
 use crate::domain::name::UserName;
-use crate::domain::time::StoreTime;
-use crate::ops::{OpsError, accounts};
-use crate::secrets::{PasswordError, hash_password};
-use crate::store::StoreError;
-use crate::store::accounts::{Accounts as _, Role, User};
-
-#[derive(Serialize)]
-struct UsersAnswer {
-    users: Vec<UserLine>,
-}
-
-#[derive(Serialize)]
-struct UserLine {
-    name: UserName,
-    role: Role,
-    created: String,
-}
+use crate::ops::accounts;
+use crate::secrets::{PasswordError, new_password};
+use crate::store::accounts::{Accounts as _, NO_PASSWORD, Role, User};
+use crate::view::people::{UserView, Users};
+use crate::words::{Language, say};
 
 /// `user ...`.
 pub(super) async fn act(context: &CommandContext, command: UserCommand) -> Result<(), Failure> {
     match command {
-        UserCommand::Add { name, role, password_stdin } => {
-            add(context, name, role, password_stdin).await
+        UserCommand::Add { name, role, password_stdin, invite, display_name } => {
+            let how = if invite { Given::Invited } else { Given::Password(password_stdin) };
+            add(context, name, role, how, display_name.as_deref()).await
         }
         UserCommand::List(args) => list(context, &args).await,
         UserCommand::Role { name, role } => change_role(context, &name, role).await,
-        UserCommand::Passwd { name, password_stdin } => {
-            passwd(context, &name, password_stdin).await
+        UserCommand::Passwd { name, password_stdin, invite } => {
+            let how = if invite { Given::Invited } else { Given::Password(password_stdin) };
+            passwd(context, &name, how).await
         }
         UserCommand::Remove { name } => remove(context, &name).await,
     }
@@ -47,7 +35,8 @@ async fn add(
     context: &CommandContext,
     name: UserName,
     role: Role,
-    password_stdin: bool,
+    how: Given,
+    display_name: Option<&str>,
 ) -> Result<(), Failure> {
     let taken = || {
         Failure::Refused(format!(
@@ -58,31 +47,52 @@ async fn add(
     if context.store.user(&name).await?.is_some() {
         return Err(taken());
     }
-    let user = User {
-        name: name.clone(),
-        role,
-        password: password(&name, password_stdin)?,
-        created: StoreTime(0),
-        language: None,
-        theme: None,
+    let display_name = match display_name {
+        Some(text) => accounts::display_name(text)?,
+        None => None,
     };
-    let added = accounts::add(&context.store, &administrator(), &user, false).await;
-    added.map_err(|error| match error {
-        OpsError::Store(StoreError::Exists(_)) => taken(),
-        other => other.into(),
-    })?;
-    print(&format!("Account {name} added: {}.", role.as_str()))
+    let password = match how {
+        Given::Password(from_stdin) => password(&name, from_stdin)?,
+        Given::Invited => NO_PASSWORD.to_owned(),
+    };
+    let user = User { display_name, ..User::new(name.clone(), role, password) };
+    let actor = administrator();
+    if matches!(how, Given::Invited) && role == Role::Collector {
+        return Err(Failure::Refused(format!(
+            "collectors use tokens and no password: leave --invite out, then soloist token new --user {name}"
+        )));
+    }
+    accounts::add(&context.store, &actor, &user).await?;
+    match how {
+        Given::Password(_) => print(&format!("Account {name} added: {}.", role.as_str())),
+        Given::Invited => {
+            let at = tokens::served(context).await?;
+            let link = accounts::invite(&context.store, &actor, &user, &at).await?;
+            eprintln!("soloist: account {name} added: {}", role.as_str());
+            say_link(&name, &link)
+        }
+    }
+}
+
+/// How a password is given.
+#[derive(Clone, Copy)]
+enum Given {
+    /// Here; on standard input, or else asked for.
+    Password(bool),
+    /// By whoever gets the link.
+    Invited,
+}
+
+/// The link alone on standard output.
+fn say_link(name: &UserName, link: &str) -> Result<(), Failure> {
+    eprintln!("soloist: with this link {name} sets the password; it works once, for 48 hours");
+    print(link)
 }
 
 async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
     let users = context.store.users().await?;
     if args.json {
-        let line = |user: User| UserLine {
-            name: user.name,
-            role: user.role,
-            created: rfc3339(user.created),
-        };
-        return print_json(&UsersAnswer { users: users.into_iter().map(line).collect() });
+        return print_json(&Users { users: users.into_iter().map(UserView::from).collect() });
     }
     if users.is_empty() {
         return print(
@@ -90,9 +100,17 @@ async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> 
         );
     }
     let row = |user: &User| {
-        vec![user.name.to_string(), user.role.as_str().to_owned(), local(user.created)]
+        vec![
+            user.name.to_string(),
+            user.display_name.clone().unwrap_or_else(|| "-".to_owned()),
+            user.role.as_str().to_owned(),
+            local(user.created),
+        ]
     };
-    print(&table(&["NAME", "ROLE", "CREATED"], &users.iter().map(row).collect::<Vec<_>>()))
+    print(&table(
+        &["NAME", "CALLED", "ROLE", "CREATED"],
+        &users.iter().map(row).collect::<Vec<_>>(),
+    ))
 }
 
 async fn change_role(context: &CommandContext, name: &UserName, role: Role) -> Result<(), Failure> {
@@ -104,17 +122,26 @@ async fn change_role(context: &CommandContext, name: &UserName, role: Role) -> R
     print(&format!("{name} is now {}; signed out everywhere.", role.as_str()))
 }
 
-async fn passwd(
-    context: &CommandContext,
-    name: &UserName,
-    password_stdin: bool,
-) -> Result<(), Failure> {
-    context.account(name).await?;
-    let hash = password(name, password_stdin)?;
-    accounts::change_password(&context.store, &administrator(), name, hash).await?;
-    print(&format!(
-        "The password of {name} is changed; signed out everywhere. Its API tokens live on: soloist token list"
-    ))
+async fn passwd(context: &CommandContext, name: &UserName, how: Given) -> Result<(), Failure> {
+    let user = context.account(name).await?;
+    let actor = administrator();
+    match how {
+        Given::Password(from_stdin) => {
+            let hash = password(name, from_stdin)?;
+            accounts::change_password(&context.store, &actor, name, hash).await?;
+            print(&format!(
+                "The password of {name} is changed; signed out everywhere, and its API tokens are revoked."
+            ))
+        }
+        Given::Invited => {
+            let at = tokens::served(context).await?;
+            let link = accounts::reset(&context.store, &actor, &user, &at).await?;
+            eprintln!(
+                "soloist: {name} has no password now, is signed out everywhere, and its API tokens are revoked"
+            );
+            say_link(name, &link)
+        }
+    }
 }
 
 async fn remove(context: &CommandContext, name: &UserName) -> Result<(), Failure> {
@@ -133,8 +160,12 @@ async fn remove(context: &CommandContext, name: &UserName) -> Result<(), Failure
 /// Reads a new password and hashes it.
 fn password(name: &UserName, from_stdin: bool) -> Result<String, Failure> {
     let text = if from_stdin { piped()? } else { typed(name)? };
-    hash_password(&text).map_err(|error| match error {
+    new_password(&text, &[name.as_str()]).map_err(|error| match error {
         PasswordError::TooShort | PasswordError::TooLong => Failure::Usage(error.to_string()),
+        PasswordError::Weak(why) => {
+            let why: Vec<String> = why.iter().map(|id| say(Language::En, id, &[])).collect();
+            Failure::Usage(why.join(" "))
+        }
         PasswordError::Hash(_) => Failure::Failed(error.to_string()),
     })
 }

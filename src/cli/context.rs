@@ -154,12 +154,18 @@ impl CommandContext {
 /// As whom operations act that need a name.
 fn acting(user: UserName, role: Option<Role>) -> Actor {
     let signature = signature(user.as_str());
-    Actor { user, role, groups: Arc::default(), signature, bound: Arc::default() }
+    let (groups, bound) = (Arc::default(), Arc::default());
+    Actor { user, role, groups, signature, bound, by_token: false }
 }
 
-/// As whom the audit notes those who administer: they need no account.
-pub(super) fn administrator() -> Signature {
-    signature(login_name().as_deref().unwrap_or("unknown"))
+/// Those who administer: they need no account.
+pub(super) fn administrator() -> Actor {
+    let login = login_name();
+    let login = login.as_deref().unwrap_or("unknown");
+    // An account's name may be no login name, and the other way round.
+    let user = UserName::new(login).or_else(|_| UserName::new("unknown"));
+    #[expect(clippy::expect_used, reason = "that is a name")]
+    Actor { signature: signature(login), ..acting(user.expect("a name"), None) }
 }
 
 fn signature(name: &str) -> Signature {

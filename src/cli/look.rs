@@ -7,8 +7,10 @@ use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::job::{NextWhat, RunPhase, State, Viewpoint, state};
 use crate::feed::Seen;
+use crate::store::accounts::Accounts as _;
 use crate::store::journal::{Journal, LOG_LINES, LogLine, RUNS_KEPT, RunEntry};
 use crate::view::lists::{Jobs, Log, Runs};
+use crate::view::people::display_names;
 use crate::view::{DriftView, JobView, LogLineView, RunView, viewpoint};
 use crate::words::Language;
 
@@ -60,8 +62,9 @@ async fn picture(
         }
         return Ok(text);
     }
+    let names = display_names(context.store.users().await?);
     let view = |(seen, job): (&Seen, &&JobConfig)| {
-        JobView::of(seen, job, &nodes, rotations, Language::En, clock::boot())
+        JobView::of(seen, job, &nodes, rotations, Language::En, clock::boot()).with_names(&names)
     };
     let mut views: Vec<JobView> = seen.iter().zip(jobs).map(view).collect();
     // One object a line while watching, so that a reader can tell them apart.

@@ -16,6 +16,7 @@ mod look;
 mod nodes;
 mod output;
 mod rotations;
+mod sessions;
 mod sources;
 mod switch;
 mod tasks;
@@ -39,6 +40,7 @@ pub use turn::TurnArgs;
 
 use crate::config::{Environment, Examination, Overrides, examine};
 use crate::domain::name::{CollectorName, JobName, NodeName, SourceName, UserName};
+use crate::ops::credentials::Expiry;
 use crate::store::accounts::Role;
 
 const EXAMPLES: &str = "\
@@ -134,6 +136,9 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     /// Manage API tokens
     #[command(subcommand)]
     Token(TokenCommand),
+    /// See and end sign-ins
+    #[command(subcommand)]
+    Session(SessionCommand),
     /// Print a fresh one-time sign-in link for an admin (30 minutes)
     #[command(after_help = "While no account exists, the link creates the first admin.")]
     Link {
@@ -330,6 +335,7 @@ pub enum UserCommand {
     /// Make an account
     #[command(after_help = "\
 Example: soloist user add li --role operator
+Example: soloist user add li --role operator --invite
 Example: printf %s \"$PASSWORD\" | soloist user add li --role operator --password-stdin")]
     Add {
         /// Its name: a-z, 0-9, '.', '_', '-'
@@ -340,6 +346,12 @@ Example: printf %s \"$PASSWORD\" | soloist user add li --role operator --passwor
         /// Read the password from standard input instead of asking twice
         #[arg(long)]
         password_stdin: bool,
+        /// Print a one-time link (48 hours) with which the person sets the password, instead of asking for one
+        #[arg(long, conflicts_with = "password_stdin")]
+        invite: bool,
+        /// How the person is called, in any script
+        #[arg(long, value_name = "TEXT")]
+        display_name: Option<String>,
     },
     /// List accounts
     List(ListArgs),
@@ -350,18 +362,39 @@ Example: printf %s \"$PASSWORD\" | soloist user add li --role operator --passwor
         /// viewer, operator, admin or collector
         role: Role,
     },
-    /// Change a password; signs the account out everywhere
+    /// Change a password; signs the account out everywhere, and revokes its API tokens
     Passwd {
         /// Whose
         name: UserName,
         /// Read the password from standard input instead of asking twice
         #[arg(long)]
         password_stdin: bool,
+        /// Take the password away, and print a one-time link (48 hours) with which the person sets a new one
+        #[arg(long, conflicts_with = "password_stdin")]
+        invite: bool,
     },
     /// Remove an account: its participations, sessions and tokens end
     Remove {
         /// Whose
         name: UserName,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub enum SessionCommand {
+    /// List where accounts are signed in
+    List {
+        /// Of this account only
+        #[arg(long, value_name = "NAME")]
+        user: Option<UserName>,
+        #[command(flatten)]
+        list: ListArgs,
+    },
+    /// Sign a browser out, with all its live connections
+    Revoke {
+        /// Its id, as `soloist session list` shows it
+        id: String,
     },
 }
 
@@ -379,9 +412,9 @@ pub enum TokenCommand {
         /// What it is for
         #[arg(long, value_name = "TEXT", default_value = "")]
         name: String,
-        /// How long it lives [default: until it is revoked]
-        #[arg(long, value_name = "DUR", value_parser = duration)]
-        expires: Option<Duration>,
+        /// How long it lives, at most 5 years; never: until it is revoked
+        #[arg(long, value_name = "DUR", default_value = "90d")]
+        expires: Expiry,
         /// In dispatch only for this collector: it claims under no other name, and extends and reports only what that
         /// one holds
         #[arg(long, value_name = "NAME")]
@@ -487,6 +520,7 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::Runs(args) => look::runs(&context, &args).await,
         Command::User(command) => accounts::act(&context, command).await,
         Command::Token(command) => tokens::act(&context, command).await,
+        Command::Session(command) => sessions::act(&context, command).await,
         Command::Link { user } => tokens::link(&context, user).await,
         Command::Lease(command) => leases::act(&context, command).await,
         Command::Source(command) => sources::act(&context, command).await,

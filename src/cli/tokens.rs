@@ -1,42 +1,21 @@
 //! API tokens and sign-in links: secrets that are printed once, alone on standard output.
 
-use std::time::Duration;
-
-use serde::Serialize;
-
 use super::context::administrator;
 use super::output::{local, print, print_json, rfc3339, table};
 use super::{CommandContext, Failure, ListArgs, TokenCommand};
-use crate::domain::name::{CollectorName, SourceName, UserName};
-use crate::domain::time::StoreTime;
+use crate::domain::name::UserName;
 use crate::ops::accounts;
+use crate::ops::credentials::{self, Expiry};
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::credentials::{ApiToken, Credentials};
 use crate::store::nodes::{NodeRecord, Nodes};
-
-#[derive(Serialize)]
-struct TokensAnswer {
-    tokens: Vec<TokenLine>,
-}
-
-#[derive(Serialize)]
-struct TokenLine {
-    id: String,
-    user: UserName,
-    name: String,
-    created: String,
-    expires: Option<String>,
-    collector: Option<CollectorName>,
-    sources: Vec<SourceName>,
-}
+use crate::view::people::{TokenView, Tokens};
 
 /// `token ...`.
 pub(super) async fn act(context: &CommandContext, command: TokenCommand) -> Result<(), Failure> {
     match command {
         TokenCommand::New { user, name, expires, collector, sources } => {
-            let created = StoreTime(0);
-            let id = String::new();
-            let token = ApiToken { id, user, name, created, expires: None, collector, sources };
+            let token = ApiToken { collector, sources, ..ApiToken::new(user, name) };
             new(context, token, expires).await
         }
         TokenCommand::List(args) => list(context, &args).await,
@@ -44,16 +23,13 @@ pub(super) async fn act(context: &CommandContext, command: TokenCommand) -> Resu
     }
 }
 
-async fn new(
-    context: &CommandContext,
-    token: ApiToken,
-    expires: Option<Duration>,
-) -> Result<(), Failure> {
+async fn new(context: &CommandContext, token: ApiToken, expires: Expiry) -> Result<(), Failure> {
     let account = context.account(&token.user).await?;
     let (token, secret) =
-        accounts::new_token(&context.store, &administrator(), token, expires).await?;
+        credentials::new_token(&context.store, &administrator(), token, expires).await?;
+    let ends = token.expires.map_or_else(|| "never".to_owned(), rfc3339);
     eprintln!(
-        "soloist: token {} for {} ({}); keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
+        "soloist: token {} for {} ({}), ends {ends}; keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
         token.id,
         account.name,
         account.role.as_str()
@@ -64,16 +40,7 @@ async fn new(
 async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
     let tokens = context.store.tokens().await?;
     if args.json {
-        let line = |token: ApiToken| TokenLine {
-            id: token.id,
-            user: token.user,
-            name: token.name,
-            created: rfc3339(token.created),
-            expires: token.expires.map(rfc3339),
-            collector: token.collector,
-            sources: token.sources,
-        };
-        return print_json(&TokensAnswer { tokens: tokens.into_iter().map(line).collect() });
+        return print_json(&Tokens { tokens: tokens.into_iter().map(TokenView::from).collect() });
     }
     if tokens.is_empty() {
         return print("No token. Make one with: soloist token new --user NAME");
@@ -85,11 +52,12 @@ async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> 
             if token.name.is_empty() { "-".to_owned() } else { token.name.clone() },
             local(token.created),
             token.expires.map_or_else(|| "never".to_owned(), local),
+            token.last_used.map_or_else(|| "never".to_owned(), local),
             only_for(token),
         ]
     };
     let rows: Vec<_> = tokens.iter().map(row).collect();
-    print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES", "ONLY FOR"], &rows))
+    print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES", "LAST USED", "ONLY FOR"], &rows))
 }
 
 /// What a token is bound to in dispatch.
@@ -101,7 +69,7 @@ fn only_for(token: &ApiToken) -> String {
 }
 
 async fn revoke(context: &CommandContext, id: &str) -> Result<(), Failure> {
-    let token = accounts::revoke_token(&context.store, &administrator(), id).await?;
+    let token = credentials::revoke_token(&context.store, &administrator(), id).await?;
     print(&format!("Token {id} of {} is revoked.", token.user))
 }
 
@@ -122,12 +90,17 @@ pub(super) async fn link(context: &CommandContext, user: Option<UserName>) -> Re
         None if users.is_empty() => None,
         None => Some(the_admin(context, &users).await?),
     };
-    let nodes = context.store.nodes().await?;
-    let at = served_at(&nodes, &context.config.public_url);
-    let url = accounts::make_link(&context.store, &administrator(), user.clone(), at).await?;
+    let at = served(context).await?;
+    let url = accounts::make_link(&context.store, &administrator(), user.clone(), &at).await?;
     let target = user.as_ref().map_or("the first admin", UserName::as_str);
     eprintln!("soloist: this link signs in {target}; it works once, for 30 minutes");
     print(&url)
+}
+
+/// Where links lead to.
+pub(super) async fn served(context: &CommandContext) -> Result<String, Failure> {
+    let nodes = context.store.nodes().await?;
+    Ok(served_at(&nodes, &context.config.public_url).to_owned())
 }
 
 /// Where a node serves: it may have been started with another address than the configuration says.

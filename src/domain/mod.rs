@@ -16,6 +16,7 @@ pub mod handover;
 pub mod job;
 pub mod journal;
 pub mod lease;
+pub mod line;
 pub mod name;
 pub mod placement;
 pub mod rotation;

@@ -1,55 +1,213 @@
-//! What administrators do to accounts, API tokens and sign-in links.
+//! What administrators do to accounts, and people to their own: who may, and the entry in the audit in the same step.
 //!
-//! Only whoever reaches the store or has a one-time link comes here: they need no role, only a name for the audit.
+//! An account is administered by admins ([`Actor`] with that role, by no bound token), by whoever reaches the store from a terminal,
+//! and by whoever has a one-time link. Tokens and sessions are `credentials`.
 
-use std::time::Duration;
-
-use super::{Act, OpsError, Result, Signature, noting};
+use super::{Act, Actor, OpsError, Result, Signature, line, noting};
 use crate::domain::name::{JobName, UserName};
-use crate::secrets::{new_api_token, new_link};
-use crate::store::Store;
-use crate::store::accounts::{Accounts as _, Changes, Role, User};
-use crate::store::credentials::{ApiToken, Credentials as _};
+use crate::secrets::{new_invitation, new_link};
+use crate::store::accounts::{Accounts as _, Changes, NO_PASSWORD, Role, User};
 use crate::store::jobs::Jobs as _;
+use crate::store::{Store, StoreError};
 
-/// Adds an account; with `first` only while there is none.
+/// Longest display name, in characters.
+pub const DISPLAY_NAME_MAX: usize = 64;
+
+/// A display name as it is kept; an empty one is none.
 ///
 /// # Errors
-/// [`OpsError::Store`]; with [`crate::store::StoreError::Exists`] when the name is taken, or the account is not the first.
-pub async fn add(store: &Store, by: &Signature, user: &User, first: bool) -> Result<()> {
-    let said = if first { "the first admin" } else { user.role.as_str() };
-    let store = noting(store, by, Act::UserAdd, user.name.as_str(), Some(said));
-    Ok(store.add_user(user, first).await?)
+/// [`OpsError::Field`].
+pub fn display_name(given: &str) -> Result<Option<String>> {
+    let given = Some(given).filter(|text| !text.trim().is_empty());
+    given.map(|text| line("display_name", text, DISPLAY_NAME_MAX)).transpose()
+}
+
+/// All accounts.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn list(store: &Store, actor: &Actor) -> Result<Vec<User>> {
+    actor.check_accounts()?;
+    Ok(store.users().await?)
+}
+
+/// One account.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::NotFound`], [`OpsError::Store`].
+pub async fn one(store: &Store, actor: &Actor, name: &str) -> Result<User> {
+    actor.check_accounts()?;
+    let found = match UserName::new(name) {
+        Ok(name) => store.user(&name).await?,
+        Err(_) => None,
+    };
+    found.ok_or_else(|| unknown(name))
+}
+
+fn unknown(name: &str) -> OpsError {
+    let name: String = name.chars().take(64).collect();
+    OpsError::NotFound(format!("there is no account {name:?}: GET /api/v1/users lists them"))
+}
+
+/// Adds an account.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Conflict`] when the name is taken, [`OpsError::Store`].
+pub async fn add(store: &Store, actor: &Actor, user: &User) -> Result<()> {
+    actor.check_accounts()?;
+    let name = user.name.as_str();
+    let noted = noting(store, &actor.signature, Act::UserAdd, name, Some(user.role.as_str()));
+    noted.add_user(user, false).await.map_err(|error| match error {
+        StoreError::Exists(_) => OpsError::Conflict(format!(
+            "there is an account {name} already: change it with soloist user role, or soloist user passwd; or choose another name"
+        )),
+        other => other.into(),
+    })
+}
+
+/// Makes the first admin, by the one-time link for that.
+///
+/// # Errors
+/// [`OpsError::Store`]; with [`StoreError::Exists`] when there is any account.
+pub async fn add_first(store: &Store, by: &Signature, user: &User) -> Result<()> {
+    let store = noting(store, by, Act::UserAdd, user.name.as_str(), Some("the first admin"));
+    Ok(store.add_user(user, true).await?)
 }
 
 /// Gives an account another role, and signs it out everywhere.
 ///
 /// # Errors
-/// [`OpsError::Store`]; with [`crate::store::StoreError::LastAdmin`] when no admin would be left.
+/// [`OpsError::Forbidden`], [`OpsError::Store`]; with [`StoreError::LastAdmin`] when no admin would be left.
 pub async fn change_role(
     store: &Store,
-    by: &Signature,
+    actor: &Actor,
     name: &UserName,
     role: Role,
 ) -> Result<User> {
+    actor.check_accounts()?;
     let changes = Changes { role: Some(role), ..Changes::default() };
+    let by = &actor.signature;
     let store = noting(store, by, Act::UserRole, name.as_str(), Some(role.as_str()));
     Ok(store.change_user(name, &changes).await?)
 }
 
-/// Gives an account another password (already hashed), and signs it out everywhere.
+/// Gives an account another password (already hashed), signs it out everywhere, and ends its tokens and links: whoever had the
+/// old password may have made them.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn change_password(
+    store: &Store,
+    actor: &Actor,
+    name: &UserName,
+    hash: String,
+) -> Result<User> {
+    actor.check_accounts()?;
+    replace_password(store, &actor.signature, Act::UserPasswd, name, hash).await
+}
+
+async fn replace_password(
+    store: &Store,
+    by: &Signature,
+    act: Act,
+    name: &UserName,
+    hash: String,
+) -> Result<User> {
+    let changes = Changes { password: Some(hash), end_tokens: true, ..Changes::default() };
+    Ok(noting(store, by, act, name.as_str(), None).change_user(name, &changes).await?)
+}
+
+/// Gives the actor's own account another password (already hashed). All its sessions end but the one in `keep`; tokens live on,
+/// the page lists them beside.
+///
+/// # Errors
+/// [`OpsError::Forbidden`] for a token, [`OpsError::Store`].
+pub async fn change_own_password(
+    store: &Store,
+    actor: &Actor,
+    hash: String,
+    keep: &str,
+) -> Result<User> {
+    if actor.by_token {
+        return Err(OpsError::Forbidden(
+            "a token cannot change a password: sign in, and change it on /account".to_owned(),
+        ));
+    }
+    let keep = Some(keep.to_owned());
+    let changes = Changes { password: Some(hash), keep, ..Changes::default() };
+    let name = &actor.user;
+    let store = noting(store, &actor.signature, Act::UserPasswdOwn, name.as_str(), None);
+    Ok(store.change_user(name, &changes).await?)
+}
+
+/// Sets the password by the one-time link for that, which the caller has used up.
 ///
 /// # Errors
 /// [`OpsError::Store`].
-pub async fn change_password(
+pub async fn set_by_link(
     store: &Store,
     by: &Signature,
     name: &UserName,
     hash: String,
 ) -> Result<User> {
     let changes = Changes { password: Some(hash), ..Changes::default() };
-    let store = noting(store, by, Act::UserPasswd, name.as_str(), None);
+    let store = noting(store, by, Act::UserPasswd, name.as_str(), Some("by one-time link"));
     Ok(store.change_user(name, &changes).await?)
+}
+
+/// Gives an account another display name; `None` takes it away. Everybody may do so to their own.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn change_display_name(
+    store: &Store,
+    actor: &Actor,
+    name: &UserName,
+    shown: Option<String>,
+) -> Result<User> {
+    if *name != actor.user || actor.by_token {
+        actor.check_accounts()?;
+    }
+    let (by, said) = (&actor.signature, shown.clone());
+    let store = noting(store, by, Act::UserDisplay, name.as_str(), said.as_deref());
+    let changes = Changes { display_name: Some(shown), ..Changes::default() };
+    Ok(store.change_user(name, &changes).await?)
+}
+
+/// A one-time link at `url` with which `name` sets their password.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Conflict`] for a collector, [`OpsError::Store`].
+pub async fn invite(store: &Store, actor: &Actor, user: &User, url: &str) -> Result<String> {
+    actor.check_accounts()?;
+    let name = &user.name;
+    if user.role == Role::Collector {
+        return Err(OpsError::Conflict(format!(
+            "{name} is a collector, which uses tokens and no password: make one with soloist token new --user {name}"
+        )));
+    }
+    let noted = noting(store, &actor.signature, Act::Invite, name.as_str(), None);
+    Ok(new_invitation(&noted, name.clone(), url).await?)
+}
+
+/// Takes an account's password away, signs it out everywhere and ends its tokens at once; answers with the one-time link with
+/// which a new password is set.
+///
+/// # Errors
+/// As [`invite`]; [`OpsError::Conflict`] for the actor's own account.
+pub async fn reset(store: &Store, actor: &Actor, user: &User, url: &str) -> Result<String> {
+    actor.check_accounts()?;
+    if user.name == actor.user && actor.role.is_some() {
+        return Err(OpsError::Conflict(
+            "this is your own account: change your password on /account, or with soloist user passwd"
+                .to_owned(),
+        ));
+    }
+    if user.role != Role::Collector {
+        let none = NO_PASSWORD.to_owned();
+        replace_password(store, &actor.signature, Act::UserReset, &user.name, none).await?;
+    }
+    invite(store, actor, user, url).await
 }
 
 /// Removes an account with its sessions, tokens, links and participations; returns which of `jobs` it wanted, and whether it
@@ -59,12 +217,14 @@ pub async fn change_password(
 /// As [`change_role`].
 pub async fn remove(
     store: &Store,
-    by: &Signature,
+    actor: &Actor,
     user: &User,
     jobs: &[JobName],
 ) -> Result<Vec<(JobName, bool)>> {
+    actor.check_accounts()?;
     let name = &user.name;
     // First, so that it can switch nothing on again while its participations end.
+    let by = &actor.signature;
     noting(store, by, Act::UserRemove, name.as_str(), None).remove_user(name).await?;
     let mut left = Vec::new();
     for record in store.snapshot(jobs).await?.jobs {
@@ -76,57 +236,18 @@ pub async fn remove(
     Ok(left)
 }
 
-/// Makes an API token of `token`, whose id is made here; returns it with its secret.
-///
-/// # Errors
-/// [`OpsError::Field`], [`OpsError::Store`].
-pub async fn new_token(
-    store: &Store,
-    by: &Signature,
-    mut token: ApiToken,
-    expires: Option<Duration>,
-) -> Result<(ApiToken, String)> {
-    let wrong = |field, what: &str| OpsError::Field { field, what: what.to_owned() };
-    if expires.is_some_and(|lifetime| lifetime.is_zero()) {
-        return Err(wrong("expires", "is zero: use for example 90d"));
-    }
-    if token.name.chars().count() > 100 || token.name.contains(char::is_control) {
-        return Err(wrong("name", "is too long: use at most 100 characters on one line"));
-    }
-    let (secret, hash, id) = new_api_token();
-    token.id = id;
-    token.sources.sort();
-    token.sources.dedup();
-    let said = format!("{} {}", token.id, token.name);
-    let store = noting(store, by, Act::TokenNew, token.user.as_str(), Some(said.trim()));
-    store.add_token(&hash, &token, expires).await?;
-    Ok((token, secret))
-}
-
-/// Revokes a token; returns it.
-///
-/// # Errors
-/// [`OpsError::NotFound`], [`OpsError::Store`].
-pub async fn revoke_token(store: &Store, by: &Signature, id: &str) -> Result<ApiToken> {
-    let mut tokens = store.tokens().await?.into_iter();
-    let token = tokens.find(|token| token.id == id).ok_or_else(|| {
-        OpsError::NotFound(format!("there is no token {id:?}: soloist token list shows their ids"))
-    })?;
-    let store = noting(store, by, Act::TokenRevoke, token.user.as_str(), Some(id));
-    store.revoke_token(id).await?;
-    Ok(token)
-}
-
 /// Makes a one-time link that signs `user` in at `url`; without one, that makes the first admin.
 ///
 /// # Errors
-/// [`OpsError::Store`].
+/// [`OpsError::Forbidden`], [`OpsError::Store`].
 pub async fn make_link(
     store: &Store,
-    by: &Signature,
+    actor: &Actor,
     user: Option<UserName>,
     url: &str,
 ) -> Result<String> {
+    actor.check_accounts()?;
     let target = user.as_ref().map_or("the first admin", UserName::as_str).to_owned();
-    Ok(new_link(&noting(store, by, Act::LinkNew, &target, None), user, url).await?)
+    let noted = noting(store, &actor.signature, Act::LinkNew, &target, None);
+    Ok(new_link(&noted, user, url).await?)
 }

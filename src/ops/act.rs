@@ -64,8 +64,14 @@ acts! {
     UserAdd, "user.add", "did-user-add";
     UserRole, "user.role", "did-user-role";
     UserPasswd, "user.passwd", "did-user-passwd";
+    UserPasswdOwn, "user.passwd.own", "did-user-passwd-own";
+    UserPasswdFailed, "user.passwd.failed", "did-user-passwd-failed";
+    UserReset, "user.reset", "did-user-reset";
+    UserDisplay, "user.display", "did-user-display";
     UserRemove, "user.remove", "did-user-remove";
+    SessionEnd, "session.end", "did-session-end";
     TokenNew, "token.new", "did-token-new";
     TokenRevoke, "token.revoke", "did-token-revoke";
     LinkNew, "link.new", "did-link-new";
+    Invite, "user.invite", "did-user-invite";
 }

@@ -30,6 +30,8 @@ pub struct Actor {
     pub signature: Signature,
     /// What the token is bound to.
     pub bound: Arc<Bound>,
+    /// It acts by an API token, and no person by a session or at a terminal.
+    pub by_token: bool,
 }
 
 /// Whether an account switches, holds and moves this job: admins operate all jobs, operators those that list them.
@@ -85,6 +87,33 @@ impl Actor {
             }
             _ => Ok(()),
         }
+    }
+
+    /// May administer accounts: as an admin, and by no token that is bound to something.
+    pub(super) fn check_accounts(&self) -> Result<()> {
+        self.check_admin()?;
+        if self.by_token && *self.bound != Bound::default() {
+            return Err(OpsError::Forbidden(
+                "this token is bound: accounts, tokens and sessions are for a person who signed in, or for an admin's token without bounds"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether it may act on all accounts.
+    #[must_use]
+    pub fn administers(&self) -> bool {
+        self.check_accounts().is_ok()
+    }
+
+    /// May make and end credentials of `owner`: a person their own, and whoever administers accounts those of everybody. A token
+    /// makes nothing that could do more, or live longer, than itself.
+    pub(super) fn check_credentials(&self, owner: &UserName) -> Result<()> {
+        if self.by_token || *owner != self.user {
+            return self.check_accounts();
+        }
+        Ok(())
     }
 
     /// May do everything.

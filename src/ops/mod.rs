@@ -7,6 +7,7 @@
 pub mod accounts;
 mod act;
 mod actor;
+pub mod credentials;
 mod error;
 pub mod jobs;
 pub mod nodes;
@@ -17,6 +18,7 @@ pub use act::Act;
 pub use actor::{Actor, Bound, Signature, operates, sees};
 pub use error::OpsError;
 
+use crate::domain::line::clean_line;
 use crate::domain::time::StoreTime;
 use crate::store::Store;
 use crate::store::journal::{AuditEntry, Journal as _};
@@ -54,13 +56,17 @@ fn entry(by: &Signature, act: Act, target: &str, reason: Option<&str>) -> AuditE
     AuditEntry { id: 0, at: StoreTime(0), who, from, act, target, reason }
 }
 
-/// Trims a reason; an empty one is none.
+/// Trims a reason; an empty one is none. Several lines become one.
 fn reason(given: Option<&str>) -> Result<Option<String>> {
-    let given = given.map(str::trim).filter(|text| !text.is_empty());
-    if given.is_some_and(|text| text.chars().count() > REASON_MAX) {
-        let what = format!("is too long: use at most {REASON_MAX} characters");
-        return Err(OpsError::Field { field: "reason", what });
-    }
-    // One line, nothing invisible: it is shown to others and written to logs.
-    Ok(given.map(|text| text.replace(|c: char| c.is_control(), " ")))
+    let given = given.map(|text| text.replace(|c: char| c.is_control(), " "));
+    let given = given.filter(|text| !text.trim().is_empty());
+    given.map(|text| line("reason", &text, REASON_MAX)).transpose()
+}
+
+/// What people write for others to read, on one line.
+///
+/// # Errors
+/// [`OpsError::Field`].
+pub(crate) fn line(field: &'static str, text: &str, most: usize) -> Result<String> {
+    clean_line(text, most).map_err(|error| OpsError::Field { field, what: error.to_string() })
 }

@@ -69,6 +69,23 @@ pub struct User {
     pub language: Option<String>,
     /// `light` or `dark`, once chosen; the system's preference otherwise.
     pub theme: Option<String>,
+    /// How the person is called, in any script: one line, as [`clean_line`](crate::domain::line::clean_line) allows it. It
+    /// identifies nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+}
+
+/// Stands for a password that nobody has: it is no PHC string, so nothing verifies against it. Of invited accounts, and of
+/// collectors, which only use tokens.
+pub const NO_PASSWORD: &str = "!";
+
+impl User {
+    /// An account as the store is given it.
+    #[must_use]
+    pub fn new(name: UserName, role: Role, password: String) -> Self {
+        let created = StoreTime(0);
+        Self { name, role, password, created, language: None, theme: None, display_name: None }
+    }
 }
 
 /// What is to be changed of an account; all else stays as it is by then.
@@ -82,6 +99,12 @@ pub struct Changes {
     pub language: Option<String>,
     /// Another theme; `Some(None)` is that of the system.
     pub theme: Option<Option<String>>,
+    /// Another display name; `Some(None)` takes it away.
+    pub display_name: Option<Option<String>>,
+    /// The one session that stays when all others end: of whoever changes their own password (the hash).
+    pub keep: Option<String>,
+    /// API tokens end too: whoever had the old password may have made them.
+    pub end_tokens: bool,
 }
 
 impl Changes {
@@ -93,7 +116,7 @@ impl Changes {
 
     /// Makes them.
     pub fn apply(&self, user: &mut User) {
-        let Self { role, password, language, theme } = self.clone();
+        let Self { role, password, language, theme, display_name, .. } = self.clone();
         user.role = role.unwrap_or(user.role);
         if let Some(password) = password {
             user.password = password;
@@ -101,6 +124,9 @@ impl Changes {
         user.language = language.or(user.language.take());
         if let Some(theme) = theme {
             user.theme = theme;
+        }
+        if let Some(display_name) = display_name {
+            user.display_name = display_name;
         }
     }
 }
@@ -115,7 +141,8 @@ pub trait Accounts {
     async fn add_user(&self, user: &User, only_if_first: bool) -> Result<()>;
 
     /// Makes `changes` to the newest account of that name, and returns it. Nothing else of it is written, so of two who change
-    /// different things none undoes what the other did. Another role or password ends all sessions in the same step.
+    /// different things none undoes what the other did. Another role or password ends all sessions but [`Changes::keep`] in the
+    /// same step; another password ends all one-time links of the account, too.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`], [`super::StoreError::LastAdmin`], [`super::StoreError::Unavailable`].

@@ -19,6 +19,35 @@ pub struct Session {
     pub created: StoreTime,
     /// Absolute end; set by the store from the `lifetime` it is given.
     pub expires: StoreTime,
+    /// The address that signed in.
+    #[serde(default)]
+    pub from: String,
+    /// What its browser calls itself, cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_agent: Option<String>,
+}
+
+impl Session {
+    /// A session as the store is given it.
+    #[must_use]
+    pub fn new(user: UserName, csrf: String, from: String, user_agent: Option<String>) -> Self {
+        let (created, expires) = (StoreTime(0), StoreTime(0));
+        Self { user, csrf, created, expires, from, user_agent }
+    }
+}
+
+/// Sessions that one account may have; the oldest gives way.
+pub const MOST_SESSIONS: usize = 50;
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSession {
+    /// Its key: the SHA-256 (hex) of the cookie. Never shown.
+    pub hash: String,
+    /// What is kept of it.
+    pub session: Session,
+    /// The newest act of a person under it, to a twentieth of the time after which it is idle.
+    pub used: StoreTime,
 }
 
 /// An API token. The secret is `sol_` + random; the key is its SHA-256 (hex).
@@ -39,6 +68,26 @@ pub struct ApiToken {
     /// In dispatch it acts on these sources only; empty: on all.
     #[serde(default)]
     pub sources: Vec<SourceName>,
+    /// When it was shown last, to a minute; set by the store.
+    #[serde(default)]
+    pub last_used: Option<StoreTime>,
+}
+
+impl ApiToken {
+    /// A token as the store is given it: bound to nothing.
+    #[must_use]
+    pub fn new(user: UserName, name: String) -> Self {
+        Self {
+            id: String::new(),
+            user,
+            name,
+            created: StoreTime(0),
+            expires: None,
+            collector: None,
+            sources: Vec::new(),
+            last_used: None,
+        }
+    }
 }
 
 /// A one-time sign-in link. The key is the SHA-256 (hex) of its secret.
@@ -46,12 +95,14 @@ pub struct ApiToken {
 pub struct Link {
     /// For whom; `None`: creates the first admin.
     pub user: Option<UserName>,
+    /// Whoever has it sets the account's password (an invitation, a reset); else it signs in.
+    pub sets_password: bool,
 }
 
 /// Transitions and readings of credentials. Expired ones are never returned.
 #[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
 pub trait Credentials {
-    /// Opens a session that ends `lifetime` from now at the latest.
+    /// Opens a session that ends `lifetime` from now at the latest. Of more than [`MOST_SESSIONS`] of one account the oldest ends.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`] (as for every call of this trait).
@@ -62,6 +113,18 @@ pub trait Credentials {
     /// # Errors
     /// [`super::StoreError::Unavailable`].
     async fn session(&self, hash: &str, idle: Duration) -> Result<Option<Session>>;
+
+    /// Reads a session as [`Self::session`] does, without noting a use: for what no person did.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn peek_session(&self, hash: &str, idle: Duration) -> Result<Option<Session>>;
+
+    /// The living sessions of `user`, or of everybody, newest first.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn sessions(&self, user: Option<&UserName>, idle: Duration) -> Result<Vec<OpenSession>>;
 
     /// Ends one session, or all of `user` when `hash` is `None`.
     ///
@@ -86,6 +149,12 @@ pub trait Credentials {
     /// [`super::StoreError::Unavailable`].
     async fn token(&self, hash: &str) -> Result<Option<ApiToken>>;
 
+    /// Notes that a token was shown, unless that was noted less than `every` ago.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn use_token(&self, hash: &str, every: Duration) -> Result<()>;
+
     /// All living API tokens, oldest first.
     ///
     /// # Errors
@@ -98,10 +167,11 @@ pub trait Credentials {
     /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
     async fn revoke_token(&self, id: &str) -> Result<()>;
 
-    /// Stores a one-time link.
+    /// Stores a one-time link. It is for the account that has that name *now*: when that one is removed, it is worth nothing,
+    /// also to a later account of the same name. A link that sets a password ends earlier ones that do so for that account.
     ///
     /// # Errors
-    /// [`super::StoreError::Unavailable`].
+    /// [`super::StoreError::NotFound`] when there is no such account, [`super::StoreError::Unavailable`].
     async fn add_link(&self, hash: &str, link: &Link, lifetime: Duration) -> Result<()>;
 
     /// Reads a link; with `take` it is used up in the same step: of two takers one gets it.

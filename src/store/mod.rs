@@ -342,9 +342,12 @@ forward! {
     credentials::Credentials {
         fn open_session(hash: &str, session: &credentials::Session, lifetime: Duration) -> ();
         fn session(hash: &str, idle: Duration) -> Option<credentials::Session>;
+        fn peek_session(hash: &str, idle: Duration) -> Option<credentials::Session>;
+        fn sessions(user: Option<&UserName>, idle: Duration) -> Vec<credentials::OpenSession>;
         fn close_sessions(user: &UserName, hash: Option<&str>) -> ();
         fn add_token(hash: &str, token: &credentials::ApiToken, lifetime: Option<Duration>) -> ();
         fn token(hash: &str) -> Option<credentials::ApiToken>;
+        fn use_token(hash: &str, every: Duration) -> ();
         fn tokens() -> Vec<credentials::ApiToken>;
         fn revoke_token(id: &str) -> ();
         fn add_link(hash: &str, link: &credentials::Link, lifetime: Duration) -> ();

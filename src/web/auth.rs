@@ -19,6 +19,7 @@ use crate::clock;
 use crate::config::{Config, JobConfig};
 use crate::domain::name::UserName;
 use crate::domain::time::Boot;
+pub use crate::ops::credentials::SESSION_IDLE;
 use crate::ops::{Actor, Bound, Signature, operates, sees};
 use crate::secrets;
 use crate::store::accounts::{Accounts, Role};
@@ -26,13 +27,15 @@ use crate::store::credentials::{Credentials, Session};
 use crate::store::{Store, StoreError};
 use crate::words::Language;
 
-/// A session unused for this long is gone.
-pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
 /// A session ends after this long in any case.
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long a caller is remembered for looking while the store is out of reach.
 const REMEMBERED_FOR: Duration = Duration::from_secs(300);
 const REMEMBERED_AT_MOST: usize = 10_000;
+/// How often at most the use of a token is noted.
+const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
+/// Longest name of a browser that is kept, in characters.
+const USER_AGENT_MAX: usize = 200;
 /// How long a token is believed without asking the store where thousands of requests a second come in (dispatch): so long
 /// a revoked one still works there.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
@@ -84,6 +87,8 @@ pub struct Caller {
     pub theme: Option<String>,
     /// The groups that the account is a member of.
     pub groups: Arc<[String]>,
+    /// How the person is called.
+    pub display_name: Option<String>,
     /// What forms must repeat; empty with a token.
     pub csrf: String,
     /// Address of the peer.
@@ -128,6 +133,7 @@ impl Caller {
             groups: Arc::clone(&self.groups),
             signature: self.signature(),
             bound: Arc::clone(&self.bound),
+            by_token: !self.by_session(),
         }
     }
 
@@ -161,15 +167,25 @@ impl FromRequest for Caller {
     }
 }
 
+/// How a credential is asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Ask {
+    /// Whoever asks only looks: an answer of the last minutes is good enough while the store is out of reach.
+    pub looking: bool,
+    /// A person does something: it keeps their session alive. What a page does by itself does not.
+    pub renews: bool,
+}
+
 /// Reads credentials from the store, and remembers for a while whom it saw.
 #[derive(Clone, Default)]
 pub struct Identities {
     remembered: Arc<Mutex<HashMap<Shown, (Caller, Boot)>>>,
+    /// Tokens whose use was noted from here within [`USE_NOTED_EVERY`].
+    noted: Arc<Mutex<HashMap<String, Boot>>>,
 }
 
 impl Identities {
-    /// Who showed this; `None` for an expired, revoked or unknown credential. With `looking`, an answer of the
-    /// last minutes is good enough while the store is out of reach.
+    /// Who showed this; `None` for an expired, revoked or unknown credential.
     ///
     /// # Errors
     /// [`WebError::Unavailable`].
@@ -177,11 +193,12 @@ impl Identities {
         &self,
         store: &Store,
         shown: &Shown,
-        looking: bool,
+        Ask { looking, renews }: Ask,
     ) -> Result<Option<Caller>, WebError> {
-        match Self::ask(store, shown).await {
+        match Self::ask(store, shown, renews).await {
             Ok(Some(caller)) => {
                 self.remember(&caller);
+                self.note_use(store, shown);
                 Ok(Some(caller))
             }
             Ok(None) => {
@@ -195,13 +212,41 @@ impl Identities {
         }
     }
 
-    async fn ask(store: &Store, shown: &Shown) -> Result<Option<Caller>, StoreError> {
+    /// Notes the use of a token, at most once a minute, and without anybody waiting for it.
+    fn note_use(&self, store: &Store, shown: &Shown) {
+        let Shown::Token { hash } = shown else { return };
+        let now = clock::boot();
+        {
+            let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            if noted.get(hash).is_some_and(|at| now.since(*at) < USE_NOTED_EVERY) {
+                return;
+            }
+            if noted.len() >= REMEMBERED_AT_MOST {
+                noted.retain(|_, at| now.since(*at) < USE_NOTED_EVERY);
+            }
+            noted.insert(hash.clone(), now);
+        }
+        let (store, hash) = (store.clone(), hash.clone());
+        tokio::spawn(async move {
+            if let Err(error) = store.use_token(&hash, USE_NOTED_EVERY).await {
+                tracing::debug!(%error, "the use of a token could not be noted");
+            }
+        });
+    }
+
+    async fn ask(store: &Store, shown: &Shown, renews: bool) -> Result<Option<Caller>, StoreError> {
         let mut bound = Arc::default();
         let (name, csrf) = match shown {
-            Shown::Session { hash } => match store.session(hash, SESSION_IDLE).await? {
-                Some(Session { user, csrf, .. }) => (user, csrf),
-                None => return Ok(None),
-            },
+            Shown::Session { hash } => {
+                let session = match renews {
+                    true => store.session(hash, SESSION_IDLE).await?,
+                    false => store.peek_session(hash, SESSION_IDLE).await?,
+                };
+                match session {
+                    Some(Session { user, csrf, .. }) => (user, csrf),
+                    None => return Ok(None),
+                }
+            }
             Shown::Token { hash } => match store.token(hash).await? {
                 Some(token) => {
                     let (collector, sources) = (token.collector, token.sources);
@@ -219,6 +264,7 @@ impl Identities {
             language: Language::default(),
             theme: user.theme,
             groups: Arc::default(),
+            display_name: user.display_name,
             csrf,
             from: String::new(),
             shown: shown.clone(),
@@ -316,6 +362,25 @@ pub fn cookie(
     built.finish()
 }
 
+/// What is kept of a browser that signs in, so that its owner knows it again.
+#[derive(Debug, Clone, Default)]
+pub struct Browser {
+    /// Its address.
+    pub from: String,
+    /// What it calls itself, cut short.
+    pub user_agent: Option<String>,
+}
+
+impl Browser {
+    /// The one that sent `request`.
+    #[must_use]
+    pub fn of(request: &HttpRequest) -> Self {
+        let agent = request.headers().get(header::USER_AGENT).and_then(|text| text.to_str().ok());
+        let agent = agent.map(|text| text.chars().take(USER_AGENT_MAX).collect::<String>());
+        Self { from: peer(request), user_agent: agent.filter(|text| !text.is_empty()) }
+    }
+}
+
 /// Opens a session for `user`: the cookie, whose hash is in the store.
 ///
 /// # Errors
@@ -324,14 +389,11 @@ pub async fn open_session(
     store: &Store,
     config: &Config,
     user: &UserName,
+    by: &Browser,
 ) -> Result<Cookie<'static>, WebError> {
     let secret = secrets::random_secret();
-    let session = Session {
-        user: user.clone(),
-        csrf: secrets::random_secret(),
-        created: crate::domain::time::StoreTime(0),
-        expires: crate::domain::time::StoreTime(0),
-    };
+    let Browser { from, user_agent } = by.clone();
+    let session = Session::new(user.clone(), secrets::random_secret(), from, user_agent);
     store.open_session(&secrets::sha256_hex(&secret), &session, SESSION_LIFETIME).await?;
     Ok(cookie(config, cookie_name(config), secret, Some(SESSION_LIFETIME)))
 }

@@ -15,7 +15,7 @@ use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
 
 use super::Web;
-use super::auth::{self, Caller, Shown};
+use super::auth::{self, Ask, Caller, Shown};
 use super::csrf;
 use super::error::WebError;
 use super::pages;
@@ -99,20 +99,22 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
     }
     let caller = match Shown::in_request(request.request(), &web.config()) {
         None => None,
-        Some(shown) => match identify(web, &shown, access, looking).await {
-            Ok(caller) => caller.map(|caller| caller.of_request(request.request())),
-            Err(_) if access == Access::Guest && looking => None,
-            Err(WebError::Unavailable { .. }) if looking && is_page(request.path()) => {
-                return Err(Refusal::Away);
-            }
-            Err(error) => {
-                if let Some(reader) = web.identities.recall(&shown) {
-                    let reader = Reader(reader.of_request(request.request()));
-                    request.extensions_mut().insert(reader);
+        Some(shown) => {
+            match identify(web, &shown, access, ask_of(request.request(), looking)).await {
+                Ok(caller) => caller.map(|caller| caller.of_request(request.request())),
+                Err(_) if access == Access::Guest && looking => None,
+                Err(WebError::Unavailable { .. }) if looking && is_page(request.path()) => {
+                    return Err(Refusal::Away);
                 }
-                return Err(error.into());
+                Err(error) => {
+                    if let Some(reader) = web.identities.recall(&shown) {
+                        let reader = Reader(reader.of_request(request.request()));
+                        request.extensions_mut().insert(reader);
+                    }
+                    return Err(error.into());
+                }
             }
-        },
+        }
     };
     if let Some(caller) = &caller {
         request.extensions_mut().insert(Reader(caller.clone()));
@@ -148,7 +150,7 @@ async fn identify(
     web: &Web,
     shown: &Shown,
     access: Access,
-    looking: bool,
+    ask: Ask,
 ) -> Result<Option<Caller>, WebError> {
     // The busiest doors: two readings more for each would be most of what the store has to do.
     if access == Access::Collector
@@ -157,13 +159,22 @@ async fn identify(
         return Ok(Some(caller));
     }
     // Every question would be waited for in vain.
-    if looking
+    if ask.looking
         && web.feed.outage().is_some()
         && let Some(caller) = web.identities.recall(shown)
     {
         return Ok(Some(caller));
     }
-    web.identities.identify(&web.store, shown, looking).await
+    web.identities.identify(&web.store, shown, ask).await
+}
+
+/// A person loads a page or sends a form. What a page reads by itself (the live socket, calls of the API, the same page once
+/// more) keeps no session alive: a tab that was left open would be signed in for ever.
+fn ask_of(request: &HttpRequest, looking: bool) -> Ask {
+    let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
+    let by_script = header("sec-fetch-dest") == Some(b"empty".as_slice())
+        || header("x-requested-by") == Some(b"script".as_slice());
+    Ask { looking, renews: !looking || (is_page(request.path()) && !by_script) }
 }
 
 fn check_role(access: Access, caller: &Caller) -> Result<(), WebError> {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::domain::handover::NoMove;
 use crate::domain::name::InvalidName;
 use crate::ops::OpsError;
+use crate::secrets::{PASSWORD_MAX, PASSWORD_MIN, PasswordError};
 use crate::store::StoreError;
 use crate::waiting::DeskError;
 use crate::words::{Arg, Language, say};
@@ -43,6 +44,9 @@ pub enum WebError {
     /// Any of these that people meet on pages: a sentence that stands in both languages.
     #[error("{}", say(Language::En, .id, .args))]
     Told { status: u16, id: &'static str, args: Vec<(&'static str, Arg)> },
+    /// 400: a password that is too easy to guess; ids of messages.
+    #[error("{}", sentences(Language::En, .why))]
+    Weak { why: Vec<&'static str> },
     /// 413.
     #[error("the request is larger than 64 KiB (1 MiB for tasks and results): send less at a time")]
     TooLarge,
@@ -102,10 +106,18 @@ impl WebError {
     pub fn for_people(&self, lang: Language) -> (String, Option<String>) {
         match self {
             Self::Told { id, args, .. } => (say(lang, id, args), None),
+            Self::Weak { why } => (sentences(lang, why), None),
             Self::Unauthorized => (say(lang, "error-unauthorized", &[]), None),
             error if lang == Language::En => (error.to_string(), None),
             error => (say(lang, error.general(), &[]), Some(error.to_string())),
         }
+    }
+
+    /// [`Self::for_people`] in one text.
+    #[must_use]
+    pub fn sentence(&self, lang: Language) -> String {
+        let (text, detail) = self.for_people(lang);
+        detail.map_or(text.clone(), |detail| format!("{text}{detail}"))
     }
 
     /// The message of the status in a few words.
@@ -143,7 +155,7 @@ impl WebError {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
-            Self::BadRequest { .. } => "bad_request",
+            Self::BadRequest { .. } | Self::Weak { .. } => "bad_request",
             Self::Unauthorized => "unauthorized",
             Self::Forbidden { .. } => "forbidden",
             Self::NotFound { .. } => "not_found",
@@ -206,10 +218,29 @@ impl WebError {
     }
 }
 
+/// Messages one after the other.
+fn sentences(lang: Language, ids: &[&'static str]) -> String {
+    let gap = say(lang, "sentence-gap", &[]);
+    ids.iter().map(|id| say(lang, id, &[])).collect::<Vec<_>>().join(&gap)
+}
+
+impl From<PasswordError> for WebError {
+    fn from(error: PasswordError) -> Self {
+        let number = |n: usize| vec![("n", Arg::from(i64::try_from(n).unwrap_or(0)))];
+        let told = |id, args| Self::Told { status: 400, id, args };
+        match error {
+            PasswordError::TooShort => told("password-short", number(PASSWORD_MIN)),
+            PasswordError::TooLong => told("password-long", number(PASSWORD_MAX)),
+            PasswordError::Weak(why) => Self::Weak { why },
+            PasswordError::Hash(detail) => Self::Internal { detail },
+        }
+    }
+}
+
 impl ResponseError for WebError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::BadRequest { .. } => StatusCode::BAD_REQUEST,
+            Self::BadRequest { .. } | Self::Weak { .. } => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden { .. } => StatusCode::FORBIDDEN,
             Self::NotFound { .. } => StatusCode::NOT_FOUND,

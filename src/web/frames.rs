@@ -19,6 +19,7 @@ use crate::feed::Seen;
 use crate::store::nodes::NodeRecord;
 use crate::store::rotation::RotationView;
 use crate::view::JobView;
+use crate::view::people::DisplayNames;
 use crate::words::Language;
 
 /// The subprotocol of programs.
@@ -53,6 +54,7 @@ pub struct JobFrames {
     pub changed: Option<Boot>,
     nodes: Arc<Vec<NodeRecord>>,
     rotations: Option<Arc<Vec<RotationView>>>,
+    names: DisplayNames,
     views: [OnceLock<JobView>; 2],
     json: [OnceLock<String>; 2],
     rows: [OnceLock<String>; 16],
@@ -66,6 +68,7 @@ impl JobFrames {
         seen: Seen,
         nodes: Arc<Vec<NodeRecord>>,
         rotations: Option<Arc<Vec<RotationView>>>,
+        names: DisplayNames,
         changed: Option<Boot>,
     ) -> Self {
         Self {
@@ -74,6 +77,7 @@ impl JobFrames {
             changed,
             nodes,
             rotations,
+            names,
             views: Default::default(),
             json: Default::default(),
             rows: Default::default(),
@@ -86,6 +90,7 @@ impl JobFrames {
         let rotations = self.rotations.as_ref().map(|views| &views[..]);
         self.views[slot(language)].get_or_init(|| {
             JobView::of(&self.seen, job, &self.nodes, rotations, language, clock::boot())
+                .with_names(&self.names)
         })
     }
 

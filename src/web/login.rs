@@ -9,7 +9,8 @@ use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Deserialize;
 
 use super::Web;
-use super::auth::{self, Caller, Shown};
+use super::acts::account;
+use super::auth::{self, Browser, Caller, Shown};
 use super::csrf;
 use super::error::WebError;
 use super::hub::SIGNED_OUT;
@@ -18,7 +19,6 @@ use super::pages::login::{self as page, LinkFor, LoginForm};
 use super::throttle::Attempt;
 
 use crate::domain::name::UserName;
-use crate::domain::time::StoreTime;
 use crate::ops::{self, Act, OpsError, Signature};
 use crate::secrets;
 use crate::store::StoreError;
@@ -97,10 +97,15 @@ pub async fn sign_in(
         Ok(user) => {
             // A new secret at every sign-in; whoever planted or knew the old one has nothing.
             if let Some(shown @ Shown::Session { .. }) = Shown::in_request(&request, &web.config())
+                && let Some(before) =
+                    web.store.peek_session(shown.hash(), auth::SESSION_IDLE).await?
             {
-                close(&web, &user, &shown).await?;
+                // Of whomever it was: the same browser is somebody else now.
+                close(&web, &before.user, &shown).await?;
             }
-            let cookie = auth::open_session(&web.store, &web.config(), &user).await?;
+            let cookie =
+                auth::open_session(&web.store, &web.config(), &user, &Browser::of(&request))
+                    .await?;
             Ok(see(&safe_next(&fields.next), Some(cookie)))
         }
         Err(error) => {
@@ -195,6 +200,18 @@ async fn by_link(
     let from = auth::peer(request);
     let Some(found) = web.store.link(&hash, false).await? else { return Err(used_up()) };
     let user = match found.user {
+        Some(name) if found.sets_password => {
+            let user = web.store.user(&name).await?.ok_or_else(used_up)?;
+            if user.role == Role::Collector {
+                let who = [("user", name.as_str())];
+                return Err(WebError::told(StatusCode::FORBIDDEN, "login-collector", &who));
+            }
+            let password = chosen(fields)?;
+            let password = account::hash(web, &name, user.display_name, password).await?;
+            take(web, &hash).await?;
+            let by = Signature { who: name.to_string(), from: from.clone() };
+            ops::accounts::set_by_link(&web.store, &by, &name, password).await?.name
+        }
         Some(name) => {
             take(web, &hash).await?;
             let user = web.store.user(&name).await?.filter(|user| user.role == Role::Admin);
@@ -209,25 +226,11 @@ async fn by_link(
                 return Err(too_late());
             }
             let name = UserName::new(&fields.name)?;
-            if fields.again.as_ref().is_some_and(|again| *again != fields.password) {
-                return Err(WebError::told(StatusCode::BAD_REQUEST, "login-differ", &[]));
-            }
-            let password = web
-                .passwords
-                .hash(fields.password.clone())
-                .await
-                .map_err(|error| WebError::bad(error.to_string()))?;
+            let password = account::hash(web, &name, None, chosen(fields)?).await?;
             take(web, &hash).await?;
-            let user = User {
-                name,
-                role: Role::Admin,
-                password,
-                created: StoreTime(0),
-                language: None,
-                theme: None,
-            };
+            let user = User::new(name, Role::Admin, password);
             let by = Signature { who: "link".to_owned(), from: from.clone() };
-            match ops::accounts::add(&web.store, &by, &user, true).await {
+            match ops::accounts::add_first(&web.store, &by, &user).await {
                 Err(OpsError::Store(StoreError::Exists(_))) => Err(too_late()),
                 other => Ok(other?),
             }?;
@@ -236,6 +239,14 @@ async fn by_link(
     };
     note(web, user.as_str(), &from, Act::Login, Some("by one-time link")).await?;
     Ok(user)
+}
+
+/// A new password, entered the same twice.
+fn chosen(fields: &Fields) -> Result<String, WebError> {
+    if fields.again.as_ref().is_some_and(|again| *again != fields.password) {
+        return Err(WebError::told(StatusCode::BAD_REQUEST, "login-differ", &[]));
+    }
+    Ok(fields.password.clone())
 }
 
 /// Notes an act of `who` on their own account.
@@ -296,12 +307,15 @@ async fn show(
     let link_for = match link {
         None => None,
         Some(secret) => match web.store.link(&secrets::sha256_hex(secret), false).await {
-            Ok(Some(Link { user: None })) if nobody => Some(LinkFor::FirstAdmin),
-            Ok(Some(Link { user: None })) => {
+            Ok(Some(Link { user: None, .. })) if nobody => Some(LinkFor::FirstAdmin),
+            Ok(Some(Link { user: None, .. })) => {
                 failure = failure.or_else(|| Some(too_late()));
                 None
             }
-            Ok(Some(Link { user: Some(user) })) => Some(LinkFor::User(user.to_string())),
+            Ok(Some(Link { user: Some(user), sets_password: true })) => {
+                Some(LinkFor::Password(user.to_string()))
+            }
+            Ok(Some(Link { user: Some(user), .. })) => Some(LinkFor::User(user.to_string())),
             Ok(None) => {
                 failure = failure.or_else(|| Some(used_up()));
                 None

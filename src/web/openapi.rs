@@ -24,6 +24,9 @@ use super::{Web, api, health, metrics, refusals};
         api::moves::post, api::drill::post, api::drill::get, api::runs::list, api::log::list, api::timeline::list,
         api::nodes::list, api::nodes::drain, api::nodes::undrain, api::nodes::forget, api::leases::list,
         api::audit::list,
+        api::users::list, api::users::post, api::users::one, api::users::patch, api::users::delete,
+        api::me::get, api::me::password, api::me::sessions, api::me::end_session,
+        api::tokens::list, api::tokens::post, api::tokens::delete,
         api::sources::list, api::sources::one, api::sources::put, api::sources::block,
         api::tasks::post, api::tasks::one, api::claims::post, api::claims::extend, api::claims::give_back,
         api::results::post, api::dead::list, api::dead::revive, api::collectors::list,
@@ -37,6 +40,7 @@ use super::{Web, api, health, metrics, refusals};
         (name = "nodes", description = "Where it runs."),
         (name = "leases", description = "What is held, by whom, under which token."),
         (name = "audit", description = "Who did what."),
+        (name = "accounts", description = "Who may do what, where they are signed in, and their API tokens. A token makes no credentials, unless it is an admin's and bound to nothing."),
         (name = "dispatch", description = "Unique tasks for many collectors. The store's clock decides everything; delivery is at least once, and at most one result of a task is accepted."),
         (name = "rotations", description = "Types of work that take turns, one at a time, never sooner than their gaps allow. The store's clock decides everything; a turn that is neither extended nor passed goes on to the next when its lease ends."),
         (name = "health", description = "For load balancers and monitoring."),
@@ -154,9 +158,11 @@ pub fn describe() -> Value {
         }
     }
     // An element of a list cannot be marked where it is declared.
-    let sources = "/components/schemas/ClaimBody/properties/sources/items";
-    if let Some(source) = document.pointer_mut(sources) {
-        source["pattern"] = NAME.into();
+    for body in ["ClaimBody", "NewTokenBody"] {
+        let sources = format!("/components/schemas/{body}/properties/sources/items");
+        if let Some(source) = document.pointer_mut(&sources) {
+            source["pattern"] = NAME.into();
+        }
     }
     document
 }

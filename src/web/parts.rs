@@ -121,10 +121,10 @@ impl Row<'_> {
         match people.as_slice() {
             [] => say(self.lang, "nobody", &[]),
             [only] if self.viewer.last => {
-                say(self.lang, "you-are-last", &[("user", Arg::from(only.name.as_str()))])
+                say(self.lang, "you-are-last", &[("user", Arg::from(only.both(self.lang)))])
             }
             _ => {
-                let names: Vec<_> = people.iter().map(|person| person.name.as_str()).collect();
+                let names: Vec<_> = people.iter().map(|person| person.both(self.lang)).collect();
                 names.join(&say(self.lang, "list-separator", &[]))
             }
         }
@@ -144,7 +144,8 @@ impl Head<'_> {
             if !pieces.is_empty() {
                 pieces.push(Piece::text(&gap));
             }
-            let args = [("user", Piece::text(&person.name)), ("since", person.since.clone())];
+            let args =
+                [("user", Piece::text(person.both(self.lang))), ("since", person.since.clone())];
             let id = if self.viewer.last { "last-since" } else { "user-since" };
             pieces.extend(phrase(self.lang, id, &args));
         }

@@ -25,6 +25,17 @@ const NO_DRILL: Refusal = ("409", "Not running, held, or nobody could take over.
 const ALIVE: Refusal = ("409", "It is alive.");
 const OVER: Refusal =
     ("409", "The turn has ended, or is another's: nothing was changed. The detail says more.");
+const NO_USER: Refusal = ("404", "No such account.");
+const NO_SESSION: Refusal = ("404", "No such session.");
+const NO_TOKEN: Refusal = ("404", "No such token, or it is another's.");
+const TAKEN: Refusal = ("409", "There is an account of that name.");
+const KEPT: Refusal = (
+    "409",
+    "The last admin stays, collectors have no links, and one's own password is changed elsewhere; the detail says which.",
+);
+const FULL: Refusal = ("409", "The account has too many tokens.");
+const WRONG_PASSWORD: Refusal = ("403", "The old password is wrong, or a token asks.");
+const TOO_OFTEN: Refusal = ("429", "Too many wrong passwords; try again after Retry-After.");
 const TOO_LARGE: Refusal = ("413", "Larger than 64 KiB, or 1 MiB for tasks and results.");
 const AWAY: Refusal = (
     "503",
@@ -60,6 +71,18 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("forget_node", QUERY, &[NO_NODE, ALIVE]),
     ("list_leases", PLAIN, &[]),
     ("list_audit", QUERY, &[]),
+    ("list_users", PLAIN, &[]),
+    ("add_user", BODY, &[TAKEN]),
+    ("get_user", PLAIN, &[NO_USER]),
+    ("change_user", BODY, &[NO_USER, KEPT]),
+    ("remove_user", PLAIN, &[NO_USER, KEPT]),
+    ("get_me", PLAIN, &[]),
+    ("change_my_password", BODY, &[WRONG_PASSWORD, TOO_OFTEN]),
+    ("list_my_sessions", PLAIN, &[]),
+    ("end_my_session", PLAIN, &[NO_SESSION]),
+    ("list_tokens", QUERY, &[]),
+    ("make_token", BODY, &[NO_USER, FULL]),
+    ("revoke_token", PLAIN, &[NO_TOKEN]),
     ("list_sources", PLAIN, &[]),
     ("get_source", PLAIN, &[NO_SUCH]),
     ("put_source", BODY, &[]),

@@ -50,6 +50,9 @@ impl Route {
     const fn put(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
         Self::new(Method::PUT, path, access, handler)
     }
+    const fn patch(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
+        Self::new(Method::PATCH, path, access, handler)
+    }
     const fn delete(path: &'static str, access: Access, handler: fn() -> Handler) -> Self {
         Self::new(Method::DELETE, path, access, handler)
     }
@@ -93,6 +96,17 @@ pub static ROUTES: &[Route] = &[
     Route::get("/dispatch/tasks/{id}", Login, || web::to(pages::task::page)),
     Route::get("/rotations", Login, || web::to(pages::rotations::page)),
     Route::get("/audit", Login, || web::to(pages::audit::page)),
+    Route::get("/account", Login, || web::to(pages::account::page)),
+    Route::post("/account/password", Login, || web::to(pages::account::password)),
+    Route::post("/account/sessions/{id}/end", Login, || web::to(pages::account::end_session)),
+    Route::post("/account/tokens", Login, || web::to(pages::account::new_token)),
+    Route::post("/account/tokens/revoke", Login, || web::to(pages::account::revoke_all)),
+    Route::post("/account/tokens/{id}/revoke", Login, || web::to(pages::account::revoke_token)),
+    Route::get("/people", Admin, || web::to(pages::people::page)),
+    Route::post("/people", Admin, || web::to(pages::people::add)),
+    Route::post("/people/{user}/role", Admin, || web::to(pages::people::role)),
+    Route::post("/people/{user}/link", Admin, || web::to(pages::people::link)),
+    Route::post("/people/{user}/remove", Admin, || web::to(pages::people::remove)),
     Route::post("/preferences", Guest, || web::to(pages::preferences::save)),
     Route::get("/login", Guest, || web::to(login::form)),
     Route::post("/login", Guest, || web::to(login::sign_in)),
@@ -122,6 +136,19 @@ pub static ROUTES: &[Route] = &[
     Route::delete("/api/v1/nodes/{node}", Operator, || web::to(api::nodes::forget)),
     Route::get("/api/v1/leases", Login, || web::to(api::leases::list)),
     Route::get("/api/v1/audit", Login, || web::to(api::audit::list)),
+    // Accounts.
+    Route::get("/api/v1/users", Admin, || web::to(api::users::list)),
+    Route::post("/api/v1/users", Admin, || web::to(api::users::post)),
+    Route::get("/api/v1/users/{user}", Admin, || web::to(api::users::one)),
+    Route::patch("/api/v1/users/{user}", Admin, || web::to(api::users::patch)),
+    Route::delete("/api/v1/users/{user}", Admin, || web::to(api::users::delete)),
+    Route::get("/api/v1/me", Login, || web::to(api::me::get)),
+    Route::put("/api/v1/me/password", Login, || web::to(api::me::password)),
+    Route::get("/api/v1/me/sessions", Login, || web::to(api::me::sessions)),
+    Route::delete("/api/v1/me/sessions/{id}", Login, || web::to(api::me::end_session)),
+    Route::get("/api/v1/tokens", Login, || web::to(api::tokens::list)),
+    Route::post("/api/v1/tokens", Login, || web::to(api::tokens::post)),
+    Route::delete("/api/v1/tokens/{id}", Login, || web::to(api::tokens::delete)),
     // Dispatch.
     Route::get("/api/v1/sources", Login, || web::to(api::sources::list)),
     Route::get("/api/v1/sources/{source}", Login, || web::to(api::sources::one)),

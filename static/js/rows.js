@@ -62,7 +62,7 @@ export async function again(parts = ["runs", "operate"]) {
   const mine = ++asked;
   await new Promise((done) => setTimeout(done, 250 + Math.random() * 250));
   if (mine !== asked) return;
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => undefined);
+  const answer = await fetch(location.href, { headers: { Accept: "text/html", "X-Requested-By": "script" } }).catch(() => undefined);
   if (!answer?.ok || answer.redirected) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const id of parts) {

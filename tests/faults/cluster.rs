@@ -201,7 +201,7 @@ impl Cluster {
         let mut command = command(&self.directory, &words);
         let mut child = command.stdin(Stdio::piped()).spawn().expect("soloist starts");
         let mut stdin = child.stdin.take().expect("a pipe");
-        writeln!(stdin, "li-li-li-li-li").expect("the password is read");
+        writeln!(stdin, "amber ferry under 9 moons").expect("the password is read");
         drop(stdin);
         assert!(child.wait().expect("it ends").success(), "no account could be made");
     }

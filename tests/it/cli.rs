@@ -26,7 +26,7 @@ use tokio::process::ChildStdout;
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
-const PASSWORD: &str = "a long password";
+const PASSWORD: &str = "violet harbour 47 lanterns";
 const JOBS: &str = r#"
 [[job]]
 name = "outbound"
@@ -99,14 +99,7 @@ impl Place {
             ("wang", Role::Operator),
             ("eve", Role::Viewer),
         ] {
-            let account = User {
-                name: user(name),
-                role,
-                password: "unusable".to_owned(),
-                created: StoreTime(0),
-                language: None,
-                theme: None,
-            };
+            let account = User::new(user(name), role, "unusable".to_owned());
             store.add_user(&account, false).await.expect("added");
         }
         place

@@ -8,10 +8,10 @@ use super::shared::{decide, json, look_at, of, parsed, row, rows, set, still, un
 use crate::domain::name::UserName;
 use crate::store::accounts::{Accounts, Changes, Role, User};
 use crate::store::credentials::ApiToken;
-use crate::store::records::{Check, Look, Looked, Plan, Records, Tell};
+use crate::store::records::{Check, Look, Looked, Plan, Records, Tell, Write};
 use crate::store::{Result, StoreError};
 
-const USERS: &str = "users";
+pub(super) const USERS: &str = "users";
 
 impl<R: Records> Accounts for R {
     async fn add_user(&self, user: &User, only_if_first: bool) -> Result<()> {
@@ -31,13 +31,18 @@ impl<R: Records> Accounts for R {
                 checks.push(Check::Empty { table: USERS.to_owned() });
             }
             let writes = vec![set(USERS, name, json(USERS, &made)?)];
-            Ok(((), Some(Plan { checks, writes, once: true, ..Plan::default() })))
+            // Nobody sits anywhere under a new account, but pages show its display name.
+            let tells = made.display_name.map(|_| Tell::Accounts).into_iter().collect();
+            Ok(((), Some(Plan { checks, writes, tells, once: true, ..Plan::default() })))
         })
         .await
     }
 
     async fn change_user(&self, name: &UserName, changes: &Changes) -> Result<User> {
-        decide(self, &about(name, &[SESSIONS]), |looked| {
+        // What does not end is not looked at: a theme is changed more often than a role.
+        let ends = changes.ends_sessions() || changes.end_tokens;
+        let tables: &[&str] = if ends { &[SESSIONS, TOKENS, LINKS] } else { &[] };
+        decide(self, &about(name, tables), |looked| {
             let (old, mut user) = found(looked, name)?;
             let mut checks = vec![still(USERS, name.as_str(), Some(old))];
             if changes.role.is_some_and(|role| role != Role::Admin) {
@@ -46,7 +51,15 @@ impl<R: Records> Accounts for R {
             changes.apply(&mut user);
             let mut writes = vec![set(USERS, name.as_str(), json(USERS, &user)?)];
             if changes.ends_sessions() {
-                writes.extend(of(looked, 2, SESSIONS, |one: Opened| one.session.user == *name)?);
+                let mut ended = of(looked, 2, SESSIONS, |one: Opened| one.session.user == *name)?;
+                ended.retain(|write| !unsets(write, changes.keep.as_deref()));
+                writes.extend(ended);
+            }
+            if changes.end_tokens {
+                writes.extend(of(looked, 3, TOKENS, |one: ApiToken| one.user == *name)?);
+            }
+            if changes.password.is_some() {
+                writes.extend(of(looked, 4, LINKS, |one: Linked| one.user.as_ref() == Some(name))?);
             }
             let tells = vec![Tell::Accounts];
             Ok((user, Some(Plan { checks, writes, tells, ..Plan::default() })))
@@ -78,6 +91,11 @@ impl<R: Records> Accounts for R {
         let looked = self.look(&[Look::Rows(USERS.to_owned())]).await?;
         rows(&looked, 0).map(|(_, text)| parsed(USERS, text)).collect()
     }
+}
+
+/// Whether that removes this row.
+fn unsets(write: &Write, kept: Option<&str>) -> bool {
+    matches!(write, Write::Unset { row, .. } if Some(row.as_str()) == kept)
 }
 
 /// The account, all accounts, and what else belongs to it.

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::accounts::USERS;
 use super::shared::{decide, json, look_at, of, parsed, row, rows, set, still, unset};
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
-use crate::store::credentials::{ApiToken, Count, Credentials, Link, Session};
+use crate::store::accounts::User;
+use crate::store::credentials::{
+    ApiToken, Count, Credentials, Link, MOST_SESSIONS, OpenSession, Session,
+};
 use crate::store::records::{Found, Look, Looked, Plan, Records, Tell, Write};
 use crate::store::{Result, StoreError};
 
@@ -41,6 +45,17 @@ pub(super) struct Opened {
 pub(super) struct Linked {
     pub(super) user: Option<UserName>,
     expires: StoreTime,
+    #[serde(default)]
+    sets_password: bool,
+    /// When the account was made that it is for: a later one of that name is another. Links of older programs have none.
+    #[serde(default)]
+    account: Option<StoreTime>,
+}
+
+impl Opened {
+    fn lasts(&self, now: StoreTime, idle: Duration) -> bool {
+        self.session.expires > now && now.since(self.used) < idle
+    }
 }
 
 impl<R: Records> Credentials for R {
@@ -48,9 +63,21 @@ impl<R: Records> Credentials for R {
         decide(self, &[Look::Rows(SESSIONS.to_owned())], |looked| {
             let now = looked.at.floor();
             let mut writes = of(looked, 0, SESSIONS, |one: Opened| one.session.expires <= now)?;
+            let mut own = Vec::new();
+            for (row, text) in rows(looked, 0) {
+                let Opened { session: one, .. } = parsed(SESSIONS, text)?;
+                if one.user == session.user && one.expires > now {
+                    own.push((one.created, row));
+                }
+            }
+            own.sort_unstable();
+            let surplus = (own.len() + 1).saturating_sub(MOST_SESSIONS);
+            writes.extend(own.iter().take(surplus).map(|(_, row)| unset(SESSIONS, row)));
+            // Whoever sits under those hears of it.
+            let tells = if surplus > 0 { vec![Tell::Accounts] } else { Vec::new() };
             let session = Session { created: now, expires: now + lifetime, ..session.clone() };
             writes.push(set(SESSIONS, hash, json(SESSIONS, &Opened { session, used: now })?));
-            Ok(((), Some(Plan { writes, ..Plan::default() })))
+            Ok(((), Some(Plan { writes, tells, ..Plan::default() })))
         })
         .await
     }
@@ -58,26 +85,49 @@ impl<R: Records> Credentials for R {
     async fn session(&self, hash: &str, idle: Duration) -> Result<Option<Session>> {
         decide(self, &[look_at(SESSIONS, hash)], |looked| {
             let Some(text) = row(looked, 0) else { return Ok((None, None)) };
-            let Opened { session, used } = parsed(SESSIONS, text)?;
+            let opened: Opened = parsed(SESSIONS, text)?;
             let now = looked.at.floor();
-            let unused = now.since(used);
             let plan = |write| Plan {
                 checks: vec![still(SESSIONS, hash, Some(text))],
                 writes: vec![write],
                 ..Plan::default()
             };
-            if session.expires <= now || unused >= idle {
+            let lasts = opened.lasts(now, idle);
+            let Opened { session, used } = opened;
+            if !lasts {
                 // Gone for good, also for a later reader that allows more idleness.
                 return Ok((None, Some(plan(unset(SESSIONS, hash)))));
             }
             // Not a write for every request.
-            if unused < idle / 20 {
+            if now.since(used) < idle / 20 {
                 return Ok((Some(session), None));
             }
             let used = json(SESSIONS, &Opened { session: session.clone(), used: now })?;
             Ok((Some(session), Some(plan(set(SESSIONS, hash, used)))))
         })
         .await
+    }
+
+    async fn peek_session(&self, hash: &str, idle: Duration) -> Result<Option<Session>> {
+        let looked = self.look(&[look_at(SESSIONS, hash)]).await?;
+        let Some(text) = row(&looked, 0) else { return Ok(None) };
+        let opened: Opened = parsed(SESSIONS, text)?;
+        Ok(opened.lasts(looked.at.floor(), idle).then_some(opened.session))
+    }
+
+    async fn sessions(&self, user: Option<&UserName>, idle: Duration) -> Result<Vec<OpenSession>> {
+        let looked = self.look(&[Look::Rows(SESSIONS.to_owned())]).await?;
+        let now = looked.at.floor();
+        let mut open = Vec::new();
+        for (hash, text) in rows(&looked, 0) {
+            let one: Opened = parsed(SESSIONS, text)?;
+            if one.lasts(now, idle) && user.is_none_or(|user| one.session.user == *user) {
+                let Opened { session, used } = one;
+                open.push(OpenSession { hash: hash.to_owned(), session, used });
+            }
+        }
+        open.sort_by(|a, b| (b.session.created, &b.hash).cmp(&(a.session.created, &a.hash)));
+        Ok(open)
     }
 
     async fn close_sessions(&self, user: &UserName, hash: Option<&str>) -> Result<()> {
@@ -126,6 +176,23 @@ impl<R: Records> Credentials for R {
         Ok(Some(token).filter(|token| lasts(token, &looked)))
     }
 
+    async fn use_token(&self, hash: &str, every: Duration) -> Result<()> {
+        decide(self, &[look_at(TOKENS, hash)], |looked| {
+            let Some(text) = row(looked, 0) else { return Ok(((), None)) };
+            let mut token: ApiToken = parsed(TOKENS, text)?;
+            let now = looked.at.floor();
+            let noted = token.last_used.is_some_and(|last| now.since(last) < every);
+            if noted || !lasts(&token, looked) {
+                return Ok(((), None));
+            }
+            token.last_used = Some(now);
+            let checks = vec![still(TOKENS, hash, Some(text))];
+            let writes = vec![set(TOKENS, hash, json(TOKENS, &token)?)];
+            Ok(((), Some(Plan { checks, writes, ..Plan::default() })))
+        })
+        .await
+    }
+
     async fn tokens(&self) -> Result<Vec<ApiToken>> {
         let looked = self.look(&[Look::Rows(TOKENS.to_owned())]).await?;
         let mut tokens: Vec<ApiToken> =
@@ -150,21 +217,44 @@ impl<R: Records> Credentials for R {
     }
 
     async fn add_link(&self, hash: &str, link: &Link, lifetime: Duration) -> Result<()> {
-        decide(self, &[Look::Rows(LINKS.to_owned())], |looked| {
+        let mut looks = vec![Look::Rows(LINKS.to_owned())];
+        looks.extend(link.user.iter().map(|user| look_at(USERS, user.as_str())));
+        decide(self, &looks, |looked| {
             let now = looked.at.floor();
-            let mut writes = of(looked, 0, LINKS, |one: Linked| one.expires <= now)?;
-            let linked = Linked { user: link.user.clone(), expires: now + lifetime };
+            let (mut checks, mut account) = (Vec::new(), None);
+            if let Some(user) = &link.user {
+                let text = row(looked, 1);
+                let text = text.ok_or_else(|| StoreError::NotFound(format!("user {user}")))?;
+                account = Some(parsed::<User>(USERS, text)?.created);
+                checks.push(still(USERS, user.as_str(), Some(text)));
+            }
+            let mut writes = of(looked, 0, LINKS, |one: Linked| {
+                let replaced = link.sets_password && one.sets_password && one.user == link.user;
+                replaced || one.expires <= now
+            })?;
+            let Link { user, sets_password } = link.clone();
+            let linked = Linked { user, expires: now + lifetime, sets_password, account };
             writes.push(set(LINKS, hash, json(LINKS, &linked)?));
-            Ok(((), Some(Plan { writes, ..Plan::default() })))
+            Ok(((), Some(Plan { checks, writes, ..Plan::default() })))
         })
         .await
     }
 
     async fn link(&self, hash: &str, take: bool) -> Result<Option<Link>> {
-        decide(self, &[look_at(LINKS, hash)], |looked| {
+        let looked = self.look(&[look_at(LINKS, hash)]).await?;
+        let Some(text) = row(&looked, 0) else { return Ok(None) };
+        let user = parsed::<Linked>(LINKS, text)?.user;
+        let mut looks = vec![look_at(LINKS, hash)];
+        looks.extend(user.iter().map(|user| look_at(USERS, user.as_str())));
+        decide(self, &looks, |looked| {
             let Some(text) = row(looked, 0) else { return Ok((None, None)) };
-            let Linked { user, expires } = parsed(LINKS, text)?;
-            let link = (expires > looked.at.floor()).then_some(Link { user });
+            let Linked { user, expires, sets_password, account } = parsed(LINKS, text)?;
+            let found = row(looked, 1).map(|text| parsed::<User>(USERS, text)).transpose()?;
+            // A removed account takes its links along; what is left was made by an older program.
+            let is_of = user.is_none()
+                || found.is_some_and(|found| account.is_none_or(|made| made == found.created));
+            let good = is_of && expires > looked.at.floor();
+            let link = good.then_some(Link { user, sets_password });
             let plan = take.then(|| Plan {
                 // Of two who take it, the second finds it gone.
                 checks: vec![still(LINKS, hash, Some(text))],

@@ -20,19 +20,11 @@ fn name(text: &str) -> UserName {
 }
 
 fn account(text: &str, role: Role) -> User {
-    User {
-        name: name(text),
-        role,
-        password: "first".to_owned(),
-        created: StoreTime(0),
-        language: None,
-        theme: None,
-    }
+    User::new(name(text), role, "first".to_owned())
 }
 
 fn session(user: &str) -> Session {
-    let (created, expires) = (StoreTime(0), StoreTime(0));
-    Session { user: name(user), csrf: "secret".to_owned(), created, expires }
+    Session::new(name(user), "secret".to_owned(), String::new(), None)
 }
 
 fn act(word: &str) -> AuditEntry {
@@ -85,7 +77,7 @@ async fn what_must_not_happen_twice_is_not_sent_again_when_its_answer_is_lost() 
     store.lose_answers(1);
     let added = store.add_user(&account("li", Role::Operator), false).await;
     assert!(matches!(added, Err(StoreError::Unavailable(_))), "unknown, not refused: {added:?}");
-    store.add_link("h", &Link { user: None }, HOUR).await.unwrap();
+    store.add_link("h", &Link { user: None, sets_password: false }, HOUR).await.unwrap();
     store.lose_answers(1);
     assert!(matches!(store.link("h", true).await, Err(StoreError::Unavailable(_))));
     assert_eq!(store.link("h", true).await.unwrap(), None, "it is used up");
@@ -156,4 +148,23 @@ async fn a_beat_is_news_only_when_it_says_something_new_or_comes_after_silence()
     store.beat(&beat("n", "third")).await.unwrap();
     let nodes = store.nodes().await.unwrap();
     assert_eq!(nodes.iter().map(|one| one.beat.node.as_str()).collect::<Vec<_>>(), ["n"]);
+}
+
+#[tokio::test]
+async fn a_link_of_an_earlier_account_of_that_name_is_worth_nothing() {
+    let store = MemoryRecords::new();
+    store.add_user(&account("ada", Role::Admin), false).await.unwrap();
+    for (hash, sets_password) in [("sign-in", false), ("password", true)] {
+        let link = Link { user: Some(name("ada")), sets_password };
+        store.add_link(hash, &link, HOUR).await.unwrap();
+    }
+    // Another process replaces the account, and leaves the links.
+    let other = User { created: StoreTime(7), ..account("ada", Role::Admin) };
+    let text = serde_json::to_string(&other).unwrap();
+    let set = Write::Set { table: "users".into(), row: "ada".into(), text };
+    store.change(&Plan { writes: vec![set], ..Plan::default() }).await.unwrap();
+    for hash in ["sign-in", "password"] {
+        assert_eq!(store.link(hash, false).await.unwrap(), None);
+        assert_eq!(store.link(hash, true).await.unwrap(), None);
+    }
 }

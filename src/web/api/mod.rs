@@ -13,6 +13,7 @@ pub mod hold;
 pub mod jobs;
 pub mod leases;
 pub mod log;
+pub mod me;
 pub mod moves;
 pub mod nodes;
 pub mod participation;
@@ -22,7 +23,9 @@ pub mod runs;
 pub mod sources;
 pub mod tasks;
 pub mod timeline;
+pub mod tokens;
 pub mod turns;
+pub mod users;
 
 use std::time::Duration;
 
@@ -156,6 +159,7 @@ fn view(web: &Web, caller: &Caller, job: &JobConfig, seen: &Seen) -> JobView {
     let (nodes, rotations) = (web.feed.nodes(), web.live.rotations());
     let rotations = rotations.as_ref().map(|views| &views[..]);
     JobView::of(seen, job, &nodes, rotations, caller.language, clock::boot())
+        .with_names(&web.live.display_names())
 }
 
 /// An answer of nothing but this.

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 
-use super::Hub;
 use super::seats::{Goodbye, Seat};
+use super::{Hub, lock};
 use crate::store::Store;
-use crate::web::auth::{Caller, Identities, Shown};
+use crate::store::accounts::Accounts as _;
+use crate::view::people::{DisplayNames, display_names};
+use crate::web::auth::{Ask, Caller, Identities, Shown};
 
 /// The session ended.
 pub const SIGNED_OUT: Goodbye = Goodbye { code: 1008, reason: "signed out: sign in again" };
@@ -25,6 +27,8 @@ pub(super) const CHANGED: Goodbye =
 const AT_ONCE: usize = 16;
 /// The pause after a round: many who sign out together cause one round, not one each.
 const PAUSE: Duration = Duration::from_millis(200);
+/// When it is tried again to read how people are called.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// Whether a caller is who they were. `Err(None)`: the store is out of reach, and nobody knows.
 ///
@@ -35,7 +39,8 @@ pub async fn check(
     store: &Store,
     caller: &Caller,
 ) -> Result<(), Option<Goodbye>> {
-    match identities.identify(store, &caller.shown, false).await {
+    // A socket is no act of a person: it keeps no session alive.
+    match identities.identify(store, &caller.shown, Ask::default()).await {
         Ok(None) => Err(Some(SIGNED_OUT)),
         Ok(Some(now)) if now.role != caller.role || now.user != caller.user => Err(Some(CHANGED)),
         Ok(Some(_)) => Ok(()),
@@ -46,11 +51,38 @@ pub async fn check(
 impl Hub {
     /// Asks again for everybody who sits here whenever accounts changed.
     pub(super) async fn watch_accounts(self: Arc<Self>) {
+        let mut read = self.read_names().await;
         while !self.is_draining() {
-            self.doubted.notified().await;
+            match read {
+                true => self.doubted.notified().await,
+                // The store was out of reach: nobody says when it is back.
+                false => drop(tokio::time::timeout(AGAIN, self.doubted.notified()).await),
+            }
             self.check_everybody().await;
+            read = self.read_names().await;
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// How people are called, as last read.
+    pub fn display_names(&self) -> DisplayNames {
+        lock(&self.names).clone()
+    }
+
+    /// Reads how people are called, and shows jobs anew if that is otherwise than before; whether it could be read.
+    async fn read_names(&self) -> bool {
+        let Ok(users) = self.store.users().await else { return false };
+        let read = display_names(users);
+        let changed = {
+            let mut names = lock(&self.names);
+            let changed = **names != *read;
+            *names = read;
+            changed
+        };
+        if changed {
+            self.refresh(self.numbers());
+        }
+        true
     }
 
     async fn check_everybody(&self) {

@@ -140,7 +140,13 @@ impl Hub {
     }
 
     fn make(&self, job: usize, changed: Option<Boot>) -> Arc<JobFrames> {
-        Arc::new(JobFrames::new(self.seen(job), self.feed.nodes(), self.rotations(), changed))
+        Arc::new(JobFrames::new(
+            self.seen(job),
+            self.feed.nodes(),
+            self.rotations(),
+            self.display_names(),
+            changed,
+        ))
     }
 
     /// The frames of a job, not older than [`SENTENCES_LAST`]. Made under the lock, so that no older picture ever

@@ -45,6 +45,7 @@ use crate::feed::{Change, Feed};
 use crate::store::Store;
 use crate::telemetry::Metrics;
 use crate::view::NodeView;
+use crate::view::people::DisplayNames;
 
 /// How often it looks whether time alone changed a picture (a run grew old enough, a picture became stale).
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -70,6 +71,8 @@ pub struct Hub {
     turns: turns::Turns,
     truth: truth::Truth,
     identities: Identities,
+    /// As last read.
+    names: Mutex<DisplayNames>,
     /// Somebody may be another than when they connected.
     doubted: Notify,
     draining: AtomicBool,
@@ -105,6 +108,7 @@ impl Hub {
             turns: turns::Turns::default(),
             truth: truth::Truth::default(),
             identities,
+            names: Mutex::default(),
             doubted: Notify::new(),
             draining: AtomicBool::new(false),
             ended: Notify::new(),

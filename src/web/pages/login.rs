@@ -15,6 +15,8 @@ pub enum LinkFor {
     FirstAdmin,
     /// This account.
     User(String),
+    /// Whoever sets the password of this account.
+    Password(String),
 }
 
 /// What the form shows.
@@ -71,10 +73,7 @@ pub(super) fn of(form: &LoginForm, theme: Option<String>) -> Login<'_> {
         form,
         error: form.error.as_ref().map(|error| match error {
             WebError::Unauthorized => word("login-wrong"),
-            error => {
-                let (text, detail) = error.for_people(lang);
-                detail.map_or(text.clone(), |detail| format!("{text}{detail}"))
-            }
+            error => error.sentence(lang),
         }),
         text: None,
         enter: say(lang, "login-enter", &[]),
@@ -96,6 +95,15 @@ pub(super) fn of(form: &LoginForm, theme: Option<String>) -> Login<'_> {
             login.frame.title = word("first-title");
             login.text = Some(word("first-text"));
             login.enter = word("first-enter");
+            login.password = Some("new-password");
+            login.again = true;
+            login.minimum = PASSWORD_MIN;
+        }
+        Some(LinkFor::Password(user)) => {
+            login.frame.title = say(lang, "invite-title", &[("user", Arg::from(user.as_str()))]);
+            login.text = Some(word("invite-text"));
+            login.enter = word("invite-enter");
+            login.name = false;
             login.password = Some("new-password");
             login.again = true;
             login.minimum = PASSWORD_MIN;

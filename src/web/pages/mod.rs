@@ -2,6 +2,7 @@
 //!
 //! No page decides what is allowed (that is `acts` and the door) or what is true (that is `picture`).
 
+pub mod account;
 pub mod audit;
 pub mod away;
 pub mod confirm;
@@ -12,6 +13,7 @@ pub mod error;
 pub mod job;
 pub mod login;
 pub mod nodes;
+pub mod people;
 pub mod preferences;
 pub mod rotations;
 pub mod task;
@@ -63,6 +65,7 @@ pub struct Frame {
 
 struct Person {
     name: String,
+    display_name: Option<String>,
     role: &'static str,
     admin: bool,
 }
@@ -83,7 +86,12 @@ impl Frame {
             path,
             theme: caller.theme.clone(),
             csrf: caller.csrf.clone(),
-            person: Some(Person { name: caller.user.to_string(), role, admin: caller.is_admin() }),
+            person: Some(Person {
+                name: caller.user.to_string(),
+                display_name: caller.display_name.clone(),
+                role,
+                admin: caller.is_admin(),
+            }),
             now: store_now(web),
             live: true,
             truth: web.live.bar(caller),
@@ -229,6 +237,7 @@ fn picture(web: &Web, caller: &Caller, job: &JobConfig) -> JobView {
             let (nodes, rotations) = (web.feed.nodes(), web.live.rotations());
             let rotations = rotations.as_ref().map(|views| &views[..]);
             JobView::of(&seen, job, &nodes, rotations, caller.language, clock::boot())
+                .with_names(&web.live.display_names())
         }
         None => JobView::unseen(job, caller.language),
     }
@@ -280,8 +289,8 @@ macro_rules! framed {
 }
 
 framed! {
-    audit::AuditPage away::Away Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
-    error::ErrorPage job::JobPage<'_> login::Login<'_> nodes::NodesPage rotations::RotationsPage<'_> task::TaskPage
+    account::AccountPage audit::AuditPage away::Away Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
+    error::ErrorPage job::JobPage<'_> login::Login<'_> nodes::NodesPage people::PeoplePage rotations::RotationsPage<'_> task::TaskPage
 }
 
 /// The text of a page, with the reader's secret in its forms.

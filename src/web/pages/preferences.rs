@@ -1,4 +1,4 @@
-//! `POST /preferences`: language and theme, kept with the account, or in cookies before there is one.
+//! `POST /preferences`: language, theme and display name, and nothing else of the account. The first two are kept with the account, or in cookies before there is one.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
 use super::local;
+use crate::ops::accounts;
 use crate::store::StoreError;
 use crate::store::accounts::{Accounts, Changes};
 use crate::web::Web;
@@ -27,6 +28,8 @@ pub struct Choice {
     pub language: Option<String>,
     /// `light`, `dark` or `system`.
     pub theme: Option<String>,
+    /// Empty: none.
+    pub display_name: Option<String>,
     #[serde(default)]
     pub back: String,
 }
@@ -66,15 +69,24 @@ pub async fn save(
         return Err(WebError::bad("field theme: use light, dark or system"));
     }
     if let Some(caller) = caller {
+        if let Some(text) = &form.display_name {
+            let shown = accounts::display_name(text)?;
+            if shown != caller.display_name {
+                let (actor, user) = (caller.actor(), &caller.user);
+                accounts::change_display_name(&web.store, &actor, user, shown).await?;
+            }
+        }
         let changes = Changes {
             language: language.map(|language| language.as_str().to_owned()),
             theme: form.theme.as_deref().map(known_theme),
             ..Changes::default()
         };
-        match web.store.change_user(&caller.user, &changes).await {
-            // It was removed a moment ago: the cookies are set all the same.
-            Err(StoreError::NotFound(_)) | Ok(_) => {}
-            Err(error) => return Err(error.into()),
+        if changes != Changes::default() {
+            match web.store.change_user(&caller.user, &changes).await {
+                // It was removed a moment ago: the cookies are set all the same.
+                Err(StoreError::NotFound(_)) | Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     let mut answer = HttpResponse::SeeOther();

@@ -6,16 +6,20 @@ mod rotation;
 
 use std::path::{Path, PathBuf};
 
+use super::account::{AccountPage, SessionRow, TokenRow};
 use super::audit::{AuditPage, Entry};
 use super::confirm::Confirm;
 use super::dashboard::Dashboard;
 use super::job::{JobPage, Operate, RunRow};
 use super::login::{LinkFor, LoginForm};
 use super::nodes::{NodeRow, NodesPage};
+use super::people::{PeoplePage, PersonRow};
 use super::*;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::lease::Token;
-use crate::domain::name::{JobName, NodeName, RunId};
+use crate::domain::name::{JobName, NodeName, RunId, UserName};
+use crate::store::accounts::{NO_PASSWORD, User};
+use crate::store::credentials::{ApiToken, OpenSession, Session};
 use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
 use crate::view::NodeView;
 use crate::view::tests::{NOW, before, every_state, node};
@@ -33,7 +37,12 @@ fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame 
         path: "/".to_owned(),
         theme: Some(theme.to_owned()),
         csrf: "secret".to_owned(),
-        person: Some(Person { name: "li".to_owned(), role: "role-admin", admin: true }),
+        person: Some(Person {
+            name: "li".to_owned(),
+            display_name: Some("李伟".to_owned()),
+            role: "role-admin",
+            admin: true,
+        }),
         now: Some(NOW),
         live: true,
         truth: Bar::default(),
@@ -225,6 +234,9 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 paged: true,
             }),
         ),
+        ("account", account_page(lang, theme)),
+        ("people", people_page(lang, theme)),
+        ("invite", sign_in(Some(LinkFor::Password("li".to_owned())), None)),
         ("login", sign_in(None, Some(WebError::Unauthorized))),
         ("first", sign_in(Some(LinkFor::FirstAdmin), None)),
         ("link", sign_in(Some(LinkFor::User("li".to_owned())), None)),
@@ -251,6 +263,76 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             whole(&away::Away { frame })
         }),
     ]
+}
+
+fn account_page(lang: Language, theme: &str) -> String {
+    let name = |text: &str| UserName::new(text).expect("a valid name");
+    let session = |hash: &str, agent: Option<&str>, minutes: i64| OpenSession {
+        hash: hash.to_owned(),
+        session: Session {
+            created: before(minutes * 60),
+            ..Session::new(
+                name("li"),
+                String::new(),
+                "192.0.2.7".to_owned(),
+                agent.map(str::to_owned),
+            )
+        },
+        used: before(minutes * 20),
+    };
+    let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+    let sessions = [session("a", Some(firefox), 30), session("b", None, 4_000)];
+    let token = |text: &str, used: Option<i64>| ApiToken {
+        id: "5f0c9d2e11aa".to_owned(),
+        created: before(90_000),
+        expires: used.map(|_| before(-8_000_000)),
+        last_used: used.map(before),
+        ..ApiToken::new(name("li"), text.to_owned())
+    };
+    let tokens = [token("nightly build", Some(300)), token("仓库看板", None)];
+    whole(&AccountPage {
+        frame: frame(lang, theme, "account", &say(lang, "account-title", &[])),
+        name: "li".to_owned(),
+        role: say(lang, "role-operator", &[]),
+        display_name: "李伟".to_owned(),
+        said: Some(say(lang, "account-token-made", &[])),
+        error: Some(
+            WebError::from(crate::secrets::PasswordError::Weak(vec!["password-weak"]))
+                .sentence(lang),
+        ),
+        secret: Some(format!("sol_{}", "4e".repeat(32))),
+        minimum: 10,
+        rule: say(lang, "password-rule", &[("n", Arg::from(10))]),
+        sessions: sessions.map(|one| SessionRow::of(one, "a", lang)).into(),
+        tokens: tokens.map(|one| TokenRow::of(one, lang)).into(),
+        lifetimes: account::lifetimes(lang, true),
+    })
+}
+
+fn people_page(lang: Language, theme: &str) -> String {
+    let user = |name: &str, role, password: &str, shown: Option<&str>| User {
+        display_name: shown.map(str::to_owned),
+        created: before(900_000),
+        ..User::new(UserName::new(name).expect("a valid name"), role, password.to_owned())
+    };
+    let all = [
+        user("ada", Role::Admin, "x", None),
+        user("li", Role::Admin, "x", Some("李伟")),
+        user("scraper", Role::Collector, NO_PASSWORD, None),
+        user("wang", Role::Operator, NO_PASSWORD, Some("王芳")),
+    ];
+    whole(&PeoplePage {
+        frame: frame(lang, theme, "people", &say(lang, "people-title", &[])),
+        people: all.map(|user| PersonRow::of(user, "li")).into(),
+        roles: people::roles(lang),
+        said: Some(say(lang, "people-added", &[("user", Arg::from("wang"))])),
+        error: None,
+        link: Some((
+            "wang".to_owned(),
+            format!("https://jobs.example.org/login?link={}", "4e".repeat(32)),
+        )),
+        typed: people::Typed::default(),
+    })
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -348,7 +348,7 @@ fn account(directory: &Path, name: &str, role: &str) -> String {
     let adding = adding.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
     let mut adding = adding.expect("soloist starts");
     let mut stdin = adding.stdin.take().expect("a pipe");
-    writeln!(stdin, "{name}-{name}-{name}-{name}").expect("the password is read");
+    writeln!(stdin, "amber ferry of {name} under 9 moons").expect("the password is read");
     drop(stdin);
     assert!(adding.wait().expect("it ends").success(), "no account {name} could be made");
     let output = command(&["token", "new", "--user", name, "--name", "load"]).output();

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use soloist::domain::time::StoreTime;
 use soloist::store::credentials::{Credentials, Session};
 use soloist::store::nodes::Nodes as _;
 
@@ -18,7 +17,11 @@ fn a_password_is_long_enough_and_never_asked_for_without_a_terminal() {
     let piped = ["user", "add", "li", "--role", "operator", "--password-stdin"];
     let message = place.fed(&piped, "123456789\n").fails(2);
     assert!(message.contains("at least 10"), "{message}");
-    place.fed(&piped, "1234567890\n").ok();
+    for weak in ["1234567890\n", "password12\n", "soloist-li-li\n"] {
+        let message = place.fed(&piped, weak).fails(2);
+        assert!(message.contains("too easy to guess"), "{weak}: {message}");
+    }
+    place.fed(&piped, "tnqvxkzmwpbf\n").ok();
     let message = place.fed(&piped, PASSWORD).fails(4);
     assert!(message.contains("already"), "{message}");
     place.fed(&["user", "passwd", "nobody", "--password-stdin"], PASSWORD).fails(3);
@@ -28,12 +31,7 @@ fn a_password_is_long_enough_and_never_asked_for_without_a_terminal() {
 async fn a_new_password_or_role_signs_the_account_out() {
     let place = Place::with_accounts().await;
     let store = place.store().await;
-    let session = Session {
-        user: user("li"),
-        csrf: "c".to_owned(),
-        created: StoreTime(0),
-        expires: StoreTime(0),
-    };
+    let session = Session::new(user("li"), "c".to_owned(), String::new(), None);
     let hour = Duration::from_secs(3600);
     for change in [
         &["user", "passwd", "li", "--password-stdin"][..],
@@ -42,7 +40,7 @@ async fn a_new_password_or_role_signs_the_account_out() {
     ] {
         store.open_session("hash", &session, hour).await.expect("opened");
         assert!(store.session("hash", hour).await.expect("an answer").is_some());
-        place.fed(change, "another password").ok();
+        place.fed(change, "amber ferry under 9 moons").ok();
         assert_eq!(store.session("hash", hour).await.expect("an answer"), None, "{change:?}");
     }
 }
@@ -103,6 +101,55 @@ async fn a_new_token_stands_alone_on_standard_output() {
     place.run(&["token", "revoke", id]).ok();
     place.run(&["token", "revoke", id]).fails(3);
     place.run(&["token", "new", "--user", "nobody"]).fails(3);
+}
+
+#[tokio::test]
+async fn an_invitation_stands_alone_on_standard_output_and_ends_with_the_next() {
+    let place = Place::new("public_url = \"https://jobs.example.org\"\n");
+    let add = ["user", "add", "li", "--role", "operator", "--invite", "--display-name", "李伟"];
+    let done = place.run(&add);
+    assert!(done.err.contains("once, for 48 hours"), "{}", done.err);
+    let first = done.ok();
+    assert!(first.starts_with("https://jobs.example.org/login?link="), "{first}");
+    assert_eq!(first.lines().count(), 1);
+    let li = place.run(&["user", "list", "--json"]).json()["users"][0].clone();
+    assert_eq!((&li["display_name"], &li["has_password"]), (&"李伟".into(), &false.into()));
+    let second = place.run(&["user", "passwd", "li", "--invite"]).ok();
+    let store = place.store().await;
+    let good = async |link: &str| {
+        let secret = link.trim().split_once('=').expect("a link").1;
+        store.link(&soloist::secrets::sha256_hex(secret), false).await.expect("answered").is_some()
+    };
+    assert!(!good(&first).await && good(&second).await);
+    place.run(&["user", "add", "bot", "--role", "collector", "--invite"]).fails(4);
+    let hidden =
+        ["user", "add", "eve", "--role", "viewer", "--invite", "--display-name", "a\u{202e}b"];
+    assert!(place.run(&hidden).fails(2).contains("U+202E"));
+}
+
+#[tokio::test]
+async fn sessions_are_listed_and_ended_and_tokens_end_with_a_reset() {
+    let place = Place::with_accounts().await;
+    let store = place.store().await;
+    for (hash, name) in [("first", "li"), ("other", "wang")] {
+        let session = Session::new(user(name), "c".to_owned(), "192.0.2.7".to_owned(), None);
+        store.open_session(hash, &session, Duration::from_secs(3600)).await.expect("opened");
+    }
+    let listed = place.run(&["session", "list", "--user", "li", "--json"]).json();
+    assert_eq!(listed["sessions"].as_array().expect("sessions").len(), 1, "{listed}");
+    assert_eq!(listed["sessions"][0]["from"], "192.0.2.7");
+    let id = listed["sessions"][0]["id"].as_str().expect("an id").to_owned();
+    place.run(&["session", "revoke", &id]).ok();
+    place.run(&["session", "revoke", &id]).fails(3);
+    place.run(&["session", "list", "--user", "nobody"]).fails(3);
+    assert!(place.run(&["session", "list"]).ok().contains("wang"));
+    place.run(&["token", "new", "--user", "li"]).ok();
+    let expires = place.run(&["token", "list", "--json"]).json()["tokens"][0]["expires"].clone();
+    assert!(expires.is_string(), "unless it is said, a token ends: {expires}");
+    place.run(&["token", "new", "--user", "li", "--expires", "never"]).ok();
+    place.run(&["token", "new", "--user", "li", "--expires", "6y"]).fails(2);
+    place.fed(&["user", "passwd", "li", "--password-stdin"], PASSWORD).ok();
+    assert_eq!(place.run(&["token", "list", "--json"]).json()["tokens"], serde_json::json!([]));
 }
 
 #[tokio::test]

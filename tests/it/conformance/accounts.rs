@@ -11,23 +11,12 @@ use soloist::store::journal::{AuditEntry, Journal};
 use super::*;
 
 fn account(name: &str, role: Role) -> User {
-    User {
-        name: user(name),
-        role,
-        password: "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA".to_owned(),
-        created: StoreTime(0),
-        language: None,
-        theme: None,
-    }
+    let password = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
+    User::new(user(name), role, password.to_owned())
 }
 
 fn session(name: &str) -> Session {
-    Session {
-        user: user(name),
-        csrf: "secret".to_owned(),
-        created: StoreTime(0),
-        expires: StoreTime(0),
-    }
+    Session::new(user(name), "secret".to_owned(), String::new(), None)
 }
 
 pub(super) async fn an_account_is_kept_as_given(fresh: Fresh) {
@@ -88,6 +77,9 @@ pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {
         password: Some("other".to_owned()),
         language: Some("zh".to_owned()),
         theme: Some(Some("dark".to_owned())),
+        display_name: Some(Some("李伟".to_owned())),
+        keep: None,
+        end_tokens: true,
     };
     let after = store.change_user(&user("li"), &all).await.expect("changed");
     let newer = User {
@@ -95,6 +87,7 @@ pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {
         password: "other".to_owned(),
         language: Some("zh".to_owned()),
         theme: Some("dark".to_owned()),
+        display_name: Some("李伟".to_owned()),
         ..before
     };
     assert_eq!(after, newer);
@@ -148,6 +141,31 @@ pub(super) async fn another_role_or_password_ends_all_sessions_of_that_account(f
         assert_eq!(stays(store.session("li", idle).await), !ends, "{changes:?}");
         assert!(stays(store.session("wang", idle).await));
     }
+}
+
+pub(super) async fn whoever_changes_their_own_password_stays_and_a_reset_ends_tokens(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let idle = Duration::from_secs(600);
+    store.add_user(&account("li", Role::Operator), false).await.expect("added");
+    for hash in ["here", "there"] {
+        store.open_session(hash, &session("li"), LONG).await.expect("opened");
+    }
+    let token = ApiToken { id: "id".to_owned(), ..ApiToken::new(user("li"), "ci".to_owned()) };
+    store.add_token("token", &token, None).await.expect("added");
+    let own = Changes {
+        password: Some("own".to_owned()),
+        keep: Some("here".to_owned()),
+        ..Changes::default()
+    };
+    store.change_user(&user("li"), &own).await.expect("changed");
+    assert!(store.session("here", idle).await.expect("answered").is_some());
+    assert_eq!(store.session("there", idle).await.expect("answered"), None);
+    assert!(store.token("token").await.expect("answered").is_some());
+    let reset =
+        Changes { password: Some("reset".to_owned()), end_tokens: true, ..Changes::default() };
+    store.change_user(&user("li"), &reset).await.expect("changed");
+    assert_eq!(store.session("here", idle).await.expect("answered"), None);
+    assert_eq!(store.token("token").await.expect("answered"), None);
 }
 
 pub(super) async fn the_last_admin_stays_also_when_two_admins_go_at_once(fresh: Fresh) {
@@ -206,17 +224,10 @@ pub(super) async fn a_removed_account_takes_its_sessions_and_tokens_along(fresh:
         store.add_user(&account(name, Role::Operator), false).await.expect("added");
         let hash = format!("session-{name}");
         store.open_session(&hash, &session(name), LONG).await.expect("opened");
-        let token = ApiToken {
-            id: format!("id-{name}"),
-            user: user(name),
-            name: "ci".to_owned(),
-            created: StoreTime(0),
-            expires: None,
-            collector: None,
-            sources: Vec::new(),
-        };
+        let token =
+            ApiToken { id: format!("id-{name}"), ..ApiToken::new(user(name), "ci".to_owned()) };
         store.add_token(&format!("token-{name}"), &token, None).await.expect("added");
-        let link = Link { user: Some(user(name)) };
+        let link = Link { user: Some(user(name)), sets_password: false };
         store.add_link(&format!("link-{name}"), &link, LONG).await.expect("added");
     }
     store.remove_user(&user("li")).await.expect("removed");

@@ -5,7 +5,8 @@ use std::time::Duration;
 use soloist::domain::name::{CollectorName, SourceName};
 use soloist::domain::time::StoreTime;
 use soloist::store::StoreError;
-use soloist::store::credentials::{ApiToken, Count, Credentials, Link, Session};
+use soloist::store::accounts::{Accounts as _, Changes, Role, User};
+use soloist::store::credentials::{ApiToken, Count, Credentials, Link, MOST_SESSIONS, Session};
 
 use super::*;
 
@@ -13,19 +14,12 @@ use super::*;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 fn session(name: &str) -> Session {
-    Session { user: user(name), csrf: unique("csrf"), created: StoreTime(0), expires: StoreTime(0) }
+    Session::new(user(name), unique("csrf"), "127.0.0.1".to_owned(), Some("curl".to_owned()))
 }
 
 fn api_token(name: &str) -> ApiToken {
-    ApiToken {
-        id: unique("id"),
-        user: user(name),
-        name: "nightly \"build\"".to_owned(),
-        created: StoreTime(0),
-        expires: None,
-        collector: None,
-        sources: Vec::new(),
-    }
+    let token = ApiToken::new(user(name), "nightly \"build\"".to_owned());
+    ApiToken { id: unique("id"), ..token }
 }
 
 pub(super) async fn a_session_ends_at_its_absolute_end(fresh: Fresh) {
@@ -58,6 +52,93 @@ pub(super) async fn an_idle_session_ends_and_a_used_one_does_not(fresh: Fresh) {
     }
     assert_eq!(store.session("idle", idle).await.expect("answered"), None);
     assert_eq!(store.session("idle", idle).await.expect("answered"), None, "and stays gone");
+}
+
+pub(super) async fn a_look_at_a_session_does_not_keep_it(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let idle = Duration::from_millis(800);
+    store.open_session("tab", &session("li"), HOUR).await.expect("opened");
+    assert!(store.peek_session("tab", idle).await.expect("answered").is_some());
+    eventually("it is idle although it is looked at", async || {
+        store.peek_session("tab", idle).await.expect("answered").is_none().then_some(())
+    })
+    .await;
+    assert_eq!(store.sessions(Some(&user("li")), idle).await.expect("answered"), []);
+    assert_eq!(store.session("tab", idle).await.expect("answered"), None);
+}
+
+pub(super) async fn sessions_are_listed_and_the_oldest_of_too_many_ends(fresh: Fresh) {
+    let store = fresh.connect().await;
+    store.open_session("wang", &session("wang"), HOUR).await.expect("opened");
+    for nth in 0..=MOST_SESSIONS {
+        store.open_session(&format!("li-{nth:03}"), &session("li"), HOUR).await.expect("opened");
+        pass(&store, Duration::from_millis(2)).await;
+    }
+    let open = store.sessions(Some(&user("li")), HOUR).await.expect("answered");
+    assert_eq!(open.len(), MOST_SESSIONS);
+    let last = format!("li-{MOST_SESSIONS:03}");
+    assert_eq!((open[0].hash.as_str(), open[0].session.from.as_str()), (&*last, "127.0.0.1"));
+    assert_eq!(store.peek_session("li-000", HOUR).await.expect("answered"), None, "the oldest");
+    assert!(store.peek_session("li-001", HOUR).await.expect("answered").is_some());
+    let all = store.sessions(None, HOUR).await.expect("answered");
+    assert_eq!(all.len(), MOST_SESSIONS + 1, "of another one none ended");
+}
+
+pub(super) async fn the_use_of_a_token_is_noted_once_in_a_while(fresh: Fresh) {
+    let store = fresh.connect().await;
+    store.add_token("hash", &api_token("li"), None).await.expect("added");
+    let last = async || store.token("hash").await.expect("answered").expect("a token").last_used;
+    assert_eq!(last().await, None);
+    store.use_token("hash", HOUR).await.expect("noted");
+    let first = last().await.expect("noted");
+    pass(&store, Duration::from_millis(2)).await;
+    store.use_token("hash", HOUR).await.expect("noted");
+    assert_eq!(last().await, Some(first), "not a write for every use");
+    store.use_token("hash", Duration::from_millis(1)).await.expect("noted");
+    assert!(last().await > Some(first));
+    store.use_token("never", HOUR).await.expect("harmless");
+}
+
+pub(super) async fn a_link_is_for_the_account_that_had_the_name_then(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let ada = User::new(user("ada"), Role::Admin, "unusable".to_owned());
+    let link = |sets_password| Link { user: Some(user("ada")), sets_password };
+    let none = store.add_link("early", &link(false), HOUR).await;
+    assert!(matches!(none, Err(StoreError::NotFound(_))), "{none:?}");
+    let bob = User::new(user("bob"), Role::Admin, "unusable".to_owned());
+    for account in [&ada, &bob] {
+        store.add_user(account, false).await.expect("added");
+    }
+    for hash in ["sign-in", "password"] {
+        store.add_link(hash, &link(hash == "password"), HOUR).await.expect("added");
+        assert!(store.link(hash, false).await.expect("answered").is_some());
+    }
+    store.remove_user(&user("ada")).await.expect("removed");
+    pass(&store, Duration::from_millis(2)).await;
+    store.add_user(&ada, false).await.expect("added again");
+    for hash in ["sign-in", "password"] {
+        assert_eq!(store.link(hash, false).await.expect("answered"), None, "{hash}");
+        assert_eq!(store.link(hash, true).await.expect("answered"), None, "{hash}");
+    }
+}
+
+pub(super) async fn of_links_that_set_a_password_the_newest_is_good_and_ends_with_another_password(
+    fresh: Fresh,
+) {
+    let store = fresh.connect().await;
+    for name in ["li", "wang"] {
+        let account = User::new(user(name), Role::Operator, "unusable".to_owned());
+        store.add_user(&account, false).await.expect("added");
+    }
+    let link = |name: &str| Link { user: Some(user(name)), sets_password: true };
+    let good = async |hash: &str| store.link(hash, false).await.expect("answered").is_some();
+    for (hash, name) in [("w", "wang"), ("first", "li"), ("second", "li")] {
+        store.add_link(hash, &link(name), HOUR).await.expect("added");
+    }
+    assert!(!good("first").await && good("second").await && good("w").await);
+    let changes = Changes { password: Some("another".to_owned()), ..Changes::default() };
+    store.change_user(&user("li"), &changes).await.expect("changed");
+    assert!(!good("second").await && good("w").await);
 }
 
 pub(super) async fn sessions_are_closed_one_by_one_or_all_of_a_user(fresh: Fresh) {
@@ -112,7 +193,9 @@ pub(super) async fn an_expired_token_is_gone(fresh: Fresh) {
 pub(super) async fn a_link_is_taken_once(fresh: Fresh) {
     let store = fresh.connect().await;
     let other = fresh.connect().await;
-    let links = [Link { user: None }, Link { user: Some(user("li")) }];
+    let li = User::new(user("li"), Role::Admin, "unusable".to_owned());
+    store.add_user(&li, false).await.expect("added");
+    let links = [None, Some(user("li"))].map(|user| Link { user, sets_password: false });
     for (i, link) in links.iter().enumerate() {
         let hash = format!("link-{i}");
         store.add_link(&hash, link, HOUR).await.expect("added");
@@ -135,7 +218,7 @@ pub(super) async fn a_link_is_taken_once(fresh: Fresh) {
 
 pub(super) async fn an_expired_link_is_gone(fresh: Fresh) {
     let store = fresh.connect().await;
-    store.add_link("link", &Link { user: None }, SHORT).await.expect("added");
+    store.add_link("link", &Link { user: None, sets_password: false }, SHORT).await.expect("added");
     eventually("the link expires", async || {
         store.link("link", false).await.expect("answered").is_none().then_some(())
     })

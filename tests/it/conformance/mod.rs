@@ -165,6 +165,7 @@ macro_rules! laws {
                 an_account_is_updated_and_keeps_its_birthday
                 of_two_who_change_different_things_none_undoes_what_the_other_did
                 another_role_or_password_ends_all_sessions_of_that_account
+                whoever_changes_their_own_password_stays_and_a_reset_ends_tokens
                 the_last_admin_stays_also_when_two_admins_go_at_once
                 an_act_and_its_entry_in_the_audit_are_one_step
                 a_removed_account_takes_its_sessions_and_tokens_along
@@ -173,6 +174,11 @@ macro_rules! laws {
             laws!(@room credentials, $fresh;
                 a_session_ends_at_its_absolute_end
                 an_idle_session_ends_and_a_used_one_does_not
+                a_look_at_a_session_does_not_keep_it
+                sessions_are_listed_and_the_oldest_of_too_many_ends
+                the_use_of_a_token_is_noted_once_in_a_while
+                a_link_is_for_the_account_that_had_the_name_then
+                of_links_that_set_a_password_the_newest_is_good_and_ends_with_another_password
                 sessions_are_closed_one_by_one_or_all_of_a_user
                 a_token_is_read_listed_and_revoked
                 an_expired_token_is_gone

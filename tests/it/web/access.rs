@@ -13,6 +13,7 @@ fn concrete(path: &str) -> String {
         .replace("{claim}", "none")
         .replace("{rotation}", "supplier")
         .replace("{turn}", "1")
+        .replace("{user}", "nobody")
         .replace("{id}", "none")
         .replace("{hash}", "0")
         .replace("{path:.*}", "none.css")

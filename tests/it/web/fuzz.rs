@@ -201,6 +201,10 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
     println!("FUZZ_SEED={seed} FUZZ_ROUNDS={rounds}");
     let server = Server::start().await;
     let token = server.token("ada", Role::Admin).await;
+    // The accounts that are changed and removed; whoever asks stays.
+    for name in ["eve", "li"] {
+        server.user(name, Role::Operator).await;
+    }
     let api = Api::new(&server.url(""), &token);
     define(&api, "shop", json!({})).await;
     let id = put(&api, &["a", "b", "c"]).await["tasks"][0]["id"].clone();
@@ -211,7 +215,8 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
     let known = json!({"source": "shop", "job": "outbound", "node": "node-a", "id": id,
         "claim": granted["claim"], "token": [granted["tasks"][0]["token"], turn["token"]],
         "rotation": "supplier", "turn": turn["turn"], "type": ["a", "b"], "next": ["a", "c"],
-        "worker": "w-a", "request_id": ["r0", "r1"], "user": "ada",
+        "worker": "w-a", "request_id": ["r0", "r1"], "user": ["eve", "li", "wang"],
+        "password": "amber ferry under 9 moons",
         "collector": "c1", "limit": "5"});
     let known = known.as_object().unwrap().clone();
     let mut fuzz = Fuzz { random: StdRng::seed_from_u64(seed), document: document.clone(), known };

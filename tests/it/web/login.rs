@@ -60,6 +60,13 @@ async fn a_session_begins_with_the_password_and_ends_with_signing_out() {
     let look = |cookie: String| server.ask("GET", "/api/v1/jobs").header("cookie", cookie).send();
     assert_eq!(look(cookie.clone()).await.unwrap().status(), 200);
     assert_eq!(look(old).await.unwrap().status(), 401, "the session before is gone");
+    // Also of somebody else, whose browser it was before.
+    let wang = server.user("wang", Role::Operator).await;
+    let (of_wang, _) = server.session(&wang).await;
+    let fields = [("name", "li"), ("password", PASSWORD)];
+    let again = form(&server, &fields).header("cookie", &of_wang).send().await.unwrap();
+    assert_eq!(again.status(), 303);
+    assert_eq!(look(of_wang).await.unwrap().status(), 401, "nobody is signed in twice");
     let hash = secrets::sha256_hex(cookie.split_once('=').unwrap().1);
     let csrf = {
         use soloist::store::credentials::Credentials;
@@ -74,7 +81,7 @@ async fn a_session_begins_with_the_password_and_ends_with_signing_out() {
         .unwrap();
     assert_eq!(out.status(), 303);
     assert_eq!(look(cookie).await.unwrap().status(), 401);
-    assert_eq!(acts(&server).await, ["li logout", "li login", "li login.failed"]);
+    assert_eq!(acts(&server).await, ["li logout", "li login", "li login", "li login.failed"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -22,6 +22,7 @@ macro_rules! on_every_store {
 }
 
 mod access;
+mod accounts;
 mod api;
 mod away;
 mod dispatch;
@@ -52,7 +53,6 @@ use soloist::config::{Config, Current, JobConfig, LiveLimits, Repeat, Title};
 use soloist::domain::backoff::Backoff;
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{JobName, NodeName, UserName};
-use soloist::domain::time::StoreTime;
 use soloist::feed::{Feed, Followed};
 use soloist::secrets;
 use soloist::store::accounts::{Accounts, Role, User};
@@ -66,7 +66,7 @@ use soloist::web::{Desks, Drain, Web, serve};
 use crate::support::redis::RedisServer;
 
 /// A password of every account that signs in by one.
-pub(crate) const PASSWORD: &str = "a long enough password";
+pub(crate) const PASSWORD: &str = "violet harbour 47 lanterns";
 
 /// A running server; it ends with the test.
 pub(crate) struct Server {
@@ -205,14 +205,7 @@ impl Server {
 
     pub(crate) async fn account(&self, name: &str, role: Role, password: String) -> UserName {
         let name = UserName::new(name).unwrap();
-        let user = User {
-            name: name.clone(),
-            role,
-            password,
-            created: StoreTime(0),
-            language: None,
-            theme: None,
-        };
+        let user = User::new(name.clone(), role, password);
         self.store().add_user(&user, false).await.unwrap();
         name
     }
@@ -234,12 +227,9 @@ impl Server {
         let (secret, hash, id) = secrets::new_api_token();
         let token = ApiToken {
             id,
-            user,
-            name: "test".to_owned(),
-            created: StoreTime(0),
-            expires: None,
             collector: collector.map(|name| name.parse().unwrap()),
             sources: sources.iter().map(|name| name.parse().unwrap()).collect(),
+            ..ApiToken::new(user, "test".to_owned())
         };
         self.store().add_token(&hash, &token, None).await.unwrap();
         secret
@@ -247,7 +237,9 @@ impl Server {
 
     /// A session for an account that exists: the cookie header and the CSRF secret.
     pub(crate) async fn session(&self, user: &UserName) -> (String, String) {
-        let cookie = auth::open_session(self.store(), &self.web.config(), user).await.unwrap();
+        let by = auth::Browser { from: "127.0.0.1".to_owned(), user_agent: None };
+        let (store, config) = (self.store(), self.web.config());
+        let cookie = auth::open_session(store, &config, user, &by).await.unwrap();
         let hash = secrets::sha256_hex(cookie.value());
         let session = self.store().session(&hash, auth::SESSION_IDLE).await.unwrap().unwrap();
         (format!("{}={}", cookie.name(), cookie.value()), session.csrf)

@@ -1,0 +1,105 @@
+//! `/api/v1/tokens`: people list, make and revoke their own; admins everybody's.
+
+use std::time::Duration;
+
+use actix_web::web::{self, Bytes};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::{Deserialize, Deserializer};
+
+use super::{Answer, answer, query, read};
+use crate::domain::name::{CollectorName, SourceName, UserName};
+use crate::ops::credentials::{self, Expiry};
+use crate::view::people::{NewToken, TokenView, Tokens};
+use crate::view::whole;
+use crate::web::Web;
+use crate::web::acts::account::{self, Wanted};
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+
+/// Whose.
+#[derive(Debug, Default, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub struct Whose {
+    /// Of this account only; for admins. Left out: the caller's own, and for admins those of everybody.
+    #[param(value_type = Option<String>, format = "name")]
+    pub user: Option<UserName>,
+}
+
+/// Living API tokens.
+#[utoipa::path(get, path = "/api/v1/tokens", tag = "accounts", operation_id = "list_tokens",
+    params(Whose),
+    responses((status = 200, description = "The tokens, oldest first.", body = Tokens)))]
+pub async fn list(web: web::Data<Web>, caller: Caller, request: HttpRequest) -> Answer<Tokens> {
+    let Whose { user } = query(&request)?;
+    let actor = caller.actor();
+    let owner = match user {
+        None if !actor.administers() => Some(caller.user.clone()),
+        user => user,
+    };
+    let tokens = credentials::tokens(&web.store, &actor, owner.as_ref()).await?;
+    answer(Tokens { tokens: tokens.into_iter().map(TokenView::from).collect() })
+}
+
+/// A token to be made.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTokenBody {
+    /// What it is for; one line.
+    #[serde(default)]
+    #[schema(max_length = 100)]
+    pub name: String,
+    /// Whose role it has; another than the caller's for admins only.
+    #[schema(value_type = Option<String>, format = "name")]
+    pub user: Option<UserName>,
+    /// How long it lives; 90 days when left out, at most 5 years. Null, for admins only: until it is revoked.
+    #[serde(default, deserialize_with = "said")]
+    #[schema(value_type = Option<u64>, minimum = 1, maximum = 157_766_400_000_u64)]
+    pub expires_in_ms: Option<Option<u64>>,
+    /// In dispatch for this collector only.
+    #[schema(value_type = Option<String>, format = "label")]
+    pub collector: Option<CollectorName>,
+    /// In dispatch for these sources only; left out: for all.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub sources: Vec<SourceName>,
+}
+
+/// Tells a null from what was left out.
+fn said<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<u64>>, D::Error> {
+    whole::optional(deserializer).map(Some)
+}
+
+/// Makes an API token. The secret is in the answer, once. A token makes no tokens, unless it is an admin's and bound to nothing.
+#[utoipa::path(post, path = "/api/v1/tokens", tag = "accounts", operation_id = "make_token",
+    request_body = NewTokenBody,
+    responses((status = 201, description = "The token with its secret.", body = NewToken)))]
+pub async fn post(
+    web: web::Data<Web>,
+    caller: Caller,
+    body: Bytes,
+) -> Result<HttpResponse, WebError> {
+    let NewTokenBody { name, user, expires_in_ms, collector, sources } = read(&body)?;
+    let user = user.unwrap_or_else(|| caller.user.clone());
+    let expiry = match expires_in_ms {
+        None => Expiry::Usual,
+        Some(None) => Expiry::Never,
+        Some(Some(ms)) => Expiry::After(Duration::from_millis(ms)),
+    };
+    let wanted = Wanted { name, user, expiry, collector, sources };
+    let (token, secret) = account::new_token(&web, &caller, wanted).await?;
+    Ok(HttpResponse::Created().json(NewToken { token: token.into(), secret }))
+}
+
+/// Revokes an API token: it is worth nothing at once, in dispatch and rotations after a second.
+#[utoipa::path(delete, path = "/api/v1/tokens/{id}", tag = "accounts", operation_id = "revoke_token",
+    params(("id" = String, Path, description = "Its id.")),
+    responses((status = 204, description = "It is revoked.")))]
+pub async fn delete(
+    web: web::Data<Web>,
+    caller: Caller,
+    id: web::Path<String>,
+) -> Result<HttpResponse, WebError> {
+    credentials::revoke_token(&web.store, &caller.actor(), &id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
