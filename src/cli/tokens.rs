@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::context::administrator;
 use super::output::{local, print, print_json, rfc3339, table};
 use super::{CommandContext, Failure, ListArgs, TokenCommand};
-use crate::domain::name::{CollectorName, SourceName, UserName};
+use crate::domain::name::{CollectorName, JobName, RotationName, SourceName, UserName};
 use crate::domain::time::StoreTime;
 use crate::ops::accounts;
 use crate::store::accounts::{Accounts, Role, User};
@@ -28,15 +28,27 @@ struct TokenLine {
     expires: Option<String>,
     collector: Option<CollectorName>,
     sources: Vec<SourceName>,
+    rotations: Vec<RotationName>,
+    leases: Vec<JobName>,
+    jobs: Vec<JobName>,
 }
 
 /// `token ...`.
 pub(super) async fn act(context: &CommandContext, command: TokenCommand) -> Result<(), Failure> {
     match command {
-        TokenCommand::New { user, name, expires, collector, sources } => {
-            let created = StoreTime(0);
-            let id = String::new();
-            let token = ApiToken { id, user, name, created, expires: None, collector, sources };
+        TokenCommand::New { user, name, expires, collector, sources, rotations, leases, jobs } => {
+            let token = ApiToken {
+                id: String::new(),
+                user,
+                name,
+                created: StoreTime(0),
+                expires: None,
+                collector,
+                sources,
+                rotations,
+                leases,
+                jobs,
+            };
             new(context, token, expires).await
         }
         TokenCommand::List(args) => list(context, &args).await,
@@ -72,6 +84,9 @@ async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> 
             expires: token.expires.map(rfc3339),
             collector: token.collector,
             sources: token.sources,
+            rotations: token.rotations,
+            leases: token.leases,
+            jobs: token.jobs,
         };
         return print_json(&TokensAnswer { tokens: tokens.into_iter().map(line).collect() });
     }
@@ -92,11 +107,15 @@ async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> 
     print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES", "ONLY FOR"], &rows))
 }
 
-/// What a token is bound to in dispatch.
+/// What a token is bound to.
 fn only_for(token: &ApiToken) -> String {
     let collector = token.collector.iter().map(|name| format!("collector {name}"));
     let sources = token.sources.iter().map(|name| format!("source {name}"));
-    let bounds: Vec<String> = collector.chain(sources).collect();
+    let rotations = token.rotations.iter().map(|name| format!("rotation {name}"));
+    let leases = token.leases.iter().map(|name| format!("lease {name}"));
+    let jobs = token.jobs.iter().map(|name| format!("job {name}"));
+    let bounds: Vec<String> =
+        collector.chain(sources).chain(rotations).chain(leases).chain(jobs).collect();
     if bounds.is_empty() { "-".to_owned() } else { bounds.join(", ") }
 }
 

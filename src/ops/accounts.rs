@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Act, OpsError, Result, Signature, noting};
+use super::{Act, OpsError, Result, Signature, noting, quota};
 use crate::domain::name::{JobName, UserName};
 use crate::secrets::{new_api_token, new_link};
 use crate::store::Store;
@@ -17,6 +17,7 @@ use crate::store::jobs::Jobs as _;
 /// # Errors
 /// [`OpsError::Store`]; with [`crate::store::StoreError::Exists`] when the name is taken, or the account is not the first.
 pub async fn add(store: &Store, by: &Signature, user: &User, first: bool) -> Result<()> {
+    quota::user(store).await?;
     let said = if first { "the first admin" } else { user.role.as_str() };
     let store = noting(store, by, Act::UserAdd, user.name.as_str(), Some(said));
     Ok(store.add_user(user, first).await?)
@@ -93,10 +94,17 @@ pub async fn new_token(
     if token.name.chars().count() > 100 || token.name.contains(char::is_control) {
         return Err(wrong("name", "is too long: use at most 100 characters on one line"));
     }
+    quota::token(store, &token.user).await?;
     let (secret, hash, id) = new_api_token();
     token.id = id;
     token.sources.sort();
     token.sources.dedup();
+    token.rotations.sort();
+    token.rotations.dedup();
+    for names in [&mut token.leases, &mut token.jobs] {
+        names.sort();
+        names.dedup();
+    }
     let said = format!("{} {}", token.id, token.name);
     let store = noting(store, by, Act::TokenNew, token.user.as_str(), Some(said.trim()));
     store.add_token(&hash, &token, expires).await?;

@@ -7,14 +7,17 @@
 pub mod accounts;
 mod act;
 mod actor;
+mod bound;
 mod error;
 pub mod jobs;
 pub mod nodes;
+pub mod quota;
 pub mod rotations;
 pub mod sources;
 
 pub use act::Act;
-pub use actor::{Actor, Bound, Signature, operates};
+pub use actor::{Actor, Signature, operates};
+pub use bound::Bound;
 pub use error::OpsError;
 
 use crate::domain::time::StoreTime;

@@ -1,6 +1,6 @@
 //! What people do to rotations: define them.
 
-use super::{Act, Actor, OpsError, Result, note, reason};
+use super::{Act, Actor, OpsError, Result, note, quota, reason};
 use crate::domain::name::RotationName;
 use crate::domain::rotation::Rules;
 use crate::store::Store;
@@ -19,9 +19,10 @@ pub async fn put(
     given: Option<&str>,
 ) -> Result<RotationView> {
     actor.check_operator()?;
-    actor.bound.check_turns()?;
+    actor.bound.check_rotation(rotation)?;
     let reason = reason(given)?;
     rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
+    quota::rotation(store, rotation).await?;
     let view = store.put_rotation(rotation, rules).await?;
     let noted = reason.unwrap_or_else(|| RotationRules::noted(rules));
     note(store, &actor.signature, Act::RotationPut, rotation.as_str(), Some(&noted)).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
-use crate::domain::name::{CollectorName, SourceName, UserName};
+use crate::domain::name::{CollectorName, JobName, RotationName, SourceName, UserName};
 use crate::domain::time::StoreTime;
 
 /// A browser that signed in. The key is the SHA-256 (hex) of the cookie.
@@ -36,9 +36,18 @@ pub struct ApiToken {
     /// In dispatch it acts for this collector only; `None`: for any.
     #[serde(default)]
     pub collector: Option<CollectorName>,
-    /// In dispatch it acts on these sources only; empty: on all.
+    /// Of sources it acts on these only. A token that names anything here or below acts on nothing else.
     #[serde(default)]
     pub sources: Vec<SourceName>,
+    /// Of rotations on these.
+    #[serde(default)]
+    pub rotations: Vec<RotationName>,
+    /// Of leases of programs on these.
+    #[serde(default)]
+    pub leases: Vec<JobName>,
+    /// Of jobs on these.
+    #[serde(default)]
+    pub jobs: Vec<JobName>,
 }
 
 /// A one-time sign-in link. The key is the SHA-256 (hex) of its secret.

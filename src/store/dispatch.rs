@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use super::Result;
 pub use crate::domain::dispatch::{
-    BATCH, ClaimAsk, ClaimId, DONE_KEPT, Exchange, Extended, HISTORY_KEPT, LONGEST_ERROR,
-    LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported, TaskId,
+    BATCH, ClaimAsk, ClaimId, ClaimOwner, DONE_KEPT, Exchange, Extended, HISTORY_KEPT,
+    LONGEST_ERROR, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported,
+    TaskId,
 };
 use crate::domain::dispatch::{Reason, Rules, Shut, TaskState};
 use crate::domain::lease::Token;
@@ -214,14 +215,14 @@ pub trait Dispatch {
     /// # Errors
     /// [`super::StoreError::NotFound`] for an unknown or finished claim, or another's when `only` is given;
     /// [`super::StoreError::Unavailable`].
-    async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended>;
+    async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended>;
 
     /// Gives what is still held of a claim back at once, unworked: the attempt does not count. The request that it
     /// answered is forgotten. Returns how many; an unknown claim is no error.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
-    async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64>;
+    async fn give_back(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<u64>;
 
     /// As [`Self::give_back`], for a claim whose answer never left the node: unless the same request was answered
     /// again meanwhile, perhaps by another node, because then a collector has it in hand.

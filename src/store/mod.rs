@@ -28,7 +28,7 @@ use std::time::Duration;
 use crate::domain::dispatch::Rules;
 use crate::domain::lease::{Stale, Token};
 use crate::domain::name::{
-    CollectorName, JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, WorkerName,
+    JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, WorkerName,
 };
 use crate::domain::rotation as turns;
 use crate::domain::time::StoreTime;
@@ -361,8 +361,8 @@ forward! {
     dispatch::Dispatch {
         fn put_tasks(tasks: &[dispatch::NewTask]) -> Vec<bool>;
         fn exchange(ask: &dispatch::Exchange) -> dispatch::Exchanged;
-        fn extend(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> dispatch::Extended;
-        fn give_back(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> u64;
+        fn extend(claim: &dispatch::ClaimId, only: Option<&dispatch::ClaimOwner>) -> dispatch::Extended;
+        fn give_back(claim: &dispatch::ClaimId, only: Option<&dispatch::ClaimOwner>) -> u64;
         fn give_back_unseen_claim(claim: &dispatch::ClaimId) -> u64;
         fn leave_queues(waiter: &dispatch::Waiter, sources: &[SourceName]) -> ();
         fn pump() -> dispatch::Pumped;

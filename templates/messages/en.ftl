@@ -538,7 +538,6 @@ task-priority = priority
 task-token = token
 task-created = put
 task-every = again every
-task-claim = claim
 task-error = last error
 task-payload = Payload
 task-payload-cut = The first { $shown } of { $all } characters: GET /api/v1/tasks/{ $id } gives all.

@@ -515,7 +515,6 @@ task-priority = 优先级
 task-token = 令牌
 task-created = 放入
 task-every = 重复间隔
-task-claim = 领取
 task-error = 最近的错误
 task-payload = 内容
 task-payload-cut = 共 { $all } 个字符，此处为前 { $shown } 个：GET /api/v1/tasks/{ $id } 给出全部。

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::asks::{ClaimId, Extended, NewTask, Past, PastEvent, TaskId};
+use super::asks::{ClaimId, ClaimOwner, Extended, NewTask, Past, PastEvent, TaskId};
 use super::order::Place;
 use super::record::{Change, Claim, Kept, REMEMBERED, Source, Task, Write};
 use super::round::{Out, Round};
@@ -121,7 +121,7 @@ fn new_task(id: &TaskId, new: &NewTask, nth: u64, now: Stamp) -> Task {
 pub fn extend(
     sets: &Sets,
     id: &ClaimId,
-    only: Option<&CollectorName>,
+    only: Option<&ClaimOwner>,
     now: Stamp,
 ) -> Out<Change<Extended>> {
     let mut round = Round::begin(sets, now);
@@ -161,7 +161,7 @@ pub fn extend(
 pub fn give_back(
     sets: &Sets,
     id: &ClaimId,
-    only: Option<&CollectorName>,
+    only: Option<&ClaimOwner>,
     unseen: bool,
     now: Stamp,
 ) -> Out<Change<u64>> {
@@ -192,11 +192,11 @@ type Granted = (CollectorName, Claim, Vec<(TaskId, Token)>);
 
 impl Round<'_> {
     /// A claim that granted something, with its tasks, if `only` may touch it.
-    fn granted(&self, id: &ClaimId, only: Option<&CollectorName>) -> Out<Option<Granted>> {
+    fn granted(&self, id: &ClaimId, only: Option<&ClaimOwner>) -> Out<Option<Granted>> {
         self.want(Wanted { claims: [id.clone()].into(), ..Wanted::default() })?;
         let Some(claim) = self.claim(id)? else { return Ok(None) };
         let Kept::Granted { tasks, .. } = &claim.kept else { return Ok(None) };
-        if only.is_some_and(|only| *only != claim.collector) {
+        if only.is_some_and(|only| !id.is_of(only)) {
             return Ok(None);
         }
         let ids = tasks.iter().map(|(id, _)| id.clone()).collect();

@@ -196,7 +196,7 @@ impl Task {
 /// What was answered to a request, remembered so that asking again gets the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
-    /// Made of collector and request.
+    /// Made of owner, collector and request.
     pub id: ClaimId,
     /// Who asked.
     pub collector: CollectorName,

@@ -1,6 +1,6 @@
 -- exchange_tasks: after the results (settle_results), grant what is asked.
 -- KEYS as in open_dispatch.
--- ARGV from `following`: nothing, or collector, claim (made of collector and request), whether to note when the collector
+-- ARGV from `following`: nothing, or collector, claim (made of owner, collector and request), whether to note when the collector
 -- was seen (1 or 0), most, waiter ('' for a final answer), how long it waits (microseconds), how many sources (0: any), the
 -- sources; the very last: how many finished tasks are kept
 -- Returns the statuses, then nothing, or 'granted', until, and id and record of each task; or 'nothing', reason, when (0:

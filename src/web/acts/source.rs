@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
-use crate::ops::sources;
+use crate::ops::{OpsError, sources};
 use crate::store::StoreError;
-use crate::store::dispatch::{SourceView, Sources as _, TaskId, TaskView};
+use crate::store::dispatch::{NewTask, SourceView, Sources as _, TaskId, TaskView};
 use crate::waiting::DeskError;
 use crate::web::Web;
 use crate::web::auth::Caller;
@@ -52,6 +52,21 @@ pub async fn pause(web: &Web, caller: &Caller, source: &str, on: bool) -> Result
     sources::pause(web.desk.store()?, &caller.actor(), &name, on).await?;
     web.desk.expect(None);
     Ok(())
+}
+
+/// As [`sources::put_tasks`].
+///
+/// # Errors
+/// As [`block`], and [`WebError::Conflict`] when a source is full.
+pub async fn put_tasks(
+    web: &Web,
+    caller: &Caller,
+    tasks: &[NewTask],
+) -> Result<Vec<bool>, WebError> {
+    match sources::put_tasks(web.desk.store()?, &caller.actor(), tasks).await {
+        Err(OpsError::Store(error)) => Err(trouble(error)),
+        put => Ok(put?),
+    }
 }
 
 /// As [`sources::revive`].

@@ -78,8 +78,7 @@ pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<Pu
             .map_err(|(field, problem)| WebError::bad(format!("tasks[{nth}].{field}: {problem}")))
     });
     let tasks: Vec<NewTask> = tasks.collect::<Result<_, _>>()?;
-    tasks.iter().try_for_each(|task| caller.bound.check_source(&task.source))?;
-    let new = web.desk.store()?.put_tasks(&tasks).await.map_err(acts::source::trouble)?;
+    let new = acts::source::put_tasks(&web, &caller, &tasks).await?;
     if let Some(first) = tasks.iter().filter_map(|task| task.at).min() {
         web.desk.expect(Some(first));
     }
@@ -146,8 +145,6 @@ pub(super) fn instant(text: &str) -> Result<Stamp, String> {
 pub struct HeldBy {
     /// Who.
     pub collector: String,
-    /// Under which claim.
-    pub claim: String,
     /// Until when, unless it is extended.
     #[schema(format = DateTime)]
     pub lease_until: String,
@@ -240,9 +237,9 @@ impl TryFrom<TaskView> for Task {
             created: not_after(view.created),
             changed: not_after(view.changed),
             at: view.at.map(not_before),
-            held: view.held.map(|(collector, claim, until)| HeldBy {
+            // Not under which claim: that is known to who made it alone.
+            held: view.held.map(|(collector, _, until)| HeldBy {
                 collector: collector.to_string(),
-                claim: claim.0,
                 lease_until: not_after(until),
             }),
             error: view.error,

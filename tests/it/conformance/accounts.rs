@@ -214,6 +214,9 @@ pub(super) async fn a_removed_account_takes_its_sessions_and_tokens_along(fresh:
             expires: None,
             collector: None,
             sources: Vec::new(),
+            rotations: Vec::new(),
+            leases: Vec::new(),
+            jobs: Vec::new(),
         };
         store.add_token(&format!("token-{name}"), &token, None).await.expect("added");
         let link = Link { user: Some(user(name)) };

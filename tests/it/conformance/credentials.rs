@@ -25,6 +25,9 @@ fn api_token(name: &str) -> ApiToken {
         expires: None,
         collector: None,
         sources: Vec::new(),
+        rotations: Vec::new(),
+        leases: Vec::new(),
+        jobs: Vec::new(),
     }
 }
 

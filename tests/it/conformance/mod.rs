@@ -234,7 +234,7 @@ macro_rules! laws {
                 an_error_is_remembered_of_the_attempt_that_reported_it
                 a_claim_acts_on_leases_that_ran_out_by_itself
                 the_newest_twenty_failures_are_kept
-                nobody_can_report_what_another_collector_holds
+                nobody_can_report_what_is_in_the_claim_of_another
                 results_make_room_for_the_claim_in_the_same_step
             );
             laws!(@room dispatch_claims, $fresh;
@@ -247,7 +247,8 @@ macro_rules! laws {
                 a_repeated_answer_lasts_as_long_as_its_claim_was_extended
                 extending_keeps_what_is_held_and_names_what_is_lost
                 an_extended_lease_lasts_longer
-                only_its_collector_can_extend_or_give_back
+                only_its_owner_can_extend_or_give_back
+                the_same_request_of_another_owner_is_another
                 what_is_given_back_was_not_tried
                 what_never_arrived_goes_back_unless_the_request_was_answered_again
                 twenty_claimers_never_share_a_task

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use soloist::clock;
 use soloist::store::accounts::Role;
-use soloist::store::dispatch::{ClaimAsk, Exchange};
+use soloist::store::dispatch::{ClaimAsk, ClaimOwner, Exchange};
 use tokio::task::JoinHandle;
 
 use super::dispatch::{claim, define, ok, put, shop_on};
@@ -195,6 +195,7 @@ async fn a_request_that_is_dropped_at_any_point_leaves_no_grant_behind(on: On) {
         let key = format!("k{polls}");
         put(&api, &[&key]).await;
         let ask = ClaimAsk {
+            owner: ClaimOwner::of("test"),
             collector: "gone".parse().unwrap(),
             request: key.parse().unwrap(),
             max: 1,

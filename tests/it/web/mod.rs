@@ -28,6 +28,7 @@ mod dispatch;
 mod dispatch_page;
 mod dispatch_waiting;
 mod fuzz;
+mod guessing;
 mod leases;
 mod live;
 mod login;
@@ -238,6 +239,9 @@ impl Server {
             expires: None,
             collector: collector.map(|name| name.parse().unwrap()),
             sources: sources.iter().map(|name| name.parse().unwrap()).collect(),
+            rotations: Vec::new(),
+            leases: Vec::new(),
+            jobs: Vec::new(),
         };
         self.store().add_token(&hash, &token, None).await.unwrap();
         secret

@@ -37,8 +37,8 @@ use crate::domain::dispatch::{Outcome, Rules};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
-    ClaimId, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, NewTask, Pumped,
-    Reported, SourceView, Sources, TaskId, TaskView, Waiter,
+    ClaimId, ClaimOwner, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended,
+    NewTask, Pumped, Reported, SourceView, Sources, TaskId, TaskView, Waiter,
 };
 use crate::store::{Result, StoreError};
 
@@ -119,7 +119,7 @@ impl Dispatch for RedisStore {
 
     async fn exchange(&self, ask: &Exchange) -> Result<Exchanged> {
         let mut call = self.dispatch(&scripts::EXCHANGE_TASKS);
-        call.arg(ask.only.as_ref().map_or("", CollectorName::as_str)).arg(ask.reports.len());
+        call.arg(ask.only.as_ref().map_or("", ClaimOwner::as_str)).arg(ask.reports.len());
         for report in &ask.reports {
             let outcome = match report.outcome {
                 Outcome::Done => "done",
@@ -174,9 +174,9 @@ impl Dispatch for RedisStore {
         Ok(Exchanged { reports, claimed })
     }
 
-    async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended> {
+    async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended> {
         let mut call = self.dispatch(&scripts::EXTEND_CLAIM);
-        call.arg(&claim.0).arg(only.map_or("", CollectorName::as_str));
+        call.arg(&claim.0).arg(only.map_or("", ClaimOwner::as_str));
         let mut answer = Answer::of("extend_claim", self.run(&call).await?)?;
         if answer.text()? == "missing" {
             return Err(StoreError::NotFound(format!("a claim {}", claim.0)));
@@ -191,9 +191,9 @@ impl Dispatch for RedisStore {
         Ok(Extended { kept: ids, lost, lease_until: (until > 0).then_some(Stamp(until)) })
     }
 
-    async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64> {
+    async fn give_back(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<u64> {
         let mut call = self.dispatch(&scripts::RETURN_CLAIM);
-        call.arg(&claim.0).arg(only.map_or("", CollectorName::as_str));
+        call.arg(&claim.0).arg(only.map_or("", ClaimOwner::as_str));
         self.run(&call).await
     }
 

@@ -21,11 +21,11 @@ use super::row::find;
 use super::step::Step;
 use super::{SqliteStore, clock};
 use crate::domain::dispatch::{self as domain, Answer, Change, Halt, Rules, Sets};
-use crate::domain::name::{CollectorName, SourceName};
+use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
-    BATCH, ClaimId, Claimed, CollectorView, Dispatch, Exchange, Exchanged, Extended, Handed,
-    NewTask, Pumped, SourceView, Sources, TaskId, TaskView, Waiter,
+    BATCH, ClaimId, ClaimOwner, Claimed, CollectorView, Dispatch, Exchange, Exchanged, Extended,
+    Handed, NewTask, Pumped, SourceView, Sources, TaskId, TaskView, Waiter,
 };
 use crate::store::{Result, StoreError};
 use decide::Desk;
@@ -119,7 +119,7 @@ impl Dispatch for SqliteStore {
         .await
     }
 
-    async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended> {
+    async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended> {
         let (claim, only) = (claim.clone(), only.cloned());
         self.write(move |step| {
             let act = |sets: &Sets, now| domain::extend(sets, &claim, only.as_ref(), now);
@@ -128,7 +128,7 @@ impl Dispatch for SqliteStore {
         .await
     }
 
-    async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64> {
+    async fn give_back(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<u64> {
         let (claim, only) = (claim.clone(), only.cloned());
         self.write(move |step| {
             let act = |sets: &Sets, now| domain::give_back(sets, &claim, only.as_ref(), false, now);
