@@ -6,7 +6,7 @@ use super::{Act, Actor, Bound, OpsError, Result, note, quota, reason};
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
 use crate::store::dispatch::{
-    BATCH, Dispatch as _, NewTask, SourceView, Sources as _, TaskId, TaskView,
+    BATCH, Dispatch as _, Lost, NewTask, RemovedSource, SourceView, Sources as _, TaskId, TaskView,
 };
 use crate::store::{Store, StoreError};
 use crate::view::rules::SourceRules;
@@ -161,4 +161,61 @@ pub async fn revive_all(
     let said = format!("{revived} tasks");
     note(store, &actor.signature, Act::SourceRevive, source.as_str(), Some(&said)).await?;
     Ok((revived, more))
+}
+
+/// Removes a source with its tasks; says what went with it. Without `force` only one that has no task that is not done: the
+/// refusal says what would be lost.
+///
+/// # Errors
+/// As [`pause`]; [`OpsError::Conflict`].
+pub async fn remove(
+    store: &Store,
+    actor: &Actor,
+    source: &SourceName,
+    force: bool,
+) -> Result<Lost> {
+    actor.check_operator()?;
+    actor.bound.check_source(source)?;
+    let lost = match store.remove_source(source, force).await.map_err(of_source(source))? {
+        RemovedSource::Done(lost) => lost,
+        RemovedSource::Kept(Lost { tasks, in_flight }) => {
+            return Err(OpsError::Conflict(format!(
+                "{tasks} tasks of {source}, {in_flight} of them in flight, would be lost: repeat it with ?force=true, or soloist source remove {source} --yes"
+            )));
+        }
+    };
+    let said = format!("{} tasks, {} in flight", lost.tasks, lost.in_flight);
+    note(store, &actor.signature, Act::SourceRemove, source.as_str(), Some(&said)).await?;
+    Ok(lost)
+}
+
+/// Removes a task with its history. Without `force` not one that is in a collector's hands.
+///
+/// # Errors
+/// As [`pause`]; [`OpsError::Conflict`].
+pub async fn remove_task(
+    store: &Store,
+    actor: &Actor,
+    id: &TaskId,
+    force: bool,
+) -> Result<TaskView> {
+    actor.check_operator()?;
+    let missing = || OpsError::NotFound(no_task(id));
+    let view = store.task(id).await?.ok_or_else(missing)?;
+    actor.bound.check_source(&view.source)?;
+    match store.remove_task(id, force).await {
+        Ok(true) => {}
+        Ok(false) => {
+            let who = view.held.as_ref().map_or("a collector", |(who, ..)| who.as_str());
+            return Err(OpsError::Conflict(format!(
+                "{who} has this task in hand, and what it does on it would be lost: repeat it with ?force=true, or soloist task remove {} --yes",
+                id.0
+            )));
+        }
+        Err(StoreError::NotFound(_)) => return Err(missing()),
+        Err(error) => return Err(error.into()),
+    }
+    let source = Some(view.source.as_str());
+    note(store, &actor.signature, Act::TaskRemove, &id.0, source).await?;
+    Ok(view)
 }

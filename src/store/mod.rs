@@ -31,7 +31,7 @@ use crate::domain::name::{
     JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, WorkerName,
 };
 use crate::domain::rotation as turns;
-use crate::domain::time::StoreTime;
+use crate::domain::time::{Stamp, StoreTime};
 
 /// Why a call to the store did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -356,6 +356,7 @@ forward! {
         fn pause_source(source: &SourceName, paused: bool) -> dispatch::SourceView;
         fn block_source(source: &SourceName, lasting: Duration) -> dispatch::SourceView;
         fn sources(only: Option<&SourceName>) -> Vec<dispatch::SourceView>;
+        fn remove_source(source: &SourceName, force: bool) -> dispatch::RemovedSource;
         fn collectors() -> Vec<dispatch::CollectorView>;
     }
     dispatch::Dispatch {
@@ -368,10 +369,13 @@ forward! {
         fn pump() -> dispatch::Pumped;
         fn task(id: &dispatch::TaskId) -> Option<dispatch::TaskView>;
         fn dead(source: Option<&SourceName>, skip: usize, limit: usize) -> Vec<dispatch::TaskView>;
+        fn tasks(filter: &dispatch::TaskFilter, before: Option<&(Stamp, dispatch::TaskId)>, limit: usize) -> Vec<dispatch::TaskView>;
+        fn remove_task(id: &dispatch::TaskId, force: bool) -> bool;
         fn revive(id: &dispatch::TaskId) -> dispatch::TaskView;
     }
     rotation::Rotations {
         fn put_rotation(rotation: &RotationName, rules: &turns::Rules) -> rotation::RotationView;
+        fn remove_rotation(rotation: &RotationName, force: bool) -> rotation::RemovedRotation;
         fn rotations(only: Option<&RotationName>, past: usize) -> Vec<rotation::RotationView>;
         fn take_turn(ask: &rotation::TurnAsk) -> rotation::Taken;
         fn extend_turn(rotation: &RotationName, turn: Token, only: Option<&WorkerName>) -> rotation::Kept;

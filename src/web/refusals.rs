@@ -11,10 +11,8 @@ const MALFORMED: Refusal =
 const NO_SUCH_WORD: Refusal = ("400", "Another word than `work` or `reading`.");
 const NO_LOGIN: Refusal = ("401", "No login.");
 const NO_LOGIN_NOR_HERE: Refusal = ("401", "Neither signed in nor on this machine.");
-const FORBIDDEN: Refusal = (
-    "403",
-    "Not allowed to this role, or the token is bound to another collector, worker or source.",
-);
+const FORBIDDEN: Refusal =
+    ("403", "Not allowed to this role, or the token is bound to other names.");
 const NO_JOB: Refusal = ("404", "No such job.");
 const NO_NODE: Refusal = ("404", "No such node.");
 const NO_SUCH: Refusal =
@@ -25,6 +23,10 @@ const NO_DRILL: Refusal = ("409", "Not running, held, or nobody could take over.
 const ALIVE: Refusal = ("409", "It is alive.");
 const OVER: Refusal =
     ("409", "The turn has ended, or is another's: nothing was changed. The detail says more.");
+const FULL: Refusal =
+    ("409", "There are as many as are allowed; the detail says how many, and what to remove.");
+const LOSES: Refusal =
+    ("409", "Something would be lost, and `force` was not said; the detail says what.");
 const TOO_LARGE: Refusal = ("413", "Larger than 64 KiB, or 1 MiB for tasks and results.");
 const AWAY: Refusal = (
     "503",
@@ -62,9 +64,12 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("list_audit", QUERY, &[]),
     ("list_sources", PLAIN, &[]),
     ("get_source", PLAIN, &[NO_SUCH]),
-    ("put_source", BODY, &[]),
+    ("put_source", BODY, &[FULL]),
+    ("remove_source", QUERY, &[NO_SUCH, LOSES]),
     ("block_source", BODY, &[NO_SUCH]),
-    ("put_tasks", BODY, &[NO_SUCH]),
+    ("put_tasks", BODY, &[NO_SUCH, FULL]),
+    ("list_tasks", QUERY, &[]),
+    ("remove_task", QUERY, &[NO_SUCH, LOSES]),
     ("get_task", PLAIN, &[NO_SUCH]),
     ("claim_tasks", BODY, &[NO_SUCH]),
     ("extend_claim", PLAIN, &[NO_SUCH]),
@@ -75,7 +80,8 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("list_collectors", PLAIN, &[]),
     ("list_rotations", PLAIN, &[]),
     ("get_rotation", QUERY, &[NO_SUCH]),
-    ("put_rotation", BODY, &[]),
+    ("put_rotation", BODY, &[FULL]),
+    ("remove_rotation", QUERY, &[NO_SUCH, LOSES]),
     ("take_turn", BODY, &[NO_SUCH, OVER]),
     ("extend_turn", BODY, &[NO_SUCH, OVER]),
     ("pass_turn", BODY, &[NO_SUCH, OVER]),

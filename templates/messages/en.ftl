@@ -514,6 +514,15 @@ turn-silence = nobody for { $time }
 turn-least-gap = the least gap after a start
 
 # A task
+remove-source = Remove a source
+remove-rotation = Remove a rotation
+remove-name = Name
+remove-enter = Remove
+remove-title = Remove { $name }?
+remove-source-text = It goes with its rules and all its tasks: { $tasks } that are not done, { $flight } of them in collectors' hands. Nothing of it can be brought back.
+remove-rotation-held = { $worker } has the turn, and { $waiting } wait. The rules and the last turns go; what runs under the turn goes on until it asks again.
+remove-rotation-free = Nobody has the turn, and { $waiting } wait. The rules and the last turns go.
+remove-yes = Remove it
 find-title = Find a task
 find-source = Source
 find-key = Key
@@ -608,6 +617,9 @@ did-source-block = blocked the source
 did-source-unblock = lifted the block of the source
 did-source-revive = revived dead tasks of the source
 did-task-revive = revived the task
+did-source-remove = removed the source
+did-task-remove = removed the task
+did-rotation-remove = removed the rotation
 did-rotation-put = defined the rotation
 did-login = signed in
 did-login-failed = failed to sign in

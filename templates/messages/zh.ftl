@@ -491,6 +491,15 @@ turn-silence = { $time }内无人
 turn-least-gap = 每次开始后的最短间隔
 
 # 工作项
+remove-source = 移除来源
+remove-rotation = 移除轮转
+remove-name = 名称
+remove-enter = 移除
+remove-title = 移除 { $name }？
+remove-source-text = 它的规则和全部工作项都会删除：未完成 { $tasks } 个，其中 { $flight } 个正由采集器持有。删除后无法恢复。
+remove-rotation-held = { $worker } 正持有本轮，另有 { $waiting } 个在等待。规则和最近的轮次都会删除；正在进行的工作会继续，直到它再次请求。
+remove-rotation-free = 目前无人持有，{ $waiting } 个在等待。规则和最近的轮次都会删除。
+remove-yes = 移除
 find-title = 查找工作项
 find-source = 来源
 find-key = 键
@@ -584,6 +593,9 @@ did-source-block = 阻止了来源
 did-source-unblock = 解除了来源的阻止
 did-source-revive = 恢复了来源的死信
 did-task-revive = 恢复了工作项
+did-source-remove = 移除了来源
+did-task-remove = 移除了工作项
+did-rotation-remove = 移除了轮转
 did-rotation-put = 定义了轮转
 did-login = 登录了
 did-login-failed = 登录失败

@@ -222,6 +222,37 @@ pub fn pump(sets: &Sets, now: Stamp) -> Out<Change<u64>> {
     round.close(expired)
 }
 
+/// Removes a task; says whether it did. Without `force` not one that is in a collector's hands.
+///
+/// # Errors
+/// [`Halt::Need`], [`Halt::NoTask`].
+pub fn remove(sets: &Sets, id: &TaskId, force: bool, now: Stamp) -> Out<Change<bool>> {
+    let mut round = Round::begin(sets, now);
+    let Some(task) = round.task(id)?.cloned() else { return Err(Halt::NoTask(id.clone())) };
+    if task.state == TaskState::Leased && !force {
+        return round.close(false);
+    }
+    if task.state != TaskState::Done {
+        let source = round.touch(&task.source)?;
+        let count = match task.state {
+            TaskState::Ready => &mut source.ready,
+            TaskState::Due => &mut source.due,
+            TaskState::Leased => &mut source.in_flight,
+            TaskState::Done | TaskState::Dead => &mut source.dead,
+        };
+        *count = count.saturating_sub(1);
+    }
+    if let Some(claim) = &task.claim {
+        round.strike_task(claim, id)?;
+    }
+    let was_done = task.state == TaskState::Done;
+    // In no queue and in nobody's hands, whatever else this step looks at.
+    let gone = Task { state: TaskState::Done, place: None, at: None, until: None, ..task };
+    round.tasks.insert(id.clone(), gone);
+    round.writes.push(Write::Remove(id.clone(), was_done));
+    round.close(true)
+}
+
 /// Makes a dead task ready again, behind all others, its attempts counted from zero; one that is not dead is left as it is.
 ///
 /// # Errors

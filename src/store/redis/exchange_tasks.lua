@@ -15,7 +15,15 @@ end
 local collector, fresh, wanted = ARGV[following], ARGV[following + 1], tonumber(ARGV[following + 3])
 local waiter, named = ARGV[following + 4], tonumber(ARGV[following + 6])
 local saved = base .. 'c:' .. fresh
-if ARGV[following + 2] == '1' then call('HSET', base .. 'collectors', collector, now_text) end
+if ARGV[following + 2] == '1' and call('HSET', base .. 'collectors', collector, now_text) == 1
+    and call('HLEN', base .. 'collectors') > 1000 then
+  -- So many are remembered: of more, the one that was heard of longest ago goes.
+  local seen, oldest = call('HGETALL', base .. 'collectors'), 1
+  for i = 1, #seen, 2 do
+    if tonumber(seen[i + 1]) < tonumber(seen[oldest + 1]) then oldest = i end
+  end
+  call('HDEL', base .. 'collectors', seen[oldest])
+end
 local stood = waiter ~= '' and call('HDEL', base .. 'waits', waiter) == 1
 
 local memory = call('GET', saved)

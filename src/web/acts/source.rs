@@ -6,7 +6,7 @@ use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
 use crate::ops::{OpsError, sources};
 use crate::store::StoreError;
-use crate::store::dispatch::{NewTask, SourceView, Sources as _, TaskId, TaskView};
+use crate::store::dispatch::{Lost, NewTask, SourceView, Sources as _, TaskId, TaskView};
 use crate::waiting::DeskError;
 use crate::web::Web;
 use crate::web::auth::Caller;
@@ -90,6 +90,36 @@ pub async fn revive_all(
     let revived = sources::revive_all(web.desk.store()?, &caller.actor(), &name).await?;
     web.desk.expect(None);
     Ok(revived)
+}
+
+/// As [`sources::remove`].
+///
+/// # Errors
+/// As [`block`], and [`WebError::Conflict`] with what would be lost.
+pub async fn remove(
+    web: &Web,
+    caller: &Caller,
+    source: &SourceName,
+    force: bool,
+) -> Result<Lost, WebError> {
+    let lost = sources::remove(web.desk.store()?, &caller.actor(), source, force).await?;
+    web.desk.expect(None);
+    Ok(lost)
+}
+
+/// As [`sources::remove_task`].
+///
+/// # Errors
+/// As [`remove`].
+pub async fn remove_task(
+    web: &Web,
+    caller: &Caller,
+    id: &TaskId,
+    force: bool,
+) -> Result<TaskView, WebError> {
+    let gone = sources::remove_task(web.desk.store()?, &caller.actor(), id, force).await?;
+    web.desk.expect(None);
+    Ok(gone)
 }
 
 /// A source that a page's address names.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use actix_web::HttpRequest;
 use actix_web::web::{self, Bytes};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Answer, answer, read};
+use super::{Answer, Forced, answer, query, read};
 use crate::domain::dispatch::{Backoff, Rules, Window};
 use crate::domain::name::SourceName;
 use crate::ops::quota::LONGEST_BLOCK;
@@ -169,4 +170,34 @@ pub async fn block(
         ));
     }
     answer(Source::from(acts::source::block(&web, &caller, &source, lasting).await?))
+}
+
+/// What went with a source.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct RemovedSource {
+    /// Its name.
+    pub source: String,
+    /// Tasks that were not done.
+    pub tasks: u64,
+    /// Of them, those in a collector's hands: whoever reports one is told `unknown`.
+    pub in_flight: u64,
+}
+
+/// Removes a source with all its tasks. One that has tasks which are not done is removed with `force=true` only: the refusal
+/// says what would be lost. Who waits for its work is told at once that it is gone.
+#[utoipa::path(delete, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "remove_source",
+    params(
+        ("source" = String, Path, description = "Its name."),
+        ("force" = Option<bool>, Query, description = "Also with what would be lost.")),
+    responses((status = 200, description = "It is gone.", body = RemovedSource)))]
+pub async fn remove(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    source: web::Path<String>,
+) -> Answer<RemovedSource> {
+    let (source, Forced { force }) = (named(&source)?, query(&request)?);
+    let lost = acts::source::remove(&web, &caller, &source, force.unwrap_or(false)).await?;
+    let source = source.to_string();
+    answer(RemovedSource { source, tasks: lost.tasks, in_flight: lost.in_flight })
 }

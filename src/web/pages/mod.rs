@@ -13,6 +13,7 @@ pub mod job;
 pub mod login;
 pub mod nodes;
 pub mod preferences;
+pub mod remove;
 pub mod rotations;
 pub mod task;
 

@@ -25,6 +25,7 @@ mod jobs;
 mod journal;
 mod leases;
 mod nodes;
+mod removal;
 mod renewals;
 mod rotation;
 mod rotation_history;
@@ -268,6 +269,16 @@ macro_rules! laws {
                 the_end_of_a_gap_wakes_one
                 a_lost_lease_wakes_one
                 operators_wake_too
+            );
+            laws!(@room removal, $fresh;
+                a_source_with_tasks_goes_only_with_force_and_takes_them_along
+                a_source_of_many_tasks_goes_as_a_whole
+                who_waits_for_a_source_is_woken_when_it_goes
+                a_task_goes_from_any_state_and_may_be_put_again
+                a_task_that_goes_makes_room_for_the_next
+                tasks_are_listed_by_their_last_change_page_by_page
+                a_rotation_that_is_held_or_waited_for_goes_only_with_force
+                of_collectors_the_last_thousand_are_remembered
             );
             laws!(@room rotation_turns, $fresh;
                 a_free_turn_is_had_at_once

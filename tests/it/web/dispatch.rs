@@ -149,7 +149,7 @@ async fn a_task_goes_from_put_to_done_by_the_documented_calls() {
 async fn the_same_request_gets_the_same_answer_at_any_node() {
     let (server, api) = shop(json!({})).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("wang", Role::Collector).await);
+    let there = api.at(&other.url(""));
     put(&api, &["a", "b", "c"]).await;
     let first = claim(&api, "lost", json!({"max": 2})).await;
     let again = claim(&there, "lost", json!({"max": 2})).await;
@@ -181,7 +181,7 @@ async fn whoever_gets_nothing_is_told_why_and_when() {
     assert_eq!(told("r5", "blocked").await, blocked["next_at"]);
     define(&api, "shop", json!({"paused": true})).await;
     assert_eq!(told("r6", "paused").await, Value::Null);
-    define(&api, "shop", json!({})).await;
+    define(&api, "shop", json!({"paused": false})).await;
     ok(&api, Method::POST, "/api/v1/sources/shop/block", json!({"for_ms": 0})).await;
     assert_eq!(claim(&api, "r7", json!({})).await["tasks"].as_array().unwrap().len(), 1);
 

@@ -34,6 +34,7 @@ mod live;
 mod login;
 mod openapi;
 mod reasons;
+mod removal;
 mod rotation_page;
 mod rotation_waiting;
 mod rotations;

@@ -201,7 +201,7 @@ async fn turns_go_round_by_the_documented_calls(on: On) {
 async fn the_same_request_has_the_same_turn_at_any_node_until_it_ends(on: On) {
     let (server, api) = supplier(on, three(json!({}))).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("wang", Role::Collector).await);
+    let there = api.at(&other.url(""));
     let first = granted(&api, "a", "lost", json!({})).await;
     assert_eq!(granted(&there, "a", "lost", json!({})).await, first);
     for (kind, request, more) in [
@@ -254,7 +254,7 @@ async fn whoever_does_not_get_a_turn_is_told_why_and_when(on: On) {
 
 async fn what_is_wrong_is_named_with_its_place_and_remedy(on: On) {
     let (server, api) = supplier(on, three(json!({}))).await;
-    let token = server.token("ada", Role::Admin).await;
+    let token = api.token().to_owned();
     let turn = granted(&api, "a", "r1", json!({})).await;
     let takes = |field: &str, value: Value| ask("a", "r2", &json!({ field: value }));
     let passes = |field: &str, value: Value| end(&turn, "done", &json!({ field: value }));
@@ -508,7 +508,7 @@ async fn a_bound_token_takes_turns_as_its_worker_only(on: On) {
 
 async fn the_word_of_a_clients_clock_counts_only_as_its_own_not_before(on: On) {
     let (server, api) = supplier(on, three(json!({}))).await;
-    let token = server.token("ada", Role::Admin).await;
+    let token = api.token().to_owned();
     // The header by which a client says what time it believes it is.
     let body = ask("a", "r1", &json!({})).to_string();
     let request = server.ask("POST", TURNS).bearer_auth(&token).body(body);

@@ -223,6 +223,15 @@ impl Store {
                     self.order.retain(|id| *id != oldest);
                 }
             }
+            Write::Remove(id, was_done) => {
+                self.tasks.remove(&id);
+                self.texts.remove(&id);
+                self.pasts.remove(&id);
+                self.order.retain(|one| *one != id);
+                if was_done {
+                    self.done.retain(|one| *one != id);
+                }
+            }
             Write::Note(id, past) => {
                 let pasts = self.pasts.entry(id).or_default();
                 pasts.push(past);

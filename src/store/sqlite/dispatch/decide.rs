@@ -260,6 +260,11 @@ impl<'s> Desk<'s> {
         Ok(())
     }
 
+    /// One done task less is remembered.
+    pub(super) fn forget_done(&mut self) {
+        self.done = self.done.saturating_sub(1);
+    }
+
     /// Writes what grows over all sources, and the newest instant that was written down.
     pub(super) fn save_book(&self, book: &Book) -> Outcome<()> {
         self.step
