@@ -81,7 +81,7 @@ fn in_address(name: &str) -> Option<&'static str> {
         "job" | "node" | "source" | "rotation" | "user" => NAME,
         "id" => "^[0-9A-Za-z_-]{1,64}$",
         "claim" => "^[0-9A-Za-z-]{1,64}$",
-        "turn" => "^(0|[1-9][0-9]{0,15})$",
+        "turn" => r"^(0|[1-9][0-9]{0,15})\.[0-9a-f]{32}$",
         _ => return None,
     })
 }
