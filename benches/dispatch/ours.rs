@@ -8,7 +8,8 @@ use soloist::clock;
 use soloist::domain::dispatch::{Outcome, Rules};
 use soloist::domain::name::{CollectorName, RequestId, SourceName};
 use soloist::store::dispatch::{
-    ClaimAsk, Claimed, Dispatch as _, Exchange, Handed, NewTask, Report, Reported, Sources as _,
+    ClaimAsk, ClaimOwner, Claimed, Dispatch as _, Exchange, Handed, NewTask, Report, Reported,
+    Sources as _,
 };
 use soloist::store::{Options, Store};
 
@@ -104,6 +105,7 @@ async fn work(
             reports: held.iter().map(done).collect(),
             only: None,
             claim: Some(ClaimAsk {
+                owner: ClaimOwner::of("test"),
                 collector: collector.clone(),
                 request: RequestId::new(&random).expect("a label"),
                 max: u32::try_from(batch).expect("small"),

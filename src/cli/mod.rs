@@ -15,10 +15,12 @@ mod leases;
 mod look;
 mod nodes;
 mod output;
+mod removal;
 mod rotations;
 mod sessions;
 mod sources;
 mod switch;
+mod task_acts;
 mod tasks;
 mod tokens;
 mod turn;
@@ -39,7 +41,7 @@ pub use tasks::TaskCommand;
 pub use turn::TurnArgs;
 
 use crate::config::{Environment, Examination, Overrides, examine};
-use crate::domain::name::{CollectorName, JobName, NodeName, SourceName, UserName};
+use crate::domain::name::{CollectorName, JobName, NodeName, RotationName, SourceName, UserName};
 use crate::ops::credentials::Expiry;
 use crate::store::accounts::Role;
 
@@ -415,13 +417,22 @@ pub enum TokenCommand {
         /// How long it lives, at most 5 years; never: until it is revoked
         #[arg(long, value_name = "DUR", default_value = "90d")]
         expires: Expiry,
-        /// In dispatch only for this collector: it claims under no other name, and extends and reports only what that
-        /// one holds
+        /// Only for dispatch and rotations, and only in the name of this collector or worker
         #[arg(long, value_name = "NAME")]
         collector: Option<CollectorName>,
-        /// In dispatch only from this source; may be given several times [default: all]
-        #[arg(long = "source", value_name = "S")]
+        /// Only for this source. May be given several times, as the next three: a token that is bound to any name acts on
+        /// nothing else [default: all]
+        #[arg(long = "source", value_name = "NAME")]
         sources: Vec<SourceName>,
+        /// Only for this rotation
+        #[arg(long = "rotation", value_name = "NAME")]
+        rotations: Vec<RotationName>,
+        /// Only for this lease of a program
+        #[arg(long = "lease", value_name = "NAME")]
+        leases: Vec<JobName>,
+        /// Only for this job
+        #[arg(long = "job", value_name = "NAME")]
+        jobs: Vec<JobName>,
     },
     /// List tokens (never their secrets)
     List(ListArgs),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::output::{local, print, print_json, table};
+use super::removal::sure;
 use super::sources::window;
 use super::{CommandContext, Failure, duration};
 use crate::domain::name::{RotationName, TypeName};
@@ -33,6 +34,17 @@ Example: soloist rotation set supplier-api --type orders,quota=100/1h --type sto
 Types take turns in the order in which they are given. Whoever has the turn keeps it; who waits, and the gaps, are
 kept, too. Gaps and quotas are between and of starts, over all workers, by the store's clock.")]
     Set(SetArgs),
+    /// Remove a rotation with its turn and its past turns; asks before, and says who has the turn
+    Remove {
+        /// Its name
+        name: RotationName,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
     /// List the rotations: who has the turn, who comes next, who waits; with a name also the last turns
     List {
         /// Only this one
@@ -100,6 +112,9 @@ impl SetArgs {
 pub(super) async fn act(context: &CommandContext, command: RotationCommand) -> Result<(), Failure> {
     match command {
         RotationCommand::Set(args) => set(context, &args).await,
+        RotationCommand::Remove { name, yes, user } => {
+            remove(context, &name, yes, user.as_deref()).await
+        }
         RotationCommand::List { name: Some(name), json } => one(context, &name, json).await,
         RotationCommand::List { name: None, json } => list(context, json).await,
     }
@@ -110,6 +125,22 @@ async fn set(context: &CommandContext, args: &SetArgs) -> Result<(), Failure> {
     let actor = context.operator(args.user.as_deref()).await?;
     let view = rotations::put(&context.store, &actor, &args.name, &rules, None).await?;
     print(&format!("Rotation {}: {}.", args.name, words(&view.rules)))
+}
+
+async fn remove(
+    context: &CommandContext,
+    name: &RotationName,
+    yes: bool,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    let actor = context.operator(user).await?;
+    let found = context.store.rotations(Some(name), 0).await?;
+    let turn = found.first().and_then(|view| view.ring.turn.as_ref());
+    let holder = turn.map_or("nobody", |turn| turn.worker.as_str());
+    let waiting: u64 = found.iter().flat_map(|view| &view.types).map(|kind| kind.waiting).sum();
+    sure(yes, &format!("Rotation {name}: {holder} has the turn, {waiting} wait for it."))?;
+    rotations::remove(&context.store, &actor, name, true).await?;
+    print(&format!("Rotation {name} is removed."))
 }
 
 async fn list(context: &CommandContext, as_json: bool) -> Result<(), Failure> {

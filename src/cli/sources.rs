@@ -5,11 +5,13 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::output::{print, print_json, table};
+use super::removal::sure;
 use super::{CommandContext, Failure, ListArgs, duration};
 use crate::dispatch::word;
 use crate::domain::dispatch::{Backoff, Reason, Rules, Window};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
+use crate::ops::quota::{self, LONGEST_BLOCK};
 use crate::ops::sources;
 use crate::store::StoreError;
 use crate::store::dispatch::{SourceView, Sources as _};
@@ -34,6 +36,33 @@ clock.")]
         /// From now
         #[arg(long = "for", value_name = "DUR", value_parser = duration)]
         lasting: Duration,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// Serve nobody from a source until it is resumed
+    Pause {
+        /// Its name
+        name: SourceName,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// Serve collectors from a source again
+    Resume {
+        /// Its name
+        name: SourceName,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// Remove a source with all its tasks; asks before, and says what would be lost
+    Remove {
+        /// Its name
+        name: SourceName,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
         /// Who does it [default: the login name]
         #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
         user: Option<String>,
@@ -106,6 +135,11 @@ pub(super) async fn act(context: &CommandContext, command: SourceCommand) -> Res
         SourceCommand::Block { name, lasting, user } => {
             block(context, &name, lasting, user.as_deref()).await
         }
+        SourceCommand::Pause { name, user } => pause(context, &name, true, user.as_deref()).await,
+        SourceCommand::Resume { name, user } => pause(context, &name, false, user.as_deref()).await,
+        SourceCommand::Remove { name, yes, user } => {
+            remove(context, &name, yes, user.as_deref()).await
+        }
         SourceCommand::List(args) => list(context, &args).await,
     }
 }
@@ -123,13 +157,45 @@ async fn block(
     lasting: Duration,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    if lasting > Duration::from_secs(366 * 24 * 3600) {
-        return Err(Failure::Usage("--for: at most a year".to_owned()));
+    if lasting > LONGEST_BLOCK {
+        return Err(Failure::Usage(
+            "--for: at most a day; soloist source pause is for longer".to_owned(),
+        ));
     }
     let actor = context.operator(user).await?;
     sources::block(&context.store, &actor, name, lasting).await?;
     let lasting = humantime::format_duration(lasting);
     print(&format!("Source {name} serves nobody for {lasting}."))
+}
+
+async fn pause(
+    context: &CommandContext,
+    name: &SourceName,
+    on: bool,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    let actor = context.operator(user).await?;
+    sources::pause(&context.store, &actor, name, on).await?;
+    let now = if on { "serves nobody until it is resumed" } else { "is served again" };
+    print(&format!("Source {name} {now}."))
+}
+
+async fn remove(
+    context: &CommandContext,
+    name: &SourceName,
+    yes: bool,
+    user: Option<&str>,
+) -> Result<(), Failure> {
+    let actor = context.operator(user).await?;
+    let found = context.store.sources(Some(name)).await;
+    let found = found.map_err(|error| undefined(error, name))?;
+    let (tasks, in_flight) =
+        found.first().map_or((0, 0), |view| (quota::kept(view), view.in_flight));
+    let question =
+        format!("Source {name}: {tasks} tasks, {in_flight} of them in flight, would be lost.");
+    sure(yes, &question)?;
+    let lost = sources::remove(&context.store, &actor, name, true).await?;
+    print(&format!("Source {name} is removed, with {} tasks.", lost.tasks))
 }
 
 async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! Putting tasks from a shell: one by its key, or one for each line of standard input.
+//! What can be typed behind `soloist task`; and putting tasks: one by its key, or one for each line of standard input.
 
 use std::io::{BufRead as _, IsTerminal as _};
 use std::time::Duration;
@@ -7,11 +7,12 @@ use clap::{Args, Subcommand};
 
 use super::output::{print, print_json};
 use super::sources::undefined;
-use super::{CommandContext, Failure, duration};
+use super::{CommandContext, Failure, duration, task_acts};
+use crate::domain::dispatch::TaskState;
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
 use crate::store::dispatch::{
-    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskId,
+    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskFilter, TaskId,
 };
 use crate::view::lists::{PutTask, PutTasks};
 
@@ -26,6 +27,48 @@ Example: soloist task put --source pages <urls.txt
 A line is a key, or a key, a tab and the payload as JSON. Putting the same again is harmless: what exists is left as it is,
 in whatever state it is. A wrong line ends it; the lines before that one may have been put.")]
     Put(PutArgs),
+    /// List tasks, those first that changed last
+    List {
+        /// Only of this source
+        #[arg(long, value_name = "NAME")]
+        source: Option<SourceName>,
+        /// Only those that are ready, due, leased, done or dead
+        #[arg(long, value_name = "STATE", value_parser = task_acts::state)]
+        state: Option<TaskState>,
+        /// How many
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        limit: u16,
+        /// Print JSON instead of a table
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one task with its payload
+    Show {
+        /// As task list shows it
+        id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a dead task ready again, its attempts counted from zero
+    Revive {
+        /// As task list shows it
+        id: String,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
+    /// Remove a task with its history; asks before
+    Remove {
+        /// As task list shows it
+        id: String,
+        /// Do not ask, also when a collector has it in hand
+        #[arg(long)]
+        yes: bool,
+        /// Who does it [default: the login name]
+        #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
+        user: Option<String>,
+    },
 }
 
 /// Of `task put`.
@@ -74,6 +117,16 @@ fn instant(text: &str) -> Result<Stamp, String> {
 pub(super) async fn act(context: &CommandContext, command: TaskCommand) -> Result<(), Failure> {
     match command {
         TaskCommand::Put(args) => put(context, &args).await,
+        TaskCommand::List { source, state, limit, json } => {
+            task_acts::list(context, &TaskFilter { source, state }, usize::from(limit), json).await
+        }
+        TaskCommand::Show { id, json } => task_acts::show(context, &TaskId(id), json).await,
+        TaskCommand::Revive { id, user } => {
+            task_acts::revive(context, &TaskId(id), user.as_deref()).await
+        }
+        TaskCommand::Remove { id, yes, user } => {
+            task_acts::remove(context, &TaskId(id), yes, user.as_deref()).await
+        }
     }
 }
 

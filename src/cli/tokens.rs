@@ -14,8 +14,9 @@ use crate::view::people::{TokenView, Tokens};
 /// `token ...`.
 pub(super) async fn act(context: &CommandContext, command: TokenCommand) -> Result<(), Failure> {
     match command {
-        TokenCommand::New { user, name, expires, collector, sources } => {
-            let token = ApiToken { collector, sources, ..ApiToken::new(user, name) };
+        TokenCommand::New { user, name, expires, collector, sources, rotations, leases, jobs } => {
+            let unbound = ApiToken::new(user, name);
+            let token = ApiToken { collector, sources, rotations, leases, jobs, ..unbound };
             new(context, token, expires).await
         }
         TokenCommand::List(args) => list(context, &args).await,
@@ -60,11 +61,15 @@ async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> 
     print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES", "LAST USED", "ONLY FOR"], &rows))
 }
 
-/// What a token is bound to in dispatch.
+/// What a token is bound to.
 fn only_for(token: &ApiToken) -> String {
     let collector = token.collector.iter().map(|name| format!("collector {name}"));
     let sources = token.sources.iter().map(|name| format!("source {name}"));
-    let bounds: Vec<String> = collector.chain(sources).collect();
+    let rotations = token.rotations.iter().map(|name| format!("rotation {name}"));
+    let leases = token.leases.iter().map(|name| format!("lease {name}"));
+    let jobs = token.jobs.iter().map(|name| format!("job {name}"));
+    let bounds: Vec<String> =
+        collector.chain(sources).chain(rotations).chain(leases).chain(jobs).collect();
     if bounds.is_empty() { "-".to_owned() } else { bounds.join(", ") }
 }
 

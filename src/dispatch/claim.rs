@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::Desk;
 use crate::clock;
 use crate::domain::dispatch::Reason;
-use crate::domain::name::{CollectorName, RequestId, SourceName};
+use crate::domain::name::SourceName;
 use crate::store::dispatch::{
     ClaimId, Claimed, Dispatch as _, Exchange, Exchanged, Reported, Waiter,
 };
@@ -23,19 +23,18 @@ pub type Hand = crate::waiting::Hand<Work>;
 /// A request for work.
 #[derive(Debug, Clone)]
 pub struct Work {
-    collector: CollectorName,
-    request: RequestId,
+    claim: ClaimId,
     sources: Vec<SourceName>,
 }
 
 impl Errand for Work {
-    type Name = (CollectorName, RequestId);
+    type Name = ClaimId;
     type Call = Exchange;
     type Answer = Exchanged;
     type Grant = ClaimId;
 
     fn name(&self) -> Self::Name {
-        (self.collector.clone(), self.request.clone())
+        self.claim.clone()
     }
 
     async fn call(store: Store, call: Exchange) -> Stored<Exchanged> {
@@ -81,8 +80,7 @@ impl Desk {
         };
         let mut closing = self.room.closing();
         let deadline = clock::boot() + wait;
-        let (collector, request) = (claim.collector.clone(), claim.request.clone());
-        let work = Work { collector, request, sources: claim.sources.clone() };
+        let work = Work { claim: claim.id(), sources: claim.sources.clone() };
         let mut asking = Asking::new(&self.room, &self.newest, work);
         let mut reports = None;
         loop {

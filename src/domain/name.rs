@@ -150,10 +150,13 @@ impl TypeName {
 }
 
 impl WorkerName {
+    /// How the names begin under which jobs take turns.
+    pub const OF_JOBS: &str = "job/";
+
     /// Who takes turns for a job: only the one process that holds its lease.
     #[must_use]
     pub fn of(job: &JobName) -> Self {
-        Self(format!("job/{job}").into())
+        Self(format!("{}{job}", Self::OF_JOBS).into())
     }
 }
 

@@ -3,7 +3,7 @@
 //! An account is administered by admins ([`Actor`] with that role, by no bound token), by whoever reaches the store from a terminal,
 //! and by whoever has a one-time link. Tokens and sessions are `credentials`.
 
-use super::{Act, Actor, OpsError, Result, Signature, line, noting};
+use super::{Act, Actor, OpsError, Result, Signature, line, noting, quota};
 use crate::domain::name::{JobName, UserName};
 use crate::secrets::{new_invitation, new_link};
 use crate::store::accounts::{Accounts as _, Changes, NO_PASSWORD, Role, User};
@@ -55,6 +55,7 @@ fn unknown(name: &str) -> OpsError {
 /// [`OpsError::Forbidden`], [`OpsError::Conflict`] when the name is taken, [`OpsError::Store`].
 pub async fn add(store: &Store, actor: &Actor, user: &User) -> Result<()> {
     actor.check_accounts()?;
+    quota::user(store).await?;
     let name = user.name.as_str();
     let noted = noting(store, &actor.signature, Act::UserAdd, name, Some(user.role.as_str()));
     noted.add_user(user, false).await.map_err(|error| match error {

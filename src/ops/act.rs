@@ -56,7 +56,10 @@ acts! {
     SourceBlock, "source.block", "did-source-block";
     SourceUnblock, "source.unblock", "did-source-unblock";
     SourceRevive, "source.revive", "did-source-revive";
+    SourceRemove, "source.remove", "did-source-remove";
     TaskRevive, "task.revive", "did-task-revive";
+    TaskRemove, "task.remove", "did-task-remove";
+    RotationRemove, "rotation.remove", "did-rotation-remove";
     RotationPut, "rotation.put", "did-rotation-put";
     Login, "login", "did-login";
     LoginFailed, "login.failed", "did-login-failed";

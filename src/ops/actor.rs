@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{OpsError, Result};
+use super::{Bound, OpsError, Result};
 use crate::config::JobConfig;
-use crate::domain::name::{CollectorName, SourceName, UserName, WorkerName};
+use crate::domain::name::UserName;
 use crate::store::accounts::Role;
 
 /// Who acts, as the audit names them, and from where.
@@ -76,6 +76,7 @@ impl Actor {
     /// May operate this job.
     pub(super) fn check_job(&self, job: &JobConfig) -> Result<()> {
         self.check_operator()?;
+        self.bound.check_job(&job.name)?;
         match self.role {
             Some(role) if !operates(role, &self.user, &self.groups, job) => {
                 Err(OpsError::Forbidden(format!(
@@ -123,74 +124,6 @@ impl Actor {
                 "{} is {} and may not do this: ask an admin",
                 self.user,
                 role.with_article()
-            ))),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// What a token may not go beyond in dispatch and rotations.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Bound {
-    /// Only for this collector, or as this worker; `None`: for any.
-    pub collector: Option<CollectorName>,
-    /// Only these sources, and no rotations; empty: all.
-    pub sources: Vec<SourceName>,
-}
-
-impl Bound {
-    /// May act for this collector.
-    ///
-    /// # Errors
-    /// [`OpsError::Forbidden`].
-    pub fn check_collector(&self, name: &CollectorName) -> Result<()> {
-        match &self.collector {
-            Some(own) if own != name => Err(OpsError::Forbidden(format!(
-                "this token is for the collector {own} only, not for {name}: use that name, or another token"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// May act on this source.
-    ///
-    /// # Errors
-    /// [`OpsError::Forbidden`].
-    pub fn check_source(&self, name: &SourceName) -> Result<()> {
-        if self.sources.is_empty() || self.sources.contains(name) {
-            return Ok(());
-        }
-        let own: Vec<&str> = self.sources.iter().map(SourceName::as_str).collect();
-        let own = own.join(", ");
-        Err(OpsError::Forbidden(format!(
-            "this token is for the sources {own} only, not for {name}: name one of those, or use another token"
-        )))
-    }
-
-    /// May have to do with rotations; answers as which worker only.
-    ///
-    /// # Errors
-    /// [`OpsError::Forbidden`].
-    pub fn check_turns(&self) -> Result<Option<WorkerName>> {
-        if !self.sources.is_empty() {
-            let own: Vec<&str> = self.sources.iter().map(SourceName::as_str).collect();
-            let own = own.join(", ");
-            return Err(OpsError::Forbidden(format!(
-                "this token is for the sources {own} only, not for rotations: use another token"
-            )));
-        }
-        // Both are labels: what is one is the other.
-        Ok(self.collector.as_ref().and_then(|own| WorkerName::new(own.as_str()).ok()))
-    }
-
-    /// May take turns as this worker.
-    ///
-    /// # Errors
-    /// [`OpsError::Forbidden`].
-    pub fn check_worker(&self, name: &WorkerName) -> Result<()> {
-        match self.check_turns()? {
-            Some(own) if own != *name => Err(OpsError::Forbidden(format!(
-                "this token is for the worker {own} only, not for {name}: use that name, or another token"
             ))),
             _ => Ok(()),
         }

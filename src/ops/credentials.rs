@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{Act, Actor, OpsError, Result, line, noting};
+use super::{Act, Actor, OpsError, Result, line, noting, quota};
 use crate::domain::name::UserName;
 use crate::secrets::{new_api_token, session_id};
 use crate::store::Store;
@@ -19,8 +19,6 @@ pub const TOKEN_LIFETIME: Duration = DAY.saturating_mul(90);
 pub const TOKEN_LIFETIME_MAX: Duration = DAY.saturating_mul(5 * 365 + 1);
 /// Longest name of a token, in characters.
 pub const TOKEN_NAME_MAX: usize = 100;
-/// Living tokens that one account may have.
-const MOST_TOKENS: usize = 100;
 
 /// A session unused for this long is gone.
 pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 60 * 60);
@@ -97,17 +95,17 @@ pub async fn new_token(
     if store.user(&token.user).await?.is_none() {
         return Err(OpsError::NotFound(format!("there is no account {}", token.user)));
     }
-    let others = store.tokens().await?;
-    if others.iter().filter(|one| one.user == token.user).count() >= MOST_TOKENS {
-        return Err(OpsError::Conflict(format!(
-            "{} has {MOST_TOKENS} tokens: revoke one that is not needed any more",
-            token.user
-        )));
-    }
+    quota::token(store, &token.user).await?;
     let (secret, hash, id) = new_api_token();
     token.id = id;
     token.sources.sort();
     token.sources.dedup();
+    token.rotations.sort();
+    token.rotations.dedup();
+    for names in [&mut token.leases, &mut token.jobs] {
+        names.sort();
+        names.dedup();
+    }
     let said = format!("{} {}", token.id, token.name);
     let (by, user) = (&actor.signature, token.user.as_str());
     let noted = noting(store, by, Act::TokenNew, user, Some(said.trim()));

@@ -126,6 +126,7 @@ pub async fn drill(
     warn: impl FnOnce(&LeaseRecord),
 ) -> Result<Ordered> {
     actor.check_admin()?;
+    actor.bound.check_job(&job.name)?;
     let before = record(store, job).await?;
     let nodes = store.nodes().await?;
     let lease = target(&before, &nodes, force, word)

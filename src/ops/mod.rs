@@ -7,15 +7,18 @@
 pub mod accounts;
 mod act;
 mod actor;
+mod bound;
 pub mod credentials;
 mod error;
 pub mod jobs;
 pub mod nodes;
+pub mod quota;
 pub mod rotations;
 pub mod sources;
 
 pub use act::Act;
-pub use actor::{Actor, Bound, Signature, operates, sees};
+pub use actor::{Actor, Signature, operates, sees};
+pub use bound::Bound;
 pub use error::OpsError;
 
 use crate::domain::line::clean_line;

@@ -11,6 +11,7 @@ use crate::store::nodes::{Forgotten, Nodes as _};
 /// [`OpsError::Forbidden`], [`OpsError::Store`].
 pub async fn drain(store: &Store, actor: &Actor, node: &NodeName, on: bool) -> Result<()> {
     actor.check_operator()?;
+    actor.bound.check_unbound("nodes")?;
     let act = if on { Act::NodeDrain } else { Act::NodeUndrain };
     Ok(noting(store, &actor.signature, act, node.as_str(), None).drain(node, on).await?)
 }
@@ -26,6 +27,7 @@ pub async fn forget(
     given: Option<&str>,
 ) -> Result<()> {
     actor.check_operator()?;
+    actor.bound.check_unbound("nodes")?;
     let reason = reason(given)?;
     let said = reason.as_deref();
     let store = noting(store, &actor.signature, Act::NodeForget, node.as_str(), said);

@@ -1,10 +1,10 @@
-//! What people do to rotations: define them.
+//! What people do to rotations: define and remove them.
 
-use super::{Act, Actor, OpsError, Result, note, reason};
+use super::{Act, Actor, OpsError, Result, note, quota, reason};
 use crate::domain::name::RotationName;
 use crate::domain::rotation::Rules;
-use crate::store::Store;
-use crate::store::rotation::{RotationView, Rotations as _};
+use crate::store::rotation::{RemovedRotation, RotationView, Rotations as _};
+use crate::store::{Store, StoreError};
 use crate::view::rules::RotationRules;
 
 /// Makes a rotation, or changes all its rules. The audit says why, or else which they are now.
@@ -19,11 +19,43 @@ pub async fn put(
     given: Option<&str>,
 ) -> Result<RotationView> {
     actor.check_operator()?;
-    actor.bound.check_turns()?;
+    actor.bound.check_rotation(rotation)?;
     let reason = reason(given)?;
     rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
+    quota::rotation(store, rotation).await?;
     let view = store.put_rotation(rotation, rules).await?;
     let noted = reason.unwrap_or_else(|| RotationRules::noted(rules));
     note(store, &actor.signature, Act::RotationPut, rotation.as_str(), Some(&noted)).await?;
     Ok(view)
+}
+
+/// Removes a rotation with its turn and its past turns; says who had the turn, and how many waited. Without `force` only one
+/// that nobody holds or waits for: the refusal says who does.
+///
+/// # Errors
+/// [`OpsError::NotFound`], [`OpsError::Forbidden`], [`OpsError::Conflict`], [`OpsError::Store`].
+pub async fn remove(
+    store: &Store,
+    actor: &Actor,
+    rotation: &RotationName,
+    force: bool,
+) -> Result<RemovedRotation> {
+    actor.check_operator()?;
+    actor.bound.check_rotation(rotation)?;
+    let gone = store.remove_rotation(rotation, force).await.map_err(|error| match error {
+        StoreError::NotFound(_) => OpsError::NotFound(format!(
+            "there is no rotation {rotation}: GET /api/v1/rotations and soloist rotation list show their names"
+        )),
+        error => error.into(),
+    })?;
+    let holder = gone.turn.as_ref().map_or("nobody", |turn| turn.worker.as_str());
+    if !gone.done {
+        return Err(OpsError::Conflict(format!(
+            "{holder} has the turn of {rotation}, and {} wait for it: what goes on under the turn would go on beside the next; end it first, or repeat it with ?force=true, or soloist rotation remove {rotation} --yes",
+            gone.waiting
+        )));
+    }
+    let said = format!("{holder} had the turn, {} waited", gone.waiting);
+    note(store, &actor.signature, Act::RotationRemove, rotation.as_str(), Some(&said)).await?;
+    Ok(gone)
 }

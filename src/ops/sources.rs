@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Act, Actor, OpsError, Result, note, reason};
+use super::{Act, Actor, Bound, OpsError, Result, note, quota, reason};
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
-use crate::store::dispatch::{BATCH, Dispatch as _, SourceView, Sources as _, TaskId, TaskView};
+use crate::store::dispatch::{
+    BATCH, Dispatch as _, Lost, NewTask, RemovedSource, SourceView, Sources as _, TaskId, TaskView,
+};
 use crate::store::{Store, StoreError};
 use crate::view::rules::SourceRules;
 
@@ -51,11 +53,8 @@ pub async fn put(
     actor.bound.check_source(source)?;
     let reason = reason(given)?;
     rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
-    let was_paused = match store.sources(Some(source)).await {
-        Ok(found) => found.first().is_some_and(|before| before.rules.paused),
-        Err(StoreError::NotFound(_)) => false,
-        Err(error) => return Err(error.into()),
-    };
+    let before = quota::source(store, source).await?;
+    let was_paused = before.is_some_and(|before| before.rules.paused);
     let view = store.put_source(source, rules).await?;
     let act = match (was_paused, rules.paused) {
         (false, true) => Act::SourcePause,
@@ -92,6 +91,10 @@ pub async fn block(
 ) -> Result<SourceView> {
     actor.check_collector()?;
     actor.bound.check_source(source)?;
+    if lasting > quota::LONGEST_BLOCK {
+        let what = "at most a day: pause the source for longer, or block it again".to_owned();
+        return Err(OpsError::Malformed(format!("a block lasts {what}")));
+    }
     let view = store.block_source(source, lasting).await.map_err(of_source(source))?;
     let (act, said) = if lasting.is_zero() {
         (Act::SourceUnblock, None)
@@ -102,13 +105,24 @@ pub async fn block(
     Ok(view)
 }
 
+/// Puts tasks: all or none; of each, whether it was new.
+///
+/// # Errors
+/// As [`pause`]; [`OpsError::Conflict`] when a source is full.
+pub async fn put_tasks(store: &Store, actor: &Actor, tasks: &[NewTask]) -> Result<Vec<bool>> {
+    actor.check_operator()?;
+    tasks.iter().try_for_each(|task| actor.bound.check_source(&task.source))?;
+    quota::tasks(store, tasks).await?;
+    Ok(store.put_tasks(tasks).await?)
+}
+
 /// Makes a dead task ready again.
 ///
 /// # Errors
 /// As [`pause`].
 pub async fn revive(store: &Store, actor: &Actor, id: &TaskId) -> Result<TaskView> {
     actor.check_operator()?;
-    if !actor.bound.sources.is_empty()
+    if *actor.bound != Bound::default()
         && let Some(task) = store.task(id).await?
     {
         actor.bound.check_source(&task.source)?;
@@ -147,4 +161,61 @@ pub async fn revive_all(
     let said = format!("{revived} tasks");
     note(store, &actor.signature, Act::SourceRevive, source.as_str(), Some(&said)).await?;
     Ok((revived, more))
+}
+
+/// Removes a source with its tasks; says what went with it. Without `force` only one that has no task that is not done: the
+/// refusal says what would be lost.
+///
+/// # Errors
+/// As [`pause`]; [`OpsError::Conflict`].
+pub async fn remove(
+    store: &Store,
+    actor: &Actor,
+    source: &SourceName,
+    force: bool,
+) -> Result<Lost> {
+    actor.check_operator()?;
+    actor.bound.check_source(source)?;
+    let lost = match store.remove_source(source, force).await.map_err(of_source(source))? {
+        RemovedSource::Done(lost) => lost,
+        RemovedSource::Kept(Lost { tasks, in_flight }) => {
+            return Err(OpsError::Conflict(format!(
+                "{tasks} tasks of {source}, {in_flight} of them in flight, would be lost: repeat it with ?force=true, or soloist source remove {source} --yes"
+            )));
+        }
+    };
+    let said = format!("{} tasks, {} in flight", lost.tasks, lost.in_flight);
+    note(store, &actor.signature, Act::SourceRemove, source.as_str(), Some(&said)).await?;
+    Ok(lost)
+}
+
+/// Removes a task with its history. Without `force` not one that is in a collector's hands.
+///
+/// # Errors
+/// As [`pause`]; [`OpsError::Conflict`].
+pub async fn remove_task(
+    store: &Store,
+    actor: &Actor,
+    id: &TaskId,
+    force: bool,
+) -> Result<TaskView> {
+    actor.check_operator()?;
+    let missing = || OpsError::NotFound(no_task(id));
+    let view = store.task(id).await?.ok_or_else(missing)?;
+    actor.bound.check_source(&view.source)?;
+    match store.remove_task(id, force).await {
+        Ok(true) => {}
+        Ok(false) => {
+            let who = view.held.as_ref().map_or("a collector", |(who, ..)| who.as_str());
+            return Err(OpsError::Conflict(format!(
+                "{who} has this task in hand, and what it does on it would be lost: repeat it with ?force=true, or soloist task remove {} --yes",
+                id.0
+            )));
+        }
+        Err(StoreError::NotFound(_)) => return Err(missing()),
+        Err(error) => return Err(error.into()),
+    }
+    let source = Some(view.source.as_str());
+    note(store, &actor.signature, Act::TaskRemove, &id.0, source).await?;
+    Ok(view)
 }

@@ -26,7 +26,7 @@ use super::task_run::{lease_of, too_short};
 use crate::clock;
 use crate::domain::lease::Timing;
 use crate::domain::name::SourceName;
-use crate::store::dispatch::{Dispatch, Waiter};
+use crate::store::dispatch::{ClaimOwner, Dispatch, Waiter};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::{Options, Store, StoreError};
 
@@ -61,6 +61,7 @@ pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
         stop: watch::Sender::new(Stop::Working),
         stir: Notify::new(),
         away: watch::Sender::new(false),
+        owner: ClaimOwner::of(&format!("{:032x}", rand::random::<u128>())),
         store,
         with,
         relay,

@@ -14,7 +14,7 @@ use crate::clock;
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Boot;
 use crate::store::Store;
-use crate::store::dispatch::Waiter;
+use crate::store::dispatch::{ClaimOwner, Waiter};
 
 /// A slot that waits looks at least about this often, whatever it missed.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -78,6 +78,8 @@ impl Stop {
 pub(super) struct Crew {
     pub(super) with: CollectCommand,
     pub(super) store: Store,
+    /// Of this process alone.
+    pub(super) owner: ClaimOwner,
     pub(super) relay: Relay,
     pub(super) stop: watch::Sender<Stop>,
     /// As last read.

@@ -82,7 +82,7 @@ impl Crew {
             let sent = *first_sent.get_or_insert_with(clock::boot);
             let exchange = Exchange {
                 reports: finished.iter().map(|finished| finished.report.clone()).collect(),
-                only: None,
+                only: Some(self.owner.clone()),
                 claim: Some(ask.clone()),
             };
             let claimed = match self.store.exchange(&exchange).await {
@@ -142,6 +142,7 @@ impl Crew {
         #[expect(clippy::expect_used, reason = "hexadecimal digits are a label")]
         let request = RequestId::new(&random()).expect("a request id");
         ClaimAsk {
+            owner: self.owner.clone(),
             collector: self.with.collector.clone(),
             request,
             max: 1,
@@ -176,7 +177,11 @@ impl Crew {
     async fn hand_in(&self, mut finished: Option<Finished>) -> anyhow::Result<()> {
         let begun = clock::boot();
         while let Some(Finished { report, key, .. }) = &finished {
-            let exchange = Exchange { reports: vec![report.clone()], ..Exchange::default() };
+            let exchange = Exchange {
+                reports: vec![report.clone()],
+                only: Some(self.owner.clone()),
+                claim: None,
+            };
             match self.store.exchange(&exchange).await {
                 Ok(exchanged) => accepted(finished.take(), exchanged.reports.first()),
                 Err(error @ StoreError::Unavailable(_)) => {
@@ -199,7 +204,7 @@ impl Crew {
     async fn give_back(&self, hand: &ClaimedTask, child: Option<Child>) {
         let begun = clock::boot();
         loop {
-            match self.store.give_back(&hand.claim, None).await {
+            match self.store.give_back(&hand.claim, Some(&self.owner)).await {
                 Ok(_) => break,
                 Err(StoreError::Unavailable(_)) if clock::boot().since(begun) < LAST_WORDS => {
                     sleep(ASK_AGAIN).await;

@@ -22,7 +22,9 @@ use crate::domain::job::Exit;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, Owner, RunId, SourceName};
 use crate::domain::time::{Boot, Stamp, StoreTime};
-use crate::store::dispatch::{ClaimId, Dispatch, Handed, LONGEST_ERROR, Report, Sources, TaskId};
+use crate::store::dispatch::{
+    ClaimId, ClaimOwner, Dispatch, Handed, LONGEST_ERROR, Report, Sources, TaskId,
+};
 use crate::store::{Result, Store, StoreError};
 
 /// TERM goes out so long before a command is killed because its lease could not be extended.
@@ -81,7 +83,7 @@ impl ClaimedTask {
             Ok(spawned) => spawned,
             Err(error) => return End::NoCommand(format!("a guard cannot be started: {error}")),
         };
-        let mut hold = Extending::keep(&crew.store, self, timing);
+        let mut hold = Extending::keep(crew, self, timing);
         let stop = crew.stop.subscribe();
         let mut attending = Attending { stop, cut_short: false, last_line: None };
         let ended = attend(&child, &mut events, &mut [&mut hold], &mut attending).await;
@@ -226,22 +228,24 @@ impl Attendant for Attending {
 /// The extension of one claim.
 struct Extending {
     store: Store,
+    owner: ClaimOwner,
     claim: ClaimId,
     id: TaskId,
     source: SourceName,
 }
 
 impl Extending {
-    fn keep(store: &Store, of: &ClaimedTask, timing: Timing) -> Hold {
+    fn keep(crew: &Crew, of: &ClaimedTask, timing: Timing) -> Hold {
         let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
-        let extending = Self { store: store.clone(), claim, id, source };
+        let (store, owner) = (crew.store.clone(), crew.owner.clone());
+        let extending = Self { store, owner, claim, id, source };
         Hold::renewed_by(extending, paced(timing), of.sent)
     }
 
     async fn extend(&self) -> Result<Renewed> {
         let lease = lease_of(&self.store, &self.source).await?;
         // After the rules: whoever shortens a lease in between is a round trip late.
-        let extended = self.store.extend(&self.claim, None).await?;
+        let extended = self.store.extend(&self.claim, Some(&self.owner)).await?;
         Ok(match Timing::from_ttl(lease) {
             _ if !extended.kept.contains(&self.id) => Renewed::Lost,
             Ok(timing) => Renewed::Kept(paced(timing)),

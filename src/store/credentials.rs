@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
-use crate::domain::name::{CollectorName, SourceName, UserName};
+use crate::domain::name::{CollectorName, JobName, RotationName, SourceName, UserName};
 use crate::domain::time::StoreTime;
 
 /// A browser that signed in. The key is the SHA-256 (hex) of the cookie.
@@ -65,9 +65,18 @@ pub struct ApiToken {
     /// In dispatch it acts for this collector only; `None`: for any.
     #[serde(default)]
     pub collector: Option<CollectorName>,
-    /// In dispatch it acts on these sources only; empty: on all.
+    /// Of sources it acts on these only. A token that names anything here or below acts on nothing else.
     #[serde(default)]
     pub sources: Vec<SourceName>,
+    /// Of rotations on these.
+    #[serde(default)]
+    pub rotations: Vec<RotationName>,
+    /// Of leases of programs on these.
+    #[serde(default)]
+    pub leases: Vec<JobName>,
+    /// Of jobs on these.
+    #[serde(default)]
+    pub jobs: Vec<JobName>,
     /// When it was shown last, to a minute; set by the store.
     #[serde(default)]
     pub last_used: Option<StoreTime>,
@@ -85,6 +94,9 @@ impl ApiToken {
             expires: None,
             collector: None,
             sources: Vec::new(),
+            rotations: Vec::new(),
+            leases: Vec::new(),
+            jobs: Vec::new(),
             last_used: None,
         }
     }

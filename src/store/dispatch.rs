@@ -11,8 +11,9 @@ use std::time::Duration;
 
 use super::Result;
 pub use crate::domain::dispatch::{
-    BATCH, ClaimAsk, ClaimId, DONE_KEPT, Exchange, Extended, HISTORY_KEPT, LONGEST_ERROR,
-    LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported, TaskId,
+    BATCH, ClaimAsk, ClaimId, ClaimOwner, DONE_KEPT, Exchange, Extended, HISTORY_KEPT,
+    LONGEST_ERROR, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported,
+    TaskId,
 };
 use crate::domain::dispatch::{Reason, Rules, Shut, TaskState};
 use crate::domain::lease::Token;
@@ -101,6 +102,33 @@ pub struct SourceView {
     pub now: Stamp,
 }
 
+/// What goes with a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lost {
+    /// Tasks that are not done.
+    pub tasks: u64,
+    /// Of them, in a collector's hands.
+    pub in_flight: u64,
+}
+
+/// The answer to [`Sources::remove_source`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemovedSource {
+    /// It is gone, and that with it.
+    Done(Lost),
+    /// Nothing was changed: that would be lost.
+    Kept(Lost),
+}
+
+/// Which tasks [`Dispatch::tasks`] lists.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskFilter {
+    /// Of this source; `None`: of all.
+    pub source: Option<SourceName>,
+    /// In this state; `None`: in any.
+    pub state: Option<TaskState>,
+}
+
 /// A task as the store knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in NewTask and Handed")]
@@ -176,6 +204,14 @@ pub trait Sources {
     /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView>;
 
+    /// Removes a source with all its tasks, also those that are remembered as done; who waits for it is woken, and finds it
+    /// gone. Without `force` only one that has no task that is not done. Many tasks go in several steps; from the first on
+    /// the source is paused, and should this end before the last, it stays so, with what is left.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    async fn remove_source(&self, source: &SourceName, force: bool) -> Result<RemovedSource>;
+
     /// One source, or all by name.
     ///
     /// # Errors
@@ -214,14 +250,14 @@ pub trait Dispatch {
     /// # Errors
     /// [`super::StoreError::NotFound`] for an unknown or finished claim, or another's when `only` is given;
     /// [`super::StoreError::Unavailable`].
-    async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended>;
+    async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended>;
 
     /// Gives what is still held of a claim back at once, unworked: the attempt does not count. The request that it
     /// answered is forgotten. Returns how many; an unknown claim is no error.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
-    async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64>;
+    async fn give_back(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<u64>;
 
     /// As [`Self::give_back`], for a claim whose answer never left the node: unless the same request was answered
     /// again meanwhile, perhaps by another node, because then a collector has it in hand.
@@ -259,6 +295,25 @@ pub trait Dispatch {
         skip: usize,
         limit: usize,
     ) -> Result<Vec<TaskView>>;
+
+    /// Tasks by their last change, newest first, of one instant by id; only those behind `before`, which is the change and id of
+    /// the last one of the page before. Of very many the store may look at some: Redis at 10,000.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        before: Option<&(Stamp, TaskId)>,
+        limit: usize,
+    ) -> Result<Vec<TaskView>>;
+
+    /// Removes a task and its history; its key may be put again. Without `force` not one that is in a collector's hands;
+    /// then `false`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    async fn remove_task(&self, id: &TaskId, force: bool) -> Result<bool>;
 
     /// Makes a dead task ready again, its attempts counted from zero; one that is not dead is left as it is.
     ///

@@ -28,10 +28,10 @@ use std::time::Duration;
 use crate::domain::dispatch::Rules;
 use crate::domain::lease::{Stale, Token};
 use crate::domain::name::{
-    CollectorName, JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, WorkerName,
+    JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, WorkerName,
 };
 use crate::domain::rotation as turns;
-use crate::domain::time::StoreTime;
+use crate::domain::time::{Stamp, StoreTime};
 
 /// Why a call to the store did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -359,22 +359,26 @@ forward! {
         fn pause_source(source: &SourceName, paused: bool) -> dispatch::SourceView;
         fn block_source(source: &SourceName, lasting: Duration) -> dispatch::SourceView;
         fn sources(only: Option<&SourceName>) -> Vec<dispatch::SourceView>;
+        fn remove_source(source: &SourceName, force: bool) -> dispatch::RemovedSource;
         fn collectors() -> Vec<dispatch::CollectorView>;
     }
     dispatch::Dispatch {
         fn put_tasks(tasks: &[dispatch::NewTask]) -> Vec<bool>;
         fn exchange(ask: &dispatch::Exchange) -> dispatch::Exchanged;
-        fn extend(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> dispatch::Extended;
-        fn give_back(claim: &dispatch::ClaimId, only: Option<&CollectorName>) -> u64;
+        fn extend(claim: &dispatch::ClaimId, only: Option<&dispatch::ClaimOwner>) -> dispatch::Extended;
+        fn give_back(claim: &dispatch::ClaimId, only: Option<&dispatch::ClaimOwner>) -> u64;
         fn give_back_unseen_claim(claim: &dispatch::ClaimId) -> u64;
         fn leave_queues(waiter: &dispatch::Waiter, sources: &[SourceName]) -> ();
         fn pump() -> dispatch::Pumped;
         fn task(id: &dispatch::TaskId) -> Option<dispatch::TaskView>;
         fn dead(source: Option<&SourceName>, skip: usize, limit: usize) -> Vec<dispatch::TaskView>;
+        fn tasks(filter: &dispatch::TaskFilter, before: Option<&(Stamp, dispatch::TaskId)>, limit: usize) -> Vec<dispatch::TaskView>;
+        fn remove_task(id: &dispatch::TaskId, force: bool) -> bool;
         fn revive(id: &dispatch::TaskId) -> dispatch::TaskView;
     }
     rotation::Rotations {
         fn put_rotation(rotation: &RotationName, rules: &turns::Rules) -> rotation::RotationView;
+        fn remove_rotation(rotation: &RotationName, force: bool) -> rotation::RemovedRotation;
         fn rotations(only: Option<&RotationName>, past: usize) -> Vec<rotation::RotationView>;
         fn take_turn(ask: &rotation::TurnAsk) -> rotation::Taken;
         fn extend_turn(rotation: &RotationName, turn: Token, only: Option<&WorkerName>) -> rotation::Kept;

@@ -64,6 +64,17 @@ pub struct RotationView {
     pub now: Stamp,
 }
 
+/// The answer to [`Rotations::remove_rotation`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovedRotation {
+    /// It is gone; otherwise nothing was changed.
+    pub done: bool,
+    /// Who has, or had, the turn.
+    pub turn: Option<Turn>,
+    /// How many wait, or did.
+    pub waiting: u64,
+}
+
 /// The answer to [`Rotations::pump_turns`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PumpedTurns {
@@ -87,6 +98,17 @@ pub trait Rotations {
     /// # Errors
     /// [`super::StoreError::Unavailable`] (as for every call of this trait).
     async fn put_rotation(&self, rotation: &RotationName, rules: &Rules) -> Result<RotationView>;
+
+    /// Removes a rotation with its turn and its past turns; who waits is woken, and finds it gone. Without `force` only
+    /// one that nobody holds or waits for.
+    ///
+    /// # Errors
+    /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
+    async fn remove_rotation(
+        &self,
+        rotation: &RotationName,
+        force: bool,
+    ) -> Result<RemovedRotation>;
 
     /// One rotation, or all by name, each with so many of its past turns (at most [`TURNS_KEPT`]).
     ///

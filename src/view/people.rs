@@ -102,8 +102,14 @@ pub struct TokenView {
     pub last_used: Option<String>,
     /// In dispatch for this collector only; null: for any.
     pub collector: Option<String>,
-    /// In dispatch for these sources only; empty: for all.
+    /// For these sources. A token with any name here or below is for nothing else.
     pub sources: Vec<String>,
+    /// For these rotations.
+    pub rotations: Vec<String>,
+    /// For these leases of programs.
+    pub leases: Vec<String>,
+    /// For these jobs.
+    pub jobs: Vec<String>,
 }
 
 impl From<ApiToken> for TokenView {
@@ -117,6 +123,9 @@ impl From<ApiToken> for TokenView {
             last_used: token.last_used.map(iso),
             collector: token.collector.map(|name| name.to_string()),
             sources: token.sources.iter().map(ToString::to_string).collect(),
+            rotations: token.rotations.iter().map(ToString::to_string).collect(),
+            leases: token.leases.iter().map(ToString::to_string).collect(),
+            jobs: token.jobs.iter().map(ToString::to_string).collect(),
         }
     }
 }

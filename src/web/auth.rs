@@ -24,6 +24,7 @@ use crate::ops::{Actor, Bound, Signature, operates, sees};
 use crate::secrets;
 use crate::store::accounts::{Accounts, Role};
 use crate::store::credentials::{Credentials, Session};
+use crate::store::dispatch::ClaimOwner;
 use crate::store::{Store, StoreError};
 use crate::words::Language;
 
@@ -95,7 +96,7 @@ pub struct Caller {
     pub from: String,
     /// By what.
     pub shown: Shown,
-    /// What its token is bound to in dispatch and rotations.
+    /// What its token is bound to.
     pub bound: Arc<Bound>,
 }
 
@@ -149,6 +150,20 @@ impl Caller {
         self.from = peer(request);
         self.language = self.chosen.unwrap_or_else(|| preferred_language(request));
         self
+    }
+
+    /// Whose its claims are: of what it showed, so that nobody who has not shown the same can name them.
+    #[must_use]
+    pub fn claim_owner(&self) -> ClaimOwner {
+        ClaimOwner::of(self.shown.hash())
+    }
+
+    /// A text that only who showed the same can repeat, made of `parts`: 32 hexadecimal digits.
+    #[must_use]
+    pub fn seal(&self, parts: &[&str]) -> String {
+        let mut text = secrets::sha256_hex(&format!("{}\n{}", self.shown.hash(), parts.join("\n")));
+        text.truncate(32);
+        text
     }
 
     /// Whether a browser session (and not a token) carries the request.
@@ -249,9 +264,9 @@ impl Identities {
             }
             Shown::Token { hash } => match store.token(hash).await? {
                 Some(token) => {
-                    let (collector, sources) = (token.collector, token.sources);
-                    bound = Arc::new(Bound { collector, sources });
-                    (token.user, String::new())
+                    let user = token.user.clone();
+                    bound = Arc::new(Bound::from(token));
+                    (user, String::new())
                 }
                 None => return Ok(None),
             },

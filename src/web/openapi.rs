@@ -27,10 +27,10 @@ use super::{Web, api, health, metrics, refusals};
         api::users::list, api::users::post, api::users::one, api::users::patch, api::users::delete,
         api::me::get, api::me::password, api::me::sessions, api::me::end_session,
         api::tokens::list, api::tokens::post, api::tokens::delete,
-        api::sources::list, api::sources::one, api::sources::put, api::sources::block,
-        api::tasks::post, api::tasks::one, api::claims::post, api::claims::extend, api::claims::give_back,
+        api::sources::list, api::sources::one, api::sources::put, api::sources::remove, api::sources::block,
+        api::tasks::post, api::tasks::list, api::tasks::one, api::tasks::remove, api::claims::post, api::claims::extend, api::claims::give_back,
         api::results::post, api::dead::list, api::dead::revive, api::collectors::list,
-        api::rotations::list, api::rotations::one, api::rotations::put,
+        api::rotations::list, api::rotations::one, api::rotations::put, api::rotations::remove,
         api::turns::take, api::turns::extend, api::turns::pass,
         document, health::healthz, health::readyz, metrics::metrics,
     ),
@@ -85,7 +85,7 @@ fn in_address(name: &str) -> Option<&'static str> {
         "job" | "node" | "source" | "rotation" | "user" => NAME,
         "id" => "^[0-9A-Za-z_-]{1,64}$",
         "claim" => "^[0-9A-Za-z-]{1,64}$",
-        "turn" => "^(0|[1-9][0-9]{0,15})$",
+        "turn" => r"^(0|[1-9][0-9]{0,15})\.[0-9a-f]{32}$",
         _ => return None,
     })
 }

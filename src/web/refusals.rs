@@ -11,10 +11,8 @@ const MALFORMED: Refusal =
 const NO_SUCH_WORD: Refusal = ("400", "Another word than `work` or `reading`.");
 const NO_LOGIN: Refusal = ("401", "No login.");
 const NO_LOGIN_NOR_HERE: Refusal = ("401", "Neither signed in nor on this machine.");
-const FORBIDDEN: Refusal = (
-    "403",
-    "Not allowed to this role, or the token is bound to another collector, worker or source.",
-);
+const FORBIDDEN: Refusal =
+    ("403", "Not allowed to this role, or the token is bound to other names.");
 const NO_JOB: Refusal = ("404", "No such job.");
 const NO_NODE: Refusal = ("404", "No such node.");
 const NO_SUCH: Refusal =
@@ -33,9 +31,12 @@ const KEPT: Refusal = (
     "409",
     "The last admin stays, collectors have no links, and one's own password is changed elsewhere; the detail says which.",
 );
-const FULL: Refusal = ("409", "The account has too many tokens.");
 const WRONG_PASSWORD: Refusal = ("403", "The old password is wrong, or a token asks.");
 const TOO_OFTEN: Refusal = ("429", "Too many wrong passwords; try again after Retry-After.");
+const FULL: Refusal =
+    ("409", "There are as many as are allowed; the detail says how many, and what to remove.");
+const LOSES: Refusal =
+    ("409", "Something would be lost, and `force` was not said; the detail says what.");
 const TOO_LARGE: Refusal = ("413", "Larger than 64 KiB, or 1 MiB for tasks and results.");
 const AWAY: Refusal = (
     "503",
@@ -85,9 +86,12 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("revoke_token", PLAIN, &[NO_TOKEN]),
     ("list_sources", PLAIN, &[]),
     ("get_source", PLAIN, &[NO_SUCH]),
-    ("put_source", BODY, &[]),
+    ("put_source", BODY, &[FULL]),
+    ("remove_source", QUERY, &[NO_SUCH, LOSES]),
     ("block_source", BODY, &[NO_SUCH]),
-    ("put_tasks", BODY, &[NO_SUCH]),
+    ("put_tasks", BODY, &[NO_SUCH, FULL]),
+    ("list_tasks", QUERY, &[]),
+    ("remove_task", QUERY, &[NO_SUCH, LOSES]),
     ("get_task", PLAIN, &[NO_SUCH]),
     ("claim_tasks", BODY, &[NO_SUCH]),
     ("extend_claim", PLAIN, &[NO_SUCH]),
@@ -98,7 +102,8 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("list_collectors", PLAIN, &[]),
     ("list_rotations", PLAIN, &[]),
     ("get_rotation", QUERY, &[NO_SUCH]),
-    ("put_rotation", BODY, &[]),
+    ("put_rotation", BODY, &[FULL]),
+    ("remove_rotation", QUERY, &[NO_SUCH, LOSES]),
     ("take_turn", BODY, &[NO_SUCH, OVER]),
     ("extend_turn", BODY, &[NO_SUCH, OVER]),
     ("pass_turn", BODY, &[NO_SUCH, OVER]),

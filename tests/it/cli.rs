@@ -2,6 +2,7 @@
 
 mod accounts;
 mod jobs;
+mod removal;
 
 use std::io::Write as _;
 use std::path::PathBuf;

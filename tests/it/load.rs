@@ -26,7 +26,8 @@ use soloist::domain::dispatch::{Backoff, Outcome, Rules, Window};
 use soloist::domain::name::{CollectorName, RequestId, SourceName};
 use soloist::store::Store;
 use soloist::store::dispatch::{
-    ClaimAsk, Claimed, Dispatch as _, Exchange, NewTask, Report, Reported, Sources as _, TaskId,
+    ClaimAsk, ClaimOwner, Claimed, Dispatch as _, Exchange, NewTask, Report, Reported,
+    Sources as _, TaskId,
 };
 
 use crate::conformance::{Fresh, patient};
@@ -112,6 +113,7 @@ async fn put(store: &Store, source: &SourceName, count: usize) -> Vec<TaskId> {
 
 fn ask(collector: &str, nth: u64, max: u32) -> ClaimAsk {
     ClaimAsk {
+        owner: ClaimOwner::of("test"),
         collector: CollectorName::new(collector).expect("a label"),
         request: RequestId::new(&format!("{collector}-{nth}")).expect("a label"),
         max,

@@ -10,8 +10,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use soloist::domain::dispatch::{
-    Answer, ClaimAsk, Exchange, Kept, NewTask, Outcome, PROMISE, Place, REMEMBERED, Report,
-    Reported, Rules, Task, TaskId, TaskState,
+    Answer, ClaimAsk, ClaimOwner, Exchange, Kept, NewTask, Outcome, PROMISE, Place, REMEMBERED,
+    Report, Reported, Rules, Task, TaskId, TaskState,
 };
 use soloist::domain::lease::Token;
 use soloist::domain::name::{SourceName, Waiter};
@@ -114,6 +114,7 @@ fn waiter(who: usize) -> Waiter {
 /// The one request of each collector: asked again it is the same, until it is over.
 fn ask(who: usize) -> ClaimAsk {
     ClaimAsk {
+        owner: ClaimOwner::of("test"),
         collector: COLLECTORS[who].parse().expect("a label"),
         request: "r".parse().expect("a label"),
         max: 2,

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::asks::{ClaimId, Extended, NewTask, Past, PastEvent, TaskId};
+use super::asks::{ClaimId, ClaimOwner, Extended, NewTask, Past, PastEvent, TaskId};
 use super::order::Place;
 use super::record::{Change, Claim, Kept, REMEMBERED, Source, Task, Write};
 use super::round::{Out, Round};
@@ -121,7 +121,7 @@ fn new_task(id: &TaskId, new: &NewTask, nth: u64, now: Stamp) -> Task {
 pub fn extend(
     sets: &Sets,
     id: &ClaimId,
-    only: Option<&CollectorName>,
+    only: Option<&ClaimOwner>,
     now: Stamp,
 ) -> Out<Change<Extended>> {
     let mut round = Round::begin(sets, now);
@@ -161,7 +161,7 @@ pub fn extend(
 pub fn give_back(
     sets: &Sets,
     id: &ClaimId,
-    only: Option<&CollectorName>,
+    only: Option<&ClaimOwner>,
     unseen: bool,
     now: Stamp,
 ) -> Out<Change<u64>> {
@@ -192,11 +192,11 @@ type Granted = (CollectorName, Claim, Vec<(TaskId, Token)>);
 
 impl Round<'_> {
     /// A claim that granted something, with its tasks, if `only` may touch it.
-    fn granted(&self, id: &ClaimId, only: Option<&CollectorName>) -> Out<Option<Granted>> {
+    fn granted(&self, id: &ClaimId, only: Option<&ClaimOwner>) -> Out<Option<Granted>> {
         self.want(Wanted { claims: [id.clone()].into(), ..Wanted::default() })?;
         let Some(claim) = self.claim(id)? else { return Ok(None) };
         let Kept::Granted { tasks, .. } = &claim.kept else { return Ok(None) };
-        if only.is_some_and(|only| *only != claim.collector) {
+        if only.is_some_and(|only| !id.is_of(only)) {
             return Ok(None);
         }
         let ids = tasks.iter().map(|(id, _)| id.clone()).collect();
@@ -220,6 +220,37 @@ pub fn pump(sets: &Sets, now: Stamp) -> Out<Change<u64>> {
     let mut round = Round::begin(sets, now);
     let expired = round.overdue(PUMPED)?;
     round.close(expired)
+}
+
+/// Removes a task; says whether it did. Without `force` not one that is in a collector's hands.
+///
+/// # Errors
+/// [`Halt::Need`], [`Halt::NoTask`].
+pub fn remove(sets: &Sets, id: &TaskId, force: bool, now: Stamp) -> Out<Change<bool>> {
+    let mut round = Round::begin(sets, now);
+    let Some(task) = round.task(id)?.cloned() else { return Err(Halt::NoTask(id.clone())) };
+    if task.state == TaskState::Leased && !force {
+        return round.close(false);
+    }
+    if task.state != TaskState::Done {
+        let source = round.touch(&task.source)?;
+        let count = match task.state {
+            TaskState::Ready => &mut source.ready,
+            TaskState::Due => &mut source.due,
+            TaskState::Leased => &mut source.in_flight,
+            TaskState::Done | TaskState::Dead => &mut source.dead,
+        };
+        *count = count.saturating_sub(1);
+    }
+    if let Some(claim) = &task.claim {
+        round.strike_task(claim, id)?;
+    }
+    let was_done = task.state == TaskState::Done;
+    // In no queue and in nobody's hands, whatever else this step looks at.
+    let gone = Task { state: TaskState::Done, place: None, at: None, until: None, ..task };
+    round.tasks.insert(id.clone(), gone);
+    round.writes.push(Write::Remove(id.clone(), was_done));
+    round.close(true)
 }
 
 /// Makes a dead task ready again, behind all others, its attempts counted from zero; one that is not dead is left as it is.

@@ -37,16 +37,50 @@ impl TaskId {
     }
 }
 
-/// The id of a claim: made of its collector and request, so the same request is the same claim.
+/// Whose a claim is: made of what its maker showed to be let in, so nobody else can guess it: 32 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClaimOwner(String);
+
+impl ClaimOwner {
+    /// Of whoever has this secret: the hash of a credential, or a random text of the process's own.
+    #[must_use]
+    pub fn of(secret: &str) -> Self {
+        Self(digest(&format!("claims of {secret}")))
+    }
+
+    /// As text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The id of a claim: its owner, then what is made of its collector and request. The same request of the same owner is the
+/// same claim, that of another owner is another; and whose claim it is stands in the id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClaimId(pub String);
 
 impl ClaimId {
-    /// Of this request: 32 hexadecimal digits.
+    /// Of this request: 64 hexadecimal digits.
     #[must_use]
-    pub fn of(collector: &CollectorName, request: &RequestId) -> Self {
-        Self(digest(&format!("{collector} {request}")))
+    pub fn of(owner: &ClaimOwner, collector: &CollectorName, request: &RequestId) -> Self {
+        Self(format!("{}{}", owner.0, digest(&format!("{collector} {request}"))))
+    }
+
+    /// Whether it is a claim of this owner.
+    #[must_use]
+    pub fn is_of(&self, owner: &ClaimOwner) -> bool {
+        // How much of it is right is not told by the time that this takes: what is compared is a digest of both.
+        let own = self.0.get(..owner.0.len()).unwrap_or_default();
+        digest(own) == digest(&owner.0)
+    }
+
+    /// The part that says whose it is.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        self.0.get(..32).unwrap_or_default()
     }
 }
 
@@ -107,6 +141,8 @@ pub enum Reported {
 /// A request for work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimAsk {
+    /// Who asks, and alone may extend, give back and report what is granted.
+    pub owner: ClaimOwner,
     /// For whom.
     pub collector: CollectorName,
     /// The same one gets the same answer, for as long as the claim's lease (a minute, for nothing).
@@ -124,7 +160,7 @@ impl ClaimAsk {
     /// Of the claim that this is, should anything be granted.
     #[must_use]
     pub fn id(&self) -> ClaimId {
-        ClaimId::of(&self.collector, &self.request)
+        ClaimId::of(&self.owner, &self.collector, &self.request)
     }
 }
 
@@ -133,8 +169,9 @@ impl ClaimAsk {
 pub struct Exchange {
     /// In order; at most [`BATCH`].
     pub reports: Vec<Report>,
-    /// Accept only results of tasks that this collector holds; others are stale.
-    pub only: Option<CollectorName>,
+    /// Accept only results of tasks in claims of this owner; others are stale. `None`: of all, for a guard, which has the
+    /// store's own credentials.
+    pub only: Option<ClaimOwner>,
     /// After the results.
     pub claim: Option<ClaimAsk>,
 }

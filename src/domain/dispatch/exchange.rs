@@ -2,7 +2,7 @@
 //!
 //! The laws:
 //!
-//! - **Only the present lease counts.** A result is accepted under the token of a lease that lasts, once. A report that is
+//! - **Only the present lease counts**, and only for its owner. A result is accepted under the token of a lease that lasts, once. A report that is
 //!   repeated is accepted again and changes nothing; any other changes nothing either, and is told so.
 //! - **The same request has the same answer**: while anything of it is held, or its last lease would last; an answer that
 //!   gave nothing, for [`REMEMBERED`]. After that it is a new request.
@@ -15,7 +15,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::asks::{ClaimAsk, Exchange, Report, Reported, TaskId};
+use super::asks::{ClaimAsk, ClaimOwner, Exchange, Report, Reported, TaskId};
 use super::order::share;
 use super::record::{Answer, Change, Claim, Kept, REMEMBERED, Task, Write};
 use super::round::{Out, Round};
@@ -45,7 +45,7 @@ pub fn exchange(sets: &Sets, ask: &Exchange, now: Stamp) -> Out<Change<Exchanged
     for name in claim.iter().flat_map(|claim| &claim.sources) {
         round.source(name)?;
     }
-    let mut heard: BTreeSet<CollectorName> = ask.only.iter().cloned().collect();
+    let mut heard: BTreeSet<CollectorName> = BTreeSet::new();
     let mut reports = Vec::with_capacity(ask.reports.len());
     for one in &ask.reports {
         reports.push(round.report(one, ask.only.as_ref(), &mut heard)?);
@@ -63,8 +63,7 @@ impl Round<'_> {
         let records = Wanted {
             sources: claim.iter().flat_map(|claim| claim.sources.iter().cloned()).collect(),
             tasks: ask.reports.iter().map(|report| report.id.clone()).collect(),
-            claims: BTreeSet::new(),
-            request: claim.map(|claim| (claim.collector.clone(), claim.request.clone())),
+            claims: claim.iter().map(|claim| claim.id()).collect(),
         };
         let mut needs: Vec<Need> = self.missing(records).into_iter().collect();
         if claim.is_some() && self.sets.overdue.is_none() {
@@ -82,14 +81,15 @@ impl Round<'_> {
     fn report(
         &mut self,
         report: &Report,
-        only: Option<&CollectorName>,
+        only: Option<&ClaimOwner>,
         heard: &mut BTreeSet<CollectorName>,
     ) -> Out<Reported> {
         let Some(task) = self.task(&report.id)?.cloned() else { return Ok(Reported::Unknown) };
         if task.accepted == report.token && report.token.0 > 0 {
             return Ok(Reported::Ok);
         }
-        let theirs = only.is_none_or(|only| task.collector.as_ref() == Some(only));
+        let theirs =
+            only.is_none_or(|only| task.claim.as_ref().is_some_and(|claim| claim.is_of(only)));
         if !theirs || !task.is_held(report.token, self.now) {
             return Ok(Reported::Stale);
         }

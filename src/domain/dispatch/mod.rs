@@ -33,10 +33,11 @@ mod task;
 mod tests;
 mod wakes;
 
-pub use acts::{block, define, extend, give_back, leave_queues, pause, pump, put, revive};
+pub use acts::{block, define, extend, give_back, leave_queues, pause, pump, put, remove, revive};
 pub use asks::{
-    BATCH, ClaimAsk, ClaimId, DONE_KEPT, Exchange, Extended, HISTORY_KEPT, LONGEST_ERROR,
-    LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported, TaskId,
+    BATCH, ClaimAsk, ClaimId, ClaimOwner, DONE_KEPT, Exchange, Extended, HISTORY_KEPT,
+    LONGEST_ERROR, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported,
+    TaskId,
 };
 pub use exchange::{Exchanged, exchange};
 pub use order::{Place, share};

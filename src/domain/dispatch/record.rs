@@ -196,7 +196,7 @@ impl Task {
 /// What was answered to a request, remembered so that asking again gets the same.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Claim {
-    /// Made of collector and request.
+    /// Made of owner, collector and request.
     pub id: ClaimId,
     /// Who asked.
     pub collector: CollectorName,
@@ -279,6 +279,8 @@ pub enum Write {
     Finished(TaskId),
     /// It has one more entry in its history, of which the newest [`super::HISTORY_KEPT`] are kept.
     Note(TaskId, Past),
+    /// It is there no more, with its history; it was `done` before, and counted as such, or not.
+    Remove(TaskId, bool),
     /// Tasks of a source started now; `nth` is the number of the first of them, counted since the source exists. Those
     /// that are `span` ago, or longer, are counted by no window.
     Start {

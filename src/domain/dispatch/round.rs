@@ -71,9 +71,6 @@ impl<'s> Round<'s> {
         wanted.sources.retain(|name| !sources.contains_key(name) && !changed.contains_key(name));
         wanted.tasks.retain(|id| !tasks.contains_key(id));
         wanted.claims.retain(|id| !claims.contains_key(id));
-        wanted
-            .request
-            .take_if(|(collector, request)| claims.contains_key(&ClaimId::of(collector, request)));
         (!wanted.is_empty()).then_some(Need::Records(wanted))
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::asks::{ClaimId, TaskId};
 use super::record::{Book, Claim, Recent, Source, Task};
-use crate::domain::name::{CollectorName, RequestId, SourceName, Waiter};
+use crate::domain::name::{SourceName, Waiter};
 
 /// What is loaded. `None` in a map: there is no such record.
 #[derive(Debug, Clone, Default)]
@@ -101,16 +101,14 @@ pub struct Wanted {
     pub tasks: BTreeSet<TaskId>,
     /// Claims, best with their tasks.
     pub claims: BTreeSet<ClaimId>,
-    /// The claim of this request.
-    pub request: Option<(CollectorName, RequestId)>,
 }
 
 impl Wanted {
     /// Nothing is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { sources, tasks, claims, request } = self;
-        sources.is_empty() && tasks.is_empty() && claims.is_empty() && request.is_none()
+        let Self { sources, tasks, claims } = self;
+        sources.is_empty() && tasks.is_empty() && claims.is_empty()
     }
 }
 

@@ -1,6 +1,6 @@
 -- exchange_tasks: after the results (settle_results), grant what is asked.
 -- KEYS as in open_dispatch.
--- ARGV from `following`: nothing, or collector, claim (made of collector and request), whether to note when the collector
+-- ARGV from `following`: nothing, or collector, claim (made of owner, collector and request), whether to note when the collector
 -- was seen (1 or 0), most, waiter ('' for a final answer), how long it waits (microseconds), how many sources (0: any), the
 -- sources; the very last: how many finished tasks are kept
 -- Returns the statuses, then nothing, or 'granted', until, and id and record of each task; or 'nothing', reason, when (0:
@@ -15,7 +15,15 @@ end
 local collector, fresh, wanted = ARGV[following], ARGV[following + 1], tonumber(ARGV[following + 3])
 local waiter, named = ARGV[following + 4], tonumber(ARGV[following + 6])
 local saved = base .. 'c:' .. fresh
-if ARGV[following + 2] == '1' then call('HSET', base .. 'collectors', collector, now_text) end
+if ARGV[following + 2] == '1' and call('HSET', base .. 'collectors', collector, now_text) == 1
+    and call('HLEN', base .. 'collectors') > 1000 then
+  -- So many are remembered: of more, the one that was heard of longest ago goes.
+  local seen, oldest = call('HGETALL', base .. 'collectors'), 1
+  for i = 1, #seen, 2 do
+    if tonumber(seen[i + 1]) < tonumber(seen[oldest + 1]) then oldest = i end
+  end
+  call('HDEL', base .. 'collectors', seen[oldest])
+end
 local stood = waiter ~= '' and call('HDEL', base .. 'waits', waiter) == 1
 
 local memory = call('GET', saved)

@@ -1,12 +1,12 @@
 -- extend_claim: a new lease from now for what is still held of a claim.
 -- KEYS as in open_dispatch.
--- ARGV[1] claim  ARGV[2] only  the collector whose claim it must be; '' for any
+-- ARGV[1] claim  ARGV[2] only  the owner whose claim it must be (how its id begins); '' for any
 -- Returns 'missing', or 'extended', the earliest end (0: none), how many are kept, their ids, the ids of those lost.
 -- Why: a finished task is in neither list; one whose lease has ended by the clock is lost, even if nobody has it yet.
 local key = base .. 'c:' .. ARGV[1]
 local memory = call('GET', key)
 local collector = string.match(memory or '', '^%d+ (%S+)')
-if not collector or (ARGV[2] ~= '' and ARGV[2] ~= collector) then return { 'missing' } end
+if not collector or (ARGV[2] ~= '' and ARGV[2] ~= string.sub(ARGV[1], 1, 32)) then return { 'missing' } end
 call('HSET', base .. 'collectors', collector, now_text)
 local kept, lost, earliest, last = {}, {}, never, 0
 for id, held in string.gmatch(memory, '\n(%S+) (%d+)') do

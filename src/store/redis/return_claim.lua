@@ -1,6 +1,6 @@
 -- return_claim: what is still held of a claim goes back unworked, to the head of its priority.
 -- KEYS as in open_dispatch.
--- ARGV[1] claim  ARGV[2] only  the collector whose claim it must be; '' for any
+-- ARGV[1] claim  ARGV[2] only  the owner whose claim it must be (how its id begins); '' for any
 -- ARGV[3] 'unseen'  only if no repeated request was answered with it (exchange_tasks marks it then); or absent
 -- Returns how many went back.
 -- Why: a collector that stops, or that hung up before it was answered, must not cost a task an attempt or a lease. The
@@ -8,7 +8,7 @@
 local key = base .. 'c:' .. ARGV[1]
 local memory = call('GET', key)
 local collector = string.match(memory or '', '^%d+ (%S+)')
-if not collector or (ARGV[2] ~= '' and ARGV[2] ~= collector) then return 0 end
+if not collector or (ARGV[2] ~= '' and ARGV[2] ~= string.sub(ARGV[1], 1, 32)) then return 0 end
 if ARGV[3] == 'unseen' and string.find(memory, '\n+', 1, true) then return 0 end
 if ARGV[3] ~= 'unseen' then call('HSET', base .. 'collectors', collector, now_text) end
 local returned, freed, held = 0, {}, {}

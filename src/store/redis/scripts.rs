@@ -74,7 +74,11 @@ scripts! {
     READ_TASK = "open_dispatch.lua" "read_task.lua";
     READ_DEAD = "open_dispatch.lua" "read_dead.lua";
     REVIVE_TASK = "open_dispatch.lua" "move_tasks.lua" "revive_task.lua";
+    REMOVE_TASK = "open_dispatch.lua" "move_tasks.lua" "remove_task.lua";
+    REMOVE_SOURCE = "open_dispatch.lua" "judge_source.lua" "remove_source.lua";
+    READ_TASKS = "open_dispatch.lua" "read_tasks.lua";
     PUT_ROTATION = "open_rotation.lua" "put_rotation.lua";
+    REMOVE_ROTATION = "open_rotation.lua" "remove_rotation.lua";
     READ_ROTATIONS = "open_rotation.lua" "read_rotations.lua";
     TAKE_TURN = "open_rotation.lua" "take_turn.lua";
     EXTEND_TURN = "open_rotation.lua" "extend_turn.lua";

@@ -1,6 +1,6 @@
 -- settle_results: fragment of exchange_tasks: takes results.
 -- KEYS as in open_dispatch.
--- ARGV[1] only  collector whose tasks alone may be reported; '' for any  ARGV[2] how many results
+-- ARGV[1] only  owner (32 digits) of the claims whose tasks alone may be reported; '' for any  ARGV[2] how many results
 -- ARGV[3..] of each: id, token, outcome, delay (microseconds, -1: the backoff), error (one line)
 -- Returns nothing by itself; leaves `statuses` and `following` (index of the next argument).
 -- Why: a result counts only under the token of a lease that lives, and only once; one that counted already is told so
@@ -54,7 +54,7 @@ if reports > 0 then
       local state, source, attempt, current, accepted, kept, till, claim, collector, key = string.match(record,
         '^(%a+) (%S+) (%d+) (%d+) (%d+) (%d %d+ %d+) %d+ (%d+) (%S+) (%S+)\n([^\n]*)')
       if state == 'leased' and current == held and tonumber(till) > now
-          and (ARGV[1] == '' or collector == ARGV[1]) then
+          and (ARGV[1] == '' or string.sub(claim, 1, 32) == ARGV[1]) then
         statuses[i] = 'ok'
         local freed = settled[source]
         if not freed then

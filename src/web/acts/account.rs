@@ -4,7 +4,7 @@
 
 use actix_web::http::StatusCode;
 
-use crate::domain::name::{CollectorName, SourceName, UserName};
+use crate::domain::name::UserName;
 use crate::ops::credentials::Expiry;
 use crate::ops::{self, Act, accounts, credentials};
 use crate::store::accounts::Accounts as _;
@@ -60,21 +60,6 @@ pub async fn hash(
     Ok(web.passwords.hash(password, about).await?)
 }
 
-/// What a token is to be.
-#[derive(Debug)]
-pub struct Wanted {
-    /// What it is for.
-    pub name: String,
-    /// Whose it is.
-    pub user: UserName,
-    /// When it ends.
-    pub expiry: Expiry,
-    /// As in [`ApiToken`].
-    pub collector: Option<CollectorName>,
-    /// As in [`ApiToken`].
-    pub sources: Vec<SourceName>,
-}
-
 /// Makes a token; the secret is in the answer.
 ///
 /// # Errors
@@ -82,9 +67,8 @@ pub struct Wanted {
 pub async fn new_token(
     web: &Web,
     caller: &Caller,
-    wanted: Wanted,
+    token: ApiToken,
+    expiry: Expiry,
 ) -> Result<(ApiToken, String), WebError> {
-    let Wanted { name, user, expiry, collector, sources } = wanted;
-    let token = ApiToken { collector, sources, ..ApiToken::new(user, name) };
     Ok(credentials::new_token(&web.store, &caller.actor(), token, expiry).await?)
 }

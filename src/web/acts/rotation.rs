@@ -5,7 +5,7 @@ use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Ending, Rules, Turn};
 use crate::ops::rotations;
 use crate::store::StoreError;
-use crate::store::rotation::{PastTurn, RotationView, Rotations as _};
+use crate::store::rotation::{PastTurn, RemovedRotation, RotationView, Rotations as _};
 use crate::waiting::DeskError;
 use crate::web::Web;
 use crate::web::auth::Caller;
@@ -36,6 +36,21 @@ pub async fn put(
 pub fn check_seen(web: &Web, caller: &Caller, rotation: &RotationName) -> Result<(), WebError> {
     let hidden = web.live.hidden_from(Some(caller)).has_rotation(rotation.as_str());
     if hidden { Err(no_rotation(rotation)) } else { Ok(()) }
+}
+
+/// As [`rotations::remove`].
+///
+/// # Errors
+/// [`WebError::NotFound`], [`WebError::Forbidden`], [`WebError::Conflict`] with who has the turn, [`WebError::Unavailable`].
+pub async fn remove(
+    web: &Web,
+    caller: &Caller,
+    rotation: &RotationName,
+    force: bool,
+) -> Result<RemovedRotation, WebError> {
+    let gone = rotations::remove(web.turns.store()?, &caller.actor(), rotation, force).await?;
+    web.turns.look();
+    Ok(gone)
 }
 
 /// One rotation with so many of its past turns.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
-use crate::ops::sources;
+use crate::ops::{OpsError, sources};
 use crate::store::StoreError;
-use crate::store::dispatch::{SourceView, Sources as _, TaskId, TaskView};
+use crate::store::dispatch::{Lost, NewTask, SourceView, Sources as _, TaskId, TaskView};
 use crate::waiting::DeskError;
 use crate::web::Web;
 use crate::web::auth::Caller;
@@ -54,6 +54,21 @@ pub async fn pause(web: &Web, caller: &Caller, source: &str, on: bool) -> Result
     Ok(())
 }
 
+/// As [`sources::put_tasks`].
+///
+/// # Errors
+/// As [`block`], and [`WebError::Conflict`] when a source is full.
+pub async fn put_tasks(
+    web: &Web,
+    caller: &Caller,
+    tasks: &[NewTask],
+) -> Result<Vec<bool>, WebError> {
+    match sources::put_tasks(web.desk.store()?, &caller.actor(), tasks).await {
+        Err(OpsError::Store(error)) => Err(trouble(error)),
+        put => Ok(put?),
+    }
+}
+
 /// As [`sources::revive`].
 ///
 /// # Errors
@@ -75,6 +90,36 @@ pub async fn revive_all(
     let revived = sources::revive_all(web.desk.store()?, &caller.actor(), &name).await?;
     web.desk.expect(None);
     Ok(revived)
+}
+
+/// As [`sources::remove`].
+///
+/// # Errors
+/// As [`block`], and [`WebError::Conflict`] with what would be lost.
+pub async fn remove(
+    web: &Web,
+    caller: &Caller,
+    source: &SourceName,
+    force: bool,
+) -> Result<Lost, WebError> {
+    let lost = sources::remove(web.desk.store()?, &caller.actor(), source, force).await?;
+    web.desk.expect(None);
+    Ok(lost)
+}
+
+/// As [`sources::remove_task`].
+///
+/// # Errors
+/// As [`remove`].
+pub async fn remove_task(
+    web: &Web,
+    caller: &Caller,
+    id: &TaskId,
+    force: bool,
+) -> Result<TaskView, WebError> {
+    let gone = sources::remove_task(web.desk.store()?, &caller.actor(), id, force).await?;
+    web.desk.expect(None);
+    Ok(gone)
 }
 
 /// A source that a page's address names.

@@ -162,9 +162,10 @@ pub(super) fn asked(
     }
     caller.bound.check_collector(&collector)?;
     if sources.is_empty() {
-        sources.clone_from(&caller.bound.sources);
+        sources = caller.bound.all_sources()?;
     }
-    let ask = ClaimAsk { collector, request, max, sources, wait: None };
+    let owner = caller.claim_owner();
+    let ask = ClaimAsk { owner, collector, request, max, sources, wait: None };
     Ok((ask, wait))
 }
 
@@ -195,7 +196,8 @@ pub struct ExtendAnswer {
     pub lost: Vec<String>,
 }
 
-/// Keeps what is still held of a claim, each task for its source's lease from now.
+/// Keeps what is still held of a claim, each task for its source's lease from now. Only the token or session that made a
+/// claim can extend it, give it back and report its tasks; to others it is unknown.
 #[utoipa::path(post, path = "/api/v1/claims/{claim}/extend", tag = "dispatch", operation_id = "extend_claim",
     params(("claim" = String, Path, description = "As the claim was answered.")),
     responses((status = 200, description = "What is kept and what is lost.", body = ExtendAnswer)))]
@@ -210,11 +212,12 @@ pub async fn extend(
         )
     };
     let claim = shaped(claim.into_inner()).ok_or_else(over)?;
-    let only = caller.bound.collector.as_ref();
-    let extended = web.desk.store()?.extend(&claim, only).await.map_err(|error| match error {
-        StoreError::NotFound(_) => over(),
-        error => acts::source::trouble(error),
-    })?;
+    let only = caller.claim_owner();
+    let extended =
+        web.desk.store()?.extend(&claim, Some(&only)).await.map_err(|error| match error {
+            StoreError::NotFound(_) => over(),
+            error => acts::source::trouble(error),
+        })?;
     let ids = |all: Vec<crate::store::dispatch::TaskId>| all.into_iter().map(|id| id.0).collect();
     answer(ExtendAnswer { kept: ids(extended.kept), lost: ids(extended.lost) })
 }
@@ -237,12 +240,12 @@ pub async fn give_back(
 ) -> Answer<GivenBack> {
     let store = web.desk.store()?;
     let Some(claim) = shaped(claim.into_inner()) else { return answer(GivenBack { returned: 0 }) };
-    let only = caller.bound.collector.as_ref();
-    let returned = store.give_back(&claim, only).await.map_err(acts::source::trouble)?;
+    let only = caller.claim_owner();
+    let returned = store.give_back(&claim, Some(&only)).await.map_err(acts::source::trouble)?;
     answer(GivenBack { returned })
 }
 
-/// An id that may be one of a claim; `soloist collect` makes its own.
+/// An id that may be one of a claim.
 fn shaped(text: String) -> Option<ClaimId> {
     let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     (plain && (1..=64).contains(&text.len())).then_some(ClaimId(text))

@@ -104,6 +104,13 @@ fn field_before(body: &[u8], line: usize, column: usize) -> Option<String> {
     Some(name[name.rfind('"')? + 1..].chars().take(64).collect())
 }
 
+/// `?force=true`: also with what the refusal said would be lost.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Forced {
+    force: Option<bool>,
+}
+
 /// Reads the query of an address.
 ///
 /// # Errors

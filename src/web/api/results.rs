@@ -113,7 +113,7 @@ pub async fn post(
         checked(result).map_err(|what| WebError::bad(format!("results[{nth}].{what}")))
     });
     let reports = reports.collect::<Result<Vec<Report>, WebError>>()?;
-    let exchange = Exchange { reports, only: caller.bound.collector.clone(), claim };
+    let exchange = Exchange { reports, only: Some(caller.claim_owner()), claim };
     let done = web.desk.exchange(exchange, wait).await.map_err(acts::source::trouble)?;
     let results = ids.into_iter().zip(done.reports).map(|(id, reported)| ResultStatus {
         id,

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Bytes};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Answer, answer, clamp, query, read};
+use super::{Answer, Forced, answer, clamp, query, read};
 use crate::domain::dispatch::Window;
 use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Rules, Skip, TypeRules};
 use crate::store::rotation::{Rotations as _, TURNS_KEPT};
-use crate::view::json::{Quota, Rotation, RotationList, SkipRule};
+use crate::view::json::{Holder, Quota, Rotation, RotationList, SkipRule};
 use crate::view::whole;
 use crate::web::Web;
 use crate::web::acts;
@@ -145,4 +145,34 @@ pub async fn put(
     let reason = body.reason.take();
     let (rules, reason) = (Rules::try_from(body)?, reason.as_deref());
     answer(Rotation::from(acts::rotation::put(&web, &caller, &rotation, &rules, reason).await?))
+}
+
+/// What went with a rotation.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct RemovedRotation {
+    /// Its name.
+    pub rotation: String,
+    /// Who had the turn; null when nobody had.
+    pub holder: Option<Holder>,
+    /// How many waited: they are told at once that it is gone.
+    pub waiting: u64,
+}
+
+/// Removes a rotation with its turn and its past turns. One that is held or waited for is removed with `force=true` only:
+/// what goes on under its turn then goes on until the worker asks again.
+#[utoipa::path(delete, path = "/api/v1/rotations/{rotation}", tag = "rotations", operation_id = "remove_rotation",
+    params(
+        ("rotation" = String, Path, description = "Its name."),
+        ("force" = Option<bool>, Query, description = "Also while it is held or waited for.")),
+    responses((status = 200, description = "It is gone.", body = RemovedRotation)))]
+pub async fn remove(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    rotation: web::Path<String>,
+) -> Answer<RemovedRotation> {
+    let (rotation, Forced { force }) = (named(&rotation)?, query(&request)?);
+    let gone = acts::rotation::remove(&web, &caller, &rotation, force.unwrap_or(false)).await?;
+    let holder = gone.turn.as_ref().map(|turn| Holder::of(turn, true));
+    answer(RemovedRotation { rotation: rotation.to_string(), holder, waiting: gone.waiting })
 }

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use actix_web::HttpRequest;
 use actix_web::web::{self, Bytes};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Answer, answer, read};
-use crate::domain::dispatch::{Backoff, LONGEST, Rules, Window};
+use super::{Answer, Forced, answer, query, read};
+use crate::domain::dispatch::{Backoff, Rules, Window};
 use crate::domain::name::SourceName;
+use crate::ops::quota::LONGEST_BLOCK;
+use crate::store::StoreError;
 use crate::store::dispatch::Sources as _;
 use crate::view::json::{BackoffRule, Source, SourceList, WindowRule};
 use crate::view::whole;
@@ -45,6 +48,20 @@ pub struct RulesBody {
     pub paused: Option<bool>,
     /// Why, for the audit; at most 500 characters. When left out the audit says which the rules are now.
     pub reason: Option<String>,
+}
+
+impl RulesBody {
+    /// Whether it names no rule.
+    fn is_empty(&self) -> bool {
+        let Self { gap_ms, window, cap, lease_ms, max_attempts, backoff, paused, reason: _ } = self;
+        gap_ms.is_none()
+            && window.is_none()
+            && cap.is_none()
+            && lease_ms.is_none()
+            && max_attempts.is_none()
+            && backoff.is_none()
+            && paused.is_none()
+    }
 }
 
 impl From<RulesBody> for Rules {
@@ -92,7 +109,8 @@ pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Sourc
 }
 
 /// Makes a source, or changes its rules: all of them, so what is left out gets its default. Its tasks, starts and
-/// blocks are kept.
+/// blocks are kept. A body that names no rule makes a new source with the defaults; one that exists it would only wipe, so
+/// then it is refused.
 #[utoipa::path(put, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "put_source",
     params(("source" = String, Path, description = "Its name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.")),
     request_body = RulesBody,
@@ -106,8 +124,21 @@ pub async fn put(
     let source = SourceName::new(&source)?;
     let mut body: RulesBody = read(&body)?;
     let reason = body.reason.take();
+    if body.is_empty() && exists(&web, &source).await? {
+        return Err(WebError::bad(format!(
+            "the body names no rule, and {source} exists: a PUT replaces all its rules, so send at least one of gap_ms, window, cap, lease_ms, max_attempts, backoff, paused (lease_ms 60000 and paused false are what is left out)"
+        )));
+    }
     let (rules, reason) = (Rules::from(body), reason.as_deref());
     answer(Source::from(acts::source::put(&web, &caller, &source, &rules, reason).await?))
+}
+
+async fn exists(web: &Web, source: &SourceName) -> Result<bool, WebError> {
+    match web.desk.store()?.sources(Some(source)).await {
+        Ok(found) => Ok(!found.is_empty()),
+        Err(StoreError::NotFound(_)) => Ok(false),
+        Err(error) => Err(acts::source::trouble(error)),
+    }
 }
 
 /// For how long.
@@ -115,7 +146,7 @@ pub async fn put(
 #[serde(deny_unknown_fields)]
 pub struct Block {
     /// From now; 0 lifts a block.
-    #[schema(minimum = 0, maximum = 31_622_400_000_u64)]
+    #[schema(minimum = 0, maximum = 86_400_000_u64)]
     #[serde(deserialize_with = "whole::number")]
     pub for_ms: u64,
 }
@@ -133,8 +164,40 @@ pub async fn block(
 ) -> Answer<Source> {
     let source = named(&source)?;
     let lasting = Duration::from_millis(read::<Block>(&body)?.for_ms);
-    if lasting > LONGEST {
-        return Err(WebError::bad("for_ms: at most a year; use `paused` for longer"));
+    if lasting > LONGEST_BLOCK {
+        return Err(WebError::bad(
+            "for_ms: at most 86400000, a day: use `paused` for longer, or block again",
+        ));
     }
     answer(Source::from(acts::source::block(&web, &caller, &source, lasting).await?))
+}
+
+/// What went with a source.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct RemovedSource {
+    /// Its name.
+    pub source: String,
+    /// Tasks that were not done.
+    pub tasks: u64,
+    /// Of them, those in a collector's hands: whoever reports one is told `unknown`.
+    pub in_flight: u64,
+}
+
+/// Removes a source with all its tasks. One that has tasks which are not done is removed with `force=true` only: the refusal
+/// says what would be lost. Who waits for its work is told at once that it is gone.
+#[utoipa::path(delete, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "remove_source",
+    params(
+        ("source" = String, Path, description = "Its name."),
+        ("force" = Option<bool>, Query, description = "Also with what would be lost.")),
+    responses((status = 200, description = "It is gone.", body = RemovedSource)))]
+pub async fn remove(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    source: web::Path<String>,
+) -> Answer<RemovedSource> {
+    let (source, Forced { force }) = (named(&source)?, query(&request)?);
+    let lost = acts::source::remove(&web, &caller, &source, force.unwrap_or(false)).await?;
+    let source = source.to_string();
+    answer(RemovedSource { source, tasks: lost.tasks, in_flight: lost.in_flight })
 }

@@ -1,18 +1,19 @@
-//! `/api/v1/tasks`: put tasks, and look at one.
+//! `/api/v1/tasks`: put tasks, look at them, remove one.
 
 use std::time::Duration;
 
+use actix_web::HttpRequest;
 use actix_web::web::{self, Bytes};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::{Answer, answer, read};
+use super::{Answer, Forced, answer, clamp, query, read};
 use crate::domain::dispatch::{LONGEST, TaskState};
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
 use crate::store::dispatch::{
-    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, TASKS_AT_ONCE, TaskId,
-    TaskView,
+    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, TASKS_AT_ONCE,
+    TaskFilter, TaskId, TaskView,
 };
 use crate::view::json::{not_after, not_before};
 use crate::view::lists::{PutTask, PutTasks};
@@ -78,8 +79,7 @@ pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<Pu
             .map_err(|(field, problem)| WebError::bad(format!("tasks[{nth}].{field}: {problem}")))
     });
     let tasks: Vec<NewTask> = tasks.collect::<Result<_, _>>()?;
-    tasks.iter().try_for_each(|task| caller.bound.check_source(&task.source))?;
-    let new = web.desk.store()?.put_tasks(&tasks).await.map_err(acts::source::trouble)?;
+    let new = acts::source::put_tasks(&web, &caller, &tasks).await?;
     if let Some(first) = tasks.iter().filter_map(|task| task.at).min() {
         web.desk.expect(Some(first));
     }
@@ -146,8 +146,6 @@ pub(super) fn instant(text: &str) -> Result<Stamp, String> {
 pub struct HeldBy {
     /// Who.
     pub collector: String,
-    /// Under which claim.
-    pub claim: String,
     /// Until when, unless it is extended.
     #[schema(format = DateTime)]
     pub lease_until: String,
@@ -240,9 +238,9 @@ impl TryFrom<TaskView> for Task {
             created: not_after(view.created),
             changed: not_after(view.changed),
             at: view.at.map(not_before),
-            held: view.held.map(|(collector, claim, until)| HeldBy {
+            // Not under which claim: that is known to who made it alone.
+            held: view.held.map(|(collector, _, until)| HeldBy {
                 collector: collector.to_string(),
-                claim: claim.0,
                 lease_until: not_after(until),
             }),
             error: view.error,
@@ -276,6 +274,73 @@ pub async fn one(web: web::Data<Web>, id: web::Path<String>) -> Answer<Task> {
     let id = known(id.into_inner())?;
     let found = web.desk.store()?.task(&id).await.map_err(acts::source::trouble)?;
     answer(found.ok_or_else(|| acts::source::no_task(&id))?.try_into()?)
+}
+
+/// Tasks of a page.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct TaskList {
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// `before` of the next page; null when there is none.
+    pub next: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    source: Option<String>,
+    state: Option<TaskState>,
+    before: Option<String>,
+    limit: Option<u64>,
+}
+
+/// Tasks by their last change, newest first. On Redis the last 10,000 of all queues are looked at: name a source and a state when
+/// there are more.
+#[utoipa::path(get, path = "/api/v1/tasks", tag = "dispatch", operation_id = "list_tasks",
+    params(
+        ("source" = Option<String>, Query, description = "Only of this source."),
+        ("state" = Option<String>, Query, description = "Only those that are `ready`, `due`, `leased`, `done` or `dead`."),
+        ("before" = Option<String>, Query, description = "The next page: `next` of the page before."),
+        ("limit" = Option<u64>, Query, description = "How many: 1 to 100, 50 when absent; what is outside is moved inside.")),
+    responses((status = 200, description = "The tasks.", body = TaskList)))]
+pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<TaskList> {
+    let page: Page = query(&request)?;
+    let bad = |field: &str, problem: String| WebError::bad(format!("parameter {field}: {problem}"));
+    let source = page.source.as_deref().map(SourceName::new).transpose();
+    let source = source.map_err(|error| bad("source", error.to_string()))?;
+    let before = page.before.as_deref().map(|text| {
+        let (at, id) = text.split_once('-')?;
+        Some((Stamp(at.parse().ok().filter(|at| *at > 0)?), known(id.to_owned()).ok()?))
+    });
+    let wrong = || bad("before", "send `next` of the page before, as it was".to_owned());
+    let before = before.map(|before| before.ok_or_else(wrong)).transpose()?;
+    let limit = clamp(page.limit, 50, 100);
+    let filter = TaskFilter { source, state: page.state };
+    let store = web.desk.store()?;
+    let views = store.tasks(&filter, before.as_ref(), limit).await;
+    let views = views.map_err(acts::source::trouble)?;
+    let last = views.last().filter(|_| views.len() >= limit);
+    let next = last.map(|last| format!("{}-{}", last.changed.0, last.id.0));
+    let tasks = views.into_iter().map(Task::try_from).collect::<Result<_, _>>()?;
+    answer(TaskList { tasks, next })
+}
+
+/// Removes a task with its history; its key may be put again. One that a collector has in hand is removed with `force=true`
+/// only; whoever reports it then is told `unknown`.
+#[utoipa::path(delete, path = "/api/v1/tasks/{id}", tag = "dispatch", operation_id = "remove_task",
+    params(
+        ("id" = String, Path, description = "As POST /api/v1/tasks answered."),
+        ("force" = Option<bool>, Query, description = "Also while a collector has it in hand.")),
+    responses((status = 200, description = "The task as it was.", body = Task)))]
+pub async fn remove(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    id: web::Path<String>,
+) -> Answer<Task> {
+    let (id, Forced { force }) = (known(id.into_inner())?, query(&request)?);
+    let gone = acts::source::remove_task(&web, &caller, &id, force.unwrap_or(false)).await?;
+    answer(gone.try_into()?)
 }
 
 /// An id of the only shape that ids have.

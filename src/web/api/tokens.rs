@@ -7,12 +7,13 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Deserializer};
 
 use super::{Answer, answer, query, read};
-use crate::domain::name::{CollectorName, SourceName, UserName};
+use crate::domain::name::{CollectorName, JobName, RotationName, SourceName, UserName};
 use crate::ops::credentials::{self, Expiry};
+use crate::store::credentials::ApiToken;
 use crate::view::people::{NewToken, TokenView, Tokens};
 use crate::view::whole;
 use crate::web::Web;
-use crate::web::acts::account::{self, Wanted};
+use crate::web::acts::account;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
@@ -56,13 +57,25 @@ pub struct NewTokenBody {
     #[serde(default, deserialize_with = "said")]
     #[schema(value_type = Option<u64>, minimum = 1, maximum = 157_766_400_000_u64)]
     pub expires_in_ms: Option<Option<u64>>,
-    /// In dispatch for this collector only.
+    /// For dispatch and rotations only, in the name of this collector or worker.
     #[schema(value_type = Option<String>, format = "label")]
     pub collector: Option<CollectorName>,
-    /// In dispatch for these sources only; left out: for all.
+    /// For these sources. A token with any name here or below is for nothing else.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     pub sources: Vec<SourceName>,
+    /// For these rotations.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub rotations: Vec<RotationName>,
+    /// For these leases of programs.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub leases: Vec<JobName>,
+    /// For these jobs.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    pub jobs: Vec<JobName>,
 }
 
 /// Tells a null from what was left out.
@@ -79,15 +92,16 @@ pub async fn post(
     caller: Caller,
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
-    let NewTokenBody { name, user, expires_in_ms, collector, sources } = read(&body)?;
-    let user = user.unwrap_or_else(|| caller.user.clone());
+    let NewTokenBody { name, user, expires_in_ms, collector, sources, rotations, leases, jobs } =
+        read(&body)?;
+    let unbound = ApiToken::new(user.unwrap_or_else(|| caller.user.clone()), name);
+    let token = ApiToken { collector, sources, rotations, leases, jobs, ..unbound };
     let expiry = match expires_in_ms {
         None => Expiry::Usual,
         Some(None) => Expiry::Never,
         Some(Some(ms)) => Expiry::After(Duration::from_millis(ms)),
     };
-    let wanted = Wanted { name, user, expiry, collector, sources };
-    let (token, secret) = account::new_token(&web, &caller, wanted).await?;
+    let (token, secret) = account::new_token(&web, &caller, token, expiry).await?;
     Ok(HttpResponse::Created().json(NewToken { token: token.into(), secret }))
 }
 

@@ -14,6 +14,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::{Outcome, Turn};
 use crate::domain::time::Stamp;
+use crate::secrets;
 use crate::store::rotation::{Kept, Pass, Taken, TurnAsk};
 use crate::view::json::{Holder, not_after, not_before, word};
 use crate::view::whole;
@@ -48,7 +49,8 @@ pub struct TurnBody {
 /// A turn.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct GrantedTurn {
-    /// To extend and to pass it: its token as text.
+    /// To extend and to pass it: text that only the token or session that took it can use.
+    #[schema(example = "1835019492704256.5f2a90c3d1e84b7796d03ac8e1f7b264")]
     pub turn: String,
     /// Grows with every turn; any sink can refuse an older one.
     pub token: u64,
@@ -57,14 +59,19 @@ pub struct GrantedTurn {
     pub lease_until: String,
 }
 
-impl From<&Turn> for GrantedTurn {
-    fn from(turn: &Turn) -> Self {
+impl GrantedTurn {
+    fn of(rotation: &RotationName, turn: &Turn, caller: &Caller) -> Self {
         Self {
-            turn: turn.token.to_string(),
+            turn: turn_text(rotation, turn.token, caller),
             token: turn.token.0,
             lease_until: not_after(turn.until),
         }
     }
+}
+
+/// A turn as its caller names it: its number, which everybody may know, and what only that caller can repeat.
+fn turn_text(rotation: &RotationName, turn: Token, caller: &Caller) -> String {
+    format!("{turn}.{}", caller.seal(&["turn", rotation.as_str(), &turn.to_string()]))
 }
 
 /// No turn now.
@@ -106,7 +113,18 @@ fn asked(
     let request =
         RequestId::new(&body.request_id).map_err(|error| bad("request_id", &error.to_string()))?;
     let wait = patience(body.wait_ms).map_err(|problem| bad("wait_ms", problem))?;
-    caller.bound.check_worker(&worker)?;
+    caller.bound.check_worker(rotation, &worker)?;
+    if worker.as_str().starts_with(WorkerName::OF_JOBS) {
+        return Err(WebError::Forbidden {
+            detail: format!(
+                "worker: {worker} is the name under which a job takes its turns: use a name that does not begin with {}",
+                WorkerName::OF_JOBS
+            ),
+        });
+    }
+    // The store tells requests apart by type, worker and this: so the same request of somebody else is another.
+    let own = caller.seal(&["request", request.as_str()]);
+    let request = RequestId::new(&own).map_err(|error| bad("request_id", &error.to_string()))?;
     Ok((TurnAsk { rotation: rotation.clone(), kind, worker, request, wait: None }, wait))
 }
 
@@ -129,7 +147,7 @@ pub async fn take(
         Err(error) => return Err(trouble_with_type(&web, &rotation, Some(&kind), error).await),
     };
     let said = match taken.taken {
-        Taken::Granted(turn) => TurnAnswer::Granted(GrantedTurn::from(&turn)),
+        Taken::Granted(turn) => TurnAnswer::Granted(GrantedTurn::of(&rotation, &turn, &caller)),
         Taken::Waiting { holder, earliest_at, ahead, reason } => TurnAnswer::Waiting(NoTurn {
             holder: holder.map(|turn| Holder::of(&turn, caller.is_operator())),
             earliest_at: not_before(earliest_at),
@@ -141,15 +159,30 @@ pub async fn take(
     Ok(handed(&said, taken.hand))
 }
 
-/// The turn in an address.
-fn turn_of(text: &str) -> Result<Token, WebError> {
-    let number = text.parse().ok().filter(|number: &u64| number.to_string() == text);
-    number.filter(|number| *number <= LARGEST_TOKEN).map(Token).ok_or_else(|| {
+/// The turn in an address, if it is the caller's: a number can be guessed, what stands behind it cannot.
+async fn turn_of(
+    web: &Web,
+    caller: &Caller,
+    rotation: &RotationName,
+    text: &str,
+) -> Result<Token, WebError> {
+    let (digits, _) = text.split_once('.').unwrap_or((text, ""));
+    let number = digits.parse().ok().filter(|number: &u64| number.to_string() == digits);
+    let turn = number.filter(|number| *number <= LARGEST_TOKEN).map(Token).ok_or_else(|| {
         let shown: String = text.chars().take(40).collect();
         WebError::not_found(format!(
             "there is no turn {shown:?}: use the `turn` with which it was granted"
         ))
-    })
+    })?;
+    if !secrets::equal(text, &turn_text(rotation, turn, caller)) {
+        one(web, rotation, 0).await?;
+        return Err(WebError::Conflict {
+            detail: format!(
+                "the turn {turn} is not one that this token or session took; nothing was changed: send the `turn` with which it was granted, by the same token"
+            ),
+        });
+    }
+    Ok(turn)
 }
 
 /// Refuses a token that is not that of the turn in the address; `None`: it was not sent.
@@ -197,13 +230,14 @@ pub async fn extend(
     path: web::Path<(String, String)>,
     body: Bytes,
 ) -> Answer<GrantedTurn> {
-    let (rotation, turn) = (named(&path.0)?, turn_of(&path.1)?);
+    let rotation = named(&path.0)?;
+    let only = caller.bound.check_rotation(&rotation)?;
     let ExtendTurnBody { token } = read_if_any(&body)?;
-    let only = caller.bound.check_turns()?;
+    let turn = turn_of(&web, &caller, &rotation, &path.1).await?;
     check_token(&web, &rotation, turn, token).await?;
     let kept = web.turns.extend(&rotation, turn, only.as_ref()).await;
     match kept.map_err(|error| trouble(&rotation, error))? {
-        Kept::Yes(turn) => answer(GrantedTurn::from(&turn)),
+        Kept::Yes(turn) => answer(GrantedTurn::of(&rotation, &turn, &caller)),
         Kept::Stale { past, holder } => Err(stale(&rotation, turn, past.as_ref(), holder.as_ref())),
     }
 }
@@ -260,9 +294,10 @@ pub async fn pass(
     path: web::Path<(String, String)>,
     body: Bytes,
 ) -> Answer<PassedTurn> {
-    let (rotation, turn) = (named(&path.0)?, turn_of(&path.1)?);
+    let rotation = named(&path.0)?;
+    let only = caller.bound.check_rotation(&rotation)?;
     let body: PassBody = read(&body)?;
-    let only = caller.bound.check_turns()?;
+    let turn = turn_of(&web, &caller, &rotation, &path.1).await?;
     let next = body.next.as_deref().map(TypeName::new).transpose();
     let next = next.map_err(|error| WebError::bad(format!("next: {error}")))?;
     let not_before = match &body.not_before {
@@ -284,7 +319,8 @@ pub async fn pass(
     };
     match kept {
         Kept::Yes(turn) => {
-            answer(PassedTurn { turn: turn.token.to_string(), outcome: body.outcome })
+            let turn = turn_text(&pass.rotation, turn.token, &caller);
+            answer(PassedTurn { turn, outcome: body.outcome })
         }
         Kept::Stale { past, holder } => {
             Err(stale(&pass.rotation, turn, past.as_ref(), holder.as_ref()))

@@ -15,7 +15,7 @@ use crate::ops::credentials::{self, Expiry};
 use crate::secrets::{PASSWORD_MIN, session_id};
 use crate::store::credentials::{ApiToken, OpenSession};
 use crate::web::Web;
-use crate::web::acts::account::{self, Wanted};
+use crate::web::acts::account;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::words::{Arg, Language, Piece, day_clock, say};
@@ -283,8 +283,8 @@ pub async fn new_token(
         _ => Expiry::Usual,
     };
     let (name, user) = (form.name.clone(), caller.user.clone());
-    let wanted = Wanted { name, user, expiry, collector: None, sources: Vec::new() };
-    let done = match account::new_token(&web, &caller, wanted).await {
+    let token = ApiToken::new(user, name);
+    let done = match account::new_token(&web, &caller, token, expiry).await {
         Ok((_, secret)) => {
             Done { said: Some("account-token-made"), secret: Some(secret), error: None }
         }

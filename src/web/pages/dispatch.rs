@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::confirm::Confirm;
 use super::{Frame, ask_back, done, html};
-use crate::domain::dispatch::LONGEST;
+use crate::ops::quota::LONGEST_BLOCK;
 use crate::store::StoreError;
 use crate::store::dispatch::{SourceView, Sources};
 use crate::web::auth::Caller;
@@ -38,6 +38,8 @@ pub(super) struct DispatchPage<'a> {
     pub(super) unread: bool,
     /// For the form that finds a task.
     pub(super) names: Vec<String>,
+    /// Whether the reader may remove sources.
+    pub(super) removes: bool,
     /// The address in the commands of the empty page.
     pub(super) url: String,
     /// Whose token they make.
@@ -97,6 +99,7 @@ pub async fn page(
         collectors: Collectors::new(&collectors, now, lang, extent),
         unread,
         names: sources.iter().take(1_000).map(|source| source.name.to_string()).collect(),
+        removes: caller.is_operator(),
         url: web.config().public_url.clone(),
         user: caller.user.to_string(),
         frame,
@@ -163,8 +166,8 @@ pub async fn block(
     let lasting = humantime::parse_duration(form.r#for.trim()).map_err(|error| {
         WebError::bad(format!("field for: {error}: write a duration such as 60s, 10m or 1h"))
     })?;
-    if lasting > LONGEST {
-        return Err(WebError::bad("field for: a block may last a year at most; pause it instead"));
+    if lasting > LONGEST_BLOCK {
+        return Err(WebError::bad("field for: a block may last a day at most; pause it instead"));
     }
     if lasting > Duration::ZERO && form.confirm.as_deref() != Some("yes") {
         let name = acts::source::named(&web, &source).await?.name;

@@ -15,6 +15,7 @@ pub mod login;
 pub mod nodes;
 pub mod people;
 pub mod preferences;
+pub mod remove;
 pub mod rotations;
 pub mod task;
 

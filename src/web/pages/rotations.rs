@@ -1,7 +1,7 @@
 //! `GET /rotations`: whose turn it is, who waits for what and why, and how the last turns went.
 //!
-//! It only shows: rules are defined over HTTP or by `soloist rotation set`, and a turn ends by its holder's word or its
-//! lease, never by a button.
+//! It only shows, and removes (`remove.rs`): rules are defined over HTTP or by `soloist rotation set`, and a turn ends by its
+//! holder's word or its lease, never by a button.
 
 use actix_web::{HttpResponse, web};
 use askama::Template;
@@ -25,6 +25,8 @@ pub(super) struct RotationsPage<'a> {
     pub(super) rows: Vec<RotationRow<'a>>,
     /// How many rotations are left out.
     pub(super) more: Option<String>,
+    /// Whether the reader may remove rotations.
+    pub(super) removes: bool,
     /// The address in the commands of the empty page.
     pub(super) url: String,
     /// Whose token they make.
@@ -60,6 +62,7 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
         totals: TurnTotals::new(views.iter(), lang),
         rows: rows.collect(),
         more: more(lang, "rotations-more", views.len().saturating_sub(ROTATIONS_SHOWN)),
+        removes: caller.is_operator(),
         url: web.config().public_url.clone(),
         user: caller.user.to_string(),
         frame,

@@ -163,9 +163,6 @@ fn facts(task: &TaskView, max_attempts: Option<u32>, lang: Language) -> Vec<(Str
     if task.token.0 > 0 {
         facts.push((name("task-token"), vec![Piece::code(task.token)]));
     }
-    if let Some((_, claim, _)) = &task.held {
-        facts.push((name("task-claim"), vec![Piece::code(&claim.0)]));
-    }
     facts.push((name("task-id"), vec![Piece::code(&task.id.0)]));
     facts
 }

@@ -7,8 +7,8 @@ use soloist::domain::name::{CollectorName, RequestId, SourceName};
 pub(super) use soloist::domain::time::Stamp;
 use soloist::store::Store;
 use soloist::store::dispatch::{
-    ClaimAsk, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Reported, SourceView, Sources,
-    TaskId, TaskView,
+    ClaimAsk, ClaimOwner, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Reported,
+    SourceView, Sources, TaskId, TaskView,
 };
 
 use super::{LONG, eventually, unique};
@@ -65,6 +65,7 @@ pub(super) async fn put_many(store: &Store, name: &str, count: usize) {
 /// A new request for at most `max` tasks of any source, final if it gets nothing.
 pub(super) fn request(max: u32) -> ClaimAsk {
     ClaimAsk {
+        owner: ClaimOwner::of("test"),
         collector: collector("c-1"),
         request: RequestId::new(&unique("request")).expect("a good label"),
         max,
@@ -73,9 +74,9 @@ pub(super) fn request(max: u32) -> ClaimAsk {
     }
 }
 
-/// The same by `who`.
+/// The same by `who`, the owner of what is granted too.
 pub(super) fn request_by(who: &str, max: u32) -> ClaimAsk {
-    ClaimAsk { collector: collector(who), ..request(max) }
+    ClaimAsk { owner: ClaimOwner::of(who), collector: collector(who), ..request(max) }
 }
 
 pub(super) async fn claim(store: &Store, ask: &ClaimAsk) -> Claimed {

@@ -4,7 +4,7 @@ use soloist::domain::dispatch::{Reason, Rules, TaskState};
 use soloist::domain::name::RequestId;
 use soloist::store::StoreError;
 use soloist::store::dispatch::{
-    ClaimAsk, ClaimId, Claimed, Dispatch, Exchange, Extended, Handed, Reported, Sources,
+    ClaimAsk, ClaimId, ClaimOwner, Claimed, Dispatch, Exchange, Extended, Handed, Reported, Sources,
 };
 
 use super::dispatch::*;
@@ -186,15 +186,35 @@ pub(super) async fn an_extended_lease_lasts_longer(fresh: Fresh) {
     assert_eq!(say_one(&store, done(&task)).await, Reported::Ok);
 }
 
-pub(super) async fn only_its_collector_can_extend_or_give_back(fresh: Fresh) {
+pub(super) async fn the_same_request_of_another_owner_is_another(fresh: Fresh) {
+    let store = shop(&fresh, &free()).await;
+    put_many(&store, "shop", 2).await;
+    let ask = request(1);
+    let mine = handed(&store, &ask).await.remove(0);
+    let replayed = ClaimAsk { owner: ClaimOwner::of("stranger"), ..ask.clone() };
+    let theirs = handed(&store, &replayed).await.remove(0);
+    assert_ne!(theirs.id, mine.id, "the answer to somebody else's request is not told");
+    assert_ne!(ask.id(), replayed.id());
+    assert_eq!(handed(&store, &ask).await[0].token, mine.token, "and it still is answered so");
+    // What gave nothing is remembered for each, too.
+    let empty = request(1);
+    nothing(&store, &empty).await;
+    put(&store, &[task("shop", "new")]).await;
+    let other = ClaimAsk { owner: ClaimOwner::of("stranger"), ..empty.clone() };
+    assert_eq!(handed(&store, &other).await.len(), 1);
+    nothing(&store, &empty).await;
+}
+
+pub(super) async fn only_its_owner_can_extend_or_give_back(fresh: Fresh) {
     let store = shop(&fresh, &free()).await;
     put_many(&store, "shop", 1).await;
     let ask = request(1);
     let task = handed(&store, &ask).await.remove(0);
-    let refused = store.extend(&ask.id(), Some(&collector("c-2"))).await;
+    let (own, stranger) = (ClaimOwner::of("test"), ClaimOwner::of("stranger"));
+    let refused = store.extend(&ask.id(), Some(&stranger)).await;
     assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");
-    assert_eq!(store.give_back(&ask.id(), Some(&collector("c-2"))).await.expect("no error"), 0);
-    let kept = store.extend(&ask.id(), Some(&collector("c-1"))).await.expect("extended").kept;
+    assert_eq!(store.give_back(&ask.id(), Some(&stranger)).await.expect("no error"), 0);
+    let kept = store.extend(&ask.id(), Some(&own)).await.expect("extended").kept;
     assert_eq!(kept.len(), 1);
     assert_eq!(kept[0], task.id);
     assert_eq!(say_one(&store, done(&task)).await, Reported::Ok);
@@ -238,7 +258,7 @@ pub(super) async fn what_is_given_back_was_not_tried(fresh: Fresh) {
     let ask = request(3);
     let tasks = handed(&store, &ask).await;
     assert_eq!(say_one(&store, done(&tasks[0])).await, Reported::Ok);
-    assert_eq!(store.give_back(&ask.id(), Some(&collector("c-1"))).await.expect("back"), 2);
+    assert_eq!(store.give_back(&ask.id(), Some(&ClaimOwner::of("test"))).await.expect("back"), 2);
     assert_eq!(counts(&store, "shop").await, [2, 0, 0, 0, 1]);
     assert_eq!(say_one(&store, done(&tasks[1])).await, Reported::Stale);
     let seen = look(&store, &tasks[1].id).await;

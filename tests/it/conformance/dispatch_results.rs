@@ -6,7 +6,7 @@ use soloist::domain::dispatch::{Backoff, Outcome, Reason, Rules, TaskState};
 use soloist::domain::lease::Token;
 use soloist::domain::name::SourceName;
 use soloist::store::dispatch::{
-    Dispatch, Exchange, Handed, NewTask, Past, PastEvent, Report, Reported, TaskId,
+    ClaimOwner, Dispatch, Exchange, Handed, NewTask, Past, PastEvent, Report, Reported, TaskId,
 };
 
 use super::dispatch::*;
@@ -257,12 +257,12 @@ pub(super) async fn the_newest_twenty_failures_are_kept(fresh: Fresh) {
     assert_eq!(seen.error.as_deref(), Some("failure 23"));
 }
 
-pub(super) async fn nobody_can_report_what_another_collector_holds(fresh: Fresh) {
+pub(super) async fn nobody_can_report_what_is_in_the_claim_of_another(fresh: Fresh) {
     let store = shop(&fresh, &free()).await;
     put_many(&store, "shop", 2).await;
     let mine = handed(&store, &request_by("mine", 1)).await.remove(0);
     let theirs = handed(&store, &request_by("theirs", 1)).await.remove(0);
-    let only = Some(collector("mine"));
+    let only = Some(ClaimOwner::of("mine"));
     let reports = vec![done(&theirs), done(&mine)];
     let ask = Exchange { reports, only: only.clone(), claim: None };
     let answer = store.exchange(&ask).await.expect("answered");

@@ -25,6 +25,7 @@ mod jobs;
 mod journal;
 mod leases;
 mod nodes;
+mod removal;
 mod renewals;
 mod rotation;
 mod rotation_history;
@@ -240,7 +241,7 @@ macro_rules! laws {
                 an_error_is_remembered_of_the_attempt_that_reported_it
                 a_claim_acts_on_leases_that_ran_out_by_itself
                 the_newest_twenty_failures_are_kept
-                nobody_can_report_what_another_collector_holds
+                nobody_can_report_what_is_in_the_claim_of_another
                 results_make_room_for_the_claim_in_the_same_step
             );
             laws!(@room dispatch_claims, $fresh;
@@ -253,7 +254,8 @@ macro_rules! laws {
                 a_repeated_answer_lasts_as_long_as_its_claim_was_extended
                 extending_keeps_what_is_held_and_names_what_is_lost
                 an_extended_lease_lasts_longer
-                only_its_collector_can_extend_or_give_back
+                only_its_owner_can_extend_or_give_back
+                the_same_request_of_another_owner_is_another
                 what_is_given_back_was_not_tried
                 what_never_arrived_goes_back_unless_the_request_was_answered_again
                 twenty_claimers_never_share_a_task
@@ -273,6 +275,16 @@ macro_rules! laws {
                 the_end_of_a_gap_wakes_one
                 a_lost_lease_wakes_one
                 operators_wake_too
+            );
+            laws!(@room removal, $fresh;
+                a_source_with_tasks_goes_only_with_force_and_takes_them_along
+                a_source_of_many_tasks_goes_as_a_whole
+                who_waits_for_a_source_is_woken_when_it_goes
+                a_task_goes_from_any_state_and_may_be_put_again
+                a_task_that_goes_makes_room_for_the_next
+                tasks_are_listed_by_their_last_change_page_by_page
+                a_rotation_that_is_held_or_waited_for_goes_only_with_force
+                of_collectors_the_last_thousand_are_remembered
             );
             laws!(@room rotation_turns, $fresh;
                 a_free_turn_is_had_at_once

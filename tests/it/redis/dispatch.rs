@@ -4,7 +4,8 @@ use soloist::domain::dispatch::{Outcome, Reason, Rules, TaskState};
 use soloist::domain::name::SourceName;
 use soloist::store::Store;
 use soloist::store::dispatch::{
-    ClaimAsk, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Reported, Sources, Waiter,
+    ClaimAsk, ClaimOwner, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Reported, Sources,
+    Waiter,
 };
 use soloist::store::events::{Events, StoreEvent};
 
@@ -29,6 +30,7 @@ async fn put(store: &Store, count: usize) {
 
 fn ask(request: &str, max: u32) -> ClaimAsk {
     ClaimAsk {
+        owner: ClaimOwner::of("test"),
         collector: "host:1".parse().expect("it works"),
         request: request.parse().expect("it works"),
         max,

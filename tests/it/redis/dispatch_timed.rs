@@ -16,11 +16,11 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use soloist::domain::dispatch::{
-    Answer, Backoff, ClaimAsk, ClaimId, Exchange, Extended, Halt, Kept, NewTask, Outcome, PROMISE,
-    Report, Reported, Rules, Task, TaskId, TaskState, Window,
+    Answer, Backoff, ClaimAsk, ClaimId, ClaimOwner, Exchange, Extended, Halt, Kept, NewTask,
+    Outcome, PROMISE, Report, Reported, Rules, Task, TaskId, TaskState, Window,
 };
 use soloist::domain::lease::Token;
-use soloist::domain::name::{CollectorName, JobName, SourceName, Waiter};
+use soloist::domain::name::{JobName, SourceName, Waiter};
 use soloist::domain::time::Stamp;
 use soloist::store::dispatch::{Claimed, Dispatch, Handed, SourceView, Sources, TaskView};
 use soloist::store::events::{Events, StoreEvent};
@@ -34,6 +34,7 @@ use crate::dispatch_in_memory as in_memory;
 
 const HISTORIES: u64 = 12;
 const STEPS: usize = 120;
+const OWNERS: [&str; 2] = ["o-0", "o-1"];
 const SOURCES: [&str; 3] = ["a", "b", "c"];
 /// Where more may have happened, nothing more is compared.
 const MOST_WORLDS: usize = 16;
@@ -45,7 +46,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 enum Act {
     Put(Vec<NewTask>),
     Exchange(Exchange),
-    Extend(ClaimId, Option<CollectorName>),
+    Extend(ClaimId, Option<ClaimOwner>),
     GiveBack(ClaimId, bool),
     Leave(Waiter),
     Define(SourceName, Rules),
@@ -140,7 +141,7 @@ impl Play {
             8..=27 => Act::Exchange(self.exchange()),
             28 | 29 => match self.asks.choose(&mut self.dice) {
                 Some(ask) => {
-                    let other = CollectorName::new("c-1").expect("a label");
+                    let other = ClaimOwner::of(OWNERS[0]);
                     let only = self.dice.random_bool(0.3).then_some(other);
                     Act::Extend(ask.id(), only)
                 }
@@ -192,7 +193,7 @@ impl Play {
             // Of several that wait for the same backoff nobody knows which is first.
             one.delay.take_if(|_| self.dice.random_bool(0.4));
         }
-        let only = self.dice.random_bool(0.1).then(|| CollectorName::new("c-1").expect("a label"));
+        let only = self.dice.random_bool(0.1).then(|| ClaimOwner::of(OWNERS[0]));
         let asks = self.dice.random_bool(0.8);
         Exchange { reports, only, claim: asks.then(|| self.ask()) }
     }
@@ -236,6 +237,7 @@ impl Play {
             sources = SOURCES.sample(&mut self.dice, count).map(|name| source(name)).collect();
         }
         let ask = ClaimAsk {
+            owner: ClaimOwner::of(OWNERS[self.dice.random_range(0..2)]),
             collector: format!("c-{}", self.dice.random_range(0..2)).parse().expect("a label"),
             request: self.unique.to_string().parse().expect("a label"),
             max: self.dice.random_range(1..6),

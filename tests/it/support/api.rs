@@ -26,6 +26,18 @@ impl Api {
         Self { url: url.to_owned(), token: token.to_owned(), client }
     }
 
+    /// The same caller, with the same token, at another node.
+    #[must_use]
+    pub(crate) fn at(&self, url: &str) -> Self {
+        Self { url: url.to_owned(), ..self.clone() }
+    }
+
+    /// The secret of the token.
+    #[must_use]
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
     /// One call; an empty answer is `null`.
     ///
     /// # Panics

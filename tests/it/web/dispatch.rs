@@ -149,7 +149,7 @@ async fn a_task_goes_from_put_to_done_by_the_documented_calls() {
 async fn the_same_request_gets_the_same_answer_at_any_node() {
     let (server, api) = shop(json!({})).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("wang", Role::Collector).await);
+    let there = api.at(&other.url(""));
     put(&api, &["a", "b", "c"]).await;
     let first = claim(&api, "lost", json!({"max": 2})).await;
     let again = claim(&there, "lost", json!({"max": 2})).await;
@@ -181,7 +181,7 @@ async fn whoever_gets_nothing_is_told_why_and_when() {
     assert_eq!(told("r5", "blocked").await, blocked["next_at"]);
     define(&api, "shop", json!({"paused": true})).await;
     assert_eq!(told("r6", "paused").await, Value::Null);
-    define(&api, "shop", json!({})).await;
+    define(&api, "shop", json!({"paused": false})).await;
     ok(&api, Method::POST, "/api/v1/sources/shop/block", json!({"for_ms": 0})).await;
     assert_eq!(claim(&api, "r7", json!({})).await["tasks"].as_array().unwrap().len(), 1);
 
@@ -313,7 +313,13 @@ async fn what_is_wrong_is_named_with_its_place_and_remedy() {
         ("PUT", "sources/Shop", json!({}), 400, "not a valid name"),
         ("GET", "sources/mail", json!({}), 404, "define it first with PUT /api/v1/sources/mail"),
         ("POST", "sources/mail/block", json!({"for_ms": 1}), 404, "define it first"),
-        ("POST", "sources/shop/block", json!({"for_ms": u64::MAX}), 400, "for_ms: at most a year"),
+        (
+            "POST",
+            "sources/shop/block",
+            json!({"for_ms": u64::MAX}),
+            400,
+            "for_ms: at most 86400000, a day",
+        ),
         ("GET", "tasks/nothing", json!({}), 404, "there is no task \"nothing\""),
         ("GET", "dead?source=Shop", json!({}), 400, "parameter source"),
         ("POST", "dead/nothing/revive", json!({}), 404, "there is no task"),
@@ -350,13 +356,24 @@ async fn a_bound_token_acts_for_its_collector_and_on_its_sources_only() {
     };
     let body = |collector: &str, sources: &[&str]| json!({"collector": collector, "request_id": "r1", "max": 9, "sources": sources});
     let claims = "/api/v1/claims";
-    refused(Method::POST, claims, body("c2", &[]), "the collector c1 only, not for c2").await;
-    refused(Method::POST, claims, body("c1", &["mail"]), "the sources shop only, not for mail")
-        .await;
+    refused(Method::POST, claims, body("c2", &[]), "only, not for the collector c2").await;
+    refused(
+        Method::POST,
+        claims,
+        body("c1", &["mail"]),
+        "the source shop only, not for the source mail",
+    )
+    .await;
     let results = json!({"results": [], "claim": body("c2", &[])});
-    refused(Method::POST, "/api/v1/results", results, "the collector c1 only").await;
+    refused(
+        Method::POST,
+        "/api/v1/results",
+        results,
+        "for the collector c1 and the source shop only",
+    )
+    .await;
     let block = "/api/v1/sources/mail/block";
-    refused(Method::POST, block, json!({"for_ms": 1}), "the sources shop only").await;
+    refused(Method::POST, block, json!({"for_ms": 1}), "the source shop only").await;
     refused(Method::PUT, "/api/v1/sources/shop", json!({}), "collector").await;
     ok(&carl, Method::POST, "/api/v1/sources/shop/block", json!({"for_ms": 0})).await;
 

@@ -9,7 +9,7 @@ use soloist::domain::dispatch::{Outcome, Rules, TaskState, Window};
 use soloist::domain::name::{CollectorName, RequestId, SourceName};
 use soloist::store::accounts::Role;
 use soloist::store::dispatch::{
-    ClaimAsk, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Sources, TaskId,
+    ClaimAsk, ClaimOwner, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Sources, TaskId,
 };
 use soloist::store::journal::Journal;
 
@@ -46,6 +46,7 @@ async fn put(server: &Server, source: &str, keys: &[&str]) {
 async fn take(server: &Server, source: &str, collector: &str, max: u32) -> Vec<Handed> {
     let random = format!("{:032x}", rand::random::<u128>());
     let claim = ClaimAsk {
+        owner: ClaimOwner::of("test"),
         collector: CollectorName::new(collector).unwrap(),
         request: RequestId::new(&random).unwrap(),
         max,

@@ -6,8 +6,7 @@ use reqwest::Method;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use soloist::clock;
-use soloist::store::accounts::Role;
-use soloist::store::dispatch::{ClaimAsk, Exchange};
+use soloist::store::dispatch::{ClaimAsk, ClaimOwner, Exchange};
 use tokio::task::JoinHandle;
 
 use super::dispatch::{claim, define, ok, put, shop_on};
@@ -70,7 +69,7 @@ on_every_store! {
 async fn who_waits_is_answered_at_once_when_a_task_is_put_at_another_node(on: On) {
     let (server, api) = shop_on(on, json!({})).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
+    let there = api.at(&other.url(""));
     for nth in 0..5 {
         let waiting = wait(&there, &format!("r{nth}"));
         until_waiting(&server, 1).await;
@@ -86,7 +85,7 @@ async fn who_waits_is_answered_at_once_when_a_task_is_put_at_another_node(on: On
 async fn one_task_wakes_one_of_twenty_and_the_others_go_on_waiting(on: On) {
     let (server, api) = shop_on(on, json!({})).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
+    let there = api.at(&other.url(""));
     let mut waiting: Vec<_> = (0..20)
         .map(|nth| wait(if nth % 2 == 0 { &api } else { &there }, &format!("r{nth}")))
         .collect();
@@ -109,7 +108,7 @@ async fn a_vanished_collectors_tasks_go_to_whoever_waits_when_the_lease_ends(on:
     let lease = u64::try_from(LEASE.as_millis()).unwrap();
     let (server, api) = shop_on(on, json!({"lease_ms": lease})).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
+    let there = api.at(&other.url(""));
     put(&api, &["a"]).await;
     let begun = clock::boot();
     let gone = claim(&api, "gone", json!({"collector": "vanished"})).await;
@@ -130,7 +129,7 @@ async fn a_gap_lets_waiting_collectors_through_one_by_one_and_on_time(on: On) {
     let gap = Duration::from_millis(150);
     let (server, api) = shop_on(on, json!({"gap_ms": 150})).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
+    let there = api.at(&other.url(""));
     let mut waiting: Vec<_> = (0..6)
         .map(|nth| wait(if nth % 2 == 0 { &api } else { &there }, &format!("r{nth}")))
         .collect();
@@ -195,6 +194,7 @@ async fn a_request_that_is_dropped_at_any_point_leaves_no_grant_behind(on: On) {
         let key = format!("k{polls}");
         put(&api, &[&key]).await;
         let ask = ClaimAsk {
+            owner: ClaimOwner::of("test"),
             collector: "gone".parse().unwrap(),
             request: key.parse().unwrap(),
             max: 1,

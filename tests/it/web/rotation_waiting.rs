@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::On;
 use super::dispatch::ok;
-use super::rotations::{SUPPLIER, granted, pass, supplier, take, three};
+use super::rotations::{SUPPLIER, granted, number_of, pass, supplier, take, three};
 use crate::support::api::Api;
 use crate::support::machine::{holds, judged, within};
 use crate::support::node::Ground;
@@ -65,7 +65,7 @@ on_every_store! {
 async fn a_pass_answers_at_once_the_one_who_waits_at_another_node(on: On) {
     let (server, api) = supplier(on, three(json!({}))).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
+    let there = api.at(&other.url(""));
     let mut turn = granted(&api, "a", "r0", json!({})).await;
     let mut waited = Duration::ZERO;
     for nth in 1..=10 {
@@ -85,7 +85,7 @@ async fn a_pass_answers_at_once_the_one_who_waits_at_another_node(on: On) {
 async fn one_pass_answers_one_of_eighteen_and_the_types_go_round(on: On) {
     let (server, api) = supplier(on, three(json!({}))).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
+    let there = api.at(&other.url(""));
     let mut turn = granted(&api, "c", "r", json!({})).await;
     // Of c there are fewer: when nobody waits for it, it is passed over.
     let kinds =
@@ -108,7 +108,7 @@ async fn one_pass_answers_one_of_eighteen_and_the_types_go_round(on: On) {
         assert!(turn["token"].is_u64(), "{turn}");
         waiting = rest;
         let view = api.get(SUPPLIER).await;
-        assert_eq!(view["holder"]["turn"], turn["turn"]);
+        assert_eq!(view["holder"]["turn"], number_of(&turn));
         assert_eq!(view["waiters"].as_array().unwrap().len(), left, "the others wait on: {view}");
         served.push_str(view["holder"]["type"].as_str().unwrap());
         let answered = waiting.iter().filter(|one| one.is_finished()).count();
@@ -121,7 +121,7 @@ async fn starts_are_never_closer_than_the_gap_however_many_wait(on: On) {
     let gap = Duration::from_millis(150);
     let (server, api) = supplier(on, three(json!({"min_gap_ms": 150, "lease_ms": 60_000}))).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
+    let there = api.at(&other.url(""));
     let turn = granted(&api, "a", "r", json!({})).await;
     let mut waiting: Vec<_> = (0..6)
         .map(|nth| {
@@ -157,7 +157,7 @@ async fn a_dead_holders_turn_goes_to_whoever_waits_when_its_lease_ends(on: On) {
     let lease = u64::try_from(LEASE.as_millis()).unwrap();
     let (server, api) = supplier(on, three(json!({ "lease_ms": lease }))).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("carl", Role::Collector).await);
+    let there = api.at(&other.url(""));
     let begun = clock::boot();
     let gone = granted(&api, "a", "gone", json!({})).await;
     let next = granted(&there, "a", "next", json!({"worker": "heir", "wait_ms": 25_000})).await;
@@ -168,7 +168,7 @@ async fn a_dead_holders_turn_goes_to_whoever_waits_when_its_lease_ends(on: On) {
     let view = api.get(SUPPLIER).await;
     assert_eq!(
         (&view["turns"][0]["turn"], &view["turns"][0]["outcome"]),
-        (&gone["turn"], &json!("lost"))
+        (&number_of(&gone), &json!("lost"))
     );
     assert_eq!(view["holder"]["worker"], "heir");
 }
@@ -275,7 +275,7 @@ async fn a_request_that_is_dropped_at_any_point_leaves_no_turn_behind(on: On) {
 async fn a_node_that_shuts_down_answers_those_who_wait(on: On) {
     let (mut server, api) = supplier(on, three(json!({}))).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("otto", Role::Operator).await);
+    let there = api.at(&other.url(""));
     granted(&api, "a", "r1", json!({})).await;
     let waiting = wait(&api, "b", "r2");
     until_waiting(&there, 1).await;

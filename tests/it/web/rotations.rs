@@ -52,6 +52,11 @@ pub(super) async fn granted(api: &Api, kind: &str, request: &str, more: Value) -
     turn
 }
 
+/// A turn as everybody may know it.
+pub(super) fn number_of(turn: &Value) -> Value {
+    json!(turn["token"].to_string())
+}
+
 /// The address of a turn.
 fn of(turn: &Value, act: &str) -> String {
     format!("{TURNS}/{}/{act}", turn["turn"].as_str().unwrap())
@@ -119,7 +124,8 @@ async fn turns_go_round_by_the_documented_calls(on: On) {
 
     let first = granted(&carl, "a", "r1", json!({})).await;
     assert_eq!(names(&first), ["lease_until", "token", "turn"]);
-    assert_eq!(first["turn"], first["token"].to_string(), "the id is the token as text");
+    let (number, seal) = first["turn"].as_str().unwrap().split_once('.').unwrap();
+    assert_eq!((number, seal.len()), (first["token"].to_string().as_str(), 32));
     let told = take(&api, "b", "r2", json!({})).await;
     assert_eq!(names(&told), ["ahead", "earliest_at", "holder", "reason"]);
     assert_eq!((&told["reason"], &told["ahead"]), (&json!("held"), &json!(0)));
@@ -129,7 +135,10 @@ async fn turns_go_round_by_the_documented_calls(on: On) {
     assert_eq!(after(&holder["since"], &holder["lease_until"]), Duration::from_secs(30));
     let strangers = take(&carl, "b", "r3", json!({})).await;
     assert_eq!(names(&strangers["holder"]), ["lease_until", "since", "type", "worker"]);
-    assert!(!strangers.to_string().contains(first["turn"].as_str().unwrap()), "{strangers}");
+    assert!(
+        !api.get(SUPPLIER).await.to_string().contains(seal),
+        "nobody is told what cannot be guessed"
+    );
 
     let longer = ok(&carl, Method::POST, &of(&first, "extend"), json!({})).await;
     assert_eq!((&longer["turn"], &longer["token"]), (&first["turn"], &first["token"]));
@@ -139,7 +148,7 @@ async fn turns_go_round_by_the_documented_calls(on: On) {
     let held = api.get(SUPPLIER).await;
     assert_eq!(
         (&held["holder"]["turn"], &held["holder"]["worker"]),
-        (&first["turn"], &json!("w-a"))
+        (&number_of(&first), &json!("w-a"))
     );
     assert_eq!(held["order"], json!(["b", "c", "a"]));
     let passed = pass(&carl, &first, "done", json!({})).await;
@@ -158,9 +167,9 @@ async fn turns_go_round_by_the_documented_calls(on: On) {
     assert_eq!(
         past,
         [
-            [&third["turn"], &json!("b"), &json!("failed")],
-            [&second["turn"], &json!("c"), &json!("empty")],
-            [&first["turn"], &json!("a"), &json!("done")],
+            [&number_of(&third), &json!("b"), &json!("failed")],
+            [&number_of(&second), &json!("c"), &json!("empty")],
+            [&number_of(&first), &json!("a"), &json!("done")],
         ]
     );
     assert!(instant(&turns[0]["since"]) <= instant(&turns[0]["ended"]));
@@ -192,7 +201,7 @@ async fn turns_go_round_by_the_documented_calls(on: On) {
 async fn the_same_request_has_the_same_turn_at_any_node_until_it_ends(on: On) {
     let (server, api) = supplier(on, three(json!({}))).await;
     let other = server.beside().await;
-    let there = Api::new(&other.url(""), &other.token("wang", Role::Collector).await);
+    let there = api.at(&other.url(""));
     let first = granted(&api, "a", "lost", json!({})).await;
     assert_eq!(granted(&there, "a", "lost", json!({})).await, first);
     for (kind, request, more) in [
@@ -245,7 +254,7 @@ async fn whoever_does_not_get_a_turn_is_told_why_and_when(on: On) {
 
 async fn what_is_wrong_is_named_with_its_place_and_remedy(on: On) {
     let (server, api) = supplier(on, three(json!({}))).await;
-    let token = server.token("ada", Role::Admin).await;
+    let token = api.token().to_owned();
     let turn = granted(&api, "a", "r1", json!({})).await;
     let takes = |field: &str, value: Value| ask("a", "r2", &json!({ field: value }));
     let passes = |field: &str, value: Value| end(&turn, "done", &json!({ field: value }));
@@ -343,7 +352,7 @@ async fn what_is_wrong_is_named_with_its_place_and_remedy(on: On) {
             "rotations/supplier/turns/1/pass",
             json!({"token": 1, "outcome": "done"}),
             409,
-            "the turn 1 is unknown",
+            "the turn 1 is not one that this token or session took",
         ),
         (
             "POST",
@@ -368,7 +377,13 @@ async fn what_is_wrong_is_named_with_its_place_and_remedy(on: On) {
         ),
         ("POST", &own_extend, json!({"token": 1}), 409, "1 is not that of the turn"),
         ("POST", &own_extend, json!({"lease_ms": 1}), 400, "unknown field `lease_ms`"),
-        ("POST", "rotations/supplier/turns/1/extend", json!({}), 409, "the turn 1 is unknown"),
+        (
+            "POST",
+            "rotations/supplier/turns/1/extend",
+            json!({}),
+            409,
+            "the turn 1 is not one that this token or session took",
+        ),
         ("POST", "rotations/supplier/turns/+1/extend", json!({}), 404, "there is no turn \"+1\""),
         (
             "POST",
@@ -416,7 +431,7 @@ async fn a_stale_pass_or_extension_changes_nothing_and_says_what_happened(on: On
     ok(&api, Method::PUT, SUPPLIER, three(json!({"lease_ms": 100}))).await;
     let third = granted(&api, "c", "r3", json!({})).await;
     until_async("the lease is over", async || {
-        (api.get(SUPPLIER).await["turns"][0]["turn"] == third["turn"]).then_some(())
+        (api.get(SUPPLIER).await["turns"][0]["turn"] == number_of(&third)).then_some(())
     })
     .await;
     let lost = api.get(SUPPLIER).await;
@@ -464,10 +479,10 @@ async fn a_bound_token_takes_turns_as_its_worker_only(on: On) {
     let (server, olga) = supplier(on, three(json!({}))).await;
     let bound = server.bound_token("carl", Role::Collector, Some("host/1"), &[]).await;
     let carl = Api::new(&server.url(""), &bound);
-    let says = "the worker host/1 only, not for w-a";
+    let says = "the collector host/1 only, not for the worker w-a";
     refused(&carl, TURNS, ask("a", "r1", &json!({})), 403, says).await;
     let others = granted(&olga, "a", "r2", json!({})).await;
-    let says = "is another worker's; nothing was changed, and w-a has the turn";
+    let says = "is not one that this token or session took; nothing was changed";
     refused(&carl, &of(&others, "extend"), json!({}), 409, says).await;
     refused(&carl, &of(&others, "pass"), end(&others, "done", &json!({})), 409, says).await;
     pass(&olga, &others, "done", json!({})).await;
@@ -482,7 +497,7 @@ async fn a_bound_token_takes_turns_as_its_worker_only(on: On) {
     let bound = server.bound_token("shopper", Role::Operator, None, &["shop"]).await;
     let shopper = Api::new(&server.url(""), &bound);
     let turn = granted(&olga, "b", "r4", json!({})).await;
-    let says = "for the sources shop only, not for rotations";
+    let says = "for the source shop only, not for the rotation supplier";
     refused(&shopper, TURNS, ask("a", "r5", &json!({})), 403, says).await;
     refused(&shopper, &of(&turn, "extend"), json!({}), 403, says).await;
     refused(&shopper, &of(&turn, "pass"), end(&turn, "done", &json!({})), 403, says).await;
@@ -493,7 +508,7 @@ async fn a_bound_token_takes_turns_as_its_worker_only(on: On) {
 
 async fn the_word_of_a_clients_clock_counts_only_as_its_own_not_before(on: On) {
     let (server, api) = supplier(on, three(json!({}))).await;
-    let token = server.token("ada", Role::Admin).await;
+    let token = api.token().to_owned();
     // The header by which a client says what time it believes it is.
     let body = ask("a", "r1", &json!({})).to_string();
     let request = server.ask("POST", TURNS).bearer_auth(&token).body(body);
@@ -512,7 +527,7 @@ async fn the_word_of_a_clients_clock_counts_only_as_its_own_not_before(on: On) {
     let far = Timestamp::now() + SignedDuration::from_hours(48);
     let body = end(&turn, "done", &json!({"not_before": far.to_string()}));
     refused(&api, &of(&turn, "pass"), body, 400, "at most a day ahead; it is 20").await;
-    assert_eq!(api.get(SUPPLIER).await["holder"]["turn"], turn["turn"], "it was not passed");
+    assert_eq!(api.get(SUPPLIER).await["holder"]["turn"], number_of(&turn), "it was not passed");
     let hour = instant(&turn["lease_until"]) + SignedDuration::from_hours(1);
     pass(&api, &turn, "done", json!({"not_before": hour.to_string()})).await;
     let told = take(&api, "c", "r3", json!({"wait_ms": 10})).await;

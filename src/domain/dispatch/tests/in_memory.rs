@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::domain::dispatch::{
-    self, Answer, Book, Change, Claim, ClaimAsk, ClaimId, DONE_KEPT, Exchange, Exchanged, Extended,
-    HISTORY_KEPT, Halt, Kept, Need, NewTask, Overdue, Past, Recent, Report, Reported, Rules, Sets,
-    Shut, Source, Task, TaskId, TaskState, Waiting, Wanted, Write,
+    self, Answer, Book, Change, Claim, ClaimAsk, ClaimId, ClaimOwner, DONE_KEPT, Exchange,
+    Exchanged, Extended, HISTORY_KEPT, Halt, Kept, Need, NewTask, Overdue, Past, Recent, Report,
+    Reported, Rules, Sets, Shut, Source, Task, TaskId, TaskState, Waiting, Wanted, Write,
 };
 use crate::domain::name::{CollectorName, SourceName, Waiter};
 use crate::domain::time::Stamp;
@@ -89,7 +89,7 @@ impl Store {
     pub(crate) fn extend(
         &mut self,
         claim: &ClaimId,
-        only: Option<&CollectorName>,
+        only: Option<&ClaimOwner>,
         now: Stamp,
     ) -> Result<Extended, Halt> {
         self.carry_out(now, &[], |sets| dispatch::extend(sets, claim, only, now))
@@ -98,7 +98,7 @@ impl Store {
     pub(crate) fn give_back(
         &mut self,
         claim: &ClaimId,
-        only: Option<&CollectorName>,
+        only: Option<&ClaimOwner>,
         unseen: bool,
         now: Stamp,
     ) -> u64 {
@@ -223,6 +223,15 @@ impl Store {
                     self.order.retain(|id| *id != oldest);
                 }
             }
+            Write::Remove(id, was_done) => {
+                self.tasks.remove(&id);
+                self.texts.remove(&id);
+                self.pasts.remove(&id);
+                self.order.retain(|one| *one != id);
+                if was_done {
+                    self.done.retain(|one| *one != id);
+                }
+            }
             Write::Note(id, past) => {
                 let pasts = self.pasts.entry(id).or_default();
                 pasts.push(past);
@@ -322,8 +331,7 @@ impl Store {
         for id in wanted.tasks {
             sets.tasks.insert(id.clone(), self.tasks.get(&id).cloned());
         }
-        let request = wanted.request.map(|(collector, request)| ClaimId::of(&collector, &request));
-        for id in wanted.claims.into_iter().chain(request) {
+        for id in wanted.claims {
             sets.claims.insert(id.clone(), self.claims.get(&id).cloned());
         }
     }

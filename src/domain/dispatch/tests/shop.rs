@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::in_memory::Store;
-use crate::domain::dispatch::{Answer, ClaimAsk, NewTask, Outcome, Reason, Report, Rules, Task};
+use crate::domain::dispatch::{
+    Answer, ClaimAsk, ClaimOwner, NewTask, Outcome, Reason, Report, Rules, Task,
+};
 use crate::domain::name::{CollectorName, SourceName, Waiter};
 use crate::domain::time::Stamp;
 
@@ -50,6 +52,7 @@ pub(super) fn stocked(sources: &[(&str, Rules, usize)]) -> Store {
 /// A final request for tasks of these sources (none: any).
 pub(super) fn ask(request: &str, max: u32, sources: &[&str]) -> ClaimAsk {
     ClaimAsk {
+        owner: ClaimOwner::of("test"),
         collector: collector("c"),
         request: request.parse().unwrap(),
         max,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::shop::*;
 use crate::domain::dispatch::{
-    Answer, Backoff, DONE_KEPT, Exchange, Halt, NewTask, Outcome, PastEvent, REMEMBERED, Reason,
-    Report, Reported, Rules, TaskId, TaskState,
+    Answer, Backoff, ClaimOwner, DONE_KEPT, Exchange, Halt, NewTask, Outcome, PastEvent,
+    REMEMBERED, Reason, Report, Reported, Rules, TaskId, TaskState,
 };
 use crate::domain::lease::Token;
 use crate::domain::time::Stamp;
@@ -147,7 +147,7 @@ fn what_is_given_back_was_not_tried_and_stands_where_it_stood() {
     let mut store = stocked(&[("a", free(), 4)]);
     let request = ask("1", 3, &[]);
     let tasks = handed(&mut store, &request, START);
-    let other = collector("other");
+    let other = ClaimOwner::of("other");
     assert_eq!(store.give_back(&request.id(), Some(&other), false, START), 0);
     let stranger = store.extend(&request.id(), Some(&other), START);
     assert_eq!(stranger, Err(Halt::NoClaim(request.id())));
@@ -161,11 +161,11 @@ fn what_is_given_back_was_not_tried_and_stands_where_it_stood() {
 }
 
 #[test]
-fn nobody_reports_what_another_collector_holds() {
+fn nobody_reports_what_is_in_the_claim_of_another() {
     let mut store = stocked(&[("a", free(), 1)]);
     let one = handed(&mut store, &ask("1", 1, &[]), START).remove(0);
     let reports = vec![report(&one, Outcome::Done)];
-    let only = Some(collector("other"));
+    let only = Some(ClaimOwner::of("other"));
     let theirs = Exchange { reports, only, claim: None };
     assert_eq!(store.exchange(&theirs, START).unwrap().0, [Reported::Stale]);
     let wrong = Report { token: Token(one.token.0 - 1), ..report(&one, Outcome::Done) };

@@ -1,12 +1,12 @@
 //! The calls of [`Rotations`] on any [`Records`].
 
 use super::look::Counts;
-use super::{Errand, decide, pump, unknown, view};
+use super::{Errand, decide, pump, remove, unknown, view};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, Waiter, WorkerName};
 use crate::domain::rotation::{Caller, Kept, Pass, Round, Rules, Taken, TurnAsk};
 use crate::store::records::Records;
-use crate::store::rotation::{PumpedTurns, RotationView, Rotations};
+use crate::store::rotation::{PumpedTurns, RemovedRotation, RotationView, Rotations};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{Result, StoreError};
 
@@ -19,6 +19,14 @@ impl<R: Records> Rotations for ByRecords<R> {
         let act = |round: Round, queues: &_, _: &_| Ok(Ok(round.define(rules, queues)));
         decide(&self.0, &errand, |()| false, act).await?;
         view::read(&self.0, Some(rotation), 0).await?.pop().ok_or_else(|| unknown(rotation))
+    }
+
+    async fn remove_rotation(
+        &self,
+        rotation: &RotationName,
+        force: bool,
+    ) -> Result<RemovedRotation> {
+        remove::remove(&self.0, rotation, force).await
     }
 
     async fn rotations(
@@ -128,6 +136,15 @@ macro_rules! rotations_by_records {
             ) -> Result<RotationView> {
                 let $one = self;
                 Box::pin(ByRecords($records).put_rotation(rotation, rules)).await
+            }
+
+            async fn remove_rotation(
+                &self,
+                rotation: &RotationName,
+                force: bool,
+            ) -> Result<RemovedRotation> {
+                let $one = self;
+                Box::pin(ByRecords($records).remove_rotation(rotation, force)).await
             }
 
             async fn rotations(

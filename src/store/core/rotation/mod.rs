@@ -30,6 +30,7 @@ mod names;
 mod plan;
 mod pump;
 mod record;
+mod remove;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -37,13 +37,16 @@ use crate::domain::dispatch::{Outcome, Rules};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
-    ClaimId, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, NewTask, Pumped,
-    Reported, SourceView, Sources, TaskId, TaskView, Waiter,
+    ClaimId, ClaimOwner, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, Lost,
+    NewTask, Pumped, RemovedSource, Reported, SourceView, Sources, TaskFilter, TaskId, TaskView,
+    Waiter,
 };
 use crate::store::{Result, StoreError};
 
 /// How many leases of a source are looked at to find out who holds what.
 const LEASES_SHOWN: usize = 1_000;
+/// Most tasks that one step of a removal removes.
+const REMOVED_AT_ONCE: usize = 1_000;
 /// How often it is noted that a collector was seen.
 const NOTE_EVERY: Duration = Duration::from_secs(1);
 const NOTED_AT_MOST: usize = 10_000;
@@ -76,6 +79,25 @@ impl Sources for RedisStore {
         let mut call = self.dispatch(&scripts::BLOCK_SOURCE);
         call.arg(source.as_str()).arg(micros(lasting));
         self.limited(source, &call).await
+    }
+
+    async fn remove_source(&self, source: &SourceName, force: bool) -> Result<RemovedSource> {
+        let mut first = None;
+        loop {
+            let mut call = self.dispatch(&scripts::REMOVE_SOURCE);
+            call.arg(source.as_str()).arg(u8::from(force)).arg(REMOVED_AT_ONCE);
+            let mut answer = Answer::of("remove_source", self.run(&call).await?)?;
+            let word = answer.text()?;
+            let mut count = || answer.number().map(|n| u64::try_from(n).unwrap_or_default());
+            let now = Lost { tasks: count()?, in_flight: count()? };
+            let lost = *first.get_or_insert(now);
+            match word.as_str() {
+                "missing" => return Err(missing(source.as_str())),
+                "kept" => return Ok(RemovedSource::Kept(lost)),
+                "done" => return Ok(RemovedSource::Done(lost)),
+                _ => {}
+            }
+        }
     }
 
     async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>> {
@@ -119,7 +141,7 @@ impl Dispatch for RedisStore {
 
     async fn exchange(&self, ask: &Exchange) -> Result<Exchanged> {
         let mut call = self.dispatch(&scripts::EXCHANGE_TASKS);
-        call.arg(ask.only.as_ref().map_or("", CollectorName::as_str)).arg(ask.reports.len());
+        call.arg(ask.only.as_ref().map_or("", ClaimOwner::as_str)).arg(ask.reports.len());
         for report in &ask.reports {
             let outcome = match report.outcome {
                 Outcome::Done => "done",
@@ -174,9 +196,9 @@ impl Dispatch for RedisStore {
         Ok(Exchanged { reports, claimed })
     }
 
-    async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended> {
+    async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended> {
         let mut call = self.dispatch(&scripts::EXTEND_CLAIM);
-        call.arg(&claim.0).arg(only.map_or("", CollectorName::as_str));
+        call.arg(&claim.0).arg(only.map_or("", ClaimOwner::as_str));
         let mut answer = Answer::of("extend_claim", self.run(&call).await?)?;
         if answer.text()? == "missing" {
             return Err(StoreError::NotFound(format!("a claim {}", claim.0)));
@@ -191,9 +213,9 @@ impl Dispatch for RedisStore {
         Ok(Extended { kept: ids, lost, lease_until: (until > 0).then_some(Stamp(until)) })
     }
 
-    async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64> {
+    async fn give_back(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<u64> {
         let mut call = self.dispatch(&scripts::RETURN_CLAIM);
-        call.arg(&claim.0).arg(only.map_or("", CollectorName::as_str));
+        call.arg(&claim.0).arg(only.map_or("", ClaimOwner::as_str));
         self.run(&call).await
     }
 
@@ -253,6 +275,38 @@ impl Dispatch for RedisStore {
                 task_view(id, &record, &one.texts()?)
             })
             .collect()
+    }
+
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        before: Option<&(Stamp, TaskId)>,
+        limit: usize,
+    ) -> Result<Vec<TaskView>> {
+        let mut call = self.dispatch(&scripts::READ_TASKS);
+        call.arg(filter.source.as_ref().map_or("", SourceName::as_str))
+            .arg(filter.state.map_or("", parse::state_word))
+            .arg(before.map_or(0, |(at, _)| at.0.max(0)))
+            .arg(before.map_or("", |(_, id)| id.0.as_str()))
+            .arg(limit);
+        let mut answer = Answer::of("read_tasks", self.run(&call).await?)?;
+        answer
+            .rest()
+            .map(|value| {
+                let mut one = Answer::of("read_tasks", value)?;
+                let (id, record) = (TaskId(one.text()?), one.text()?);
+                task_view(id, &record, &one.texts()?)
+            })
+            .collect()
+    }
+
+    async fn remove_task(&self, id: &TaskId, force: bool) -> Result<bool> {
+        let mut call = self.dispatch(&scripts::REMOVE_TASK);
+        call.arg(&id.0).arg(u8::from(force));
+        match self.run::<String>(&call).await?.as_str() {
+            "missing" => Err(StoreError::NotFound(format!("a task {}", id.0))),
+            word => Ok(word == "done"),
+        }
     }
 
     async fn revive(&self, id: &TaskId) -> Result<TaskView> {

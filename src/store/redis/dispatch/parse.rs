@@ -182,6 +182,17 @@ pub(super) fn source_view(value: Value, now: Stamp) -> Result<SourceView> {
     })
 }
 
+/// A state as records write it.
+pub(super) fn state_word(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Ready => "ready",
+        TaskState::Due => "due",
+        TaskState::Leased => "leased",
+        TaskState::Done => "done",
+        TaskState::Dead => "dead",
+    }
+}
+
 pub(super) fn task_view(id: TaskId, text: &str, history: &[String]) -> Result<TaskView> {
     let what = format!("task {}", id.0);
     let record = Record::of(&id, text)?;

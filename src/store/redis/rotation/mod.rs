@@ -37,7 +37,8 @@ use crate::domain::rotation::{Outcome, Rules, Skip};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{
-    Kept, Pass, PumpedTurns, RotationView, Rotations, TURNS_KEPT, Taken, TurnAsk, WAITERS_NAMED,
+    Kept, Pass, PumpedTurns, RemovedRotation, RotationView, Rotations, TURNS_KEPT, Taken, TurnAsk,
+    WAITERS_NAMED,
 };
 use crate::store::{Result, StoreError};
 
@@ -56,6 +57,23 @@ impl Rotations for RedisStore {
         }
         self.step::<u8>(&call, Repeat::Harmless).await?;
         self.rotations(Some(rotation), 0).await?.pop().ok_or_else(|| unknown(rotation))
+    }
+
+    async fn remove_rotation(
+        &self,
+        rotation: &RotationName,
+        force: bool,
+    ) -> Result<RemovedRotation> {
+        let mut call = self.rotation(&scripts::REMOVE_ROTATION, rotation.as_str());
+        call.arg(u8::from(force));
+        // Done twice it would say that there is none.
+        let mut answer = Answer::of("remove_rotation", self.step(&call, Repeat::Never).await?)?;
+        let done = match answer.text()?.as_str() {
+            "missing" => return Err(unknown(rotation)),
+            word => word == "done",
+        };
+        let turn = parse::holder(&answer.text()?)?;
+        Ok(RemovedRotation { done, turn, waiting: parse::unsigned(answer.number()?) })
     }
 
     async fn rotations(

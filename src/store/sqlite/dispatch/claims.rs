@@ -1,7 +1,8 @@
 //! Claims as rows: the answers to requests, and the tasks that each still names.
 //!
 //! A row of `grants` has no token: it is that of its task, as long as that is in the same claim. One that was handed out
-//! again under another claim stays named, under no token, because it is lost.
+//! again under another claim stays named, under no token, because it is lost. `request` is the owner of the claim and what that
+//! called its request: two owners may call theirs the same.
 
 use rusqlite::Row;
 
@@ -13,7 +14,7 @@ use super::source;
 use super::task::collector;
 use crate::domain::dispatch::{Claim, ClaimId, Kept, TaskId};
 use crate::domain::lease::Token;
-use crate::domain::name::{CollectorName, RequestId};
+use crate::domain::name::RequestId;
 use crate::domain::time::Stamp;
 
 /// Old claims that go whenever a new one comes.
@@ -28,23 +29,12 @@ pub(super) fn by_id(step: &Step<'_>, id: &ClaimId) -> Outcome<Option<(i64, Claim
     rows.next()?.map(|row| read(step, row, id)).transpose()
 }
 
-/// What was answered to that request, and its row.
-pub(super) fn by_request(
-    step: &Step<'_>,
-    collector: &CollectorName,
-    request: &RequestId,
-) -> Outcome<Option<(i64, Claim)>> {
-    let mut found = step.prepare_cached(&format!(
-        "SELECT {COLUMNS} FROM claims WHERE collector = ? AND request = ?"
-    ))?;
-    let mut rows = found.query((collector.as_str(), request.as_str()))?;
-    rows.next()?.map(|row| read(step, row, &ClaimId::of(collector, request))).transpose()
-}
-
 fn read(step: &Step<'_>, row: &Row<'_>, id: &ClaimId) -> Outcome<(i64, Claim)> {
     let n: i64 = row.get(0)?;
     // An older program forgot requests that were given back by emptying the column.
     let request = row.get::<_, Option<String>>(2)?.unwrap_or_else(|| "-".to_owned());
+    // Before it stands whose it is; an older program wrote the request alone.
+    let request = request.rsplit(' ').next().unwrap_or_default();
     let reason: Option<String> = row.get(5)?;
     let kept = match reason {
         Some(reason) => Kept::Nothing {
@@ -60,7 +50,7 @@ fn read(step: &Step<'_>, row: &Row<'_>, id: &ClaimId) -> Outcome<(i64, Claim)> {
     let claim = Claim {
         id: id.clone(),
         collector: collector(&row.get::<_, String>(1)?)?,
-        request: RequestId::new(&request)
+        request: RequestId::new(request)
             .map_err(|why| corrupt("claims.request", &why.to_string()))?,
         kept,
         forget: Stamp(row.get(8)?),
@@ -106,9 +96,9 @@ pub(super) fn save(desk: &mut Desk<'_>, id: &ClaimId, claim: Option<&Claim>) -> 
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     )?
     .execute((
-        reason.is_none().then_some(&id.0),
+        &id.0,
         claim.collector.as_str(),
-        claim.request.as_str(),
+        format!("{} {}", id.owner(), claim.request),
         until,
         reason,
         next_at.map(|at| at.0),

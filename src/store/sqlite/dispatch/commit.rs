@@ -11,6 +11,9 @@ use crate::store::dispatch::Waiter;
 /// How long a collector is remembered that asks for nothing.
 const COLLECTOR_KEPT_US: i64 = 24 * 3_600 * 1_000_000;
 
+/// So many are remembered: of more, those that were heard of last.
+const COLLECTORS_KEPT: u32 = 1_000;
+
 /// Writes a change, and answers. `put` are the tasks that are put.
 pub(super) fn commit<T>(desk: &mut Desk<'_>, change: Change<T>, put: &[NewTask]) -> Outcome<T> {
     let Change { answer, book, sources, tasks, claims, writes } = change;
@@ -63,6 +66,14 @@ fn write(desk: &mut Desk<'_>, one: Write, put: &[NewTask]) -> Outcome<Option<Wai
             }
             desk.remember_done()?;
         }
+        Write::Remove(id, was_done) => {
+            if let Some(row) = desk.rows.get(&id).copied() {
+                task::remove(step, row)?;
+            }
+            if was_done {
+                desk.forget_done();
+            }
+        }
         Write::Note(id, past) => {
             if let Some(row) = desk.rows.get(&id) {
                 task::note(step, *row, &past)?;
@@ -88,6 +99,11 @@ fn write(desk: &mut Desk<'_>, one: Write, put: &[NewTask]) -> Outcome<Option<Wai
                     .execute((collector.as_str(), now.0))?;
                 step.prepare_cached("DELETE FROM collectors WHERE seen <= ?")?
                     .execute([oldest_seen(now)])?;
+                step.prepare_cached(
+                    "DELETE FROM collectors WHERE name IN \
+                     (SELECT name FROM collectors ORDER BY seen DESC LIMIT -1 OFFSET ?)",
+                )?
+                .execute([COLLECTORS_KEPT])?;
             }
         }
         Write::Enter { waiter, sources, until } => waiters::enter(step, &waiter, &sources, until)?,

@@ -145,10 +145,6 @@ impl<'s> Desk<'s> {
         for id in &wanted.claims {
             self.load_claim(id, claims::by_id(self.step, id)?);
         }
-        if let Some((collector, request)) = &wanted.request {
-            let found = claims::by_request(self.step, collector, request)?;
-            self.load_claim(&ClaimId::of(collector, request), found);
-        }
         let tasks = wanted.tasks.iter().filter_map(|id| self.sets.tasks.get(id)?.as_ref());
         let (sources, claims): (BTreeSet<_>, BTreeSet<_>) =
             tasks.map(|task| (task.source.clone(), task.claim.clone())).unzip();
@@ -262,6 +258,11 @@ impl<'s> Desk<'s> {
             self.done -= 1;
         }
         Ok(())
+    }
+
+    /// One done task less is remembered.
+    pub(super) fn forget_done(&mut self) {
+        self.done = self.done.saturating_sub(1);
     }
 
     /// Writes what grows over all sources, and the newest instant that was written down.

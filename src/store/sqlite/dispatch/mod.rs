@@ -20,16 +20,19 @@ use super::fault::Outcome;
 use super::row::find;
 use super::step::Step;
 use super::{SqliteStore, clock};
-use crate::domain::dispatch::{self as domain, Answer, Change, Halt, Rules, Sets};
-use crate::domain::name::{CollectorName, SourceName};
+use crate::domain::dispatch::{self as domain, Answer, Change, Halt, Rules, Sets, TaskState};
+use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
-    BATCH, ClaimId, Claimed, CollectorView, Dispatch, Exchange, Exchanged, Extended, Handed,
-    NewTask, Pumped, SourceView, Sources, TaskId, TaskView, Waiter,
+    BATCH, ClaimId, ClaimOwner, Claimed, CollectorView, Dispatch, Exchange, Exchanged, Extended,
+    Handed, Lost, NewTask, Pumped, RemovedSource, SourceView, Sources, TaskFilter, TaskId,
+    TaskView, Waiter,
 };
 use crate::store::{Result, StoreError};
 use decide::Desk;
 
+/// Most tasks that one step of a removal removes.
+const REMOVED_AT_ONCE: usize = 500;
 /// Most waiters and most claims whose time is over that one pump forgets.
 const FORGOTTEN: u32 = 256;
 
@@ -47,6 +50,20 @@ impl Sources for SqliteStore {
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
         let name = source.clone();
         self.limit(source, move |sets, now| domain::block(sets, &name, lasting, now)).await
+    }
+
+    async fn remove_source(&self, source: &SourceName, force: bool) -> Result<RemovedSource> {
+        let mut first = None;
+        loop {
+            let name = source.clone();
+            let (gone, now) = self.write(move |step| remove_some(step, &name, force)).await?;
+            let lost = *first.get_or_insert(now);
+            match gone {
+                Gone::No => return Ok(RemovedSource::Kept(lost)),
+                Gone::Yes => return Ok(RemovedSource::Done(lost)),
+                Gone::InPart => {}
+            }
+        }
     }
 
     async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>> {
@@ -67,6 +84,43 @@ impl Sources for SqliteStore {
     async fn collectors(&self) -> Result<Vec<CollectorView>> {
         self.read(|db, at| collectors(db, clock::now(db, at)?)).await
     }
+}
+
+/// How far the removal of a source has come.
+enum Gone {
+    No,
+    InPart,
+    Yes,
+}
+
+/// One step of the removal of a source, and what there was of it before the step.
+fn remove_some(step: &Step<'_>, name: &SourceName, force: bool) -> Outcome<(Gone, Lost)> {
+    let mut desk = Desk::open(step)?;
+    let found = source::one(step, name)?.ok_or_else(|| source::unknown(name))?;
+    let tasks = found.ready + found.due + found.in_flight + found.dead;
+    let lost = Lost { tasks, in_flight: found.in_flight };
+    if tasks > 0 && !force {
+        return Ok((Gone::No, lost));
+    }
+    carry_out(&mut desk, |sets, now| domain::pause(sets, name, true, now))?;
+    let mut left = REMOVED_AT_ONCE;
+    for state in
+        [TaskState::Ready, TaskState::Due, TaskState::Leased, TaskState::Dead, TaskState::Done]
+    {
+        for id in task::some_of(step, name, state, left)? {
+            carry_out(&mut Desk::open(step)?, |sets, now| domain::remove(sets, &id, true, now))?;
+            left -= 1;
+        }
+    }
+    if left == 0 {
+        return Ok((Gone::InPart, lost));
+    }
+    source::remove(step, name)?;
+    let woken = waiters::dismiss(step, name)?;
+    if !woken.is_empty() {
+        step.publish_wake(&woken)?;
+    }
+    Ok((Gone::Yes, lost))
 }
 
 impl SqliteStore {
@@ -119,7 +173,7 @@ impl Dispatch for SqliteStore {
         .await
     }
 
-    async fn extend(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<Extended> {
+    async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended> {
         let (claim, only) = (claim.clone(), only.cloned());
         self.write(move |step| {
             let act = |sets: &Sets, now| domain::extend(sets, &claim, only.as_ref(), now);
@@ -128,7 +182,7 @@ impl Dispatch for SqliteStore {
         .await
     }
 
-    async fn give_back(&self, claim: &ClaimId, only: Option<&CollectorName>) -> Result<u64> {
+    async fn give_back(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<u64> {
         let (claim, only) = (claim.clone(), only.cloned());
         self.write(move |step| {
             let act = |sets: &Sets, now| domain::give_back(sets, &claim, only.as_ref(), false, now);
@@ -189,6 +243,38 @@ impl Dispatch for SqliteStore {
                 "t.state = 'dead' ORDER BY t.changed DESC, t.n DESC LIMIT ? OFFSET ?",
                 (limit, skip),
             ),
+        })
+        .await
+    }
+
+    async fn tasks(
+        &self,
+        filter: &TaskFilter,
+        before: Option<&(Stamp, TaskId)>,
+        limit: usize,
+    ) -> Result<Vec<TaskView>> {
+        let (filter, before) = (filter.clone(), before.cloned());
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(move |db, _| {
+            let (at, id) = before.unwrap_or((Stamp(i64::MAX), TaskId(String::new())));
+            let source = filter.source.as_ref().map(SourceName::as_str);
+            let state = filter.state.map(task::state_word);
+            task::views(
+                db,
+                "(?1 IS NULL OR t.source = ?1) AND (?2 IS NULL OR t.state = ?2) \
+                 AND (t.changed < ?3 OR t.changed = ?3 AND t.id < ?4) \
+                 ORDER BY t.changed DESC, t.id DESC LIMIT ?5",
+                (source, state, at.0, id.0, limit),
+            )
+        })
+        .await
+    }
+
+    async fn remove_task(&self, id: &TaskId, force: bool) -> Result<bool> {
+        let id = id.clone();
+        self.write(move |step| {
+            let act = |sets: &Sets, now| domain::remove(sets, &id, force, now);
+            carry_out(&mut Desk::open(step)?, act)
         })
         .await
     }

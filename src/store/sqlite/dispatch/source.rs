@@ -170,6 +170,13 @@ pub(super) fn view(db: &Connection, source: &Source, now: Stamp) -> Outcome<Sour
 }
 
 /// No such source.
+/// It is there no more, nor what it started. Its tasks are gone.
+pub(super) fn remove(step: &Connection, name: &SourceName) -> Outcome<()> {
+    step.execute("DELETE FROM starts WHERE source = ?", [name.as_str()])?;
+    step.execute("DELETE FROM sources WHERE name = ?", [name.as_str()])?;
+    Ok(())
+}
+
 pub(super) fn unknown(name: &SourceName) -> StoreError {
     StoreError::NotFound(format!("source {name}"))
 }

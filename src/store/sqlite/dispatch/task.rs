@@ -11,7 +11,7 @@ use super::super::step::Step;
 use super::source;
 use crate::domain::dispatch::{Place, Task, TaskState};
 use crate::domain::lease::Token;
-use crate::domain::name::CollectorName;
+use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{ClaimId, HISTORY_KEPT, NewTask, Past, PastEvent, TaskId, TaskView};
 
@@ -137,6 +137,36 @@ pub(super) fn forget(step: &Step<'_>, row: i64) -> Outcome<()> {
         step.prepare_cached(forget)?.execute([row])?;
     }
     Ok(())
+}
+
+/// It is there no more, nor in a claim that it was lost from.
+pub(super) fn remove(step: &Step<'_>, row: i64) -> Outcome<()> {
+    step.prepare_cached("DELETE FROM grants WHERE task = ?")?.execute([row])?;
+    forget(step, row)
+}
+
+/// At most so many tasks of a source in this state.
+pub(super) fn some_of(
+    step: &Step<'_>,
+    source: &SourceName,
+    state: TaskState,
+    most: usize,
+) -> Outcome<Vec<TaskId>> {
+    // A word and not a parameter, so that the index of that state is used.
+    let select =
+        format!("SELECT id FROM tasks WHERE state = '{}' AND source = ? LIMIT ?", word(state));
+    let found = step
+        .prepare_cached(&select)?
+        .query_map((source.as_str(), i64::try_from(most).unwrap_or(i64::MAX)), |row| {
+            Ok(TaskId(row.get(0)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    Ok(found)
+}
+
+/// The words of states, for `views`.
+pub(super) fn state_word(state: TaskState) -> &'static str {
+    word(state)
 }
 
 /// Adds to its history.

@@ -45,6 +45,18 @@ pub(super) fn leave(step: &Step<'_>, waiter: &Waiter) -> Outcome<()> {
     found.map_or(Ok(()), |(n, sources)| forget(step, n, &sources))
 }
 
+/// All who wait for a source, which is gone: they wait no more, and are to be woken.
+pub(super) fn dismiss(step: &Step<'_>, source: &SourceName) -> Outcome<Vec<Waiter>> {
+    let waiting: Vec<Waiter> = step
+        .prepare_cached(
+            "SELECT w.waiter FROM waits s JOIN waiters w ON w.n = s.waiter WHERE s.source = ?",
+        )?
+        .query_map([source.as_str()], |row| Ok(Waiter(row.get(0)?)))?
+        .collect::<Result<_, _>>()?;
+    waiting.iter().try_for_each(|waiter| leave(step, waiter))?;
+    Ok(waiting)
+}
+
 /// Forgets those whose time is over, at most `most`.
 pub(super) fn expire(step: &Step<'_>, now: Stamp, most: u32) -> Outcome<()> {
     let over: Vec<(i64, String)> = step

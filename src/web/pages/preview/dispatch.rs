@@ -91,6 +91,7 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
             collectors: Collectors::new(collectors, NOW, lang, Extent::Some),
             unread: false,
             names: vec!["pages".to_owned()],
+            removes: true,
             url: "http://127.0.0.1:8080".to_owned(),
             user: "li".to_owned(),
         })

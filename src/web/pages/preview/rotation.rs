@@ -21,6 +21,7 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
             totals: TurnTotals::new(views.iter(), lang),
             rows: views.iter().map(|view| RotationRow::new(view, lang)).collect(),
             more: None,
+            removes: true,
             url: "http://127.0.0.1:8080".to_owned(),
             user: "li".to_owned(),
         })

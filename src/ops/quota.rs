@@ -1,0 +1,104 @@
+//! How much there may be of what people and programs make: sources, rotations, tasks, accounts, tokens.
+//!
+//! A program that runs wild fills the store of everybody. Each number is far beyond what is sensible, and reaching one is
+//! refused with the number and the remedy. It is counted before the write and not in its step: requests at the same time may
+//! go beyond it by as many as they are. What may be in one request is not decided here (`domain`, `store`).
+
+use std::time::Duration;
+
+use super::{OpsError, Result};
+use crate::domain::name::{RotationName, SourceName, UserName};
+use crate::store::accounts::Accounts as _;
+use crate::store::credentials::Credentials as _;
+use crate::store::dispatch::{NewTask, SourceView, Sources as _};
+use crate::store::rotation::Rotations as _;
+use crate::store::{Store, StoreError};
+
+/// Most sources.
+pub const SOURCES: usize = 1_000;
+/// Most rotations.
+pub const ROTATIONS: usize = 200;
+/// Most tasks of one source that are not done.
+pub const TASKS: u64 = 1_000_000;
+/// Most accounts.
+pub const USERS: usize = 10_000;
+/// Most API tokens of one account.
+pub const TOKENS: usize = 100;
+/// Longest block of a source.
+pub const LONGEST_BLOCK: Duration = Duration::from_secs(24 * 3600);
+
+fn full(most: impl std::fmt::Display, what: &str, remedy: &str) -> OpsError {
+    OpsError::Conflict(format!(
+        "there are {most} {what} already, and no more are allowed: {remedy}"
+    ))
+}
+
+/// The source, if there is one; room for one more, if not.
+pub(super) async fn source(store: &Store, name: &SourceName) -> Result<Option<SourceView>> {
+    match store.sources(Some(name)).await {
+        Ok(found) => return Ok(found.into_iter().next()),
+        Err(StoreError::NotFound(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if store.sources(None).await?.len() >= SOURCES {
+        return Err(full(SOURCES, "sources", "remove one with DELETE /api/v1/sources/{source}"));
+    }
+    Ok(None)
+}
+
+/// Room for this rotation, if it is new.
+pub(super) async fn rotation(store: &Store, name: &RotationName) -> Result<()> {
+    match store.rotations(Some(name), 0).await {
+        Ok(_) => return Ok(()),
+        Err(StoreError::NotFound(_)) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if store.rotations(None, 0).await?.len() >= ROTATIONS {
+        let remedy = "remove one with DELETE /api/v1/rotations/{rotation}";
+        return Err(full(ROTATIONS, "rotations", remedy));
+    }
+    Ok(())
+}
+
+/// Room for these tasks in their sources. A source that is missing is not told of here.
+pub(super) async fn tasks(store: &Store, tasks: &[NewTask]) -> Result<()> {
+    let mut names: Vec<&SourceName> = tasks.iter().map(|task| &task.source).collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        let found = match store.sources(Some(name)).await {
+            Err(StoreError::NotFound(_)) => continue,
+            found => found?,
+        };
+        let there = found.iter().map(kept).sum::<u64>();
+        if there >= TASKS {
+            let what = format!("tasks in {name}");
+            return Err(full(there, &what, "wait until some are done, or remove dead ones"));
+        }
+    }
+    Ok(())
+}
+
+/// How many tasks of a source are there and not done.
+#[must_use]
+pub fn kept(view: &SourceView) -> u64 {
+    view.ready + view.due + view.in_flight + view.dead
+}
+
+/// Room for one more account.
+pub(super) async fn user(store: &Store) -> Result<()> {
+    if store.users().await?.len() >= USERS {
+        return Err(full(USERS, "accounts", "remove one with soloist user remove"));
+    }
+    Ok(())
+}
+
+/// Room for one more token of this account.
+pub(super) async fn token(store: &Store, user: &UserName) -> Result<()> {
+    let own = store.tokens().await?.into_iter().filter(|token| token.user == *user).count();
+    if own >= TOKENS {
+        let what = format!("API tokens of {user}");
+        return Err(full(TOKENS, &what, "revoke one with soloist token revoke"));
+    }
+    Ok(())
+}

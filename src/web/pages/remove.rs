@@ -1,0 +1,102 @@
+//! Removing a source or a rotation from the page: the question says what would be lost, the answer removes it.
+//!
+//! The name is typed into a form of its own: what ends so much is no button in a row.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Deserialize;
+
+use super::confirm::Confirm;
+use super::{Frame, ask_back, done};
+use crate::domain::name::RotationName;
+use crate::ops::quota;
+use crate::web::Web;
+use crate::web::acts;
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
+use crate::words::{Arg, say};
+
+/// What to remove; asked back for.
+#[derive(Debug, Deserialize)]
+#[expect(missing_docs, reason = "as in the form")]
+pub struct Removal {
+    pub name: String,
+    pub confirm: Option<String>,
+}
+
+impl Removal {
+    fn is_sure(&self) -> bool {
+        self.confirm.as_deref() == Some("yes")
+    }
+}
+
+/// `POST /dispatch/remove`.
+///
+/// # Errors
+/// As [`acts::source::remove`].
+pub async fn source(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    form: web::Form<Removal>,
+) -> Result<HttpResponse, WebError> {
+    let view = acts::source::named(&web, form.name.trim()).await?;
+    if form.is_sure() {
+        acts::source::remove(&web, &caller, &view.name, true).await?;
+        return Ok(done(&request, "/dispatch"));
+    }
+    let number = |count: u64| Arg::from(i64::try_from(count).unwrap_or(i64::MAX));
+    let args = [("tasks", number(quota::kept(&view))), ("flight", number(view.in_flight))];
+    let text = say(caller.language, "remove-source-text", &args);
+    let name = view.name.to_string();
+    Ok(ask_back(&request, &question(&web, &caller, ("dispatch", "/dispatch"), name, text)))
+}
+
+/// `POST /rotations/remove`.
+///
+/// # Errors
+/// As [`acts::rotation::remove`].
+pub async fn rotation(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+    form: web::Form<Removal>,
+) -> Result<HttpResponse, WebError> {
+    let name = RotationName::new(form.name.trim())
+        .map_err(|wrong| WebError::not_found(format!("there is no rotation {wrong}")))?;
+    let view = acts::rotation::one(&web, &name, 0).await?;
+    if form.is_sure() {
+        acts::rotation::remove(&web, &caller, &name, true).await?;
+        return Ok(done(&request, "/rotations"));
+    }
+    let waiting: u64 = view.types.iter().map(|kind| kind.waiting).sum();
+    let waiting = ("waiting", Arg::from(i64::try_from(waiting).unwrap_or(i64::MAX)));
+    let text = match &view.ring.turn {
+        Some(turn) => {
+            let worker = ("worker", Arg::from(turn.worker.to_string()));
+            say(caller.language, "remove-rotation-held", &[worker, waiting])
+        }
+        None => say(caller.language, "remove-rotation-free", &[waiting]),
+    };
+    let name = name.to_string();
+    Ok(ask_back(&request, &question(&web, &caller, ("rotations", "/rotations"), name, text)))
+}
+
+fn question(
+    web: &Web,
+    caller: &Caller,
+    (section, back): (&'static str, &str),
+    name: String,
+    text: String,
+) -> Confirm {
+    let lang = caller.language;
+    let title = say(lang, "remove-title", &[("name", Arg::from(name.as_str()))]);
+    Confirm {
+        frame: Frame::of(web, caller, section, back.to_owned(), title),
+        text,
+        action: format!("{back}/remove"),
+        fields: vec![("name", name)],
+        yes: say(lang, "remove-yes", &[]),
+        no: say(lang, "cancel", &[]),
+        back: back.to_owned(),
+    }
+}
