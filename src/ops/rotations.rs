@@ -1,6 +1,6 @@
 //! What people do to rotations: define them.
 
-use super::{Act, Actor, OpsError, Result, note, reason};
+use super::{Act, Actor, OpsError, Result, noting, reason};
 use crate::domain::name::RotationName;
 use crate::domain::rotation::Rules;
 use crate::store::Store;
@@ -22,8 +22,8 @@ pub async fn put(
     actor.bound.check_turns()?;
     let reason = reason(given)?;
     rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
-    let view = store.put_rotation(rotation, rules).await?;
     let noted = reason.unwrap_or_else(|| RotationRules::noted(rules));
-    note(store, &actor.signature, Act::RotationPut, rotation.as_str(), Some(&noted)).await?;
-    Ok(view)
+    let act = Act::RotationPut;
+    let store = noting(store, &actor.signature, act, rotation.as_str(), Some(&noted));
+    Ok(store.put_rotation(rotation, rules).await?)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Act, Actor, OpsError, Result, note, reason};
+use super::{Act, Actor, OpsError, Result, note, noting, reason};
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
 use crate::store::dispatch::{BATCH, Dispatch as _, SourceView, Sources as _, TaskId, TaskView};
@@ -56,15 +56,14 @@ pub async fn put(
         Err(StoreError::NotFound(_)) => false,
         Err(error) => return Err(error.into()),
     };
-    let view = store.put_source(source, rules).await?;
     let act = match (was_paused, rules.paused) {
         (false, true) => Act::SourcePause,
         (true, false) => Act::SourceResume,
         _ => Act::SourcePut,
     };
     let noted = reason.unwrap_or_else(|| SourceRules::noted(rules));
-    note(store, &actor.signature, act, source.as_str(), Some(&noted)).await?;
-    Ok(view)
+    let store = noting(store, &actor.signature, act, source.as_str(), Some(&noted));
+    Ok(store.put_source(source, rules).await?)
 }
 
 /// Serves no collector from a source, or serves again.
@@ -74,9 +73,10 @@ pub async fn put(
 pub async fn pause(store: &Store, actor: &Actor, source: &SourceName, on: bool) -> Result<()> {
     actor.check_operator()?;
     actor.bound.check_source(source)?;
-    store.pause_source(source, on).await.map_err(of_source(source))?;
     let act = if on { Act::SourcePause } else { Act::SourceResume };
-    note(store, &actor.signature, act, source.as_str(), None).await
+    let store = noting(store, &actor.signature, act, source.as_str(), None);
+    store.pause_source(source, on).await.map_err(of_source(source))?;
+    Ok(())
 }
 
 /// Serves no collector from a source for so long; zero lifts a block. Collectors may do it, too: they see the answers of
@@ -92,14 +92,13 @@ pub async fn block(
 ) -> Result<SourceView> {
     actor.check_collector()?;
     actor.bound.check_source(source)?;
-    let view = store.block_source(source, lasting).await.map_err(of_source(source))?;
     let (act, said) = if lasting.is_zero() {
         (Act::SourceUnblock, None)
     } else {
         (Act::SourceBlock, Some(format!("for {} ms", lasting.as_millis())))
     };
-    note(store, &actor.signature, act, source.as_str(), said.as_deref()).await?;
-    Ok(view)
+    let store = noting(store, &actor.signature, act, source.as_str(), said.as_deref());
+    store.block_source(source, lasting).await.map_err(of_source(source))
 }
 
 /// Makes a dead task ready again.
@@ -108,18 +107,15 @@ pub async fn block(
 /// As [`pause`].
 pub async fn revive(store: &Store, actor: &Actor, id: &TaskId) -> Result<TaskView> {
     actor.check_operator()?;
-    if !actor.bound.sources.is_empty()
-        && let Some(task) = store.task(id).await?
-    {
-        actor.bound.check_source(&task.source)?;
-    }
-    let view = store.revive(id).await.map_err(|error| match error {
-        StoreError::NotFound(_) => OpsError::NotFound(no_task(id)),
+    let missing = || OpsError::NotFound(no_task(id));
+    let task = store.task(id).await?.ok_or_else(missing)?;
+    actor.bound.check_source(&task.source)?;
+    let source = Some(task.source.as_str());
+    let store = noting(store, &actor.signature, Act::TaskRevive, &task.id.0, source);
+    store.revive(id).await.map_err(|error| match error {
+        StoreError::NotFound(_) => missing(),
         error => error.into(),
-    })?;
-    let source = Some(view.source.as_str());
-    note(store, &actor.signature, Act::TaskRevive, &view.id.0, source).await?;
-    Ok(view)
+    })
 }
 
 /// Makes the newest dead tasks of a source ready again, at most [`REVIVED_AT_ONCE`]; says how many, and whether there
@@ -134,17 +130,18 @@ pub async fn revive_all(
 ) -> Result<(usize, bool)> {
     actor.check_operator()?;
     actor.bound.check_source(source)?;
-    let (mut revived, mut more) = (0, true);
-    while more && revived < REVIVED_AT_ONCE {
-        let some = (BATCH as usize).min(REVIVED_AT_ONCE - revived);
-        let dead = store.dead(Some(source), 0, some).await.map_err(of_source(source))?;
+    let (mut tasks, mut more) = (Vec::new(), true);
+    while more && tasks.len() < REVIVED_AT_ONCE {
+        let some = (BATCH as usize).min(REVIVED_AT_ONCE - tasks.len());
+        let dead = store.dead(Some(source), tasks.len(), some).await.map_err(of_source(source))?;
         more = dead.len() == some;
-        for task in dead {
-            store.revive(&task.id).await?;
-            revived += 1;
-        }
+        tasks.extend(dead.into_iter().map(|task| task.id));
     }
-    let said = format!("{revived} tasks");
+    // Many steps: the entry comes first, so that none of them is done without it.
+    let said = format!("{} tasks", tasks.len());
     note(store, &actor.signature, Act::SourceRevive, source.as_str(), Some(&said)).await?;
-    Ok((revived, more))
+    for id in &tasks {
+        store.revive(id).await?;
+    }
+    Ok((tasks.len(), more))
 }

@@ -23,6 +23,7 @@ macro_rules! on_every_store {
 
 mod access;
 mod api;
+mod audit;
 mod away;
 mod dispatch;
 mod dispatch_page;

@@ -62,20 +62,20 @@ impl Sources for RedisStore {
             .arg(micros(rules.backoff.first))
             .arg(micros(rules.backoff.max))
             .arg(u8::from(rules.paused));
-        let _fresh: u8 = self.run(&call).await?;
+        let _fresh: u8 = self.act(&mut call).await?;
         self.one_source(source).await
     }
 
     async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView> {
         let mut call = self.dispatch(&scripts::PAUSE_SOURCE);
         call.arg(source.as_str()).arg(u8::from(paused));
-        self.limited(source, &call).await
+        self.limited(source, &mut call).await
     }
 
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
         let mut call = self.dispatch(&scripts::BLOCK_SOURCE);
         call.arg(source.as_str()).arg(micros(lasting));
-        self.limited(source, &call).await
+        self.limited(source, &mut call).await
     }
 
     async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>> {
@@ -258,7 +258,7 @@ impl Dispatch for RedisStore {
     async fn revive(&self, id: &TaskId) -> Result<TaskView> {
         let mut call = self.dispatch(&scripts::REVIVE_TASK);
         call.arg(&id.0);
-        if self.run::<u8>(&call).await? == 0 {
+        if self.act::<u8>(&mut call).await? == 0 {
             return Err(StoreError::NotFound(format!("a task {}", id.0)));
         }
         self.task(id).await?.ok_or_else(|| StoreError::NotFound(format!("a task {}", id.0)))
@@ -277,6 +277,13 @@ impl RedisStore {
         self.shared.dispatch.script(call, Repeat::Harmless).await
     }
 
+    /// The same for an act that may have an entry in the audit, which the script writes in the same step (`note_act.lua`). With an
+    /// entry it is sent once only.
+    async fn act<T: ::redis::FromRedisValue>(&self, call: &mut Call) -> Result<T> {
+        let repeat = self.with_note(call)?;
+        self.shared.dispatch.script(call, repeat).await
+    }
+
     /// Whether the store should note that this collector was seen: once a second is enough.
     fn is_news(&self, collector: &CollectorName) -> bool {
         let now = clock::boot();
@@ -292,8 +299,8 @@ impl RedisStore {
     }
 
     /// Runs a script that limits a source, and looks at what came of it.
-    async fn limited(&self, source: &SourceName, call: &Call) -> Result<SourceView> {
-        if self.run::<u8>(call).await? == 0 {
+    async fn limited(&self, source: &SourceName, call: &mut Call) -> Result<SourceView> {
+        if self.act::<u8>(call).await? == 0 {
             return Err(missing(source.as_str()));
         }
         self.one_source(source).await
