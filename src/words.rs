@@ -6,6 +6,7 @@
 //! of jobs; which sentence is true is decided in `picture`.
 
 mod moment;
+mod visible;
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -14,6 +15,8 @@ use fluent_bundle::concurrent::FluentBundle;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
 use serde::{Deserialize, Serialize};
 use unic_langid::LanguageIdentifier;
+
+pub use visible::visible;
 
 pub use moment::{clock, day_clock, duration, exactly, iso, minute, second, until, zone_minutes};
 

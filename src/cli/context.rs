@@ -14,6 +14,7 @@ use crate::feed::Seen;
 use crate::ops::{Actor, Signature};
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::jobs::Jobs;
+use crate::store::journal::Kind;
 use crate::store::nodes::{NodeRecord, listed};
 use crate::store::rotation::{RotationView, Rotations as _};
 use crate::store::{Options, Store, StoreError};
@@ -169,7 +170,7 @@ pub(super) fn administrator() -> Actor {
 }
 
 fn signature(name: &str) -> Signature {
-    Signature { who: format!("cli:{name}"), from: "terminal".to_owned() }
+    Signature { who: format!("cli:{name}"), from: "terminal".to_owned(), kind: Kind::Person }
 }
 
 fn no_account(name: &str) -> Failure {

@@ -5,6 +5,7 @@
 //! which alone may build a node.
 
 mod accounts;
+mod audit;
 mod check;
 mod collect;
 mod context;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use audit::AuditArgs;
 pub use collect::CollectArgs;
 pub use context::{CommandContext, absent};
 pub use failure::Failure;
@@ -132,6 +134,9 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     Logs(LogsArgs),
     /// Show a job's history of runs, newest first
     Runs(RunsArgs),
+    /// Show who did what, when, from where, why; write it to a file; check such a file
+    #[command(after_help = audit::HELP)]
+    Audit(AuditArgs),
     /// Manage accounts
     #[command(subcommand)]
     User(UserCommand),
@@ -513,6 +518,9 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
     if let Command::Doctor(args) = command {
         return doctor::doctor(examined, &args).await;
     }
+    if let Command::Audit(AuditArgs { verify: Some(file), .. }) = &command {
+        return audit::check(file);
+    }
     let context = CommandContext::open(examined, command.makes_a_store()).await?;
     match command {
         Command::Status(args) => look::status(&context, &args).await,
@@ -529,6 +537,7 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::Forget(args) => nodes::forget(&context, &args).await,
         Command::Logs(args) => look::logs(&context, &args).await,
         Command::Runs(args) => look::runs(&context, &args).await,
+        Command::Audit(args) => audit::audit(&context, &args).await,
         Command::User(command) => accounts::act(&context, command).await,
         Command::Token(command) => tokens::act(&context, command).await,
         Command::Session(command) => sessions::act(&context, command).await,

@@ -61,7 +61,7 @@ fn width(text: &str) -> usize {
 
 /// What others wrote must not move the cursor or colour the terminal.
 pub(super) fn visible(text: &str) -> String {
-    text.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}")
+    crate::words::visible(text).into_owned()
 }
 
 /// RFC 3339 in UTC with milliseconds, as in the API.

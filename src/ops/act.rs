@@ -63,6 +63,11 @@ acts! {
     RotationPut, "rotation.put", "did-rotation-put";
     Login, "login", "did-login";
     LoginFailed, "login.failed", "did-login-failed";
+    LoginThrottled, "login.throttled", "did-login-throttled";
+    RefusedRight, "refused.right", "did-refused-right";
+    RefusedForgery, "refused.forgery", "did-refused-forgery";
+    RefusedToken, "refused.token", "did-refused-token";
+    RefusedMore, "refused.more", "did-refused-more";
     Logout, "logout", "did-logout";
     UserAdd, "user.add", "did-user-add";
     UserRole, "user.role", "did-user-role";

@@ -6,6 +6,7 @@ use super::{Bound, OpsError, Result};
 use crate::config::JobConfig;
 use crate::domain::name::UserName;
 use crate::store::accounts::Role;
+use crate::store::journal::Kind;
 
 /// Who acts, as the audit names them, and from where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub struct Signature {
     pub who: String,
     /// Address or terminal.
     pub from: String,
+    /// Whether a person acts or a program.
+    pub kind: Kind,
 }
 
 /// A person or program that acts under the name of an account.

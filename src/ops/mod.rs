@@ -7,7 +7,9 @@
 pub mod accounts;
 mod act;
 mod actor;
+pub mod audit;
 mod bound;
+pub mod chain;
 pub mod credentials;
 mod error;
 pub mod jobs;
@@ -24,7 +26,7 @@ pub use error::OpsError;
 use crate::domain::line::clean_line;
 use crate::domain::time::StoreTime;
 use crate::store::Store;
-use crate::store::journal::{AuditEntry, Journal as _};
+use crate::store::journal::{AuditEntry, Journal as _, Kind};
 
 /// What came of an operation.
 pub type Result<T> = std::result::Result<T, OpsError>;
@@ -46,17 +48,49 @@ pub async fn note(
     store.audit(&entry(by, act, target, reason)).await.map_err(OpsError::Unnoted)
 }
 
+/// Adds what was refused to the audit, `count` times. Whoever asked for it is named as far as that is known: `unknown` else.
+///
+/// # Errors
+/// [`OpsError::Unnoted`].
+pub async fn note_refusal(
+    store: &Store,
+    by: (&str, &str),
+    act: Act,
+    target: &str,
+    reason: Option<&str>,
+    count: u64,
+) -> Result<()> {
+    let (who, from) = (by.0.to_owned(), by.1.to_owned());
+    let (act, target) = (act.code().to_owned(), target.to_owned());
+    let reason = reason.map(str::to_owned);
+    let kind = Kind::Refusal;
+    let (id, at, until) = (0, StoreTime(0), None);
+    let entry = AuditEntry { id, at, who, from, act, target, reason, kind, count, until };
+    store.audit(&entry).await.map_err(OpsError::Unnoted)
+}
+
 /// The store, whose next call is the act: its entry in the audit is written in the same atomic step.
 fn noting(store: &Store, by: &Signature, act: Act, target: &str, reason: Option<&str>) -> Store {
     store.noting(entry(by, act, target, reason))
 }
 
 fn entry(by: &Signature, act: Act, target: &str, reason: Option<&str>) -> AuditEntry {
-    let Signature { who, from } = by.clone();
-    tracing::info!(who, from, act = act.code(), target, "act");
+    let Signature { who, from, kind } = by.clone();
+    tracing::info!(target: "audit", who, from, act = act.code(), kind = kind.as_str(), target, "act");
     let (act, target) = (act.code().to_owned(), target.to_owned());
     let reason = reason.map(str::to_owned);
-    AuditEntry { id: 0, at: StoreTime(0), who, from, act, target, reason }
+    AuditEntry {
+        id: 0,
+        at: StoreTime(0),
+        who,
+        from,
+        act,
+        target,
+        reason,
+        kind,
+        count: 1,
+        until: None,
+    }
 }
 
 /// Trims a reason; an empty one is none. Several lines become one.

@@ -1,6 +1,6 @@
 //! What people do to rotations: define and remove them.
 
-use super::{Act, Actor, OpsError, Result, note, quota, reason};
+use super::{Act, Actor, OpsError, Result, noting, quota, reason};
 use crate::domain::name::RotationName;
 use crate::domain::rotation::Rules;
 use crate::store::rotation::{RemovedRotation, RotationView, Rotations as _};
@@ -23,10 +23,10 @@ pub async fn put(
     let reason = reason(given)?;
     rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
     quota::rotation(store, rotation).await?;
-    let view = store.put_rotation(rotation, rules).await?;
     let noted = reason.unwrap_or_else(|| RotationRules::noted(rules));
-    note(store, &actor.signature, Act::RotationPut, rotation.as_str(), Some(&noted)).await?;
-    Ok(view)
+    let act = Act::RotationPut;
+    let store = noting(store, &actor.signature, act, rotation.as_str(), Some(&noted));
+    Ok(store.put_rotation(rotation, rules).await?)
 }
 
 /// Removes a rotation with its turn and its past turns; says who had the turn, and how many waited. Without `force` only one
@@ -42,7 +42,16 @@ pub async fn remove(
 ) -> Result<RemovedRotation> {
     actor.check_operator()?;
     actor.bound.check_rotation(rotation)?;
-    let gone = store.remove_rotation(rotation, force).await.map_err(|error| match error {
+    let held = store.rotations(Some(rotation), 0).await.unwrap_or_default().into_iter().next();
+    let said = held.map(|view| {
+        let turn = view.ring.turn.as_ref();
+        let waiting: u64 = view.types.iter().map(|kind| kind.waiting).sum();
+        let holder = turn.map_or("nobody", |turn| turn.worker.as_str());
+        format!("{holder} had the turn, {waiting} waited")
+    });
+    let act = Act::RotationRemove;
+    let noted = noting(store, &actor.signature, act, rotation.as_str(), said.as_deref());
+    let gone = noted.remove_rotation(rotation, force).await.map_err(|error| match error {
         StoreError::NotFound(_) => OpsError::NotFound(format!(
             "there is no rotation {rotation}: GET /api/v1/rotations and soloist rotation list show their names"
         )),
@@ -55,7 +64,5 @@ pub async fn remove(
             gone.waiting
         )));
     }
-    let said = format!("{holder} had the turn, {} waited", gone.waiting);
-    note(store, &actor.signature, Act::RotationRemove, rotation.as_str(), Some(&said)).await?;
     Ok(gone)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Act, Actor, Bound, OpsError, Result, note, quota, reason};
+use super::{Act, Actor, OpsError, Result, note, noting, quota, reason};
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
 use crate::store::dispatch::{
@@ -55,15 +55,14 @@ pub async fn put(
     rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
     let before = quota::source(store, source).await?;
     let was_paused = before.is_some_and(|before| before.rules.paused);
-    let view = store.put_source(source, rules).await?;
     let act = match (was_paused, rules.paused) {
         (false, true) => Act::SourcePause,
         (true, false) => Act::SourceResume,
         _ => Act::SourcePut,
     };
     let noted = reason.unwrap_or_else(|| SourceRules::noted(rules));
-    note(store, &actor.signature, act, source.as_str(), Some(&noted)).await?;
-    Ok(view)
+    let store = noting(store, &actor.signature, act, source.as_str(), Some(&noted));
+    Ok(store.put_source(source, rules).await?)
 }
 
 /// Serves no collector from a source, or serves again.
@@ -73,9 +72,10 @@ pub async fn put(
 pub async fn pause(store: &Store, actor: &Actor, source: &SourceName, on: bool) -> Result<()> {
     actor.check_operator()?;
     actor.bound.check_source(source)?;
-    store.pause_source(source, on).await.map_err(of_source(source))?;
     let act = if on { Act::SourcePause } else { Act::SourceResume };
-    note(store, &actor.signature, act, source.as_str(), None).await
+    let store = noting(store, &actor.signature, act, source.as_str(), None);
+    store.pause_source(source, on).await.map_err(of_source(source))?;
+    Ok(())
 }
 
 /// Serves no collector from a source for so long; zero lifts a block. Collectors may do it, too: they see the answers of
@@ -95,14 +95,13 @@ pub async fn block(
         let what = "at most a day: pause the source for longer, or block it again".to_owned();
         return Err(OpsError::Malformed(format!("a block lasts {what}")));
     }
-    let view = store.block_source(source, lasting).await.map_err(of_source(source))?;
     let (act, said) = if lasting.is_zero() {
         (Act::SourceUnblock, None)
     } else {
         (Act::SourceBlock, Some(format!("for {} ms", lasting.as_millis())))
     };
-    note(store, &actor.signature, act, source.as_str(), said.as_deref()).await?;
-    Ok(view)
+    let store = noting(store, &actor.signature, act, source.as_str(), said.as_deref());
+    store.block_source(source, lasting).await.map_err(of_source(source))
 }
 
 /// Puts tasks: all or none; of each, whether it was new.
@@ -122,18 +121,15 @@ pub async fn put_tasks(store: &Store, actor: &Actor, tasks: &[NewTask]) -> Resul
 /// As [`pause`].
 pub async fn revive(store: &Store, actor: &Actor, id: &TaskId) -> Result<TaskView> {
     actor.check_operator()?;
-    if *actor.bound != Bound::default()
-        && let Some(task) = store.task(id).await?
-    {
-        actor.bound.check_source(&task.source)?;
-    }
-    let view = store.revive(id).await.map_err(|error| match error {
-        StoreError::NotFound(_) => OpsError::NotFound(no_task(id)),
+    let missing = || OpsError::NotFound(no_task(id));
+    let task = store.task(id).await?.ok_or_else(missing)?;
+    actor.bound.check_source(&task.source)?;
+    let source = Some(task.source.as_str());
+    let store = noting(store, &actor.signature, Act::TaskRevive, &task.id.0, source);
+    store.revive(id).await.map_err(|error| match error {
+        StoreError::NotFound(_) => missing(),
         error => error.into(),
-    })?;
-    let source = Some(view.source.as_str());
-    note(store, &actor.signature, Act::TaskRevive, &view.id.0, source).await?;
-    Ok(view)
+    })
 }
 
 /// Makes the newest dead tasks of a source ready again, at most [`REVIVED_AT_ONCE`]; says how many, and whether there
@@ -148,19 +144,20 @@ pub async fn revive_all(
 ) -> Result<(usize, bool)> {
     actor.check_operator()?;
     actor.bound.check_source(source)?;
-    let (mut revived, mut more) = (0, true);
-    while more && revived < REVIVED_AT_ONCE {
-        let some = (BATCH as usize).min(REVIVED_AT_ONCE - revived);
-        let dead = store.dead(Some(source), 0, some).await.map_err(of_source(source))?;
+    let (mut tasks, mut more) = (Vec::new(), true);
+    while more && tasks.len() < REVIVED_AT_ONCE {
+        let some = (BATCH as usize).min(REVIVED_AT_ONCE - tasks.len());
+        let dead = store.dead(Some(source), tasks.len(), some).await.map_err(of_source(source))?;
         more = dead.len() == some;
-        for task in dead {
-            store.revive(&task.id).await?;
-            revived += 1;
-        }
+        tasks.extend(dead.into_iter().map(|task| task.id));
     }
-    let said = format!("{revived} tasks");
+    // Many steps: the entry comes first, so that none of them is done without it.
+    let said = format!("{} tasks", tasks.len());
     note(store, &actor.signature, Act::SourceRevive, source.as_str(), Some(&said)).await?;
-    Ok((revived, more))
+    for id in &tasks {
+        store.revive(id).await?;
+    }
+    Ok((tasks.len(), more))
 }
 
 /// Removes a source with its tasks; says what went with it. Without `force` only one that has no task that is not done: the
@@ -176,6 +173,14 @@ pub async fn remove(
 ) -> Result<Lost> {
     actor.check_operator()?;
     actor.bound.check_source(source)?;
+    if force {
+        // Many steps: the entry comes first, so that none of them is done without it.
+        let there = store.sources(Some(source)).await.map_err(of_source(source))?;
+        let tasks = there.iter().map(quota::kept).sum::<u64>();
+        let in_flight = there.iter().map(|view| view.in_flight).sum::<u64>();
+        let said = format!("{tasks} tasks, {in_flight} in flight");
+        note(store, &actor.signature, Act::SourceRemove, source.as_str(), Some(&said)).await?;
+    }
     let lost = match store.remove_source(source, force).await.map_err(of_source(source))? {
         RemovedSource::Done(lost) => lost,
         RemovedSource::Kept(Lost { tasks, in_flight }) => {
@@ -184,8 +189,9 @@ pub async fn remove(
             )));
         }
     };
-    let said = format!("{} tasks, {} in flight", lost.tasks, lost.in_flight);
-    note(store, &actor.signature, Act::SourceRemove, source.as_str(), Some(&said)).await?;
+    if !force {
+        note(store, &actor.signature, Act::SourceRemove, source.as_str(), None).await?;
+    }
     Ok(lost)
 }
 
@@ -203,7 +209,9 @@ pub async fn remove_task(
     let missing = || OpsError::NotFound(no_task(id));
     let view = store.task(id).await?.ok_or_else(missing)?;
     actor.bound.check_source(&view.source)?;
-    match store.remove_task(id, force).await {
+    let source = Some(view.source.as_str());
+    let noted = noting(store, &actor.signature, Act::TaskRemove, &id.0, source);
+    match noted.remove_task(id, force).await {
         Ok(true) => {}
         Ok(false) => {
             let who = view.held.as_ref().map_or("a collector", |(who, ..)| who.as_str());
@@ -215,7 +223,5 @@ pub async fn remove_task(
         Err(StoreError::NotFound(_)) => return Err(missing()),
         Err(error) => return Err(error.into()),
     }
-    let source = Some(view.source.as_str());
-    note(store, &actor.signature, Act::TaskRemove, &id.0, source).await?;
     Ok(view)
 }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::Result;
 pub use crate::domain::journal::{
@@ -14,8 +15,56 @@ use crate::domain::lease::Token;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::StoreTime;
 
-/// How many audit entries are kept.
-pub const AUDIT_KEPT: usize = 100_000;
+/// So long an act that is done again in the same way is counted in its first entry ([`AuditEntry::count`]).
+pub const FOLDED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Who is behind an entry of the audit. Each kind is kept by itself, so that no program and no stranger can push out what people did.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Somebody at a page or a terminal.
+    #[default]
+    Person,
+    /// Something with an API token.
+    Program,
+    /// Somebody or something that was not let in, or not allowed.
+    Refusal,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::Person, Self::Program, Self::Refusal];
+
+    /// As it stands in the audit.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Program => "program",
+            Self::Refusal => "refusal",
+        }
+    }
+
+    /// How many entries are kept.
+    #[must_use]
+    pub fn kept(self) -> usize {
+        match self {
+            Self::Person | Self::Program => 100_000,
+            Self::Refusal => 20_000,
+        }
+    }
+}
+
+impl std::str::FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or_else(|| "use person, program or refusal".to_owned())
+    }
+}
 
 /// One act of a person or program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +83,95 @@ pub struct AuditEntry {
     pub target: String,
     /// Why, as the actor said.
     pub reason: Option<String>,
+    /// Entries of older versions are all said to be of people.
+    #[serde(default)]
+    pub kind: Kind,
+    /// How often it was done within [`FOLDED_WITHIN`] of `at`, or how many refusals it stands for.
+    #[serde(default = "once", skip_serializing_if = "is_once")]
+    pub count: u64,
+    /// When it was done last; `None`: once only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<StoreTime>,
+}
+
+fn once() -> u64 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_once(count: &u64) -> bool {
+    *count == 1
+}
+
+impl AuditEntry {
+    /// What entries have in common that are counted in one. Acts of people are never.
+    ///
+    /// The reason is part of it (other rules are another act), but for refusals, and for blocks, which differ in milliseconds.
+    #[must_use]
+    pub(super) fn alike(&self) -> Option<String> {
+        let varies = self.kind == Kind::Refusal || self.act == "source.block";
+        let reason = self.reason.as_deref().filter(|_| !varies).unwrap_or_default();
+        if self.kind == Kind::Person {
+            return None;
+        }
+        let mut sum = Sha256::new();
+        for part in [&*self.who, &self.from, &self.act, &self.target, reason] {
+            sum.update(part.len().to_be_bytes());
+            sum.update(part);
+        }
+        Some(sum.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Which entries of the audit are asked for: those that everything here admits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// Of these kinds; empty: of all.
+    pub kinds: Vec<Kind>,
+    /// By this account.
+    pub who: Option<String>,
+    /// This act, or, with `*` at the end, every act that begins so.
+    pub act: Option<String>,
+    /// On this.
+    pub target: Option<String>,
+    /// Not before this.
+    pub from: Option<StoreTime>,
+    /// Before this.
+    pub to: Option<StoreTime>,
+}
+
+impl AuditFilter {
+    /// Whether it asks for this kind.
+    #[must_use]
+    pub fn has(&self, kind: Kind) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    /// Whether it asks for this entry.
+    #[must_use]
+    pub fn admits(&self, entry: &AuditEntry) -> bool {
+        let is = |wanted: &Option<String>, text: &str| wanted.as_ref().is_none_or(|it| it == text);
+        let act = match self.act.as_deref().map(|act| (act, act.strip_suffix('*'))) {
+            None => true,
+            Some((_, Some(begins))) => entry.act.starts_with(begins),
+            Some((act, None)) => entry.act == act,
+        };
+        let last = entry.until.unwrap_or(entry.at);
+        act && self.has(entry.kind)
+            && is(&self.who, &entry.who)
+            && is(&self.target, &entry.target)
+            && self.from.is_none_or(|from| last >= from)
+            && self.to.is_none_or(|to| entry.at < to)
+    }
+}
+
+/// Some entries of the audit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditPage {
+    /// In the order that was asked for.
+    pub entries: Vec<AuditEntry>,
+    /// Where to go on: the id of the last entry that was looked at. `None`: there is nothing else.
+    pub next: Option<u64>,
 }
 
 /// Transitions and readings of the journal.
@@ -94,7 +232,30 @@ pub trait Journal {
     /// [`super::StoreError::Unavailable`].
     async fn audit(&self, entry: &AuditEntry) -> Result<()>;
 
-    /// Acts, newest first, with an id below `before` if given; only those on `target` if given.
+    /// Entries, newest first, with an id below `before` if given, at most `limit`. A page may have fewer, even none, and still a next
+    /// one: only so many entries are looked at for it.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<AuditPage>;
+
+    /// The same, oldest first, with an id above `after`.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn audit_after(
+        &self,
+        filter: &AuditFilter,
+        after: u64,
+        limit: usize,
+    ) -> Result<AuditPage>;
+
+    /// Entries of all kinds, newest first, with an id below `before` if given; only those on `target` if given.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].

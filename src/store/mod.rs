@@ -239,8 +239,8 @@ impl Store {
         }
     }
 
-    /// The same store, whose calls write `entry` into the audit in the same atomic step as what they change: accounts,
-    /// credentials and nodes. A call that fails or changes nothing adds no entry.
+    /// The same store, whose calls write `entry` into the audit in the same atomic step as what they change: jobs, accounts,
+    /// credentials, nodes, rules and blocks of sources, revived tasks, rules of rotations. A call that fails or changes nothing adds no entry.
     #[must_use]
     pub fn noting(&self, entry: journal::AuditEntry) -> Self {
         let backend = match &self.backend {
@@ -321,6 +321,8 @@ forward! {
         fn runs(job: &JobName, before: Option<&RunId>, limit: usize) -> Vec<journal::RunEntry>;
         fn log(job: &JobName, after: Option<u64>, limit: usize) -> Vec<journal::LogLine>;
         fn audit(entry: &journal::AuditEntry) -> ();
+        fn audit_page(filter: &journal::AuditFilter, before: Option<u64>, limit: usize) -> journal::AuditPage;
+        fn audit_after(filter: &journal::AuditFilter, after: u64, limit: usize) -> journal::AuditPage;
         fn audits(target: Option<&str>, before: Option<u64>, limit: usize) -> Vec<journal::AuditEntry>;
     }
     nodes::Nodes {

@@ -5,7 +5,8 @@
 //!
 //! - a *table* of rows, each a text under a name;
 //! - a *list* of texts, each once, in the order of their numbers;
-//! - a *log* of JSON objects, which the store numbers without a gap and dates itself.
+//! - a *log* of JSON objects, which the store numbers and dates itself. Several logs may take their numbers from one counter:
+//!   then the numbers of all of them together say in which order they were written.
 //!
 //! Nothing here ends by itself: what has an end says so in its text, and `core` compares that with the store's clock.
 //!
@@ -46,6 +47,8 @@ pub(super) enum Look {
     Memory,
     /// The newest entries of a log, newest first: at most so many, with numbers below that one.
     Log(String, Option<u64>, usize),
+    /// The entries of a log with numbers above that one, oldest first: at most so many.
+    LogAfter(String, u64, usize),
 }
 
 /// What was found there.
@@ -110,9 +113,44 @@ pub(super) enum Write {
     Strike { list: String, text: String },
     /// The list keeps its last entries only, so many.
     Cut { list: String, kept: usize },
-    /// A JSON object is added to a log, which keeps its newest entries, so many. The store sets `id` and `at`.
-    Log { log: String, entry: String, kept: usize },
+    /// A JSON object is added to a log.
+    Log(Line),
 }
+
+/// A JSON object for a log. The store sets `id`, which is one more than the last of `counter`, and `at`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Which log.
+    pub(super) log: String,
+    /// What numbers it.
+    pub(super) counter: String,
+    /// Without `id`, `at`, `count` and `until`.
+    pub(super) entry: String,
+    /// How often it happened; the entry says so if it is more than once.
+    pub(super) count: u64,
+    /// So many of the newest entries are kept, at least.
+    pub(super) kept: usize,
+    /// It may be counted instead of written.
+    pub(super) fold: Option<Fold>,
+}
+
+/// What was written under the same key a short time before is written again instead: with its old `id` and `at`, with `count`,
+/// how often in all, and `until`, when the last time was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Fold {
+    /// The keys of this log.
+    pub(super) key: String,
+    /// Milliseconds since `at`.
+    pub(super) within_ms: u64,
+}
+
+/// The table that knows which entry of a log was written under which key.
+pub(super) fn folds(log: &str) -> String {
+    format!("{log}:folds")
+}
+
+/// More keys than these are not remembered: then nothing is, and folding begins anew.
+pub(super) const FOLDS_KEPT: usize = 4_096;
 
 /// What is told to whoever listens, in the same step.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -275,11 +275,20 @@ impl HeldLeaseView {
 pub struct AuditView {
     pub id: u64,
     pub at: String,
+    /// `person`, `program` (an API token) or `refusal`.
+    #[schema(example = "person")]
+    pub kind: &'static str,
     pub who: String,
-    pub from: String,
+    /// `null`: you may not see it.
+    pub from: Option<String>,
     pub act: String,
     pub target: String,
     pub reason: Option<String>,
+    /// How often, from `at` to `until`: programs' acts that are alike and refusals that are alike are counted for a minute.
+    pub count: u64,
+    /// When it was done last; absent: once only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 impl From<AuditEntry> for AuditView {
@@ -287,11 +296,14 @@ impl From<AuditEntry> for AuditView {
         Self {
             id: entry.id,
             at: iso(entry.at),
+            kind: entry.kind.as_str(),
             who: entry.who,
-            from: entry.from,
+            from: Some(entry.from),
             act: entry.act,
             target: entry.target,
             reason: entry.reason,
+            count: entry.count,
+            until: entry.until.map(iso),
         }
     }
 }

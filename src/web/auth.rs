@@ -25,6 +25,7 @@ use crate::secrets;
 use crate::store::accounts::{Accounts, Role};
 use crate::store::credentials::{Credentials, Session};
 use crate::store::dispatch::ClaimOwner;
+use crate::store::journal::Kind;
 use crate::store::{Store, StoreError};
 use crate::words::Language;
 
@@ -141,7 +142,8 @@ impl Caller {
     /// As whom the audit notes them.
     #[must_use]
     pub fn signature(&self) -> Signature {
-        Signature { who: self.user.to_string(), from: self.from.clone() }
+        let kind = if self.by_session() { Kind::Person } else { Kind::Program };
+        Signature { who: self.user.to_string(), from: self.from.clone(), kind }
     }
 
     /// The caller of this very request: its address, and the browser's language where none was chosen.

@@ -19,6 +19,7 @@ use super::auth::{self, Ask, Caller, Shown};
 use super::csrf;
 use super::error::WebError;
 use super::pages;
+use super::refused;
 use super::routes::{self, Access, Found};
 use crate::store::accounts::Role;
 
@@ -36,6 +37,7 @@ pub async fn door(
     let Some(web) = request.app_data::<web::Data<Web>>().cloned() else {
         return Ok(request.into_response(HttpResponse::InternalServerError().finish()));
     };
+    let mut why = None;
     let mut response = match admit(&web, &mut request).await {
         Ok(()) => next.call(request).await?.map_into_boxed_body(),
         Err(Refusal::SignIn(location)) => request.into_response(
@@ -47,6 +49,7 @@ pub async fn door(
         }
         Err(Refusal::Error(error)) => {
             let answer = error_answer(&web, request.request(), &error);
+            why = Some(error.to_string());
             request.into_response(answer)
         }
     };
@@ -56,8 +59,11 @@ pub async fn door(
             tracing::error!(%detail, path = response.request().path(), "a request failed");
         }
         let answer = error_answer(&web, response.request(), &error);
+        why = Some(error.to_string());
         response = response.into_response(answer);
     }
+    let reader = Reader::name(response.request());
+    refused::note(&web, response.request(), response.status(), reader, why.as_deref()).await;
     put_headers(&web, &mut response);
     Ok(response)
 }
@@ -72,6 +78,12 @@ enum Refusal {
 
 /// Who reads the answer, for the words and the navigation around an error. Unlike [`Caller`] it admits nobody.
 struct Reader(Caller);
+
+impl Reader {
+    fn name(request: &HttpRequest) -> Option<String> {
+        request.extensions().get::<Self>().map(|Self(caller)| caller.user.to_string())
+    }
+}
 
 impl From<WebError> for Refusal {
     fn from(error: WebError) -> Self {
@@ -138,7 +150,10 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
         Found::OtherMethods(allow) => return Err(WebError::MethodNotAllowed { allow }.into()),
     }
     if !looking {
-        check_source(web, request, caller.as_ref()).await?;
+        if let Err(error) = check_source(web, request, caller.as_ref()).await {
+            refused::as_forgery(request.request());
+            return Err(error.into());
+        }
     }
     if let Some(caller) = caller {
         request.extensions_mut().insert(caller);

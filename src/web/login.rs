@@ -5,7 +5,7 @@
 
 use actix_web::cookie::Cookie;
 use actix_web::http::{StatusCode, header};
-use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
 use serde::Deserialize;
 
 use super::Web;
@@ -16,6 +16,7 @@ use super::error::WebError;
 use super::hub::SIGNED_OUT;
 use super::pages::away;
 use super::pages::login::{self as page, LinkFor, LoginForm};
+use super::refused::Refused;
 use super::throttle::Attempt;
 
 use crate::domain::name::UserName;
@@ -24,6 +25,7 @@ use crate::secrets;
 use crate::store::StoreError;
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::credentials::{Credentials, Link};
+use crate::store::journal::Kind;
 use crate::words::Language;
 
 /// Carries the secret that the sign-in form repeats; there is no session yet to keep it in.
@@ -109,9 +111,27 @@ pub async fn sign_in(
             Ok(see(&safe_next(&fields.next), Some(cookie)))
         }
         Err(error) => {
+            refused(&web, &request, &fields, &error).await;
             Ok(show(&web, &request, &fields.name, &fields.next, link, Some(&error)).await)
         }
     }
+}
+
+/// Tells the door what it is to note. Who has no account is not named: what was typed may be a password.
+async fn refused(web: &Web, request: &HttpRequest, fields: &Fields, error: &WebError) {
+    let act = match error.status_code() {
+        StatusCode::UNAUTHORIZED => Act::LoginFailed,
+        StatusCode::TOO_MANY_REQUESTS => Act::LoginThrottled,
+        StatusCode::FORBIDDEN if check_form(web, request, fields).is_err() => Act::RefusedForgery,
+        StatusCode::FORBIDDEN => Act::LoginFailed,
+        _ => return,
+    };
+    let account = match UserName::new(&fields.name) {
+        Ok(name) => web.store.user(&name).await.ok().flatten(),
+        Err(_) => None,
+    };
+    let who = account.map(|user| user.name.to_string());
+    request.extensions_mut().insert(Refused { act, who });
 }
 
 /// `POST /logout`.
@@ -171,7 +191,6 @@ async fn by_password(
     };
     let phc = user.as_ref().map(|user| user.password.clone());
     let right = web.passwords.check(phc, fields.password.clone()).await;
-    let shown: String = fields.name.chars().filter(|c| !c.is_control()).take(64).collect();
     match user.filter(|_| right) {
         Some(user) if user.role == Role::Collector => {
             let who = [("user", user.name.as_str())];
@@ -184,7 +203,6 @@ async fn by_password(
         }
         None => {
             attempt.failed().await?;
-            note(web, &shown, &from, Act::LoginFailed, None).await?;
             Err(WebError::Unauthorized)
         }
     }
@@ -229,7 +247,7 @@ async fn by_link(
             let password = account::hash(web, &name, None, chosen(fields)?).await?;
             take(web, &hash).await?;
             let user = User::new(name, Role::Admin, password);
-            let by = Signature { who: "link".to_owned(), from: from.clone() };
+            let by = Signature { who: "link".to_owned(), from: from.clone(), kind: Kind::Person };
             match ops::accounts::add_first(&web.store, &by, &user).await {
                 Err(OpsError::Store(StoreError::Exists(_))) => Err(too_late()),
                 other => Ok(other?),
@@ -257,7 +275,7 @@ async fn note(
     act: Act,
     reason: Option<&str>,
 ) -> Result<(), WebError> {
-    let by = Signature { who: who.to_owned(), from: from.to_owned() };
+    let by = Signature { who: who.to_owned(), from: from.to_owned(), kind: Kind::Person };
     Ok(ops::note(&web.store, &by, act, who, reason).await?)
 }
 

@@ -22,6 +22,7 @@ pub mod openapi;
 pub mod pages;
 pub mod parts;
 pub mod refusals;
+pub mod refused;
 pub mod routes;
 pub mod throttle;
 
@@ -76,6 +77,8 @@ pub struct Web {
     pub desk: dispatch::Desk,
     /// Where turns are asked for.
     pub turns: rotation::Desk,
+    /// What was refused of late.
+    pub refused: refused::Ledger,
     /// Where clients wait for either.
     room: WaitingRoom,
 }
@@ -119,6 +122,7 @@ impl Web {
             live,
             desk: work,
             turns,
+            refused: refused::Ledger::default(),
             room,
         }
     }

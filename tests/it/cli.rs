@@ -1,6 +1,7 @@
 //! The command line as a person or a script meets it: the real program, a store of its own, exit codes and words.
 
 mod accounts;
+mod audit;
 mod jobs;
 mod removal;
 

@@ -1,16 +1,124 @@
-//! What people and programs did, on any [`Records`].
+//! What people and programs did, and what was refused, on any [`Records`]: one log for each kind, with numbers from one counter, read as
+//! one list.
 
-use super::shared::{AUDIT, noted, parsed};
+use std::time::Duration;
+
+use super::shared::{AUDIT, noted, parsed, ring};
 use crate::store::Result;
-use crate::store::journal::AuditEntry;
-use crate::store::records::{Found, Look, Plan, Records};
+use crate::store::journal::{AuditEntry, AuditFilter, AuditPage, Kind};
+use crate::store::records::{Found, Look, Plan, Records, Write};
 
-/// Entries read at once while looking for those on one target.
+/// Entries of a kind that are read at once while looking for some of them.
 const STRETCH: usize = 1_000;
+/// Entries that are looked at for one page.
+const LOOKED_AT: usize = 20_000;
+/// Entries stand in the order of their numbers. Their instants do, too, but for a clock that was set back by less than this.
+const SET_BACK: Duration = Duration::from_secs(3_600);
+
+/// In which direction, and from which number.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Way {
+    /// To older ones.
+    Back(Option<u64>),
+    /// To newer ones.
+    On(u64),
+}
+
+impl Way {
+    fn look(self, kind: Kind, most: usize) -> Look {
+        let log = ring(kind).to_owned();
+        match self {
+            Self::Back(before) => Look::Log(log, before, most),
+            Self::On(after) => Look::LogAfter(log, after, most),
+        }
+    }
+
+    fn behind(self, id: u64) -> Self {
+        match self {
+            Self::Back(_) => Self::Back(Some(id)),
+            Self::On(_) => Self::On(id),
+        }
+    }
+
+    /// Nothing that lies behind `entry` is asked for.
+    fn is_over(self, filter: &AuditFilter, entry: &AuditEntry) -> bool {
+        match self {
+            Self::Back(_) => filter.from.is_some_and(|from| entry.at + SET_BACK < from),
+            Self::On(_) => filter.to.is_some_and(|to| entry.at >= to + SET_BACK),
+        }
+    }
+}
 
 pub(super) async fn add<R: Records>(records: &R, entry: &AuditEntry) -> Result<()> {
-    let plan = Plan { writes: vec![noted(entry)?], once: true, ..Plan::default() };
+    let write = Write::Log(noted(entry)?);
+    let plan = Plan { writes: vec![write], once: true, ..Plan::default() };
     records.change(&plan).await.map(drop)
+}
+
+/// The next entries in the order of their numbers, and whether that is all.
+async fn stretch<R: Records>(
+    records: &R,
+    kinds: &[Kind],
+    way: Way,
+    most: usize,
+) -> Result<(Vec<AuditEntry>, bool)> {
+    let looks: Vec<Look> = kinds.iter().map(|kind| way.look(*kind, most)).collect();
+    let (mut entries, mut is_all) = (Vec::new(), true);
+    for found in records.look(&looks).await?.found {
+        let Found::Log(texts) = found else { continue };
+        is_all &= texts.len() < most;
+        for text in &texts {
+            entries.push(parsed::<AuditEntry>(AUDIT, text)?);
+        }
+    }
+    entries.sort_by_key(|entry| entry.id);
+    if let Way::Back(_) = way {
+        entries.reverse();
+    }
+    // What a log has behind its last entry here may come before what another has here.
+    is_all &= entries.len() <= most;
+    entries.truncate(most);
+    Ok((entries, is_all))
+}
+
+pub(super) async fn page<R: Records>(
+    records: &R,
+    filter: &AuditFilter,
+    way: Way,
+    limit: usize,
+) -> Result<AuditPage> {
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| filter.has(*kind)).collect();
+    let picks = AuditFilter { kinds: Vec::new(), ..filter.clone() } != AuditFilter::default();
+    let most = if picks { STRETCH } else { (limit + 1).min(STRETCH) };
+    let (mut page, mut way, mut looked_at) = (AuditPage::default(), way, 0);
+    loop {
+        let (entries, is_all) = stretch(records, &kinds, way, most).await?;
+        looked_at += entries.len();
+        for entry in entries {
+            way = way.behind(entry.id);
+            if way.is_over(filter, &entry) {
+                return Ok(page);
+            }
+            if !filter.admits(&entry) {
+                continue;
+            }
+            if page.entries.len() == limit {
+                page.next = page.entries.last().map(|last| last.id);
+                return Ok(page);
+            }
+            page.entries.push(entry);
+        }
+        if is_all {
+            return Ok(page);
+        }
+        if looked_at >= LOOKED_AT {
+            page.next = match way {
+                Way::Back(next) => next,
+                Way::On(next) => Some(next),
+            };
+            return Ok(page);
+        }
+    }
 }
 
 pub(super) async fn newest<R: Records>(
@@ -19,23 +127,14 @@ pub(super) async fn newest<R: Records>(
     before: Option<u64>,
     limit: usize,
 ) -> Result<Vec<AuditEntry>> {
-    let stretch = if target.is_some() { STRETCH } else { limit };
+    let filter = AuditFilter { target: target.map(str::to_owned), ..AuditFilter::default() };
     let (mut found, mut before) = (Vec::new(), before);
-    while found.len() < limit {
-        let look = Look::Log(AUDIT.to_owned(), before, stretch);
-        let looked = records.look(&[look]).await?.found.into_iter().next();
-        let Some(Found::Log(texts)) = looked.filter(|found| *found != Found::Log(Vec::new()))
-        else {
-            break;
-        };
-        for text in &texts {
-            let entry: AuditEntry = parsed(AUDIT, text)?;
-            before = Some(entry.id);
-            if target.is_none_or(|target| entry.target == target) {
-                found.push(entry);
-            }
+    loop {
+        let page = page(records, &filter, Way::Back(before), limit - found.len()).await?;
+        found.extend(page.entries);
+        if found.len() >= limit || page.next.is_none() {
+            return Ok(found);
         }
+        before = page.next;
     }
-    found.truncate(limit);
-    Ok(found)
 }

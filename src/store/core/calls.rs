@@ -16,7 +16,8 @@ use crate::sabotage::{Bug, planted};
 use crate::store::engine::{Engine, Keep, StoredLease, Unsafe, Way};
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::journal::{
-    AuditEntry, Ended, Journal, LOG_LINES, LogLine, Output, RunEntry, Started,
+    AuditEntry, AuditFilter, AuditPage, Ended, Journal, LOG_LINES, LogLine, Output, RunEntry,
+    Started,
 };
 use crate::store::leases::{
     Acquire, Acquired, Condition, HeldLease, Leases, Observed, Renewal, Renewed,
@@ -240,6 +241,24 @@ impl<E: Engine> Journal for E {
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {
         audit::add(self, entry).await
+    }
+
+    async fn audit_page(
+        &self,
+        filter: &AuditFilter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<AuditPage> {
+        audit::page(self, filter, audit::Way::Back(before), limit).await
+    }
+
+    async fn audit_after(
+        &self,
+        filter: &AuditFilter,
+        after: u64,
+        limit: usize,
+    ) -> Result<AuditPage> {
+        audit::page(self, filter, audit::Way::On(after), limit).await
     }
 
     async fn audits(

@@ -8,7 +8,9 @@ use super::KnownTurns;
 use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 use crate::store::journal::AuditEntry;
-use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
+use crate::store::records::{
+    Changed, Check, Found, Line, Look, Looked, Plan, Records, Tell, Write, folds,
+};
 use crate::store::{Result, StoreError};
 
 /// What another process does.
@@ -25,8 +27,8 @@ struct World {
     /// Places, by counter.
     counters: BTreeMap<String, u64>,
     memory: Memory,
-    /// The newest number, and the entries.
-    logs: BTreeMap<String, (u64, Vec<String>)>,
+    /// By number.
+    logs: BTreeMap<String, BTreeMap<u64, String>>,
     told: Vec<Tell>,
     /// Answers that are lost, although what was asked is done.
     lost: usize,
@@ -168,12 +170,15 @@ impl World {
             }
             Look::Memory => Found::Memory { memory: self.memory.clone(), emptied: false },
             Look::Log(log, below, most) => {
-                let Some((newest, entries)) = self.logs.get(log) else {
-                    return Found::Log(Vec::new());
-                };
-                let last = below.map_or(*newest, |below| (*newest).min(below.saturating_sub(1)));
-                let skipped = usize::try_from(*newest - last).expect("a short log");
-                Found::Log(entries.iter().rev().skip(skipped).take(*most).cloned().collect())
+                let entries = self.logs.get(log).into_iter().flatten();
+                let below = below.unwrap_or(u64::MAX);
+                let older = entries.rev().filter(|(id, _)| **id < below);
+                Found::Log(older.take(*most).map(|(_, text)| text.clone()).collect())
+            }
+            Look::LogAfter(log, above, most) => {
+                let entries = self.logs.get(log).into_iter().flatten();
+                let newer = entries.filter(|(id, _)| **id > *above);
+                Found::Log(newer.take(*most).map(|(_, text)| text.clone()).collect())
             }
         }
     }
@@ -221,13 +226,39 @@ impl World {
                     self.lists.entry(list.clone()).or_default().remove(text);
                 }
             }
-            Write::Log { log, entry, kept } => {
-                let (newest, entries) = self.logs.entry(log.clone()).or_default();
-                *newest += 1;
-                let inside = entry.strip_prefix('{').expect("a JSON object");
-                entries.push(format!("{{\"id\":{newest},\"at\":{now_ms},{inside}"));
-                entries.drain(..entries.len().saturating_sub(*kept));
+            Write::Log(line) => self.log(line, now_ms),
+        }
+    }
+
+    fn log(&mut self, line: &Line, now_ms: i64) {
+        let inside = line.entry.strip_prefix('{').expect("a JSON object");
+        let table = folds(&line.log);
+        if let Some(fold) = &line.fold {
+            let id = self.row(&table, &fold.key).map(|id| id.parse::<u64>().expect("a number"));
+            let entries = self.logs.entry(line.log.clone()).or_default();
+            if let Some((id, before)) = id.and_then(|id| Some((id, entries.get_mut(&id)?))) {
+                let read: serde_json::Value = serde_json::from_str(before).expect("JSON");
+                let at = read["at"].as_i64().expect("an instant");
+                if now_ms - at <= i64::try_from(fold.within_ms).expect("a short time") {
+                    let count = read["count"].as_u64().unwrap_or(1) + line.count;
+                    *before = format!(
+                        "{{\"id\":{id},\"at\":{at},\"count\":{count},\"until\":{now_ms},{inside}"
+                    );
+                    return;
+                }
             }
+        }
+        let newest = self.counters.entry(line.counter.clone()).or_default();
+        *newest += 1;
+        let id = *newest;
+        let entries = self.logs.entry(line.log.clone()).or_default();
+        entries
+            .insert(id, format!("{{\"id\":{id},\"at\":{now_ms},\"count\":{},{inside}", line.count));
+        while entries.len() > line.kept {
+            entries.pop_first();
+        }
+        if let Some(fold) = &line.fold {
+            self.tables.entry(table).or_default().insert(fold.key.clone(), id.to_string());
         }
     }
 

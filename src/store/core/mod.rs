@@ -27,11 +27,11 @@ pub(in crate::store) use self::known::Known;
 pub(in crate::store) use self::record::version;
 use self::record::{Case, Summary, body, lease_text, text};
 pub(in crate::store) use self::rotation::KnownTurns;
-use self::shared::noted;
+pub(in crate::store) use self::shared::noted;
 pub(in crate::store) use self::told::{left_of, members, record, understood};
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
 use super::journal::{LOG_LINES, RUNS_KEPT, RunEntry};
-use super::{Result, StoreError};
+use super::{Result, StoreError, records};
 use crate::clock;
 use crate::domain::event::JobEvent;
 use crate::domain::job::JobRecord;
@@ -94,7 +94,7 @@ async fn decide<E: Engine, T>(
 ) -> Result<(T, Option<Unsafe>)> {
     let mut remembered = engine.known().of(name);
     let mut quarantine = Duration::ZERO;
-    let note = engine.note().map(noted).transpose()?;
+    let note = engine.note().map(noted).transpose()?.map(records::Write::Log);
     for attempt in 0..ATTEMPTS {
         let (case, fresh) = match remembered.take() {
             Some(case) => (case, attempt > 0),

@@ -6,14 +6,16 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::store::journal::{AUDIT_KEPT, AuditEntry};
-use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Write};
+use crate::store::journal::{AuditEntry, FOLDED_WITHIN, Kind};
+use crate::store::records::{
+    Changed, Check, Fold, Found, Line, Look, Looked, Plan, Records, Write,
+};
 use crate::store::{Result, StoreError};
 
 /// How often a transition is decided anew. One of those who write at once always succeeds.
 const ATTEMPTS: usize = 256;
 
-/// The log of what people did.
+/// The log of what people did, and what numbers the entries of all kinds.
 pub(super) const AUDIT: &str = "audit";
 
 /// Looks at `looks`, lets `transition` decide, and changes what it says; returns its answer.
@@ -33,7 +35,7 @@ pub(in crate::store) async fn decide<R: Records, T>(
         let (answer, plan) = transition(&looked)?;
         let Some(mut plan) = plan else { return Ok(answer) };
         if let Some(entry) = records.note() {
-            plan.writes.push(noted(entry)?);
+            plan.writes.push(Write::Log(noted(entry)?));
             plan.once = true;
         }
         match records.change(&plan).await? {
@@ -49,9 +51,25 @@ pub(in crate::store) async fn decide<R: Records, T>(
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(in crate::store) fn noted(entry: &AuditEntry) -> Result<Write> {
-    let entry = without(AUDIT, entry, &["id", "at"])?;
-    Ok(Write::Log { log: AUDIT.to_owned(), entry, kept: AUDIT_KEPT })
+pub(in crate::store) fn noted(entry: &AuditEntry) -> Result<Line> {
+    let within_ms = u64::try_from(FOLDED_WITHIN.as_millis()).unwrap_or(u64::MAX);
+    Ok(Line {
+        log: ring(entry.kind).to_owned(),
+        counter: AUDIT.to_owned(),
+        entry: without(AUDIT, entry, &["id", "at", "count", "until"])?,
+        count: entry.count,
+        kept: entry.kind.kept(),
+        fold: entry.alike().map(|key| Fold { key, within_ms }),
+    })
+}
+
+/// The log of the acts of that kind. That of people is the one which older versions wrote everything to.
+pub(super) fn ring(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Person => AUDIT,
+        Kind::Program => "audit:programs",
+        Kind::Refusal => "audit:refusals",
+    }
 }
 
 /// The row of `table` that stands at `nth` of what was found.

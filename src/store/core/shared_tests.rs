@@ -8,7 +8,7 @@ use crate::domain::name::{NodeName, UserName};
 use crate::domain::time::StoreTime;
 use crate::store::accounts::{Accounts as _, Changes, Role, User};
 use crate::store::credentials::{Count, Credentials as _, Link, Session};
-use crate::store::journal::AuditEntry;
+use crate::store::journal::{AuditEntry, AuditFilter, Kind};
 use crate::store::nodes::{Beat, Heard, Nodes as _};
 use crate::store::records::{Plan, Records as _, Tell, Write};
 use crate::store::{StoreError, core};
@@ -36,6 +36,9 @@ fn act(word: &str) -> AuditEntry {
         act: word.to_owned(),
         target: "li".to_owned(),
         reason: None,
+        kind: Kind::Person,
+        count: 1,
+        until: None,
     }
 }
 
@@ -167,4 +170,63 @@ async fn a_link_of_an_earlier_account_of_that_name_is_worth_nothing() {
         assert_eq!(store.link(hash, false).await.unwrap(), None);
         assert_eq!(store.link(hash, true).await.unwrap(), None);
     }
+}
+
+fn of_kind(kind: Kind, who: &str, target: &str) -> AuditEntry {
+    AuditEntry { kind, who: who.to_owned(), target: target.to_owned(), ..act("source.block") }
+}
+
+#[tokio::test]
+async fn no_program_and_no_stranger_pushes_out_what_people_did() {
+    let store = MemoryRecords::new();
+    let add = async |entry: AuditEntry| core::audit::add(&store, &entry).await.unwrap();
+    add(of_kind(Kind::Person, "li", "outbound")).await;
+    for nth in 0..Kind::Refusal.kept() + 100 {
+        add(of_kind(Kind::Refusal, "unknown", &nth.to_string())).await;
+    }
+    add(of_kind(Kind::Program, "carl", "shop")).await;
+    let all = core::audit::newest(&store, None, None, usize::MAX - 1).await.unwrap();
+    assert_eq!(all.len(), Kind::Refusal.kept() + 2);
+    let ends = [&all[0], &all[1], &all[all.len() - 1]].map(|entry| (entry.kind, &*entry.target));
+    let refusal = (Kind::Refusal.kept() + 99).to_string();
+    assert_eq!(
+        ends,
+        [(Kind::Program, "shop"), (Kind::Refusal, &*refusal), (Kind::Person, "outbound")]
+    );
+    assert!(all.is_sorted_by(|newer, older| newer.id > older.id));
+}
+
+#[tokio::test]
+async fn a_program_that_does_the_same_again_is_counted_for_a_minute_and_a_person_never() {
+    let store = MemoryRecords::new();
+    let add = async |entry: AuditEntry| core::audit::add(&store, &entry).await.unwrap();
+    for _ in 0..3 {
+        add(of_kind(Kind::Program, "carl", "shop")).await;
+        add(of_kind(Kind::Program, "carl", "other")).await;
+        add(of_kind(Kind::Person, "li", "shop")).await;
+        store.pass(Duration::from_secs(25));
+    }
+    add(of_kind(Kind::Program, "carl", "shop")).await;
+    let all = core::audit::newest(&store, Some("shop"), None, 99).await.unwrap();
+    let seen: Vec<_> = all.iter().rev().map(|one| (&*one.who, one.count)).collect();
+    assert_eq!(seen, [("carl", 3), ("li", 1), ("li", 1), ("li", 1), ("carl", 1)]);
+    assert_eq!(all[4].until.unwrap().since(all[4].at), Duration::from_secs(50));
+}
+
+#[tokio::test]
+async fn a_page_looks_at_so_many_entries_only_and_says_where_to_go_on() {
+    let store = MemoryRecords::new();
+    for nth in 0..25_000 {
+        let who = if nth == 10 { "ada" } else { "li" };
+        core::audit::add(&store, &of_kind(Kind::Person, who, "outbound")).await.unwrap();
+    }
+    let ada = AuditFilter { who: Some("ada".to_owned()), ..AuditFilter::default() };
+    let back = core::audit::Way::Back(None);
+    let first = core::audit::page(&store, &ada, back, 5).await.unwrap();
+    assert!(first.entries.is_empty() && first.next.is_some());
+    let back = core::audit::Way::Back(first.next);
+    let second = core::audit::page(&store, &ada, back, 5).await.unwrap();
+    assert_eq!((second.entries.len(), second.entries[0].id, second.next), (1, 11, None));
+    let on = core::audit::page(&store, &ada, core::audit::Way::On(0), 5).await.unwrap();
+    assert_eq!(on.entries, second.entries);
 }

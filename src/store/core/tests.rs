@@ -401,6 +401,9 @@ async fn an_act_that_changes_nothing_leaves_no_entry() {
         act: word.to_owned(),
         target: "job".to_owned(),
         reason: None,
+        kind: crate::store::journal::Kind::Person,
+        count: 1,
+        until: None,
     };
     for changes in [true, false] {
         let switching = store.noting(act(if changes { "on" } else { "nothing" }));

@@ -22,7 +22,7 @@ use crate::store::engine::{
     Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Reading, Stored, StoredLease, Unsafe,
     Way,
 };
-use crate::store::records::{Plan, Records as _};
+use crate::store::records::{self, Plan, Records as _};
 use crate::store::{Result, StoreError};
 
 /// For a replica's word, at most; a twentieth of a shorter lease, so that it fits into the caller's patience.
@@ -144,8 +144,7 @@ impl Engine for RedisStore {
             return Ok(Commit::Refused { stored: stored(&record, text, lease, left)?, quarantine });
         }
         if let Some(note) = change.note.as_ref().filter(|_| apart) {
-            let plan = Plan { writes: vec![note.clone()], once: true, ..Plan::default() };
-            self.change(&plan).await?;
+            self.note_apart(note.clone()).await;
         }
         let head = match change.record {
             Some((version, _)) => format!("{version} {at}"),
@@ -193,6 +192,29 @@ impl Engine for RedisStore {
         call.key(self.keys().log(job));
         call.arg(after.map(|after| after.to_string()).unwrap_or_default()).arg(limit);
         self.shared.rest.script(&call, Repeat::Harmless).await
+    }
+}
+
+/// How often, once a second, an entry that could not be written is tried again.
+const NOTED_AGAIN: u32 = 60;
+
+impl RedisStore {
+    /// Writes the entry of an act on a job that is done already, on a cluster. An entry that may be there twice is better than none: it is
+    /// tried again for a while, as long as this process lives.
+    async fn note_apart(&self, note: records::Write) {
+        let plan = Plan { writes: vec![note], once: true, ..Plan::default() };
+        let Err(error) = self.change(&plan).await else { return };
+        tracing::error!(%error, entry = ?plan.writes, "an act is done and not in the audit yet");
+        let store = self.clone();
+        tokio::spawn(async move {
+            for _ in 0..NOTED_AGAIN {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                if store.change(&plan).await.is_ok() {
+                    return;
+                }
+            }
+            tracing::error!(entry = ?plan.writes, "an act is not in the audit");
+        });
     }
 }
 

@@ -4,7 +4,8 @@
 -- Returns nothing by itself; leaves `call`, `micros`, `at` (the instant as text) and `look(l)`, which answers one instruction:
 -- {'row', table, row}, {'begins', table, row, text}, {'rows', table}, {'first', list, most}, {'last', list, most},
 -- {'described', list, table, most}, {'count', lists}, {'ahead', lists, list, text}, {'memory', epoch},
--- {'remembers', epoch, run id, microseconds}, {'log', log, numbers, below (0: none), most}.
+-- {'remembers', epoch, run id, microseconds}, {'log', log, below (0: none), most}, {'after', log, above, most}; both of these
+-- answer oldest first.
 -- Why: a condition of a change is what was found by the same look before.
 local call = redis.call
 local time = call('TIME')
@@ -56,11 +57,12 @@ local function look(l)
     end
     return server == l[3] and tonumber(epoch[2] or '0') * 1000 <= l[4]
   end
-  -- The numbers that are kept are contiguous: number and place differ by as much for all.
-  local kept, newest = call('LLEN', l[2]), tonumber(call('GET', l[3]) or '0')
-  local last = kept - 1 - math.max(0, l[4] > 0 and newest + 1 - l[4] or 0)
-  if last < 0 or l[5] == 0 then
+  if l[4] == 0 then
     return {}
+  elseif what == 'after' then
+    local first = entries_below(l[2], l[3] + 1)
+    return call('LRANGE', l[2], text(first), text(first + l[4] - 1))
   end
-  return call('LRANGE', l[2], text(math.max(0, last + 1 - l[5])), text(last))
+  local last = (l[3] > 0 and entries_below(l[2], l[3]) or call('LLEN', l[2])) - 1
+  return last < 0 and {} or call('LRANGE', l[2], text(math.max(0, last + 1 - l[4])), text(last))
 end

@@ -2,6 +2,7 @@
 -- KEYS as in open_rotation.
 -- ARGV[1] rotation  ARGV[2] rules as JSON, only to be read back  ARGV[3] min gap  ARGV[4] lease  ARGV[5] skip (absent or never)
 -- ARGV[6..] of each type: name, gap, count (0: no quota), span; durations in microseconds
+-- ARGV[last] as in note_act
 -- Returns 1.
 -- Why: whoever has the turn keeps it, and whoever waits for a type that is gone hears so at once.
 local name = ARGV[1]
@@ -15,7 +16,7 @@ call('ZADD', base .. 'names', '0', name)
 call('HSET', base .. 'rules', name, ARGV[2])
 local old = open(name)
 local types, is = {}, {}
-for i = 6, #ARGV, 4 do
+for i = 6, #ARGV - 1, 4 do
   types[#types + 1] = ARGV[i]
   is[ARGV[i]] = true
   call('HSET', base .. 'r:' .. name, 'gap:' .. ARGV[i], ARGV[i + 1], 'count:' .. ARGV[i], ARGV[i + 2],
@@ -54,4 +55,5 @@ end
 expire(r)
 settle(r)
 close()
+note_act(now)
 return 1

@@ -2,6 +2,7 @@
 -- KEYS as in open_dispatch.
 -- ARGV[1] source  ARGV[2] gap  ARGV[3] count (0: no window)  ARGV[4] span  ARGV[5] cap (0: none)  ARGV[6] lease
 -- ARGV[7] attempts (0: no end)  ARGV[8] first  ARGV[9] max  ARGV[10] paused 0 or 1; durations in microseconds
+-- ARGV[11] as in note_act
 -- Returns 1 when it is new.
 -- Why: tasks, starts and blocks are kept, and the new rules hold for the very next claim.
 local source = ARGV[1]
@@ -20,4 +21,5 @@ judge(source)
 if before[1] == '1' and before[2] ~= '0' and ARGV[2] ~= '0' then call('HSET', base .. 's:' .. source, 'last', now_text) end
 place(source, load(source))
 close()
+note_act(now)
 return fresh

@@ -9,16 +9,18 @@ use std::time::Duration;
 use ::redis::{Value, from_redis_value};
 use serde::Serialize;
 
-use super::lane::Lane;
+use super::lane::{Call, Lane};
 use super::link::Repeat;
 use super::record::parsed;
 use super::{Keys, RedisStore, scripts};
 use crate::clock;
 use crate::domain::rotation::Memory;
 use crate::domain::time::{Boot, Stamp, StoreTime};
-use crate::store::core::KnownTurns;
+use crate::store::core::{KnownTurns, noted};
 use crate::store::journal::AuditEntry;
-use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
+use crate::store::records::{
+    Changed, Check, FOLDS_KEPT, Found, Line, Look, Looked, Plan, Records, Tell, Write, folds,
+};
 use crate::store::{Result, StoreError};
 
 /// A look; the words are those of `look_at.lua`.
@@ -33,7 +35,7 @@ enum Instruction<'a> {
     Count(&'static str, Vec<String>),
     Ahead(&'static str, Vec<String>, String, &'a str),
     Remembers(&'static str, String, &'a str, i64),
-    Log(&'static str, String, String, u64, usize),
+    Log(&'static str, String, u64, usize),
 }
 
 /// What a check must find.
@@ -50,14 +52,24 @@ enum Wanted<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Step<'a> {
-    Log(&'static str, String, String, &'a str, usize),
+    Log(LogStep<'a>),
     Tell(&'static str, String, String),
     Command(Vec<String>),
 }
 
-/// The counter of a log.
-fn numbers(keys: &Keys, log: &str) -> String {
-    keys.global(&format!("{log}_seq"))
+/// `log`, log, counter, the inside of a JSON object, how many are kept; then the table of keys under which entries are folded, the
+/// key (empty: it is not), within how many milliseconds, how many keys are remembered, and how often it happened.
+type LogStep<'a> = (&'static str, String, String, &'a str, usize, String, &'a str, u64, usize, u64);
+
+/// What adds `line` to its log, as `append_log.lua` takes it.
+pub(super) fn log_step<'a>(keys: &Keys, line: &'a Line) -> Result<LogStep<'a>> {
+    let Line { log, counter, entry, count, kept, fold } = line;
+    let inside = entry.strip_prefix('{').and_then(|entry| entry.strip_suffix('}'));
+    let inside =
+        inside.ok_or_else(|| StoreError::Corrupt(format!("{log}: {entry:?} is no JSON object")))?;
+    let (key, within) = fold.as_ref().map_or(("", 0), |fold| (&*fold.key, fold.within_ms));
+    let (counter, table) = (keys.global(&format!("{counter}_seq")), keys.global(&folds(log)));
+    Ok(("log", keys.global(log), counter, inside, *kept, table, key, within, FOLDS_KEPT, *count))
 }
 
 fn globals(keys: &Keys, lists: &[String]) -> Vec<String> {
@@ -80,8 +92,10 @@ fn instruction<'a>(keys: &Keys, look: &'a Look) -> Instruction<'a> {
         }
         Look::Memory => Instruction::Table("memory", keys.epoch(None)),
         Look::Log(log, below, most) => {
-            let below = below.unwrap_or(0);
-            Instruction::Log("log", keys.global(log), numbers(keys, log), below, *most)
+            Instruction::Log("log", keys.global(log), below.unwrap_or(0), *most)
+        }
+        Look::LogAfter(log, above, most) => {
+            Instruction::Log("after", keys.global(log), *above, *most)
         }
     }
 }
@@ -133,13 +147,7 @@ pub(super) fn step<'a>(keys: &Keys, write: &'a Write) -> Result<Step<'a>> {
             let last = format!("-{}", kept + 1);
             command(["ZREMRANGEBYRANK", &keys.global(list), "0", &last])
         }
-        Write::Log { log, entry, kept } => {
-            let inside = entry.strip_prefix('{').and_then(|entry| entry.strip_suffix('}'));
-            let inside = inside.ok_or_else(|| {
-                StoreError::Corrupt(format!("{log}: {entry:?} is no JSON object"))
-            })?;
-            Step::Log("log", keys.global(log), numbers(keys, log), inside, *kept)
-        }
+        Write::Log(line) => Step::Log(log_step(keys, line)?),
     })
 }
 
@@ -279,10 +287,23 @@ fn read(look: &Look, value: Value) -> Result<Found> {
             oldest_first.reverse();
             Found::Log(oldest_first)
         }
+        Look::LogAfter(log, ..) => Found::Log(parsed(log, value)?),
     })
 }
 
 impl RedisStore {
+    /// Adds the entry that is to be written in the same step, as the last argument of a script that begins with `note_act.lua`;
+    /// returns whether the call may be repeated.
+    pub(super) fn with_note(&self, call: &mut Call) -> Result<Repeat> {
+        let Some(entry) = self.note() else {
+            call.arg("");
+            return Ok(Repeat::Harmless);
+        };
+        let line = noted(entry)?;
+        call.arg(packed(&log_step(self.keys(), &line)?)?);
+        Ok(Repeat::Never)
+    }
+
     async fn look_by(&self, lane: &Lane, looks: &[Look]) -> Result<Looked> {
         let keys = self.keys();
         let plan: Vec<Instruction<'_>> = looks.iter().map(|look| instruction(keys, look)).collect();

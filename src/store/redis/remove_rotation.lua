@@ -1,6 +1,6 @@
 -- remove_rotation: a rotation goes with its turn, its past turns, and the places of who waits.
 -- KEYS as in open_rotation.
--- ARGV[1] rotation  ARGV[2] '1': also while it is held or waited for
+-- ARGV[1] rotation  ARGV[2] '1': also while it is held or waited for  ARGV[3] as in note_act
 -- Returns 'missing', 'kept' (then nothing was done) or 'done'; then the turn on one line or '', and how many wait.
 -- Why: who waits is woken and finds it gone; who has the turn finds it gone when it is extended or passed.
 local name = ARGV[1]
@@ -31,4 +31,5 @@ call('ZREM', base .. 'names', name)
 call('HDEL', base .. 'rules', name)
 call('ZREM', base .. 'timers', name)
 close()
+note_act(now)
 return { 'done', present, waits }

@@ -1,6 +1,6 @@
 -- remove_task: a task is there no more, nor anything of it.
 -- KEYS as in open_dispatch.
--- ARGV[1] id  ARGV[2] '1': also one that is in a collector's hands
+-- ARGV[1] id  ARGV[2] '1': also one that is in a collector's hands  ARGV[3] as in note_act
 -- Returns 'missing', 'held' (then nothing was done) or 'done'.
 -- Why: whoever had it in hand finds it unknown; its key may be put again, as a new task.
 local id = ARGV[1]
@@ -17,4 +17,5 @@ end
 call('DEL', base .. 't:' .. id, base .. 'h:' .. id)
 if t.state ~= 'done' then place(t.source, load(t.source)) end
 close()
+note_act(now)
 return 'done'

@@ -1,6 +1,6 @@
 -- revive_task: a dead task is ready again, its attempts counted from zero.
 -- KEYS as in open_dispatch.
--- ARGV[1] id
+-- ARGV[1] id  ARGV[2] as in note_act
 -- Returns 1, or 0 when there is no such task; one that is not dead is left as it is.
 -- Why: the history keeps what happened before.
 local key = base .. 't:' .. ARGV[1]
@@ -17,4 +17,5 @@ if t.state == 'dead' then
   place(t.source, load(t.source))
 end
 close()
+note_act(now)
 return 1

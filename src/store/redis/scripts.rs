@@ -47,8 +47,8 @@ macro_rules! scripts {
 
 scripts! {
     OPEN_STORE = "trust_store.lua" "open_store.lua";
-    COMMIT_PLAN = "believe_store.lua" "append_log.lua" "commit_plan.lua";
-    COMMIT_GRANT = "trust_store.lua" "append_log.lua" "commit_plan.lua";
+    COMMIT_PLAN = "believe_store.lua" "find_entry.lua" "append_log.lua" "commit_plan.lua";
+    COMMIT_GRANT = "trust_store.lua" "find_entry.lua" "append_log.lua" "commit_plan.lua";
     KEEP_LEASES = "trust_store.lua" "keep_leases.lua";
     READ_RECORDS = "trust_store.lua" "read_records.lua";
     OBSERVE_RECORDS = "trust_store.lua" "observe_records.lua";
@@ -58,11 +58,11 @@ scripts! {
     READ_OLD_JOB = "read_old_job.lua";
     CONVERT_JOB = "convert_job.lua";
     READ_LOG = "read_log.lua";
-    LOOK_RECORDS = "look_at.lua" "look_records.lua";
-    CHANGE_RECORDS = "look_at.lua" "append_log.lua" "change_records.lua";
-    PUT_SOURCE = "open_dispatch.lua" "judge_source.lua" "put_source.lua";
-    PAUSE_SOURCE = "open_dispatch.lua" "judge_source.lua" "pause_source.lua";
-    BLOCK_SOURCE = "open_dispatch.lua" "judge_source.lua" "block_source.lua";
+    LOOK_RECORDS = "find_entry.lua" "look_at.lua" "look_records.lua";
+    CHANGE_RECORDS = "find_entry.lua" "look_at.lua" "append_log.lua" "change_records.lua";
+    PUT_SOURCE = "find_entry.lua" "append_log.lua" "note_act.lua" "open_dispatch.lua" "judge_source.lua" "put_source.lua";
+    PAUSE_SOURCE = "find_entry.lua" "append_log.lua" "note_act.lua" "open_dispatch.lua" "judge_source.lua" "pause_source.lua";
+    BLOCK_SOURCE = "find_entry.lua" "append_log.lua" "note_act.lua" "open_dispatch.lua" "judge_source.lua" "block_source.lua";
     READ_SOURCES = "open_dispatch.lua" "read_sources.lua";
     READ_COLLECTORS = "open_dispatch.lua" "read_collectors.lua";
     PUT_TASKS = "open_dispatch.lua" "move_tasks.lua" "put_tasks.lua";
@@ -73,12 +73,12 @@ scripts! {
     PUMP_DISPATCH = "open_dispatch.lua" "move_tasks.lua" "pump_dispatch.lua";
     READ_TASK = "open_dispatch.lua" "read_task.lua";
     READ_DEAD = "open_dispatch.lua" "read_dead.lua";
-    REVIVE_TASK = "open_dispatch.lua" "move_tasks.lua" "revive_task.lua";
-    REMOVE_TASK = "open_dispatch.lua" "move_tasks.lua" "remove_task.lua";
+    REVIVE_TASK = "find_entry.lua" "append_log.lua" "note_act.lua" "open_dispatch.lua" "move_tasks.lua" "revive_task.lua";
+    REMOVE_TASK = "find_entry.lua" "append_log.lua" "note_act.lua" "open_dispatch.lua" "move_tasks.lua" "remove_task.lua";
     REMOVE_SOURCE = "open_dispatch.lua" "judge_source.lua" "remove_source.lua";
     READ_TASKS = "open_dispatch.lua" "read_tasks.lua";
-    PUT_ROTATION = "open_rotation.lua" "put_rotation.lua";
-    REMOVE_ROTATION = "open_rotation.lua" "remove_rotation.lua";
+    PUT_ROTATION = "find_entry.lua" "append_log.lua" "note_act.lua" "open_rotation.lua" "put_rotation.lua";
+    REMOVE_ROTATION = "find_entry.lua" "append_log.lua" "note_act.lua" "open_rotation.lua" "remove_rotation.lua";
     READ_ROTATIONS = "open_rotation.lua" "read_rotations.lua";
     TAKE_TURN = "open_rotation.lua" "take_turn.lua";
     EXTEND_TURN = "open_rotation.lua" "extend_turn.lua";

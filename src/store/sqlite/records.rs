@@ -11,9 +11,11 @@ use super::{SqliteStore, clock};
 use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 use crate::store::Result;
-use crate::store::core::KnownTurns;
+use crate::store::core::{KnownTurns, noted};
 use crate::store::journal::AuditEntry;
-use crate::store::records::{Changed, Check, Found, Look, Looked, Plan, Records, Tell, Write};
+use crate::store::records::{
+    Changed, Check, FOLDS_KEPT, Fold, Found, Line, Look, Looked, Plan, Records, Tell, Write, folds,
+};
 
 /// Entries of a log that are too old stay until so many more are added.
 const SPARE: u64 = 64;
@@ -115,6 +117,13 @@ fn look(db: &Connection, look: &Look) -> Outcome<Found> {
             let texts = found.query_map((log, below, int(*most as u64)), |row| row.get(0))?;
             Found::Log(texts.collect::<rusqlite::Result<_>>()?)
         }
+        Look::LogAfter(log, above, most) => {
+            let mut found = db.prepare_cached(
+                "SELECT text FROM logs WHERE log = ? AND id > ? ORDER BY id LIMIT ?",
+            )?;
+            let texts = found.query_map((log, int(*above), int(*most as u64)), |row| row.get(0))?;
+            Found::Log(texts.collect::<rusqlite::Result<_>>()?)
+        }
     })
 }
 
@@ -194,19 +203,82 @@ pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
             )?
             .execute((list, int(*kept as u64)))?;
         }
-        Write::Log { log, entry, kept } => {
-            let id = next(step, log)?;
-            step.prepare_cached(
-                "INSERT INTO logs (log, id, text) VALUES (?1, ?2, json_set(?3, '$.id', ?2, '$.at', ?4))",
-            )?
-            .execute((log, id, entry, now.floor().0))?;
-            if uint(id).is_multiple_of(SPARE) {
-                step.prepare_cached("DELETE FROM logs WHERE log = ? AND id <= ?")?
-                    .execute((log, id - int(*kept as u64)))?;
-            }
-        }
+        Write::Log(line) => log(step, line, now)?,
     }
     Ok(())
+}
+
+impl SqliteStore {
+    /// What is to be written into the audit in the same step; for [`note`].
+    pub(super) fn noted(&self) -> Result<Option<Line>> {
+        self.note().map(noted).transpose()
+    }
+}
+
+/// Writes down what goes with an act of dispatch.
+pub(super) fn note(step: &Step<'_>, line: Option<&Line>) -> Outcome<()> {
+    let Some(line) = line else { return Ok(()) };
+    let now = clock::of_writer(step)?;
+    log(step, line, now)
+}
+
+fn log(step: &Step<'_>, line: &Line, now: Stamp) -> Outcome<()> {
+    let Line { log, counter, entry, count, kept, fold } = line;
+    let at = now.floor().0;
+    if let Some(fold) = fold
+        && folded(step, line, fold, at)?
+    {
+        return Ok(());
+    }
+    let id = next(step, counter)?;
+    step.prepare_cached(
+        "INSERT INTO logs (log, id, text) VALUES (?1, ?2, json_set(?3, '$.id', ?2, '$.at', ?4, '$.count', ?5))",
+    )?
+    .execute((log, id, entry, at, int(*count)))?;
+    if let Some(fold) = fold {
+        let table = folds(log);
+        step.prepare_cached(
+            "DELETE FROM rows WHERE kind = ?1 AND (SELECT count(*) FROM rows WHERE kind = ?1) >= ?2",
+        )?
+        .execute((&table, int(FOLDS_KEPT as u64)))?;
+        step.prepare_cached("INSERT OR REPLACE INTO rows (kind, name, text) VALUES (?, ?, ?)")?
+            .execute((&table, &fold.key, id.to_string()))?;
+    }
+    // Numbers of other logs lie between: how many entries there are is counted.
+    let counted = format!("{log}:kept");
+    let stands = find::<i64>(step, "SELECT newest FROM numbers WHERE log = ?", [&counted])?;
+    let stands = match stands {
+        Some(stands) => stands + 1,
+        None => count_of(step, log)?,
+    };
+    let over = stands - int(*kept as u64);
+    let gone = if uint(over.max(0)) >= SPARE { over } else { 0 };
+    if gone > 0 {
+        step.prepare_cached(
+            "DELETE FROM logs WHERE log = ?1 AND id IN (SELECT id FROM logs WHERE log = ?1 ORDER BY id LIMIT ?2)",
+        )?
+        .execute((log, gone))?;
+    }
+    step.prepare_cached("INSERT OR REPLACE INTO numbers (log, newest) VALUES (?, ?)")?
+        .execute((&counted, stands - gone))?;
+    Ok(())
+}
+
+fn count_of(step: &Step<'_>, log: &str) -> Outcome<i64> {
+    Ok(find(step, "SELECT count(*) FROM logs WHERE log = ?", [log])?.unwrap_or_default())
+}
+
+/// Writes the entry again that stands under the same key, if it is young enough.
+fn folded(step: &Step<'_>, line: &Line, fold: &Fold, at: i64) -> Outcome<bool> {
+    let Some(id) = row(step, &folds(&line.log), &fold.key)? else { return Ok(false) };
+    let again = step
+        .prepare_cached(
+            "UPDATE logs SET text = json_set(?3, '$.id', id, '$.at', text ->> '$.at', \
+             '$.count', coalesce(text ->> '$.count', 1) + ?6, '$.until', ?4) \
+             WHERE log = ?1 AND id = CAST(?2 AS INTEGER) AND ?4 - (text ->> '$.at') BETWEEN 0 AND ?5",
+        )?
+        .execute((&line.log, id, &line.entry, at, int(fold.within_ms), int(line.count)))?;
+    Ok(again > 0)
 }
 
 /// One more than the last of that name.

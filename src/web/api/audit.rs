@@ -1,38 +1,337 @@
-//! `GET /api/v1/audit`: who did what, when, from where, why.
+//! `GET /api/v1/audit`: who did what, when, from where, why; a page of it, or all of it as a stream.
 
-use actix_web::{HttpRequest, web};
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use futures_util::stream;
 use serde::{Deserialize, Serialize};
 
-use super::{Answer, answer, clamp, query};
-use crate::store::journal::Journal;
+use super::{clamp, query};
+use crate::domain::time::StoreTime;
+use crate::ops::audit::Sight;
+use crate::ops::chain::{Chain, Members};
+use crate::store::journal::{AuditEntry, AuditFilter, Journal};
+use crate::store::{Store, StoreError};
 use crate::view::AuditView;
 use crate::web::Web;
+use crate::web::auth::Caller;
+use crate::web::error::WebError;
 
-/// Acts, newest first.
+/// Entries that are read at once for a stream.
+const AT_ONCE: usize = 500;
+
+/// Entries, newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Audit {
-    /// The acts.
+    /// The entries.
     pub entries: Vec<AuditView>,
+    /// Give this as `before` for those that are older; `null`: there are none. A page may have fewer entries than `limit`, even none,
+    /// and still have a next one: only so many are looked at for it.
+    pub next: Option<u64>,
 }
 
-#[derive(Debug, Deserialize)]
+/// What is asked for, as in the address.
+#[derive(Debug, Default, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Page {
-    limit: Option<u64>,
-    before: Option<u64>,
-    target: Option<String>,
+#[expect(missing_docs, reason = "as in the OpenAPI document")]
+pub struct Wanted {
+    pub limit: Option<u64>,
+    pub before: Option<u64>,
+    pub after: Option<u64>,
+    pub who: Option<String>,
+    pub act: Option<String>,
+    pub target: Option<String>,
+    pub kind: Option<String>,
+    pub from: Option<String>,
+    pub to: Option<String>,
+    pub format: Option<String>,
+}
+
+impl Wanted {
+    /// The entries asked for; empty words ask for nothing, as those of an empty form.
+    ///
+    /// # Errors
+    /// [`WebError::BadRequest`] that names the parameter.
+    pub fn filter(&self) -> Result<AuditFilter, WebError> {
+        let given = |text: &Option<String>| {
+            let text = text.as_deref().map(str::trim).filter(|text| !text.is_empty());
+            text.map(str::to_owned)
+        };
+        let kind = given(&self.kind).map(|kind| kind.parse());
+        let kind =
+            kind.transpose().map_err(|why| WebError::bad(format!("parameter kind: {why}")))?;
+        let (from, to) = (instant("from", given(&self.from))?, instant("to", given(&self.to))?);
+        if from.zip(to).is_some_and(|(from, to)| from > to) {
+            return Err(WebError::bad("parameter from is later than parameter to: exchange them"));
+        }
+        Ok(AuditFilter {
+            kinds: kind.into_iter().collect(),
+            who: given(&self.who),
+            act: given(&self.act),
+            target: given(&self.target),
+            from,
+            to,
+        })
+    }
+}
+
+fn instant(name: &str, text: Option<String>) -> Result<Option<StoreTime>, WebError> {
+    let Some(text) = text else { return Ok(None) };
+    let at = text.parse::<jiff::Timestamp>().map_err(|_| {
+        let shown: String = text.chars().take(64).collect();
+        WebError::bad(format!(
+            "parameter {name}: {shown:?} is no instant: use RFC 3339, as in 2026-05-04T01:02:03Z"
+        ))
+    })?;
+    Ok(Some(StoreTime(at.as_millisecond())))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Lines,
+    Csv,
+}
+
+impl Format {
+    /// `format` of the query, else the first in `Accept` that there is.
+    fn of(request: &HttpRequest, wanted: &Wanted) -> Result<Self, WebError> {
+        match wanted.format.as_deref() {
+            Some("json") => return Ok(Self::Json),
+            Some("ndjson") => return Ok(Self::Lines),
+            Some("csv") => return Ok(Self::Csv),
+            Some(_) => return Err(WebError::bad("parameter format: use json, ndjson or csv")),
+            None => {}
+        }
+        let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        let ranges = accept.unwrap_or_default().split(',');
+        let named = ranges.filter_map(|range| match range.split(';').next()?.trim() {
+            "application/json" => Some(Self::Json),
+            "application/x-ndjson" => Some(Self::Lines),
+            "text/csv" => Some(Self::Csv),
+            _ => None,
+        });
+        Ok(named.into_iter().next().unwrap_or(Self::Json))
+    }
 }
 
 /// The audit.
 #[utoipa::path(get, path = "/api/v1/audit", tag = "audit", operation_id = "list_audit",
+    description = "Who did what, when, from where, why. Acts of people, acts of programs (API tokens) and refusals are kept apart, so that none \
+        pushes out another, and are answered as one list. Only admins see refusals; viewers see no address (`from`) but their own.\n\n\
+        With `Accept: application/x-ndjson` or `text/csv` (or `format`) all of it is answered, oldest first; `limit`, `before` and `after` are left \
+        aside. Each line of `application/x-ndjson` is canonical JSON (RFC 8785) with `prev`, the `hash` of the line before (at first 64 zeros), and \
+        `hash`, the SHA-256 of `prev` followed by the line without `hash`; the last line is `{\"end\":true,\"hash\":...,\"lines\":N,\"prev\":...}`, and an \
+        answer without it was cut off. `soloist audit --verify FILE` checks all that.",
     params(
         ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside."),
-        ("before" = Option<u64>, Query, description = "Only acts with a smaller id."),
-        ("target" = Option<String>, Query, description = "Only acts on this job, node or account.")),
-    responses((status = 200, description = "The acts.", body = Audit)))]
-pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<Audit> {
-    let page: Page = query(&request)?;
-    let limit = clamp(page.limit, 50, 500);
-    let entries = web.store.audits(page.target.as_deref(), page.before, limit).await?;
-    answer(Audit { entries: entries.into_iter().map(AuditView::from).collect() })
+        ("before" = Option<u64>, Query, description = "Only entries with a smaller id."),
+        ("after" = Option<u64>, Query, description = "Only entries with a greater id, the oldest of them."),
+        ("who" = Option<String>, Query, description = "Only by this account."),
+        ("act" = Option<String>, Query, description = "Only this act, for example `job.hold`; with `*` at the end, all that begin so: `job.*`."),
+        ("target" = Option<String>, Query, description = "Only on this job, node, source, rotation or account."),
+        ("kind" = Option<String>, Query, description = "Only `person`, `program` or `refusal`."),
+        ("from" = Option<String>, Query, description = "RFC 3339: not before this."),
+        ("to" = Option<String>, Query, description = "RFC 3339: before this."),
+        ("format" = Option<String>, Query, description = "`json`, `ndjson` or `csv`; goes before `Accept`.")),
+    responses((status = 200, description = "The entries.", content(
+        (Audit = "application/json"), (String = "application/x-ndjson"), (String = "text/csv")))))]
+pub async fn list(
+    web: web::Data<Web>,
+    caller: Caller,
+    request: HttpRequest,
+) -> Result<HttpResponse, WebError> {
+    let wanted: Wanted = query(&request)?;
+    let sight = Sight::of(caller.role, &caller.user);
+    let filter = sight.narrow(wanted.filter()?)?;
+    match Format::of(&request, &wanted)? {
+        Format::Json => page(&web.store, &sight, &filter, &wanted).await,
+        format => export(&web.store, sight, filter, format).await,
+    }
+}
+
+async fn page(
+    store: &Store,
+    sight: &Sight,
+    filter: &AuditFilter,
+    wanted: &Wanted,
+) -> Result<HttpResponse, WebError> {
+    let limit = clamp(wanted.limit, 50, 500);
+    let page = match (wanted.before, wanted.after) {
+        (Some(_), Some(_)) => {
+            return Err(WebError::bad("parameters before and after: give one of them"));
+        }
+        (before, None) => store.audit_page(filter, before, limit).await?,
+        (None, Some(after)) => {
+            let mut page = store.audit_after(filter, after, limit).await?;
+            page.entries.reverse();
+            page.next = page.entries.last().map(|oldest| oldest.id);
+            page
+        }
+    };
+    let entries = page.entries.into_iter().map(|entry| seen(sight, entry)).collect();
+    Ok(HttpResponse::Ok().json(Audit { entries, next: page.next }))
+}
+
+fn seen(sight: &Sight, entry: AuditEntry) -> AuditView {
+    let address = sight.sees_address(&entry);
+    let view = AuditView::from(entry);
+    if address { view } else { AuditView { from: None, ..view } }
+}
+
+async fn export(
+    store: &Store,
+    sight: Sight,
+    filter: AuditFilter,
+    format: Format,
+) -> Result<HttpResponse, WebError> {
+    // What is added from now on is left for the next time: so it ends.
+    let newest = store.audit_page(&AuditFilter::default(), None, 1).await?;
+    let newest = newest.entries.first().map_or(0, |entry| entry.id);
+    let store = store.clone();
+    let export = Export {
+        store,
+        sight,
+        filter,
+        format,
+        after: 0,
+        newest,
+        chain: Chain::default(),
+        over: false,
+    };
+    let (kind, name) = match format {
+        Format::Csv => ("text/csv; charset=utf-8", "audit.csv"),
+        _ => ("application/x-ndjson", "audit.ndjson"),
+    };
+    let first =
+        if format == Format::Csv { csv_line(&COLUMNS.map(str::to_owned)) } else { String::new() };
+    let first = stream::iter((!first.is_empty()).then(|| Ok(first.into())));
+    let rest = stream::unfold(export, |mut export| async move {
+        match export.next().await {
+            Ok(None) => None,
+            Ok(Some(text)) => Some((Ok(web::Bytes::from(text)), export)),
+            Err(error) => {
+                tracing::warn!(%error, "an export of the audit was cut off");
+                export.over = true;
+                Some((Err(WebError::from(error)), export))
+            }
+        }
+    });
+    let name = format!("attachment; filename=\"{name}\"");
+    let answer = HttpResponse::Ok()
+        .content_type(kind)
+        .insert_header((header::CONTENT_DISPOSITION, name))
+        .streaming(stream::StreamExt::chain(first, rest));
+    Ok(answer)
+}
+
+struct Export {
+    store: Store,
+    sight: Sight,
+    filter: AuditFilter,
+    format: Format,
+    /// All up to this id are written.
+    after: u64,
+    /// The last id that is written.
+    newest: u64,
+    chain: Chain,
+    over: bool,
+}
+
+impl Export {
+    /// The next lines; `None` behind the last.
+    async fn next(&mut self) -> Result<Option<String>, StoreError> {
+        let mut text = String::new();
+        while text.is_empty() {
+            if self.over {
+                return Ok(None);
+            }
+            let page = self.store.audit_after(&self.filter, self.after, AT_ONCE).await?;
+            let more = page.next.filter(|next| *next < self.newest);
+            let newest = self.newest;
+            for entry in page.entries.into_iter().filter(|entry| entry.id <= newest) {
+                text.push_str(&self.line(entry));
+            }
+            self.over = more.is_none();
+            self.after = more.unwrap_or(self.newest);
+            if self.over && self.format == Format::Lines {
+                text.push_str(&self.chain.end());
+            }
+        }
+        Ok(Some(text))
+    }
+
+    fn line(&mut self, entry: AuditEntry) -> String {
+        let view = seen(&self.sight, entry);
+        match self.format {
+            Format::Csv => csv_line(&cells(view)),
+            _ => self.chain.line(members(&view)),
+        }
+    }
+}
+
+/// As a line of an export has them.
+fn members(view: &AuditView) -> Members {
+    match serde_json::to_value(view) {
+        Ok(serde_json::Value::Object(members)) => members,
+        _ => Members::new(),
+    }
+}
+
+const COLUMNS: [&str; 10] =
+    ["id", "at", "kind", "who", "from", "act", "target", "reason", "count", "until"];
+
+fn cells(view: AuditView) -> [String; 10] {
+    [
+        view.id.to_string(),
+        view.at,
+        view.kind.to_owned(),
+        view.who,
+        view.from.unwrap_or_default(),
+        view.act,
+        view.target,
+        view.reason.unwrap_or_default(),
+        view.count.to_string(),
+        view.until.unwrap_or_default(),
+    ]
+}
+
+/// A record of RFC 4180. A spreadsheet would take what begins with one of these signs for a formula: an apostrophe makes it text.
+fn csv_line(cells: &[String]) -> String {
+    let quoted = cells.iter().map(|cell| {
+        let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠']);
+        let cell = if formula && cell != "-" { format!("'{cell}") } else { cell.clone() };
+        match cell.contains(['"', ',', '\r', '\n']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell,
+        }
+    });
+    quoted.collect::<Vec<_>>().join(",") + "\r\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_quoted_and_never_formulas() {
+        let line = |cell: &str| csv_line(&["1".to_owned(), cell.to_owned()]);
+        assert_eq!(line("a b"), "1,a b\r\n");
+        assert_eq!(line("a,\"b\"\n"), "1,\"a,\"\"b\"\"\n\"\r\n");
+        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"] {
+            assert!(line(formula).starts_with(&format!("1,'{formula}")), "{formula}");
+        }
+        assert_eq!(line("=\"a\""), "1,\"'=\"\"a\"\"\"\r\n");
+    }
+
+    #[test]
+    fn what_is_asked_for_wrongly_is_answered_with_the_parameter() {
+        let wrong = |wanted: Wanted| wanted.filter().unwrap_err().to_string();
+        let text = |text: &str| Some(text.to_owned());
+        let from = Wanted { from: text("yesterday"), ..Wanted::default() };
+        assert!(wrong(from).contains("parameter from: \"yesterday\""));
+        let kind = Wanted { kind: text("god"), ..Wanted::default() };
+        assert!(wrong(kind).contains("parameter kind: use person"));
+        let empty = Wanted { who: text(" "), kind: text(""), ..Wanted::default() };
+        assert_eq!(empty.filter().unwrap(), AuditFilter::default());
+    }
 }

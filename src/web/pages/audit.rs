@@ -2,20 +2,21 @@
 
 use actix_web::{HttpResponse, web};
 use askama::Template;
-use serde::Deserialize;
 
 use super::{Frame, html};
 use crate::domain::rotation::Rules;
 use crate::ops::Act;
+use crate::ops::audit::Sight;
 use crate::store::StoreError;
-use crate::store::journal::{AuditEntry, Journal};
+use crate::store::journal::{self, AuditEntry, Journal, Kind};
 use crate::view::{rotation, source};
 use crate::web::Web;
+use crate::web::api::audit::Wanted;
 use crate::web::api::rotations::RotationBody;
 use crate::web::api::sources::RulesBody;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
-use crate::words::{Language, Piece, day_clock, say};
+use crate::words::{Arg, Language, Piece, day_clock, grouped, say, visible};
 
 /// Entries on a page.
 const ENTRIES: usize = 50;
@@ -27,10 +28,27 @@ pub(super) struct AuditPage {
     pub(super) entries: Vec<Entry>,
     /// They could not be read.
     pub(super) unread: bool,
-    /// Where the next page begins.
-    pub(super) older: Option<u64>,
+    /// Where the pages before and behind this one are.
+    pub(super) older: Option<String>,
+    pub(super) newer: Option<String>,
     /// This is not the first page.
     pub(super) paged: bool,
+    /// Not all entries are asked for.
+    pub(super) filtered: bool,
+    pub(super) who: String,
+    pub(super) target: String,
+    pub(super) acts: Vec<Choice>,
+    pub(super) kinds: Vec<Choice>,
+    /// Where all of it can be had.
+    pub(super) csv: String,
+    pub(super) ndjson: String,
+}
+
+/// One of several.
+pub(super) struct Choice {
+    pub(super) value: &'static str,
+    pub(super) text: String,
+    pub(super) chosen: bool,
 }
 
 /// One act.
@@ -38,6 +56,9 @@ pub(super) struct Entry {
     pub(super) at: Vec<Piece>,
     pub(super) who: String,
     pub(super) from: String,
+    pub(super) kind: &'static str,
+    /// How often, if more than once.
+    pub(super) times: Vec<Piece>,
     /// What was done, in words.
     pub(super) act: String,
     pub(super) code: String,
@@ -50,15 +71,32 @@ impl Entry {
         let reason = in_words(&entry, lang);
         Self {
             at: vec![day_clock(entry.at)],
-            who: entry.who,
-            from: entry.from,
-            act: Act::of_code(&entry.act)
-                .map_or_else(|| entry.act.clone(), |act| say(lang, act.message(), &[])),
-            code: entry.act,
-            target: entry.target,
-            reason: reason.or(entry.reason).unwrap_or_default(),
+            kind: entry.kind.as_str(),
+            times: times(&entry, lang),
+            who: visible(&entry.who).into_owned(),
+            from: visible(&entry.from).into_owned(),
+            act: Act::of_code(&entry.act).map_or_else(
+                || visible(&entry.act).into_owned(),
+                |act| say(lang, act.message(), &[]),
+            ),
+            code: visible(&entry.act).into_owned(),
+            target: visible(&entry.target).into_owned(),
+            reason: visible(&reason.or(entry.reason).unwrap_or_default()).into_owned(),
         }
     }
+}
+
+/// How often, and when it was done last.
+fn times(entry: &AuditEntry, lang: Language) -> Vec<Piece> {
+    if entry.count < 2 {
+        return Vec::new();
+    }
+    let said = say(lang, "audit-times", &[("n", Arg::from(grouped(entry.count).as_str()))]);
+    let last = entry.until.map(day_clock);
+    let last = last.into_iter().flat_map(|at| {
+        [Piece::Text(say(lang, "audit-times-last", &[])), Piece::Text(" ".to_owned()), at]
+    });
+    std::iter::once(Piece::Text(said)).chain(last).collect()
 }
 
 /// Rules that were noted as JSON, as people read them.
@@ -78,37 +116,112 @@ fn in_words(entry: &AuditEntry, lang: Language) -> Option<String> {
     Some(clauses.join(" · "))
 }
 
-/// `?before=`.
-#[derive(Debug, Deserialize)]
-pub struct Query {
-    /// Only entries with a lower id.
-    pub before: Option<u64>,
-}
-
 /// Shows a page of the audit.
 ///
 /// # Errors
-/// None of the store's being away: that is shown, not failed on.
+/// [`WebError::BadRequest`] for words that ask for nothing that there is, [`WebError::Forbidden`]; none of the store's being away:
+/// that is shown, not failed on.
 pub async fn page(
     web: web::Data<Web>,
     caller: Caller,
-    query: web::Query<Query>,
+    query: web::Query<Wanted>,
 ) -> Result<HttpResponse, WebError> {
-    let (mut entries, unread) = match web.store.audits(None, query.before, ENTRIES + 1).await {
-        Ok(entries) => (entries, false),
-        Err(StoreError::Unavailable(_)) => (Vec::new(), true),
+    let (wanted, lang) = (query.into_inner(), caller.language);
+    let sight = Sight::of(caller.role, &caller.user);
+    let filter = sight.narrow(wanted.filter()?)?;
+    let read = match wanted.after {
+        Some(after) => web.store.audit_after(&filter, after, ENTRIES).await.map(|mut page| {
+            page.entries.reverse();
+            page
+        }),
+        None => web.store.audit_page(&filter, wanted.before, ENTRIES).await,
+    };
+    let (page, unread) = match read {
+        Ok(page) => (page, false),
+        Err(StoreError::Unavailable(_)) => (journal::AuditPage::default(), true),
         Err(error) => return Err(error.into()),
     };
-    let more = entries.len() > ENTRIES;
-    entries.truncate(ENTRIES);
-    let title = say(caller.language, "audit-title", &[]);
+    let ends =
+        page.entries.first().zip(page.entries.last()).map(|(first, last)| (first.id, last.id));
+    let (older, newer) = match (wanted.after, wanted.before) {
+        (Some(_), _) => (ends.map(|(_, oldest)| oldest), page.next),
+        (None, None) => (page.next, None),
+        (None, Some(before)) => (page.next, Some(ends.map_or(before, |(newest, _)| newest))),
+    };
+    let link =
+        |id: Option<u64>, name: &str| id.map(|id| format!("/audit?{}{name}={id}", wanted.words()));
+    let kinds = sight.kinds().into_iter().map(|kind| Choice {
+        value: kind.as_str(),
+        text: say(lang, kind_message(kind), &[]),
+        chosen: filter.kinds == [kind],
+    });
+    let acts = Act::ALL.iter().map(|act| Choice {
+        value: act.code(),
+        text: say(lang, act.message(), &[]),
+        chosen: wanted.act.as_deref() == Some(act.code()),
+    });
+    let [csv, ndjson] =
+        ["csv", "ndjson"].map(|format| format!("/api/v1/audit?{}format={format}", wanted.words()));
     Ok(html(&AuditPage {
-        frame: Frame::of(&web, &caller, "audit", "/audit".to_owned(), title),
-        older: entries.last().filter(|_| more).map(|entry| entry.id),
-        paged: query.before.is_some(),
+        frame: Frame::of(
+            &web,
+            &caller,
+            "audit",
+            "/audit".to_owned(),
+            say(lang, "audit-title", &[]),
+        ),
+        older: link(older, "before"),
+        newer: link(newer, "after"),
+        paged: wanted.before.is_some() || wanted.after.is_some(),
+        filtered: !wanted.words().is_empty(),
         unread,
-        entries: entries.into_iter().map(|entry| Entry::of(entry, caller.language)).collect(),
+        who: wanted.who.clone().unwrap_or_default(),
+        target: wanted.target.clone().unwrap_or_default(),
+        acts: acts.collect(),
+        kinds: kinds.collect(),
+        csv,
+        ndjson,
+        entries: page
+            .entries
+            .into_iter()
+            .map(|entry| {
+                let from = sight.sees_address(&entry);
+                let shown = Entry::of(entry, lang);
+                if from { shown } else { Entry { from: String::new(), ..shown } }
+            })
+            .collect(),
     }))
+}
+
+fn kind_message(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Person => "audit-kind-person",
+        Kind::Program => "audit-kind-program",
+        Kind::Refusal => "audit-kind-refusal",
+    }
+}
+
+impl Wanted {
+    /// The filters as they stand in an address, with `&` at the end if there are any.
+    fn words(&self) -> String {
+        let all = [
+            ("who", &self.who),
+            ("act", &self.act),
+            ("target", &self.target),
+            ("kind", &self.kind),
+            ("from", &self.from),
+            ("to", &self.to),
+        ];
+        let given = all.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
+        given.filter(|(_, text)| !text.is_empty()).fold(String::new(), |words, (name, text)| {
+            let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+            let text = text.bytes().map(|byte| match byte {
+                byte if plain(&byte) => char::from(byte).to_string(),
+                byte => format!("%{byte:02X}"),
+            });
+            format!("{words}{name}={}&", text.collect::<String>())
+        })
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +240,9 @@ mod tests {
             act: act.to_owned(),
             target,
             reason: None,
+            kind: Kind::Person,
+            count: 1,
+            until: None,
         };
         Entry::of(entry, lang).act
     }

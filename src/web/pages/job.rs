@@ -14,7 +14,7 @@ use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
 use crate::ops::jobs;
 use crate::store::StoreError;
-use crate::store::journal::{AuditEntry, Journal, RunEntry};
+use crate::store::journal::{AuditEntry, AuditFilter, Journal, Kind, RunEntry};
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -132,6 +132,11 @@ fn ended(lang: Language, run: &RunEntry) -> String {
     }
 }
 
+/// Refusals stop nothing.
+fn acts_only() -> AuditFilter {
+    AuditFilter { kinds: vec![Kind::Person, Kind::Program], ..AuditFilter::default() }
+}
+
 /// Shows a job.
 ///
 /// # Errors
@@ -151,8 +156,11 @@ pub async fn page(
         let lines = web.store.log(&job.name, None, LINES).await?;
         let runs = web.store.runs(&job.name, None, RUNS).await?;
         let stopped = runs.iter().any(|run| run.end == Some(RunEnd::Stopped));
-        let acts: Vec<AuditEntry> =
-            if stopped { web.store.audits(None, None, ACTS).await? } else { Vec::new() };
+        let acts: Vec<AuditEntry> = if stopped {
+            web.store.audit_page(&acts_only(), None, ACTS).await?.entries
+        } else {
+            Vec::new()
+        };
         Ok::<_, StoreError>((lines, runs, acts))
     };
     let (lines, runs, acts, unread) = match journal.await {

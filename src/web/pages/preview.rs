@@ -7,7 +7,7 @@ mod rotation;
 use std::path::{Path, PathBuf};
 
 use super::account::{AccountPage, SessionRow, TokenRow};
-use super::audit::{AuditPage, Entry};
+use super::audit::{AuditPage, Choice, Entry};
 use super::confirm::Confirm;
 use super::dashboard::Dashboard;
 use super::job::{JobPage, Operate, RunRow};
@@ -141,6 +141,9 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         act: "job.move".to_owned(),
         target: "outbound".to_owned(),
         reason: Some("to node-a".to_owned()),
+        kind: crate::store::journal::Kind::Person,
+        count: 1,
+        until: None,
     }];
     let outbound = JobName::new("outbound").expect("a valid name");
     let acts = Acts { entries: &moved, job: &outbound };
@@ -181,6 +184,9 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         act: act.to_owned(),
         target: "outbound".to_owned(),
         reason: reason.map(str::to_owned),
+        kind: crate::store::journal::Kind::Person,
+        count: 1,
+        until: None,
     };
     let entries = [
         entry("li", "participation.on", None),
@@ -230,8 +236,16 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 frame: frame(lang, theme, "audit", &title("audit-title")),
                 entries: entries.into_iter().map(|entry| Entry::of(entry, lang)).collect(),
                 unread: false,
-                older: Some(1),
+                older: Some("/audit?before=1".to_owned()),
+                newer: None,
                 paged: true,
+                filtered: true,
+                who: "li".to_owned(),
+                target: String::new(),
+                acts: vec![Choice { value: "login", text: title("did-login"), chosen: true }],
+                kinds: Vec::new(),
+                csv: "/api/v1/audit?format=csv".to_owned(),
+                ndjson: "/api/v1/audit?format=ndjson".to_owned(),
             }),
         ),
         ("account", account_page(lang, theme)),

@@ -15,7 +15,9 @@ use crate::web::acts::source::no_task;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::dispatch::short_key;
-use crate::words::{Arg, Language, Piece, day_clock, exactly, grouped, phrase, say, until};
+use crate::words::{
+    Arg, Language, Piece, day_clock, exactly, grouped, phrase, say, until, visible,
+};
 
 /// Characters of a payload on the page.
 const PAYLOAD_SHOWN: usize = 16 * 1024;
@@ -86,7 +88,7 @@ impl TaskShown {
         Self {
             id: task.id.0.clone(),
             short: short_key(&task.key),
-            key: task.key.clone(),
+            key: visible(&task.key).into_owned(),
             state,
             word: say(lang, word, &[]),
             why: why(task, now, lang),

@@ -12,7 +12,7 @@ use crate::store::dispatch::{CollectorView, SourceView};
 use crate::view::pace::Pace;
 use crate::view::source::{SourceWords, ago};
 use crate::web::assets;
-use crate::words::{Arg, Language, Piece, duration, exactly, grouped, phrase, say, until};
+use crate::words::{Arg, Language, Piece, duration, exactly, grouped, phrase, say, until, visible};
 
 /// How much a page shows of its lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,11 +175,9 @@ fn rate(rate: f64) -> String {
 
 /// A key as lists show it.
 pub(crate) fn short_key(key: &str) -> String {
-    let mut short: String = key.chars().take(KEY_SHOWN).collect();
-    if short.len() < key.len() {
-        short.push('…');
-    }
-    short
+    let short: String = key.chars().take(KEY_SHOWN).collect();
+    let cut = if short.len() < key.len() { "…" } else { "" };
+    format!("{}{cut}", visible(&short))
 }
 
 /// Everybody who asks for work.

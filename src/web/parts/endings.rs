@@ -171,6 +171,9 @@ mod tests {
             act: act.to_owned(),
             target: target.to_owned(),
             reason: reason.map(str::to_owned),
+            kind: crate::store::journal::Kind::Person,
+            count: 1,
+            until: None,
         }
     }
 

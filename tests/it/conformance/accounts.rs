@@ -203,6 +203,9 @@ pub(super) async fn an_act_and_its_entry_in_the_audit_are_one_step(fresh: Fresh)
         act: act.to_owned(),
         target: "li".to_owned(),
         reason: None,
+        kind: soloist::store::journal::Kind::Person,
+        count: 1,
+        until: None,
     };
     let noting = |act: &str| store.noting(entry(act));
     noting("user.add").add_user(&account("li", Role::Admin), false).await.expect("added");

@@ -216,7 +216,7 @@ pub(super) async fn a_stale_run_can_write_nothing(fresh: Fresh) {
     assert_eq!(store.log(&old.job, None, 10).await.expect("a log"), []);
 }
 
-fn act(target: &str, reason: &str) -> AuditEntry {
+pub(super) fn act(target: &str, reason: &str) -> AuditEntry {
     AuditEntry {
         id: 0,
         at: StoreTime(0),
@@ -225,6 +225,9 @@ fn act(target: &str, reason: &str) -> AuditEntry {
         act: "participation.on".to_owned(),
         target: target.to_owned(),
         reason: Some(reason.to_owned()),
+        kind: soloist::store::journal::Kind::Person,
+        count: 1,
+        until: None,
     }
 }
 

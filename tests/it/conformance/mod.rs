@@ -5,6 +5,7 @@
 //! What only one backend can do (files, migrations, Lua, reconnecting) is tested beside that backend.
 
 mod accounts;
+mod audit;
 mod conditions;
 mod credentials;
 mod dispatch;
@@ -120,6 +121,10 @@ macro_rules! laws {
                 acts_are_numbered_and_paged_newest_first
                 acts_can_be_read_by_target
                 what_is_done_to_a_job_and_its_entry_are_one_step
+            );
+            laws!(@room audit, $fresh;
+                kinds_of_acts_are_kept_apart_and_read_as_one_list
+                what_is_done_to_sources_tasks_and_rotations_and_its_entry_are_one_step
             );
             laws!(@room endings, $fresh;
                 an_end_releases_the_lease_and_is_shown

@@ -24,6 +24,7 @@ macro_rules! on_every_store {
 mod access;
 mod accounts;
 mod api;
+mod audit;
 mod away;
 mod dispatch;
 mod dispatch_page;

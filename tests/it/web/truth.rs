@@ -226,8 +226,7 @@ async fn noted_rules_are_read_as_words_and_an_error_in_the_readers_language() {
         from: "terminal".to_owned(),
         act: "source.put".to_owned(),
         target: "pages".to_owned(),
-        reason: Some(r#"{"gap_ms":1000,"window":null,"cap":2,"lease_ms":30000,"max_attempts":5,"backoff":{"first_ms":1000,"max_ms":300000},"paused":false}"#.to_owned()),
-    };
+        reason: Some(r#"{"gap_ms":1000,"window":null,"cap":2,"lease_ms":30000,"max_attempts":5,"backoff":{"first_ms":1000,"max_ms":300000},"paused":false}"#.to_owned()), kind: soloist::store::journal::Kind::Person, count: 1, until: None };
     server.store().audit(&entry).await.unwrap();
     let page = async |path: &str, language: &str| {
         let ask = server.ask("GET", path).header("cookie", &cookie);

@@ -42,8 +42,9 @@ use std::time::Duration;
 
 use self::look::{Counts, DEEPEST, DEPTH, Lined, Seen, Unknown, Wanted, deeper, look};
 use self::plan::{Decided, Planned};
-use super::super::records::{Changed, Records};
+use super::super::records::{Changed, Records, Write};
 use super::super::{Result, StoreError};
+use super::noted;
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, Waiter};
 use crate::domain::rotation::{
@@ -184,7 +185,11 @@ async fn decide<R: Records, T>(
             next = Some(look(store, errand, seen.case, wanted_depth).await?);
             continue;
         };
-        let Planned { plan, case, mut news, row, queue } = planned;
+        let Planned { mut plan, case, mut news, row, queue } = planned;
+        if let Some(entry) = store.note() {
+            plan.writes.push(Write::Log(noted(entry)?));
+            plan.once = true;
+        }
         let starts = plan.within.as_ref().map(|within| within.start);
         let after = must_count.then(|| Wanted::after(errand, &case, queue));
         let newest = Wanted::of(errand, seen.case.as_ref(), wanted_depth);

@@ -65,20 +65,20 @@ impl Sources for RedisStore {
             .arg(micros(rules.backoff.first))
             .arg(micros(rules.backoff.max))
             .arg(u8::from(rules.paused));
-        let _fresh: u8 = self.run(&call).await?;
+        let _fresh: u8 = self.act(&mut call).await?;
         self.one_source(source).await
     }
 
     async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView> {
         let mut call = self.dispatch(&scripts::PAUSE_SOURCE);
         call.arg(source.as_str()).arg(u8::from(paused));
-        self.limited(source, &call).await
+        self.limited(source, &mut call).await
     }
 
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
         let mut call = self.dispatch(&scripts::BLOCK_SOURCE);
         call.arg(source.as_str()).arg(micros(lasting));
-        self.limited(source, &call).await
+        self.limited(source, &mut call).await
     }
 
     async fn remove_source(&self, source: &SourceName, force: bool) -> Result<RemovedSource> {
@@ -303,7 +303,7 @@ impl Dispatch for RedisStore {
     async fn remove_task(&self, id: &TaskId, force: bool) -> Result<bool> {
         let mut call = self.dispatch(&scripts::REMOVE_TASK);
         call.arg(&id.0).arg(u8::from(force));
-        match self.run::<String>(&call).await?.as_str() {
+        match self.act::<String>(&mut call).await?.as_str() {
             "missing" => Err(StoreError::NotFound(format!("a task {}", id.0))),
             word => Ok(word == "done"),
         }
@@ -312,7 +312,7 @@ impl Dispatch for RedisStore {
     async fn revive(&self, id: &TaskId) -> Result<TaskView> {
         let mut call = self.dispatch(&scripts::REVIVE_TASK);
         call.arg(&id.0);
-        if self.run::<u8>(&call).await? == 0 {
+        if self.act::<u8>(&mut call).await? == 0 {
             return Err(StoreError::NotFound(format!("a task {}", id.0)));
         }
         self.task(id).await?.ok_or_else(|| StoreError::NotFound(format!("a task {}", id.0)))
@@ -331,6 +331,13 @@ impl RedisStore {
         self.shared.dispatch.script(call, Repeat::Harmless).await
     }
 
+    /// The same for an act that may have an entry in the audit, which the script writes in the same step (`note_act.lua`). With an
+    /// entry it is sent once only.
+    async fn act<T: ::redis::FromRedisValue>(&self, call: &mut Call) -> Result<T> {
+        let repeat = self.with_note(call)?;
+        self.shared.dispatch.script(call, repeat).await
+    }
+
     /// Whether the store should note that this collector was seen: once a second is enough.
     fn is_news(&self, collector: &CollectorName) -> bool {
         let now = clock::boot();
@@ -346,8 +353,8 @@ impl RedisStore {
     }
 
     /// Runs a script that limits a source, and looks at what came of it.
-    async fn limited(&self, source: &SourceName, call: &Call) -> Result<SourceView> {
-        if self.run::<u8>(call).await? == 0 {
+    async fn limited(&self, source: &SourceName, call: &mut Call) -> Result<SourceView> {
+        if self.act::<u8>(call).await? == 0 {
             return Err(missing(source.as_str()));
         }
         self.one_source(source).await

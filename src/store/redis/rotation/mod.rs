@@ -55,7 +55,8 @@ impl Rotations for RedisStore {
             let quota = kind.quota.map_or((0, 0), |quota| (quota.count, micros(quota.span)));
             call.arg(kind.name.as_str()).arg(micros(kind.gap)).arg(quota.0).arg(quota.1);
         }
-        self.step::<u8>(&call, Repeat::Harmless).await?;
+        let repeat = self.with_note(&mut call)?;
+        self.step::<u8>(&call, repeat).await?;
         self.rotations(Some(rotation), 0).await?.pop().ok_or_else(|| unknown(rotation))
     }
 
@@ -66,6 +67,7 @@ impl Rotations for RedisStore {
     ) -> Result<RemovedRotation> {
         let mut call = self.rotation(&scripts::REMOVE_ROTATION, rotation.as_str());
         call.arg(u8::from(force));
+        self.with_note(&mut call)?;
         // Done twice it would say that there is none.
         let mut answer = Answer::of("remove_rotation", self.step(&call, Repeat::Never).await?)?;
         let done = match answer.text()?.as_str() {

@@ -19,7 +19,7 @@ use rusqlite::Connection;
 use super::fault::Outcome;
 use super::row::find;
 use super::step::Step;
-use super::{SqliteStore, clock};
+use super::{SqliteStore, clock, records};
 use crate::domain::dispatch::{self as domain, Answer, Change, Halt, Rules, Sets, TaskState};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
@@ -130,10 +130,11 @@ impl SqliteStore {
         source: &SourceName,
         act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<()>, Halt> + Send + 'static,
     ) -> Result<SourceView> {
-        let name = source.clone();
+        let (name, note) = (source.clone(), self.noted()?);
         self.write(move |step| {
             let mut desk = Desk::open(step)?;
             carry_out(&mut desk, act)?;
+            records::note(step, note.as_ref())?;
             let source = source::one(step, &name)?.ok_or_else(|| source::unknown(&name))?;
             source::view(step, &source, desk.now)
         })
@@ -271,18 +272,23 @@ impl Dispatch for SqliteStore {
     }
 
     async fn remove_task(&self, id: &TaskId, force: bool) -> Result<bool> {
-        let id = id.clone();
+        let (id, note) = (id.clone(), self.noted()?);
         self.write(move |step| {
             let act = |sets: &Sets, now| domain::remove(sets, &id, force, now);
-            carry_out(&mut Desk::open(step)?, act)
+            let removed = carry_out(&mut Desk::open(step)?, act)?;
+            if removed {
+                records::note(step, note.as_ref())?;
+            }
+            Ok(removed)
         })
         .await
     }
 
     async fn revive(&self, id: &TaskId) -> Result<TaskView> {
-        let id = id.clone();
+        let (id, note) = (id.clone(), self.noted()?);
         self.write(move |step| {
             carry_out(&mut Desk::open(step)?, |sets, now| domain::revive(sets, &id, now))?;
+            records::note(step, note.as_ref())?;
             let view = task::views(step, "t.id = ?", [&id.0])?.pop();
             Ok(view.ok_or_else(|| StoreError::NotFound(format!("task {}", id.0)))?)
         })

@@ -1,0 +1,238 @@
+//! `soloist audit`: who did what, when, from where, why; as a table, as it happens, or as a file whose changes show.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::output::{json, local, print, print_json, table};
+use super::watch::Watch;
+use super::{CommandContext, Failure, ListArgs};
+use crate::domain::time::StoreTime;
+use crate::ops::chain::{Chain, Members, verify};
+use crate::store::journal::{AuditEntry, AuditFilter, Journal, Kind};
+use crate::view::AuditView;
+
+pub(super) const HELP: &str = "\
+Examples:
+  soloist audit --who li --from 2026-05-04T00:00:00Z
+  soloist audit --act 'login*' --kind refusal
+  soloist audit --follow --json
+  soloist audit --export audit.ndjson
+  soloist audit --verify audit.ndjson
+
+Acts of people (also at this command line), acts of programs (API tokens) and refusals are kept apart: 100,000, 100,000 and 20,000.
+
+An export is JSON lines, oldest first, each with the hash of the line before. --verify follows that chain: exit code 0, or 1 with the
+first line that was changed, removed, inserted or moved, or where the file was cut off. Whoever can write the file can make a chain anew:
+keep the last hash, which both print, somewhere else.";
+
+/// Entries that are read at once.
+const AT_ONCE: usize = 500;
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct AuditArgs {
+    /// Only by this account
+    #[arg(long, value_name = "NAME")]
+    pub who: Option<String>,
+    /// Only this act, as in the JSON (job.hold); 'job.*' for all that begin so
+    #[arg(long, value_name = "ACT")]
+    pub act: Option<String>,
+    /// Only on this job, node, source, rotation or account
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// Only by person, by program, or refusal
+    #[arg(long, value_name = "KIND")]
+    pub kind: Option<Kind>,
+    /// Not before this instant (RFC 3339: 2026-05-04T00:00:00Z)
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    pub from: Option<StoreTime>,
+    /// Before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    pub to: Option<StoreTime>,
+    /// How many of the newest
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+    /// Go on with new entries as they come, until Ctrl-C
+    #[arg(long, short, conflicts_with_all = ["export", "verify"])]
+    pub follow: bool,
+    /// Write all of it to this file, oldest first; - for standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "verify")]
+    pub export: Option<PathBuf>,
+    /// Check a file that --export or the API made; - for standard input. Needs no store
+    #[arg(long, value_name = "FILE")]
+    pub verify: Option<PathBuf>,
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+fn instant(text: &str) -> Result<StoreTime, String> {
+    let at = text.parse::<jiff::Timestamp>();
+    at.map(|at| StoreTime(at.as_millisecond()))
+        .map_err(|_| "use RFC 3339, as in 2026-05-04T01:02:03Z".to_owned())
+}
+
+impl AuditArgs {
+    fn filter(&self) -> AuditFilter {
+        AuditFilter {
+            kinds: self.kind.into_iter().collect(),
+            who: self.who.clone(),
+            act: self.act.clone(),
+            target: self.target.clone(),
+            from: self.from,
+            to: self.to,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Entries {
+    entries: Vec<AuditView>,
+}
+
+/// `audit`.
+pub(super) async fn audit(context: &CommandContext, args: &AuditArgs) -> Result<(), Failure> {
+    let filter = args.filter();
+    if let Some(file) = &args.export {
+        return export(context, &filter, file).await;
+    }
+    // Subscribed before the first reading: an entry written in between is not missed.
+    let watch = if args.follow { Some(Watch::start(context).await?) } else { None };
+    let last = context.store.audit_page(&AuditFilter::default(), None, 1).await?;
+    let mut after = last.entries.first().map_or(0, |entry| entry.id);
+    let (mut entries, mut before) = (Vec::new(), Some(after + 1));
+    while entries.len() < args.limit && before.is_some() {
+        let rest = args.limit - entries.len();
+        let page = context.store.audit_page(&filter, before, rest).await?;
+        entries.extend(page.entries);
+        before = page.next;
+    }
+    let Some(mut watch) = watch else {
+        if args.list.json {
+            let entries = entries.into_iter().map(AuditView::from).collect();
+            return print_json(&Entries { entries });
+        }
+        if entries.is_empty() {
+            return print("Nothing of that kind is in the audit.");
+        }
+        return print(&table(&HEADINGS, &entries.iter().map(row).collect::<Vec<_>>()));
+    };
+    entries.reverse();
+    show(entries, args.list.json)?;
+    while watch.change().await? {
+        loop {
+            let page = match context.store.audit_after(&filter, after, AT_ONCE).await {
+                Ok(page) => page,
+                Err(problem) => {
+                    Failure::from(problem).say();
+                    break;
+                }
+            };
+            let newest = page.entries.last().map(|entry| entry.id);
+            after = page.next.or(newest).unwrap_or(after);
+            show(page.entries, args.list.json)?;
+            if page.next.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+const HEADINGS: [&str; 7] = ["AT", "WHO", "ACT", "ON", "TIMES", "FROM", "WHY"];
+
+fn row(entry: &AuditEntry) -> Vec<String> {
+    let who = match entry.kind {
+        Kind::Person => entry.who.clone(),
+        kind => format!("{} ({})", entry.who, kind.as_str()),
+    };
+    vec![
+        local(entry.at),
+        who,
+        entry.act.clone(),
+        entry.target.clone(),
+        entry.count.to_string(),
+        entry.from.clone(),
+        entry.reason.clone().unwrap_or_default(),
+    ]
+}
+
+/// One entry a line.
+fn show(entries: Vec<AuditEntry>, as_json: bool) -> Result<(), Failure> {
+    for entry in entries {
+        let text = match as_json {
+            true => json(&AuditView::from(entry), true)?,
+            false => super::output::visible(&row(&entry).join("  ")).trim_end().to_owned(),
+        };
+        print(&text)?;
+    }
+    Ok(())
+}
+
+async fn export(
+    context: &CommandContext,
+    filter: &AuditFilter,
+    file: &Path,
+) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| {
+        Failure::Failed(format!("cannot write {}: {error}", file.display()))
+    };
+    let mut out: Box<dyn Write> = if file.as_os_str() == "-" {
+        Box::new(std::io::stdout().lock())
+    } else {
+        // It has addresses of people.
+        let mut open = OpenOptions::new();
+        let opened = open.write(true).create(true).truncate(true).mode(0o600).open(file);
+        Box::new(BufWriter::new(opened.map_err(cannot)?))
+    };
+    // What is added from now on is left for the next time: so it ends.
+    let last = context.store.audit_page(&AuditFilter::default(), None, 1).await?;
+    let newest = last.entries.first().map_or(0, |entry| entry.id);
+    let (mut chain, mut after) = (Chain::default(), Some(0));
+    while let Some(from) = after {
+        let page = context.store.audit_after(filter, from, AT_ONCE).await?;
+        for entry in page.entries.into_iter().filter(|entry| entry.id <= newest) {
+            let line = chain.line(members(&AuditView::from(entry))?);
+            out.write_all(line.as_bytes()).map_err(cannot)?;
+        }
+        after = page.next.filter(|next| *next < newest);
+    }
+    out.write_all(chain.end().as_bytes()).and_then(|()| out.flush()).map_err(cannot)?;
+    eprintln!("soloist: {} entries; the last hash is {}", chain.entries(), chain.newest());
+    Ok(())
+}
+
+fn members(view: &AuditView) -> Result<Members, Failure> {
+    match serde_json::to_value(view) {
+        Ok(serde_json::Value::Object(members)) => Ok(members),
+        _ => Err(Failure::Failed(format!("cannot write entry {} as JSON", view.id))),
+    }
+}
+
+/// `audit --verify`.
+pub(super) fn check(file: &Path) -> Result<(), Failure> {
+    let cannot =
+        |error: std::io::Error| Failure::Failed(format!("cannot read {}: {error}", file.display()));
+    let verified = if file.as_os_str() == "-" {
+        verify(std::io::stdin().lock().lines())
+    } else {
+        let file = std::fs::File::open(file).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Failure::NotFound(format!("there is no {}", file.display()))
+            }
+            _ => cannot(error),
+        })?;
+        verify(BufReader::new(file).lines())
+    };
+    match verified.map_err(cannot)? {
+        Ok(whole) => print(&format!(
+            "{} entries, chain unbroken; the last hash is {}",
+            whole.lines, whole.hash
+        )),
+        Err(broken) => Err(Failure::Failed(format!("the chain is broken at {broken}"))),
+    }
+}

@@ -1,0 +1,90 @@
+//! Who may see what of the audit: once, for page, API and command line.
+//!
+//! Admins see everything. Operators see what people and programs did, and from where. Viewers see that as well, but only their own
+//! addresses. Nobody but admins sees refusals: they tell from where the doors are tried, and who is being tried for.
+
+use super::{OpsError, Result};
+use crate::domain::name::UserName;
+use crate::store::accounts::Role;
+use crate::store::journal::{AuditEntry, AuditFilter, Kind};
+
+/// What somebody may see.
+#[derive(Debug, Clone)]
+pub struct Sight {
+    role: Role,
+    name: String,
+}
+
+impl Sight {
+    /// Of an account.
+    #[must_use]
+    pub fn of(role: Role, name: &UserName) -> Self {
+        Self { role, name: name.to_string() }
+    }
+
+    /// Of whoever has the store itself.
+    #[must_use]
+    pub fn whole() -> Self {
+        Self { role: Role::Admin, name: String::new() }
+    }
+
+    /// The kinds of entries there are.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Kind> {
+        let all = Kind::ALL.into_iter();
+        all.filter(|kind| *kind != Kind::Refusal || self.role == Role::Admin).collect()
+    }
+
+    /// `filter` without what is hidden.
+    ///
+    /// # Errors
+    /// [`OpsError::Forbidden`] when that is all it asks for.
+    pub fn narrow(&self, mut filter: AuditFilter) -> Result<AuditFilter> {
+        let seen = self.kinds();
+        if seen.len() == Kind::ALL.len() {
+            return Ok(filter);
+        }
+        filter.kinds = seen.into_iter().filter(|kind| filter.has(*kind)).collect();
+        if filter.kinds.is_empty() {
+            return Err(OpsError::Forbidden("only admins see refusals: ask one".to_owned()));
+        }
+        Ok(filter)
+    }
+
+    /// Whether the address of an entry may be seen.
+    #[must_use]
+    pub fn sees_address(&self, entry: &AuditEntry) -> bool {
+        matches!(self.role, Role::Operator | Role::Admin) || entry.who == self.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn viewers_see_their_own_address_only_and_nobody_but_admins_sees_refusals() {
+        let li = UserName::new("li").expect("a name");
+        let entry = |who: &str| AuditEntry {
+            id: 1,
+            at: crate::domain::time::StoreTime(1),
+            who: who.to_owned(),
+            from: "10.0.0.7".to_owned(),
+            act: "login".to_owned(),
+            target: who.to_owned(),
+            reason: None,
+            kind: Kind::Person,
+            count: 1,
+            until: None,
+        };
+        let of = |role| Sight::of(role, &li);
+        let sees = |role| ["li", "ada"].map(|who| of(role).sees_address(&entry(who)));
+        assert_eq!(sees(Role::Viewer), [true, false]);
+        assert_eq!(sees(Role::Operator), [true, true]);
+        let refusals = || AuditFilter { kinds: vec![Kind::Refusal], ..AuditFilter::default() };
+        assert!(of(Role::Operator).narrow(refusals()).is_err());
+        assert_eq!(of(Role::Admin).narrow(refusals()).expect("seen"), refusals());
+        let all = of(Role::Viewer).narrow(AuditFilter::default()).expect("some");
+        assert_eq!(all.kinds, [Kind::Person, Kind::Program]);
+    }
+}
