@@ -99,6 +99,8 @@ pub(crate) fn job(name: &str) -> JobConfig {
         backoff: Backoff { first: second, max: second, give_up_after: 0, min_uptime: second },
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
+        user: None,
+        secrets: BTreeMap::new(),
         rotation: None,
     }
 }
