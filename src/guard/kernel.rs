@@ -30,7 +30,6 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::message::{Plan, Work};
-use super::shield;
 use crate::clock;
 use crate::domain::account::Account;
 use crate::domain::job::Exit;
@@ -165,18 +164,21 @@ fn give_up_capabilities() -> Result<(), Errno> {
         }
     }
     // What is inheritable would come back by the exec. Ambient ones go with it.
-    let (header, mut halves) =
-        ([0x2008_0522u32, 0], [CapabilityHalf::default(), CapabilityHalf::default()]);
-    // SAFETY: capget(2) fills two halves for this version of the header, capset(2) only reads them; all outlive the calls.
-    unsafe {
-        Errno::result(libc::syscall(libc::SYS_capget, header.as_ptr(), halves.as_mut_ptr()))?;
-        for (half, kept) in halves.iter_mut().zip([KEPT, KEPT >> 32]) {
-            #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
-            let kept = kept as u32;
-            half.inheritable &= kept;
-        }
-        Errno::result(libc::syscall(libc::SYS_capset, header.as_ptr(), halves.as_ptr()))?;
+    let kept = [KEPT & u64::from(u32::MAX), KEPT >> 32];
+    let mut header = [0x2008_0522u32, 0];
+    let mut halves = [CapabilityHalf::default(), CapabilityHalf::default()];
+    // SAFETY: both calls take a header of two integers, in which the kernel may write the version that it knows. For this
+    // version capget(2) fills two halves. All of it outlives the call.
+    Errno::result(unsafe {
+        libc::syscall(libc::SYS_capget, header.as_mut_ptr(), halves.as_mut_ptr())
+    })?;
+    for (half, kept) in halves.iter_mut().zip(kept) {
+        half.inheritable &= u32::try_from(kept).unwrap_or(0);
     }
+    // SAFETY: as above; capset(2) only reads the halves.
+    Errno::result(unsafe {
+        libc::syscall(libc::SYS_capset, header.as_mut_ptr(), halves.as_ptr())
+    })?;
     Ok(())
 }
 
@@ -209,6 +211,8 @@ impl Becoming {
             setgroups(&self.groups)?;
             setresgid(self.gid, self.gid, self.gid)?;
             setresuid(self.uid, self.uid, self.uid)?;
+            // Until the exec this is a copy of the guard; fs.suid_dumpable may have opened it to that user.
+            nix::sys::prctl::set_dumpable(false)?;
         }
         nix::sys::prctl::set_no_new_privs()?;
         // Whoever may not enter it is told so, and does not find itself in a place where it can open nothing.
@@ -239,10 +243,7 @@ pub(super) struct Doors {
 pub(super) fn start(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Pid> {
     let child = command(plan, deadline, doors)?.spawn()?;
     let child = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
-    if !Uid::effective().is_root() {
-        // It could not do so itself: until its exec its own /proc was root's, as this guard's is.
-        std::fs::write(format!("/proc/{child}/oom_score_adj"), OOM_SCORE).ok();
-    }
+    score(child);
     Ok(child)
 }
 
@@ -273,17 +274,26 @@ pub(super) fn start_numbered(
     let mut error = [0; 4];
     // The end of the pipe without a word is a successful exec: the other side was closed by it.
     if nix::unistd::read(&reading, &mut error)? == 0 {
+        score(child);
         return Ok(child);
     }
     nix::sys::wait::waitpid(child, None)?;
     Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
 }
 
+/// Has a script that runs go before its guard when memory is short, if it could not see to that before its exec: until
+/// then its own files in /proc are root's, as those of its guard.
+fn score(script: Pid) {
+    if !Uid::effective().is_root() {
+        std::fs::write(format!("/proc/{script}/oom_score_adj"), OOM_SCORE).ok();
+    }
+}
+
 fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
     let (command, arguments) = plan.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let parent = getpid();
     let becoming = plan.account.as_ref().map(|one| Becoming::of(one, plan)).transpose()?;
-    let core = plan.core.or_else(shield::core_before);
+    let core = plan.core;
     let mut script = Command::new(command);
     script
         .args(arguments)

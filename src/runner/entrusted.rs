@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::hidden::Hidden;
-use super::program::Program;
 use crate::config::{find_account, read_secret};
 use crate::domain::account::Account;
+use crate::domain::name::NodeName;
 
 /// Variables that say who the user is.
 pub(super) const OF_THE_USER: [&str; 3] = ["HOME", "USER", "LOGNAME"];
 
-/// By their names, and once [`Program::prepare`]d, as they are now.
+/// By their names, and once [`Entrusted::prepare`]d, as they are now.
 #[derive(Debug, Clone, Default)]
 pub struct Entrusted {
     /// Another user than the node's.
@@ -38,33 +38,34 @@ impl Entrusted {
     pub(super) fn is_empty(&self) -> bool {
         self.user.is_none() && self.secrets.is_empty()
     }
-}
 
-impl Program {
-    /// Looks up the user and reads the secrets into the environment.
+    /// Looks up the user and reads the secrets into the environment `env` of a script that `node` is about to start.
     ///
     /// # Errors
     /// Why it must not be started, with the remedy and without any value.
-    pub(super) fn prepare(&mut self) -> Result<(), String> {
-        let node = &self.node;
-        if let Some(user) = &self.entrusted.user {
+    pub(super) fn prepare(
+        &mut self,
+        node: &NodeName,
+        env: &mut BTreeMap<String, String>,
+    ) -> Result<(), String> {
+        if let Some(user) = &self.user {
             let account = find_account(user)
                 .map_err(|why| format!("the script was not started on {node}: user: {why}"))?;
             let words = [&account.home, &account.name, &account.name];
             for (name, word) in OF_THE_USER.into_iter().zip(words) {
-                self.env.entry(name.to_owned()).or_insert_with(|| word.clone());
+                env.entry(name.to_owned()).or_insert_with(|| word.clone());
             }
-            self.entrusted.account = Some(account);
+            self.account = Some(account);
         }
         let mut values = BTreeMap::new();
-        for (name, file) in &self.entrusted.secrets {
+        for (name, file) in &self.secrets {
             let value = read_secret(file).map_err(|why| {
                 format!("the script was not started on {node}: secrets.{name}: {}", why.text)
             })?;
             values.insert(name.clone(), value);
         }
-        self.entrusted.hidden = Hidden::of(values.values());
-        self.env.extend(values);
+        self.hidden = Hidden::of(values.values());
+        env.extend(values);
         Ok(())
     }
 }

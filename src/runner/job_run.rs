@@ -190,7 +190,7 @@ async fn prepared(program: Program) -> (Program, Result<(), String>) {
     }
     let mut ready = program.clone();
     let looking = tokio::task::spawn_blocking(move || {
-        let looked = ready.prepare();
+        let looked = ready.entrusted.prepare(&ready.node, &mut ready.env);
         (ready, looked)
     });
     match timeout(LOOKING_UP, looking).await {

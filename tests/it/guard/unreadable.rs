@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::process::Command;
 
 use nix::unistd::{Pid, Uid};
 
@@ -142,7 +143,11 @@ fn what_configures_a_node_is_not_in_its_environment_any_more() {
 
 #[tokio::test]
 async fn a_guard_dumps_no_core_and_its_script_may() {
-    let mut guarded = Guarded::start("ulimit -S -c; echo ready; exec sleep 300");
+    // What a guard inherits from this process.
+    let own = std::process::id().to_string();
+    let limited = Command::new("prlimit").args(["--pid", &own, "--core=4096:"]).status();
+    assert!(limited.is_ok_and(|status| status.success()), "prlimit");
+    let mut guarded = Guarded::start("echo ready; exec sleep 300");
     guarded.until_line("ready").await;
     let soft = |pid: u32| {
         let limits = fs::read_to_string(format!("/proc/{pid}/limits")).expect("world-readable");
@@ -150,12 +155,8 @@ async fn a_guard_dumps_no_core_and_its_script_may() {
         line.expect("a limit").split_whitespace().nth(4).expect("a number").to_owned()
     };
     assert_eq!(soft(guarded.child.guard_pid()), "0");
-    let own = soft(std::process::id());
-    assert_eq!(
-        soft(u32::try_from(guarded.pid()).expect("a number")),
-        own,
-        "as whoever started the guard"
-    );
+    let script = u32::try_from(guarded.pid()).expect("a number");
+    assert_eq!(soft(script), "4096", "as whoever started the guard");
     guarded.child.kill();
     guarded.until_gone().await;
 }
