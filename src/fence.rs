@@ -5,9 +5,9 @@
 //! process is killed before. It knows nothing of stores and leases: the token in
 //! the environment is all the proof a script needs.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -91,7 +91,14 @@ pub fn fence(file: &Path, argv: &[String], token: Option<&str>) -> Result<i32, F
 
 /// Opens or makes the file and waits for its lock.
 fn open(file: &Path) -> io::Result<Flock<File>> {
-    let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(file);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    // A new one is this user's alone, whatever the umask; one that is there keeps the mode that somebody gave it.
+    let opened = match options.clone().create_new(true).mode(0o600).open(file) {
+        Ok(new) => new.set_permissions(Permissions::from_mode(0o600)).map(|()| new),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(file),
+        Err(error) => Err(error),
+    };
     Flock::lock(opened?, FlockArg::LockExclusive).map_err(|(_, error)| error.into())
 }
 

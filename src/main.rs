@@ -11,7 +11,9 @@ use soloist::config::{Config, Examination};
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{CollectorName, NodeName, WorkerName};
 use soloist::fence::FenceError;
+use soloist::guard::shield;
 use soloist::runner::collect_command::{self, CollectCommand};
+use soloist::runner::entrusted::Entrusted;
 use soloist::runner::program::Program;
 use soloist::runner::run_command::{self, RunCommand};
 use soloist::runner::turn_command::{self, TurnCommand};
@@ -34,6 +36,12 @@ fn main() -> ExitCode {
 
 fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
     let command = cli.command.take().unwrap_or(Command::Serve(ServeArgs::default()));
+    // What starts scripts is not to be read by them. Before there is any other thread.
+    let taken = match command {
+        Command::Serve(_) | Command::Run(_) | Command::Collect(_) | Command::Turn(_) => shielded(),
+        _ => BTreeMap::new(),
+    };
+    let variable = |name: &str| taken.get(name).cloned().or_else(|| variable(name));
     let log = variable("RUST_LOG");
     let json = variable("SOLOIST_LOG_FORMAT").as_deref() == Some("json");
     match command {
@@ -54,6 +62,8 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
             Ok(ExitCode::SUCCESS)
         }
         command => {
+            // What is checked depends on it.
+            cli.command = matches!(command, Command::Check).then_some(Command::Check);
             telemetry::log_to_stderr(Some(log.as_deref().unwrap_or("warn")), json);
             let examined = cli.configuration(&variable);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -67,6 +77,15 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
             })
         }
     }
+}
+
+/// Makes this process unreadable to others of its user; returns what was in its environment for Soloist. A program that a
+/// script has started stays as readable as the script: by its environment it is found if it is left behind.
+fn shielded() -> BTreeMap<String, String> {
+    if !shield::is_in_a_script() {
+        shield::raise();
+    }
+    shield::take_variables()
 }
 
 async fn run_leased(args: RunArgs, examined: Examination) -> Result<ExitCode, Failure> {
@@ -141,7 +160,17 @@ fn program(config: Config, argv: Vec<String>, stop_grace: Duration) -> Result<Pr
         .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))?;
     let containment = app::contain(&config)?;
     let Config { node, store: store_url, prefix, .. } = config;
-    Ok(Program { argv, dir, env: inherited(), stop_grace, node, store_url, prefix, containment })
+    Ok(Program {
+        argv,
+        dir,
+        env: inherited(),
+        stop_grace,
+        node,
+        store_url,
+        prefix,
+        containment,
+        entrusted: Entrusted::default(),
+    })
 }
 
 /// The caller's environment without what configures Soloist: the store's URL may hold a password.

@@ -489,7 +489,9 @@ impl Cli {
             _ => (None, None),
         };
         let (store, own_name) = (self.store.clone(), own.cloned());
-        examine(self.config.as_deref(), Overrides { store, listen, node, own_name }, env)
+        let only_looks = !matches!(self.command, Some(Command::Serve(_) | Command::Check));
+        let over = Overrides { store, listen, node, own_name, only_looks };
+        examine(self.config.as_deref(), over, env)
     }
 }
 

@@ -44,6 +44,8 @@ impl JobConfig {
             nodes,
             operators,
             viewers,
+            user,
+            secrets,
             rotation,
         } = self;
         let Backoff { first, max, give_up_after, min_uptime } = backoff;
@@ -52,6 +54,10 @@ impl JobConfig {
             names.sort_unstable();
             names
         };
+        let secrets: std::collections::BTreeMap<_, _> = secrets
+            .iter()
+            .map(|(name, file)| (name, file.strip_prefix(base).unwrap_or(file).to_string_lossy()))
+            .collect();
         let keys = [
             ("title", json!([title.en, title.zh])),
             ("command", json!(command)),
@@ -72,6 +78,9 @@ impl JobConfig {
             ("nodes", json!(sorted(nodes))),
             ("operators", json!(sorted(operators))),
             ("viewers", json!(sorted(viewers))),
+            ("user", json!(user)),
+            // Where they are; a value is read when a run starts and is told to nobody.
+            ("secrets", json!(secrets)),
             ("rotation", json!(rotation.as_ref().map(ToString::to_string))),
         ];
         let hash = |key: &str, value: &Value| short_hash(&[name.as_str(), key, &value.to_string()]);
@@ -121,6 +130,8 @@ impl JobConfig {
             nodes: told.nodes.clone(),
             operators: told.operators.clone(),
             viewers: told.viewers.clone(),
+            user: None,
+            secrets: std::collections::BTreeMap::new(),
             rotation: told.rotation.clone(),
         }
     }

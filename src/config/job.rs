@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::document::{Field, Section};
-use super::{JobConfig, Repeat, Title, address, check};
+use super::{JobConfig, Repeat, Title, address, check, entrusted};
 use crate::domain::backoff::Backoff;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 17] = [
     "name",
     "title",
     "command",
@@ -28,6 +28,8 @@ const KEYS: [&str; 15] = [
     "operators",
     "viewers",
     "rotation",
+    "secrets",
+    "user",
 ];
 const COMMAND: &str =
     r#"write command = ["sh", "ship.sh"], a program and its arguments; there is no shell"#;
@@ -46,6 +48,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) path: &'a str,
     /// Groups of accounts, as the file has them.
     pub(super) groups: &'a Groups,
+    /// As in [`Overrides`](super::Overrides).
+    pub(super) looks: bool,
 }
 
 /// Reads a job; the problems are in the section's report.
@@ -65,6 +69,9 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
         _ => true,
     };
     let dir = dir(&section, around.base, here);
+    let fit = here && !around.looks;
+    let user = user(&section, dir.as_deref(), fit);
+    let secrets = secrets(&section, env.as_ref(), around.base, fit);
     let path = env.as_ref().and_then(|env| env.get("PATH")).map_or(around.path, String::as_str);
     let command = command(&section, dir.as_deref(), path, here);
     let timing = timing(&section, around.timing);
@@ -85,6 +92,8 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
         nodes: nodes?,
         operators: operators?,
         viewers: viewers?,
+        user: user?,
+        secrets: secrets?,
         rotation: rotation?,
     })
 }
@@ -192,15 +201,10 @@ fn env(section: &Section<'_>) -> Option<BTreeMap<String, String>> {
     let mut whole = true;
     let mut env = BTreeMap::new();
     for (name, field) in table.fields() {
-        if name.is_empty() || name.contains(['=', '\0']) {
-            field.wrong("is no name of an environment variable: use letters, digits and '_'");
-        } else if OWN_ENV.contains(&name) {
-            field.wrong("is set by Soloist for every run: use another name");
-        } else if let Some(text) = field.text(REMEDY) {
-            env.insert(name.to_owned(), text.to_owned());
-            continue;
+        match field.text(REMEDY).filter(|_| is_variable(name, &field)) {
+            Some(text) => drop(env.insert(name.to_owned(), text.to_owned())),
+            None => whole = false,
         }
-        whole = false;
     }
     whole.then_some(env)
 }
@@ -248,6 +252,91 @@ pub(super) fn groups(field: &Field<'_>) -> Option<Groups> {
         }
     }
     whole.then_some(groups)
+}
+
+/// Whether a job may set the variable `name`; notes why not.
+fn is_variable(name: &str, field: &Field<'_>) -> bool {
+    if name.is_empty() || name.contains(['=', '\0']) {
+        field.wrong("is no name of an environment variable: use letters, digits and '_'");
+    } else if OWN_ENV.contains(&name) {
+        field.wrong("is set by Soloist for every run: use another name");
+    } else {
+        return true;
+    }
+    false
+}
+
+/// A user is looked up where the job may run: elsewhere there may be another one of that name, or none.
+fn user(section: &Section<'_>, dir: Option<&Path>, here: bool) -> Option<Option<String>> {
+    let Some(field) = section.get("user") else { return Some(None) };
+    let name = field.text("write user = \"shop\", a user of this machine")?;
+    if name.is_empty() {
+        field.wrong("names no user: write user = \"shop\", or leave it out");
+        return None;
+    }
+    match entrusted::account(name) {
+        Ok(account) => {
+            if let Some(closed) = dir.and_then(|dir| entrusted::closed_to(&account, dir)) {
+                field.warn(format!(
+                    "{name} may not enter {}, so the script may not start: chmod o+x, or choose another dir",
+                    closed.display()
+                ));
+            }
+        }
+        Err(why) if here => {
+            field.wrong(why);
+            return None;
+        }
+        Err(why) => field.warn(format!("on this node, which does not run the job, {why}")),
+    }
+    Some(Some(name.to_owned()))
+}
+
+/// Files that are read at each start; whether they are there and closed to others is looked at now, too.
+fn secrets(
+    section: &Section<'_>,
+    env: Option<&BTreeMap<String, String>>,
+    base: &Path,
+    here: bool,
+) -> Option<BTreeMap<String, PathBuf>> {
+    const REMEDY: &str =
+        r#"write secrets = { DB_PASSWORD = "secrets/db" }, a file relative to this one"#;
+    let Some(field) = section.get("secrets") else { return Some(BTreeMap::new()) };
+    let table = field.table(REMEDY)?;
+    let mut whole = true;
+    let mut secrets = BTreeMap::new();
+    for (name, field) in table.fields() {
+        if !is_variable(name, &field) {
+            whole = false;
+            continue;
+        }
+        if env.is_some_and(|env| env.contains_key(name)) {
+            field.wrong("is set in env, too: remove one of them");
+            whole = false;
+            continue;
+        }
+        let Some(text) = field.text(REMEDY).filter(|text| !text.is_empty()) else {
+            if field.value.as_str() == Some("") {
+                field.wrong(format!("names no file: {REMEDY}"));
+            }
+            whole = false;
+            continue;
+        };
+        let file = address::absolute(base, Path::new(text));
+        match entrusted::secret(&file) {
+            Ok(_) => {}
+            Err(problem) if here && !problem.missing => {
+                field.wrong(problem.text);
+                whole = false;
+            }
+            Err(problem) if here => {
+                field.warn(format!("{}; until then the job crashes at each start", problem.text));
+            }
+            Err(_) => {}
+        }
+        secrets.insert(name.to_owned(), file);
+    }
+    whole.then_some(secrets)
 }
 
 fn timing(section: &Section<'_>, default: Option<Timing>) -> Option<Timing> {

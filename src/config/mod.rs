@@ -9,6 +9,7 @@ mod check;
 mod current;
 mod definition;
 mod document;
+mod entrusted;
 mod job;
 mod load;
 mod problem;
@@ -27,6 +28,7 @@ use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 pub use check::program as find_program;
 pub use current::Current;
 pub use definition::digest;
+pub use entrusted::{SecretProblem, account as find_account, secret as read_secret};
 pub use load::{Environment, Examination, Overrides, examine, load};
 pub use problem::{Place, Problem, Problems};
 
@@ -108,6 +110,10 @@ pub struct JobConfig {
     pub operators: Vec<String>,
     /// Which accounts may see it, beside its operators and admins; as `operators`.
     pub viewers: Vec<String>,
+    /// The user of the machine that it runs as; `None`: the node's own.
+    pub user: Option<String>,
+    /// Absolute paths of files, by the environment variables in which a run gets their content.
+    pub secrets: BTreeMap<String, PathBuf>,
     /// Each run is a turn of this rotation, as the type of the job's own name.
     pub rotation: Option<RotationName>,
 }

@@ -4,6 +4,7 @@
 //! value. That is what lets a test walk through every interleaving. Everything else in the crate may
 //! import this room; it imports only `std`, `serde`, `thiserror`, and `sha2`, of which ids of tasks are made.
 
+pub mod account;
 pub mod backoff;
 pub mod containment;
 pub mod definition;

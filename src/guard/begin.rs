@@ -107,6 +107,19 @@ fn explain(plan: &Plan, error: &io::Error) -> String {
             "{command} was not started: the lease ran out before it could be; if this repeats, use a longer `lease_ttl`"
         );
     }
+    if let Some(user) = plan.account.as_ref().map(|account| &account.name)
+        && error.kind() == io::ErrorKind::PermissionDenied
+    {
+        let dir: String = plan.dir.display().to_string().chars().take(200).collect();
+        return match error.raw_os_error() == Some(Errno::EPERM as i32) {
+            true => format!(
+                "{command} was not started: the node on {node} may not become the user {user}; run the node as root, or leave out `user`"
+            ),
+            false => format!(
+                "{command} was not started: the user {user} may not execute it, or may not enter {dir}, on {node}; change the owner or the permissions"
+            ),
+        };
+    }
     match error.kind() {
         io::ErrorKind::NotFound => format!(
             "the command {command} (or its interpreter) was not found on {node}: install it, or write its whole path in `command`"

@@ -8,9 +8,11 @@
     reason = "forks, pre_exec, bare numbers of pidfds and wait statuses; each block says why it is sound"
 )]
 
+use std::ffi::{CString, OsStr};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
@@ -21,14 +23,20 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::socket::{MsgFlags, send};
 use nix::sys::stat::Mode;
-use nix::unistd::{Pid, getpid, getppid, setsid, write};
+use nix::unistd::{
+    Gid, Pid, Uid, chdir, getpid, getppid, setgroups, setresgid, setresuid, setsid, write,
+};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::message::{Plan, Work};
 use crate::clock;
+use crate::domain::account::Account;
 use crate::domain::job::Exit;
 use crate::domain::time::Boot;
+
+/// How much sooner than its guard a script goes when memory is short (proc_pid_oom_score_adj(5)).
+const OOM_SCORE: &[u8] = b"300";
 
 /// Dispositions that a process inherits and that would make a script deaf, or a guard blind to its children.
 const INHERITED: [Signal; 9] = [
@@ -42,6 +50,28 @@ const INHERITED: [Signal; 9] = [
     Signal::SIGUSR2,
     Signal::SIGCHLD,
 ];
+
+/// The capabilities that a script keeps if its node has them (capabilities(7)): what scripts of root do on any day, from
+/// chown to ping, sudo and cron. All others are gone for it and its children: with them it could read or change a
+/// process that holds the store's password, the kernel, or the disk below the files. ADR 0019 says why which.
+const KEPT: u64 = 1 << 0 // CHOWN
+    | 1 << 1 // DAC_OVERRIDE
+    | 1 << 3 // FOWNER
+    | 1 << 4 // FSETID
+    | 1 << 5 // KILL
+    | 1 << 6 // SETGID
+    | 1 << 7 // SETUID
+    | 1 << 8 // SETPCAP
+    | 1 << 10 // NET_BIND_SERVICE
+    | 1 << 13 // NET_RAW
+    | 1 << 14 // IPC_LOCK
+    | 1 << 15 // IPC_OWNER
+    | 1 << 18 // SYS_CHROOT
+    | 1 << 23 // SYS_NICE
+    | 1 << 24 // SYS_RESOURCE
+    | 1 << 28 // LEASE
+    | 1 << 29 // AUDIT_WRITE
+    | 1 << 31; // SETFCAP
 
 /// Undoes what `nohup` and its like left behind. With SIGCHLD ignored no child could be waited for at all.
 pub(super) fn reset_signals() -> Result<(), Errno> {
@@ -78,6 +108,118 @@ pub(super) fn close_all_but(kept: Option<RawFd>) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Removes a variable from the environment of this process, and its value from the memory that `/proc/PID/environ` shows.
+/// Only for a process with a single thread.
+pub(super) fn forget_variable(name: &OsStr) {
+    let Ok(in_c) = CString::new(name.as_bytes()) else { return };
+    // SAFETY: getenv(3) gives null, or the place of a value that ends with a NUL; all bytes before that are this process's
+    // own and writable. There is no other thread that could read or change the environment meanwhile.
+    unsafe {
+        let value = libc::getenv(in_c.as_ptr());
+        if !value.is_null() {
+            for at in 0..libc::strlen(value) {
+                // Volatile: nobody reads it again, and it must be written all the same.
+                value.add(at).write_volatile(b'*'.cast_signed());
+            }
+        }
+        std::env::remove_var(name);
+    }
+}
+
+/// Sets the soft limit for core dumps, in bytes; returns the one before.
+pub(super) fn limit_core(soft: u64) -> Result<u64, Errno> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: getrlimit(2) fills the one structure that it is given, which outlives the call.
+    Errno::result(unsafe { libc::getrlimit(libc::RLIMIT_CORE, &raw mut limit) })?;
+    let before = limit.rlim_cur;
+    limit.rlim_cur = soft.min(limit.rlim_max);
+    // SAFETY: setrlimit(2) only reads the structure.
+    Errno::result(unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const limit) })?;
+    Ok(before)
+}
+
+/// What capset(2) reads and capget(2) fills: two halves of 32 capabilities each.
+#[repr(C)]
+#[derive(Default)]
+struct CapabilityHalf {
+    effective: u32,
+    permitted: u32,
+    inheritable: u32,
+}
+
+/// Gives up all capabilities but [`KEPT`] for what this process execs, and for all that comes from that. Only between
+/// fork and exec. A node that was itself denied CAP_SETPCAP cannot narrow what root gets, and leaves it.
+fn give_up_capabilities() -> Result<(), Errno> {
+    for capability in 0..64 {
+        if KEPT & (1 << capability) != 0 {
+            continue;
+        }
+        // SAFETY: prctl(2) with PR_CAPBSET_DROP takes integers and touches no memory.
+        let dropped = unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
+        match Errno::result(dropped) {
+            Ok(_) => {}
+            // Past the last one that this kernel knows; or it may not.
+            Err(Errno::EINVAL | Errno::EPERM) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    // What is inheritable would come back by the exec. Ambient ones go with it.
+    let kept = [KEPT & u64::from(u32::MAX), KEPT >> 32];
+    let mut header = [0x2008_0522u32, 0];
+    let mut halves = [CapabilityHalf::default(), CapabilityHalf::default()];
+    // SAFETY: both calls take a header of two integers, in which the kernel may write the version that it knows. For this
+    // version capget(2) fills two halves. All of it outlives the call.
+    Errno::result(unsafe {
+        libc::syscall(libc::SYS_capget, header.as_mut_ptr(), halves.as_mut_ptr())
+    })?;
+    for (half, kept) in halves.iter_mut().zip(kept) {
+        half.inheritable &= u32::try_from(kept).unwrap_or(0);
+    }
+    // SAFETY: as above; capset(2) only reads the halves.
+    Errno::result(unsafe {
+        libc::syscall(libc::SYS_capset, header.as_mut_ptr(), halves.as_ptr())
+    })?;
+    Ok(())
+}
+
+/// An account as the child needs it between fork and exec, where nothing may be allocated.
+struct Becoming {
+    uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
+    dir: CString,
+}
+
+impl Becoming {
+    fn of(account: &Account, plan: &Plan) -> io::Result<Self> {
+        Ok(Self {
+            uid: Uid::from_raw(account.uid),
+            gid: Gid::from_raw(account.gid),
+            groups: account.groups.iter().copied().map(Gid::from_raw).collect(),
+            dir: CString::new(plan.dir.as_os_str().as_bytes())?,
+        })
+    }
+
+    /// From here on this process is that user, for good. Only between fork and exec.
+    fn become_it(&self) -> Result<(), Errno> {
+        if !(self.uid == Uid::effective() && !self.uid.is_root()) {
+            // So that the script may open its own output again (/dev/stderr). A pipe that went elsewhere may refuse.
+            for output in [1, 2] {
+                // SAFETY: fchown(2) takes integers and touches no memory; -1 leaves the group as it is.
+                unsafe { libc::fchown(output, self.uid.as_raw(), libc::gid_t::MAX) };
+            }
+            setgroups(&self.groups)?;
+            setresgid(self.gid, self.gid, self.gid)?;
+            setresuid(self.uid, self.uid, self.uid)?;
+            // Until the exec this is a copy of the guard; fs.suid_dumpable may have opened it to that user.
+            nix::sys::prctl::set_dumpable(false)?;
+        }
+        nix::sys::prctl::set_no_new_privs()?;
+        // Whoever may not enter it is told so, and does not find itself in a place where it can open nothing.
+        chdir(self.dir.as_c_str())
+    }
+}
+
 /// Takes possession of a descriptor that has just come with a message.
 pub(crate) fn received(fd: RawFd) -> OwnedFd {
     // SAFETY: recvmsg(2) has made this descriptor for us, and the only caller takes each of them once.
@@ -96,10 +238,13 @@ pub(super) struct Doors {
 /// Starts the script in a session of its own, to die with this process, unless the deadline has come.
 ///
 /// Its output goes where this process's output goes, its input is empty or a task's, and its environment is `plan.env`
-/// and the `SOLOIST_` names that tell the script its job, run, node and token, nothing else.
+/// and the `SOLOIST_` names that tell the script its job, run, node and token, nothing else. It has few capabilities,
+/// also as root, and is the user that the plan names.
 pub(super) fn start(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Pid> {
     let child = command(plan, deadline, doors)?.spawn()?;
-    Ok(Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?))
+    let child = Pid::from_raw(i32::try_from(child.id()).map_err(io::Error::other)?);
+    score(child);
+    Ok(child)
 }
 
 /// As [`start`], under the number `number` in this pid namespace and in the one above, if that is free in both; under
@@ -129,15 +274,26 @@ pub(super) fn start_numbered(
     let mut error = [0; 4];
     // The end of the pipe without a word is a successful exec: the other side was closed by it.
     if nix::unistd::read(&reading, &mut error)? == 0 {
+        score(child);
         return Ok(child);
     }
     nix::sys::wait::waitpid(child, None)?;
     Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
 }
 
+/// Has a script that runs go before its guard when memory is short, if it could not see to that before its exec: until
+/// then its own files in /proc are root's, as those of its guard.
+fn score(script: Pid) {
+    if !Uid::effective().is_root() {
+        std::fs::write(format!("/proc/{script}/oom_score_adj"), OOM_SCORE).ok();
+    }
+}
+
 fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
     let (command, arguments) = plan.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let parent = getpid();
+    let becoming = plan.account.as_ref().map(|one| Becoming::of(one, plan)).transpose()?;
+    let core = plan.core;
     let mut script = Command::new(command);
     script
         .args(arguments)
@@ -153,7 +309,8 @@ fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
         Work::Turn(_) => script.stdin(Stdio::null()),
     };
     // SAFETY: the closure only makes async-signal-safe system calls (setsid, prctl, sigaction, sigprocmask, open,
-    // write, send, close, getppid, clock_gettime), allocates nothing, and returns errors without formatting.
+    // write, send, close, getrlimit, setrlimit, capget, capset, fchown, setgroups, setresgid, setresuid, chdir, getppid,
+    // clock_gettime), allocates nothing, and returns errors without formatting.
     unsafe {
         script.pre_exec(move || {
             setsid()?;
@@ -164,13 +321,22 @@ fn command(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Command> {
             // guard; raising is always allowed, and without it all else holds.
             let score = c"/proc/self/oom_score_adj";
             if let Ok(file) = open(score, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty()) {
-                write(&file, b"300").ok();
+                write(&file, OOM_SCORE).ok();
             }
             if let Some(door) = &doors.cgroup {
                 write(door, b"0")?;
             }
             if let Some(socket) = doors.roll_call {
                 send(socket, b"S", MsgFlags::MSG_NOSIGNAL)?;
+            }
+            if let Some(core) = core {
+                limit_core(core).ok();
+            }
+            give_up_capabilities()?;
+            if let Some(becoming) = &becoming {
+                becoming.become_it()?;
+                // A change of user has cleared it.
+                nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
             }
             // The parent may have died before the prctl; and a start that took too long must not happen.
             if getppid() != parent || clock::boot() >= deadline {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::choice::Choice;
+use crate::domain::account::Account;
 use crate::domain::containment::Containment;
 use crate::domain::job::Exit;
 use crate::domain::lease::Token;
@@ -62,6 +63,10 @@ pub struct Plan {
     pub term_before_deadline: Duration,
     /// What it is, and so how its lease is given back under [`Plan::token`].
     pub work: Work,
+    /// The user that the script is to be; `None`: the guard's own.
+    pub account: Option<Account>,
+    /// The limit for core dumps that the script is to have, in bytes; guards have none.
+    pub core: Option<u64>,
 }
 
 /// What is held while the command runs.

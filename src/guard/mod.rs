@@ -21,6 +21,7 @@ pub(crate) mod kernel;
 pub mod message;
 mod nursery;
 mod release;
+pub mod shield;
 mod socket;
 mod title;
 mod tree;
@@ -39,6 +40,8 @@ pub fn entry() -> Option<i32> {
     if std::env::args_os().nth(1).is_none_or(|word| word != WORD) {
         return None;
     }
+    // First of all: an exec has made this process readable.
+    shield::raise();
     let what = std::env::args_os().nth(2).unwrap_or_default();
     if what == PROBE {
         return Some(try_containment());

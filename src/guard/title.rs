@@ -1,7 +1,11 @@
 //! What this process is called in `ps`: a copy of another bears that one's name until it says its own.
 
 use std::fs::{self, File};
+use std::io::IoSlice;
 use std::os::unix::fs::FileExt as _;
+
+use nix::sys::uio::{RemoteIoVec, process_vm_writev};
+use nix::unistd::getpid;
 
 /// The place of this process's arguments in its memory.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +32,13 @@ impl Title {
         let length = words.len().min(self.room.saturating_sub(1));
         title[..length].copy_from_slice(&words.as_bytes()[..length]);
         // Through the kernel, which checks the place. A process without a name of its own works as well.
+        if let Ok(base) = usize::try_from(self.begins) {
+            let place = [RemoteIoVec { base, len: self.room }];
+            if process_vm_writev(getpid(), &[IoSlice::new(&title)], &place) == Ok(self.room) {
+                return;
+            }
+        }
+        // Where a filter forbids that call. It is closed to a guard that is not root.
         let memory = File::options().write(true).open("/proc/self/mem");
         memory.and_then(|memory| memory.write_all_at(&title, self.begins)).ok();
     }

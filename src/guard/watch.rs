@@ -18,6 +18,7 @@ use super::init::Init;
 use super::kernel;
 use super::message::{Cause, FromGuard, LARGEST, LARGEST_ORDER, Plan, Start, ToGuard};
 use super::release::{Agent, Lost};
+use super::shield;
 use super::socket::{Heard, receive, say};
 use super::tree::{Reaped, Tree};
 use crate::clock;
@@ -50,12 +51,14 @@ pub(super) fn guard(
     agent: Option<&Agent>,
     introduce: impl FnOnce(&Plan),
 ) -> Result<(), NotStarted> {
-    let Heard::Message(Start { plan, deadline }) = receive::<Start>(LARGEST) else {
+    let Heard::Message(Start { mut plan, deadline }) = receive::<Start>(LARGEST) else {
         // A guard with a run has something to do now that another node waits for.
         std::thread::sleep(agent.map_or(Duration::ZERO, |_| AFTER_THE_OTHERS));
         ready.iter().for_each(Init::end);
         return Err(NotStarted::NoNode);
     };
+    // A node without a limit of its own left the one that this guard was started with.
+    plan.core = plan.core.or_else(shield::core_before);
     let deadline = sabotage::deadline(deadline, clock::boot());
     // A guard that leads a group already is told EPERM and keeps its session; its script gets one of its own anyway.
     nix::unistd::setsid().ok();

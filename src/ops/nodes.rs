@@ -1,19 +1,61 @@
 //! What people do to nodes: drain, undrain, forget.
 
-use super::{Act, Actor, OpsError, Result, noting, reason};
+use super::{Act, Actor, OpsError, Result, noting, operates, reason};
 use crate::domain::name::NodeName;
 use crate::store::Store;
-use crate::store::nodes::{Forgotten, Nodes as _};
+use crate::store::accounts::Role;
+use crate::store::jobs::Jobs as _;
+use crate::store::nodes::{Forgotten, Nodes as _, listed};
+use crate::view::{elsewhere, takers};
 
 /// Empties a node and keeps it empty, or allows it again.
 ///
 /// # Errors
 /// [`OpsError::Forbidden`], [`OpsError::Store`].
 pub async fn drain(store: &Store, actor: &Actor, node: &NodeName, on: bool) -> Result<()> {
-    actor.check_operator()?;
     actor.bound.check_unbound("nodes")?;
+    match on {
+        true => check_drain(store, actor, node).await?,
+        false => actor.check_operator()?,
+    }
     let act = if on { Act::NodeDrain } else { Act::NodeUndrain };
     Ok(noting(store, &actor.signature, act, node.as_str(), None).drain(node, on).await?)
+}
+
+/// May empty this node: a job of others, which this actor may not stop, must neither be sent away by it nor be left
+/// without any node.
+///
+/// # Errors
+/// [`OpsError::Forbidden`] names those jobs; [`OpsError::Store`].
+pub async fn check_drain(store: &Store, actor: &Actor, node: &NodeName) -> Result<()> {
+    actor.check_operator()?;
+    // Whoever may operate every job needs no look at them.
+    let Some(role) = actor.role.filter(|role| *role != Role::Admin) else { return Ok(()) };
+    let nodes = listed(store).await?;
+    let mut foreign = elsewhere(&[], &nodes);
+    foreign.retain(|job| !operates(role, &actor.user, job));
+    let names: Vec<_> = foreign.into_iter().map(|job| job.name).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let records = store.snapshot(&names).await?.jobs;
+    let hit: Vec<_> = records
+        .iter()
+        .filter(|job| {
+            let takers = takers(&job.name, &nodes);
+            let holds = job.lease.as_ref().is_some_and(|lease| lease.node == *node);
+            holds || (takers.contains(node) && takers.len() == 1)
+        })
+        .map(|job| job.name.as_str())
+        .collect();
+    if hit.is_empty() {
+        return Ok(());
+    }
+    Err(OpsError::Forbidden(format!(
+        "{} is not among the operators of {}, which {node} holds or which no other node may run: ask one of them, or an admin, to empty it",
+        actor.user,
+        hit.join(", ")
+    )))
 }
 
 /// Takes a silent node off the list, with its drain mark.

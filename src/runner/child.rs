@@ -103,7 +103,11 @@ impl Child {
         line.noted = noted;
         let (orders, inbox) = mpsc::unbounded_channel();
         let (events, heard) = mpsc::channel(EVENTS);
-        let (readers, gate) = Readers::start([stdout, stderr], run.spec.streams, &events);
+        let (readers, gate) = Readers::start(
+            [stdout, stderr],
+            (run.spec.streams, run.spec.program.entrusted.hidden),
+            &events,
+        );
         line.gate = gate;
         tokio::spawn(Employed { process, readers, events, orders: inbox }.until_it_is_reaped(line));
         Ok((Self { orders, guard_pid: pid.as_raw().unsigned_abs() }, heard))

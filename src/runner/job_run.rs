@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout};
 
 use super::attend::{Attendant, Command, Ended, attend};
 use super::child::{Cause, Child, ChildEvent, Spec};
@@ -16,6 +16,7 @@ use super::hold::{Hold, trusted_until};
 use super::job_turn::{KeptTurn, Member, OwnTurn};
 use super::keeper::Kept;
 use super::nursery::Nursery;
+use super::program::Program;
 use super::report::Reporter;
 use crate::domain::job::Exit;
 use crate::domain::rotation::Outcome;
@@ -26,6 +27,8 @@ use crate::store::Store;
 const LEASE: usize = 0;
 /// How often output and progress are reported.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
+/// How long it may take to look up the user of a script and to read its secrets.
+const LOOKING_UP: Duration = Duration::from_secs(5);
 
 /// What a run tells the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,6 +115,17 @@ pub(super) async fn drive(
         }
         turn = Some(own.keep());
     }
+    let (program, prepared) = prepared(spec.program).await;
+    spec.program = program;
+    if let Err(error) = prepared {
+        let mut reporter = Reporter::start(store, &spec, kept.told.clone());
+        reporter.remark(error);
+        reporter.finish().await;
+        let gone = Gone::unstarted();
+        pass(turn, &gone, false).await;
+        return tell(News::Gone(gone));
+    }
+    let hidden = spec.program.entrusted.hidden.clone();
     let warm = match &nursery {
         Some(nursery) => nursery.take().await,
         None => None,
@@ -154,7 +168,7 @@ pub(super) async fn drive(
     let mut gone = match cause {
         Ok(cause) => Gone { exit, processes_killed, cause: Some(cause), began: None },
         Err(error) => {
-            reporter.remark(error);
+            reporter.remark(hidden.redacted(error));
             Gone::unstarted()
         }
     };
@@ -166,6 +180,28 @@ pub(super) async fn drive(
     // guard releases the lease.
     while commands.recv().await.is_some() {}
     child.dismiss();
+}
+
+/// Looks up what the script is entrusted with, off the threads that keep leases: a directory service or a network file
+/// system may take its time.
+async fn prepared(program: Program) -> (Program, Result<(), String>) {
+    if program.entrusted.is_empty() {
+        return (program, Ok(()));
+    }
+    let mut ready = program.clone();
+    let looking = tokio::task::spawn_blocking(move || {
+        let looked = ready.entrusted.prepare(&ready.node, &mut ready.env);
+        (ready, looked)
+    });
+    match timeout(LOOKING_UP, looking).await {
+        Ok(Ok(prepared)) => prepared,
+        Ok(Err(_)) | Err(_) => {
+            let why = format!(
+                "the script was not started: its user and secrets could not be looked up within {LOOKING_UP:?}"
+            );
+            (program, Err(why))
+        }
+    }
 }
 
 fn every(period: Duration) -> Interval {

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::attend::Command;
 use super::child::{Spec, Streams, Work};
 use super::ending::{Last, ending};
+use super::entrusted::{Entrusted, OF_THE_USER};
 use super::job_run::Gone;
 use super::program::Program;
 use super::surroundings::Surroundings;
@@ -167,6 +168,10 @@ impl LocalJob {
     pub(super) fn spec(&self, around: &Surroundings) -> Spec {
         let config = &self.config;
         let mut env = around.env.clone();
+        if config.user.is_some() {
+            // The node's own; the other user's come when it is looked up.
+            OF_THE_USER.iter().for_each(|name| drop(env.remove(*name)));
+        }
         env.extend(config.env.clone());
         let program = Program {
             argv: config.command.clone(),
@@ -177,6 +182,7 @@ impl LocalJob {
             store_url: around.store_url.clone(),
             prefix: around.prefix.clone(),
             containment: around.containment.clone(),
+            entrusted: Entrusted::of(config.user.clone(), config.secrets.clone()),
         };
         Spec {
             program,

@@ -16,6 +16,7 @@
 //! | `expected`, `outlook`, `supervisor` | who else may take a job, facts for the step, the loop that carries out the step's effects |
 //! | `beat` | reports that this node lives |
 //! | `command`, `signals` | what the commands have in common; what may stop them |
+//! | `entrusted`, `hidden` | the user and the secrets of a script; what of them is kept out of its output |
 //! | `run_command` | `soloist run` |
 //! | `crew`, `task_run`, `slot`, `collect_command` | `soloist collect`: what its slots share, one task, one slot, the whole |
 //! | `turn_ask`, `turn_run`, `turn_command` | `soloist turn`: what is asked for, the turn that is had, the whole |
@@ -28,9 +29,11 @@ pub mod collect_command;
 mod command;
 mod crew;
 mod ending;
+pub mod entrusted;
 mod event;
 mod expected;
 mod guard_process;
+mod hidden;
 mod hold;
 mod job_run;
 mod job_turn;

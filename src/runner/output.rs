@@ -1,5 +1,8 @@
 //! Reads a script's output: bytes become lines, progress lines become progress, a flood becomes a count.
 //!
+//! Secrets that the script was given are replaced before anything is made of a line: in the whole line, so that one that
+//! came in two pieces, or lies across the place where a long line is cut, is found as well.
+//!
 //! Memory is bounded whatever the script writes: a line is cut at 4 KiB, and when the reader of the events is slow,
 //! lines are left out and counted instead of queued.
 
@@ -8,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::event::ChildEvent;
+use super::hidden::Hidden;
 use crate::domain::job::Progress;
 use crate::store::journal::{NewLine, Stream};
 
@@ -19,9 +23,10 @@ pub(super) async fn read(
     mut pipe: impl AsyncRead + Unpin,
     stream: Stream,
     events: mpsc::Sender<ChildEvent>,
+    hidden: Hidden,
 ) {
-    let mut lines =
-        Lines { stream, events, line: Vec::new(), cut: false, left_out: 0, progress: None };
+    let (line, cut) = (Vec::new(), false);
+    let mut lines = Lines { stream, events, hidden, line, cut, left_out: 0, progress: None };
     let mut buffer = vec![0; 16 * 1024];
     while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
         for piece in buffer[..length].split_inclusive(|&b| b == b'\n') {
@@ -43,6 +48,8 @@ pub(super) async fn read(
 struct Lines {
     stream: Stream,
     events: mpsc::Sender<ChildEvent>,
+    hidden: Hidden,
+    /// As it came: [`LONGEST`] bytes, and as many as a secret that begins there may need.
     line: Vec<u8>,
     cut: bool,
     left_out: u64,
@@ -52,13 +59,15 @@ struct Lines {
 
 impl Lines {
     fn add(&mut self, bytes: &[u8]) {
-        let room = LONGEST - self.line.len();
+        let room = LONGEST + self.hidden.longest() - self.line.len();
         self.cut |= bytes.len() > room;
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
     fn end(&mut self) {
-        let text = String::from_utf8_lossy(&self.line);
+        self.cut |= self.line.len() > LONGEST;
+        let line = self.hidden.replaced(&self.line, LONGEST);
+        let text = String::from_utf8_lossy(&line);
         let mut text = text.trim_end_matches('\r').replace('\0', "\u{fffd}");
         let progress = (self.stream == Stream::Stdout).then(|| progress(&text)).flatten();
         let event = match progress {
@@ -136,7 +145,7 @@ mod tests {
 
     async fn read_all(bytes: &[u8]) -> Vec<ChildEvent> {
         let (events, mut inbox) = mpsc::channel(64);
-        read(bytes, Stream::Stdout, events).await;
+        read(bytes, Stream::Stdout, events, Hidden::default()).await;
         let mut all = Vec::new();
         while let Some(event) = inbox.recv().await {
             all.push(event);
@@ -164,13 +173,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_secret_is_hidden_wherever_it_stands_in_lines_and_notes() {
+        let secret = "correct horse";
+        let across = format!("{}{secret}{secret}\n", "x".repeat(LONGEST - 6));
+        let text = format!("a {secret} b{secret}\n::progress 1/2 with {secret}\n{across}{secret}");
+        let (events, mut inbox) = mpsc::channel(64);
+        let (ours, theirs) = tokio::io::duplex(3);
+        let writing = tokio::spawn(async move {
+            let mut ours = ours;
+            tokio::io::AsyncWriteExt::write_all(&mut ours, text.as_bytes()).await
+        });
+        let hidden = Hidden::of([secret.to_owned()].iter());
+        read(theirs, Stream::Stdout, events, hidden).await;
+        writing.await.unwrap().unwrap();
+        assert_eq!(inbox.recv().await.unwrap(), line("a *** b***"));
+        let note = "with ***".to_owned();
+        let progress = ChildEvent::Progress(Progress { done: 1, total: 2, note });
+        assert_eq!(inbox.recv().await.unwrap(), progress);
+        let Some(ChildEvent::Line(NewLine { text, .. })) = inbox.recv().await else { panic!() };
+        assert!(text.starts_with("xxx") && text.ends_with("***…"), "{text}");
+        assert_eq!(inbox.recv().await.unwrap(), line("***"));
+    }
+
+    #[tokio::test]
     async fn a_long_line_is_cut_and_marked_and_a_flood_is_counted() {
         let events = read_all(format!("{}\n", "é".repeat(5_000)).as_bytes()).await;
         let [ChildEvent::Line(NewLine { text, .. })] = &events[..] else { panic!("{events:?}") };
         assert!(text.len() <= LONGEST && text.ends_with('…'));
         let (events, mut inbox) = mpsc::channel(64);
         let reading = tokio::spawn(async move {
-            read("x\n".repeat(1_000).as_bytes(), Stream::Stdout, events).await;
+            let flood = "x\n".repeat(1_000);
+            read(flood.as_bytes(), Stream::Stdout, events, Hidden::default()).await;
         });
         let mut all = Vec::new();
         while let Some(event) = inbox.recv().await {

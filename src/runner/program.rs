@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::entrusted::Entrusted;
 use super::leftovers;
 use crate::domain::name::NodeName;
 use crate::guard::choice::Choice;
@@ -22,6 +23,8 @@ pub struct Program {
     pub store_url: String,
     pub prefix: String,
     pub containment: Choice,
+    /// Whose user it is, and the secrets that it is given.
+    pub entrusted: Entrusted,
 }
 
 impl Program {

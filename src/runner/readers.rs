@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::event::ChildEvent;
+use super::hidden::Hidden;
 use super::output;
 use super::spec::Streams;
 use crate::store::journal::Stream;
@@ -40,7 +41,7 @@ impl Readers {
     /// Gets ready to read standard output and error; `None` when there is no room in `events`, which must be new.
     pub(super) fn start(
         [stdout, stderr]: [Option<Pipe>; 2],
-        streams: Streams,
+        (streams, hidden): (Streams, Hidden),
         events: &mpsc::Sender<ChildEvent>,
     ) -> (Self, Option<Gate>) {
         let last_output = match streams {
@@ -48,7 +49,7 @@ impl Readers {
             Streams::Read | Streams::Inherited => LAST_OUTPUT,
         };
         let (reading, now) = watch::channel(());
-        let reader = Reader { now, events: events.clone(), streams };
+        let reader = Reader { now, events: events.clone(), streams, hidden };
         let tasks = [
             stdout.map(|pipe| tokio::spawn(reader.clone().read(pipe, Stream::Stdout))),
             stderr.map(|pipe| tokio::spawn(reader.read(pipe, Stream::Stderr))),
@@ -99,6 +100,7 @@ struct Reader {
     now: watch::Receiver<()>,
     events: mpsc::Sender<ChildEvent>,
     streams: Streams,
+    hidden: Hidden,
 }
 
 impl Reader {
@@ -107,7 +109,9 @@ impl Reader {
         self.now.changed().await.ok();
         match self.streams {
             Streams::Relayed(relay) => relay.pass_on(pipe, stream, self.events).await,
-            Streams::Read | Streams::Inherited => output::read(pipe, stream, self.events).await,
+            Streams::Read | Streams::Inherited => {
+                output::read(pipe, stream, self.events, self.hidden).await;
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::Boot;
 use crate::guard::message::{LARGEST, Plan, Start, Work};
+use crate::guard::shield;
 
 /// What to run, and under which lease.
 #[derive(Debug, Clone)]
@@ -76,6 +77,8 @@ impl Run {
             containment: program.containment,
             term_before_deadline: term_before,
             work,
+            account: program.entrusted.account,
+            core: shield::core_before(),
         };
         let start = serde_json::to_vec(&Start { plan, deadline })?;
         if start.len() > LARGEST {

@@ -55,6 +55,8 @@ pub(crate) fn config(name: &str, en: &str, zh: &str) -> JobConfig {
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
         viewers: vec!["*".to_owned()],
+        user: None,
+        secrets: BTreeMap::new(),
         rotation: None,
     }
 }

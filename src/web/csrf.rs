@@ -5,14 +5,21 @@
 //!
 //! No template and no page names the secret: `fill_forms` puts it into every form when a template is rendered.
 
+use std::sync::LazyLock;
+
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap};
 
 use super::error::WebError;
 use crate::secrets;
 
-/// Stands for the reader's secret in fragments that many readers share; nobody's text contains it.
-pub(super) const MARK: &str = "\u{e000}csrf\u{e000}";
+/// Stands for the reader's secret in fragments that many readers share. It is random and leaves this process in no
+/// answer, so nobody's text can contain it: a script that printed it would have the secret of every reader of its output.
+pub(super) fn mark() -> &'static str {
+    static MARK: LazyLock<String> =
+        LazyLock::new(|| format!("\u{e000}csrf-{:032x}\u{e000}", rand::random::<u128>()));
+    &MARK
+}
 
 /// Puts a hidden field with `secret` into every form that posts. What people wrote is escaped and holds no tag.
 pub(super) fn fill_forms(html: &str, secret: &str) -> String {
@@ -34,7 +41,7 @@ pub(super) fn fill_forms(html: &str, secret: &str) -> String {
 
 /// Makes a shared text one of the reader whose secret this is.
 pub(super) fn personal(text: String, secret: &str) -> String {
-    if text.contains(MARK) { text.replace(MARK, secret) } else { text }
+    if text.contains(mark()) { text.replace(mark(), secret) } else { text }
 }
 
 /// Whether browsers on `origin` show our pages: exactly the public origin, or, when that is a loopback address,
@@ -121,11 +128,19 @@ pub(super) mod tests {
     fn every_form_that_posts_gets_the_secret_and_no_other() {
         let html = "a<form class=\"x\" method=\"post\" action=\"/a\">b</form><form method=\"get\">c</form>\
                     <form method=\"dialog\"></form><form\n method=\"post\"><input></form>&lt;form method=\"post\">";
-        let filled = fill_forms(html, MARK);
-        assert_eq!(posting_forms(&filled, MARK), 2);
+        let filled = fill_forms(html, mark());
+        assert_eq!(posting_forms(&filled, mark()), 2);
         let mine = personal(filled, "s");
         assert_eq!(posting_forms(&mine, "s"), 2);
         assert_eq!(mine.replace("<input type=\"hidden\" name=\"csrf\" value=\"s\">", ""), html);
+    }
+
+    #[test]
+    fn no_text_of_a_script_is_taken_for_the_place_of_the_secret() {
+        let printed = "\u{e000}csrf\u{e000} \u{e000}csrf-\u{e000} \u{e000}";
+        assert_eq!(personal(printed.to_owned(), "secret"), printed);
+        // What is random may not be guessed from another process either.
+        assert!(mark().len() > 32 + "csrf".len(), "{:?}", mark());
     }
 
     #[test]

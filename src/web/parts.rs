@@ -280,9 +280,9 @@ pub fn log_lines(lines: &[LogLine], lang: Language) -> String {
     render(&Lines::new(lines, &Endings::default(), lang))
 }
 
-/// Renders a fragment that many readers share: [`csrf::MARK`] stands in its forms.
+/// Renders a fragment that many readers share: [`csrf::mark`] stands in its forms.
 fn render(template: &impl Template) -> String {
-    render_for(csrf::MARK, template)
+    render_for(csrf::mark(), template)
 }
 
 /// Renders a template for the reader whose CSRF secret this is. The only place that renders templates, so that no form

@@ -1,6 +1,7 @@
 //! `soloist fence`: a stale run cannot write, whatever it is in the middle of.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -42,6 +43,26 @@ fn a_stale_token_is_refused_and_its_command_never_runs() {
     assert!(words.contains("1835019492704256 is stale"), "{words}");
     assert!(words.contains("1835019492704257") && words.contains("must end"), "{words}");
     assert_eq!(fs::read_to_string(at.join("sink")).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn a_new_fence_is_its_users_alone_and_one_of_old_keeps_its_mode() {
+    let mode = |file: &Path| fs::metadata(file).unwrap().permissions().mode() & 0o777;
+    for umask in ["000", "022", "077"] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("sink.fence");
+        let script = format!("umask {umask}; exec {SOLOIST} fence sink.fence -- true");
+        for token in ["7", "8"] {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &script]).env("SOLOIST_TOKEN", token).current_dir(directory.path());
+            assert!(shell.status().unwrap().success());
+            assert_eq!(mode(&file), 0o600, "umask {umask}");
+        }
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(run(directory.path(), "9", "true").status.success());
+        assert_eq!(mode(&file), 0o644);
+        assert_eq!(run(directory.path(), "8", "true").status.code(), Some(4), "it is the same");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod lost;
 mod node_death;
 mod secrets;
 mod suspend;
+mod unreadable;
 mod zoo;
 
 use std::time::Duration;

@@ -12,6 +12,7 @@ mod docs;
 mod doctor;
 mod drift;
 mod drill;
+mod entrusted;
 mod fence;
 mod fencing;
 mod guard;

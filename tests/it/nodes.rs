@@ -4,6 +4,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
 use crate::lifecycle::{JOB, Pair};
+use crate::support::node::Ground;
+use crate::support::redis::RedisServer;
 use crate::support::wait::{until, until_async};
 
 /// The nodes of a listing that are said to hold the job.
@@ -15,6 +17,54 @@ fn holders(listing: &Value) -> Vec<String> {
 
 fn named<'a>(listing: &'a Value, name: &str) -> Option<&'a Value> {
     listing["nodes"].as_array()?.iter().find(|node| node["name"] == name)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_is_not_drained_by_who_may_not_stop_its_jobs() {
+    let redis = RedisServer::start(&[]);
+    let jobs = "[[job]]\nname = \"outbound\"\ncommand = [\"sleep\", \"600\"]\noperators = [\"li\"]\n\
+                [[job]]\nname = \"labels\"\ncommand = [\"sleep\", \"600\"]\n";
+    let ground = Ground::new(&redis.url(), jobs);
+    for (name, role) in [("li", "operator"), ("wang", "operator"), ("root", "admin")] {
+        ground.add_user(name, role);
+    }
+    let (li, wang, root) = (ground.token("li"), ground.token("wang"), ground.token("root"));
+    let a = ground.start("node-a");
+    let drain = "/api/v1/nodes/node-a/drain";
+    let refused = async |said: &str| {
+        let (status, body) = a.api(&wang).call(Method::PUT, drain, None).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{said}: {body}");
+        let detail = body["detail"].as_str().expect("a sentence").to_owned();
+        assert!(detail.contains("outbound") && !detail.contains("labels"), "{detail}");
+        let nodes = a.api(&li).get("/api/v1/nodes").await;
+        assert_eq!(named(&nodes, "node-a").expect("it lives")["draining"], false);
+    };
+    refused("nobody else could run it").await;
+    let output = ground.run(&["drain", "node-a", "--user", "wang"]);
+    assert_eq!(output.status.code(), Some(4), "the command line agrees");
+
+    let b = ground.start("node-b");
+    until_async("both may run it", async || {
+        let nodes = a.api(&li).get("/api/v1/nodes").await;
+        named(&nodes, "node-b").filter(|node| node["alive"] == true).map(drop)
+    })
+    .await;
+    let (status, body) = b.api(&wang).call(Method::PUT, drain, None).await;
+    assert_eq!(status, StatusCode::OK, "it holds nothing, and another may run all: {body}");
+    let (status, _) = b.api(&wang).call(Method::DELETE, drain, None).await;
+    assert_eq!(status, StatusCode::OK);
+
+    b.api(&root).call(Method::PUT, "/api/v1/nodes/node-b/drain", None).await;
+    a.api(&li).switch("outbound", true).await;
+    let mut live = a.api(&li).live().await;
+    live.until("outbound", "node-a holds it", |job| job["lease"]["node"] == "node-a").await;
+    b.api(&root).call(Method::DELETE, "/api/v1/nodes/node-b/drain", None).await;
+    refused("it holds the job").await;
+    let (status, body) = a.api(&li).call(Method::PUT, drain, None).await;
+    assert_eq!(status, StatusCode::OK, "an operator of the job may: {body}");
+    a.api(&li).call(Method::DELETE, drain, None).await;
+    let (status, _) = a.api(&root).call(Method::PUT, drain, None).await;
+    assert_eq!(status, StatusCode::OK, "and an admin");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -249,7 +249,7 @@ impl Hub {
         })
     }
 
-    /// As [`Self::next`], with [`csrf::MARK`] in forms.
+    /// As [`Self::next`], with [`csrf::mark`] in forms.
     fn next_shared(&self, seat: &Seat) -> Option<Work> {
         loop {
             let mut pending = lock(&seat.pending);

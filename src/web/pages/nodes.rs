@@ -113,6 +113,8 @@ pub async fn drain(
     form: web::Form<Drain>,
 ) -> Result<HttpResponse, WebError> {
     if form.on && form.confirm.as_deref() != Some("yes") && caller.is_operator() {
+        // Nobody is asked whether to do what would be refused.
+        nodes::check_drain(&web.store, &caller.actor(), &acts::node(&node)?).await?;
         let lang = caller.language;
         let shown: String = node.chars().take(64).collect();
         let title = say(lang, "drain-title", &[("node", Arg::from(shown.as_str()))]);

@@ -91,7 +91,7 @@ fn the_switch_says_what_pressing_it_does() {
     let on = job_row(&view, OPERATOR, Language::En);
     assert!(on.contains("aria-checked=\"true\"") && on.contains("name=\"on\" value=\"false\""));
     assert!(on.contains("data-last=\"Nobody else wants “Outbound shipping”: this stops it.\""));
-    assert_eq!(posting_forms(&on, csrf::MARK), 1);
+    assert_eq!(posting_forms(&on, csrf::mark()), 1);
     let viewer = RowViewer { may_switch: false, ..RowViewer::default() };
     let off = job_row(&view, viewer, Language::En);
     assert!(off.contains("aria-checked=\"false\"") && off.contains("name=\"on\" value=\"true\""));

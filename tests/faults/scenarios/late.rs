@@ -12,6 +12,7 @@ use soloist::domain::name::{JobName, NodeName, Owner, RunId};
 use soloist::domain::time::{Began, Boot};
 use soloist::guard::choice::Choice;
 use soloist::runner::child::{Child, ChildEvent, Spec, Streams, Work};
+use soloist::runner::entrusted::Entrusted;
 use soloist::runner::program::Program;
 use soloist::store::journal::{Journal as _, NewLine, Output, Stream};
 use soloist::store::leases::{Leases as _, Renewal, Renewed};
@@ -100,6 +101,7 @@ async fn after_an_hour(directory: &Path, deadline: Boot) -> ChildEvent {
             store_url: "nowhere://127.0.0.1:1".to_owned(),
             prefix: "soloist:".to_owned(),
             containment: Choice::default(),
+            entrusted: Entrusted::default(),
         },
         job: "sleeper".parse().expect("a name"),
         run: RunId("sleeper".to_owned()),

@@ -19,6 +19,7 @@ use soloist::domain::time::Boot;
 use soloist::guard::choice::Choice;
 use soloist::guard::containment::{self, Available};
 use soloist::runner::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
+use soloist::runner::entrusted::Entrusted;
 use soloist::runner::program::Program;
 use soloist::store::journal::Stream;
 use tempfile::TempDir;
@@ -95,6 +96,7 @@ pub(crate) fn spec(directory: &Path, script: &str) -> Spec {
             store_url: format!("nowhere://:{SECRET}@127.0.0.1:1/0"),
             prefix: "soloist:".to_owned(),
             containment: contained_by(available().strongest()),
+            entrusted: Entrusted::default(),
         },
         job: JobName::new("outbound").expect("a name"),
         run: RunId(run),

@@ -5,6 +5,7 @@ pub(crate) mod browser;
 pub(crate) mod cluster;
 pub(crate) mod guarded;
 pub(crate) mod machine;
+pub(crate) mod nobody;
 pub(crate) mod node;
 pub(crate) mod redis;
 pub(crate) mod sentinel;

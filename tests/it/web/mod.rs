@@ -104,6 +104,8 @@ pub(crate) fn job(name: &str) -> JobConfig {
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
         viewers: vec!["*".to_owned()],
+        user: None,
+        secrets: BTreeMap::new(),
         rotation: None,
     }
 }
