@@ -1,7 +1,10 @@
 //! Who may see what of the audit: once, for page, API and command line.
 //!
 //! Admins see everything. Operators see what people and programs did, and from where. Viewers see that as well, but only their own
-//! addresses. Nobody but admins sees refusals: they tell from where the doors are tried, and who is being tried for.
+//! addresses. Nobody but admins sees refusals: they tell from where the doors are tried, and who is being tried for. What was done to a
+//! job is seen by who may see the job.
+
+use std::collections::BTreeSet;
 
 use super::{OpsError, Result};
 use crate::domain::name::UserName;
@@ -13,19 +16,20 @@ use crate::store::journal::{AuditEntry, AuditFilter, Kind};
 pub struct Sight {
     role: Role,
     name: String,
+    hidden: BTreeSet<String>,
 }
 
 impl Sight {
-    /// Of an account.
+    /// Of an account; `hidden` are the names of jobs that it may not see, and of their rotations.
     #[must_use]
-    pub fn of(role: Role, name: &UserName) -> Self {
-        Self { role, name: name.to_string() }
+    pub fn of(role: Role, name: &UserName, hidden: BTreeSet<String>) -> Self {
+        Self { role, name: name.to_string(), hidden }
     }
 
     /// Of whoever has the store itself.
     #[must_use]
     pub fn whole() -> Self {
-        Self { role: Role::Admin, name: String::new() }
+        Self { role: Role::Admin, name: String::new(), hidden: BTreeSet::new() }
     }
 
     /// The kinds of entries there are.
@@ -40,6 +44,7 @@ impl Sight {
     /// # Errors
     /// [`OpsError::Forbidden`] when that is all it asks for.
     pub fn narrow(&self, mut filter: AuditFilter) -> Result<AuditFilter> {
+        filter.but.clone_from(&self.hidden);
         let seen = self.kinds();
         if seen.len() == Kind::ALL.len() {
             return Ok(filter);
@@ -77,7 +82,7 @@ mod tests {
             count: 1,
             until: None,
         };
-        let of = |role| Sight::of(role, &li);
+        let of = |role| Sight::of(role, &li, BTreeSet::new());
         let sees = |role| ["li", "ada"].map(|who| of(role).sees_address(&entry(who)));
         assert_eq!(sees(Role::Viewer), [true, false]);
         assert_eq!(sees(Role::Operator), [true, true]);

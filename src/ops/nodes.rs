@@ -1,7 +1,10 @@
 //! What people do to nodes: drain, undrain, forget.
 
-use super::{Act, Actor, OpsError, Result, noting, operates, reason};
-use crate::domain::name::NodeName;
+use std::collections::HashSet;
+
+use super::{Act, Actor, OpsError, Result, noting, operates, reason, sees};
+use crate::config::JobConfig;
+use crate::domain::name::{JobName, NodeName};
 use crate::store::Store;
 use crate::store::accounts::Role;
 use crate::store::jobs::Jobs as _;
@@ -33,7 +36,10 @@ pub async fn check_drain(store: &Store, actor: &Actor, node: &NodeName) -> Resul
     let Some(role) = actor.role.filter(|role| *role != Role::Admin) else { return Ok(()) };
     let nodes = listed(store).await?;
     let mut foreign = elsewhere(&[], &nodes);
-    foreign.retain(|job| !operates(role, &actor.user, job));
+    foreign.retain(|job| !operates(role, &actor.user, &actor.groups, job));
+    let seen = |job: &JobConfig| sees(role, &actor.user, &actor.groups, job);
+    let told: HashSet<JobName> =
+        foreign.iter().filter(|job| seen(job)).map(|job| job.name.clone()).collect();
     let names: Vec<_> = foreign.into_iter().map(|job| job.name).collect();
     if names.is_empty() {
         return Ok(());
@@ -46,7 +52,7 @@ pub async fn check_drain(store: &Store, actor: &Actor, node: &NodeName) -> Resul
             let holds = job.lease.as_ref().is_some_and(|lease| lease.node == *node);
             holds || (takers.contains(node) && takers.len() == 1)
         })
-        .map(|job| job.name.as_str())
+        .map(|job| if told.contains(&job.name) { job.name.as_str() } else { "another job" })
         .collect();
     if hit.is_empty() {
         return Ok(());

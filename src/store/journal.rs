@@ -2,6 +2,7 @@
 //!
 //! Writes about a run carry its token and are refused when a newer one exists.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -138,6 +139,8 @@ pub struct AuditFilter {
     pub from: Option<StoreTime>,
     /// Before this.
     pub to: Option<StoreTime>,
+    /// On none of these.
+    pub but: BTreeSet<String>,
 }
 
 impl AuditFilter {
@@ -162,6 +165,7 @@ impl AuditFilter {
             && is(&self.target, &entry.target)
             && self.from.is_none_or(|from| last >= from)
             && self.to.is_none_or(|to| entry.at < to)
+            && !self.but.contains(&entry.target)
     }
 }
 

@@ -70,6 +70,7 @@ impl Wanted {
             target: given(&self.target),
             from,
             to,
+            ..AuditFilter::default()
         })
     }
 }
@@ -141,7 +142,7 @@ pub async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, WebError> {
     let wanted: Wanted = query(&request)?;
-    let sight = Sight::of(caller.role, &caller.user);
+    let sight = Sight::of(caller.role, &caller.user, web.live.hidden_from(Some(&caller)).names());
     let filter = sight.narrow(wanted.filter()?)?;
     match Format::of(&request, &wanted)? {
         Format::Json => page(&web.store, &sight, &filter, &wanted).await,

@@ -3,7 +3,7 @@
 //! A job keeps its number for as long as this process lives, also while it is gone, so that seats may speak of numbers. It
 //! decides only the order.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
 use super::{Hub, Slot, lock};
@@ -27,6 +27,13 @@ impl Hidden {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
+    }
+
+    /// All their names.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<String> {
+        let jobs = self.jobs.iter().map(ToString::to_string);
+        jobs.chain(self.rotations.iter().map(ToString::to_string)).collect()
     }
 
     /// A job, or whatever else has its name (a lease, the target of an act).

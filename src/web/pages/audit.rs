@@ -127,7 +127,7 @@ pub async fn page(
     query: web::Query<Wanted>,
 ) -> Result<HttpResponse, WebError> {
     let (wanted, lang) = (query.into_inner(), caller.language);
-    let sight = Sight::of(caller.role, &caller.user);
+    let sight = Sight::of(caller.role, &caller.user, web.live.hidden_from(Some(&caller)).names());
     let filter = sight.narrow(wanted.filter()?)?;
     let read = match wanted.after {
         Some(after) => web.store.audit_after(&filter, after, ENTRIES).await.map(|mut page| {
