@@ -85,6 +85,7 @@ impl AuditArgs {
             target: self.target.clone(),
             from: self.from,
             to: self.to,
+            ..AuditFilter::default()
         }
     }
 }
