@@ -202,7 +202,7 @@ impl Becoming {
 
     /// From here on this process is that user, for good. Only between fork and exec.
     fn become_it(&self) -> Result<(), Errno> {
-        if !(self.uid == Uid::effective() && !self.uid.is_root()) {
+        if self.uid != Uid::effective() || self.uid.is_root() {
             // So that the script may open its own output again (/dev/stderr). A pipe that went elsewhere may refuse.
             for output in [1, 2] {
                 // SAFETY: fchown(2) takes integers and touches no memory; -1 leaves the group as it is.
