@@ -135,7 +135,7 @@ fn password(name: &UserName, from_stdin: bool) -> Result<String, Failure> {
     let text = if from_stdin { piped()? } else { typed(name)? };
     hash_password(&text).map_err(|error| match error {
         PasswordError::TooShort | PasswordError::TooLong => Failure::Usage(error.to_string()),
-        PasswordError::Hash(_) => Failure::Failed(error.to_string()),
+        PasswordError::Hash(_) | PasswordError::Busy => Failure::Failed(error.to_string()),
     })
 }
 

@@ -9,10 +9,12 @@ mod check;
 mod current;
 mod definition;
 mod document;
+mod doors;
 mod job;
 mod load;
 mod problem;
 mod reload;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +29,7 @@ use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 pub use check::program as find_program;
 pub use current::Current;
 pub use definition::digest;
+pub use doors::{Doors, TlsFiles};
 pub use load::{Environment, Examination, Overrides, examine, load};
 pub use problem::{Place, Problem, Problems};
 
@@ -51,6 +54,8 @@ pub struct Config {
     pub containment: Option<Containment>,
     /// Caps of live connections.
     pub live: LiveLimits,
+    /// Caps and times of connections, proxies, host names, certificates.
+    pub doors: Doors,
     /// Jobs, in the order of the file.
     pub jobs: Vec<JobConfig>,
 }

@@ -19,6 +19,7 @@ pub mod lease;
 pub mod name;
 pub mod placement;
 pub mod rotation;
+pub mod sign_in;
 pub mod supervise;
 pub mod time;
 pub mod transition;

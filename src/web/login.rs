@@ -20,7 +20,7 @@ use super::throttle::Attempt;
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
 use crate::ops::{self, Act, OpsError, Signature};
-use crate::secrets;
+use crate::secrets::{self, PasswordError};
 use crate::store::StoreError;
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::credentials::{Credentials, Link};
@@ -97,8 +97,10 @@ pub async fn sign_in(
         Ok(user) => {
             // A new secret at every sign-in; whoever planted or knew the old one has nothing.
             if let Some(shown @ Shown::Session { .. }) = Shown::in_request(&request, &web.config())
+                && let Some(before) = web.store.session(shown.hash(), auth::SESSION_IDLE).await?
             {
-                close(&web, &user, &shown).await?;
+                // Whose ever it was: this browser is somebody else's now.
+                close(&web, &before.user, &shown).await?;
             }
             let cookie = auth::open_session(&web.store, &web.config(), &user).await?;
             Ok(see(&safe_next(&fields.next), Some(cookie)))
@@ -142,7 +144,7 @@ fn check_form(web: &Web, request: &HttpRequest, fields: &Fields) -> Result<(), W
     if vouched {
         return Ok(());
     }
-    match request.cookie(FORM_COOKIE) {
+    match auth::own_cookie(request, &web.config(), FORM_COOKIE) {
         Some(cookie)
             if !cookie.value().is_empty() && secrets::equal(cookie.value(), &fields.csrf) =>
         {
@@ -165,7 +167,13 @@ async fn by_password(
         Err(_) => None,
     };
     let phc = user.as_ref().map(|user| user.password.clone());
-    let right = web.passwords.check(phc, fields.password.clone()).await;
+    let right = match web.passwords.check(phc, fields.password.clone()).await {
+        Ok(right) => right,
+        Err(busy) => {
+            attempt.withdrawn().await?;
+            return Err(crowded(&busy));
+        }
+    };
     let shown: String = fields.name.chars().filter(|c| !c.is_control()).take(64).collect();
     match user.filter(|_| right) {
         Some(user) if user.role == Role::Collector => {
@@ -178,10 +186,19 @@ async fn by_password(
             Ok(user.name)
         }
         None => {
-            attempt.failed().await?;
             note(web, &shown, &from, Act::LoginFailed, None).await?;
             Err(WebError::Unauthorized)
         }
+    }
+}
+
+/// A password that was not hashed: it is at fault, or too many others wait.
+fn crowded(error: &PasswordError) -> WebError {
+    let detail = error.to_string();
+    match error {
+        PasswordError::Busy => WebError::TooMany { detail, retry_after: 3 },
+        PasswordError::TooShort | PasswordError::TooLong => WebError::bad(detail),
+        PasswordError::Hash(_) => WebError::Internal { detail },
     }
 }
 
@@ -216,7 +233,7 @@ async fn by_link(
                 .passwords
                 .hash(fields.password.clone())
                 .await
-                .map_err(|error| WebError::bad(error.to_string()))?;
+                .map_err(|error| crowded(&error))?;
             take(web, &hash).await?;
             let user = User {
                 name,
@@ -288,7 +305,8 @@ async fn show(
     error: Option<&WebError>,
 ) -> HttpResponse {
     let language: Language = auth::preferred_language(request);
-    let known = request.cookie(FORM_COOKIE).map(|cookie| cookie.value().to_owned());
+    let known = auth::own_cookie(request, &web.config(), FORM_COOKIE);
+    let known = known.map(|cookie| cookie.value().to_owned());
     let csrf = known.filter(|value| value.len() == 64).unwrap_or_else(secrets::random_secret);
     let mut failure = error.cloned();
     // Without an answer nobody says that there is no account.

@@ -1,6 +1,6 @@
 //! `/metrics`, for Prometheus: with a login or a token, or from this machine itself.
 //!
-//! "This machine" is the real peer of the connection, never what a header claims.
+//! "This machine" is the peer of the connection when nothing says that it forwards for somebody else; see [`Client::is_here`](super::address::Client::is_here).
 
 use actix_web::{HttpResponse, web};
 
