@@ -62,10 +62,10 @@ impl Connections {
         self.cap
     }
 
-    /// Whether places are running out: then whoever holds one must hurry.
+    /// Whether places are running out: then whoever holds one must hurry. As many live sockets as are allowed by default are no crowd.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
-        self.counts.open.load(Ordering::Relaxed) * 2 >= self.cap
+        self.counts.open.load(Ordering::Relaxed) * 8 >= self.cap * 7
     }
 
     /// A connection was made: it is tuned, and counted until it is over.

@@ -37,6 +37,7 @@ mod rotation_page;
 mod rotation_waiting;
 mod rotations;
 mod storm;
+mod strangers;
 mod truth;
 
 use std::collections::BTreeMap;
