@@ -119,8 +119,10 @@ async fn readers_who_never_read_are_let_go() {
             stream
         })
         .collect();
-    until("they are answered", || (open_files(node.pid()) >= before + 40).then_some(()));
-    until("their connections are over", || (open_files(node.pid()) <= before + 5).then_some(()));
+    let peak = until("they are connected", || {
+        Some(open_files(node.pid())).filter(|open| *open >= before + 50)
+    });
+    until("their connections are over", || (open_files(node.pid()) <= peak - 40).then_some(()));
     drop(readers);
 }
 
