@@ -29,6 +29,7 @@ use crate::domain::containment::Containment;
 use crate::feed::{Feed, Followed};
 use crate::guard::choice::Choice;
 use crate::guard::containment;
+use crate::guard::descriptors;
 use crate::guard::message::Nursing;
 use crate::rotation;
 use crate::runner::beat::{self, Offer};
@@ -57,6 +58,9 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let metrics = Metrics::global();
     let options = store_options(&asked, crate::telemetry::observe_store_call);
     let mut signals = Signals::listen()?;
+    // Before anything is opened, and before the cap of connections follows from it.
+    let descriptors = descriptors::raise().context("cannot raise the limit of open files")?;
+    tracing::debug!(descriptors, "files that this node may have open");
     let config = asked.clone();
     let store = Store::named(&config.store, &options).await.with_context(|| unusable(&config))?;
     let listener = TcpListener::bind(config.listen).map_err(|error| {
@@ -118,9 +122,10 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let web = Web::new(store.clone(), feed.clone(), current.clone(), metrics, desks);
     let (server, drain) = crate::web::serve(web, listener)?;
     let serving = tokio::spawn(server);
+    let scheme = if config.doors.tls.is_some() { "https" } else { "http" };
     tracing::info!("scripts are contained by {level}");
     tracing::info!(node = %config.node, store = without_password(&config.store),
-        jobs = config.jobs.len(), "listening on http://{address}");
+        jobs = config.jobs.len(), "listening on {scheme}://{address}");
 
     let mut going_on = std::pin::pin!(async {
         match begun {

@@ -5,12 +5,13 @@
 
 pub(crate) mod strength;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
 use tokio::sync::Semaphore;
 
 use crate::domain::name::UserName;
@@ -38,6 +39,9 @@ pub enum PasswordError {
     /// Too easy to guess; ids of messages that say why, and what to do instead.
     #[error("the password is too easy to guess: use several words that do not belong together")]
     Weak(Vec<&'static str>),
+    /// Too many others wait to be hashed or checked.
+    #[error("many people are signing in at this moment: try again in a few seconds")]
+    Busy,
     /// argon2 refused or the machine gave no random bytes.
     #[error("the password could not be hashed: {0}")]
     Hash(String),
@@ -50,15 +54,64 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-/// Hashes a password that somebody chose for an account, if it is long enough and not easily guessed. `about`: what is known of
-/// that person (the account's name), which is guessed first. Takes some 20 ms of one core: not on an async thread.
+/// Whether a password that somebody chose for an account is long enough and not easily guessed. `about`: what is known of that
+/// person (the account's name), which is guessed first.
+fn check_chosen(password: &str, about: &[&str]) -> Result<(), PasswordError> {
+    check_length(password)?;
+    strength::check(password, about).map_err(PasswordError::Weak)
+}
+
+/// Hashes a password that somebody chose for an account, if it is long enough and not easily guessed; `about` as in what is guessed
+/// first. Takes some 20 ms of one core: not on an async thread.
 ///
 /// # Errors
 /// [`PasswordError`].
 pub fn new_password(password: &str, about: &[&str]) -> Result<String, PasswordError> {
-    check_length(password)?;
-    strength::check(password, about).map_err(PasswordError::Weak)?;
+    check_chosen(password, about)?;
     hash_password(password)
+}
+
+/// So many passwords are hashed at once.
+const AT_ONCE: usize = 2;
+/// So many more may wait for it: behind them an answer would take too long.
+const WAITING: usize = 16;
+/// Room that is asked for, in blocks: 34 MiB, of which 19 are ever touched. The C library keeps a large block that is given back, and
+/// each thread gets its own; only what is larger than 32 MiB goes back to the kernel in any case.
+const ROOM: usize = 34 * 1_024;
+
+/// What argon2 works in.
+struct Memory(Vec<Block>);
+
+impl Memory {
+    fn new() -> Self {
+        Self(Vec::with_capacity(ROOM))
+    }
+
+    fn hash(&mut self, argon2: &Argon2<'_>, password: &str, salt: &[u8], out: &mut [u8]) -> bool {
+        self.0.resize(argon2.params().block_count(), Block::new());
+        argon2
+            .hash_password_into_with_memory(password.as_bytes(), salt, out, &mut self.0[..])
+            .is_ok()
+    }
+
+    fn verify(&mut self, phc: &str, password: &str) -> Option<bool> {
+        let hash = PasswordHash::new(phc).ok()?;
+        let (salt, expected) = (hash.salt?, hash.hash?);
+        let algorithm = Algorithm::try_from(hash.algorithm.as_str()).ok()?;
+        let version = Version::try_from(hash.version?).ok()?;
+        let argon2 = Argon2::new(algorithm, version, Params::try_from(&hash).ok()?);
+        let mut out = vec![0; expected.len()];
+        let hashed = self.hash(&argon2, password, &salt, &mut out);
+        Some(hashed && out.ct_eq(expected.as_bytes()).into())
+    }
+}
+
+/// Hashes a password into a PHC string. Takes about 20 ms of one core: not on an async thread.
+///
+/// # Errors
+/// [`PasswordError`].
+pub fn hash_password(password: &str) -> Result<String, PasswordError> {
+    hash_in(&mut Memory::new(), password)
 }
 
 fn check_length(password: &str) -> Result<(), PasswordError> {
@@ -71,49 +124,72 @@ fn check_length(password: &str) -> Result<(), PasswordError> {
     Ok(())
 }
 
-/// Hashes a password into a PHC string, however easily it is guessed. Takes about 20 ms of one core: not on an async thread.
-///
-/// # Errors
-/// [`PasswordError`].
-pub fn hash_password(password: &str) -> Result<String, PasswordError> {
+fn hash_in(memory: &mut Memory, password: &str) -> Result<String, PasswordError> {
     check_length(password)?;
-    let hash: PasswordHash = argon2()
-        .hash_password(password.as_bytes())
-        .map_err(|error| PasswordError::Hash(error.to_string()))?;
+    let failed = |error: &dyn std::fmt::Display| PasswordError::Hash(error.to_string());
+    let (argon2, salt, mut out) = (argon2(), rand::random::<[u8; 16]>(), [0; 32]);
+    if !memory.hash(&argon2, password, &salt, &mut out) {
+        return Err(failed(&"argon2 refused"));
+    }
+    let hash = PasswordHash {
+        algorithm: Algorithm::Argon2id.ident(),
+        version: Some(Version::V0x13.into()),
+        params: ParamsString::try_from(argon2.params()).map_err(|error| failed(&error))?,
+        salt: Some(Salt::new(&salt).map_err(|error| failed(&error))?),
+        hash: Some(Output::new(&out).map_err(|error| failed(&error))?),
+    };
     Ok(hash.to_string())
 }
 
 /// Whether `password` belongs to the PHC string. Takes as long as hashing.
 #[must_use]
 pub fn verify(phc: &str, password: &str) -> bool {
-    password.len() <= PASSWORD_MAX
-        && PasswordHash::new(phc)
-            .is_ok_and(|hash| argon2().verify_password(password.as_bytes(), &hash).is_ok())
+    verify_in(&mut Memory::new(), phc, password)
 }
 
-/// Checks passwords off the async threads, a few at a time: 19 MiB each must not add up.
+fn verify_in(memory: &mut Memory, phc: &str, password: &str) -> bool {
+    password.len() <= PASSWORD_MAX && memory.verify(phc, password).unwrap_or(false)
+}
+
+/// Checks passwords off the async threads, [`AT_ONCE`]: 19 MiB each must not add up. [`WAITING`] more wait in order, further ones are
+/// turned away.
 #[derive(Clone)]
 pub struct Passwords {
+    /// One for each that works or waits.
+    queue: Arc<Semaphore>,
     places: Arc<Semaphore>,
+    /// What is not in use; empty as soon as nobody works or waits.
+    spare: Arc<Mutex<Vec<Memory>>>,
 }
 
 impl Default for Passwords {
     fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(2)) }
+        Self {
+            queue: Arc::new(Semaphore::new(AT_ONCE + WAITING)),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
+            spare: Arc::default(),
+        }
     }
 }
 
 impl Passwords {
     /// Whether `password` is right for `phc`. `None` (no such user) costs the same work and is `false`, so that
     /// the time of an answer does not tell who has an account.
-    pub async fn check(&self, phc: Option<String>, password: String) -> bool {
-        self.run(move || {
+    ///
+    /// # Errors
+    /// [`PasswordError::Busy`]: nobody looked at it.
+    pub async fn check(
+        &self,
+        phc: Option<String>,
+        password: String,
+    ) -> Result<bool, PasswordError> {
+        self.run(move |memory| {
             // Nor does it tell who has an account without a password.
             let phc = phc.filter(|phc| PasswordHash::new(phc).is_ok());
-            verify(phc.as_deref().unwrap_or_else(|| nobody()), &password) && phc.is_some()
+            let known = phc.is_some();
+            verify_in(memory, phc.as_deref().unwrap_or_else(|| nobody()), &password) && known
         })
         .await
-        .unwrap_or(false)
     }
 
     /// [`new_password`], off the async threads.
@@ -125,17 +201,38 @@ impl Passwords {
         password: String,
         about: Vec<String>,
     ) -> Result<String, PasswordError> {
-        self.run(move || {
+        self.run(move |memory| {
             let about: Vec<&str> = about.iter().map(String::as_str).collect();
-            new_password(&password, &about)
+            check_chosen(&password, &about)?;
+            hash_in(memory, &password)
         })
-        .await
-        .unwrap_or_else(|| Err(PasswordError::Hash("the server is shutting down".to_owned())))
+        .await?
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let _place = self.places.acquire().await.ok()?;
-        tokio::task::spawn_blocking(work).await.ok()
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Memory) -> T + Send + 'static,
+    ) -> Result<T, PasswordError> {
+        let ending = |_| PasswordError::Hash("the server is shutting down".to_owned());
+        let queued =
+            Arc::clone(&self.queue).try_acquire_owned().map_err(|_| PasswordError::Busy)?;
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(ending)?;
+        let (queue, spare) = (Arc::clone(&self.queue), Arc::clone(&self.spare));
+        // Whoever asked may be gone before it is done: the place is free only then.
+        let working = tokio::task::spawn_blocking(move || {
+            let (_queued, _place) = (queued, place);
+            let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+            let reused = lock().pop();
+            let mut memory = reused.unwrap_or_else(Memory::new);
+            let done = work(&mut memory);
+            let mut spare = lock();
+            match queue.available_permits() + 1 < AT_ONCE + WAITING {
+                true => spare.push(memory),
+                false => spare.clear(),
+            }
+            done
+        });
+        working.await.map_err(|_| PasswordError::Hash("the server is shutting down".to_owned()))
     }
 }
 
@@ -220,7 +317,6 @@ pub fn session_id(hash: &str) -> String {
 /// Compares two secrets in a time that does not tell where they differ.
 #[must_use]
 pub fn equal(left: &str, right: &str) -> bool {
-    use subtle::ConstantTimeEq as _;
     left.as_bytes().ct_eq(right.as_bytes()).into()
 }
 
@@ -235,6 +331,34 @@ mod tests {
         assert!(verify(&phc, "correct horse"));
         assert!(!verify(&phc, "correct house"));
         assert!(!verify("not a hash", "correct horse"));
+    }
+
+    #[test]
+    fn a_hash_that_an_earlier_version_made_is_still_verified() {
+        // By `Argon2::hash_password` of the crate, with other parameters.
+        let old = argon2::PasswordHasher::hash_password(
+            &Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::new(64, 3, 1, None).unwrap()),
+            b"correct horse",
+        );
+        let old: PasswordHash = old.unwrap();
+        assert!(verify(&old.to_string(), "correct horse"));
+        assert!(!verify(&old.to_string(), "correct house"));
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn of_many_at_once_a_few_wait_and_the_others_are_turned_away() {
+        let passwords = Passwords::default();
+        let weak = Params::new(4_096, 1, 1, None).unwrap();
+        let weak = Argon2::new(Algorithm::Argon2id, Version::V0x13, weak);
+        let phc: PasswordHash =
+            argon2::PasswordHasher::hash_password(&weak, b"correct horse").unwrap();
+        let phc = phc.to_string();
+        let all = (0..60).map(|_| passwords.check(Some(phc.clone()), "correct house".to_owned()));
+        let answers = futures_util::future::join_all(all).await;
+        let busy = answers.iter().filter(|answer| **answer == Err(PasswordError::Busy)).count();
+        assert_eq!(busy, 60 - AT_ONCE - WAITING);
+        assert_eq!(passwords.check(Some(phc), "correct horse".to_owned()).await, Ok(true));
+        assert!(passwords.spare.lock().unwrap().is_empty(), "the memory is given back");
     }
 
     #[test]

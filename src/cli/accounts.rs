@@ -166,7 +166,7 @@ fn password(name: &UserName, from_stdin: bool) -> Result<String, Failure> {
             let why: Vec<String> = why.iter().map(|id| say(Language::En, id, &[])).collect();
             Failure::Usage(why.join(" "))
         }
-        PasswordError::Hash(_) => Failure::Failed(error.to_string()),
+        PasswordError::Hash(_) | PasswordError::Busy => Failure::Failed(error.to_string()),
     })
 }
 

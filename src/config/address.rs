@@ -61,13 +61,16 @@ pub(super) fn origin(text: &str) -> Result<String, String> {
 }
 
 /// The origin that goes with an address nobody gave a `public_url` for.
-pub(super) fn origin_of(listen: SocketAddr) -> String {
+pub(super) fn origin_of(listen: SocketAddr, tls: bool) -> String {
+    let (scheme, usual) = if tls { ("https", ":443") } else { ("http", ":80") };
     match listen {
-        SocketAddr::V4(v4) if v4.ip().is_unspecified() => format!("http://127.0.0.1:{}", v4.port()),
-        SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("http://[::1]:{}", v6.port()),
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
+            format!("{scheme}://127.0.0.1:{}", v4.port())
+        }
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => format!("{scheme}://[::1]:{}", v6.port()),
         other => {
-            let url = format!("http://{other}");
-            url.strip_suffix(":80").map(ToOwned::to_owned).unwrap_or(url)
+            let url = format!("{scheme}://{other}");
+            url.strip_suffix(usual).map(ToOwned::to_owned).unwrap_or(url)
         }
     }
 }

@@ -13,7 +13,7 @@ use toml::de::{DeTable, DeValue};
 use super::document::{self, Field, Report, Section};
 use super::job::{self, Surroundings};
 use super::problem::{Place, Problems};
-use super::{Config, JobConfig, LiveLimits, address, check};
+use super::{Config, JobConfig, LiveLimits, address, check, doors};
 use crate::domain::lease::Timing;
 use crate::domain::name::NodeName;
 
@@ -46,7 +46,7 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 10] = [
+const KEYS: [&str; 14] = [
     "store",
     "prefix",
     "listen",
@@ -56,6 +56,10 @@ const KEYS: [&str; 10] = [
     "containment",
     "live",
     "groups",
+    "limits",
+    "trusted_proxies",
+    "allowed_hosts",
+    "tls",
     "job",
 ];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
@@ -170,7 +174,9 @@ impl Loader<'_> {
             Some(given) => self.checked(given, address::listen),
             None => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
         };
-        let public_url = self.public_url(listen, given_listen.as_ref());
+        let doors = doors::read(&self.root, self.env, &self.base);
+        let tls = doors.as_ref().is_some_and(|doors| doors.tls.is_some());
+        let public_url = self.public_url(listen, given_listen.as_ref(), tls);
         let node = match self.given("node", over.node.as_deref()) {
             Some(given) => self.checked(&given, NodeName::new),
             None => over.own_name.clone().or_else(address::own_node_name),
@@ -198,6 +204,7 @@ impl Loader<'_> {
             timing: timing?,
             containment: containment?,
             live: live?,
+            doors: doors?,
             jobs,
         })
     }
@@ -261,12 +268,25 @@ impl Loader<'_> {
         })
     }
 
-    fn public_url(&self, listen: Option<SocketAddr>, from: Option<&Given>) -> Option<String> {
+    fn public_url(
+        &self,
+        listen: Option<SocketAddr>,
+        from: Option<&Given>,
+        tls: bool,
+    ) -> Option<String> {
         if let Some(given) = self.given("public_url", None) {
-            return self.checked(&given, address::origin);
+            return self.checked(&given, |text| {
+                let url = address::origin(text)?;
+                match tls && url.starts_with("http://") {
+                    true => Err(format!(
+                        "{url} is not what browsers use when `tls` is set: write https:// instead"
+                    )),
+                    false => Ok(url),
+                }
+            });
         }
         let listen = listen?;
-        let url = address::origin_of(listen);
+        let url = address::origin_of(listen, tls);
         if let Some(given) = from.filter(|_| listen.ip().is_unspecified()) {
             self.root.report.warn(
                 given.place.clone(),

@@ -9,11 +9,13 @@ mod check;
 mod current;
 mod definition;
 mod document;
+mod doors;
 mod entrusted;
 mod job;
 mod load;
 mod problem;
 mod reload;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -28,6 +30,7 @@ use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 pub use check::program as find_program;
 pub use current::Current;
 pub use definition::digest;
+pub use doors::{Doors, TlsFiles};
 pub use entrusted::{SecretProblem, account as find_account, secret as read_secret};
 pub use load::{Environment, Examination, Overrides, examine, load};
 pub use problem::{Place, Problem, Problems};
@@ -53,6 +56,8 @@ pub struct Config {
     pub containment: Option<Containment>,
     /// Caps of live connections.
     pub live: LiveLimits,
+    /// Caps and times of connections, proxies, host names, certificates.
+    pub doors: Doors,
     /// Jobs, in the order of the file.
     pub jobs: Vec<JobConfig>,
 }

@@ -1,6 +1,6 @@
 //! What of a newer configuration a running node can take.
 
-use super::{Config, address};
+use super::{Config, Doors, address};
 
 impl Config {
     /// This one with everything of `newer` that can be taken while a node runs, and the keys that need a restart.
@@ -12,12 +12,16 @@ impl Config {
             ("listen", self.listen != newer.listen),
             ("node", self.node != newer.node),
             ("containment", self.containment != newer.containment),
+            ("limits.max_connections", self.doors.max_connections != newer.doors.max_connections),
+            ("tls", self.doors.tls != newer.doors.tls),
         ];
-        let derived = newer.public_url == address::origin_of(newer.listen);
-        let public_url = match self.listen != newer.listen && derived {
-            true => self.public_url.clone(),
-            false => newer.public_url.clone(),
-        };
+        let derived =
+            newer.public_url == address::origin_of(newer.listen, newer.doors.tls.is_some());
+        let public_url =
+            match (self.listen != newer.listen || self.doors.tls != newer.doors.tls) && derived {
+                true => self.public_url.clone(),
+                false => newer.public_url.clone(),
+            };
         let taken = Self {
             store: self.store.clone(),
             prefix: self.prefix.clone(),
@@ -25,6 +29,11 @@ impl Config {
             public_url,
             node: self.node.clone(),
             containment: self.containment,
+            doors: Doors {
+                max_connections: self.doors.max_connections,
+                tls: self.doors.tls.clone(),
+                ..newer.doors
+            },
             ..newer
         };
         (taken, kept.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect())

@@ -21,6 +21,7 @@ pub mod line;
 pub mod name;
 pub mod placement;
 pub mod rotation;
+pub mod sign_in;
 pub mod supervise;
 pub mod time;
 pub mod transition;

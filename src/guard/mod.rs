@@ -16,6 +16,7 @@ mod begin;
 pub(crate) mod cgroup;
 pub mod choice;
 pub mod containment;
+pub mod descriptors;
 mod init;
 pub(crate) mod kernel;
 pub mod message;
@@ -46,6 +47,7 @@ pub fn entry() -> Option<i32> {
     if what == PROBE {
         return Some(try_containment());
     }
+    descriptors::restore();
     let ended = enter().and_then(|()| match what == NURSERY {
         true => nursery::nurse(),
         false => watch::guard(None, None, |_| {}),

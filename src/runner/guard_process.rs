@@ -14,6 +14,7 @@ use tokio::process::Command;
 use super::nursery::Warm;
 use super::spec::{Spec, Streams};
 use super::{nursery, sweep};
+use crate::guard::descriptors;
 use crate::guard::message::WORD;
 use crate::sabotage;
 
@@ -65,6 +66,7 @@ impl Guard {
             .arg(WORD)
             .env_clear()
             .envs(sabotage::inherited())
+            .envs(descriptors::inherited())
             .stdin(Stdio::from(theirs));
         if !matches!(spec.streams, Streams::Inherited) {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -27,6 +27,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::sweep;
+use crate::guard::descriptors;
 use crate::guard::kernel;
 use crate::guard::message::{LARGEST_ORDER, NURSERY, Nursing, Offer, WORD, Wanted};
 
@@ -176,6 +177,7 @@ impl Line {
             .args([WORD, NURSERY])
             .env_clear()
             .envs(sabotage::inherited())
+            .envs(descriptors::inherited())
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null());
         let mut guards = sweep::guards();

@@ -192,12 +192,42 @@ pub trait Credentials {
     /// [`super::StoreError::Unavailable`].
     async fn link(&self, hash: &str, take: bool) -> Result<Option<Link>>;
 
+    /// Counts an attempt to sign in and returns zero: it may go on. Or returns how long it must wait, and counts nothing. Of attempts
+    /// at once each sees those before it.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn try_sign_in(&self, ask: &SignIn) -> Result<Duration>;
+
+    /// Says what became of an attempt that was counted. A wrong password stays counted and need not be said.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn settle_sign_in(&self, ask: &SignIn, tried: Tried) -> Result<()>;
+
     /// Counts one failure for `key` within a sliding `window`, or none with `add` false; returns the count.
     /// `clear` forgets instead.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
     async fn failures(&self, key: &str, step: Count, window: Duration) -> Result<u32>;
+}
+
+/// An attempt to sign in; both are hashed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct SignIn {
+    pub account: String,
+    pub address: String,
+}
+
+/// What became of an attempt that was let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tried {
+    /// The password was right.
+    Right,
+    /// Nobody looked at the password.
+    Unchecked,
 }
 
 /// What [`Credentials::failures`] does before it returns the count.

@@ -354,6 +354,8 @@ forward! {
         fn revoke_token(id: &str) -> ();
         fn add_link(hash: &str, link: &credentials::Link, lifetime: Duration) -> ();
         fn link(hash: &str, take: bool) -> Option<credentials::Link>;
+        fn try_sign_in(ask: &credentials::SignIn) -> Duration;
+        fn settle_sign_in(ask: &credentials::SignIn, tried: credentials::Tried) -> ();
         fn failures(key: &str, step: credentials::Count, window: Duration) -> u32;
     }
     dispatch::Sources {

@@ -4,8 +4,10 @@
 //! When the store is out of reach, a caller known from the last minutes may still *look* (the pictures then say
 //! `unknown`), and nothing else.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::{Ready, ready};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use actix_web::dev::Payload;
 use actix_web::http::header;
 use actix_web::{FromRequest, HttpMessage as _, HttpRequest};
 
+use super::address::Client;
 use super::error::WebError;
 use crate::clock;
 use crate::config::{Config, JobConfig};
@@ -341,10 +344,26 @@ pub fn preferred_language(request: &HttpRequest) -> Language {
         .map_or(Language::En, Language::from_accept_language)
 }
 
-/// Address of the peer: the real one, never what a header claims.
+/// Address of the client: that of the connection, or what trusted proxies say of it (see [`Client`]).
 #[must_use]
 pub fn peer(request: &HttpRequest) -> String {
-    request.peer_addr().map_or_else(|| "unknown".to_owned(), |address| address.ip().to_string())
+    client(request).map_or_else(|| "unknown".to_owned(), |address| address.to_string())
+}
+
+fn client(request: &HttpRequest) -> Option<IpAddr> {
+    let said = request.extensions().get::<Client>().copied();
+    said.map_or_else(|| request.peer_addr().map(|peer| peer.ip()), |Client(address)| address)
+}
+
+/// Whether the request comes from this machine itself; see [`Client::is_here`].
+#[must_use]
+pub fn is_here(request: &HttpRequest, config: &Config) -> bool {
+    let peer = request.peer_addr().map(|peer| peer.ip());
+    Client::of(peer, request.headers(), &config.doors).is_here(
+        peer,
+        request.headers(),
+        &config.doors,
+    )
 }
 
 /// Whether browsers reach us by TLS.
@@ -353,13 +372,25 @@ pub fn is_https(config: &Config) -> bool {
     config.public_url.starts_with("https://")
 }
 
+/// Browsers take a cookie with this prefix from this host only, by TLS only, for all paths.
+const HOST_PREFIX: &str = "__Host-";
+
 /// The name of the session cookie; the prefix binds it to this host and to TLS.
 #[must_use]
 pub fn cookie_name(config: &Config) -> &'static str {
     if is_https(config) { "__Host-soloist" } else { "soloist" }
 }
 
-/// A cookie of ours: unreadable by scripts, not sent from other sites, gone with the browser unless `lives`.
+/// The cookie that [`cookie`] made under this name.
+#[must_use]
+pub fn own_cookie(request: &HttpRequest, config: &Config, name: &str) -> Option<Cookie<'static>> {
+    match is_https(config) {
+        true => request.cookie(&format!("{HOST_PREFIX}{name}")),
+        false => request.cookie(name),
+    }
+}
+
+/// A cookie of ours, whose name gets the prefix under TLS: unreadable by scripts, not sent from other sites, gone with the browser unless `lives`.
 #[must_use]
 pub fn cookie(
     config: &Config,
@@ -367,6 +398,10 @@ pub fn cookie(
     value: String,
     lives: Option<Duration>,
 ) -> Cookie<'static> {
+    let name = match is_https(config) && !name.starts_with(HOST_PREFIX) {
+        true => Cow::Owned(format!("{HOST_PREFIX}{name}")),
+        false => Cow::Borrowed(name),
+    };
     let mut built = Cookie::build(name, value)
         .http_only(true)
         .same_site(SameSite::Lax)

@@ -5,17 +5,18 @@
 //! people, and puts the security headers on. Handlers trust it and check only what depends on a job.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::header::{self, HeaderName, HeaderValue};
-use actix_web::http::{Method, StatusCode};
+use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
 
 use super::Web;
+use super::address::{self, Client};
 use super::auth::{self, Ask, Caller, Shown};
+use super::body::Watch;
 use super::csrf;
 use super::error::WebError;
 use super::pages;
@@ -37,6 +38,11 @@ pub async fn door(
     let Some(web) = request.app_data::<web::Data<Web>>().cloned() else {
         return Ok(request.into_response(HttpResponse::InternalServerError().finish()));
     };
+    let config = web.config();
+    let peer = request.peer_addr().map(|peer| peer.ip());
+    let client = Client::of(peer, request.headers(), &config.doors);
+    request.extensions_mut().insert(client);
+    let watch = Watch::of(&mut request, &web.connections, &config.doors);
     let mut why = None;
     let mut response = match admit(&web, &mut request).await {
         Ok(()) => next.call(request).await?.map_into_boxed_body(),
@@ -53,7 +59,9 @@ pub async fn door(
             request.into_response(answer)
         }
     };
+    let late = watch.as_ref().and_then(Watch::too_late);
     let failed = response.response().error().map(WebError::from_framework);
+    let failed = late.clone().or(failed);
     if let Some(error) = failed {
         if let WebError::Internal { detail } = &error {
             tracing::error!(%detail, path = response.request().path(), "a request failed");
@@ -65,7 +73,13 @@ pub async fn door(
     let reader = Reader::name(response.request());
     refused::note(&web, response.request(), response.status(), reader, why.as_deref()).await;
     put_headers(&web, &mut response);
-    Ok(response)
+    if late.is_some() {
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
+    Ok(match watch {
+        Some(watch) => response.map_body(|_, body| watch.keep(body)),
+        None => response,
+    })
 }
 
 enum Refusal {
@@ -106,10 +120,24 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
         // What does not exist is not told to strangers.
         Found::Nothing | Found::OtherMethods(_) => Access::Login,
     };
+    // A load balancer's check knows no names, and tells nothing.
+    if matches!(request.path(), "/healthz" | "/readyz") && access == Access::Open {
+        return Ok(());
+    }
+    let shown = Shown::in_request(request.request(), &web.config());
+    let misnamed = foreign_name(web, request.request());
+    // Who holds a token is no page that was led here.
+    let program = matches!(shown, Some(Shown::Token { .. }));
+    if let Some(name) = misnamed.as_deref().filter(|_| !program) {
+        let host: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+        let config = web.config();
+        let args = [("host", host.as_str()), ("url", config.public_url.as_str())];
+        return Err(WebError::told(StatusCode::MISDIRECTED_REQUEST, "error-host", &args).into());
+    }
     if access == Access::Open {
         return Ok(());
     }
-    let caller = match Shown::in_request(request.request(), &web.config()) {
+    let caller = match shown {
         None => None,
         Some(shown) => {
             match identify(web, &shown, access, ask_of(request.request(), looking)).await {
@@ -131,7 +159,9 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
     if let Some(caller) = &caller {
         request.extensions_mut().insert(Reader(caller.clone()));
     }
-    let loopback = access == Access::LoopbackOrLogin && from_loopback(request.request());
+    let loopback = access == Access::LoopbackOrLogin
+        && misnamed.is_none()
+        && auth::is_here(request.request(), &web.config());
     let stranger = caller.is_none() && access != Access::Guest && !loopback;
     if stranger && looking && is_page(request.path()) && web.feed.outage().is_some() {
         return Err(Refusal::Away);
@@ -265,13 +295,13 @@ fn sign_in(request: &ServiceRequest) -> Refusal {
     }
 }
 
-fn from_loopback(request: &HttpRequest) -> bool {
-    request.peer_addr().is_some_and(|peer| match peer.ip() {
-        IpAddr::V4(address) => address.is_loopback(),
-        IpAddr::V6(address) => {
-            address.is_loopback() || address.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback())
-        }
-    })
+/// A name that this request asks for and that is not ours.
+fn foreign_name(web: &Web, request: &HttpRequest) -> Option<String> {
+    let config = web.config();
+    let hosts = request.headers().get_all(header::HOST);
+    let hosts = hosts.map(|value| value.to_str().unwrap_or("unreadable").to_owned());
+    let target = request.uri().authority().map(|authority| authority.host().to_owned());
+    hosts.chain(target).find(|host| !address::is_our_name(host, &config))
 }
 
 fn error_answer(web: &Web, request: &HttpRequest, error: &WebError) -> HttpResponse {
@@ -305,7 +335,7 @@ fn put_headers(web: &Web, response: &mut ServiceResponse) {
     if auth::is_https(&web.config()) {
         headers.insert(
             header::STRICT_TRANSPORT_SECURITY,
-            HeaderValue::from_static("max-age=31536000"),
+            HeaderValue::from_static("max-age=31536000; includeSubDomains"),
         );
     }
 }

@@ -131,6 +131,8 @@ impl WebError {
             "method_not_allowed" => "error-title-method",
             "conflict" => "error-title-conflict",
             "too_large" => "error-title-too-large",
+            "timeout" => "error-title-timeout",
+            "misdirected" => "error-title-misdirected",
             "too_many" => "error-title-too-many",
             "unavailable" => "error-title-unavailable",
             _ => "error-title-internal",
@@ -169,7 +171,10 @@ impl WebError {
                 400 => "bad_request",
                 403 => "forbidden",
                 404 => "not_found",
+                408 => "timeout",
                 409 => "conflict",
+                421 => "misdirected",
+                429 => "too_many",
                 503 => "unavailable",
                 _ => "internal",
             },
@@ -232,6 +237,7 @@ impl From<PasswordError> for WebError {
             PasswordError::TooShort => told("password-short", number(PASSWORD_MIN)),
             PasswordError::TooLong => told("password-long", number(PASSWORD_MAX)),
             PasswordError::Weak(why) => Self::Weak { why },
+            PasswordError::Busy => Self::TooMany { detail: error.to_string(), retry_after: 3 },
             PasswordError::Hash(detail) => Self::Internal { detail },
         }
     }

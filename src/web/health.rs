@@ -4,11 +4,19 @@
 //! Open to everybody, for load balancers: they say nothing about jobs or people. A balancer that knew only the first two
 //! would take out every node of a cluster whose store is away, and with them the pages that say so.
 
-use actix_web::{HttpResponse, web};
+use std::time::Duration;
+
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
 use super::Web;
+use super::auth::{self, Shown};
 use super::error::WebError;
+use crate::clock;
+use crate::domain::time::Boot;
+
+/// An answer of the store is good for so long.
+const TRUE_FOR: Duration = Duration::from_millis(500);
 
 /// `GET /healthz`.
 #[utoipa::path(get, path = "/healthz", tag = "health", operation_id = "healthz", security(()),
@@ -33,6 +41,7 @@ pub struct Query {
     responses((status = 200, description = "The store is reachable; for reading: this node is not shutting down.", body = String, content_type = "text/plain")))]
 pub async fn readyz(
     web: web::Data<Web>,
+    request: HttpRequest,
     query: web::Query<Query>,
 ) -> Result<HttpResponse, WebError> {
     let ready = || HttpResponse::Ok().content_type("text/plain; charset=utf-8").body("ready\n");
@@ -48,10 +57,50 @@ pub async fn readyz(
     if reading {
         return Ok(ready());
     }
-    if let Some(trouble) = web.feed.trouble() {
-        return Err(unavailable(trouble));
+    match web.readiness.ask(&web).await {
+        Ok(()) => Ok(ready()),
+        // It may name the store's address.
+        Err(why) if may_know(&web, &request).await => Err(unavailable(why)),
+        Err(_) => Err(unavailable(
+            "the store cannot be used at this moment: this node's log says why, and /readyz to whoever is signed in or on its machine"
+                .to_owned(),
+        )),
     }
-    // Also a store that is reachable and was set up badly meanwhile: it must not be sent work.
-    web.store.describe().await.map_err(|error| unavailable(error.to_string()))?;
-    Ok(ready())
+}
+
+/// What the store said last, so that strangers who ask again and again cost it nothing.
+#[derive(Default)]
+pub(super) struct Readiness(tokio::sync::Mutex<Option<(Boot, Result<(), String>)>>);
+
+impl Readiness {
+    /// Whether the store can be used, or why not; not older than [`TRUE_FOR`]. Of many who ask at once one asks the store.
+    async fn ask(&self, web: &Web) -> Result<(), String> {
+        if let Some(trouble) = web.feed.trouble() {
+            return Err(trouble);
+        }
+        let mut last = self.0.lock().await;
+        if let Some((at, said)) = &*last
+            && clock::boot().since(*at) < TRUE_FOR
+        {
+            return said.clone();
+        }
+        // Also a store that is reachable and was set up badly meanwhile: it must not be sent work.
+        let said = web.store.describe().await.map(drop).map_err(|error| error.to_string());
+        *last = Some((clock::boot(), said.clone()));
+        said
+    }
+}
+
+/// Whoever is on this machine, or signed in.
+async fn may_know(web: &Web, request: &HttpRequest) -> bool {
+    let config = web.config();
+    if auth::is_here(request, &config) {
+        return true;
+    }
+    match Shown::in_request(request, &config) {
+        Some(shown) => {
+            matches!(web.identities.identify(&web.store, &shown, true).await, Ok(Some(_)))
+        }
+        None => false,
+    }
 }

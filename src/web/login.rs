@@ -167,7 +167,7 @@ fn check_form(web: &Web, request: &HttpRequest, fields: &Fields) -> Result<(), W
     if vouched {
         return Ok(());
     }
-    match request.cookie(FORM_COOKIE) {
+    match auth::own_cookie(request, &web.config(), FORM_COOKIE) {
         Some(cookie)
             if !cookie.value().is_empty() && secrets::equal(cookie.value(), &fields.csrf) =>
         {
@@ -190,7 +190,13 @@ async fn by_password(
         Err(_) => None,
     };
     let phc = user.as_ref().map(|user| user.password.clone());
-    let right = web.passwords.check(phc, fields.password.clone()).await;
+    let right = match web.passwords.check(phc, fields.password.clone()).await {
+        Ok(right) => right,
+        Err(busy) => {
+            attempt.withdrawn().await?;
+            return Err(busy.into());
+        }
+    };
     match user.filter(|_| right) {
         Some(user) if user.role == Role::Collector => {
             let who = [("user", user.name.as_str())];
@@ -202,7 +208,6 @@ async fn by_password(
             Ok(user.name)
         }
         None => {
-            attempt.failed().await?;
             Err(WebError::Unauthorized)
         }
     }
@@ -317,7 +322,8 @@ async fn show(
     error: Option<&WebError>,
 ) -> HttpResponse {
     let language: Language = auth::preferred_language(request);
-    let known = request.cookie(FORM_COOKIE).map(|cookie| cookie.value().to_owned());
+    let known = auth::own_cookie(request, &web.config(), FORM_COOKIE);
+    let known = known.map(|cookie| cookie.value().to_owned());
     let csrf = known.filter(|value| value.len() == 64).unwrap_or_else(secrets::random_secret);
     let mut failure = error.cloned();
     // Without an answer nobody says that there is no account.

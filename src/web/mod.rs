@@ -4,9 +4,12 @@
 //! supervisor hears of it as everybody else does. [`routes`] is the only URL table; [`door`] lets nobody past it.
 
 pub mod acts;
+pub mod address;
 pub mod api;
 pub mod assets;
 pub mod auth;
+mod body;
+pub mod connections;
 pub mod csrf;
 pub mod door;
 pub mod error;
@@ -25,19 +28,18 @@ pub mod refusals;
 pub mod refused;
 pub mod routes;
 pub mod throttle;
+pub mod tls;
 
-use std::any::Any;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
-use actix_web::rt::net::TcpStream;
 use actix_web::{App, HttpServer, web as actix};
-use nix::sys::socket::{setsockopt, sockopt};
 
 use self::auth::{Caller, Identities};
+use self::connections::Connections;
 use self::error::WebError;
 use self::hub::Hub;
 use crate::config::{Config, Current, JobConfig};
@@ -53,9 +55,10 @@ use crate::waiting::WaitingRoom;
 pub const BODY_MAX: usize = 64 * 1024;
 /// Largest body where many tasks or results come at once.
 pub const LARGE_BODY_MAX: usize = 1024 * 1024;
-/// A connection whose peer acknowledges nothing for this long is dropped by the kernel: only that frees a client
-/// which stopped reading (the framework stops polling it, and with it every timer of ours).
-const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
+/// An idle connection is closed after this long: it holds a place that somebody else may need.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// How many threads answer.
+const WORKERS: usize = 2;
 
 /// What every handler needs; cheap to clone.
 #[derive(Clone)]
@@ -73,6 +76,10 @@ pub struct Web {
     pub identities: Identities,
     /// Live sockets.
     pub live: Arc<Hub>,
+    /// Connections of any kind.
+    pub connections: Connections,
+    /// What `/readyz` said last.
+    readiness: Arc<health::Readiness>,
     /// Where work is asked for.
     pub desk: dispatch::Desk,
     /// Where turns are asked for.
@@ -105,6 +112,7 @@ impl Web {
     ) -> Self {
         let Desks { room, work, turns } = desks;
         let identities = Identities::default();
+        let connections = Connections::new(config.clone());
         let live = Arc::new(Hub::new(
             store.clone(),
             feed.clone(),
@@ -120,6 +128,8 @@ impl Web {
             passwords: Passwords::default(),
             identities,
             live,
+            connections,
+            readiness: Arc::default(),
             desk: work,
             turns,
             refused: refused::Ledger::default(),
@@ -174,6 +184,14 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
     let live = Arc::clone(&web.live);
     let room = web.room.clone();
     tokio::spawn(Arc::clone(&live).run());
+    let connections = web.connections.clone();
+    let pair = web.config().doors.tls.clone().map(tls::Pair::open).transpose()?;
+    tracing::info!(
+        connections = connections.cap(),
+        "at most so many connections at once (limits.max_connections)"
+    );
+    // The cap is that of each worker.
+    let each = connections.cap().div_ceil(WORKERS);
     let data = actix::Data::new(web);
     let server = HttpServer::new(move || {
         App::new()
@@ -183,27 +201,19 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
             .wrap(from_fn(door::door))
             .configure(routes::mount)
     })
-    .workers(2)
+    .workers(WORKERS)
+    .max_connections(each)
+    .keep_alive(KEEP_ALIVE)
     .client_request_timeout(Duration::from_secs(5))
     .h1_allow_half_closed(false)
-    .on_connect(on_connect)
+    .on_connect(move |connection, extensions| connections.on_connect(connection, extensions))
     .disable_signals()
-    .shutdown_timeout(2)
-    .listen(listener)?
-    .run();
+    .shutdown_timeout(2);
+    let server = match pair {
+        Some(pair) => server.listen_rustls_0_23(listener, pair.server_config()?)?,
+        None => server.listen(listener)?,
+    };
+    let server = server.run();
     let drain = Drain { live, room, server: server.handle() };
     Ok((server, drain))
-}
-
-fn on_connect(connection: &dyn Any, _: &mut actix_web::dev::Extensions) {
-    let Some(stream) = connection.downcast_ref::<TcpStream>() else { return };
-    let unacknowledged = u32::try_from(UNACKNOWLEDGED_MAX.as_millis()).unwrap_or(u32::MAX);
-    let set = stream.set_nodelay(true).map_err(|error| error.to_string()).and_then(|()| {
-        setsockopt(stream, sockopt::TcpUserTimeout, &unacknowledged)
-            .map_err(|error| error.to_string())
-    });
-    if let Err(error) = set {
-        // A peer that is gone already; it costs nothing.
-        tracing::debug!(%error, "the connection could not be tuned");
-    }
 }

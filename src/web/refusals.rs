@@ -38,6 +38,9 @@ const FULL: Refusal =
 const LOSES: Refusal =
     ("409", "Something would be lost, and `force` was not said; the detail says what.");
 const TOO_LARGE: Refusal = ("413", "Larger than 64 KiB, or 1 MiB for tasks and results.");
+const SLOW: Refusal = ("408", "The body did not come in time; the connection is closed.");
+const MISNAMED: Refusal =
+    ("421", "The request has no token and asks for a host name that is not this server's.");
 const AWAY: Refusal = (
     "503",
     "The store is out of reach, or set up so that it may lose tasks and turns; try again after Retry-After.",
@@ -45,13 +48,13 @@ const AWAY: Refusal = (
 const NOT_READY: Refusal = ("503", "The store is not reachable, or this node is shutting down.");
 
 /// Of whatever needs no store.
-const LOGIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN];
+const LOGIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN, MISNAMED];
 /// Of whatever has no query and no body.
-const PLAIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN, AWAY];
+const PLAIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN, MISNAMED, AWAY];
 /// Of whatever has a query.
-const QUERY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, AWAY];
+const QUERY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, MISNAMED, AWAY];
 /// Of whatever has a body.
-const BODY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, TOO_LARGE, AWAY];
+const BODY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, SLOW, TOO_LARGE, MISNAMED, AWAY];
 
 /// By `operationId`: what all operations of its kind may answer, and what only this one may.
 const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
@@ -110,7 +113,7 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("describe", LOGIN, &[]),
     ("healthz", &[], &[]),
     ("readyz", &[NO_SUCH_WORD, NOT_READY], &[]),
-    ("metrics", &[NO_LOGIN_NOR_HERE, FORBIDDEN], &[]),
+    ("metrics", &[NO_LOGIN_NOR_HERE, FORBIDDEN, MISNAMED], &[]),
 ];
 
 /// What an operation may refuse with; `None` when it is not in the table.

@@ -67,6 +67,13 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         ("store = \"redis+cluster://x/3\"", "soloist.toml:1: store: ", "redis+cluster://10.0.0.1"),
         ("store = \"sqlite:\"", "soloist.toml:1: store: ", "sqlite:data/soloist.db"),
         ("prefix = \"a{b}\"", "soloist.toml:1: prefix: ", "\"soloist:\""),
+        ("limits = { max_connections = 0 }", "soloist.toml:1: limits.max_connections: 0 is out of range", "from 1"),
+        ("limits = { body_idle = \"0s\" }", "soloist.toml:1: limits.body_idle", "more than zero"),
+        ("limits = { idle = 1 }", "soloist.toml:1: limits.idle: unknown key", "body_idle"),
+        ("trusted_proxies = [\"proxy\"]", "soloist.toml:1: trusted_proxies[0]", "10.0.0.0/8"),
+        ("trusted_proxies = [\"0.0.0.0/0\"]", "soloist.toml:1: trusted_proxies[0]: \"0.0.0.0/0\" trusts everybody", "networks of your proxies"),
+        ("allowed_hosts = [\"https://a\"]", "soloist.toml:1: allowed_hosts[0]", "without scheme"),
+        ("tls = { cert = \"c.pem\" }", "soloist.toml:1: tls.key", "is missing"),
         ("live = { sockets_per_node = 0 }", "soloist.toml:1: live.sockets_per_node: 0 is out of range", "from 1"),
         ("[live]\nsockets = 1", "soloist.toml:2: live.sockets: unknown key", "sockets_per_node"),
         ("[job]\nname = \"x\"", "soloist.toml:1: job: must be an array of tables", "[[job]]"),
@@ -181,6 +188,8 @@ fn the_command_line_outranks_the_environment_which_outranks_the_file() {
     bench.env.insert("SOLOIST_LEASE_TTL", "20s".to_owned());
     bench.env.insert("SOLOIST_PUBLIC_URL", "https://Jobs.example.org/".to_owned());
     bench.env.insert("SOLOIST_LIVE", "{ sockets_per_user = 7 }".to_owned());
+    bench.env.insert("SOLOIST_TRUSTED_PROXIES", "10.1.2.3/8, 127.0.0.1".to_owned());
+    bench.env.insert("SOLOIST_LIMITS", "{ body_idle = \"3s\" }".to_owned());
     bench.env.insert("SOLOIST_PREFIX", String::new());
     bench.overrides.node = Some("of-option".to_owned());
     let config = bench.config();
@@ -189,6 +198,10 @@ fn the_command_line_outranks_the_environment_which_outranks_the_file() {
     assert_eq!(config.timing.ttl, Duration::from_secs(20));
     assert_eq!(config.public_url, "https://jobs.example.org");
     assert_eq!(config.live.sockets_per_user, 7);
+    let proxies: Vec<String> =
+        config.doors.trusted_proxies.iter().map(ToString::to_string).collect();
+    assert_eq!(proxies, ["10.0.0.0/8", "127.0.0.1/32"]);
+    assert_eq!(config.doors.body_idle, Duration::from_secs(3));
     assert_eq!(config.prefix, "f:", "an empty variable is not set");
 }
 

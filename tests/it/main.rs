@@ -10,6 +10,7 @@ mod conformance;
 mod dispatch_in_memory;
 mod docs;
 mod doctor;
+mod doors;
 mod drift;
 mod drill;
 mod entrusted;

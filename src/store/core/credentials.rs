@@ -8,11 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::accounts::USERS;
 use super::shared::{decide, json, look_at, of, parsed, row, rows, set, still, unset};
+use super::sign_in;
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
 use crate::store::accounts::User;
 use crate::store::credentials::{
-    ApiToken, Count, Credentials, Link, MOST_SESSIONS, OpenSession, Session,
+    ApiToken, Count, Credentials, Link, MOST_SESSIONS, OpenSession, Session, SignIn, Tried,
 };
 use crate::store::records::{Found, Look, Looked, Plan, Records, Tell, Write};
 use crate::store::{Result, StoreError};
@@ -21,13 +22,13 @@ pub(super) const SESSIONS: &str = "sessions";
 pub(super) const TOKENS: &str = "tokens";
 pub(super) const LINKS: &str = "links";
 /// By what is counted: instants in milliseconds, oldest first.
-const FAILURES: &str = "failures";
+pub(super) const FAILURES: &str = "failures";
 /// The list of what is counted, by its newest failure.
-const COUNTED: &str = "failures_by_age";
+pub(super) const COUNTED: &str = "failures_by_age";
 /// Failures of one kind that are remembered.
 const MOST_FAILURES: usize = 1_000;
 /// What is forgotten of other counts when one is added to.
-const SWEPT: usize = 8;
+pub(super) const SWEPT: usize = 8;
 /// No throttle looks back further.
 const FAILURES_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -267,6 +268,14 @@ impl<R: Records> Credentials for R {
         .await
     }
 
+    async fn try_sign_in(&self, ask: &SignIn) -> Result<Duration> {
+        sign_in::attempt(self, ask).await
+    }
+
+    async fn settle_sign_in(&self, ask: &SignIn, tried: Tried) -> Result<()> {
+        sign_in::settle(self, ask, tried).await
+    }
+
     async fn failures(&self, key: &str, step: Count, window: Duration) -> Result<u32> {
         let looks = [look_at(FAILURES, key), Look::First(COUNTED.to_owned(), SWEPT)];
         let looks = if step == Count::Add { &looks[..] } else { &looks[..1] };
@@ -299,23 +308,33 @@ impl<R: Records> Credentials for R {
                         set(FAILURES, key, json(FAILURES, &counted)?),
                         Write::Add { list, number, text: key.to_owned() },
                     ];
-                    let Some(Found::Entries(oldest)) = looked.found.get(1) else {
-                        return Ok((count(&counted), plan(writes)));
-                    };
-                    for (newest, other) in oldest {
-                        let newest = StoreTime(i64::try_from(*newest).unwrap_or(i64::MAX));
-                        if other != key && now.since(newest) >= FAILURES_KEPT.max(window) {
-                            let list = COUNTED.to_owned();
-                            writes.push(unset(FAILURES, other));
-                            writes.push(Write::Strike { list, text: other.clone() });
-                        }
-                    }
+                    writes.extend(swept(looked, 1, &[key], now, window));
                     Ok((count(&counted), plan(writes)))
                 }
             }
         })
         .await
     }
+}
+
+/// What forgets the oldest counts, which stand at `nth` of what was found; those of `kept` stay.
+pub(super) fn swept(
+    looked: &Looked,
+    nth: usize,
+    kept: &[&str],
+    now: StoreTime,
+    window: Duration,
+) -> Vec<Write> {
+    let mut writes = Vec::new();
+    let Some(Found::Entries(oldest)) = looked.found.get(nth) else { return writes };
+    for (newest, other) in oldest {
+        let newest = StoreTime(i64::try_from(*newest).unwrap_or(i64::MAX));
+        if !kept.contains(&other.as_str()) && now.since(newest) >= FAILURES_KEPT.max(window) {
+            writes.push(unset(FAILURES, other));
+            writes.push(Write::Strike { list: COUNTED.to_owned(), text: other.clone() });
+        }
+    }
+    writes
 }
 
 fn lasts(token: &ApiToken, looked: &Looked) -> bool {

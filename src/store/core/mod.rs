@@ -18,6 +18,7 @@ mod nodes;
 mod record;
 pub(in crate::store) mod rotation;
 mod shared;
+mod sign_in;
 mod told;
 
 use std::ops::Range;

@@ -26,6 +26,7 @@
 //! | `soloist:nodes:events` | channel | a hint that nodes changed |
 //! | `soloist:users` | hash | name -> JSON |
 //! | `soloist:sessions`, `soloist:tokens`, `soloist:links` | hash | hash of secret -> JSON |
+//! | `soloist:homes` | hash | where accounts have signed in, hashed |
 //! | `soloist:failures`, `soloist:failures_by_age` | hash, sorted set | failed logins: instants by key; keys by the newest |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!

@@ -33,8 +33,14 @@ pub async fn change_password(
     let attempt = Attempt::new(&web.store, name, &caller.from);
     attempt.admit().await?;
     let user = web.store.user(&caller.user).await?.ok_or(WebError::Unauthorized)?;
-    if !web.passwords.check(Some(user.password), old).await {
-        attempt.failed().await?;
+    let right = match web.passwords.check(Some(user.password), old).await {
+        Ok(right) => right,
+        Err(busy) => {
+            attempt.withdrawn().await?;
+            return Err(busy.into());
+        }
+    };
+    if !right {
         let by = caller.signature();
         ops::note(&web.store, &by, Act::UserPasswdFailed, name, None).await?;
         return Err(WebError::told(StatusCode::FORBIDDEN, "account-old-wrong", &[]));

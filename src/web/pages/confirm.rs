@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use askama::Template;
 
-use super::{Frame, html};
+use super::{Frame, html, local};
 
 /// A question and the form that answers it.
 #[derive(Template)]
@@ -21,6 +21,11 @@ pub(super) struct Confirm {
 }
 
 impl Confirm {
+    /// Only a page of ours, whatever the form said.
+    fn no_goes(&self) -> &str {
+        local(&self.back)
+    }
+
     pub(super) fn answer(&self) -> HttpResponse {
         html(self)
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use actix_web::cookie::Cookie;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
@@ -37,13 +38,18 @@ pub struct Choice {
 /// The language this browser chose before it signed in.
 #[must_use]
 pub fn language(request: &HttpRequest) -> Option<Language> {
-    Language::named(request.cookie(LANGUAGE_COOKIE)?.value())
+    Language::named(chosen(request, LANGUAGE_COOKIE)?.value())
 }
 
 /// The theme this browser chose before it signed in.
 #[must_use]
 pub fn theme(request: &HttpRequest) -> Option<String> {
-    known_theme(request.cookie(THEME_COOKIE)?.value())
+    known_theme(chosen(request, THEME_COOKIE)?.value())
+}
+
+fn chosen(request: &HttpRequest, name: &str) -> Option<Cookie<'static>> {
+    let web = request.app_data::<web::Data<Web>>()?;
+    auth::own_cookie(request, &web.config(), name)
 }
 
 fn known_theme(text: &str) -> Option<String> {

@@ -42,6 +42,7 @@ mod rotation_page;
 mod rotation_waiting;
 mod rotations;
 mod storm;
+mod strangers;
 mod truth;
 
 use std::collections::BTreeMap;
@@ -169,6 +170,7 @@ impl Server {
                 sockets_per_user: 200,
                 sockets_per_address: 200,
             },
+            doors: soloist::config::Doors::default(),
             jobs: [job("outbound"), job("inbound")].into(),
         };
         config.jobs[1].operators = vec!["li".to_owned()];

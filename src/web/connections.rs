@@ -1,0 +1,225 @@
+//! How many connections a node takes, in all and from one address; tunes each when it comes.
+//!
+//! Past the cap nobody is accepted until a place is free; the kernel keeps them waiting. Whoever has too many from one address is
+//! hung up on. It reads no request: how long a request may take is decided in [`body`](super::body) and by the framework.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use actix_tls::accept::rustls_0_23::TlsStream;
+use actix_web::dev::Extensions;
+use actix_web::rt::net::TcpStream;
+use nix::sys::resource::{Resource, getrlimit};
+use nix::sys::socket::{self, setsockopt, sockopt};
+
+use crate::config::{Config, Current};
+
+/// Descriptors kept back for what a node cannot do without: its store, logs, nursery, guards that wait for work.
+const RESERVED: u64 = 96;
+/// Descriptors kept back for the guard of each job: its socket, process and output, twice while one run follows another.
+const RESERVED_PER_JOB: u64 = 8;
+/// Connections that are not live sockets, when the configuration does not say.
+const BESIDE_LIVE: usize = 2_000;
+/// A node that can take no more than this is of no use.
+const FEWEST: usize = 16;
+/// Connections from one address, when the configuration does not say.
+const PER_ADDRESS: usize = 200;
+/// A connection whose peer acknowledges nothing, or takes nothing, for this long is dropped by the kernel: only that frees a client
+/// which stopped reading (the framework stops polling it, and with it every timer of ours).
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
+
+/// Counts connections; cheap to clone.
+#[derive(Clone)]
+pub struct Connections {
+    config: Current,
+    cap: usize,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    open: AtomicUsize,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl Connections {
+    /// None is open yet. The cap follows from the configuration and from how many files this process may have open.
+    #[must_use]
+    pub fn new(config: Current) -> Self {
+        let open = getrlimit(Resource::RLIMIT_NOFILE).map_or(1_024, |(soft, _)| soft);
+        let cap = cap(&config.get(), open);
+        Self { config, cap, counts: Arc::default() }
+    }
+
+    /// So many at once.
+    #[must_use]
+    pub fn cap(&self) -> usize {
+        self.cap
+    }
+
+    /// Whether places are running out: then whoever holds one must hurry. As many live sockets as are allowed by default are no crowd.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.counts.open.load(Ordering::Relaxed) * 8 >= self.cap * 7
+    }
+
+    /// A connection was made: it is tuned, and counted until it is over.
+    pub fn on_connect(&self, connection: &dyn Any, extensions: &mut Extensions) {
+        let stream = match connection.downcast_ref::<TcpStream>() {
+            Some(stream) => stream,
+            None => match connection.downcast_ref::<TlsStream<TcpStream>>() {
+                Some(stream) => stream.get_ref().0,
+                None => return,
+            },
+        };
+        tune(stream);
+        let Ok(peer) = stream.peer_addr() else { return };
+        let counted = self.count(peer.ip());
+        if counted.past {
+            let closed = socket::shutdown(stream.as_raw_fd(), socket::Shutdown::Both);
+            tracing::debug!(%peer, ?closed, "one address has too many connections: this one is closed");
+        }
+        extensions.insert(counted);
+    }
+
+    fn count(&self, address: IpAddr) -> Counted {
+        let place = place(address);
+        self.counts.open.fetch_add(1, Ordering::Relaxed);
+        let mut by_address = self.counts.lock();
+        let here = by_address.entry(place).or_default();
+        *here += 1;
+        let doors = &self.config.get().doors;
+        let most = match doors.connections_per_address {
+            _ if doors.trusts(address) => usize::MAX,
+            Some(most) => most,
+            // A proxy on this machine that nobody named.
+            None if address.to_canonical().is_loopback() => usize::MAX,
+            None => PER_ADDRESS,
+        };
+        let past = *here > most;
+        drop(by_address);
+        Counted { counts: Arc::clone(&self.counts), place, past }
+    }
+}
+
+impl Counts {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One connection, for as long as it lasts.
+struct Counted {
+    counts: Arc<Counts>,
+    place: IpAddr,
+    past: bool,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.counts.open.fetch_sub(1, Ordering::Relaxed);
+        let mut by_address = self.counts.lock();
+        if let Some(here) = by_address.get_mut(&self.place) {
+            *here = here.saturating_sub(1);
+            if *here == 0 {
+                by_address.remove(&self.place);
+            }
+        }
+    }
+}
+
+/// What counts as one address: in IPv6 whoever has one has all of its /64.
+#[must_use]
+pub fn place(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => {
+            let mut octets = v6.octets();
+            octets[8..].fill(0);
+            IpAddr::from(octets)
+        }
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+/// As many connections as the configuration asks for and `open` descriptors allow.
+fn cap(config: &Config, open: u64) -> usize {
+    let reserved = RESERVED + RESERVED_PER_JOB * config.jobs.len() as u64;
+    let possible = usize::try_from(open.saturating_sub(reserved)).unwrap_or(usize::MAX);
+    let possible = possible.max(FEWEST);
+    match config.doors.max_connections {
+        Some(asked) if asked > possible => {
+            tracing::warn!(
+                "limits.max_connections is {asked}, but with {open} descriptors only {possible} are possible: raise the limit (LimitNOFILE= of systemd, --ulimit nofile= of Docker)"
+            );
+            possible
+        }
+        Some(asked) => asked,
+        None => possible.min(config.live.sockets_per_node + BESIDE_LIVE),
+    }
+}
+
+fn tune(stream: &TcpStream) {
+    let unacknowledged = u32::try_from(UNACKNOWLEDGED_MAX.as_millis()).unwrap_or(u32::MAX);
+    let set = stream.set_nodelay(true).map_err(|error| error.to_string()).and_then(|()| {
+        setsockopt(stream, sockopt::TcpUserTimeout, &unacknowledged)
+            .map_err(|error| error.to_string())
+    });
+    if let Err(error) = set {
+        // A peer that is gone already; it costs nothing.
+        tracing::debug!(%error, "the connection could not be tuned");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(limits: &str) -> Config {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("soloist.toml");
+        std::fs::write(&file, limits).unwrap();
+        crate::config::examine(Some(&file), Default::default(), &|_| None).config.unwrap()
+    }
+
+    #[test]
+    fn descriptors_are_kept_back_for_guards_and_store() {
+        let usual = config("");
+        assert_eq!(cap(&usual, 65_536), 12_000);
+        assert_eq!(cap(&usual, 1_024), 1_024 - 96);
+        let job = "[[job]]\nname = \"a\"\ncommand = [\"true\"]\n";
+        assert_eq!(cap(&config(job), 256), 256 - 96 - 8);
+        assert_eq!(cap(&config("limits = { max_connections = 50 }"), 1_024), 50);
+        assert_eq!(cap(&config("limits = { max_connections = 5000 }"), 1_024), 1_024 - 96);
+        assert_eq!(cap(&usual, 64), FEWEST);
+    }
+
+    #[test]
+    fn each_address_has_its_share_except_trusted_proxies() {
+        let counting = |limits: &str| Connections::new(Current::new(config(limits)));
+        let past = |all: &Connections, address: &str, times: usize| {
+            let address: IpAddr = address.parse().unwrap();
+            let open: Vec<Counted> = (0..times).map(|_| all.count(address)).collect();
+            open.iter().filter(|counted| counted.past).count()
+        };
+        let usual = counting("");
+        assert_eq!(past(&usual, "192.0.2.1", 205), 5);
+        assert_eq!(past(&usual, "192.0.2.1", 200), 0, "the others are over");
+        assert_eq!(past(&usual, "127.0.0.1", 1_000), 0, "a proxy on this machine");
+        assert_eq!(usual.counts.lock().len(), 0, "nothing is left of them");
+        let said = counting(
+            "limits = { connections_per_address = 3 }\ntrusted_proxies = [\"10.0.0.0/8\"]",
+        );
+        assert_eq!(past(&said, "127.0.0.1", 5), 2);
+        assert_eq!(past(&said, "10.1.1.1", 50), 0);
+        let one: Vec<Counted> =
+            (0..3).map(|_| said.count("2001:db8::1".parse().unwrap())).collect();
+        assert_eq!(past(&said, "2001:db8::2", 1), 1, "the same /64");
+        assert_eq!(past(&said, "2001:db8:0:1::2", 1), 0);
+        drop(one);
+    }
+}

@@ -1,0 +1,319 @@
+//! A real node and strangers: slow ones, silent ones, those who guess; and its own TLS.
+
+use std::fs::{File, Permissions};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use futures_util::StreamExt as _;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::api::Api;
+use crate::support::node::{Ground, SOLOIST};
+use crate::support::wait::{until, until_async};
+
+/// A job that runs until it is killed.
+const JOB: &str = "[[job]]\nname = \"ship\"\ncommand = [\"sh\", \"-c\", \"ulimit -Sn > limit; exec sleep 1000\"]\nrepeat = \"10ms\"\nmin_uptime = \"0s\"\nbackoff = { first = \"10ms\", max = \"10ms\" }\n";
+
+/// `soloist` under limits of the shell.
+fn limited(ground: &Ground, limits: &str) -> PathBuf {
+    let program = ground.path("limited");
+    let text = format!("#!/bin/sh\nulimit {limits}\nexec {SOLOIST} \"$@\"\n");
+    std::fs::write(&program, text).expect("a program");
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("executable");
+    program
+}
+
+/// How many files a process has open.
+fn open_files(pid: Pid) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).expect("our own child").count()
+}
+
+/// A line of `/proc/PID/status`, in KiB.
+fn memory(pid: Pid, line: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("our own child");
+    let found = status.lines().find_map(|one| one.strip_prefix(line));
+    let number = found.and_then(|rest| rest.trim_matches([':', ' ', '\t', 'k', 'B']).parse().ok());
+    number.unwrap_or_else(|| panic!("{status}"))
+}
+
+fn address(url: &str) -> SocketAddr {
+    url.rsplit_once('/').expect("a URL").1.parse().expect("an address")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_who_hold_connections_keep_no_job_from_restarting_and_no_user_from_answers() {
+    let ground = Ground::new("sqlite:soloist.db", JOB);
+    ground.add_user("li", "operator");
+    let token = ground.token("li");
+    let program = limited(&ground, "-n 256");
+    let ground = ground.with_program(&program);
+    let node = ground.start("node-a");
+    let api = node.api(&token);
+    api.switch("ship", true).await;
+    let pid_of = async |api: &Api| {
+        let job = api.get("/api/v1/jobs/ship").await;
+        job["run"]["pid"].as_i64().filter(|_| job["state"] == "running")
+    };
+    let first = until_async("it runs", async || pid_of(&api).await).await;
+    let head = b"POST /login HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 9000\r\n\r\nname=";
+    let slow: Vec<TcpStream> = (0..300)
+        .filter_map(|_| {
+            let mut stream = TcpStream::connect(address(&node.url)).ok()?;
+            stream.write_all(head).ok()?;
+            Some(stream)
+        })
+        .collect();
+    assert!(slow.len() > 250, "{} strangers", slow.len());
+    // A new connection of a user, and another guard.
+    let second = Api::new(&node.url, &token);
+    assert_eq!(pid_of(&second).await, Some(first));
+    kill(Pid::from_raw(i32::try_from(first).expect("a pid")), Signal::SIGKILL).expect("the script");
+    until_async("it runs again", async || pid_of(&second).await.filter(|pid| *pid != first)).await;
+    assert!(open_files(node.pid()) < 256);
+    drop(slow);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_raises_its_own_limit_of_files_and_a_script_keeps_the_old_one() {
+    let ground = Ground::new("sqlite:soloist.db", JOB);
+    ground.add_user("li", "operator");
+    let token = ground.token("li");
+    let program = limited(&ground, "-Sn 500");
+    let ground = ground.with_program(&program);
+    let node = ground.start("node-a");
+    node.api(&token).switch("ship", true).await;
+    let script = until("the script says it", || {
+        let said = std::fs::read_to_string(ground.path("limit")).ok()?;
+        said.trim().parse::<u64>().ok()
+    });
+    assert_eq!(script, 500);
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", node.pid())).expect("limits");
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("a line");
+    let mut numbers = line.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
+    let (soft, hard) = (numbers.next().expect("soft"), numbers.next().expect("hard"));
+    assert_eq!(soft, hard.min(65_536), "{line}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_who_never_read_are_let_go() {
+    let ground = Ground::new("sqlite:soloist.db", "");
+    ground.add_user("li", "operator");
+    let token = ground.token("li");
+    let node = ground.start("node-a");
+    let before = until("it has begun", || Some(open_files(node.pid())));
+    let ask = format!(
+        "GET /api/v1/openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n\r\n"
+    );
+    // More than the kernel's buffers take.
+    let all = ask.repeat(300);
+    let address = address(&node.url);
+    let readers: Vec<TcpStream> = (0..50)
+        .map(|_| {
+            let stream = TcpStream::connect(address).expect("a connection");
+            stream.set_nonblocking(true).expect("non-blocking");
+            (&stream).write(all.as_bytes()).ok();
+            stream
+        })
+        .collect();
+    let peak = until("they are connected", || {
+        Some(open_files(node.pid())).filter(|open| *open >= before + 50)
+    });
+    until("their connections are over", || (open_files(node.pid()) <= peak - 40).then_some(()));
+    drop(readers);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_passwords_do_not_fill_the_memory() {
+    let ground = Ground::new("sqlite:soloist.db", "trusted_proxies = [\"127.0.0.1\"]\n");
+    ground.add_user("li", "operator");
+    let node = ground.start("node-a");
+    let client = reqwest::Client::builder().build().expect("a client");
+    let guess = async |nth: usize| {
+        let body = format!("name=somebody-{nth}&password=wrong-{nth}-password");
+        let request = client
+            .post(format!("{}/login", node.url))
+            .header("origin", &node.url)
+            .header("x-forwarded-for", format!("203.0.113.{nth}"))
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(body);
+        request.send().await.expect("an answer").status().as_u16()
+    };
+    assert_eq!(guess(0).await, 401, "it is warm");
+    let before = memory(node.pid(), "VmRSS");
+    let guesses = futures_util::stream::iter((1..=24).map(guess)).buffer_unordered(8);
+    let answers: Vec<u16> = guesses.collect().await;
+    assert!(answers.iter().all(|status| *status == 401), "each is checked: {answers:?}");
+    let peak = memory(node.pid(), "VmHWM");
+    assert!(peak < before + 64 * 1_024, "{before} KiB before, {peak} KiB at most");
+    until("the memory is given back", || {
+        (memory(node.pid(), "VmRSS") < before + 20 * 1_024).then_some(())
+    });
+}
+
+/// A new certificate for this machine, with its key.
+fn certify(dir: &Path) {
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-keyout", "new-key.pem", "-out", "new-cert.pem"])
+        .current_dir(dir)
+        .output()
+        .expect("openssl starts");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let key = dir.join("new-key.pem");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("its mode");
+    std::fs::rename(key, dir.join("key.pem")).expect("the key");
+    std::fs::rename(dir.join("new-cert.pem"), dir.join("cert.pem")).expect("the certificate");
+}
+
+/// What openssl sees of the server.
+fn hello(address: SocketAddr, args: &[&str]) -> String {
+    let client = Command::new("openssl")
+        .args(["s_client", "-connect", &address.to_string()])
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("openssl starts");
+    String::from_utf8_lossy(&client.stdout).into_owned()
+}
+
+fn certificate(address: SocketAddr) -> Option<String> {
+    let seen = hello(address, &[]);
+    let from = seen.find("-----BEGIN CERTIFICATE-----")?;
+    let to = seen.find("-----END CERTIFICATE-----")?;
+    Some(seen[from..to].to_owned())
+}
+
+fn curl(ground: &Ground, args: &[&str]) -> String {
+    let curl = Command::new("curl")
+        .args(["-s", "-i", "--max-time", "20", "--cacert"])
+        .arg(ground.path("cert.pem"))
+        .args(args)
+        .output()
+        .expect("curl starts");
+    String::from_utf8_lossy(&curl.stdout).into_owned()
+}
+
+/// A node with its log in a file, ended with the test.
+struct Secure {
+    child: Child,
+    log: PathBuf,
+    address: SocketAddr,
+}
+
+impl Secure {
+    fn start(ground: &Ground) -> Self {
+        let log = ground.path("log");
+        let child = ground
+            .command(&["serve", "--node", "node-a"])
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).expect("a file"))
+            .spawn()
+            .expect("soloist starts");
+        let address = until("it listens", || {
+            let text = std::fs::read_to_string(&log).ok()?;
+            let rest = text.split_once("listening on https://")?.1;
+            let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'))?;
+            rest[..end].parse().ok()
+        });
+        Self { child, log, address }
+    }
+
+    fn until_said(&self, what: &str) {
+        until(&format!("the log says {what:?}"), || {
+            let mut text = String::new();
+            File::open(&self.log).ok()?.read_to_string(&mut text).ok()?;
+            text.contains(what).then_some(())
+        });
+    }
+}
+
+impl Drop for Secure {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+const TLS: &str = "tls = { cert = \"cert.pem\", key = \"key.pem\" }\n";
+
+#[test]
+fn a_node_serves_tls_itself_and_takes_a_new_certificate_while_it_runs() {
+    let ground = Ground::new("sqlite:soloist.db", TLS);
+    let dir = ground.path("");
+    certify(&dir);
+    ground.add_user("li", "operator");
+    let token = ground.token("li");
+    let node = Secure::start(&ground);
+    let url = format!("https://{}", node.address);
+    let page = curl(&ground, &[&format!("{url}/login")]);
+    assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+    let lower = page.to_lowercase();
+    assert!(lower.contains("strict-transport-security: max-age="), "{page}");
+    assert!(page.contains("__Host-soloist-login=") && page.contains("Secure"), "{page}");
+    let socket = curl(
+        &ground,
+        &[
+            "--http1.1",
+            "--max-time",
+            "1",
+            "-H",
+            "Connection: Upgrade",
+            "-H",
+            "Upgrade: websocket",
+            "-H",
+            "Sec-WebSocket-Version: 13",
+            "-H",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            "-H",
+            &format!("Authorization: Bearer {token}"),
+            &format!("{url}/live"),
+        ],
+    );
+    assert!(socket.starts_with("HTTP/1.1 101"), "{socket}");
+    assert!(hello(node.address, &["-tls1_3"]).contains("TLSv1.3"));
+    assert!(hello(node.address, &["-tls1_2"]).contains("TLSv1.2"));
+    assert!(hello(node.address, &["-alpn", "h2,http/1.1"]).contains("ALPN protocol: http/1.1"));
+    let old = hello(node.address, &["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]);
+    assert!(!old.contains("BEGIN CERTIFICATE"), "{old}");
+
+    let first = certificate(node.address).expect("a certificate");
+    certify(&dir);
+    until("the new certificate is served", || {
+        certificate(node.address).filter(|now| *now != first)
+    });
+    let second = certificate(node.address).expect("a certificate");
+    std::fs::write(ground.path("cert.pem"), "-----BEGIN NOTHING-----").expect("written");
+    node.until_said("the new certificate is not taken");
+    assert_eq!(certificate(node.address).as_ref(), Some(&second), "the one before goes on");
+    certify(&dir);
+    until("a good one is taken again", || certificate(node.address).filter(|now| *now != second));
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_is_refused_before_the_start() {
+    let ground = Ground::new("sqlite:soloist.db", TLS);
+    let dir = ground.path("");
+    let refused = |why: &[&str]| {
+        let checked = ground.run(&["check"]);
+        let said = String::from_utf8_lossy(&checked.stderr).into_owned()
+            + &String::from_utf8_lossy(&checked.stdout);
+        assert_eq!(checked.status.code(), Some(2), "{said}");
+        why.iter().for_each(|word| assert!(said.contains(word), "{word}: {said}"));
+    };
+    refused(&["soloist.toml:3", "tls", "cert.pem cannot be read"]);
+    certify(&dir);
+    assert!(ground.run(&["check"]).status.success());
+    let key = ground.path("key.pem");
+    std::fs::set_permissions(&key, Permissions::from_mode(0o644)).expect("its mode");
+    refused(&["others may read", "chmod 600"]);
+    std::fs::set_permissions(&key, Permissions::from_mode(0o600)).expect("its mode");
+    let cert = std::fs::read(ground.path("cert.pem")).expect("a certificate");
+    certify(&dir);
+    std::fs::write(ground.path("cert.pem"), cert).expect("the certificate of the other key");
+    refused(&["does not belong to the certificate", "made together"]);
+}
