@@ -65,6 +65,7 @@ async fn add(
         created: StoreTime(0),
         language: None,
         theme: None,
+        external: None,
     };
     let added = accounts::add(&context.store, &administrator(), &user, false).await;
     added.map_err(|error| match error {

@@ -54,6 +54,14 @@ impl std::str::FromStr for Role {
     }
 }
 
+/// Who somebody is at a provider of identities (OpenID Connect Core 1.0, section 5.7: only both together are unique and stay).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct External {
+    pub issuer: String,
+    pub subject: String,
+}
+
 /// An account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
@@ -61,7 +69,7 @@ pub struct User {
     pub name: UserName,
     /// What it may do.
     pub role: Role,
-    /// argon2id in PHC string format.
+    /// argon2id in PHC string format; empty: it has none and signs in by [`Self::external`] only.
     pub password: String,
     /// When it was made (store's clock; set by the store).
     pub created: StoreTime,
@@ -69,6 +77,23 @@ pub struct User {
     pub language: Option<String>,
     /// `light` or `dark`, once chosen; the system's preference otherwise.
     pub theme: Option<String>,
+    /// Who this is at the provider of single sign-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
+}
+
+impl User {
+    /// The hash to hold a password against. `None`: it has no password.
+    #[must_use]
+    pub fn password_hash(&self) -> Option<&str> {
+        Some(self.password.as_str()).filter(|hash| !hash.is_empty())
+    }
+
+    /// Whether it can sign in without a provider.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.password_hash().is_some()
+    }
 }
 
 /// What is to be changed of an account; all else stays as it is by then.
@@ -82,18 +107,20 @@ pub struct Changes {
     pub language: Option<String>,
     /// Another theme; `Some(None)` is that of the system.
     pub theme: Option<Option<String>>,
+    /// Who this is at the provider; `Some(None)` is nobody. It signs the account out everywhere.
+    pub external: Option<Option<External>>,
 }
 
 impl Changes {
     /// Whether whoever is signed in must sign in again.
     #[must_use]
     pub fn ends_sessions(&self) -> bool {
-        self.role.is_some() || self.password.is_some()
+        self.role.is_some() || self.password.is_some() || self.external.is_some()
     }
 
     /// Makes them.
     pub fn apply(&self, user: &mut User) {
-        let Self { role, password, language, theme } = self.clone();
+        let Self { role, password, language, theme, external } = self.clone();
         user.role = role.unwrap_or(user.role);
         if let Some(password) = password {
             user.password = password;
@@ -101,6 +128,9 @@ impl Changes {
         user.language = language.or(user.language.take());
         if let Some(theme) = theme {
             user.theme = theme;
+        }
+        if let Some(external) = external {
+            user.external = external;
         }
     }
 }

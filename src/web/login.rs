@@ -164,7 +164,8 @@ async fn by_password(
         Ok(name) => web.store.user(&name).await?,
         Err(_) => None,
     };
-    let phc = user.as_ref().map(|user| user.password.clone());
+    // An account without a password costs the same work as a wrong one.
+    let phc = user.as_ref().and_then(|user| user.password_hash()).map(str::to_owned);
     let right = web.passwords.check(phc, fields.password.clone()).await;
     let shown: String = fields.name.chars().filter(|c| !c.is_control()).take(64).collect();
     match user.filter(|_| right) {
@@ -225,6 +226,7 @@ async fn by_link(
                 created: StoreTime(0),
                 language: None,
                 theme: None,
+                external: None,
             };
             let by = Signature { who: "link".to_owned(), from: from.clone() };
             match ops::accounts::add(&web.store, &by, &user, true).await {

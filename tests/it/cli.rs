@@ -106,6 +106,7 @@ impl Place {
                 created: StoreTime(0),
                 language: None,
                 theme: None,
+                external: None,
             };
             store.add_user(&account, false).await.expect("added");
         }

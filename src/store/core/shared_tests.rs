@@ -27,6 +27,7 @@ fn account(text: &str, role: Role) -> User {
         created: StoreTime(0),
         language: None,
         theme: None,
+        external: None,
     }
 }
 

@@ -210,6 +210,7 @@ impl Server {
             created: StoreTime(0),
             language: None,
             theme: None,
+            external: None,
         };
         self.store().add_user(&user, false).await.unwrap();
         name
