@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
@@ -13,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 use super::document::{self, Field, Report, Section};
 use super::job::{self, Surroundings};
 use super::problem::{Place, Problems};
-use super::{Config, JobConfig, LiveLimits, address, check};
+use super::{Config, JobConfig, LiveLimits, address, check, oidc};
 use crate::domain::lease::Timing;
 use crate::domain::name::NodeName;
 
@@ -43,8 +44,18 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 9] =
-    ["store", "prefix", "listen", "public_url", "node", "lease_ttl", "containment", "live", "job"];
+const KEYS: [&str; 10] = [
+    "store",
+    "prefix",
+    "listen",
+    "public_url",
+    "node",
+    "lease_ttl",
+    "containment",
+    "live",
+    "oidc",
+    "job",
+];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
 const DEFAULT_LEASE: Duration = Duration::from_secs(5);
 const JOBS: &str = "begin each job with a line [[job]]";
@@ -174,6 +185,7 @@ impl Loader<'_> {
             None => Some(None),
         };
         let live = self.live();
+        let oidc = oidc::read(&self.root, self.env, &self.base);
         let jobs = self.jobs(node.as_ref(), timing);
         Some(Config {
             file,
@@ -185,6 +197,7 @@ impl Loader<'_> {
             timing: timing?,
             containment: containment?,
             live: live?,
+            oidc: oidc?.map(Arc::new),
             jobs,
         })
     }

@@ -11,12 +11,14 @@ mod definition;
 mod document;
 mod job;
 mod load;
+mod oidc;
 mod problem;
 mod reload;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::backoff::Backoff;
@@ -28,6 +30,7 @@ pub use check::program as find_program;
 pub use current::Current;
 pub use definition::digest;
 pub use load::{Environment, Examination, Overrides, examine, load};
+pub use oidc::{DefaultRole, Oidc, RolesOfGroups, Secret};
 pub use problem::{Place, Problem, Problems};
 
 /// A checked configuration.
@@ -51,6 +54,8 @@ pub struct Config {
     pub containment: Option<Containment>,
     /// Caps of live connections.
     pub live: LiveLimits,
+    /// Single sign-on, where it is set up.
+    pub oidc: Option<Arc<Oidc>>,
     /// Jobs, in the order of the file.
     pub jobs: Vec<JobConfig>,
 }

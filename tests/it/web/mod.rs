@@ -162,6 +162,7 @@ impl Server {
                 sockets_per_user: 200,
                 sockets_per_address: 200,
             },
+            oidc: None,
             jobs: [job("outbound"), job("inbound")].into(),
         };
         config.jobs[1].operators = vec!["li".to_owned()];
