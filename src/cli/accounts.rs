@@ -11,10 +11,10 @@ use super::output::{local, print, print_json, rfc3339, table};
 use super::{CommandContext, Failure, ListArgs, UserCommand};
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
-use crate::ops::{OpsError, accounts};
+use crate::ops::{OpsError, accounts, external};
 use crate::secrets::{PasswordError, hash_password};
 use crate::store::StoreError;
-use crate::store::accounts::{Accounts as _, Role, User};
+use crate::store::accounts::{Accounts as _, External, Role, User};
 
 #[derive(Serialize)]
 struct UsersAnswer {
@@ -39,6 +39,7 @@ pub(super) async fn act(context: &CommandContext, command: UserCommand) -> Resul
         UserCommand::Passwd { name, password_stdin } => {
             passwd(context, &name, password_stdin).await
         }
+        UserCommand::Link { name, subject, .. } => link(context, &name, subject).await,
         UserCommand::Remove { name } => remove(context, &name).await,
     }
 }
@@ -116,6 +117,36 @@ async fn passwd(
     print(&format!(
         "The password of {name} is changed; signed out everywhere. Its API tokens live on: soloist token list"
     ))
+}
+
+async fn link(
+    context: &CommandContext,
+    name: &UserName,
+    subject: Option<String>,
+) -> Result<(), Failure> {
+    let before = context.account(name).await?;
+    let external = match (subject, &context.config.oidc) {
+        (None, _) => None,
+        (Some(subject), Some(rules)) => Some(External { issuer: rules.issuer.clone(), subject }),
+        (Some(_), None) => {
+            return Err(Failure::Usage(
+                "the configuration has no [oidc], so nobody knows of which provider: add it, or say --config FILE".to_owned(),
+            ));
+        }
+    };
+    let linked = external.is_some();
+    external::link(&context.store, &administrator(), name, external).await?;
+    print(&match (linked, before.is_local()) {
+        (true, _) => format!(
+            "{name} is linked: that person signs in by single sign-on. Signed out everywhere."
+        ),
+        (false, true) => {
+            format!("{name} is linked with nobody and signs in by password. Signed out everywhere.")
+        }
+        (false, false) => format!(
+            "{name} is linked with nobody and has no password: it cannot sign in until soloist user passwd {name}. Signed out everywhere."
+        ),
+    })
 }
 
 async fn remove(context: &CommandContext, name: &UserName) -> Result<(), Failure> {

@@ -67,5 +67,6 @@ acts! {
     UserRemove, "user.remove", "did-user-remove";
     TokenNew, "token.new", "did-token-new";
     TokenRevoke, "token.revoke", "did-token-revoke";
+    UserLink, "user.link", "did-user-link";
     LinkNew, "link.new", "did-link-new";
 }

@@ -8,6 +8,7 @@ pub mod accounts;
 mod act;
 mod actor;
 mod error;
+pub mod external;
 pub mod jobs;
 pub mod nodes;
 pub mod rotations;

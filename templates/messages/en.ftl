@@ -619,6 +619,7 @@ did-user-passwd = changed the password of the account
 did-user-remove = removed the account
 did-token-new = made an API token
 did-token-revoke = revoked an API token
+did-user-link = linked the account with single sign-on
 did-link-new = made a sign-in link
 
 # Signing in

@@ -595,6 +595,7 @@ did-user-passwd = 更改了账号的密码
 did-user-remove = 删除了账号
 did-token-new = 创建了 API 令牌
 did-token-revoke = 吊销了 API 令牌
+did-user-link = 关联了账号与单点登录身份
 did-link-new = 创建了登录链接
 
 # 登录

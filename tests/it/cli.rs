@@ -2,6 +2,7 @@
 
 mod accounts;
 mod jobs;
+mod single_sign_on;
 
 use std::io::Write as _;
 use std::path::PathBuf;
