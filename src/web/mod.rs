@@ -18,6 +18,7 @@ pub mod live;
 pub mod login;
 pub mod loglines;
 pub mod metrics;
+pub mod oidc;
 pub mod openapi;
 pub mod pages;
 pub mod parts;
@@ -72,6 +73,8 @@ pub struct Web {
     pub identities: Identities,
     /// Live sockets.
     pub live: Arc<Hub>,
+    /// What is known of the provider of single sign-on.
+    pub sso: oidc::SingleSignOn,
     /// Where work is asked for.
     pub desk: dispatch::Desk,
     /// Where turns are asked for.
@@ -117,6 +120,7 @@ impl Web {
             passwords: Passwords::default(),
             identities,
             live,
+            sso: oidc::SingleSignOn::default(),
             desk: work,
             turns,
             room,

@@ -31,6 +31,7 @@ mod fuzz;
 mod leases;
 mod live;
 mod login;
+mod oidc;
 mod openapi;
 mod reasons;
 mod rotation_page;
