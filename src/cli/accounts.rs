@@ -8,9 +8,9 @@ use super::context::administrator;
 use super::output::{local, print, print_json, table};
 use super::{CommandContext, Failure, ListArgs, UserCommand, tokens};
 use crate::domain::name::UserName;
-use crate::ops::accounts;
+use crate::ops::{accounts, external};
 use crate::secrets::{PasswordError, new_password};
-use crate::store::accounts::{Accounts as _, NO_PASSWORD, Role, User};
+use crate::store::accounts::{Accounts as _, External, NO_PASSWORD, Role, User};
 use crate::view::people::{UserView, Users};
 use crate::words::{Language, say};
 
@@ -27,6 +27,7 @@ pub(super) async fn act(context: &CommandContext, command: UserCommand) -> Resul
             let how = if invite { Given::Invited } else { Given::Password(password_stdin) };
             passwd(context, &name, how).await
         }
+        UserCommand::Link { name, subject, .. } => link(context, &name, subject).await,
         UserCommand::Remove { name } => remove(context, &name).await,
     }
 }
@@ -142,6 +143,36 @@ async fn passwd(context: &CommandContext, name: &UserName, how: Given) -> Result
             say_link(name, &link)
         }
     }
+}
+
+async fn link(
+    context: &CommandContext,
+    name: &UserName,
+    subject: Option<String>,
+) -> Result<(), Failure> {
+    let before = context.account(name).await?;
+    let external = match (subject, &context.config.oidc) {
+        (None, _) => None,
+        (Some(subject), Some(rules)) => Some(External { issuer: rules.issuer.clone(), subject }),
+        (Some(_), None) => {
+            return Err(Failure::Usage(
+                "the configuration has no [oidc], so nobody knows of which provider: add it, or say --config FILE".to_owned(),
+            ));
+        }
+    };
+    let linked = external.is_some();
+    external::link(&context.store, &administrator().signature, name, external).await?;
+    print(&match (linked, before.is_local()) {
+        (true, _) => format!(
+            "{name} is linked: that person signs in by single sign-on. Signed out everywhere."
+        ),
+        (false, true) => {
+            format!("{name} is linked with nobody and signs in by password. Signed out everywhere.")
+        }
+        (false, false) => format!(
+            "{name} is linked with nobody and has no password: it cannot sign in until soloist user passwd {name}. Signed out everywhere."
+        ),
+    })
 }
 
 async fn remove(context: &CommandContext, name: &UserName) -> Result<(), Failure> {

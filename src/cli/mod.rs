@@ -380,6 +380,20 @@ Example: printf %s \"$PASSWORD\" | soloist user add li --role operator --passwor
         #[arg(long, conflicts_with = "password_stdin")]
         invite: bool,
     },
+    /// Say who an account is at the provider of single sign-on; signs it out everywhere
+    #[command(
+        after_help = "The page says the subject to whoever tries to sign in without an account."
+    )]
+    Link {
+        /// Whose
+        name: UserName,
+        /// What the provider calls the person for ever (`sub`)
+        #[arg(long, required_unless_present = "none", conflicts_with = "none")]
+        subject: Option<String>,
+        /// Nobody: the account signs in by password only
+        #[arg(long)]
+        none: bool,
+    },
     /// Remove an account: its participations, sessions and tokens end
     Remove {
         /// Whose

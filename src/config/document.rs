@@ -120,6 +120,14 @@ impl<'a> Field<'a> {
         converted
     }
 
+    pub(super) fn flag(&self, remedy: &str) -> Option<bool> {
+        let flag = self.value.as_bool();
+        if flag.is_none() {
+            self.mistyped("true or false", remedy);
+        }
+        flag
+    }
+
     pub(super) fn texts(&self, remedy: &str) -> Option<Vec<(Field<'a>, &'a str)>> {
         let Some(array) = self.value.as_array() else {
             self.mistyped("an array of strings", remedy);

@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
@@ -13,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 use super::document::{self, Field, Report, Section};
 use super::job::{self, Surroundings};
 use super::problem::{Place, Problems};
-use super::{Config, JobConfig, LiveLimits, address, check, doors};
+use super::{Config, JobConfig, LiveLimits, address, check, doors, oidc};
 use crate::domain::lease::Timing;
 use crate::domain::name::NodeName;
 
@@ -46,7 +47,7 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "store",
     "prefix",
     "listen",
@@ -60,6 +61,7 @@ const KEYS: [&str; 14] = [
     "trusted_proxies",
     "allowed_hosts",
     "tls",
+    "oidc",
     "job",
 ];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
@@ -193,6 +195,7 @@ impl Loader<'_> {
             None => Some(None),
         };
         let live = self.live();
+        let oidc = oidc::read(&self.root, self.env, &self.base);
         let jobs = self.jobs(node.as_ref(), timing);
         Some(Config {
             file,
@@ -205,6 +208,7 @@ impl Loader<'_> {
             containment: containment?,
             live: live?,
             doors: doors?,
+            oidc: oidc?.map(Arc::new),
             jobs,
         })
     }

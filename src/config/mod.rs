@@ -13,6 +13,7 @@ mod doors;
 mod entrusted;
 mod job;
 mod load;
+mod oidc;
 mod problem;
 mod reload;
 mod tls;
@@ -20,6 +21,7 @@ mod tls;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::domain::backoff::Backoff;
@@ -33,6 +35,7 @@ pub use definition::digest;
 pub use doors::{Doors, TlsFiles};
 pub use entrusted::{SecretProblem, account as find_account, secret as read_secret};
 pub use load::{Environment, Examination, Overrides, examine, load};
+pub use oidc::{DefaultRole, Oidc, RolesOfGroups, Secret};
 pub use problem::{Place, Problem, Problems};
 
 /// A checked configuration.
@@ -58,6 +61,8 @@ pub struct Config {
     pub live: LiveLimits,
     /// Caps and times of connections, proxies, host names, certificates.
     pub doors: Doors,
+    /// Single sign-on, where it is set up.
+    pub oidc: Option<Arc<Oidc>>,
     /// Jobs, in the order of the file.
     pub jobs: Vec<JobConfig>,
 }

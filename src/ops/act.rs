@@ -80,6 +80,7 @@ acts! {
     SessionEnd, "session.end", "did-session-end";
     TokenNew, "token.new", "did-token-new";
     TokenRevoke, "token.revoke", "did-token-revoke";
+    UserLink, "user.link", "did-user-link";
     LinkNew, "link.new", "did-link-new";
     Invite, "user.invite", "did-user-invite";
 }

@@ -12,6 +12,7 @@ mod bound;
 pub mod chain;
 pub mod credentials;
 mod error;
+pub mod external;
 pub mod jobs;
 pub mod nodes;
 pub mod quota;

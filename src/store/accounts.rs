@@ -54,6 +54,14 @@ impl std::str::FromStr for Role {
     }
 }
 
+/// Who somebody is at a provider of identities (OpenID Connect Core 1.0, section 5.7: only both together are unique and stay).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct External {
+    pub issuer: String,
+    pub subject: String,
+}
+
 /// An account.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
@@ -61,7 +69,7 @@ pub struct User {
     pub name: UserName,
     /// What it may do.
     pub role: Role,
-    /// argon2id in PHC string format.
+    /// argon2id in PHC string format; empty: it has none and signs in by [`Self::external`] only.
     pub password: String,
     /// When it was made (store's clock; set by the store).
     pub created: StoreTime,
@@ -73,18 +81,45 @@ pub struct User {
     /// identifies nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
+    /// Who this is at the provider of single sign-on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<External>,
+    /// The groups that the provider named at the newest sign-in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
 }
 
-/// Stands for a password that nobody has: it is no PHC string, so nothing verifies against it. Of invited accounts, and of
-/// collectors, which only use tokens.
+/// Stands for a password that nobody has: it is no PHC string, so nothing verifies against it. Of invited accounts, of those that
+/// sign in by [`User::external`] only, and of collectors, which only use tokens.
 pub const NO_PASSWORD: &str = "!";
 
 impl User {
     /// An account as the store is given it.
     #[must_use]
     pub fn new(name: UserName, role: Role, password: String) -> Self {
-        let created = StoreTime(0);
-        Self { name, role, password, created, language: None, theme: None, display_name: None }
+        Self {
+            name,
+            role,
+            password,
+            created: StoreTime(0),
+            language: None,
+            theme: None,
+            display_name: None,
+            external: None,
+            groups: Vec::new(),
+        }
+    }
+
+    /// The hash to hold a password against. `None`: it has no password.
+    #[must_use]
+    pub fn password_hash(&self) -> Option<&str> {
+        Some(self.password.as_str()).filter(|hash| ![NO_PASSWORD, ""].contains(hash))
+    }
+
+    /// Whether it can sign in without a provider.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.password_hash().is_some()
     }
 }
 
@@ -101,6 +136,10 @@ pub struct Changes {
     pub theme: Option<Option<String>>,
     /// Another display name; `Some(None)` takes it away.
     pub display_name: Option<Option<String>>,
+    /// Who this is at the provider; `Some(None)` is nobody. It signs the account out everywhere.
+    pub external: Option<Option<External>>,
+    /// The groups that the provider names.
+    pub groups: Option<Vec<String>>,
     /// The one session that stays when all others end: of whoever changes their own password (the hash).
     pub keep: Option<String>,
     /// API tokens end too: whoever had the old password may have made them.
@@ -111,12 +150,13 @@ impl Changes {
     /// Whether whoever is signed in must sign in again.
     #[must_use]
     pub fn ends_sessions(&self) -> bool {
-        self.role.is_some() || self.password.is_some()
+        self.role.is_some() || self.password.is_some() || self.external.is_some()
     }
 
     /// Makes them.
     pub fn apply(&self, user: &mut User) {
-        let Self { role, password, language, theme, display_name, .. } = self.clone();
+        let Self { role, password, language, theme, display_name, external, groups, .. } =
+            self.clone();
         user.role = role.unwrap_or(user.role);
         if let Some(password) = password {
             user.password = password;
@@ -127,6 +167,12 @@ impl Changes {
         }
         if let Some(display_name) = display_name {
             user.display_name = display_name;
+        }
+        if let Some(groups) = groups {
+            user.groups = groups;
+        }
+        if let Some(external) = external {
+            user.external = external;
         }
     }
 }

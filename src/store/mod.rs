@@ -56,8 +56,10 @@ pub enum StoreError {
     /// The name is taken.
     #[error("{0} exists already")]
     Exists(String),
-    /// No other admin would remain: nothing was changed.
-    #[error("{0} is the last admin: make another first with soloist user add NAME --role admin")]
+    /// No other admin who can sign in as well without a provider would remain: nothing was changed.
+    #[error(
+        "{0} is the last admin with a password: make another first with soloist user add NAME --role admin"
+    )]
     LastAdmin(UserName),
     /// Written by a newer Soloist.
     #[error(

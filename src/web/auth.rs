@@ -283,7 +283,7 @@ impl Identities {
             chosen: user.language.as_deref().map(Language::from_accept_language),
             language: Language::default(),
             theme: user.theme,
-            groups: Arc::default(),
+            groups: user.groups.into(),
             display_name: user.display_name,
             csrf,
             from: String::new(),

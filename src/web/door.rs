@@ -329,6 +329,9 @@ fn put_headers(web: &Web, response: &mut ServiceResponse) {
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
     }
+    if let Some(policy) = web.sso.policy(&web.config()) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }

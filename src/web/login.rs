@@ -14,6 +14,7 @@ use super::auth::{self, Browser, Caller, Shown};
 use super::csrf;
 use super::error::WebError;
 use super::hub::SIGNED_OUT;
+use super::oidc;
 use super::pages::away;
 use super::pages::login::{self as page, LinkFor, LoginForm};
 use super::refused::Refused;
@@ -140,20 +141,23 @@ async fn refused(web: &Web, request: &HttpRequest, fields: &Fields, error: &WebE
 /// [`WebError::Unavailable`].
 pub async fn sign_out(
     web: web::Data<Web>,
+    request: HttpRequest,
     caller: Option<Caller>,
 ) -> Result<HttpResponse, WebError> {
+    let mut exit = None;
     if let Some(caller) = caller.filter(Caller::by_session) {
         close(&web, &caller.user, &caller.shown).await?;
         let user = caller.user.as_str();
         ops::note(&web.store, &caller.signature(), Act::Logout, user, None).await?;
+        exit = oidc::exit(&web, &request, &caller.shown).await;
     }
     let mut gone =
         auth::cookie(&web.config(), auth::cookie_name(&web.config()), String::new(), None);
     gone.make_removal();
-    Ok(see("/login", Some(gone)))
+    Ok(see(exit.as_deref().unwrap_or("/login"), Some(gone)))
 }
 
-async fn close(web: &Web, user: &UserName, shown: &Shown) -> Result<(), WebError> {
+pub(super) async fn close(web: &Web, user: &UserName, shown: &Shown) -> Result<(), WebError> {
     web.store.close_sessions(user, Some(shown.hash())).await?;
     web.identities.forget(shown);
     web.live.sign_out(shown, SIGNED_OUT);
@@ -189,7 +193,8 @@ async fn by_password(
         Ok(name) => web.store.user(&name).await?,
         Err(_) => None,
     };
-    let phc = user.as_ref().map(|user| user.password.clone());
+    // An account without a password costs the same work as a wrong one.
+    let phc = user.as_ref().and_then(|user| user.password_hash()).map(str::to_owned);
     let right = match web.passwords.check(phc, fields.password.clone()).await {
         Ok(right) => right,
         Err(busy) => {
@@ -298,7 +303,7 @@ fn too_late() -> WebError {
 }
 
 /// Only a path on this server: a sign-in must not send people elsewhere.
-fn safe_next(next: &str) -> String {
+pub(super) fn safe_next(next: &str) -> String {
     let local = next.starts_with('/') && !next.starts_with("//") && !next.contains('\\');
     let plain = next.bytes().all(|byte| byte.is_ascii_graphic());
     if local && plain && !next.starts_with("/log") { next.to_owned() } else { "/".to_owned() }
@@ -313,7 +318,8 @@ fn see(location: &str, cookie: Option<Cookie<'static>>) -> HttpResponse {
     answer.finish()
 }
 
-async fn show(
+/// The sign-in form, with what went wrong before.
+pub(super) async fn show(
     web: &Web,
     request: &HttpRequest,
     name: &str,
@@ -358,6 +364,7 @@ async fn show(
         link: link_for.is_some().then(|| link.unwrap_or_default().to_owned()),
         link_for,
         nobody,
+        sso: oidc::button(&web.config(), language, &safe_next(next)),
         error: failure.clone(),
     };
     let status = failure.as_ref().map_or(StatusCode::OK, |e| e.status_code());

@@ -21,6 +21,7 @@ pub mod live;
 pub mod login;
 pub mod loglines;
 pub mod metrics;
+pub mod oidc;
 pub mod openapi;
 pub mod pages;
 pub mod parts;
@@ -80,6 +81,8 @@ pub struct Web {
     pub connections: Connections,
     /// What `/readyz` said last.
     readiness: Arc<health::Readiness>,
+    /// What is known of the provider of single sign-on.
+    pub sso: oidc::SingleSignOn,
     /// Where work is asked for.
     pub desk: dispatch::Desk,
     /// Where turns are asked for.
@@ -130,6 +133,7 @@ impl Web {
             live,
             connections,
             readiness: Arc::default(),
+            sso: oidc::SingleSignOn::default(),
             desk: work,
             turns,
             refused: refused::Ledger::default(),

@@ -6,7 +6,9 @@
 use actix_web::http::Method;
 use actix_web::{Route as Handler, web};
 
-use super::{BODY_MAX, LARGE_BODY_MAX, api, assets, health, live, login, metrics, openapi, pages};
+use super::{
+    BODY_MAX, LARGE_BODY_MAX, api, assets, health, live, login, metrics, oidc, openapi, pages,
+};
 
 /// Who may use an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +114,8 @@ pub static ROUTES: &[Route] = &[
     Route::post("/preferences", Guest, || web::to(pages::preferences::save)),
     Route::get("/login", Guest, || web::to(login::form)),
     Route::post("/login", Guest, || web::to(login::sign_in)),
+    Route::get("/login/oidc", Guest, || web::to(oidc::start)),
+    Route::get("/login/oidc/callback", Guest, || web::to(oidc::callback)),
     Route::post("/logout", Guest, || web::to(login::sign_out)),
     Route::get("/static/{hash}/{path:.*}", Open, || web::to(assets::serve)),
     Route::get("/favicon.ico", Open, || web::to(assets::favicon)),

@@ -4,6 +4,7 @@ mod accounts;
 mod audit;
 mod jobs;
 mod removal;
+mod single_sign_on;
 
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -1,5 +1,7 @@
 //! What the configuration accepts and refuses, and where it says the mistake is.
 
+mod oidc;
+
 use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;

@@ -105,7 +105,8 @@ fn about(name: &UserName, tables: &[&str]) -> Vec<Look> {
     looks
 }
 
-/// That another admin remains when `user` is none any more: without one, nobody could administer from the page.
+/// That another admin remains when `user` is none any more: without one, nobody could administer from the page. When `user` signs in
+/// without a provider, the other must be able to as well: a provider that is away must not shut everybody out.
 ///
 /// # Errors
 /// [`StoreError::LastAdmin`].
@@ -115,7 +116,8 @@ fn another_admin(looked: &Looked, user: &User) -> Result<Option<Check>> {
     }
     for (name, text) in rows(looked, 1) {
         let other: User = parsed(USERS, text)?;
-        if other.role == Role::Admin && other.name != user.name {
+        let as_good = other.is_local() || !user.is_local();
+        if other.role == Role::Admin && other.name != user.name && as_good {
             return Ok(Some(still(USERS, name, Some(text))));
         }
     }

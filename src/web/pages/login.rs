@@ -36,6 +36,8 @@ pub struct LoginForm {
     pub link_for: Option<LinkFor>,
     /// No account exists yet.
     pub nobody: bool,
+    /// The words of the button for single sign-on, and where it leads.
+    pub sso: Option<(String, String)>,
     /// What was wrong with the last try.
     pub error: Option<WebError>,
 }

@@ -210,6 +210,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             link: link_for.is_some().then(|| "SECRET".to_owned()),
             link_for,
             nobody: false,
+            sso: Some(("Company login".to_owned(), "/login/oidc?next=%2F".to_owned())),
             error,
         };
         whole(&login::of(&form, Some(theme.to_owned())))

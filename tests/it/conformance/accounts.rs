@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use soloist::domain::time::StoreTime;
 use soloist::store::StoreError;
-use soloist::store::accounts::{Accounts, Changes, Role, User};
+use soloist::store::accounts::{Accounts, Changes, External, Role, User};
 use soloist::store::credentials::{ApiToken, Credentials, Link, Session};
 use soloist::store::journal::{AuditEntry, Journal};
 
@@ -13,6 +13,10 @@ use super::*;
 fn account(name: &str, role: Role) -> User {
     let password = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
     User::new(user(name), role, password.to_owned())
+}
+
+fn at_provider(subject: &str) -> External {
+    External { issuer: "https://login.example.org".to_owned(), subject: subject.to_owned() }
 }
 
 fn session(name: &str) -> Session {
@@ -78,6 +82,8 @@ pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {
         language: Some("zh".to_owned()),
         theme: Some(Some("dark".to_owned())),
         display_name: Some(Some("李伟".to_owned())),
+        external: Some(Some(at_provider("s-1"))),
+        groups: Some(vec!["staff".to_owned()]),
         keep: None,
         end_tokens: true,
     };
@@ -88,6 +94,8 @@ pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {
         language: Some("zh".to_owned()),
         theme: Some("dark".to_owned()),
         display_name: Some("李伟".to_owned()),
+        external: Some(at_provider("s-1")),
+        groups: vec!["staff".to_owned()],
         ..before
     };
     assert_eq!(after, newer);
@@ -256,4 +264,23 @@ pub(super) async fn an_unknown_account_is_not_found(fresh: Fresh) {
     assert_eq!(store.users().await.expect("users"), [], "and is not made by it");
     let remove = store.remove_user(&user("li")).await;
     assert!(matches!(remove, Err(StoreError::NotFound(_))), "{remove:?}");
+}
+
+pub(super) async fn the_last_admin_with_a_password_stays(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let by_provider = User {
+        password: String::new(),
+        external: Some(at_provider("s-1")),
+        ..account("wang", Role::Admin)
+    };
+    store.add_user(&account("ada", Role::Admin), false).await.expect("added");
+    store.add_user(&by_provider, false).await.expect("added");
+    let viewer = Changes { role: Some(Role::Viewer), ..Changes::default() };
+    let last = store.change_user(&user("ada"), &viewer).await;
+    assert!(matches!(last, Err(StoreError::LastAdmin(_))), "{last:?}");
+    let last = store.remove_user(&user("ada")).await;
+    assert!(matches!(last, Err(StoreError::LastAdmin(_))), "{last:?}");
+    store.change_user(&user("wang"), &viewer).await.expect("there is ada");
+    store.add_user(&account("eve", Role::Admin), false).await.expect("added");
+    store.remove_user(&user("ada")).await.expect("there is eve");
 }

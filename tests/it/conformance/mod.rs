@@ -173,6 +173,7 @@ macro_rules! laws {
                 another_role_or_password_ends_all_sessions_of_that_account
                 whoever_changes_their_own_password_stays_and_a_reset_ends_tokens
                 the_last_admin_stays_also_when_two_admins_go_at_once
+                the_last_admin_with_a_password_stays
                 an_act_and_its_entry_in_the_audit_are_one_step
                 a_removed_account_takes_its_sessions_and_tokens_along
                 an_unknown_account_is_not_found

@@ -34,6 +34,7 @@ mod guessing;
 mod leases;
 mod live;
 mod login;
+mod oidc;
 mod openapi;
 mod reasons;
 mod removal;
@@ -171,6 +172,7 @@ impl Server {
                 sockets_per_address: 200,
             },
             doors: soloist::config::Doors::default(),
+            oidc: None,
             jobs: [job("outbound"), job("inbound")].into(),
         };
         config.jobs[1].operators = vec!["li".to_owned()];

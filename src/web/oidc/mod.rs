@@ -1,0 +1,322 @@
+//! Single sign-on by OpenID Connect: the code flow with PKCE, from the button to the session, and the way out.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `flow.rs` | what the browser keeps on the way |
+//! | `provider.rs` | what is said to the provider |
+//!
+//! Whose account somebody gets is decided in `ops::external`. A provider that is away costs the button, nothing else: the form for
+//! names and passwords asks nobody.
+
+mod flow;
+mod provider;
+
+use std::time::Duration;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::{HttpRequest, HttpResponse, web};
+use openidconnect::url::form_urlencoded;
+use serde::Deserialize;
+
+pub use self::provider::SingleSignOn;
+
+use self::flow::Flow;
+use self::provider::Trouble;
+use super::Web;
+use super::auth::{self, Caller, Shown};
+use super::error::WebError;
+use super::login::{close, safe_next, show};
+use super::pages::away;
+use crate::config::{Config, Oidc};
+use crate::domain::time::StoreTime;
+use crate::ops::external::{Admission, Refusal, admit};
+use crate::ops::{self, Act, Signature};
+use crate::secrets;
+use crate::store::accounts::User;
+use crate::store::credentials::{Count, Credentials as _};
+use crate::words::Language;
+
+const CALLBACK: &str = "/login/oidc/callback";
+/// Longest text of the provider that is shown, in characters.
+const TEXT_MAX: usize = 200;
+/// Refused answers from one address within [`WINDOW`] before it has to wait: each costs a call to the provider and an entry
+/// in the audit.
+const FREE: u32 = 30;
+const WINDOW: Duration = Duration::from_secs(60);
+/// Nobody waits longer for the way to the provider when they sign out.
+const EXIT_MAX: Duration = Duration::from_secs(2);
+
+/// `?next=`.
+#[derive(Debug, Default, Deserialize)]
+#[expect(missing_docs, reason = "as in the address")]
+pub struct Query {
+    #[serde(default)]
+    pub next: String,
+}
+
+/// What the provider sends the browser back with (RFC 6749, section 4.1.2; RFC 9207).
+#[derive(Debug, Default, Deserialize)]
+#[expect(missing_docs, reason = "as in the address")]
+pub struct Answer {
+    pub code: Option<String>,
+    pub state: Option<String>,
+    pub iss: Option<String>,
+    pub error: Option<String>,
+    pub error_description: Option<String>,
+}
+
+/// What the sign-in page offers: the words of the button and where it leads.
+#[must_use]
+pub fn button(config: &Config, language: Language, next: &str) -> Option<(String, String)> {
+    let button = &config.oidc.as_ref()?.button;
+    let words = match language {
+        Language::En => &button.en,
+        Language::Zh => &button.zh,
+    };
+    let next: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
+    Some((words.clone(), format!("/login/oidc?next={next}")))
+}
+
+/// `GET /login/oidc`: on to the provider.
+///
+/// # Errors
+/// 404 while single sign-on is not set up; all else is shown with the sign-in form.
+pub async fn start(
+    web: web::Data<Web>,
+    request: HttpRequest,
+    caller: Option<Caller>,
+    query: web::Query<Query>,
+) -> Result<HttpResponse, WebError> {
+    let config = web.config();
+    let rules = config.oidc.as_ref().ok_or_else(off)?;
+    let next = safe_next(&query.next);
+    if caller.is_some() {
+        return Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, next)).finish());
+    }
+    let Some(now) = store_now(&web) else { return Ok(away::answer(&web, &request)) };
+    let flow = Flow::begin(now, &next);
+    let entrance = async {
+        let provider = web.sso.provider(rules).await?;
+        provider.entrance(&redirect(&config), &flow)
+    };
+    match entrance.await {
+        Ok(entrance) => Ok(HttpResponse::SeeOther()
+            .insert_header((header::LOCATION, entrance))
+            .cookie(flow.cookie(&config))
+            .finish()),
+        Err(trouble) => {
+            let error = told(&trouble);
+            Ok(show(&web, &request, "", &next, None, Some(&error)).await)
+        }
+    }
+}
+
+/// `GET /login/oidc/callback`: back from the provider.
+///
+/// # Errors
+/// As [`start`].
+pub async fn callback(
+    web: web::Data<Web>,
+    request: HttpRequest,
+    answer: web::Query<Answer>,
+) -> Result<HttpResponse, WebError> {
+    let config = web.config();
+    let rules = config.oidc.as_ref().ok_or_else(off)?;
+    let Some(now) = store_now(&web) else { return Ok(away::answer(&web, &request)) };
+    let flow = Flow::of(&request, &config, now);
+    let next = flow.as_ref().map_or_else(|| "/".to_owned(), |flow| safe_next(&flow.next));
+    let answer = answer.into_inner();
+    let entered = match flow.filter(|flow| is_answer_to(&answer, flow)) {
+        Some(flow) => enter(&web, &request, rules, &flow, answer).await,
+        // Begun by somebody else, elsewhere or long ago: the provider is not even asked.
+        None => {
+            let from = auth::peer(&request);
+            tracing::info!(from, "single sign-on: an answer that this browser did not ask for");
+            Err(WebError::told(StatusCode::FORBIDDEN, "sso-old", &[]))
+        }
+    };
+    let mut response = match entered {
+        Ok(user) => signed_in(&web, &request, &user, &next).await?,
+        Err(error) => show(&web, &request, "", &next, None, Some(&error)).await,
+    };
+    if let Err(error) = response.add_cookie(&flow::over(&config)) {
+        tracing::debug!(%error, "the cookie of the sign-in stays until it is old");
+    }
+    Ok(response)
+}
+
+/// Where to send a browser that signs out, when the provider is to end its session, too: only who came by it.
+pub async fn exit(web: &Web, request: &HttpRequest, shown: &Shown) -> Option<String> {
+    let config = web.config();
+    let rules = config.oidc.as_ref()?;
+    let came = request.cookie(mark_name(&config))?;
+    if came.value() != mark(shown.hash()) {
+        return None;
+    }
+    let provider = tokio::time::timeout(EXIT_MAX, web.sso.provider(rules)).await.ok()?.ok()?;
+    provider.exit(&format!("{}/login", config.public_url))
+}
+
+async fn enter(
+    web: &Web,
+    request: &HttpRequest,
+    rules: &std::sync::Arc<Oidc>,
+    flow: &Flow,
+    answer: Answer,
+) -> Result<User, WebError> {
+    let from = auth::peer(request);
+    let failures = format!("login:oidc:{}", &secrets::sha256_hex(&from)[..32]);
+    let too_many = |seconds: u64| WebError::TooMany {
+        detail: format!("too many failed attempts to sign in: wait {seconds} s and try again"),
+        retry_after: seconds,
+    };
+    if web.store.failures(&failures, Count::Look, WINDOW).await? >= FREE {
+        return Err(too_many(WINDOW.as_secs()));
+    }
+    let place = web.sso.place().ok_or_else(|| too_many(2))?;
+    let proved = prove(web, rules, flow, answer).await;
+    drop(place);
+    let (who, error) = match proved {
+        Ok(person) => match admit(&web.store, rules, &person, &from).await? {
+            Admission::In(user) => return Ok(user),
+            Admission::Refused(refusal) => {
+                let (name, error) = refused(&refusal);
+                (name, error)
+            }
+        },
+        Err(trouble) => {
+            // Quoted: it may hold line breaks of a stranger.
+            tracing::warn!(from, why = ?trouble.to_string(), "single sign-on: nobody was signed in");
+            ("unknown".to_owned(), told(&trouble))
+        }
+    };
+    web.store.failures(&failures, Count::Add, WINDOW).await?;
+    let who = format!("oidc:{who}");
+    let by = Signature { who: who.clone(), from };
+    ops::note(&web.store, &by, Act::LoginFailed, &who, Some("by single sign-on")).await?;
+    Err(error)
+}
+
+async fn prove(
+    web: &Web,
+    rules: &std::sync::Arc<Oidc>,
+    flow: &Flow,
+    answer: Answer,
+) -> Result<ops::external::Identity, Trouble> {
+    if answer.iss.is_some_and(|issuer| issuer != rules.issuer) {
+        return Err(Trouble::Unproved("another issuer answered".to_owned()));
+    }
+    if let Some(error) = answer.error {
+        let more = answer.error_description.filter(|text| !text.trim().is_empty());
+        return Err(Trouble::Said(more.map_or(error.clone(), |more| format!("{error}: {more}"))));
+    }
+    let code = answer.code.filter(|code| !code.is_empty());
+    let code = code.ok_or_else(|| Trouble::Unproved("there is no code".to_owned()))?;
+    web.sso.redeem(rules, &redirect(&web.config()), flow, code).await
+}
+
+async fn signed_in(
+    web: &Web,
+    request: &HttpRequest,
+    user: &User,
+    next: &str,
+) -> Result<HttpResponse, WebError> {
+    let config = web.config();
+    // What was known before is worth nothing, whoever's session it was.
+    if let Some(shown @ Shown::Session { .. }) = Shown::in_request(request, &config)
+        && let Some(before) = web.identities.identify(&web.store, &shown, false).await?
+    {
+        close(web, &before.user, &shown).await?;
+    }
+    let cookie = auth::open_session(&web.store, &config, &user.name).await?;
+    let name = user.name.to_string();
+    let by = Signature { who: name.clone(), from: auth::peer(request) };
+    ops::note(&web.store, &by, Act::Login, &name, Some("by single sign-on")).await?;
+    let mark = mark(&secrets::sha256_hex(cookie.value()));
+    let mark = auth::cookie(&config, mark_name(&config), mark, Some(auth::SESSION_LIFETIME));
+    Ok(HttpResponse::SeeOther()
+        .insert_header((header::LOCATION, next))
+        .cookie(cookie)
+        .cookie(mark)
+        .finish())
+}
+
+fn is_answer_to(answer: &Answer, flow: &Flow) -> bool {
+    answer.state.as_ref().is_some_and(|state| secrets::equal(state, &flow.state()))
+}
+
+/// Says of a browser's session that it came by the provider. It allows nothing.
+fn mark(session: &str) -> String {
+    secrets::sha256_hex(&format!("by single sign-on: {session}"))
+}
+
+fn mark_name(config: &Config) -> &'static str {
+    if auth::is_https(config) { "__Host-soloist-sso" } else { "soloist-sso" }
+}
+
+/// The address that is registered at the provider.
+fn redirect(config: &Config) -> String {
+    format!("{}{CALLBACK}", config.public_url)
+}
+
+/// The store's clock, which all nodes share; `None` while the store is away: then nobody can be signed in.
+fn store_now(web: &Web) -> Option<StoreTime> {
+    web.feed.store_now().filter(|_| web.feed.outage().is_none())
+}
+
+fn off() -> WebError {
+    WebError::told(StatusCode::NOT_FOUND, "sso-off", &[])
+}
+
+fn told(trouble: &Trouble) -> WebError {
+    match trouble {
+        Trouble::Away(_) => WebError::told(StatusCode::SERVICE_UNAVAILABLE, "sso-away", &[]),
+        Trouble::Said(text) => {
+            // One line, nothing invisible; it is a stranger's text.
+            let line = text.replace(|c: char| c.is_control() || is_invisible(c), " ");
+            let mut cut: String = line.chars().take(TEXT_MAX).collect();
+            if line.chars().count() > TEXT_MAX {
+                cut.push('…');
+            }
+            WebError::told(StatusCode::FORBIDDEN, "sso-said", &[("text", &cut)])
+        }
+        Trouble::Unproved(_) => WebError::told(StatusCode::FORBIDDEN, "sso-unproved", &[]),
+    }
+}
+
+/// Characters that change how others read.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}')
+}
+
+fn refused(refusal: &Refusal) -> (String, WebError) {
+    let told = |id, args: &[(&'static str, &str)]| WebError::told(StatusCode::FORBIDDEN, id, args);
+    let (name, error) = match refusal {
+        Refusal::NoRole { name } => (Some(name), told("sso-no-role", &[("user", name.as_str())])),
+        Refusal::NoAccount { name, subject } => {
+            (Some(name), told("sso-no-account", &[("user", name.as_str()), ("subject", subject)]))
+        }
+        Refusal::NameTaken { name, subject } => {
+            (Some(name), told("sso-taken", &[("user", name.as_str()), ("subject", subject)]))
+        }
+        Refusal::Collector { name } => {
+            (Some(name), told("login-collector", &[("user", name.as_str())]))
+        }
+        Refusal::NoLocalAdmin => (None, told("sso-first", &[])),
+    };
+    (name.map_or_else(|| "unknown".to_owned(), ToString::to_string), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_provider_says_is_short_and_in_one_line() {
+        let long = format!("access_denied: a\nb\u{202e}c {}", "x".repeat(500));
+        let WebError::Told { args, .. } = told(&Trouble::Said(long)) else { panic!("told") };
+        let text = format!("{:?}", args[0].1);
+        assert!(text.contains("access_denied: a b c x"), "{text}");
+        assert!(text.len() < 250 && text.contains('…'), "{text}");
+    }
+}
