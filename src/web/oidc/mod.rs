@@ -23,7 +23,7 @@ pub use self::provider::SingleSignOn;
 use self::flow::Flow;
 use self::provider::Trouble;
 use super::Web;
-use super::auth::{self, Caller, Shown};
+use super::auth::{self, Browser, Caller, Shown};
 use super::error::WebError;
 use super::login::{close, safe_next, show};
 use super::pages::away;
@@ -34,6 +34,7 @@ use crate::ops::{self, Act, Signature};
 use crate::secrets;
 use crate::store::accounts::User;
 use crate::store::credentials::{Count, Credentials as _};
+use crate::store::journal::Kind;
 use crate::words::Language;
 
 const CALLBACK: &str = "/login/oidc/callback";
@@ -192,7 +193,7 @@ async fn enter(
     };
     web.store.failures(&failures, Count::Add, WINDOW).await?;
     let who = format!("oidc:{who}");
-    let by = Signature { who: who.clone(), from };
+    let by = Signature { who: who.clone(), from, kind: Kind::Refusal };
     ops::note(&web.store, &by, Act::LoginFailed, &who, Some("by single sign-on")).await?;
     Err(error)
 }
@@ -224,13 +225,13 @@ async fn signed_in(
     let config = web.config();
     // What was known before is worth nothing, whoever's session it was.
     if let Some(shown @ Shown::Session { .. }) = Shown::in_request(request, &config)
-        && let Some(before) = web.identities.identify(&web.store, &shown, false).await?
+        && let Some(before) = web.store.peek_session(shown.hash(), auth::SESSION_IDLE).await?
     {
         close(web, &before.user, &shown).await?;
     }
-    let cookie = auth::open_session(&web.store, &config, &user.name).await?;
+    let cookie = auth::open_session(&web.store, &config, &user.name, &Browser::of(request)).await?;
     let name = user.name.to_string();
-    let by = Signature { who: name.clone(), from: auth::peer(request) };
+    let by = Signature { who: name.clone(), from: auth::peer(request), kind: Kind::Person };
     ops::note(&web.store, &by, Act::Login, &name, Some("by single sign-on")).await?;
     let mark = mark(&secrets::sha256_hex(cookie.value()));
     let mark = auth::cookie(&config, mark_name(&config), mark, Some(auth::SESSION_LIFETIME));
