@@ -99,29 +99,34 @@ fn once() -> u64 {
     1
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_once(count: &u64) -> bool {
     *count == 1
 }
 
 impl AuditEntry {
-    /// What entries have in common that are counted in one. Acts of people are never.
+    /// Of whom on what, and what was done: an entry is counted in the newest of the first if the second is the same there. Acts of people
+    /// are never. So what was done last is always the newest entry.
     ///
     /// The reason is part of it (other rules are another act), but for refusals, and for blocks, which differ in milliseconds.
     #[must_use]
-    pub(super) fn alike(&self) -> Option<String> {
+    pub(super) fn alike(&self) -> Option<[String; 2]> {
         let varies = self.kind == Kind::Refusal || self.act == "source.block";
         let reason = self.reason.as_deref().filter(|_| !varies).unwrap_or_default();
         if self.kind == Kind::Person {
             return None;
         }
-        let mut sum = Sha256::new();
-        for part in [&*self.who, &self.from, &self.act, &self.target, reason] {
-            sum.update(part.len().to_be_bytes());
-            sum.update(part);
-        }
-        Some(sum.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect())
+        Some([digest(&[&self.who, &self.from, &self.target]), digest(&[&self.act, reason])])
     }
+}
+
+/// 128 bits of it, in hexadecimal digits.
+fn digest(parts: &[&str]) -> String {
+    let mut sum = Sha256::new();
+    for part in parts {
+        sum.update(part.len().to_be_bytes());
+        sum.update(part);
+    }
+    sum.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Which entries of the audit are asked for: those that everything here admits.

@@ -134,12 +134,14 @@ pub(super) struct Line {
     pub(super) fold: Option<Fold>,
 }
 
-/// What was written under the same key a short time before is written again instead: with its old `id` and `at`, with `count`,
+/// What was written under the same key a short time before, and said the same, is written again instead: with its old `id` and `at`, with `count`,
 /// how often in all, and `until`, when the last time was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fold {
-    /// The keys of this log.
+    /// Of the keys of this log.
     pub(super) key: String,
+    /// What it says, without spaces. The newest entry under the key must say so, too.
+    pub(super) same: String,
     /// Milliseconds since `at`.
     pub(super) within_ms: u64,
 }

@@ -234,7 +234,9 @@ impl World {
         let inside = line.entry.strip_prefix('{').expect("a JSON object");
         let table = folds(&line.log);
         if let Some(fold) = &line.fold {
-            let id = self.row(&table, &fold.key).map(|id| id.parse::<u64>().expect("a number"));
+            let newest = self.row(&table, &fold.key).and_then(|newest| newest.split_once(' '));
+            let newest = newest.filter(|(_, said)| *said == fold.same);
+            let id = newest.map(|(id, _)| id.parse::<u64>().expect("a number"));
             let entries = self.logs.entry(line.log.clone()).or_default();
             if let Some((id, before)) = id.and_then(|id| Some((id, entries.get_mut(&id)?))) {
                 let read: serde_json::Value = serde_json::from_str(before).expect("JSON");
@@ -258,7 +260,10 @@ impl World {
             entries.pop_first();
         }
         if let Some(fold) = &line.fold {
-            self.tables.entry(table).or_default().insert(fold.key.clone(), id.to_string());
+            self.tables
+                .entry(table)
+                .or_default()
+                .insert(fold.key.clone(), format!("{id} {}", fold.same));
         }
     }
 

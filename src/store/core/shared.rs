@@ -59,7 +59,7 @@ pub(in crate::store) fn noted(entry: &AuditEntry) -> Result<Line> {
         entry: without(AUDIT, entry, &["id", "at", "count", "until"])?,
         count: entry.count,
         kept: entry.kind.kept(),
-        fold: entry.alike().map(|key| Fold { key, within_ms }),
+        fold: entry.alike().map(|[key, same]| Fold { key, same, within_ms }),
     })
 }
 

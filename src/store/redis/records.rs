@@ -58,8 +58,9 @@ pub(super) enum Step<'a> {
 }
 
 /// `log`, log, counter, the inside of a JSON object, how many are kept; then the table of keys under which entries are folded, the
-/// key (empty: it is not), within how many milliseconds, how many keys are remembered, and how often it happened.
-type LogStep<'a> = (&'static str, String, String, &'a str, usize, String, &'a str, u64, usize, u64);
+/// key (empty: it is not), within how many milliseconds, how many keys are remembered, how often it happened, and what the newest entry under the key must say, too.
+type LogStep<'a> =
+    (&'static str, String, String, &'a str, usize, String, &'a str, u64, usize, u64, &'a str);
 
 /// What adds `line` to its log, as `append_log.lua` takes it.
 pub(super) fn log_step<'a>(keys: &Keys, line: &'a Line) -> Result<LogStep<'a>> {
@@ -67,9 +68,22 @@ pub(super) fn log_step<'a>(keys: &Keys, line: &'a Line) -> Result<LogStep<'a>> {
     let inside = entry.strip_prefix('{').and_then(|entry| entry.strip_suffix('}'));
     let inside =
         inside.ok_or_else(|| StoreError::Corrupt(format!("{log}: {entry:?} is no JSON object")))?;
-    let (key, within) = fold.as_ref().map_or(("", 0), |fold| (&*fold.key, fold.within_ms));
+    let fold = fold.as_ref().map(|fold| (&*fold.key, &*fold.same, fold.within_ms));
+    let (key, same, within) = fold.unwrap_or(("", "", 0));
     let (counter, table) = (keys.global(&format!("{counter}_seq")), keys.global(&folds(log)));
-    Ok(("log", keys.global(log), counter, inside, *kept, table, key, within, FOLDS_KEPT, *count))
+    Ok((
+        "log",
+        keys.global(log),
+        counter,
+        inside,
+        *kept,
+        table,
+        key,
+        within,
+        FOLDS_KEPT,
+        *count,
+        same,
+    ))
 }
 
 fn globals(keys: &Keys, lists: &[String]) -> Vec<String> {

@@ -242,7 +242,7 @@ fn log(step: &Step<'_>, line: &Line, now: Stamp) -> Outcome<()> {
         )?
         .execute((&table, int(FOLDS_KEPT as u64)))?;
         step.prepare_cached("INSERT OR REPLACE INTO rows (kind, name, text) VALUES (?, ?, ?)")?
-            .execute((&table, &fold.key, id.to_string()))?;
+            .execute((&table, &fold.key, format!("{id} {}", fold.same)))?;
     }
     // Numbers of other logs lie between: how many entries there are is counted.
     let counted = format!("{log}:kept");
@@ -270,7 +270,9 @@ fn count_of(step: &Step<'_>, log: &str) -> Outcome<i64> {
 
 /// Writes the entry again that stands under the same key, if it is young enough.
 fn folded(step: &Step<'_>, line: &Line, fold: &Fold, at: i64) -> Outcome<bool> {
-    let Some(id) = row(step, &folds(&line.log), &fold.key)? else { return Ok(false) };
+    let newest = row(step, &folds(&line.log), &fold.key)?;
+    let newest = newest.as_deref().and_then(|newest| newest.split_once(' '));
+    let Some((id, _)) = newest.filter(|(_, said)| *said == fold.same) else { return Ok(false) };
     let again = step
         .prepare_cached(
             "UPDATE logs SET text = json_set(?3, '$.id', id, '$.at', text ->> '$.at', \

@@ -105,13 +105,13 @@ impl Format {
         }
         let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
         let ranges = accept.unwrap_or_default().split(',');
-        let named = ranges.filter_map(|range| match range.split(';').next()?.trim() {
+        let mut named = ranges.filter_map(|range| match range.split(';').next()?.trim() {
             "application/json" => Some(Self::Json),
             "application/x-ndjson" => Some(Self::Lines),
             "text/csv" => Some(Self::Csv),
             _ => None,
         });
-        Ok(named.into_iter().next().unwrap_or(Self::Json))
+        Ok(named.next().unwrap_or(Self::Json))
     }
 }
 
