@@ -365,9 +365,8 @@ impl Loader<'_> {
         let jobs: Vec<JobConfig> =
             sections.into_iter().filter_map(|section| job::read(section, &around)).collect();
         for (nth, job) in jobs.iter().enumerate().filter(|(_, job)| job.rotation.is_some()) {
-            let beside = |other: &&JobConfig| {
-                other.rotation == job.rotation && other.viewers != job.viewers
-            };
+            let beside =
+                |other: &&JobConfig| other.rotation == job.rotation && other.viewers != job.viewers;
             if let Some(other) = jobs[..nth].iter().find(beside) {
                 field.warn(format!(
                     "{} and {} take turns with each other and have different viewers: the sentences of one name the other; give both the same viewers",

@@ -10,7 +10,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
 use super::Web;
-use super::auth::{self, Shown};
+use super::auth::{self, Ask, Shown};
 use super::error::WebError;
 use crate::clock;
 use crate::domain::time::Boot;
@@ -99,7 +99,8 @@ async fn may_know(web: &Web, request: &HttpRequest) -> bool {
     }
     match Shown::in_request(request, &config) {
         Some(shown) => {
-            matches!(web.identities.identify(&web.store, &shown, true).await, Ok(Some(_)))
+            let ask = Ask { looking: true, renews: false };
+            matches!(web.identities.identify(&web.store, &shown, ask).await, Ok(Some(_)))
         }
         None => false,
     }

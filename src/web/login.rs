@@ -212,9 +212,7 @@ async fn by_password(
             note(web, user.name.as_str(), &from, Act::Login, None).await?;
             Ok(user.name)
         }
-        None => {
-            Err(WebError::Unauthorized)
-        }
+        None => Err(WebError::Unauthorized),
     }
 }
 
@@ -237,7 +235,7 @@ async fn by_link(
             let password = chosen(fields)?;
             let password = account::hash(web, &name, user.display_name, password).await?;
             take(web, &hash).await?;
-            let by = Signature { who: name.to_string(), from: from.clone() };
+            let by = Signature { who: name.to_string(), from: from.clone(), kind: Kind::Person };
             ops::accounts::set_by_link(&web.store, &by, &name, password).await?.name
         }
         Some(name) => {

@@ -291,7 +291,9 @@ fn what_is_allowed_but_risky_is_a_warning_and_no_problem() {
 #[test]
 fn viewers_and_operators_are_named_by_account_or_by_group() {
     let text = "[groups]\nwarehouse = [\"li\", \"wang\"]\n".to_owned()
-        + &job("operators = [\"@warehouse\"]\nviewers = [\"chen\", \"@warehouse\", \"@sso-staff\"]\n");
+        + &job(
+            "operators = [\"@warehouse\"]\nviewers = [\"chen\", \"@warehouse\", \"@sso-staff\"]\n",
+        );
     let config = Bench::new(&text).config();
     let sees = |user: &str, groups: &[&str]| {
         let groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();

@@ -42,7 +42,13 @@ pub async fn check(
     // A socket is no act of a person: it keeps no session alive.
     match identities.identify(store, &caller.shown, Ask::default()).await {
         Ok(None) => Err(Some(SIGNED_OUT)),
-        Ok(Some(now)) if now.role != caller.role || now.user != caller.user || now.groups != caller.groups => Err(Some(CHANGED)),
+        Ok(Some(now))
+            if now.role != caller.role
+                || now.user != caller.user
+                || now.groups != caller.groups =>
+        {
+            Err(Some(CHANGED))
+        }
         Ok(Some(_)) => Ok(()),
         Err(_) => Err(None),
     }

@@ -3,7 +3,6 @@
 
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use soloist::domain::time::StoreTime;
 use soloist::secrets;
 use soloist::store::accounts::Role;
 use soloist::store::credentials::{ApiToken, Credentials as _};
@@ -23,18 +22,7 @@ on_every_store! {
 /// A token of this account that is bound as `more` says.
 async fn token(server: &Server, user: &str, more: impl FnOnce(&mut ApiToken)) -> Api {
     let (secret, hash, id) = secrets::new_api_token();
-    let mut token = ApiToken {
-        id,
-        user: user.parse().unwrap(),
-        name: String::new(),
-        created: StoreTime(0),
-        expires: None,
-        collector: None,
-        sources: Vec::new(),
-        rotations: Vec::new(),
-        leases: Vec::new(),
-        jobs: Vec::new(),
-    };
+    let mut token = ApiToken { id, ..ApiToken::new(user.parse().unwrap(), String::new()) };
     more(&mut token);
     server.store().add_token(&hash, &token, None).await.unwrap();
     Api::new(&server.url(""), &secret)

@@ -15,7 +15,7 @@ use soloist::domain::name::{NodeName, UserName};
 use soloist::ops::{Signature, external};
 use soloist::secrets;
 use soloist::store::accounts::{Accounts, External, Role, User};
-use soloist::store::journal::Journal;
+use soloist::store::journal::{Journal, Kind};
 use tokio::io::AsyncReadExt as _;
 
 use self::provider::{CLIENT, Fault, Provider, SECRET};
@@ -307,7 +307,8 @@ async fn a_local_account_is_not_taken_over_until_an_admin_links_it() {
     assert_eq!(account(&server, "li").await, before);
     assert_eq!(acts(&server).await, ["oidc:li login.failed"]);
 
-    let by = Signature { who: "cli:root".to_owned(), from: "terminal".to_owned() };
+    let by =
+        Signature { who: "cli:root".to_owned(), from: "terminal".to_owned(), kind: Kind::Person };
     let person = External { issuer: provider.url.clone(), subject: "s-1".to_owned() };
     external::link(server.store(), &by, &name, Some(person.clone())).await.unwrap();
     let twice =
@@ -354,7 +355,8 @@ async fn groups_do_not_demote_the_last_admin_who_has_a_password() {
     // Another admin, who has none.
     provider.person("s-2", "Wang", &["soloist-admins"]);
     assert_eq!(Browser::new().sign_in(&server).await.status(), 303);
-    let by = Signature { who: "cli:root".to_owned(), from: "terminal".to_owned() };
+    let by =
+        Signature { who: "cli:root".to_owned(), from: "terminal".to_owned(), kind: Kind::Person };
     let person = External { issuer: provider.url.clone(), subject: "s-1".to_owned() };
     let ada = UserName::new("ada").unwrap();
     external::link(server.store(), &by, &ada, Some(person)).await.unwrap();
@@ -396,7 +398,8 @@ async fn an_admin_with_a_password_comes_first() {
 async fn an_account_of_a_program_is_nobodys() {
     let (server, provider) = begin(|_| {}).await;
     let bot = server.user("bot", Role::Collector).await;
-    let by = Signature { who: "cli:root".to_owned(), from: "terminal".to_owned() };
+    let by =
+        Signature { who: "cli:root".to_owned(), from: "terminal".to_owned(), kind: Kind::Person };
     let person = External { issuer: provider.url.clone(), subject: "s-1".to_owned() };
     external::link(server.store(), &by, &bot, Some(person)).await.unwrap();
     let browser = Browser::new();
