@@ -23,7 +23,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 use soloist::clock;
-use support::node::{Ground, Node, password_of};
+use support::node::{Ground, Node};
 
 const JOBS: &str = "[[job]]\nname = \"outbound\"\ncommand = [\"sleep\", \"1000000\"]\nmin_uptime = \"0s\"\nbackoff = { first = \"1ms\", max = \"1ms\" }\n";
 /// For how long each attack is looked at.

@@ -4,6 +4,7 @@
 //! may give them to somebody else later. Groups say the role at every sign-in. What the provider says was verified before
 //! (`web::oidc`); this room knows no HTTP.
 
+use super::accounts::display_name;
 use super::{Act, OpsError, Result, Signature, noting, quota};
 use crate::config::{DefaultRole, Oidc, RolesOfGroups};
 use crate::domain::name::UserName;
@@ -25,6 +26,8 @@ pub struct Identity {
     pub external: External,
     /// The name they would like to have here.
     pub name: Option<String>,
+    /// How they are called, in any script.
+    pub called: Option<String>,
     /// Their groups.
     pub groups: Vec<String>,
 }
@@ -87,7 +90,11 @@ pub async fn admit(store: &Store, rules: &Oidc, who: &Identity, from: &str) -> R
             return Ok(Admission::Refused(Refusal::NoLocalAdmin));
         }
         quota::user(store).await?;
+        // One that cannot be shown is none.
+        let called =
+            who.called.as_deref().map(display_name).and_then(|called| called.ok().flatten());
         let user = User {
+            display_name: called,
             external: Some(who.external.clone()),
             groups: who.groups.clone(),
             ..User::new(name, role, NO_PASSWORD.to_owned())
@@ -216,7 +223,8 @@ mod tests {
 
     fn called(name: &str) -> String {
         let external = External { issuer: "https://a".to_owned(), subject: "1".to_owned() };
-        let who = Identity { external, name: Some(name.to_owned()), groups: Vec::new() };
+        let name = Some(name.to_owned());
+        let who = Identity { external, name, called: None, groups: Vec::new() };
         wanted_name(&who).to_string()
     }
 

@@ -179,11 +179,9 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
         }
         Found::OtherMethods(allow) => return Err(WebError::MethodNotAllowed { allow }.into()),
     }
-    if !looking {
-        if let Err(error) = check_source(web, request, caller.as_ref()).await {
-            refused::as_forgery(request.request());
-            return Err(error.into());
-        }
+    if !looking && let Err(error) = check_source(web, request, caller.as_ref()).await {
+        refused::as_forgery(request.request());
+        return Err(error.into());
     }
     if let Some(caller) = caller {
         request.extensions_mut().insert(caller);

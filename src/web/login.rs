@@ -154,7 +154,13 @@ pub async fn sign_out(
     let mut gone =
         auth::cookie(&web.config(), auth::cookie_name(&web.config()), String::new(), None);
     gone.make_removal();
-    Ok(see(exit.as_deref().unwrap_or("/login"), Some(gone)))
+    let mut response = see(exit.as_deref().unwrap_or("/login"), Some(gone));
+    // What pages keep in the browser goes with the session.
+    let (name, value) = ("clear-site-data", r#""storage""#);
+    response
+        .headers_mut()
+        .insert(header::HeaderName::from_static(name), header::HeaderValue::from_static(value));
+    Ok(response)
 }
 
 pub(super) async fn close(web: &Web, user: &UserName, shown: &Shown) -> Result<(), WebError> {

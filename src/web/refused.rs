@@ -111,12 +111,15 @@ struct State {
     /// How many entries were written in it.
     written: usize,
     /// How often each happened since it was written last.
-    waiting: HashMap<Refusal, (Act, Option<String>, u64)>,
+    waiting: HashMap<Refusal, Waits>,
     /// How many there were for which there was no room.
     more: u64,
     /// A task writes what waits.
     writing: bool,
 }
+
+/// The act, why it was refused, and how often.
+type Waits = (Act, Option<String>, u64);
 
 impl State {
     /// Whether this may be written now; else it is counted.
@@ -140,7 +143,7 @@ impl State {
     }
 
     /// What is written in the next second.
-    fn take(&mut self) -> Vec<(Refusal, (Act, Option<String>, u64))> {
+    fn take(&mut self) -> Vec<(Refusal, Waits)> {
         let some: Vec<Refusal> = self.waiting.keys().take(A_SECOND - 1).cloned().collect();
         let mut taken: Vec<_> =
             some.into_iter().filter_map(|key| self.waiting.remove_entry(&key)).collect();

@@ -14,7 +14,7 @@ mod provider;
 use std::time::Duration;
 
 use actix_web::http::{StatusCode, header};
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use openidconnect::url::form_urlencoded;
 use serde::Deserialize;
 
@@ -27,6 +27,7 @@ use super::auth::{self, Browser, Caller, Shown};
 use super::error::WebError;
 use super::login::{close, safe_next, show};
 use super::pages::away;
+use super::refused::Refused;
 use crate::config::{Config, Oidc};
 use crate::domain::time::StoreTime;
 use crate::ops::external::{Admission, Refusal, admit};
@@ -193,8 +194,8 @@ async fn enter(
     };
     web.store.failures(&failures, Count::Add, WINDOW).await?;
     let who = format!("oidc:{who}");
-    let by = Signature { who: who.clone(), from, kind: Kind::Refusal };
-    ops::note(&web.store, &by, Act::LoginFailed, &who, Some("by single sign-on")).await?;
+    // The door writes it down.
+    request.extensions_mut().insert(Refused { act: Act::LoginFailed, who: Some(who) });
     Err(error)
 }
 

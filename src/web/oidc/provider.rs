@@ -398,6 +398,7 @@ impl Provider {
         Ok(Identity {
             external: External { issuer, subject: subject.to_string() },
             name: name(&known, &self.rules.name_claim),
+            called: name(&known, "name"),
             groups: groups(&known, &self.rules.groups_claim),
         })
     }

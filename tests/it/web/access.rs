@@ -212,3 +212,63 @@ async fn health_is_open_and_metrics_are_for_this_machine_or_a_login() {
     assert!(text.contains("soloist_job_state{job=\"outbound\",state=\"off\"} 1"), "{text}");
     assert!(text.contains("soloist_live_connections 0"), "{text}");
 }
+
+/// Every address that changes something, by whom it may be used.
+fn changing() -> impl Iterator<Item = (&'static str, String, Access)> {
+    let lines = ROUTES.iter().filter(|route| route.method != "GET");
+    lines.map(|route| (route.method.as_str(), concrete(route.path), route.access))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_session_changes_anything_at_any_address_from_elsewhere_or_without_its_secret() {
+    let server = Server::start().await;
+    let user = server.user("ada", Role::Admin).await;
+    let (cookie, csrf) = server.session(&user).await;
+    let own = server.url("");
+    for (method, path, _) in changing().filter(|(_, path, _)| path != "/login") {
+        let form = ("content-type", "application/x-www-form-urlencoded");
+        let ask = |headers: &[(&str, &str)]| {
+            let request =
+                server.ask(method, &path).header("cookie", &cookie).header(form.0, form.1);
+            let request = headers.iter().fold(request, |r, (name, value)| r.header(*name, *value));
+            request.body("on=true&confirm=yes")
+        };
+        let right = ("x-csrf-token", csrf.as_str());
+        for headers in [
+            &[("origin", own.as_str())][..],
+            &[("x-csrf-token", "0000"), ("origin", &own)],
+            &[right, ("origin", "https://evil.example")],
+            &[right, ("origin", "null")],
+            &[right, ("origin", &own), ("sec-fetch-site", "cross-site")],
+            &[right, ("origin", &own), ("sec-fetch-site", "same-site")],
+        ] {
+            let status = ask(headers).send().await.unwrap().status();
+            assert_eq!(status, 403, "{method} {path} with {headers:?}");
+        }
+    }
+    let session = server.ask("GET", "/api/v1/me").header("cookie", &cookie).send().await.unwrap();
+    assert_eq!(session.status(), 200, "nothing ended the session either");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_is_bound_to_one_source_changes_nothing_at_any_other_address() {
+    let server = Server::start().await;
+    let operator = server.bound_token("olga", Role::Operator, None, &["its-own"]).await;
+    let admin = server.bound_token("ada", Role::Admin, None, &["its-own"]).await;
+    let mut refused = 0;
+    for token in [&operator, &admin] {
+        for (method, path, access) in changing().filter(|(.., access)| *access != Access::Guest) {
+            let request = server.ask(method, &path).bearer_auth(token);
+            let request = match path.starts_with("/api/") {
+                true => request.header("content-type", "application/json").body("{}"),
+                false => request
+                    .header("content-type", "application/x-www-form-urlencoded")
+                    .body("on=true&confirm=yes&name=x&role=viewer"),
+            };
+            let status = request.send().await.unwrap().status().as_u16();
+            refused += usize::from(status == 403);
+            assert!((400..500).contains(&status), "{method} {path} ({access:?}) -> {status}");
+        }
+    }
+    assert!(refused > 40, "only {refused} were refused for their bounds");
+}

@@ -80,6 +80,7 @@ async fn a_session_begins_with_the_password_and_ends_with_signing_out() {
         .await
         .unwrap();
     assert_eq!(out.status(), 303);
+    assert_eq!(out.headers()["clear-site-data"], "\"storage\"");
     assert_eq!(look(cookie).await.unwrap().status(), 401);
     assert_eq!(acts(&server).await, ["li logout", "li login", "li login", "li login.failed"]);
 }

@@ -213,7 +213,10 @@ impl Answers {
                 );
             }
             for (status, response) in operation["responses"].as_object().unwrap() {
-                for kind in response["content"].as_object().into_iter().flat_map(|all| all.keys()) {
+                // Of several kinds it is JSON that has a schema worth the name.
+                let kinds = response["content"].as_object().into_iter().flat_map(|all| all.keys());
+                for kind in kinds.filter(|kind| kind.ends_with("json") && !kind.contains("ndjson"))
+                {
                     let kind = kind.replace('/', "~1");
                     let pointer = format!("{place}/responses/{status}/content/{kind}/schema");
                     add(format!("{method} {path} {status}"), &pointer);

@@ -6,7 +6,7 @@
 use super::look::no_answer;
 use super::names::{self, DUE, INCARNATIONS, ROTATIONS, SILENT};
 use super::record::{Case, Standing};
-use super::{ATTEMPTS, unknown};
+use super::{ATTEMPTS, noted, unknown};
 use crate::domain::name::{RotationName, Waiter};
 use crate::store::records::{Changed, Check, Found, Look, Plan, Records, Tell, Write};
 use crate::store::rotation::RemovedRotation;
@@ -74,6 +74,9 @@ pub(super) async fn remove<R: Records>(
                 let text = names::incarnation_in(incarnation, name);
                 plan.writes.push(Write::Strike { list: list.to_owned(), text });
             }
+        }
+        if let Some(entry) = store.note() {
+            plan.writes.push(Write::Log(noted(entry)?));
         }
         if !wake.is_empty() {
             plan.tells.push(Tell::Wake(wake));

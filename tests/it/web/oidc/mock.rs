@@ -54,7 +54,8 @@ impl Drop for Mock {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_that_others_wrote_is_understood() {
-    let person = r#"{"sub": "s-7", "preferred_username": "Wang", "groups": ["everybody"]}"#;
+    let person =
+        r#"{"sub": "s-7", "preferred_username": "Wang", "name": "王伟", "groups": ["everybody"]}"#;
     let mock = Mock::start(person);
     let mock = mock.expect("tests/run installs oidc-provider-mock from PyPI: run that first");
     // The groups are in no scope that it knows, but in its user info.
@@ -77,6 +78,6 @@ async fn a_provider_that_others_wrote_is_understood() {
     assert!(browser.is_signed_in(&server).await);
     let users = soloist::store::accounts::Accounts::users(server.store()).await.unwrap();
     let wang = account(&server, "wang").await.unwrap_or_else(|| panic!("{users:?}"));
-    assert_eq!(wang.role, Role::Viewer);
+    assert_eq!((wang.role, wang.display_name.as_deref()), (Role::Viewer, Some("王伟")));
     assert_eq!(wang.external.unwrap().subject, "s-7");
 }
