@@ -115,7 +115,7 @@ async fn readers_who_never_read_are_let_go() {
         .map(|_| {
             let stream = TcpStream::connect(address).expect("a connection");
             stream.set_nonblocking(true).expect("non-blocking");
-            (&stream).write(all.as_bytes()).ok();
+            (&stream).write_all(all.as_bytes()).ok();
             stream
         })
         .collect();

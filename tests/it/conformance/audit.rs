@@ -58,7 +58,7 @@ pub(super) async fn kinds_of_acts_are_kept_apart_and_read_as_one_list(fresh: Fre
     }
     let programs = AuditFilter { kinds: vec![Kind::Program], ..AuditFilter::default() };
     let page = store.audit_page(&programs, None, 9).await.expect("a page");
-    assert_eq!(page.entries, [program.clone()]);
+    assert_eq!(page.entries, std::slice::from_ref(program));
     let begins = AuditFilter { act: Some("particip*".to_owned()), ..AuditFilter::default() };
     assert_eq!(store.audit_page(&begins, None, 3).await.expect("a page").entries, all[..3]);
     let late = AuditFilter { from: Some(all[0].at + LONG), ..AuditFilter::default() };
