@@ -151,7 +151,7 @@ fn verify_in(memory: &mut Memory, phc: &str, password: &str) -> bool {
     password.len() <= PASSWORD_MAX && memory.verify(phc, password).unwrap_or(false)
 }
 
-/// Checks passwords off the async threads, [`AT_ONCE`]: 19 MiB each must not add up. [`WAITING`] more wait in order, further ones are
+/// Checks passwords off the async threads, `AT_ONCE`: 19 MiB each must not add up. `WAITING` more wait in order, further ones are
 /// turned away.
 #[derive(Clone)]
 pub struct Passwords {

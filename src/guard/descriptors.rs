@@ -16,7 +16,7 @@ const VARIABLE: &str = "SOLOIST_DESCRIPTORS";
 
 static BEFORE: OnceLock<u64> = OnceLock::new();
 
-/// Raises the soft limit of this process to the hard one, at most [`MOST`]; returns what it may have open now.
+/// Raises the soft limit of this process to the hard one, at most `MOST`; returns what it may have open now.
 ///
 /// # Errors
 /// When the kernel refuses.

@@ -1,7 +1,7 @@
 //! What a script is entrusted with: the user that it is, and the secrets that it is given. Both are looked up when a run
 //! is about to start, so that a changed password or a new group counts from the next run on.
 //!
-//! A value is never shown: not in an error, not by `Debug`, and not in the output that is kept ([`Hidden`]).
+//! A value is never shown: not in an error, not by `Debug`, and not in the output that is kept (`Hidden`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::domain::name::NodeName;
 /// Variables that say who the user is.
 pub(super) const OF_THE_USER: [&str; 3] = ["HOME", "USER", "LOGNAME"];
 
-/// By their names, and once [`Entrusted::prepare`]d, as they are now.
+/// By their names, and once `prepare`d, as they are now.
 #[derive(Debug, Clone, Default)]
 pub struct Entrusted {
     /// Another user than the node's.
