@@ -1,7 +1,7 @@
 //! How many connections a node takes, in all and from one address; tunes each when it comes.
 //!
 //! Past the cap nobody is accepted until a place is free; the kernel keeps them waiting. Whoever has too many from one address is
-//! hung up on. It reads no request: how long a request may take is decided in [`body`](super::body) and by the framework.
+//! hung up on. It reads no request: how long a request may take is decided in `body` and by the framework.
 
 use std::any::Any;
 use std::collections::HashMap;
