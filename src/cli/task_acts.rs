@@ -55,24 +55,6 @@ impl TaskLine {
     }
 }
 
-fn word(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Ready => "ready",
-        TaskState::Due => "due",
-        TaskState::Leased => "leased",
-        TaskState::Done => "done",
-        TaskState::Dead => "dead",
-    }
-}
-
-/// A state as it is typed.
-pub(super) fn state(text: &str) -> Result<TaskState, String> {
-    let all =
-        [TaskState::Ready, TaskState::Due, TaskState::Leased, TaskState::Done, TaskState::Dead];
-    let found = all.into_iter().find(|state| word(*state) == text);
-    found.ok_or_else(|| "use ready, due, leased, done or dead".to_owned())
-}
-
 /// `task list`.
 pub(super) async fn list(
     context: &CommandContext,
@@ -91,7 +73,7 @@ pub(super) async fn list(
         vec![
             view.id.0.clone(),
             view.source.to_string(),
-            word(view.state).to_owned(),
+            view.state.as_str().to_owned(),
             view.attempt.to_string(),
             local(view.changed.floor()),
             view.key.clone(),
@@ -122,7 +104,7 @@ pub(super) async fn show(
         format!("task     {}", line.id),
         format!("key      {}", line.key),
         format!("source   {}", line.source),
-        format!("state    {}, attempt {}", word(view.state), line.attempt),
+        format!("state    {}, attempt {}", view.state.as_str(), line.attempt),
         format!("changed  {}", local(view.changed.floor())),
         format!("payload  {}", view.payload),
     ];
@@ -139,7 +121,7 @@ pub(super) async fn revive(
 ) -> Result<(), Failure> {
     let actor = context.operator(user).await?;
     let view = sources::revive(&context.store, &actor, id).await?;
-    print(&format!("Task {} is {}.", view.id.0, word(view.state)))
+    print(&format!("Task {} is {}.", view.id.0, view.state.as_str()))
 }
 
 /// `task remove`.

@@ -33,7 +33,7 @@ in whatever state it is. A wrong line ends it; the lines before that one may hav
         #[arg(long, value_name = "NAME")]
         source: Option<SourceName>,
         /// Only those that are ready, due, leased, done or dead
-        #[arg(long, value_name = "STATE", value_parser = task_acts::state)]
+        #[arg(long, value_name = "STATE")]
         state: Option<TaskState>,
         /// How many
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]

@@ -24,6 +24,30 @@ pub enum TaskState {
     Dead,
 }
 
+impl TaskState {
+    /// The word: in records, in JSON and on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Due => "due",
+            Self::Leased => "leased",
+            Self::Done => "done",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+impl std::str::FromStr for TaskState {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Ready, Self::Due, Self::Leased, Self::Done, Self::Dead]
+            .into_iter()
+            .find(|state| state.as_str() == text)
+            .ok_or_else(|| "use ready, due, leased, done or dead".to_owned())
+    }
+}
+
 /// What a collector says of a task when it reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -33,7 +33,7 @@ use super::link::Repeat;
 use super::scripts::Transition;
 use super::{RedisStore, scripts};
 use crate::clock;
-use crate::domain::dispatch::{Outcome, Rules};
+use crate::domain::dispatch::{Outcome, Rules, TaskState};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
@@ -285,7 +285,7 @@ impl Dispatch for RedisStore {
     ) -> Result<Vec<TaskView>> {
         let mut call = self.dispatch(&scripts::READ_TASKS);
         call.arg(filter.source.as_ref().map_or("", SourceName::as_str))
-            .arg(filter.state.map_or("", parse::state_word))
+            .arg(filter.state.map_or("", TaskState::as_str))
             .arg(before.map_or(0, |(at, _)| at.0.max(0)))
             .arg(before.map_or("", |(_, id)| id.0.as_str()))
             .arg(limit);

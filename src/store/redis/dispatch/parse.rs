@@ -182,30 +182,12 @@ pub(super) fn source_view(value: Value, now: Stamp) -> Result<SourceView> {
     })
 }
 
-/// A state as records write it.
-pub(super) fn state_word(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Ready => "ready",
-        TaskState::Due => "due",
-        TaskState::Leased => "leased",
-        TaskState::Done => "done",
-        TaskState::Dead => "dead",
-    }
-}
-
 pub(super) fn task_view(id: TaskId, text: &str, history: &[String]) -> Result<TaskView> {
     let what = format!("task {}", id.0);
     let record = Record::of(&id, text)?;
     let [state, source, attempt, token, _, priority, every, created, changed, at, claim, collector] =
         record.fields;
-    let state = match state {
-        "ready" => TaskState::Ready,
-        "due" => TaskState::Due,
-        "leased" => TaskState::Leased,
-        "done" => TaskState::Done,
-        "dead" => TaskState::Dead,
-        other => return Err(corrupt(&what, &other)),
-    };
+    let state: TaskState = state.parse().map_err(|_| corrupt(&what, &state))?;
     let (at, every) = (Stamp(word(&what, at)?), word::<u64>(&what, every)?);
     let held = match state {
         TaskState::Leased => {

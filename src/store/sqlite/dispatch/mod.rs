@@ -259,7 +259,7 @@ impl Dispatch for SqliteStore {
         self.read(move |db, _| {
             let (at, id) = before.unwrap_or((Stamp(i64::MAX), TaskId(String::new())));
             let source = filter.source.as_ref().map(SourceName::as_str);
-            let state = filter.state.map(task::state_word);
+            let state = filter.state.map(TaskState::as_str);
             task::views(
                 db,
                 "(?1 IS NULL OR t.source = ?1) AND (?2 IS NULL OR t.state = ?2) \

@@ -77,7 +77,7 @@ pub(super) fn save(step: &Step<'_>, row: i64, task: &Task, claim: Option<i64>) -
          collector = ?, claim = ?, changed = ?, error = ? WHERE n = ?",
     )?
     .execute((
-        word(task.state),
+        task.state.as_str(),
         task.place.map(|place| int(place.0)),
         task.at.map(|at| at.0),
         task.until.map(|until| until.0),
@@ -102,7 +102,7 @@ pub(super) fn add(step: &Step<'_>, task: &Task, new: &NewTask) -> Outcome<()> {
     .execute((
         &task.id.0,
         task.source.as_str(),
-        word(task.state),
+        task.state.as_str(),
         task.priority,
         task.place.map(|place| int(place.0)),
         task.at.map(|at| at.0),
@@ -154,7 +154,7 @@ pub(super) fn some_of(
 ) -> Outcome<Vec<TaskId>> {
     // A word and not a parameter, so that the index of that state is used.
     let select =
-        format!("SELECT id FROM tasks WHERE state = '{}' AND source = ? LIMIT ?", word(state));
+        format!("SELECT id FROM tasks WHERE state = '{}' AND source = ? LIMIT ?", state.as_str());
     let found = step
         .prepare_cached(&select)?
         .query_map((source.as_str(), i64::try_from(most).unwrap_or(i64::MAX)), |row| {
@@ -162,11 +162,6 @@ pub(super) fn some_of(
         })?
         .collect::<Result<_, _>>()?;
     Ok(found)
-}
-
-/// The words of states, for `views`.
-pub(super) fn state_word(state: TaskState) -> &'static str {
-    word(state)
 }
 
 /// Adds to its history.
@@ -261,25 +256,8 @@ fn every(us: i64) -> Duration {
     Duration::from_micros(uint(us))
 }
 
-fn word(state: TaskState) -> &'static str {
-    match state {
-        TaskState::Ready => "ready",
-        TaskState::Due => "due",
-        TaskState::Leased => "leased",
-        TaskState::Done => "done",
-        TaskState::Dead => "dead",
-    }
-}
-
 fn state(word: &str) -> Outcome<TaskState> {
-    Ok(match word {
-        "ready" => TaskState::Ready,
-        "due" => TaskState::Due,
-        "leased" => TaskState::Leased,
-        "done" => TaskState::Done,
-        "dead" => TaskState::Dead,
-        other => return Err(corrupt("tasks.state", other)),
-    })
+    word.parse().map_err(|_| corrupt("tasks.state", word))
 }
 
 fn event_word(event: PastEvent) -> &'static str {
