@@ -141,11 +141,10 @@ impl JobConfig {
         lists(&self.operators, user, groups)
     }
 
-    /// Whether `user` is among those who may see it: its viewers, and operators that are named.
+    /// Whether `user` may see it: `viewers` lists them, or `operators` names them. A `*` in `operators` names nobody.
     #[must_use]
     pub fn viewed_by(&self, user: &UserName, groups: &[String]) -> bool {
-        lists(&self.viewers, user, groups)
-            || (self.operated_by(user, groups) && self.operators != ["*"])
+        lists(&self.viewers, user, groups) || names(&self.operators, user, groups)
     }
 
     /// Whether every account may see it.
@@ -155,12 +154,16 @@ impl JobConfig {
     }
 }
 
-/// Whether a list of `operators` or `viewers` has this account.
+/// Whether a list of `operators` or `viewers` has this account, by its name, by a group, or because it has everybody.
 fn lists(list: &[String], user: &UserName, groups: &[String]) -> bool {
-    let of_group = |name: &str| groups.iter().any(|group| group == name);
+    list.iter().any(|entry| entry == "*") || names(list, user, groups)
+}
+
+/// The same by its name or by a group only.
+fn names(list: &[String], user: &UserName, groups: &[String]) -> bool {
     list.iter().any(|entry| match entry.strip_prefix('@') {
-        Some(group) => of_group(group),
-        None => entry == "*" || entry == user.as_str(),
+        Some(group) => groups.iter().any(|own| own == group),
+        None => entry == user.as_str(),
     })
 }
 

@@ -301,6 +301,11 @@ fn viewers_and_operators_are_named_by_account_or_by_group() {
     };
     assert!(sees("li", &[]) && sees("wang", &[]) && sees("chen", &[]));
     assert!(sees("zhou", &["sso-staff"]) && !sees("zhou", &["other"]) && !sees("zhou", &[]));
+    // Beside a name, too, `*` says who may switch it and not who may see it.
+    let everybody =
+        Bench::new(&job("operators = [\"*\", \"li\"]\nviewers = [\"chen\"]\n")).config();
+    let of_all = |user: &str| everybody.jobs[0].viewed_by(&user.parse().expect("a name"), &[]);
+    assert!(of_all("li") && of_all("chen") && !of_all("zhou"));
     let operates = |user: &str| config.jobs[0].operated_by(&user.parse().expect("a name"), &[]);
     assert!(operates("li") && !operates("chen"));
 }

@@ -171,7 +171,7 @@ impl Hub {
             let seen = roster.shown().filter(|(_, job)| sees(job));
             seen.map(|(nth, job)| self.frames(nth).view(job, language).clone()).collect()
         };
-        if self.roster().shown().any(|(_, job)| !caller.sees(job)) {
+        if self.roster().may_hide_from(caller) {
             return parts::summary(&views(&|job| caller.sees(job)), language);
         }
         let generation = self.generation.load(Ordering::Acquire);

@@ -71,6 +71,8 @@ pub(super) struct Roster {
     index: HashMap<JobName, usize>,
     /// Numbers, in the order of the page.
     shown: Vec<usize>,
+    /// Some job, also of those that are gone, is not for everybody: only then it matters who looks.
+    restricted: bool,
 }
 
 impl Roster {
@@ -94,6 +96,7 @@ impl Roster {
             next.index.insert(job.name.clone(), nth);
             next.shown.push(nth);
         }
+        next.restricted = next.jobs.iter().any(|(job, _)| !job.is_public());
         next
     }
 
@@ -116,6 +119,11 @@ impl Roster {
     /// Numbers and definitions of the jobs that there are, in the order of the page.
     pub(super) fn shown(&self) -> impl Iterator<Item = (usize, &Arc<JobConfig>)> {
         self.shown.iter().map(|&nth| (nth, &self.jobs[nth].0))
+    }
+
+    /// Whether some of them may be hidden from `caller`.
+    pub(super) fn may_hide_from(&self, caller: &Caller) -> bool {
+        self.restricted && !caller.is_admin()
     }
 
     /// The names of those that are gone.
@@ -187,8 +195,11 @@ impl Hub {
     /// What of jobs `caller` may not know of.
     #[must_use]
     pub fn hidden_from(&self, caller: Option<&Caller>) -> Hidden {
-        let sees = |job: &JobConfig| caller.map_or(job.is_public(), |caller| caller.sees(job));
         let roster = self.roster();
+        if !caller.map_or(roster.restricted, |caller| roster.may_hide_from(caller)) {
+            return Hidden::default();
+        }
+        let sees = |job: &JobConfig| caller.map_or(job.is_public(), |caller| caller.sees(job));
         // Also those that are gone: their history is not.
         let hidden = || roster.jobs.iter().map(|(job, _)| job).filter(|job| !sees(job));
         Hidden {
