@@ -189,6 +189,7 @@ async fn shown(store: &Store, url: &str, rounds: usize) {
         timing: Timing::from_ttl(TTL).expect("safe"),
         min_uptime: Duration::ZERO,
         takes_turns: false,
+        external: false,
     };
     let feed = Feed::start(other, vec![followed]).await;
     let mut changes = feed.subscribe();

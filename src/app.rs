@@ -23,6 +23,7 @@ use self::hangup::{Asked, Hangups};
 pub use self::reload::Read;
 use self::reload::Reload;
 use self::start::{Begun, begin, go_on_when_it_is_there, greet_at_last, stay_ready, unusable};
+use crate::alerts::Alerting;
 use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
 use crate::domain::containment::Containment;
@@ -127,6 +128,11 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     tracing::info!(node = %config.node, store = without_password(&config.store),
         jobs = config.jobs.len(), "listening on {scheme}://{address}");
 
+    // Also before the store is there: that it is not may be an alert.
+    let (end_alerts, alerts_end) = tokio::sync::oneshot::channel();
+    let alerting = Alerting::new(store.clone(), feed.clone(), current.clone());
+    let alerting = tokio::spawn(alerting.run(alerts_end));
+
     let mut going_on = std::pin::pin!(async {
         match begun {
             Begun::Beating(beat) => Ok(beat),
@@ -162,6 +168,11 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     wait_for_the_end(&mode_tx, &mut signals, &mut reload, supervisor).await?;
     greeting.abort();
     ready.abort();
+    // Another node sends from now on.
+    drop(end_alerts);
+    if let Err(error) = alerting.await {
+        tracing::warn!(%error, "the sender of alerts broke");
+    }
     tracing::info!("every script is handed over; closing connections");
     drain.run().await;
     serving.await.context("the web server broke")?.context("the web server failed")?;
@@ -216,8 +227,16 @@ fn with_real_port(mut config: Config, port: u16) -> Config {
 /// # Errors
 /// When what it demands does not work here, with the remedy.
 pub fn contain(config: &Config) -> anyhow::Result<Choice> {
+    contained(config.containment)
+}
+
+/// As [`contain`], with the level that is `wanted`, or else the best.
+///
+/// # Errors
+/// As [`contain`].
+pub fn contained(wanted: Option<Containment>) -> anyhow::Result<Choice> {
     let available = containment::available();
-    let choice = available.choose(config.containment).map_err(anyhow::Error::msg)?;
+    let choice = available.choose(wanted).map_err(anyhow::Error::msg)?;
     let better = Containment::ALL.into_iter().filter(|level| *level < choice.level);
     for (level, why) in better.filter_map(|level| Some((level, available.why_not(level)?))) {
         tracing::info!("containment by {level} cannot be had: {why}");
@@ -308,6 +327,7 @@ fn followed(config: &Config) -> Vec<Followed> {
         timing: job.timing,
         min_uptime: job.backoff.min_uptime,
         takes_turns: job.rotation.is_some(),
+        external: job.is_external(),
     };
     config.jobs.iter().map(followed).collect()
 }

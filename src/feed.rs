@@ -67,6 +67,7 @@ impl Seen {
         timing: &Timing,
         min_uptime: Duration,
         takes_turns: bool,
+        external: bool,
         nodes: &[NodeRecord],
     ) -> Viewpoint {
         Viewpoint {
@@ -76,7 +77,8 @@ impl Seen {
             min_uptime,
             takes_turns,
             turn_barred: false,
-            can_run: nodes.iter().any(|node| node.may_take(&self.record.name)),
+            // Whether a program will ask, nobody knows; no node stands in its way.
+            can_run: external || nodes.iter().any(|node| node.may_take(&self.record.name)),
             silent_after: timing.silent_after(),
             quarantine: self.doubted_until.since(now),
         }
@@ -92,6 +94,8 @@ pub struct Followed {
     pub min_uptime: Duration,
     /// It is a member of a rotation.
     pub takes_turns: bool,
+    /// A program takes its lease, and no node.
+    pub external: bool,
 }
 
 /// What listeners are told; all of it can be read again from [`Feed`].
@@ -633,9 +637,10 @@ impl Follower {
     fn remember_state(&mut self, name: &JobName) -> Option<State> {
         let seen = self.feed.job(name)?;
         let followed = self.jobs.get(name)?;
-        let Followed { timing, min_uptime, takes_turns, .. } = followed;
+        let Followed { timing, min_uptime, takes_turns, external, .. } = followed;
         let nodes = self.feed.nodes();
-        let view = seen.viewpoint(clock::boot(), timing, *min_uptime, *takes_turns, &nodes);
+        let view =
+            seen.viewpoint(clock::boot(), timing, *min_uptime, *takes_turns, *external, &nodes);
         let word = state(&seen.record, &view);
         self.said.insert(name.clone(), word);
         Some(word)

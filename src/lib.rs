@@ -1,5 +1,6 @@
 //! Soloist runs a script exactly once in a cluster, for as long as somebody wants it.
 
+pub mod alerts;
 pub mod app;
 pub mod cli;
 pub mod clock;
@@ -9,7 +10,9 @@ pub mod domain;
 pub mod feed;
 pub mod fence;
 pub mod guard;
+pub mod leases;
 pub mod ops;
+pub mod remote;
 pub mod rotation;
 pub mod runner;
 pub mod sabotage;

@@ -7,14 +7,17 @@ use std::time::Duration;
 use clap::Parser as _;
 
 use soloist::cli::{self, Cli, CollectArgs, Command, Failure, RunArgs, ServeArgs, TurnArgs};
-use soloist::config::{Config, Examination};
+use soloist::config::{self, Config, Examination};
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{CollectorName, NodeName, WorkerName};
 use soloist::fence::FenceError;
+use soloist::guard::choice::Choice;
 use soloist::guard::shield;
+use soloist::remote::Access;
 use soloist::runner::collect_command::{self, CollectCommand};
 use soloist::runner::entrusted::Entrusted;
 use soloist::runner::program::Program;
+use soloist::runner::run_at_node;
 use soloist::runner::run_command::{self, RunCommand};
 use soloist::runner::turn_command::{self, TurnCommand};
 use soloist::store::StoreError;
@@ -42,6 +45,7 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
         _ => BTreeMap::new(),
     };
     let variable = |name: &str| taken.get(name).cloned().or_else(|| variable(name));
+    let access = cli.access(&command, &variable)?;
     let log = variable("RUST_LOG");
     let json = variable("SOLOIST_LOG_FORMAT").as_deref() == Some("json");
     match command {
@@ -61,6 +65,22 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
             runtime.map_err(no_runtime)?.block_on(app::serve(config, &again))?;
             Ok(ExitCode::SUCCESS)
         }
+        command if access.is_some() => {
+            let Some(access) = access else { return Ok(ExitCode::FAILURE) };
+            telemetry::log_to_stderr(Some(log.as_deref().unwrap_or("warn")), json);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.map_err(no_runtime)?.block_on(async {
+                let here = Here::by_server(access.clone());
+                match command {
+                    Command::Collect(args) => collect_tasks(args, here?).await,
+                    Command::Turn(args) => take_turn(args, here?).await,
+                    Command::Run(args) => run_by_nodes(args, here?).await,
+                    command => {
+                        cli::act_by_server(command, access).await.map(|()| ExitCode::SUCCESS)
+                    }
+                }
+            })
+        }
         command => {
             // What is checked depends on it.
             cli.command = matches!(command, Command::Check).then_some(Command::Check);
@@ -70,8 +90,10 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
             runtime.map_err(no_runtime)?.block_on(async {
                 match command {
                     Command::Run(args) => run_leased(args, examined).await,
-                    Command::Collect(args) => collect_tasks(args, examined).await,
-                    Command::Turn(args) => take_turn(args, examined).await,
+                    Command::Collect(args) => {
+                        collect_tasks(args, Here::at_store(examined.config?)?).await
+                    }
+                    Command::Turn(args) => take_turn(args, Here::at_store(examined.config?)?).await,
                     command => cli::act(command, examined).await.map(|()| ExitCode::SUCCESS),
                 }
             })
@@ -104,15 +126,71 @@ async fn run_leased(args: RunArgs, examined: Examination) -> Result<ExitCode, Fa
         name: args.name,
         timing: timing.unwrap_or(config.timing),
         wait: args.wait,
-        program: program(config, args.argv, args.stop_grace)?,
+        program: program(Here::at_store(config)?, args.argv, args.stop_grace)?,
     };
     Ok(exit_code(run_command::run(command).await?))
 }
 
-async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitCode, Failure> {
-    let config = examined.config?;
-    let absent = cli::absent(&config);
-    let own_name = || CollectorName::new(config.node.as_str());
+/// How long a lease lasts that a node is asked for, unless it is said; as the API has it.
+const LEASE_OF_NODE: Duration = Duration::from_secs(10);
+
+async fn run_by_nodes(args: RunArgs, here: Here) -> Result<ExitCode, Failure> {
+    let timing = Timing::from_ttl(args.ttl.unwrap_or(LEASE_OF_NODE));
+    let Some(access) = here.server.clone() else { return Ok(ExitCode::FAILURE) };
+    let command = RunCommand {
+        name: args.name,
+        timing: timing.map_err(|problem| Failure::Usage(format!("--ttl: {problem}")))?,
+        wait: args.wait,
+        program: program(here, args.argv, args.stop_grace)?,
+    };
+    Ok(exit_code(run_at_node::run(command, access).await?))
+}
+
+/// Where commands run scripts: at a store, or by nodes.
+struct Here {
+    node: NodeName,
+    store_url: String,
+    server: Option<Access>,
+    prefix: String,
+    containment: Choice,
+    longest_lease: Duration,
+    /// What is said when there is no store.
+    absent: String,
+}
+
+impl Here {
+    fn at_store(config: Config) -> Result<Self, Failure> {
+        Ok(Self {
+            absent: cli::absent(&config),
+            longest_lease: config.longest_lease(),
+            containment: app::contain(&config)?,
+            node: config.node,
+            store_url: config.store,
+            server: None,
+            prefix: config.prefix,
+        })
+    }
+
+    /// No configuration is read: the name is the host's, and the containment the best there is.
+    fn by_server(access: Access) -> Result<Self, Failure> {
+        let node = config::own_node_name()
+            .ok_or_else(|| Failure::Failed("this machine has no name to go by".to_owned()))?;
+        Ok(Self {
+            node,
+            // What runs leave behind is noted under the name of their store.
+            store_url: access.servers().join(","),
+            server: Some(access),
+            prefix: String::new(),
+            containment: app::contained(None)?,
+            longest_lease: Duration::ZERO,
+            absent: String::new(),
+        })
+    }
+}
+
+async fn collect_tasks(args: CollectArgs, here: Here) -> Result<ExitCode, Failure> {
+    let (absent, longest_lease) = (here.absent.clone(), here.longest_lease);
+    let own_name = || CollectorName::new(here.node.as_str());
     let collector = args.collector.map_or_else(own_name, Ok);
     let collect = CollectCommand {
         collector: collector.map_err(|error| Failure::Usage(format!("--collector: {error}")))?,
@@ -120,17 +198,16 @@ async fn collect_tasks(args: CollectArgs, examined: Examination) -> Result<ExitC
         parallel: args.parallel,
         max: args.max,
         until_empty: args.until_empty,
-        longest_lease: config.longest_lease(),
-        program: program(config, args.argv, args.stop_grace)?,
+        longest_lease,
+        program: program(here, args.argv, args.stop_grace)?,
     };
     let code = collect_command::run(collect).await.map_err(|error| unless_absent(error, absent))?;
     Ok(exit_code(code))
 }
 
-async fn take_turn(args: TurnArgs, examined: Examination) -> Result<ExitCode, Failure> {
-    let config = examined.config?;
-    let absent = cli::absent(&config);
-    let own_name = || WorkerName::new(config.node.as_str());
+async fn take_turn(args: TurnArgs, here: Here) -> Result<ExitCode, Failure> {
+    let (absent, longest_lease) = (here.absent.clone(), here.longest_lease);
+    let own_name = || WorkerName::new(here.node.as_str());
     let worker = args.worker.map_or_else(own_name, Ok);
     let turn = TurnCommand {
         rotation: args.rotation,
@@ -139,8 +216,8 @@ async fn take_turn(args: TurnArgs, examined: Examination) -> Result<ExitCode, Fa
         next: args.next,
         empty_code: args.empty_code.map(i32::from),
         wait: args.wait,
-        longest_lease: config.longest_lease(),
-        program: program(config, args.argv, args.stop_grace)?,
+        longest_lease,
+        program: program(here, args.argv, args.stop_grace)?,
     };
     let ended = turn_command::run(turn).await;
     Ok(exit_code(ended.map_err(|error| unless_absent(error, absent))?))
@@ -155,11 +232,10 @@ fn unless_absent(error: anyhow::Error, absent: String) -> Failure {
 }
 
 /// A command given on the command line: it runs here, with what this process was given.
-fn program(config: Config, argv: Vec<String>, stop_grace: Duration) -> Result<Program, Failure> {
+fn program(here: Here, argv: Vec<String>, stop_grace: Duration) -> Result<Program, Failure> {
     let dir = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))?;
-    let containment = app::contain(&config)?;
-    let Config { node, store: store_url, prefix, .. } = config;
+    let Here { node, store_url, server, prefix, containment, .. } = here;
     Ok(Program {
         argv,
         dir,
@@ -167,6 +243,7 @@ fn program(config: Config, argv: Vec<String>, stop_grace: Duration) -> Result<Pr
         stop_grace,
         node,
         store_url,
+        server,
         prefix,
         containment,
         entrusted: Entrusted::default(),

@@ -48,6 +48,7 @@ pub struct Metrics {
     lease_lost: IntCounter,
     tokens_went_back: IntCounter,
     run_crashes: IntCounterVec,
+    run_timed_out: IntCounterVec,
     live_connections: Gauge,
     live_push: Histogram,
     live_resyncs: IntCounter,
@@ -106,6 +107,15 @@ impl Metrics {
         )
         .expect("a valid metric");
         registry.register(Box::new(run_crashes.clone())).expect("registered once");
+        let run_timed_out = IntCounterVec::new(
+            Opts::new(
+                "soloist_run_timed_out_total",
+                "Crashes that were runs stopped for max_runtime or max_silence.",
+            ),
+            &["job"],
+        )
+        .expect("a valid metric");
+        registry.register(Box::new(run_timed_out.clone())).expect("registered once");
         let dispatch_claims = IntCounterVec::new(
             Opts::new(
                 "soloist_dispatch_claims_total",
@@ -171,6 +181,7 @@ impl Metrics {
                 "Times that live sockets were sent a whole snapshot again.",
             ),
             run_crashes,
+            run_timed_out,
             live_connections,
             store_call,
             dispatch_claims,
@@ -191,6 +202,7 @@ impl Metrics {
     /// Counts a job's crashes from zero, so that the first one is seen as a rise.
     pub fn know(&self, job: &JobName) {
         self.run_crashes.with_label_values(&[job.as_str()]).inc_by(0);
+        self.run_timed_out.with_label_values(&[job.as_str()]).inc_by(0);
     }
 
     /// Shows the state of a job no more that is not there any more.
@@ -224,6 +236,12 @@ impl Metrics {
     /// A run crashed.
     pub fn run_crashed(&self, job: &JobName) {
         self.run_crashes.with_label_values(&[job.as_str()]).inc();
+    }
+
+    /// A run was stopped for `max_runtime` or `max_silence`, which is a crash, too.
+    pub fn run_timed_out(&self, job: &JobName) {
+        self.run_crashed(job);
+        self.run_timed_out.with_label_values(&[job.as_str()]).inc();
     }
 
     /// A store call took this long.

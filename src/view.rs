@@ -15,13 +15,15 @@ mod records;
 pub mod rotation;
 pub mod rules;
 pub mod source;
+pub mod status;
+pub mod task;
 mod turn;
 pub mod whole;
 mod why;
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
@@ -44,13 +46,18 @@ use crate::store::rotation::RotationView;
 use crate::words::{Language, Piece, iso, plain, say};
 
 /// A job as everybody sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Job)]
 pub struct JobView {
     /// Its name.
     pub name: String,
     /// Its title in the reader's language.
     pub title: String,
+    /// The heading under which it stands; null for none.
+    pub group: Option<String>,
+    /// `soloist` when nodes run a command, `external` when a program takes the lease.
+    #[schema(value_type = String, example = "soloist")]
+    pub runner: String,
     /// The one word.
     #[schema(schema_with = states, example = "running")]
     pub state: State,
@@ -80,7 +87,7 @@ pub struct JobView {
 }
 
 /// One user's switch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Participant)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ParticipantView {
@@ -92,7 +99,7 @@ pub struct ParticipantView {
 }
 
 /// An operator forbids the job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Hold)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct HoldView {
@@ -102,7 +109,7 @@ pub struct HoldView {
 }
 
 /// The lease as the store last showed it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Lease)]
 pub struct LeaseView {
     /// The holder.
@@ -116,17 +123,18 @@ pub struct LeaseView {
 }
 
 /// The present execution of the job's command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct PresentRun {
     pub id: String,
-    pub pid: u32,
+    /// Of the script's first process; null when the run is a program's.
+    pub pid: Option<u32>,
     pub started: String,
     pub progress: Option<ProgressView>,
 }
 
 /// How far a run says it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Progress)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ProgressView {
@@ -136,7 +144,7 @@ pub struct ProgressView {
 }
 
 /// The earliest instant of the next run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Next)]
 pub struct NextView {
     /// `repeat` after exit 0, `retry` after a crash.
@@ -167,6 +175,8 @@ pub struct Shown {
     pub rotation: Option<String>,
     /// How many nodes reported lately.
     pub living: usize,
+    /// It runs in somebody's own program.
+    pub external: bool,
     /// This node does not define it: it can be switched here and not be run.
     pub elsewhere: bool,
     /// The store's clock when this was computed.
@@ -308,6 +318,8 @@ impl Scene<'_> {
                 Language::En => self.job.title.en.clone(),
                 Language::Zh => self.job.title.zh.clone(),
             },
+            group: self.job.group.clone(),
+            runner: self.job.runner.as_str().to_owned(),
             state: self.state,
             wanted: record.wanted(),
             version: record.version,
@@ -333,7 +345,7 @@ impl Scene<'_> {
             }),
             run: run.map(|run| PresentRun {
                 id: run.id.to_string(),
-                pid: run.pid,
+                pid: (run.pid != 0).then_some(run.pid),
                 started: iso(run.started),
                 progress: run.progress.as_ref().map(|p| ProgressView {
                     done: p.done,
@@ -359,6 +371,7 @@ impl Scene<'_> {
                 last_line: record.last_line.clone(),
                 rotation: self.job.rotation.as_ref().map(ToString::to_string),
                 living: self.nodes.iter().filter(|node| node.is_alive()).count(),
+                external: self.job.is_external(),
                 elsewhere: self.job.is_elsewhere(),
                 now: self.now,
             },
@@ -410,6 +423,12 @@ impl Scene<'_> {
         if let Some(until) = self.doubted_until {
             return Waiting::Doubted(until);
         }
+        if self.job.is_external() {
+            return match record.moving.as_ref().filter(|moving| moving.until > self.now) {
+                Some(moving) => Waiting::Moving { to: moving.to.clone(), until: moving.until },
+                None => Waiting::NobodyAsked,
+            };
+        }
         if !self.nodes.iter().any(NodeRecord::is_alive) {
             return Waiting::NoNode;
         }
@@ -439,6 +458,8 @@ impl Scene<'_> {
 enum Waiting {
     /// The store was emptied or replaced: nothing is granted yet.
     Doubted(StoreTime),
+    /// It runs in a program, and none has asked for the lease.
+    NobodyAsked,
     /// Nobody is alive.
     NoNode,
     /// Nobody alive has it in its configuration.
@@ -463,7 +484,8 @@ pub fn viewpoint(
     now: Boot,
 ) -> Viewpoint {
     let member = job.rotation.is_some();
-    let view = seen.viewpoint(now, &job.timing, job.backoff.min_uptime, member, nodes);
+    let view =
+        seen.viewpoint(now, &job.timing, job.backoff.min_uptime, member, job.is_external(), nodes);
     Viewpoint { turn_barred: turn::is_barred(job, rotations), ..view }
 }
 

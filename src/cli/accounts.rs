@@ -4,74 +4,68 @@
 
 use std::io::{IsTerminal as _, Read as _};
 
-use super::context::administrator;
-use super::output::{local, print, print_json, table};
-use super::{CommandContext, Failure, ListArgs, UserCommand, tokens};
+use super::office::{NewUser, Office};
+use super::output::{local_of, print, print_json, table};
+use super::{Failure, ListArgs, UserCommand};
 use crate::domain::name::UserName;
-use crate::ops::{accounts, external};
-use crate::secrets::{PasswordError, new_password};
-use crate::store::accounts::{Accounts as _, External, NO_PASSWORD, Role, User};
-use crate::view::people::{UserView, Users};
-use crate::words::{Language, say};
+use crate::ops::accounts;
+use crate::store::accounts::Role;
+use crate::view::people::UserView;
 
 /// `user ...`.
-pub(super) async fn act(context: &CommandContext, command: UserCommand) -> Result<(), Failure> {
+pub(super) async fn act(office: &Office, command: UserCommand) -> Result<(), Failure> {
     match command {
         UserCommand::Add { name, role, password_stdin, invite, display_name } => {
             let how = if invite { Given::Invited } else { Given::Password(password_stdin) };
-            add(context, name, role, how, display_name.as_deref()).await
+            add(office, name, role, how, display_name.as_deref()).await
         }
-        UserCommand::List(args) => list(context, &args).await,
-        UserCommand::Role { name, role } => change_role(context, &name, role).await,
+        UserCommand::List(args) => list(office, &args).await,
+        UserCommand::Role { name, role } => change_role(office, &name, role).await,
         UserCommand::Passwd { name, password_stdin, invite } => {
             let how = if invite { Given::Invited } else { Given::Password(password_stdin) };
-            passwd(context, &name, how).await
+            passwd(office, &name, how).await
         }
-        UserCommand::Link { name, subject, .. } => link(context, &name, subject).await,
-        UserCommand::Remove { name } => remove(context, &name).await,
+        UserCommand::Link { name, subject, .. } => link(office, &name, subject).await,
+        UserCommand::Remove { name } => remove(office, &name).await,
     }
 }
 
 async fn add(
-    context: &CommandContext,
+    office: &Office,
     name: UserName,
     role: Role,
     how: Given,
     display_name: Option<&str>,
 ) -> Result<(), Failure> {
-    let taken = || {
-        Failure::Refused(format!(
-            "there is an account {name} already: change it with soloist user role, or soloist user passwd"
-        ))
-    };
     // Asked first, so that nobody types a password in vain.
-    if context.store.user(&name).await?.is_some() {
-        return Err(taken());
+    if office.has_user(&name).await? {
+        return Err(Failure::Refused(format!(
+            "there is an account {name} already: change it with soloist user role, or soloist user passwd"
+        )));
     }
     let display_name = match display_name {
         Some(text) => accounts::display_name(text)?,
         None => None,
     };
     let password = match how {
-        Given::Password(from_stdin) => password(&name, from_stdin)?,
-        Given::Invited => NO_PASSWORD.to_owned(),
+        Given::Password(from_stdin) => Some(password(&name, from_stdin)?),
+        Given::Invited => None,
     };
-    let user = User { display_name, ..User::new(name.clone(), role, password) };
-    let actor = administrator();
-    if matches!(how, Given::Invited) && role == Role::Collector {
+    if password.is_none() && role == Role::Collector {
         return Err(Failure::Refused(format!(
             "collectors use tokens and no password: leave --invite out, then soloist token new --user {name}"
         )));
     }
-    accounts::add(&context.store, &actor, &user).await?;
-    match how {
-        Given::Password(_) => print(&format!("Account {name} added: {}.", role.as_str())),
-        Given::Invited => {
-            let at = tokens::served(context).await?;
-            let link = accounts::invite(&context.store, &actor, &user, &at).await?;
+    let new = NewUser { name: name.clone(), role, display_name, password };
+    let invited = matches!(how, Given::Invited);
+    let added = || {
+        if invited {
             eprintln!("soloist: account {name} added: {}", role.as_str());
-            say_link(&name, &link)
         }
+    };
+    match office.add_user(new, added).await? {
+        Some(link) => say_link(&name, &link),
+        None => print(&format!("Account {name} added: {}.", role.as_str())),
     }
 }
 
@@ -90,53 +84,45 @@ fn say_link(name: &UserName, link: &str) -> Result<(), Failure> {
     print(link)
 }
 
-async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
-    let users = context.store.users().await?;
+async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
+    let users = office.users().await?;
     if args.json {
-        return print_json(&Users { users: users.into_iter().map(UserView::from).collect() });
+        return print_json(&users);
     }
-    if users.is_empty() {
+    if users.users.is_empty() {
         return print(
             "No account yet. Make the first admin with: soloist user add NAME --role admin, or soloist link",
         );
     }
-    let row = |user: &User| {
+    let row = |user: &UserView| {
         vec![
-            user.name.to_string(),
+            user.name.clone(),
             user.display_name.clone().unwrap_or_else(|| "-".to_owned()),
             user.role.as_str().to_owned(),
-            local(user.created),
+            local_of(&user.created),
         ]
     };
-    print(&table(
-        &["NAME", "CALLED", "ROLE", "CREATED"],
-        &users.iter().map(row).collect::<Vec<_>>(),
-    ))
+    let rows: Vec<_> = users.users.iter().map(row).collect();
+    print(&table(&["NAME", "CALLED", "ROLE", "CREATED"], &rows))
 }
 
-async fn change_role(context: &CommandContext, name: &UserName, role: Role) -> Result<(), Failure> {
-    let user = context.account(name).await?;
-    if user.role == role {
-        return print(&format!("{name} is {} already.", role.as_str()));
+async fn change_role(office: &Office, name: &UserName, role: Role) -> Result<(), Failure> {
+    match office.change_role(name, role).await? {
+        false => print(&format!("{name} is {} already.", role.as_str())),
+        true => print(&format!("{name} is now {}; signed out everywhere.", role.as_str())),
     }
-    accounts::change_role(&context.store, &administrator(), &user.name, role).await?;
-    print(&format!("{name} is now {}; signed out everywhere.", role.as_str()))
 }
 
-async fn passwd(context: &CommandContext, name: &UserName, how: Given) -> Result<(), Failure> {
-    let user = context.account(name).await?;
-    let actor = administrator();
+async fn passwd(office: &Office, name: &UserName, how: Given) -> Result<(), Failure> {
     match how {
         Given::Password(from_stdin) => {
-            let hash = password(name, from_stdin)?;
-            accounts::change_password(&context.store, &actor, name, hash).await?;
+            office.change_password(name, || password(name, from_stdin)).await?;
             print(&format!(
                 "The password of {name} is changed; signed out everywhere, and its API tokens are revoked."
             ))
         }
         Given::Invited => {
-            let at = tokens::served(context).await?;
-            let link = accounts::reset(&context.store, &actor, &user, &at).await?;
+            let link = office.reset_password(name).await?;
             eprintln!(
                 "soloist: {name} has no password now, is signed out everywhere, and its API tokens are revoked"
             );
@@ -145,24 +131,10 @@ async fn passwd(context: &CommandContext, name: &UserName, how: Given) -> Result
     }
 }
 
-async fn link(
-    context: &CommandContext,
-    name: &UserName,
-    subject: Option<String>,
-) -> Result<(), Failure> {
-    let before = context.account(name).await?;
-    let external = match (subject, &context.config.oidc) {
-        (None, _) => None,
-        (Some(subject), Some(rules)) => Some(External { issuer: rules.issuer.clone(), subject }),
-        (Some(_), None) => {
-            return Err(Failure::Usage(
-                "the configuration has no [oidc], so nobody knows of which provider: add it, or say --config FILE".to_owned(),
-            ));
-        }
-    };
-    let linked = external.is_some();
-    external::link(&context.store, &administrator().signature, name, external).await?;
-    print(&match (linked, before.is_local()) {
+async fn link(office: &Office, name: &UserName, subject: Option<String>) -> Result<(), Failure> {
+    let linked = subject.is_some();
+    let user = office.link_user(name, subject).await?;
+    print(&match (linked, user.has_password) {
         (true, _) => format!(
             "{name} is linked: that person signs in by single sign-on. Signed out everywhere."
         ),
@@ -175,10 +147,8 @@ async fn link(
     })
 }
 
-async fn remove(context: &CommandContext, name: &UserName) -> Result<(), Failure> {
-    let user = context.account(name).await?;
-    let names: Vec<_> = context.jobs().iter().map(|job| job.name.clone()).collect();
-    let left = accounts::remove(&context.store, &administrator(), &user, &names).await?;
+async fn remove(office: &Office, name: &UserName) -> Result<(), Failure> {
+    let left = office.remove_user(name).await?;
     let last = |last: &bool| if *last { " (was the last: this stops it)" } else { "" };
     let left: Vec<String> = left.iter().map(|(job, was)| format!("{job}{}", last(was))).collect();
     let left = match left.as_slice() {
@@ -188,17 +158,9 @@ async fn remove(context: &CommandContext, name: &UserName) -> Result<(), Failure
     print(&format!("Account {name} removed, with its sessions and tokens.{left}"))
 }
 
-/// Reads a new password and hashes it.
+/// Reads a new password.
 fn password(name: &UserName, from_stdin: bool) -> Result<String, Failure> {
-    let text = if from_stdin { piped()? } else { typed(name)? };
-    new_password(&text, &[name.as_str()]).map_err(|error| match error {
-        PasswordError::TooShort | PasswordError::TooLong => Failure::Usage(error.to_string()),
-        PasswordError::Weak(why) => {
-            let why: Vec<String> = why.iter().map(|id| say(Language::En, id, &[])).collect();
-            Failure::Usage(why.join(" "))
-        }
-        PasswordError::Hash(_) | PasswordError::Busy => Failure::Failed(error.to_string()),
-    })
+    if from_stdin { piped() } else { typed(name) }
 }
 
 fn piped() -> Result<String, Failure> {

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{json, local, print, print_json, table};
+use super::office::{AT_ONCE, AuditFrom, Office};
+use super::output::{json, local_of, print, print_json, table};
 use super::watch::Watch;
-use super::{CommandContext, Failure, ListArgs};
+use super::{Failure, ListArgs};
 use crate::domain::time::StoreTime;
 use crate::ops::chain::{Chain, Members, verify};
-use crate::store::journal::{AuditEntry, AuditFilter, Journal, Kind};
+use crate::remote::Stream;
+use crate::store::journal::{AuditFilter, Kind};
 use crate::view::AuditView;
 
 pub(super) const HELP: &str = "\
@@ -29,9 +31,6 @@ Acts of people (also at this command line), acts of programs (API tokens) and re
 An export is JSON lines, oldest first, each with the hash of the line before. --verify follows that chain: exit code 0, or 1 with the
 first line that was changed, removed, inserted or moved, or where the file was cut off. Whoever can write the file can make a chain anew:
 keep the last hash, which both print, somewhere else.";
-
-/// Entries that are read at once.
-const AT_ONCE: usize = 500;
 
 #[derive(Debug, Args)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -96,25 +95,23 @@ struct Entries {
 }
 
 /// `audit`.
-pub(super) async fn audit(context: &CommandContext, args: &AuditArgs) -> Result<(), Failure> {
+pub(super) async fn audit(office: &Office, args: &AuditArgs) -> Result<(), Failure> {
     let filter = args.filter();
     if let Some(file) = &args.export {
-        return export(context, &filter, file).await;
+        return export(office, &filter, file).await;
     }
     // Subscribed before the first reading: an entry written in between is not missed.
-    let watch = if args.follow { Some(Watch::start(context).await?) } else { None };
-    let last = context.store.audit_page(&AuditFilter::default(), None, 1).await?;
-    let mut after = last.entries.first().map_or(0, |entry| entry.id);
+    let watch = if args.follow { Some(Watch::start(office).await?) } else { None };
+    let mut after = newest(office).await?;
     let (mut entries, mut before) = (Vec::new(), Some(after + 1));
     while entries.len() < args.limit && before.is_some() {
         let rest = args.limit - entries.len();
-        let page = context.store.audit_page(&filter, before, rest).await?;
+        let page = office.audit(&filter, AuditFrom::Before(before), rest).await?;
         entries.extend(page.entries);
         before = page.next;
     }
     let Some(mut watch) = watch else {
         if args.list.json {
-            let entries = entries.into_iter().map(AuditView::from).collect();
             return print_json(&Entries { entries });
         }
         if entries.is_empty() {
@@ -126,10 +123,10 @@ pub(super) async fn audit(context: &CommandContext, args: &AuditArgs) -> Result<
     show(entries, args.list.json)?;
     while watch.change().await? {
         loop {
-            let page = match context.store.audit_after(&filter, after, AT_ONCE).await {
+            let page = match office.audit(&filter, AuditFrom::After(after), AT_ONCE).await {
                 Ok(page) => page,
                 Err(problem) => {
-                    Failure::from(problem).say();
+                    problem.say();
                     break;
                 }
             };
@@ -144,29 +141,35 @@ pub(super) async fn audit(context: &CommandContext, args: &AuditArgs) -> Result<
     Ok(())
 }
 
+/// The id of the newest entry of any kind that may be seen; 0 when there is none.
+async fn newest(office: &Office) -> Result<u64, Failure> {
+    let page = office.audit(&AuditFilter::default(), AuditFrom::Before(None), 1).await?;
+    Ok(page.entries.first().map_or(0, |entry| entry.id))
+}
+
 const HEADINGS: [&str; 7] = ["AT", "WHO", "ACT", "ON", "TIMES", "FROM", "WHY"];
 
-fn row(entry: &AuditEntry) -> Vec<String> {
-    let who = match entry.kind {
-        Kind::Person => entry.who.clone(),
-        kind => format!("{} ({})", entry.who, kind.as_str()),
+fn row(entry: &AuditView) -> Vec<String> {
+    let who = match entry.kind.as_str() {
+        "person" => entry.who.clone(),
+        kind => format!("{} ({kind})", entry.who),
     };
     vec![
-        local(entry.at),
+        local_of(&entry.at),
         who,
         entry.act.clone(),
         entry.target.clone(),
         entry.count.to_string(),
-        entry.from.clone(),
+        entry.from.clone().unwrap_or_default(),
         entry.reason.clone().unwrap_or_default(),
     ]
 }
 
 /// One entry a line.
-fn show(entries: Vec<AuditEntry>, as_json: bool) -> Result<(), Failure> {
+fn show(entries: Vec<AuditView>, as_json: bool) -> Result<(), Failure> {
     for entry in entries {
         let text = match as_json {
-            true => json(&AuditView::from(entry), true)?,
+            true => json(&entry, true)?,
             false => super::output::visible(&row(&entry).join("  ")).trim_end().to_owned(),
         };
         print(&text)?;
@@ -174,13 +177,14 @@ fn show(entries: Vec<AuditEntry>, as_json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn export(
-    context: &CommandContext,
-    filter: &AuditFilter,
-    file: &Path,
-) -> Result<(), Failure> {
+async fn export(office: &Office, filter: &AuditFilter, file: &Path) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         Failure::Failed(format!("cannot write {}: {error}", file.display()))
+    };
+    let mut stream = match office {
+        Office::Store(_) => None,
+        // Asked before the file is made: a refusal leaves the old one as it is.
+        Office::Server(server) => Some(server.audit_export(filter).await?),
     };
     let mut out: Box<dyn Write> = if file.as_os_str() == "-" {
         Box::new(std::io::stdout().lock())
@@ -190,14 +194,18 @@ async fn export(
         let opened = open.write(true).create(true).truncate(true).mode(0o600).open(file);
         Box::new(BufWriter::new(opened.map_err(cannot)?))
     };
+    if let Some(stream) = &mut stream {
+        let (lines, hash) = passed_on(stream, &mut out, cannot).await?;
+        eprintln!("soloist: {lines} entries; the last hash is {hash}");
+        return Ok(());
+    }
     // What is added from now on is left for the next time: so it ends.
-    let last = context.store.audit_page(&AuditFilter::default(), None, 1).await?;
-    let newest = last.entries.first().map_or(0, |entry| entry.id);
+    let newest = newest(office).await?;
     let (mut chain, mut after) = (Chain::default(), Some(0));
     while let Some(from) = after {
-        let page = context.store.audit_after(filter, from, AT_ONCE).await?;
+        let page = office.audit(filter, AuditFrom::After(from), AT_ONCE).await?;
         for entry in page.entries.into_iter().filter(|entry| entry.id <= newest) {
-            let line = chain.line(members(&AuditView::from(entry))?);
+            let line = chain.line(members(&entry)?);
             out.write_all(line.as_bytes()).map_err(cannot)?;
         }
         after = page.next.filter(|next| *next < newest);
@@ -205,6 +213,32 @@ async fn export(
     out.write_all(chain.end().as_bytes()).and_then(|()| out.flush()).map_err(cannot)?;
     eprintln!("soloist: {} entries; the last hash is {}", chain.entries(), chain.newest());
     Ok(())
+}
+
+/// Writes what a node streams; how many entries its last line says there are, and with which hash.
+async fn passed_on(
+    stream: &mut Stream,
+    out: &mut dyn Write,
+    cannot: impl Fn(std::io::Error) -> Failure,
+) -> Result<(u64, String), Failure> {
+    let (mut line, mut last) = (Vec::new(), Vec::new());
+    while let Some(piece) = stream.piece().await? {
+        out.write_all(&piece).map_err(&cannot)?;
+        for byte in piece {
+            match byte {
+                b'\n' => last = std::mem::take(&mut line),
+                byte => line.push(byte),
+            }
+        }
+    }
+    out.flush().map_err(&cannot)?;
+    let end: serde_json::Value = serde_json::from_slice(&last).unwrap_or_default();
+    match (end["end"].as_bool(), end["lines"].as_u64(), end["hash"].as_str()) {
+        (Some(true), Some(lines), Some(hash)) => Ok((lines, super::output::visible(hash))),
+        _ => Err(Failure::Failed(
+            "the node stopped before the end, so the file is cut off: repeat it".to_owned(),
+        )),
+    }
 }
 
 fn members(view: &AuditView) -> Result<Members, Failure> {

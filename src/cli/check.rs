@@ -18,5 +18,10 @@ pub(super) fn check(examined: Examination) -> Result<(), Failure> {
         1 => "1 job".to_owned(),
         n => format!("{n} jobs"),
     };
-    print(&format!("{file}: {jobs}, no problems"))
+    let alerting = &config.alerting;
+    let alerts = match (alerting.rules.len(), alerting.channels.len()) {
+        (0, 0) => String::new(),
+        (rules, channels) => format!(", {rules} alert(s), {channels} channel(s)"),
+    };
+    print(&format!("{file}: {jobs}{alerts}, no problems"))
 }

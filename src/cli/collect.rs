@@ -9,6 +9,7 @@ use crate::domain::name::{CollectorName, SourceName};
 
 pub(super) const HELP: &str = "\
 Example: soloist collect --source pages --parallel 4 -- ./fetch.sh
+Example: soloist --server https://node-a:8080,https://node-b:8080 --token-file robot.token collect --source pages -- ./fetch.sh
 
 The command gets the task's payload (JSON) on its standard input, and in its environment SOLOIST_TASK (the id),
 SOLOIST_TASK_KEY, SOLOIST_SOURCE, SOLOIST_ATTEMPT (from 1), SOLOIST_COLLECTOR, and SOLOIST_TASK_TOKEN, which is also

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Failure;
 use crate::clock;
-use crate::config::{Config, Examination, JobConfig};
+use crate::config::{Config, Examination, JobConfig, in_groups};
 use crate::domain::name::{JobName, UserName};
 use crate::domain::time::StoreTime;
 use crate::feed::Seen;
@@ -18,8 +18,7 @@ use crate::store::journal::Kind;
 use crate::store::nodes::{NodeRecord, listed};
 use crate::store::rotation::{RotationView, Rotations as _};
 use crate::store::{Options, Store, StoreError};
-use crate::view::{JobView, elsewhere};
-use crate::words::Language;
+use crate::view::elsewhere;
 
 /// The open store with its configuration.
 pub struct CommandContext {
@@ -60,7 +59,9 @@ impl CommandContext {
 
     /// All jobs: those of this configuration, then those that only other nodes define.
     pub(super) fn jobs(&self) -> Vec<&JobConfig> {
-        self.config.jobs.iter().chain(&self.elsewhere).collect()
+        let mut jobs: Vec<&JobConfig> = self.config.jobs.iter().chain(&self.elsewhere).collect();
+        in_groups(&mut jobs, |job| job);
+        jobs
     }
 
     /// The job of that name.
@@ -138,17 +139,6 @@ impl CommandContext {
             return Ok(None);
         }
         Ok(Some(self.store.rotations(None, 0).await?))
-    }
-
-    /// The sentence that says what `job` is doing now.
-    pub(super) async fn sentence(&self, job: &JobConfig) -> Result<String, Failure> {
-        let nodes = self.nodes().await?;
-        let seen = self.see(&[job]).await?;
-        let rotations = self.rotations(&[job]).await?;
-        let rotations = rotations.as_deref();
-        let view =
-            |seen: &Seen| JobView::of(seen, job, &nodes, rotations, Language::En, clock::boot());
-        Ok(seen.first().map(|seen| view(seen).why).unwrap_or_default())
     }
 }
 

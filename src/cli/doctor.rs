@@ -49,9 +49,14 @@ pub(super) async fn doctor(examined: Examination, args: &ListArgs) -> Result<(),
         )),
     }
     findings.push(containment(examined.config.as_ref().ok().and_then(|c| c.containment)));
+    finish(findings, args.json)
+}
+
+/// Prints what was found; fails if anything of it is bad.
+pub(super) fn finish(findings: Vec<Finding>, as_json: bool) -> Result<(), Failure> {
     let count = |verdict| findings.iter().filter(|f| f.verdict == verdict).count();
     let (bad, warnings) = (count(Verdict::Bad), count(Verdict::Warn));
-    if args.json {
+    if as_json {
         print(&json(&Answer { findings, bad, warnings }, false)?)?;
     } else {
         print(&report(&findings))?;
@@ -148,7 +153,8 @@ fn commands(config: &Config, examined: &Examination) -> Option<Finding> {
         .filter(|job| job.runs_on(&config.node))
         .map(|job| job.name.as_str())
         .collect();
-    let elsewhere = config.jobs.len() - here.len();
+    let own = config.jobs.iter().filter(|job| !job.is_external()).count();
+    let elsewhere = own - here.len();
     if config.jobs.is_empty() || !examined.warnings.0.is_empty() {
         return None;
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crate::config::Problems;
 use crate::domain::handover::NoMove;
 use crate::ops::OpsError;
+use crate::remote::RemoteError;
 use crate::store::StoreError;
 
 /// The reasons that scripts can tell apart.
@@ -106,6 +107,14 @@ impl From<anyhow::Error> for Failure {
     /// there.
     fn from(error: anyhow::Error) -> Self {
         let text = format!("{error:#}");
+        if let Some(remote) = error.chain().find_map(|cause| cause.downcast_ref::<RemoteError>()) {
+            return match Self::from(remote.clone()) {
+                Self::Usage(_) => Self::Usage(text),
+                Self::NotFound(_) => Self::NotFound(text),
+                Self::Refused(_) => Self::Refused(text),
+                _ => Self::Failed(text),
+            };
+        }
         match error.chain().find_map(|cause| cause.downcast_ref::<StoreError>()) {
             Some(StoreError::Unsupported(_)) => Self::Usage(text),
             Some(StoreError::NotFound(_) | StoreError::Absent(_)) => Self::NotFound(text),

@@ -1,12 +1,13 @@
 //! Leases: everything that is held, also what only `soloist run` knows by name.
 
+use std::time::Duration;
+
 use clap::Subcommand;
 
-use super::output::{local, print, print_json, table};
-use super::{CommandContext, Failure, ListArgs};
-use crate::store::leases::{HeldLease, Leases as _};
-use crate::view::lists::Held;
-use crate::view::{HeldLeaseView, LeaseKind};
+use super::office::Office;
+use super::output::{local_of, print, print_json, table};
+use super::{Failure, ListArgs};
+use crate::view::HeldLeaseView;
 
 const NOTHING: &str = "\
 Nothing is held. A lease is the right to be the only one. It has one holder, on one node, until the holder gives it back or falls silent.
@@ -17,41 +18,37 @@ A job has one while it runs. Get one for any command with: soloist run --name NA
 pub enum LeaseCommand {
     /// List everything that is held: by jobs, and by commands under soloist run
     #[command(after_help = "\
-KIND is job, or command for what soloist run holds. LEFT is the time after which it is free unless its holder renews it.
+KIND is job, command for what soloist run holds, or program for what a program holds over HTTP. LEFT is the time after which it is free unless its holder renews it.
 --json gives the objects of GET /api/v1/leases.")]
     List(ListArgs),
 }
 
 /// `lease ...`.
-pub(super) async fn act(context: &CommandContext, command: LeaseCommand) -> Result<(), Failure> {
+pub(super) async fn act(office: &Office, command: LeaseCommand) -> Result<(), Failure> {
     match command {
-        LeaseCommand::List(args) => list(context, &args).await,
+        LeaseCommand::List(args) => list(office, &args).await,
     }
 }
 
-async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
-    let held = context.store.held().await?;
-    let jobs = context.jobs();
-    let view = |held| HeldLeaseView::of(held, |name| jobs.iter().any(|job| job.name == *name));
-    let views: Vec<HeldLeaseView> = held.iter().map(view).collect();
+async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
+    let held = office.leases().await?;
     if args.json {
-        return print_json(&Held { leases: views });
+        return print_json(&held);
     }
-    if held.is_empty() {
+    if held.leases.is_empty() {
         return print(NOTHING);
     }
-    let rows: Vec<_> = held.iter().zip(&views).map(|(held, view)| row(held, view.kind)).collect();
-    print(&table(&["NAME", "KIND", "NODE", "TOKEN", "SINCE", "LEFT"], &rows))
+    let rows: Vec<_> = held.leases.iter().map(row).collect();
+    print(&table(&["NAME", "KIND", "HOLDER", "TOKEN", "SINCE", "LEFT"], &rows))
 }
 
-fn row(held: &HeldLease, kind: LeaseKind) -> Vec<String> {
-    let HeldLease { name, lease } = held;
+fn row(held: &HeldLeaseView) -> Vec<String> {
     vec![
-        name.to_string(),
-        kind.as_str().to_owned(),
-        lease.node.to_string(),
-        lease.token.to_string(),
-        local(lease.since),
-        format!("{:.1?}", lease.expires_in),
+        held.name.clone(),
+        held.kind.as_str().to_owned(),
+        held.holder.clone(),
+        held.token.to_string(),
+        local_of(&held.since),
+        format!("{:.1?}", Duration::from_millis(held.expires_in_ms)),
     ]
 }

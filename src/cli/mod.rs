@@ -1,7 +1,7 @@
 //! The command line: what can be typed, and which file does it.
 //!
-//! Every command opens the store itself; no node need be running. This room decides nothing about jobs: it asks the
-//! store for one transition and says what came of it. `serve`, `run`, `collect`, `turn` and `fence` are carried out by `main`,
+//! Every command opens the store itself, and no node need be running; or with `--server` it opens no store and asks a node
+//! (`office`). This room decides nothing about jobs: it asks for one transition and says what came of it. `serve`, `run`, `collect`, `turn` and `fence` are carried out by `main`,
 //! which alone may build a node.
 
 mod accounts;
@@ -15,9 +15,12 @@ mod failure;
 mod leases;
 mod look;
 mod nodes;
+mod office;
 mod output;
+mod outside;
 mod removal;
 mod rotations;
+mod server;
 mod sessions;
 mod sources;
 mod switch;
@@ -42,9 +45,11 @@ pub use sources::SourceCommand;
 pub use tasks::TaskCommand;
 pub use turn::TurnArgs;
 
+use self::office::{Office, Server};
 use crate::config::{Environment, Examination, Overrides, examine};
 use crate::domain::name::{CollectorName, JobName, NodeName, RotationName, SourceName, UserName};
 use crate::ops::credentials::Expiry;
+use crate::remote::{Access, Client};
 use crate::store::accounts::Role;
 
 const EXAMPLES: &str = "\
@@ -62,6 +67,9 @@ Examples:
 
 A job runs on exactly one node for as long as at least one user has it switched on and nobody holds it.
 
+With --server URL (or $SOLOIST_SERVER) and an API token every command but serve, check, fence and link asks a node and needs
+neither the store nor a configuration. $SOLOIST_SERVER_CA names a PEM file of certificate authorities of your own.
+
 The configuration is --config FILE, else $SOLOIST_CONFIG, else ./soloist.toml. Every top-level key can be set as
 SOLOIST_<KEY>: SOLOIST_STORE=redis://10.0.0.5:6379/0 soloist status
 
@@ -77,6 +85,12 @@ pub struct Cli {
     /// Store that the nodes share: sqlite:PATH, redis://HOST:PORT/DB, rediss://..., redis+sentinel://HOST,HOST,HOST/MASTERNAME, redis+cluster://HOST,HOST,HOST/ [default: `store` of the configuration]
     #[arg(long, global = true, value_name = "URL")]
     pub store: Option<String>,
+    /// Ask a node over HTTP instead of opening the store: https://HOST:PORT, several of one cluster separated by commas [default: $SOLOIST_SERVER]
+    #[arg(long, global = true, value_name = "URL", conflicts_with = "store")]
+    pub server: Option<String>,
+    /// The file that holds the API token for --server, readable for its owner alone [default: the token in $SOLOIST_API_TOKEN]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// What to do; `serve` when left out
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -452,6 +466,9 @@ pub enum TokenCommand {
         /// Only for this job
         #[arg(long = "job", value_name = "NAME")]
         jobs: Vec<JobName>,
+        /// May put tasks for its sources, though its account is a collector
+        #[arg(long)]
+        put: bool,
     },
     /// List tokens (never their secrets)
     List(ListArgs),
@@ -523,48 +540,68 @@ impl Command {
     }
 }
 
-/// Carries out `command` and says what came of it; `serve`, `run`, `collect`, `turn` and `fence` are not for here.
+/// Carries out `command` at the store and says what came of it; `serve`, `run`, `collect`, `turn` and `fence` are not for here.
 ///
 /// # Errors
 /// [`Failure`], which decides the exit code.
 pub async fn act(command: Command, examined: Examination) -> Result<(), Failure> {
-    if let Command::Check = command {
-        return check::check(examined);
+    match command {
+        Command::Check => check::check(examined),
+        Command::Doctor(args) => doctor::doctor(examined, &args).await,
+        Command::Audit(AuditArgs { verify: Some(file), .. }) => audit::check(&file),
+        command => {
+            let context = CommandContext::open(examined, command.makes_a_store()).await?;
+            match command {
+                Command::Link { user } => tokens::link(&context, user).await,
+                command => carry_out(command, &Office::Store(Box::new(context))).await,
+            }
+        }
     }
-    if let Command::Doctor(args) = command {
-        return doctor::doctor(examined, &args).await;
-    }
+}
+
+/// As [`act`], by the nodes behind `access`; neither a configuration nor a store is looked at.
+///
+/// # Errors
+/// [`Failure`], which decides the exit code.
+pub async fn act_by_server(command: Command, access: Access) -> Result<(), Failure> {
     if let Command::Audit(AuditArgs { verify: Some(file), .. }) = &command {
         return audit::check(file);
     }
-    let context = CommandContext::open(examined, command.makes_a_store()).await?;
+    let client = Client::new(access)?;
     match command {
-        Command::Status(args) => look::status(&context, &args).await,
-        Command::Why(args) => look::why(&context, &args.job).await,
-        Command::On(args) => switch::participate(&context, &args, true).await,
-        Command::Off(args) => switch::participate(&context, &args, false).await,
-        Command::Hold(args) => switch::hold(&context, &args).await,
-        Command::Resume(args) => switch::resume(&context, &args).await,
-        Command::Move(args) => switch::hand_over(&context, &args).await,
-        Command::Drill(args) => drill::drill(&context, &args).await,
-        Command::Nodes(args) => nodes::list(&context, &args).await,
-        Command::Drain(args) => nodes::drain(&context, &args, true).await,
-        Command::Undrain(args) => nodes::drain(&context, &args, false).await,
-        Command::Forget(args) => nodes::forget(&context, &args).await,
-        Command::Logs(args) => look::logs(&context, &args).await,
-        Command::Runs(args) => look::runs(&context, &args).await,
-        Command::Audit(args) => audit::audit(&context, &args).await,
-        Command::User(command) => accounts::act(&context, command).await,
-        Command::Token(command) => tokens::act(&context, command).await,
-        Command::Session(command) => sessions::act(&context, command).await,
-        Command::Link { user } => tokens::link(&context, user).await,
-        Command::Lease(command) => leases::act(&context, command).await,
-        Command::Source(command) => sources::act(&context, command).await,
-        Command::Task(command) => tasks::act(&context, command).await,
-        Command::Rotation(command) => rotations::act(&context, command).await,
+        Command::Doctor(args) => outside::doctor(&client, &args).await,
+        command => carry_out(command, &Office::Server(Server { client })).await,
+    }
+}
+
+async fn carry_out(command: Command, office: &Office) -> Result<(), Failure> {
+    match command {
+        Command::Status(args) => look::status(office, &args).await,
+        Command::Why(args) => look::why(office, &args.job).await,
+        Command::On(args) => switch::participate(office, &args, true).await,
+        Command::Off(args) => switch::participate(office, &args, false).await,
+        Command::Hold(args) => switch::hold(office, &args).await,
+        Command::Resume(args) => switch::resume(office, &args).await,
+        Command::Move(args) => switch::hand_over(office, &args).await,
+        Command::Drill(args) => drill::drill(office, &args).await,
+        Command::Nodes(args) => nodes::list(office, &args).await,
+        Command::Drain(args) => nodes::drain(office, &args, true).await,
+        Command::Undrain(args) => nodes::drain(office, &args, false).await,
+        Command::Forget(args) => nodes::forget(office, &args).await,
+        Command::Logs(args) => look::logs(office, &args).await,
+        Command::Runs(args) => look::runs(office, &args).await,
+        Command::Audit(args) => audit::audit(office, &args).await,
+        Command::User(command) => accounts::act(office, command).await,
+        Command::Token(command) => tokens::act(office, command).await,
+        Command::Session(command) => sessions::act(office, command).await,
+        Command::Lease(command) => leases::act(office, command).await,
+        Command::Source(command) => sources::act(office, command).await,
+        Command::Task(command) => tasks::act(office, command).await,
+        Command::Rotation(command) => rotations::act(office, command).await,
         Command::Serve(_)
         | Command::Check
         | Command::Doctor(_)
+        | Command::Link { .. }
         | Command::Run(_)
         | Command::Collect(_)
         | Command::Turn(_)

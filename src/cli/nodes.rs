@@ -1,22 +1,14 @@
 //! Nodes: the list, emptying one, forgetting one.
 
+use super::office::Office;
 use super::output::{print, print_json, table};
-use super::{CommandContext, Failure, ForgetArgs, ListArgs, NodeArgs};
-use crate::ops::nodes;
+use super::{Failure, ForgetArgs, ListArgs, NodeArgs};
 use crate::view::NodeView;
 use crate::view::lists::Nodes;
 
 /// `nodes`.
-pub(super) async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
-    let nodes = context.nodes().await?;
-    let seen = context.see(&context.jobs()).await?;
-    let held: Vec<_> = seen
-        .iter()
-        .filter_map(|seen| {
-            Some((seen.record.name.clone(), seen.record.lease.as_ref()?.node.clone()))
-        })
-        .collect();
-    let nodes = NodeView::list(&nodes, &held, seen.first().map(|seen| seen.at));
+pub(super) async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
+    let nodes = office.nodes().await?;
     if args.json {
         return print_json(&Nodes { nodes });
     }
@@ -43,21 +35,16 @@ fn row(node: &NodeView) -> Vec<String> {
 }
 
 /// `forget`.
-pub(super) async fn forget(context: &CommandContext, args: &ForgetArgs) -> Result<(), Failure> {
+pub(super) async fn forget(office: &Office, args: &ForgetArgs) -> Result<(), Failure> {
     let NodeArgs { node, user } = &args.node;
-    let actor = context.operator(user.as_deref()).await?;
-    nodes::forget(&context.store, &actor, node, args.reason.as_deref()).await?;
+    office.forget(node, user.as_deref(), args.reason.as_deref()).await?;
     print(&format!("{node} is forgotten. If it comes back, it is a new node."))
 }
 
 /// `drain` and `undrain`.
-pub(super) async fn drain(
-    context: &CommandContext,
-    args: &NodeArgs,
-    on: bool,
-) -> Result<(), Failure> {
-    let (node, actor) = (&args.node, context.operator(args.user.as_deref()).await?);
-    nodes::drain(&context.store, &actor, node, on).await?;
+pub(super) async fn drain(office: &Office, args: &NodeArgs, on: bool) -> Result<(), Failure> {
+    let node = &args.node;
+    office.drain(node, args.user.as_deref(), on).await?;
     print(&match on {
         true => {
             format!("{node} hands its jobs over and takes no more, until: soloist undrain {node}")

@@ -64,11 +64,6 @@ pub(super) fn visible(text: &str) -> String {
     crate::words::visible(text).into_owned()
 }
 
-/// RFC 3339 in UTC with milliseconds, as in the API.
-pub(super) fn rfc3339(at: StoreTime) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map(|at| format!("{at:.3}")).unwrap_or_default()
-}
-
 /// Local time, to the second.
 pub(super) fn local(at: StoreTime) -> String {
     jiff::Timestamp::from_millisecond(at.0)
@@ -77,6 +72,17 @@ pub(super) fn local(at: StoreTime) -> String {
             zoned.strftime("%Y-%m-%d %H:%M:%S").to_string()
         })
         .unwrap_or_default()
+}
+
+/// An instant of the API in local time, to the second.
+pub(super) fn local_of(text: &str) -> String {
+    instant(text).map_or_else(|| visible(text), local)
+}
+
+/// An instant of the API.
+pub(super) fn instant(text: &str) -> Option<StoreTime> {
+    let at = text.parse::<jiff::Timestamp>().ok()?;
+    Some(StoreTime(at.as_millisecond()))
 }
 
 #[cfg(test)]
@@ -95,6 +101,7 @@ mod tests {
 
     #[test]
     fn instants_have_milliseconds() {
-        assert_eq!(rfc3339(StoreTime(1_700_000_000_040)), "2023-11-14T22:13:20.040Z");
+        assert_eq!(instant("2023-11-14T22:13:20.040Z"), Some(StoreTime(1_700_000_000_040)));
+        assert_eq!(local_of("\u{1b}[2J"), "\u{fffd}[2J");
     }
 }

@@ -4,22 +4,18 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::output::{local, print, print_json, table};
+use super::office::Office;
+use super::output::{instant, local_of, print, print_json, table, visible};
 use super::removal::sure;
 use super::sources::window;
-use super::{CommandContext, Failure, duration};
+use super::{Failure, duration};
 use crate::domain::name::{RotationName, TypeName};
-use crate::domain::rotation::{Reason, Rules, Skip, Turn, TypeRules};
-use crate::domain::time::Stamp;
-use crate::ops::rotations;
-use crate::store::StoreError;
-use crate::store::rotation::{PastTurn, RotationView, Rotations, TypeView, WaiterView};
-use crate::view::json::{Rotation, RotationList, coming, word};
+use crate::domain::rotation::{Reason, Rules, Skip, TypeRules};
+use crate::domain::time::StoreTime;
+use crate::view::json::{
+    EndedTurn, Holder, NextTurn, Quota, Rotation, RotationType, WaitingWorker, word,
+};
 
-/// How many of the last turns of one rotation are shown.
-const TURNS_SHOWN: usize = 50;
-/// How many of each in the list of all.
-const TURNS_LISTED: usize = 10;
 /// How long a turn lasts, unless it is said.
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -109,182 +105,168 @@ impl SetArgs {
 }
 
 /// `rotation ...`.
-pub(super) async fn act(context: &CommandContext, command: RotationCommand) -> Result<(), Failure> {
+pub(super) async fn act(office: &Office, command: RotationCommand) -> Result<(), Failure> {
     match command {
-        RotationCommand::Set(args) => set(context, &args).await,
+        RotationCommand::Set(args) => set(office, &args).await,
         RotationCommand::Remove { name, yes, user } => {
-            remove(context, &name, yes, user.as_deref()).await
+            remove(office, &name, yes, user.as_deref()).await
         }
-        RotationCommand::List { name: Some(name), json } => one(context, &name, json).await,
-        RotationCommand::List { name: None, json } => list(context, json).await,
+        RotationCommand::List { name: Some(name), json } => one(office, &name, json).await,
+        RotationCommand::List { name: None, json } => list(office, json).await,
     }
 }
 
-async fn set(context: &CommandContext, args: &SetArgs) -> Result<(), Failure> {
-    let rules = args.rules();
-    let actor = context.operator(args.user.as_deref()).await?;
-    let view = rotations::put(&context.store, &actor, &args.name, &rules, None).await?;
-    print(&format!("Rotation {}: {}.", args.name, words(&view.rules)))
+async fn set(office: &Office, args: &SetArgs) -> Result<(), Failure> {
+    let rotation = office.put_rotation(&args.name, &args.rules(), args.user.as_deref()).await?;
+    print(&format!("Rotation {}: {}.", args.name, words(&rotation)))
 }
 
 async fn remove(
-    context: &CommandContext,
+    office: &Office,
     name: &RotationName,
     yes: bool,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    let actor = context.operator(user).await?;
-    let found = context.store.rotations(Some(name), 0).await?;
-    let turn = found.first().and_then(|view| view.ring.turn.as_ref());
-    let holder = turn.map_or("nobody", |turn| turn.worker.as_str());
-    let waiting: u64 = found.iter().flat_map(|view| &view.types).map(|kind| kind.waiting).sum();
+    let (rotation, _) = office.rotation(name).await?;
+    let holder = rotation.holder.as_ref().map_or("nobody", |turn| turn.worker.as_str());
+    let waiting: u64 = rotation.types.iter().map(|kind| kind.waiting).sum();
+    let holder = visible(holder);
     sure(yes, &format!("Rotation {name}: {holder} has the turn, {waiting} wait for it."))?;
-    rotations::remove(&context.store, &actor, name, true).await?;
+    office.remove_rotation(name, user).await?;
     print(&format!("Rotation {name} is removed."))
 }
 
-async fn list(context: &CommandContext, as_json: bool) -> Result<(), Failure> {
-    let views = context.store.rotations(None, TURNS_LISTED).await?;
+async fn list(office: &Office, as_json: bool) -> Result<(), Failure> {
+    let list = office.rotations().await?;
     if as_json {
-        let rotations = views.into_iter().map(Rotation::from).collect();
-        return print_json(&RotationList { rotations });
+        return print_json(&list);
     }
-    if views.is_empty() {
+    if list.rotations.is_empty() {
         return print("No rotation. Make one with: soloist rotation set NAME --type A --type B");
     }
-    let row = |view: &RotationView| {
-        let waiting: u64 = view.types.iter().map(|kind| kind.waiting).sum();
-        let ended: u64 =
-            view.types.iter().map(|kind| kind.done + kind.empty + kind.failed + kind.lost).sum();
+    let now = list.now.as_deref().and_then(instant).unwrap_or_default();
+    let row = |rotation: &Rotation| {
+        let waiting: u64 = rotation.types.iter().map(|kind| kind.waiting).sum();
+        let ended = |kind: &RotationType| kind.done + kind.empty + kind.failed + kind.lost;
+        let ended: u64 = rotation.types.iter().map(ended).sum();
         vec![
-            view.name.to_string(),
-            view.ring.turn.as_ref().map_or("nobody".to_owned(), |turn| holder(turn, view.now)),
-            next(view),
+            rotation.name.clone(),
+            rotation.holder.as_ref().map_or("nobody".to_owned(), |turn| holder(turn, now)),
+            next(rotation, now),
             waiting.to_string(),
             ended.to_string(),
-            words(&view.rules),
+            words(rotation),
         ]
     };
-    let rows: Vec<_> = views.iter().map(row).collect();
+    let rows: Vec<_> = list.rotations.iter().map(row).collect();
     print(&table(&["ROTATION", "HAS THE TURN", "NEXT", "WAITING", "ENDED", "RULES"], &rows))
 }
 
-async fn one(context: &CommandContext, name: &RotationName, as_json: bool) -> Result<(), Failure> {
-    let views = context.store.rotations(Some(name), TURNS_SHOWN).await;
-    let views = views.map_err(|error| undefined(error, name))?;
-    let Some(view) = views.first() else {
-        return Err(undefined(StoreError::NotFound(String::new()), name));
-    };
+async fn one(office: &Office, name: &RotationName, as_json: bool) -> Result<(), Failure> {
+    let (rotation, now) = office.rotation(name).await?;
     if as_json {
-        return print_json(&Rotation::from(view.clone()));
+        return print_json(&rotation);
     }
-    let mut text = format!("Rotation {}: {}.\n", view.name, words(&view.rules));
-    match &view.ring.turn {
-        Some(turn) => text.push_str(&format!("{} has the turn.\n", holder(turn, view.now))),
+    let now = now.unwrap_or_default();
+    let mut text = format!("Rotation {name}: {}.\n", words(&rotation));
+    match &rotation.holder {
+        Some(turn) => text.push_str(&format!("{} has the turn.\n", visible(&holder(turn, now)))),
         None => text.push_str("Nobody has the turn.\n"),
     }
-    text.push_str(&format!("Next: {}.\n\n", next(view)));
-    text.push_str(&types_of(view));
-    if !view.waiters.is_empty() {
-        let row = |waiter: &WaiterView| {
-            let waited = format!("{:.1?}", view.now.since(waiter.since));
-            let kind = waiter.kind.to_string();
-            vec![kind, waiter.worker.to_string(), waiter.node.to_string(), waited]
+    text.push_str(&format!("Next: {}.\n\n", next(&rotation, now)));
+    text.push_str(&types_of(&rotation, now));
+    if !rotation.waiters.is_empty() {
+        let row = |waiter: &WaitingWorker| {
+            let waited = format!("{:.1?}", since(&waiter.since, now));
+            vec![waiter.r#type.clone(), waiter.worker.clone(), waiter.node.clone(), waited]
         };
-        let rows: Vec<_> = view.waiters.iter().map(row).collect();
+        let rows: Vec<_> = rotation.waiters.iter().map(row).collect();
         text.push('\n');
         text.push_str(&table(&["WAITS FOR", "WORKER", "AT NODE", "FOR"], &rows));
     }
-    if !view.past.is_empty() {
-        let row = |past: &PastTurn| {
+    if !rotation.turns.is_empty() {
+        let row = |past: &EndedTurn| {
+            let ended = instant(&past.ended).unwrap_or_default();
             vec![
-                past.token.to_string(),
-                past.kind.to_string(),
-                past.worker.to_string(),
-                local(past.since.floor()),
-                format!("{:.1?}", past.ended.since(past.since)),
-                past.ending.as_str().to_owned(),
+                past.turn.clone(),
+                past.r#type.clone(),
+                past.worker.clone(),
+                local_of(&past.since),
+                format!("{:.1?}", since(&past.since, ended)),
+                past.outcome.clone(),
             ]
         };
-        let rows: Vec<_> = view.past.iter().map(row).collect();
+        let rows: Vec<_> = rotation.turns.iter().map(row).collect();
         text.push('\n');
         text.push_str(&table(&["TURN", "TYPE", "WORKER", "STARTED", "LASTED", "ENDED"], &rows));
     }
     print(&text)
 }
 
+/// How long `at` was before `now`.
+fn since(at: &str, now: StoreTime) -> Duration {
+    now.since(instant(at).unwrap_or(now))
+}
+
+/// How long it is from `now` until `at`.
+fn left(at: &str, now: StoreTime) -> Duration {
+    instant(at).unwrap_or(now).since(now)
+}
+
 /// The types in the order in which their turns come.
-fn types_of(view: &RotationView) -> String {
-    let row = |rules: &TypeRules| {
-        let counts = view.types.iter().find(|one| one.kind == rules.name);
-        let (at, reason) = view.ring.earliest(&view.rules, rules, view.now);
-        let count = |of: fn(&TypeView) -> u64| counts.map_or(0, of).to_string();
-        let now = match (counts.map_or(0, |counts| counts.waiting), reason) {
-            (0, _) => "nobody waits".to_owned(),
-            (_, _) if view.ring.turn.is_some() => word(Reason::Held).to_owned(),
-            (_, Reason::Order) => "ready".to_owned(),
-            (_, reason) => format!("{} for {:.1?}", word(reason), at.since(view.now)),
+fn types_of(rotation: &Rotation, now: StoreTime) -> String {
+    let known = |name: &String| rotation.types.iter().find(|kind| kind.name == *name);
+    let row = |kind: &RotationType| {
+        let now = match (kind.waiting, &kind.reason, &kind.earliest_at) {
+            (0, ..) => "nobody waits".to_owned(),
+            _ if rotation.holder.is_some() => word(Reason::Held).to_owned(),
+            (_, Some(reason), Some(at)) => format!("{reason} for {:.1?}", left(at, now)),
+            (..) => "ready".to_owned(),
         };
-        vec![
-            rules.name.to_string(),
-            count(|of| of.waiting),
-            now,
-            count(|of| of.done),
-            count(|of| of.empty),
-            count(|of| of.failed),
-            count(|of| of.lost),
-        ]
+        let RotationType { name, waiting, done, empty, failed, lost, .. } = kind;
+        let mut row = vec![name.clone(), waiting.to_string(), now];
+        row.extend([done, empty, failed, lost].map(ToString::to_string));
+        row
     };
-    let rows: Vec<_> = view.ring.order(&view.rules).map(row).collect();
+    let rows: Vec<_> = rotation.order.iter().filter_map(known).map(row).collect();
     table(&["TYPE", "WAITING", "NOW", "DONE", "EMPTY", "FAILED", "LOST"], &rows)
 }
 
-/// A rotation that must exist.
-fn undefined(error: StoreError, name: &RotationName) -> Failure {
-    match error {
-        StoreError::NotFound(_) => Failure::NotFound(format!(
-            "rotation {name} does not exist: define it first with soloist rotation set {name}, or PUT /api/v1/rotations/{name}"
-        )),
-        other => other.into(),
-    }
+fn holder(turn: &Holder, now: StoreTime) -> String {
+    format!("{} as {} for {:.1?}", turn.worker, turn.r#type, since(&turn.since, now))
 }
 
-fn holder(turn: &Turn, now: Stamp) -> String {
-    format!("{} as {} for {:.1?}", turn.worker, turn.kind, now.since(turn.since))
-}
-
-fn next(view: &RotationView) -> String {
-    match coming(view) {
-        (Some(kind), _, Some(Reason::Held)) => format!("{kind}, after that turn"),
-        (None, _, _) => "nobody waits".to_owned(),
-        (Some(kind), _, None) => format!("{kind}, now"),
-        (Some(kind), _, Some(Reason::Absent)) => format!("{kind}, but nobody waits for it"),
-        (Some(kind), Some(at), Some(reason)) => {
-            format!("{kind}, {} for {:.1?}", word(reason), at.since(view.now))
-        }
-        (Some(kind), None, Some(reason)) => format!("{kind}, {}", word(reason)),
+fn next(rotation: &Rotation, now: StoreTime) -> String {
+    let NextTurn { r#type, at, reason } = &rotation.next;
+    let Some(kind) = r#type else { return "nobody waits".to_owned() };
+    match (reason.as_deref(), at) {
+        (None, _) => format!("{kind}, now"),
+        (Some("held"), _) => format!("{kind}, after that turn"),
+        (Some("absent"), _) => format!("{kind}, but nobody waits for it"),
+        (Some(reason), Some(at)) => format!("{kind}, {reason} for {:.1?}", left(at, now)),
+        (Some(reason), None) => format!("{kind}, {reason}"),
     }
 }
 
 /// Rules in a few words.
-fn words(rules: &Rules) -> String {
-    let kind = |kind: &TypeRules| {
-        let mut said = vec![kind.name.to_string()];
-        if !kind.gap.is_zero() {
-            said.push(format!("gap {}", humantime::format_duration(kind.gap)));
+fn words(rotation: &Rotation) -> String {
+    let long = |ms: u64| humantime::format_duration(Duration::from_millis(ms));
+    let kind = |kind: &RotationType| {
+        let mut said = vec![kind.name.clone()];
+        if kind.gap_ms > 0 {
+            said.push(format!("gap {}", long(kind.gap_ms)));
         }
-        if let Some(quota) = kind.quota {
-            let span = humantime::format_duration(quota.span);
-            said.push(format!("quota {} in {span}", quota.count));
+        if let Some(Quota { count, ms }) = kind.quota {
+            said.push(format!("quota {count} in {}", long(ms)));
         }
         said.join(" ")
     };
-    let mut said = vec![rules.types.iter().map(kind).collect::<Vec<_>>().join(" > ")];
-    if !rules.min_gap.is_zero() {
-        said.push(format!("gap {}", humantime::format_duration(rules.min_gap)));
+    let mut said = vec![rotation.types.iter().map(kind).collect::<Vec<_>>().join(" > ")];
+    if rotation.min_gap_ms > 0 {
+        said.push(format!("gap {}", long(rotation.min_gap_ms)));
     }
-    said.push(format!("lease {}", humantime::format_duration(rules.lease)));
-    if rules.skip == Skip::Never {
+    said.push(format!("lease {}", long(rotation.lease_ms)));
+    if rotation.skip == Skip::Never {
         said.push("skips nobody".to_owned());
     }
     said.join(", ")

@@ -4,18 +4,16 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::output::{print, print_json, table};
+use super::office::Office;
+use super::output::{instant, print, print_json, table};
 use super::removal::sure;
-use super::{CommandContext, Failure, ListArgs, duration};
+use super::{Failure, ListArgs, duration};
 use crate::dispatch::word;
 use crate::domain::dispatch::{Backoff, Reason, Rules, Window};
 use crate::domain::name::SourceName;
-use crate::domain::time::Stamp;
-use crate::ops::quota::{self, LONGEST_BLOCK};
-use crate::ops::sources;
-use crate::store::StoreError;
-use crate::store::dispatch::{SourceView, Sources as _};
-use crate::view::json::{Source, SourceList};
+use crate::domain::time::StoreTime;
+use crate::ops::quota::LONGEST_BLOCK;
+use crate::view::json::{Source, WindowRule};
 
 #[derive(Debug, Subcommand)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -129,30 +127,28 @@ impl SetArgs {
 }
 
 /// `source ...`.
-pub(super) async fn act(context: &CommandContext, command: SourceCommand) -> Result<(), Failure> {
+pub(super) async fn act(office: &Office, command: SourceCommand) -> Result<(), Failure> {
     match command {
-        SourceCommand::Set(args) => set(context, &args).await,
+        SourceCommand::Set(args) => set(office, &args).await,
         SourceCommand::Block { name, lasting, user } => {
-            block(context, &name, lasting, user.as_deref()).await
+            block(office, &name, lasting, user.as_deref()).await
         }
-        SourceCommand::Pause { name, user } => pause(context, &name, true, user.as_deref()).await,
-        SourceCommand::Resume { name, user } => pause(context, &name, false, user.as_deref()).await,
+        SourceCommand::Pause { name, user } => pause(office, &name, true, user.as_deref()).await,
+        SourceCommand::Resume { name, user } => pause(office, &name, false, user.as_deref()).await,
         SourceCommand::Remove { name, yes, user } => {
-            remove(context, &name, yes, user.as_deref()).await
+            remove(office, &name, yes, user.as_deref()).await
         }
-        SourceCommand::List(args) => list(context, &args).await,
+        SourceCommand::List(args) => list(office, &args).await,
     }
 }
 
-async fn set(context: &CommandContext, args: &SetArgs) -> Result<(), Failure> {
-    let rules = args.rules();
-    let actor = context.operator(args.user.as_deref()).await?;
-    let view = sources::put(&context.store, &actor, &args.name, &rules, None).await?;
-    print(&format!("Source {}: {}.", args.name, words(&view.rules)))
+async fn set(office: &Office, args: &SetArgs) -> Result<(), Failure> {
+    let source = office.put_source(&args.name, &args.rules(), args.user.as_deref()).await?;
+    print(&format!("Source {}: {}.", args.name, words(&source)))
 }
 
 async fn block(
-    context: &CommandContext,
+    office: &Office,
     name: &SourceName,
     lasting: Duration,
     user: Option<&str>,
@@ -162,110 +158,97 @@ async fn block(
             "--for: at most a day; soloist source pause is for longer".to_owned(),
         ));
     }
-    let actor = context.operator(user).await?;
-    sources::block(&context.store, &actor, name, lasting).await?;
+    office.block(name, lasting, user).await?;
     let lasting = humantime::format_duration(lasting);
     print(&format!("Source {name} serves nobody for {lasting}."))
 }
 
 async fn pause(
-    context: &CommandContext,
+    office: &Office,
     name: &SourceName,
     on: bool,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    let actor = context.operator(user).await?;
-    sources::pause(&context.store, &actor, name, on).await?;
+    office.pause(name, on, user).await?;
     let now = if on { "serves nobody until it is resumed" } else { "is served again" };
     print(&format!("Source {name} {now}."))
 }
 
 async fn remove(
-    context: &CommandContext,
+    office: &Office,
     name: &SourceName,
     yes: bool,
     user: Option<&str>,
 ) -> Result<(), Failure> {
-    let actor = context.operator(user).await?;
-    let found = context.store.sources(Some(name)).await;
-    let found = found.map_err(|error| undefined(error, name))?;
-    let (tasks, in_flight) =
-        found.first().map_or((0, 0), |view| (quota::kept(view), view.in_flight));
+    let Source { ready, due, in_flight, dead, .. } = office.source(name).await?;
+    let tasks = ready + due + in_flight + dead;
     let question =
         format!("Source {name}: {tasks} tasks, {in_flight} of them in flight, would be lost.");
     sure(yes, &question)?;
-    let lost = sources::remove(&context.store, &actor, name, true).await?;
-    print(&format!("Source {name} is removed, with {} tasks.", lost.tasks))
+    let lost = office.remove_source(name, user).await?;
+    print(&format!("Source {name} is removed, with {lost} tasks."))
 }
 
-async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
-    let views = context.store.sources(None).await?;
+async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
+    let list = office.sources().await?;
     if args.json {
-        let sources = views.into_iter().map(Source::from).collect();
-        return print_json(&SourceList { sources });
+        return print_json(&list);
     }
-    if views.is_empty() {
+    if list.sources.is_empty() {
         return print("No source. Make one with: soloist source set NAME");
     }
-    let row = |view: &SourceView| {
-        let mut row = vec![view.name.to_string()];
-        row.extend(
-            [view.ready, view.due, view.in_flight, view.dead, view.done].map(|n| n.to_string()),
-        );
-        row.push(now(view));
-        row.push(words(&view.rules));
+    let at = list.now.as_deref().and_then(instant).unwrap_or_default();
+    let row = |source: &Source| {
+        let Source { ready, due, in_flight, dead, done, .. } = source;
+        let mut row = vec![source.name.clone()];
+        row.extend([ready, due, in_flight, dead, done].map(ToString::to_string));
+        row.push(now(source, at));
+        row.push(words(source));
         row
     };
-    let rows: Vec<_> = views.iter().map(row).collect();
+    let rows: Vec<_> = list.sources.iter().map(row).collect();
     let headings = ["SOURCE", "READY", "DUE", "IN FLIGHT", "DEAD", "DONE", "NOW", "RULES"];
     print(&table(&headings, &rows))
 }
 
-/// A source that must exist.
-pub(super) fn undefined(error: StoreError, name: &SourceName) -> Failure {
-    match error {
-        StoreError::NotFound(_) => Failure::NotFound(sources::undefined(name.as_str())),
-        other => other.into(),
-    }
-}
-
-/// Whether it is served, or why not and for how long.
-fn now(view: &SourceView) -> String {
-    let left = |until: Stamp| {
-        let left = until.since(view.now);
+/// Whether it is served `at` that instant of the store's clock, or why not and for how long.
+fn now(source: &Source, at: StoreTime) -> String {
+    let left = |until: &str| {
+        let left = instant(until).unwrap_or(at).since(at);
         let round = if left < Duration::from_secs(10) { 100 } else { 1_000 };
         let ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX).div_ceil(round) * round;
         humantime::format_duration(Duration::from_millis(ms))
     };
     // A block holds also while there is nothing to serve.
-    if !view.rules.paused && view.blocked_until > view.now {
-        return format!("blocked for {}", left(view.blocked_until));
+    if let Some(until) = source.blocked_until.as_deref().filter(|_| !source.paused) {
+        return format!("blocked for {}", left(until));
     }
-    let Some(shut) = view.shut else {
-        return if view.ready == 0 { "empty" } else { "served" }.to_owned();
+    let Some(reason) = source.reason else {
+        return if source.ready == 0 { "empty" } else { "served" }.to_owned();
     };
-    match (shut.reason, shut.until) {
-        (Reason::Empty, Some(due)) if view.due > 0 => format!("next due in {}", left(due)),
-        (Reason::Empty, _) | (_, None) => word(shut.reason).to_owned(),
+    match (reason, source.next_at.as_deref()) {
+        (Reason::Empty, Some(due)) if source.due > 0 => format!("next due in {}", left(due)),
+        (Reason::Empty, _) | (_, None) => word(reason).to_owned(),
         (reason, Some(until)) => format!("{} for {}", word(reason), left(until)),
     }
 }
 
 /// Rules in a few words.
-fn words(rules: &Rules) -> String {
+fn words(source: &Source) -> String {
+    let long = |ms: u64| humantime::format_duration(Duration::from_millis(ms));
     let mut said = Vec::new();
-    if rules.paused {
+    if source.paused {
         said.push("paused".to_owned());
     }
-    if !rules.gap.is_zero() {
-        said.push(format!("gap {}", humantime::format_duration(rules.gap)));
+    if source.gap_ms > 0 {
+        said.push(format!("gap {}", long(source.gap_ms)));
     }
-    if let Some(Window { count, span }) = rules.window {
-        said.push(format!("window {count} in {}", humantime::format_duration(span)));
+    if let Some(WindowRule { count, ms }) = source.window {
+        said.push(format!("window {count} in {}", long(ms)));
     }
-    if let Some(cap) = rules.cap {
+    if let Some(cap) = source.cap {
         said.push(format!("cap {cap}"));
     }
-    said.push(format!("lease {}", humantime::format_duration(rules.lease)));
+    said.push(format!("lease {}", long(source.lease_ms)));
     said.join(", ")
 }

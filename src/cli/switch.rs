@@ -1,99 +1,79 @@
-//! Switching: on, off, hold, resume, move. Each asks the store for one transition and says what came of it.
+//! Switching: on, off, hold, resume, move. Each asks for one transition and says what came of it.
 
-use super::output::print;
-use super::{ActArgs, CommandContext, Failure, HoldArgs, MoveArgs, SwitchArgs};
-use crate::config::JobConfig;
-use crate::domain::job::JobRecord;
-use crate::ops::jobs;
-use crate::store::jobs::Jobs as _;
+use super::office::{Gave, Office};
+use super::output::{print, visible};
+use super::{ActArgs, Failure, HoldArgs, MoveArgs, SwitchArgs};
 
 /// `on` and `off`.
 pub(super) async fn participate(
-    context: &CommandContext,
+    office: &Office,
     args: &SwitchArgs,
     on: bool,
 ) -> Result<(), Failure> {
-    let job = context.job(&args.act.job)?;
-    let actor = context.actor(args.act.user.as_deref()).await?;
-    let (store, reason) = (&context.store, args.reason.as_deref());
-    let changed = jobs::participate(store, &actor, job, None, on, reason).await?;
-    let user = actor.user;
-    let after = record(context, job).await?;
-    let wanted_by: Vec<&str> = after.participants.iter().map(|p| p.user.as_str()).collect();
+    let (user, reason) = (args.act.user.as_deref(), args.reason.as_deref());
+    let Gave { user, changed, job } = office.participate(&args.act.job, user, on, reason).await?;
+    let name = &job.name;
+    let wanted_by: Vec<&str> = job.participants.iter().map(|p| p.user.as_str()).collect();
     let said = match (on, changed) {
-        (true, true) => format!("{user} switched {} on.", job.name),
-        (true, false) => format!("{user} had {} on already.", job.name),
-        (false, false) => format!("{user} had {} off already; nothing changed.", job.name),
+        (true, true) => format!("{user} switched {name} on."),
+        (true, false) => format!("{user} had {name} on already."),
+        (false, false) => format!("{user} had {name} off already; nothing changed."),
         (false, true) if wanted_by.is_empty() => {
-            format!("{user} switched {} off. {user} was the last: this stops it.", job.name)
+            format!("{user} switched {name} off. {user} was the last: this stops it.")
         }
         (false, true) => format!(
-            "{user} switched {} off. It stays on: still wanted by {}.",
-            job.name,
+            "{user} switched {name} off. It stays on: still wanted by {}.",
             wanted_by.join(", ")
         ),
     };
     print(&said)?;
-    if let Some(hold) = after.hold.filter(|_| on) {
+    if let Some(hold) = job.hold.as_ref().filter(|_| on) {
         eprintln!(
-            "soloist: {} is held by {} ({}): it starts after soloist resume {}",
-            job.name, hold.by, hold.reason, job.name
+            "soloist: {name} is held by {} ({}): it starts after soloist resume {name}",
+            hold.by,
+            visible(&hold.reason)
         );
     } else if on
-        && !context
-            .nodes()
-            .await?
-            .iter()
-            .any(|node| node.is_alive() && node.beat.jobs.contains(&job.name))
+        && job.runner != "external"
+        && !office.nodes().await?.iter().any(|node| node.alive && node.offers.contains(name))
     {
         eprintln!(
-            "soloist: no living node may run {}: start one with soloist serve, or look at soloist nodes",
-            job.name
+            "soloist: no living node may run {name}: start one with soloist serve, or look at soloist nodes"
         );
     }
     Ok(())
 }
 
 /// `hold`.
-pub(super) async fn hold(context: &CommandContext, args: &HoldArgs) -> Result<(), Failure> {
-    let job = context.job(&args.act.job)?;
-    let actor = context.operator(args.act.user.as_deref()).await?;
-    let reason = jobs::hold(&context.store, &actor, job, &args.reason).await?;
-    print(&format!("{} is held by {}: {reason}", job.name, actor.user))
+pub(super) async fn hold(office: &Office, args: &HoldArgs) -> Result<(), Failure> {
+    let name = &args.act.job;
+    let (by, reason) = office.hold(name, args.act.user.as_deref(), &args.reason).await?;
+    print(&format!("{name} is held by {by}: {reason}"))
 }
 
 /// `resume`.
-pub(super) async fn resume(context: &CommandContext, args: &ActArgs) -> Result<(), Failure> {
-    let job = context.job(&args.job)?;
-    let actor = context.operator(args.user.as_deref()).await?;
-    let before = record(context, job).await?;
-    jobs::resume(&context.store, &actor, job).await?;
-    let what = match (before.hold.is_some(), before.given_up) {
+pub(super) async fn resume(office: &Office, args: &ActArgs) -> Result<(), Failure> {
+    let name = &args.job;
+    let (held, given_up, job) = office.resume(name, args.user.as_deref()).await?;
+    let what = match (held, given_up) {
         (true, _) => "is no longer held",
         (false, true) => "is tried again",
         (false, false) => "was neither held nor given up; it goes on as it was",
     };
-    let rest = match before.participants.is_empty() {
-        true => format!("; nobody wants it yet: soloist on {}", job.name),
+    let rest = match job.participants.is_empty() {
+        true => format!("; nobody wants it yet: soloist on {name}"),
         false => String::new(),
     };
-    print(&format!("{} {what}{rest}.", job.name))
+    print(&format!("{name} {what}{rest}."))
 }
 
 /// `move`.
-pub(super) async fn hand_over(context: &CommandContext, args: &MoveArgs) -> Result<(), Failure> {
-    let job = context.job(&args.act.job)?;
-    let actor = context.operator(args.act.user.as_deref()).await?;
-    let from = jobs::hand_over(&context.store, &actor, job, args.to.as_ref()).await?;
+pub(super) async fn hand_over(office: &Office, args: &MoveArgs) -> Result<(), Failure> {
+    let name = &args.act.job;
+    let from = office.hand_over(name, args.act.user.as_deref(), args.to.as_ref()).await?;
     let to = args.to.as_ref().map(|to| format!("to {to}"));
     let to = to.unwrap_or_else(|| "to another node".to_owned());
     print(&format!(
-        "{} is asked to move from {from} {to}; follow it with: soloist status {} --watch",
-        job.name, job.name
+        "{name} is asked to move from {from} {to}; follow it with: soloist status {name} --watch"
     ))
-}
-
-async fn record(context: &CommandContext, job: &JobConfig) -> Result<JobRecord, Failure> {
-    let mut jobs = context.store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
-    Ok(jobs.pop().unwrap_or_else(|| JobRecord::untouched(job.name.clone())))
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::office::Office;
 use super::output::{print, print_json};
-use super::sources::undefined;
-use super::{CommandContext, Failure, duration, task_acts};
+use super::{Failure, duration, task_acts};
 use crate::domain::dispatch::TaskState;
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
 use crate::store::dispatch::{
-    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskFilter, TaskId,
+    LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskFilter, TaskId,
 };
 use crate::view::lists::{PutTask, PutTasks};
 
@@ -114,26 +114,26 @@ fn instant(text: &str) -> Result<Stamp, String> {
 }
 
 /// `task ...`.
-pub(super) async fn act(context: &CommandContext, command: TaskCommand) -> Result<(), Failure> {
+pub(super) async fn act(office: &Office, command: TaskCommand) -> Result<(), Failure> {
     match command {
-        TaskCommand::Put(args) => put(context, &args).await,
+        TaskCommand::Put(args) => put(office, &args).await,
         TaskCommand::List { source, state, limit, json } => {
-            task_acts::list(context, &TaskFilter { source, state }, usize::from(limit), json).await
+            task_acts::list(office, &TaskFilter { source, state }, usize::from(limit), json).await
         }
-        TaskCommand::Show { id, json } => task_acts::show(context, &TaskId(id), json).await,
+        TaskCommand::Show { id, json } => task_acts::show(office, &TaskId(id), json).await,
         TaskCommand::Revive { id, user } => {
-            task_acts::revive(context, &TaskId(id), user.as_deref()).await
+            task_acts::revive(office, &TaskId(id), user.as_deref()).await
         }
         TaskCommand::Remove { id, yes, user } => {
-            task_acts::remove(context, &TaskId(id), yes, user.as_deref()).await
+            task_acts::remove(office, &TaskId(id), yes, user.as_deref()).await
         }
     }
 }
 
-async fn put(context: &CommandContext, args: &PutArgs) -> Result<(), Failure> {
-    context.operator(args.user.as_deref()).await?.check_operator()?;
+async fn put(office: &Office, args: &PutArgs) -> Result<(), Failure> {
+    office.check_put(args.user.as_deref()).await?;
     let mut put =
-        Put { context, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
+        Put { office, args, batch: Vec::new(), lines: Vec::new(), created: 0, existing: 0 };
     if let Some(key) = &args.key {
         let payload = args.payload.as_deref().unwrap_or("null");
         put.batch.push(task(args, key, payload).map_err(Failure::Usage)?);
@@ -188,7 +188,7 @@ fn task(args: &PutArgs, key: &str, payload: &str) -> Result<NewTask, String> {
 
 /// Tasks on their way, some at a time.
 struct Put<'a> {
-    context: &'a CommandContext,
+    office: &'a Office,
     args: &'a PutArgs,
     batch: Vec<NewTask>,
     lines: Vec<PutTask>,
@@ -198,15 +198,12 @@ struct Put<'a> {
 
 impl Put<'_> {
     async fn send(&mut self) -> Result<(), Failure> {
-        let source = &self.args.source;
-        let created = self.context.store.put_tasks(&self.batch).await;
-        let created = created.map_err(|error| undefined(error, source))?;
-        for (task, created) in self.batch.drain(..).zip(created) {
+        let batch = std::mem::take(&mut self.batch);
+        for put in self.office.put_tasks(&self.args.source, batch).await? {
+            let created = put.status == "created";
             *(if created { &mut self.created } else { &mut self.existing }) += 1;
             if self.args.json {
-                let id = TaskId::of(source, &task.key);
-                let status = if created { "created" } else { "exists" };
-                self.lines.push(PutTask { id: id.0, key: task.key, status });
+                self.lines.push(put);
             }
         }
         Ok(())

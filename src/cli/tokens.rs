@@ -1,70 +1,81 @@
 //! API tokens and sign-in links: secrets that are printed once, alone on standard output.
 
 use super::context::administrator;
-use super::output::{local, print, print_json, rfc3339, table};
+use super::office::Office;
+use super::output::{local_of, print, print_json, table};
 use super::{CommandContext, Failure, ListArgs, TokenCommand};
 use crate::domain::name::UserName;
 use crate::ops::accounts;
-use crate::ops::credentials::{self, Expiry};
+use crate::ops::credentials::Expiry;
 use crate::store::accounts::{Accounts, Role, User};
-use crate::store::credentials::{ApiToken, Credentials};
+use crate::store::credentials::ApiToken;
 use crate::store::nodes::{NodeRecord, Nodes};
-use crate::view::people::{TokenView, Tokens};
+use crate::view::people::TokenView;
 
 /// `token ...`.
-pub(super) async fn act(context: &CommandContext, command: TokenCommand) -> Result<(), Failure> {
+pub(super) async fn act(office: &Office, command: TokenCommand) -> Result<(), Failure> {
     match command {
-        TokenCommand::New { user, name, expires, collector, sources, rotations, leases, jobs } => {
+        TokenCommand::New {
+            user,
+            name,
+            expires,
+            collector,
+            sources,
+            rotations,
+            leases,
+            jobs,
+            put,
+        } => {
             let unbound = ApiToken::new(user, name);
-            let token = ApiToken { collector, sources, rotations, leases, jobs, ..unbound };
-            new(context, token, expires).await
+            let token = ApiToken { collector, sources, rotations, leases, jobs, put, ..unbound };
+            new(office, token, expires).await
         }
-        TokenCommand::List(args) => list(context, &args).await,
-        TokenCommand::Revoke { id } => revoke(context, &id).await,
+        TokenCommand::List(args) => list(office, &args).await,
+        TokenCommand::Revoke { id } => revoke(office, &id).await,
     }
 }
 
-async fn new(context: &CommandContext, token: ApiToken, expires: Expiry) -> Result<(), Failure> {
-    let account = context.account(&token.user).await?;
-    let (token, secret) =
-        credentials::new_token(&context.store, &administrator(), token, expires).await?;
-    let ends = token.expires.map_or_else(|| "never".to_owned(), rfc3339);
+async fn new(office: &Office, token: ApiToken, expires: Expiry) -> Result<(), Failure> {
+    let (token, secret, role) = office.new_token(token, expires).await?;
+    let ends = token.expires.as_deref().unwrap_or("never");
     eprintln!(
         "soloist: token {} for {} ({}), ends {ends}; keep it now, it is not shown again. Use: Authorization: Bearer TOKEN",
         token.id,
-        account.name,
-        account.role.as_str()
+        token.user,
+        role.as_str()
     );
     print(&secret)
 }
 
-async fn list(context: &CommandContext, args: &ListArgs) -> Result<(), Failure> {
-    let tokens = context.store.tokens().await?;
+async fn list(office: &Office, args: &ListArgs) -> Result<(), Failure> {
+    let tokens = office.tokens().await?;
     if args.json {
-        return print_json(&Tokens { tokens: tokens.into_iter().map(TokenView::from).collect() });
+        return print_json(&tokens);
     }
-    if tokens.is_empty() {
+    if tokens.tokens.is_empty() {
         return print("No token. Make one with: soloist token new --user NAME");
     }
-    let row = |token: &ApiToken| {
+    let or_never = |at: &Option<String>| at.as_deref().map_or_else(|| "never".to_owned(), local_of);
+    let row = |token: &TokenView| {
         vec![
             token.id.clone(),
-            token.user.to_string(),
+            token.user.clone(),
             if token.name.is_empty() { "-".to_owned() } else { token.name.clone() },
-            local(token.created),
-            token.expires.map_or_else(|| "never".to_owned(), local),
-            token.last_used.map_or_else(|| "never".to_owned(), local),
+            local_of(&token.created),
+            or_never(&token.expires),
+            or_never(&token.last_used),
             only_for(token),
         ]
     };
-    let rows: Vec<_> = tokens.iter().map(row).collect();
+    let rows: Vec<_> = tokens.tokens.iter().map(row).collect();
     print(&table(&["ID", "USER", "NAME", "CREATED", "EXPIRES", "LAST USED", "ONLY FOR"], &rows))
 }
 
 /// What a token is bound to.
-fn only_for(token: &ApiToken) -> String {
+pub(super) fn only_for(token: &TokenView) -> String {
     let collector = token.collector.iter().map(|name| format!("collector {name}"));
-    let sources = token.sources.iter().map(|name| format!("source {name}"));
+    let put = if token.put { " (may put)" } else { "" };
+    let sources = token.sources.iter().map(|name| format!("source {name}{put}"));
     let rotations = token.rotations.iter().map(|name| format!("rotation {name}"));
     let leases = token.leases.iter().map(|name| format!("lease {name}"));
     let jobs = token.jobs.iter().map(|name| format!("job {name}"));
@@ -73,9 +84,9 @@ fn only_for(token: &ApiToken) -> String {
     if bounds.is_empty() { "-".to_owned() } else { bounds.join(", ") }
 }
 
-async fn revoke(context: &CommandContext, id: &str) -> Result<(), Failure> {
-    let token = credentials::revoke_token(&context.store, &administrator(), id).await?;
-    print(&format!("Token {id} of {} is revoked.", token.user))
+async fn revoke(office: &Office, id: &str) -> Result<(), Failure> {
+    let user = office.revoke_token(id).await?;
+    print(&format!("Token {id} of {user} is revoked."))
 }
 
 /// `link`.

@@ -9,6 +9,7 @@ use crate::domain::name::{RotationName, TypeName, WorkerName};
 
 pub(super) const HELP: &str = "\
 Example: soloist turn --rotation supplier-api --type orders --wait 10m -- ./fetch-orders.sh
+Example: soloist --server https://node-a:8080 --token-file robot.token turn --rotation supplier-api --type orders -- ./fetch-orders.sh
 
 The command runs when it is its type's turn, and one turn is had at a time, whatever the machine. It gets SOLOIST_ROTATION,
 SOLOIST_TYPE, SOLOIST_WORKER, SOLOIST_NODE, SOLOIST_RUN, SOLOIST_TURN (the id of the turn) and SOLOIST_TOKEN (the same number,

@@ -1,4 +1,5 @@
-//! Following the store from a terminal: a change, Ctrl-C, or a look once a second for what time alone changes.
+//! Following the store from a terminal: a change, Ctrl-C, or a look once a second for what time alone changes. Under `--server`
+//! nothing is heard, so it is looked at every half second.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -7,19 +8,23 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
+use super::Failure;
+use super::office::Office;
 use super::output::print;
-use super::{CommandContext, Failure};
 use crate::domain::name::JobName;
 use crate::store::events::{Events, StoreEvent};
 
 /// A state such as `starting` ends without an event.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A node is asked this often.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// Clears the terminal and goes to its first line (ECMA-48 ED and CUP).
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// A subscription that a command listens to.
 pub(super) struct Watch {
-    events: Receiver<StoreEvent>,
+    /// What the store says; `None`: a node is asked, again and again.
+    events: Option<Receiver<StoreEvent>>,
     /// Kept from the start: Ctrl-C while something is being read must not be lost.
     interrupt: Signal,
     shown: String,
@@ -27,25 +32,38 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Subscribes; confirmed when this returns.
-    pub(super) async fn start(context: &CommandContext) -> Result<Self, Failure> {
+    pub(super) async fn start(office: &Office) -> Result<Self, Failure> {
         let interrupt = signal(SignalKind::interrupt())
             .map_err(|error| Failure::Failed(format!("cannot listen for Ctrl-C: {error}")))?;
-        let jobs: Vec<JobName> = context.jobs().iter().map(|job| job.name.clone()).collect();
-        let events = context.store.subscribe(&jobs).await?;
+        let events = match office {
+            Office::Store(context) => {
+                let jobs: Vec<JobName> =
+                    context.jobs().iter().map(|job| job.name.clone()).collect();
+                Some(context.store.subscribe(&jobs).await?)
+            }
+            Office::Server(_) => None,
+        };
         Ok(Self { events, interrupt, shown: String::new() })
     }
 
     /// Waits until something may have changed; `false` on Ctrl-C.
     pub(super) async fn change(&mut self) -> Result<bool, Failure> {
+        let pause = if self.events.is_some() { LOOK_AGAIN } else { ASK_AGAIN };
+        let event = async {
+            match &mut self.events {
+                Some(events) => events.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.interrupt.recv() => return Ok(false),
-            event = self.events.recv() => if event.is_none() {
+            event = event => if event.is_none() {
                 return Err(Failure::Failed("the store ended the subscription".to_owned()));
             },
-            () = sleep(LOOK_AGAIN) => {}
+            () = sleep(pause) => {}
         }
         // One look answers all that is waiting.
-        while self.events.try_recv().is_ok() {}
+        while self.events.as_mut().is_some_and(|events| events.try_recv().is_ok()) {}
         Ok(true)
     }
 

@@ -142,7 +142,8 @@ pub(super) fn absolute(base: &Path, path: &Path) -> PathBuf {
 }
 
 /// The host's name made fit for a node, and four random letters: two nodes on one host must differ.
-pub(super) fn own_node_name() -> Option<NodeName> {
+#[must_use]
+pub fn own_node_name() -> Option<NodeName> {
     let host = nix::unistd::gethostname().unwrap_or_default();
     let letters: String = (0..4).map(|_| char::from(rand::random_range(b'a'..=b'z'))).collect();
     NodeName::new(&format!("{}-{letters}", sanitised(&host.to_string_lossy()))).ok()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Config, JobConfig, Repeat, Title, address};
+use super::{Config, JobConfig, Repeat, Runner, Title, address};
 use crate::domain::backoff::Backoff;
 use crate::domain::definition::{Definition, Definitions};
 use crate::domain::lease::Timing;
@@ -34,6 +34,9 @@ impl JobConfig {
         let Self {
             name,
             title,
+            runner,
+            elsewhere: _,
+            group,
             command,
             dir,
             env,
@@ -41,6 +44,8 @@ impl JobConfig {
             stop_grace,
             repeat,
             backoff,
+            max_runtime,
+            max_silence,
             nodes,
             operators,
             viewers,
@@ -60,6 +65,8 @@ impl JobConfig {
             .collect();
         let keys = [
             ("title", json!([title.en, title.zh])),
+            ("runner", json!(runner.as_str())),
+            ("group", json!(group)),
             ("command", json!(command)),
             ("dir", json!(dir.strip_prefix(base).unwrap_or(dir).to_string_lossy())),
             ("env", json!(env)),
@@ -75,6 +82,8 @@ impl JobConfig {
             ("min_uptime", length(*min_uptime)),
             ("backoff", json!([length(*first), length(*max)])),
             ("give_up_after", json!(give_up_after)),
+            ("max_runtime", json!(max_runtime.map(millis))),
+            ("max_silence", json!(max_silence.map(millis))),
             ("nodes", json!(sorted(nodes))),
             ("operators", json!(sorted(operators))),
             ("viewers", json!(sorted(viewers))),
@@ -98,6 +107,9 @@ impl JobConfig {
             lease_ttl_ms: millis(timing.ttl),
             min_uptime_ms: millis(*min_uptime),
             stop_grace_ms: millis(*stop_grace),
+            external: self.is_external(),
+            group: group.clone(),
+            max_runtime_ms: max_runtime.map(millis),
             nodes: nodes.clone(),
             operators: operators.clone(),
             viewers: viewers.clone(),
@@ -115,6 +127,9 @@ impl JobConfig {
         Self {
             name: name.clone(),
             title: Title { en: told.title_en.clone(), zh: told.title_zh.clone() },
+            runner: if told.external { Runner::External } else { Runner::Soloist },
+            elsewhere: true,
+            group: told.group.clone(),
             command: Vec::new(),
             dir: PathBuf::new(),
             env: std::collections::BTreeMap::new(),
@@ -127,6 +142,8 @@ impl JobConfig {
                 give_up_after: 0,
                 min_uptime: Duration::from_millis(told.min_uptime_ms),
             },
+            max_runtime: told.max_runtime_ms.map(Duration::from_millis),
+            max_silence: None,
             nodes: told.nodes.clone(),
             operators: told.operators.clone(),
             viewers: told.viewers.clone(),
@@ -139,7 +156,7 @@ impl JobConfig {
     /// Only other nodes define it.
     #[must_use]
     pub fn is_elsewhere(&self) -> bool {
-        self.command.is_empty()
+        self.elsewhere
     }
 }
 

@@ -17,6 +17,7 @@ use super::{Environment, address, tls};
 const LIMITS: &str = "write limits = { max_connections = 10000, body_idle = \"10s\" }";
 const PROXIES: &str = "write trusted_proxies = [\"10.0.0.0/8\"]";
 const HOSTS: &str = "write allowed_hosts = [\"jobs.example.org\"]";
+const ORIGINS: &str = "write allowed_origins = [\"https://wall.example.org\"]";
 const TLS: &str = "write tls = { cert = \"cert.pem\", key = \"key.pem\" }";
 
 /// Caps, times, and who is believed.
@@ -34,6 +35,8 @@ pub struct Doors {
     pub trusted_proxies: Vec<IpNet>,
     /// Names by which requests may address this node, besides that of `public_url`; `*.example.org` is any below it, `*` any.
     pub allowed_hosts: Vec<String>,
+    /// Origins, besides that of `public_url`, whose pages may use the API and `/live` with a token, as browsers send them.
+    pub allowed_origins: Vec<String>,
     /// The certificate and its key; `None`: no TLS here.
     pub tls: Option<TlsFiles>,
 }
@@ -56,6 +59,7 @@ impl Default for Doors {
             body_total: Duration::from_secs(60),
             trusted_proxies: Vec::new(),
             allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             tls: None,
         }
     }
@@ -70,7 +74,7 @@ impl Doors {
     }
 }
 
-/// Reads `limits`, `trusted_proxies`, `allowed_hosts` and `tls`; notes what is wrong.
+/// Reads `limits`, `trusted_proxies`, `allowed_hosts`, `allowed_origins` and `tls`; notes what is wrong.
 pub(super) fn read(root: &Section<'_>, env: Environment<'_>, base: &Path) -> Option<Doors> {
     let mut doors = Doors::default();
     let (mut limits, mut tls) = (true, true);
@@ -81,6 +85,9 @@ pub(super) fn read(root: &Section<'_>, env: Environment<'_>, base: &Path) -> Opt
         }),
         given(root, env, "allowed_hosts", true, |field| {
             doors.allowed_hosts = each(field, HOSTS, host);
+        }),
+        given(root, env, "allowed_origins", true, |field| {
+            doors.allowed_origins = each(field, ORIGINS, front_end);
         }),
     ];
     let there = given(root, env, "tls", false, |field| match read_tls(field, base) {
@@ -199,6 +206,16 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
+/// An origin whose pages are believed to be no attack. A pattern would believe whoever gets a name that fits.
+fn front_end(text: &str) -> Result<String, String> {
+    match text.contains('*') {
+        true => Err(format!(
+            "{text:?} would let in more than one origin: name each, for example \"https://wall.example.org\""
+        )),
+        false => address::origin(text),
+    }
+}
+
 fn read_tls(field: &Field<'_>, base: &Path) -> Option<TlsFiles> {
     let table = field.table(TLS)?;
     table.only(&["cert", "key"]);
@@ -240,6 +257,17 @@ mod tests {
         assert!(doors.trusts("10.9.9.9".parse().unwrap()));
         assert!(doors.trusts("::ffff:10.9.9.9".parse().unwrap()), "the same in IPv6");
         assert!(!doors.trusts("11.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_front_end_is_one_origin_and_no_pattern() {
+        assert_eq!(front_end("HTTPS://Wall.example.org:443").unwrap(), "https://wall.example.org");
+        assert_eq!(front_end("http://127.0.0.1:8000").unwrap(), "http://127.0.0.1:8000");
+        for wrong in
+            ["*", "https://*.example.org", "https://a/b", "a.example.org", "null", "file://", ""]
+        {
+            assert!(front_end(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

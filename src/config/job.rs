@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::document::{Field, Section};
-use super::{JobConfig, Repeat, Title, address, check, entrusted};
+use super::limits;
+use super::{JobConfig, Repeat, Runner, Title, address, check, entrusted};
 use crate::domain::backoff::Backoff;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
-const KEYS: [&str; 17] = [
+const KEYS: [&str; 21] = [
     "name",
     "title",
     "command",
@@ -30,9 +31,30 @@ const KEYS: [&str; 17] = [
     "rotation",
     "secrets",
     "user",
+    "group",
+    "runner",
+    "max_runtime",
+    "max_silence",
 ];
 const COMMAND: &str =
     r#"write command = ["sh", "ship.sh"], a program and its arguments; there is no shell"#;
+/// What a job whose program is somebody else's cannot have, and why.
+const NOT_EXTERNAL: [(&str, &str); 8] = [
+    ("command", "Soloist starts nothing for it: remove it, or remove runner"),
+    ("dir", "Soloist starts nothing for it, so there is no directory to start it in: remove it"),
+    ("env", "Soloist starts nothing for it: remove it, and set the environment of your program"),
+    ("user", "Soloist starts nothing for it: remove it, and start your program as that user"),
+    ("secrets", "Soloist starts nothing for it: remove it, and give them to your program yourself"),
+    ("nodes", "no node runs it: remove it; which programs may take it is decided by their tokens"),
+    (
+        "rotation",
+        "a turn is part of a run that a node starts: remove it, and let the program take turns itself (POST /api/v1/rotations/{rotation}/turns)",
+    ),
+    (
+        "max_silence",
+        "the node that starts a script listens to it, and nobody starts this one: remove it; a program that is silent loses its lease after lease_ttl, and max_runtime ends a run that takes too long",
+    ),
+];
 /// What Soloist itself tells a script; a job's own `env` may not set it.
 const OWN_ENV: [&str; 4] = ["SOLOIST_JOB", "SOLOIST_RUN", "SOLOIST_NODE", "SOLOIST_TOKEN"];
 
@@ -60,9 +82,11 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
     }
     section.only(&KEYS);
     let title = title(&section, name.as_ref());
+    let runner = runner(&section);
+    if runner == Some(Runner::External) {
+        return external(&section, around, name, title);
+    }
     let nodes = names(&section, "nodes", |text| NodeName::new(text).map(drop));
-    let operators = accounts(&section, "operators", around.groups);
-    let viewers = accounts(&section, "viewers", around.groups);
     let env = env(&section);
     let here = match (&nodes, around.node) {
         (Some(nodes), Some(own)) => nodes.iter().any(|node| node == "*" || node == own.as_str()),
@@ -74,28 +98,93 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
     let secrets = secrets(&section, env.as_ref(), around.base, fit);
     let path = env.as_ref().and_then(|env| env.get("PATH")).map_or(around.path, String::as_str);
     let command = command(&section, dir.as_deref(), path, here);
-    let timing = timing(&section, around.timing);
-    let stop_grace = duration(&section, "stop_grace", Duration::from_secs(2));
-    let repeat = repeat(&section);
-    let backoff = backoff(&section);
     let rotation = rotation(&section);
+    let common = common(&section, around, name, title);
+    let max_silence = limits::max_silence(&section);
+    limits::compare(&section, max_silence, common.as_ref().and_then(|job| job.max_runtime));
+    let (runner, max_silence) = (runner?, max_silence?);
     Some(JobConfig {
-        name: name?,
-        title: title?,
+        runner,
         command: command?,
         dir: dir?,
         env: env?,
+        nodes: nodes?,
+        user: user?,
+        secrets: secrets?,
+        rotation: rotation?,
+        max_silence,
+        ..common?
+    })
+}
+
+/// A job whose program takes the lease itself.
+fn external(
+    section: &Section<'_>,
+    around: &Surroundings<'_>,
+    name: Option<JobName>,
+    title: Option<Title>,
+) -> Option<JobConfig> {
+    let mut whole = true;
+    for (key, why) in NOT_EXTERNAL {
+        if let Some(field) = section.get(key) {
+            field.wrong(format!("goes not with runner = \"external\": {why}"));
+            whole = false;
+        }
+    }
+    let common = common(section, around, name, title);
+    common.filter(|_| whole)
+}
+
+/// What every job has, as of one that a program runs.
+fn common(
+    section: &Section<'_>,
+    around: &Surroundings<'_>,
+    name: Option<JobName>,
+    title: Option<Title>,
+) -> Option<JobConfig> {
+    let operators = accounts(section, "operators", around.groups);
+    let viewers = accounts(section, "viewers", around.groups);
+    let timing = timing(section, around.timing);
+    let stop_grace = duration(section, "stop_grace", Duration::from_secs(2));
+    let repeat = repeat(section);
+    let backoff = backoff(section);
+    let group = limits::group(section);
+    let max_runtime = limits::max_runtime(section);
+    Some(JobConfig {
+        name: name?,
+        title: title?,
+        runner: Runner::External,
+        elsewhere: false,
+        group: group?,
+        command: Vec::new(),
+        dir: PathBuf::new(),
+        env: BTreeMap::new(),
         timing: timing?,
         stop_grace: stop_grace?,
         repeat: repeat?,
         backoff: backoff?,
-        nodes: nodes?,
+        max_runtime: max_runtime?,
+        max_silence: None,
+        nodes: vec!["*".to_owned()],
         operators: operators?,
         viewers: viewers?,
-        user: user?,
-        secrets: secrets?,
-        rotation: rotation?,
+        user: None,
+        secrets: BTreeMap::new(),
+        rotation: None,
     })
+}
+
+fn runner(section: &Section<'_>) -> Option<Runner> {
+    const REMEDY: &str = r#"write runner = "soloist" for a command, or runner = "external" for a program of your own that takes the lease"#;
+    let Some(field) = section.get("runner") else { return Some(Runner::Soloist) };
+    match field.text(REMEDY)? {
+        "soloist" => Some(Runner::Soloist),
+        "external" => Some(Runner::External),
+        other => {
+            field.wrong(format!("{other:?} is no runner: {REMEDY}"));
+            None
+        }
+    }
 }
 
 fn name(section: &Section<'_>) -> Option<JobName> {
@@ -143,7 +232,10 @@ fn command(
     here: bool,
 ) -> Option<Vec<String>> {
     let Some(field) = section.get("command") else {
-        section.missing("command", COMMAND);
+        section.missing(
+            "command",
+            &format!("{COMMAND}; or runner = \"external\" if your own program does the work"),
+        );
         return None;
     };
     let words = field.texts(COMMAND)?;

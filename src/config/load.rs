@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 use super::document::{self, Field, Report, Section};
 use super::job::{self, Surroundings};
 use super::problem::{Place, Problems};
-use super::{Config, JobConfig, LiveLimits, address, check, doors, oidc};
+use super::{Config, JobConfig, LiveLimits, address, alerts, check, doors, oidc};
 use crate::domain::lease::Timing;
 use crate::domain::name::NodeName;
 
@@ -47,7 +47,7 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 18] = [
     "store",
     "prefix",
     "listen",
@@ -60,8 +60,11 @@ const KEYS: [&str; 15] = [
     "limits",
     "trusted_proxies",
     "allowed_hosts",
+    "allowed_origins",
     "tls",
     "oidc",
+    "alert",
+    "channel",
     "job",
 ];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
@@ -196,6 +199,7 @@ impl Loader<'_> {
         };
         let live = self.live();
         let oidc = oidc::read(&self.root, self.env, &self.base);
+        let alerting = Arc::new(alerts::read(&self.root, &self.base));
         let jobs = self.jobs(node.as_ref(), timing);
         Some(Config {
             file,
@@ -209,6 +213,7 @@ impl Loader<'_> {
             live: live?,
             doors: doors?,
             oidc: oidc?.map(Arc::new),
+            alerting,
             jobs,
         })
     }

@@ -5,13 +5,17 @@
 //! It starts nothing and does not touch the store.
 
 mod address;
+mod alerts;
 mod check;
 mod current;
 mod definition;
 mod document;
 mod doors;
 mod entrusted;
+mod follows;
+mod groups;
 mod job;
+mod limits;
 mod load;
 mod oidc;
 mod problem;
@@ -29,11 +33,14 @@ use crate::domain::containment::Containment;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
+pub use address::own_node_name;
+pub use alerts::{Alerting, Channel, Way};
 pub use check::program as find_program;
 pub use current::Current;
 pub use definition::digest;
 pub use doors::{Doors, TlsFiles};
 pub use entrusted::{SecretProblem, account as find_account, secret as read_secret};
+pub use groups::in_groups;
 pub use load::{Environment, Examination, Overrides, examine, load};
 pub use oidc::{DefaultRole, Oidc, RolesOfGroups, Secret};
 pub use problem::{Place, Problem, Problems};
@@ -63,6 +70,8 @@ pub struct Config {
     pub doors: Doors,
     /// Single sign-on, where it is set up.
     pub oidc: Option<Arc<Oidc>>,
+    /// What somebody is told of, and by which way.
+    pub alerting: Arc<Alerting>,
     /// Jobs, in the order of the file.
     pub jobs: Vec<JobConfig>,
 }
@@ -93,6 +102,26 @@ pub enum Repeat {
     Never,
 }
 
+/// Who does the work of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runner {
+    /// Soloist starts a command.
+    Soloist,
+    /// Somebody's own program takes the lease and does it; Soloist starts nothing.
+    External,
+}
+
+impl Runner {
+    /// The word in the file and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Soloist => "soloist",
+            Self::External => "external",
+        }
+    }
+}
+
 /// One `[[job]]`, or a job that only other nodes define ([`JobConfig::is_elsewhere`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobConfig {
@@ -100,7 +129,13 @@ pub struct JobConfig {
     pub name: JobName,
     /// Its title.
     pub title: Title,
-    /// The command and its arguments; never a shell string.
+    /// Who does its work.
+    pub runner: Runner,
+    /// Only other nodes define it, so nothing here says how to run it.
+    pub elsewhere: bool,
+    /// The heading under which pages show it.
+    pub group: Option<String>,
+    /// The command and its arguments; never a shell string. Empty for a job that a program runs.
     pub command: Vec<String>,
     /// Absolute working directory.
     pub dir: PathBuf,
@@ -108,12 +143,16 @@ pub struct JobConfig {
     pub env: BTreeMap<String, String>,
     /// Lease times.
     pub timing: Timing,
-    /// Between TERM and KILL.
+    /// Between TERM and KILL; how long a program has that was told to stop.
     pub stop_grace: Duration,
     /// After exit 0.
     pub repeat: Repeat,
     /// After a crash; holds `min_uptime` too.
     pub backoff: Backoff,
+    /// A run that lasts longer is stopped, which counts as a crash.
+    pub max_runtime: Option<Duration>,
+    /// So is one that says nothing for so long.
+    pub max_silence: Option<Duration>,
     /// Which nodes may run it; `*` any.
     pub nodes: Vec<String>,
     /// Which operators may switch it: account names, `@` and the name of a group, `*` any.
@@ -129,10 +168,16 @@ pub struct JobConfig {
 }
 
 impl JobConfig {
-    /// Whether `node` may run it.
+    /// Whether a program of somebody's own takes its lease: no node ever asks for it, and nothing is started.
+    #[must_use]
+    pub fn is_external(&self) -> bool {
+        self.runner == Runner::External
+    }
+
+    /// Whether `node` may run it; no node runs what a program runs.
     #[must_use]
     pub fn runs_on(&self, node: &NodeName) -> bool {
-        self.nodes.iter().any(|n| n == "*" || n == node.as_str())
+        !self.is_external() && self.nodes.iter().any(|n| n == "*" || n == node.as_str())
     }
 
     /// Whether `user`, a member of these groups, is among its operators (the role is checked elsewhere).

@@ -24,6 +24,13 @@ pub struct Definition {
     pub lease_ttl_ms: u64,
     pub min_uptime_ms: u64,
     pub stop_grace_ms: u64,
+    /// A program takes its lease; unknown to nodes of an older version.
+    #[serde(default)]
+    pub external: bool,
+    #[serde(default)]
+    pub group: Option<String>,
+    #[serde(default)]
+    pub max_runtime_ms: Option<u64>,
     pub nodes: Vec<String>,
     pub operators: Vec<String>,
     /// All, where a node of an older version does not tell.
@@ -99,6 +106,9 @@ mod tests {
             lease_ttl_ms: 5_000,
             min_uptime_ms: 5_000,
             stop_grace_ms: 2_000,
+            external: false,
+            group: None,
+            max_runtime_ms: None,
             nodes: Vec::new(),
             operators: Vec::new(),
             viewers: Vec::new(),

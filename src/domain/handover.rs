@@ -45,7 +45,7 @@ pub enum NoMove {
     NotWanted(JobName),
     #[error("{0} has given up after its crashes, so there is nothing to move: switch it on again")]
     GivenUp(JobName),
-    #[error("{0} has not run yet, so there is no node to move it from: soloist why {0}")]
+    #[error("{0} has not run yet, so there is nobody to move it from: soloist why {0}")]
     NeverRan(JobName),
     #[error("there is no node {node}; {}", known(.nodes))]
     NoSuchNode { node: NodeName, nodes: Vec<NodeName> },
@@ -69,24 +69,38 @@ fn known(nodes: &[NodeName]) -> String {
     format!("the store knows: {}", names.join(", "))
 }
 
-/// Where a job is now, or was last if it rests: the node that a move takes it from.
+/// Who may take a job that moves.
+#[derive(Debug, Clone, Copy)]
+pub enum Takers<'a> {
+    /// A node: these are known.
+    Nodes(&'a [Taker]),
+    /// A program that asks for the lease. Which there are is known to nobody, so any name may be meant.
+    Programs,
+}
+
+/// Where a job is now, or was last if it rests: the holder that a move takes it from.
 #[must_use]
 pub fn place(record: &JobRecord) -> Option<&NodeName> {
     let held = record.lease.as_ref().map(|lease| &lease.node);
     held.or_else(|| record.last_exit.as_ref().map(|last| &last.node))
 }
 
-/// Whether `record`'s job may be moved to `to`, or to any other node: the node that it leaves.
+/// Whether `record`'s job may be moved to `to`, or to any other holder: the holder that it leaves.
 ///
 /// # Errors
 /// [`NoMove`].
 pub fn may_move<'a>(
     record: &'a JobRecord,
     to: Option<&NodeName>,
-    takers: &[Taker],
+    takers: Takers<'_>,
 ) -> Result<&'a NodeName, NoMove> {
     let job = || record.name.clone();
+    let (takers, programs) = match takers {
+        Takers::Nodes(takers) => (takers, false),
+        Takers::Programs => (&[][..], true),
+    };
     let there = match to {
+        _ if programs => None,
         None => None,
         Some(to) => Some(takers.iter().find(|taker| &taker.node == to).ok_or_else(|| {
             let nodes = takers.iter().map(|taker| taker.node.clone()).collect();
@@ -105,6 +119,10 @@ pub fn may_move<'a>(
     let from = place(record).ok_or_else(|| NoMove::NeverRan(job()))?;
     let node = |taker: &Taker| taker.node.clone();
     match there {
+        None if programs => match to {
+            Some(to) if to == from => Err(NoMove::AlreadyThere { job: job(), node: to.clone() }),
+            _ => Ok(from),
+        },
         None if takers.iter().any(|taker| &taker.node != from && taker.is_fit()) => Ok(from),
         None => Err(NoMove::Alone { job: job(), node: from.clone() }),
         Some(taker) if &taker.node == from => {
@@ -189,23 +207,36 @@ mod tests {
         let b = node("node-b");
         let takers = |there: &Taker| vec![taker("node-a"), there.clone()];
         for to in [None, Some(&b)] {
-            assert_eq!(may_move(&record, to, &takers(&there)), Ok(&node("node-a")));
+            assert_eq!(may_move(&record, to, Takers::Nodes(&takers(&there))), Ok(&node("node-a")));
         }
         there.silent_for = Some(Duration::from_secs(5));
         let silent = NoMove::Silent { node: b.clone(), silent_for: Duration::from_secs(5) };
-        assert_eq!(may_move(&record, Some(&b), &takers(&there)), Err(silent));
+        assert_eq!(may_move(&record, Some(&b), Takers::Nodes(&takers(&there))), Err(silent));
         let alone = NoMove::Alone { job: record.name.clone(), node: node("node-a") };
-        assert_eq!(may_move(&record, None, &takers(&there)), Err(alone));
+        assert_eq!(may_move(&record, None, Takers::Nodes(&takers(&there))), Err(alone));
         there = Taker { draining: true, ..taker("node-b") };
         let draining = Err(NoMove::Draining(b.clone()));
-        assert_eq!(may_move(&record, Some(&b), &takers(&there)), draining);
+        assert_eq!(may_move(&record, Some(&b), Takers::Nodes(&takers(&there))), draining);
         there = Taker { offers: false, ..taker("node-b") };
-        let refused = may_move(&record, Some(&b), &takers(&there));
+        let refused = may_move(&record, Some(&b), Takers::Nodes(&takers(&there)));
         assert!(matches!(refused, Err(NoMove::NotOffered { .. })));
-        let refused = may_move(&record, Some(&node("node-z")), &takers(&there));
+        let refused = may_move(&record, Some(&node("node-z")), Takers::Nodes(&takers(&there)));
         assert!(matches!(refused, Err(NoMove::NoSuchNode { .. })));
-        let refused = may_move(&record, Some(&node("node-a")), &takers(&there));
+        let refused = may_move(&record, Some(&node("node-a")), Takers::Nodes(&takers(&there)));
         assert!(matches!(refused, Err(NoMove::AlreadyThere { .. })));
+    }
+
+    #[test]
+    fn what_a_program_runs_moves_to_any_name_but_the_one_that_has_it() {
+        let mut record = running();
+        let (there, other) = (node("node-a"), node("shop-9c"));
+        assert_eq!(may_move(&record, Some(&other), Takers::Programs), Ok(&there));
+        assert_eq!(may_move(&record, None, Takers::Programs), Ok(&there), "some other program");
+        let refused = may_move(&record, Some(&there), Takers::Programs);
+        assert!(matches!(refused, Err(NoMove::AlreadyThere { .. })));
+        record.participants.clear();
+        let refused = may_move(&record, Some(&other), Takers::Programs);
+        assert!(matches!(refused, Err(NoMove::NotWanted(_))), "every other law counts");
     }
 
     #[test]
@@ -213,17 +244,26 @@ mod tests {
         let mut record = running();
         record.lease = None;
         let takers = [taker("node-a"), taker("node-b")];
-        assert!(matches!(may_move(&record, None, &takers), Err(NoMove::NeverRan(_))));
+        assert!(matches!(
+            may_move(&record, None, Takers::Nodes(&takers)),
+            Err(NoMove::NeverRan(_))
+        ));
         let (exit, end, at) = (Exit::default(), RunEnd::Exited, StoreTime(1));
         record.last_exit = Some(LastExit { exit, end, node: node("node-b"), at });
-        assert_eq!(may_move(&record, None, &takers), Ok(&node("node-b")));
+        assert_eq!(may_move(&record, None, Takers::Nodes(&takers)), Ok(&node("node-b")));
         record.given_up = true;
-        assert!(matches!(may_move(&record, None, &takers), Err(NoMove::GivenUp(_))));
+        assert!(matches!(may_move(&record, None, Takers::Nodes(&takers)), Err(NoMove::GivenUp(_))));
         let hold = Hold { by: "li".parse().expect("a name"), reason: "x".into(), since: NOW };
         record.hold = Some(hold);
-        assert!(matches!(may_move(&record, None, &takers), Err(NoMove::Held { .. })));
+        assert!(matches!(
+            may_move(&record, None, Takers::Nodes(&takers)),
+            Err(NoMove::Held { .. })
+        ));
         (record.hold, record.participants) = (None, Vec::new());
-        assert!(matches!(may_move(&record, None, &takers), Err(NoMove::NotWanted(_))));
+        assert!(matches!(
+            may_move(&record, None, Takers::Nodes(&takers)),
+            Err(NoMove::NotWanted(_))
+        ));
     }
 
     #[test]

@@ -68,6 +68,17 @@ pub struct Progress {
     pub note: String,
 }
 
+impl Progress {
+    /// Longest note, in characters.
+    const LONGEST_NOTE: usize = 200;
+
+    /// With a note that is cut if it is too long.
+    #[must_use]
+    pub fn new(done: u64, total: u64, note: &str) -> Self {
+        Self { done, total, note: note.trim().chars().take(Self::LONGEST_NOTE).collect() }
+    }
+}
+
 /// The present execution of the job's command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunRecord {
@@ -127,6 +138,8 @@ pub enum RunEnd {
     Lost,
     /// Its lease was lost or could not be renewed in time, and the guard killed it.
     Fenced,
+    /// It ran for longer than `max_runtime`, or said nothing for `max_silence`, and was stopped. Counts as a crash.
+    TimedOut,
 }
 
 impl RunEnd {
@@ -139,6 +152,7 @@ impl RunEnd {
             Self::Stopped => "stopped",
             Self::Lost => "lost",
             Self::Fenced => "fenced",
+            Self::TimedOut => "timed_out",
         }
     }
 }

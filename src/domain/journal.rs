@@ -104,6 +104,25 @@ pub struct NewLine {
     pub text: String,
 }
 
+impl NewLine {
+    /// Longest text, in bytes.
+    pub const LONGEST: usize = 4_096;
+
+    /// A line of `text`, which is cut and marked if it is too long, or has been cut before.
+    #[must_use]
+    pub fn cut(stream: Stream, mut text: String, cut_before: bool) -> Self {
+        if cut_before || text.len() > Self::LONGEST {
+            let mut end = text.len().min(Self::LONGEST - '…'.len_utf8());
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            text.truncate(end);
+            text.push('…');
+        }
+        Self { stream, text }
+    }
+}
+
 /// Where a line came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -5,6 +5,7 @@
 //! import this room; it imports only `std`, `serde`, `thiserror`, and `sha2`, of which ids of tasks are made.
 
 pub mod account;
+pub mod alert;
 pub mod backoff;
 pub mod containment;
 pub mod definition;
@@ -17,6 +18,7 @@ pub mod handover;
 pub mod job;
 pub mod journal;
 pub mod lease;
+pub mod limits;
 pub mod line;
 pub mod name;
 pub mod placement;

@@ -191,6 +191,17 @@ ids! {
     RunId;
 }
 
+impl Owner {
+    /// How the owners begin that are programs, which hold a lease over HTTP.
+    pub const OF_PROGRAMS: &str = "program-";
+
+    /// Whether a program holds the lease, and no process of Soloist.
+    #[must_use]
+    pub fn is_program(&self) -> bool {
+        self.0.starts_with(Self::OF_PROGRAMS)
+    }
+}
+
 /// Somebody who waits at a node for work or for a turn: `NODE/RANDOM/NUMBER`, printable and without spaces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

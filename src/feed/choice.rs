@@ -20,6 +20,7 @@ impl Followed {
             timing: Timing::from_ttl(Duration::from_millis(told.lease_ttl_ms)).ok()?,
             min_uptime: Duration::from_millis(told.min_uptime_ms),
             takes_turns: told.rotation.is_some(),
+            external: told.external,
         })
     }
 }

@@ -17,6 +17,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RotationName, RunId, TypeName};
 use crate::domain::rotation::Outcome;
 use crate::domain::time::Boot;
+use crate::remote::Access;
 use crate::store::dispatch::TaskId;
 use crate::store::rotation::Pass;
 
@@ -55,6 +56,9 @@ pub struct Plan {
     pub token: Token,
     pub owner: Owner,
     pub store_url: String,
+    /// The nodes by which it is given back, instead of by the store.
+    #[serde(default)]
+    pub server: Option<Access>,
     pub prefix: String,
     pub containment: Choice,
     /// The file in which the node has noted this run: the guard removes it when the node cannot.
@@ -90,6 +94,9 @@ pub enum Work {
 pub struct Turn {
     /// Of which rotation.
     pub rotation: RotationName,
+    /// As a node calls it, to whom it is passed.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Who is to come next.
     pub next: Option<TypeName>,
     /// The exit code that says that there was nothing to do.

@@ -25,6 +25,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::time::sleep;
@@ -37,6 +38,7 @@ use crate::domain::job::{Exit, RunEnd};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::Boot;
+use crate::remote::{Access, Call, Client, part};
 use crate::store::dispatch::{Dispatch, Exchange, Report, TaskId};
 use crate::store::journal::{Ended, Journal, Then};
 use crate::store::rotation::{Pass, Rotations};
@@ -48,6 +50,8 @@ const AFTER_DEADLINE: Duration = Duration::from_secs(5);
 /// back must not be met by all guards of a dead node at once.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// How long a node may take before another is asked.
+const NODE_PATIENCE: Duration = Duration::from_secs(2);
 /// How long an agent may take before its guard tries by itself.
 const AGENT_PATIENCE: Duration = Duration::from_secs(2);
 /// How often the agent's connection is used, so that it is there when it is needed.
@@ -61,6 +65,8 @@ pub(super) struct Lost {
     token: Token,
     run: RunId,
     store_url: String,
+    #[serde(default)]
+    server: Option<Access>,
     prefix: String,
     held: Held,
     exit: Exit,
@@ -85,6 +91,7 @@ impl Lost {
             token: plan.token,
             run: plan.run.clone(),
             store_url: plan.store_url.clone(),
+            server: plan.server.clone(),
             prefix: plan.prefix.clone(),
             held: match &plan.work {
                 Work::Run => Held::Run,
@@ -102,7 +109,63 @@ impl Lost {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
         };
-        runtime.block_on(self.try_by(&Door::new(&self.store_url, &self.prefix)));
+        match &self.server {
+            Some(access) => runtime.block_on(self.try_at_nodes(access)),
+            None => runtime.block_on(self.try_by(&Door::new(&self.store_url, &self.prefix))),
+        }
+    }
+
+    /// As [`Self::try_by`], over HTTP by any of the nodes.
+    async fn try_at_nodes(&self, access: &Access) {
+        let Ok(client) = Client::new(access.clone()) else { return };
+        let Some(call) = self.call() else { return };
+        let mut pause = FIRST_PAUSE;
+        while clock::boot() < self.deadline + AFTER_DEADLINE {
+            match client.tell(call.clone()).await {
+                Err(error) if error.may_pass() => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                // Given back, or not to be had any more.
+                Ok(()) | Err(_) => return,
+            }
+        }
+    }
+
+    /// What a node is told; twice is as once. `None`: there is nothing that it could be told.
+    fn call(&self) -> Option<Call> {
+        let call = match &self.held {
+            Held::Task(id) => {
+                let report = self.report(id.clone());
+                let outcome = match report.outcome {
+                    Outcome::Done => "done",
+                    Outcome::Retry => "retry",
+                    Outcome::Dead => "dead",
+                };
+                let delay = report.delay.map(|_| 0);
+                Call::post("/api/v1/results").with(&json!({"results": [{
+                    "id": report.id, "token": report.token, "outcome": outcome, "delay_ms": delay,
+                    "error": report.error,
+                }]}))
+            }
+            Held::Turn(turn) => {
+                let (name, rotation) = (turn.name.as_deref()?, turn.rotation.as_str());
+                let path =
+                    format!("/api/v1/rotations/{}/turns/{}/pass", part(rotation), part(name));
+                let outcome = turn.pass(self.token, &self.exit).outcome;
+                Call::post(path).with(&json!({
+                    "token": self.token, "outcome": outcome, "next": turn.next,
+                }))
+            }
+            Held::Run => {
+                let path = format!("/api/v1/leases/{}/release", part(self.job.as_str()));
+                Call::post(path).with(&json!({
+                    "secret": self.owner, "end": "failed", "code": self.exit.code,
+                    "error": "whoever held it died",
+                }))
+            }
+        };
+        Some(call.repeatable().within(NODE_PATIENCE))
     }
 
     async fn try_by(&self, door: &Door) {
@@ -144,8 +207,13 @@ impl Lost {
             Held::Turn(turn) => return pass(store, turn.pass(self.token, &self.exit)).await,
             Held::Task(id) => id.clone(),
         };
+        let report = self.report(id);
+        store.exchange(&Exchange { reports: vec![report], ..Exchange::default() }).await.map(drop)
+    }
+
+    fn report(&self, id: TaskId) -> Report {
         let outcome = Outcome::of(&self.exit);
-        let report = Report {
+        Report {
             id,
             token: self.token,
             outcome,
@@ -153,8 +221,7 @@ impl Lost {
             delay: (self.exit.code.is_none() && outcome == Outcome::Retry)
                 .then_some(Duration::ZERO),
             error: (outcome != Outcome::Done).then(|| "its collector died".to_owned()),
-        };
-        store.exchange(&Exchange { reports: vec![report], ..Exchange::default() }).await.map(drop)
+        }
     }
 }
 

@@ -50,6 +50,9 @@ acts! {
     NodeDrain, "node.drain", "did-node-drain";
     NodeUndrain, "node.undrain", "did-node-undrain";
     NodeForget, "node.forget", "did-node-forget";
+    AlertMute, "alert.mute", "did-alert-mute";
+    AlertUnmute, "alert.unmute", "did-alert-unmute";
+    ChannelTest, "channel.test", "did-channel-test";
     SourcePut, "source.put", "did-source-put";
     SourcePause, "source.pause", "did-source-pause";
     SourceResume, "source.resume", "did-source-resume";

@@ -59,6 +59,14 @@ impl Actor {
         self.check_role(&[Role::Operator, Role::Admin])
     }
 
+    /// May put tasks: operators, and collectors whose token says so. Into which sources is for [`Bound`] to say.
+    pub(super) fn check_put(&self) -> Result<()> {
+        if self.role == Some(Role::Collector) && self.bound.put && !self.bound.sources.is_empty() {
+            return Ok(());
+        }
+        self.check_operator()
+    }
+
     /// May do what collectors do.
     pub(super) fn check_collector(&self) -> Result<()> {
         self.check_role(&[Role::Collector, Role::Operator, Role::Admin])

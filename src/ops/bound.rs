@@ -1,8 +1,9 @@
 //! What a token may not go beyond: the names it was made for.
 //!
 //! A token that is bound to any name may only do acts on names that it is bound to, of each kind: one that is for a source
-//! is for no job. A collector binds otherwise: it says as whom a token acts in dispatch and rotations, and that it acts
-//! nowhere else. Reading is decided by the role alone, and roles are not decided here.
+//! is for no job. It reads nothing else of jobs, leases, sources, tasks and rotations either: lists leave others out, and another name is
+//! refused whether it exists or not. A collector binds otherwise: it says as whom a token acts in dispatch and rotations, and that it acts
+//! nowhere else; what it reads is decided by the role alone. Roles are not decided here.
 
 use std::fmt::Display;
 
@@ -23,26 +24,67 @@ pub struct Bound {
     pub leases: Vec<JobName>,
     /// These jobs.
     pub jobs: Vec<JobName>,
+    /// Whether a collector may put tasks with it, for those sources.
+    pub put: bool,
 }
 
 impl From<ApiToken> for Bound {
     fn from(token: ApiToken) -> Self {
-        let ApiToken { collector, sources, rotations, leases, jobs, .. } = token;
-        Self { collector, sources, rotations, leases, jobs }
+        let ApiToken { collector, sources, rotations, leases, jobs, put, .. } = token;
+        Self { collector, sources, rotations, leases, jobs, put }
     }
 }
 
 impl Bound {
     /// Whether it names anything.
-    fn names_any(&self) -> bool {
-        let Self { collector: _, sources, rotations, leases, jobs } = self;
+    #[must_use]
+    pub fn names_any(&self) -> bool {
+        let Self { collector: _, sources, rotations, leases, jobs, put: _ } = self;
         !(sources.is_empty() && rotations.is_empty() && leases.is_empty() && jobs.is_empty())
+    }
+
+    /// May read of this job or lease: what a lease is for may be a job.
+    #[must_use]
+    pub fn reads_job(&self, name: &str) -> bool {
+        let own = |names: &[JobName]| names.iter().any(|own| own.as_str() == name);
+        !self.names_any() || own(&self.jobs) || own(&self.leases)
+    }
+
+    /// May read of this source and its tasks.
+    #[must_use]
+    pub fn reads_source(&self, name: &str) -> bool {
+        !self.names_any() || self.sources.iter().any(|own| own.as_str() == name)
+    }
+
+    /// May read of this rotation.
+    #[must_use]
+    pub fn reads_rotation(&self, name: &str) -> bool {
+        !self.names_any() || self.rotations.iter().any(|own| own.as_str() == name)
+    }
+
+    /// May read of this job.
+    ///
+    /// # Errors
+    /// As [`Self::check_collector`].
+    pub fn check_reads_job(&self, name: &JobName) -> Result<()> {
+        match self.reads_job(name.as_str()) {
+            true => Ok(()),
+            false => Err(self.refused(format_args!("the job {name}"))),
+        }
+    }
+
+    /// May read what speaks of everything; `what` names it.
+    ///
+    /// # Errors
+    /// As [`Self::check_collector`].
+    pub fn check_reads_all(&self, what: &str) -> Result<()> {
+        if self.names_any() { Err(self.refused(what)) } else { Ok(()) }
     }
 
     /// What it is for, in words: `the sources a, b and the job c`.
     #[must_use]
     pub fn words(&self) -> String {
-        let Self { collector, sources, rotations, leases, jobs } = self;
+        let Self { collector, sources, rotations, leases, jobs, put: _ } = self;
         let collector = collector.as_slice();
         [
             named("collector", collector),

@@ -89,6 +89,12 @@ pub async fn new_token(
             return wrong("may be never for admins only: use at most 5 years, for example 365d");
         }
     };
+    if token.put && token.sources.is_empty() {
+        return Err(OpsError::Field {
+            field: "put",
+            what: "is for the sources of the token: name at least one (source), so that what leaks can fill no other".to_owned(),
+        });
+    }
     if !token.name.trim().is_empty() {
         token.name = line("name", &token.name, TOKEN_NAME_MAX)?;
     }

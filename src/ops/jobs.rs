@@ -3,14 +3,14 @@
 use super::{Act, Actor, OpsError, Result, noting, reason};
 use crate::config::JobConfig;
 use crate::domain::drill::Drill;
-use crate::domain::handover::{lasts, may_move};
+use crate::domain::handover::{Takers, lasts, may_move};
 use crate::domain::job::{JobRecord, LeaseRecord};
 use crate::domain::name::{NodeName, UserName};
 use crate::store::accounts::{Accounts as _, Role};
 use crate::store::jobs::Jobs as _;
 use crate::store::nodes::Nodes as _;
 use crate::store::{Store, StoreError};
-use crate::view::drill::target;
+use crate::view::drill::{NoDrill, target};
 
 /// Switches a participation: the actor's, or for an admin that of `user`. Whether that changed anything.
 ///
@@ -81,7 +81,8 @@ pub async fn resume(store: &Store, actor: &Actor, job: &JobConfig) -> Result<()>
     Ok(store.resume(&job.name).await?)
 }
 
-/// Asks for a hand-over, to `to` or to any other node; returns the node that the job leaves.
+/// Asks for a hand-over, to `to` or to any other holder; returns the holder that the job leaves. Holders are nodes, or the
+/// programs that take the lease of an external job.
 ///
 /// # Errors
 /// As [`participate`], and [`OpsError::Move`].
@@ -93,9 +94,12 @@ pub async fn hand_over(
 ) -> Result<NodeName> {
     actor.check_job(job)?;
     let record = record(store, job).await?;
-    let nodes = store.nodes().await?;
-    let takers: Vec<_> = nodes.iter().map(|node| node.taker(&job.name)).collect();
-    let from = may_move(&record, to, &takers).map_err(OpsError::Move)?;
+    let takers: Vec<_> = match job.is_external() {
+        true => Vec::new(),
+        false => store.nodes().await?.iter().map(|node| node.taker(&job.name)).collect(),
+    };
+    let takers = if job.is_external() { Takers::Programs } else { Takers::Nodes(&takers) };
+    let from = may_move(&record, to, takers).map_err(OpsError::Move)?;
     let said = to.map(|to| format!("to {to}"));
     let name = &job.name;
     let store = noting(store, &actor.signature, Act::JobMove, name.as_str(), said.as_deref());
@@ -117,7 +121,8 @@ pub struct Ordered {
 /// actor says that. Calls `warn` when nothing refuses it any more.
 ///
 /// # Errors
-/// As [`participate`], and [`OpsError::Conflict`] when there is no node to crash or none to take over.
+/// As [`participate`], and [`OpsError::Conflict`] when there is no node to crash or none to take over, or when a program
+/// holds the job.
 pub async fn drill(
     store: &Store,
     actor: &Actor,
@@ -127,6 +132,9 @@ pub async fn drill(
 ) -> Result<Ordered> {
     actor.check_admin()?;
     actor.bound.check_job(&job.name)?;
+    if job.is_external() {
+        return Err(OpsError::Conflict(NoDrill::External(job.name.clone()).to_string()));
+    }
     let before = record(store, job).await?;
     let nodes = store.nodes().await?;
     let lease = target(&before, &nodes, force, word)

@@ -7,6 +7,7 @@
 pub mod accounts;
 mod act;
 mod actor;
+pub mod alerts;
 pub mod audit;
 mod bound;
 pub mod chain;
@@ -14,6 +15,7 @@ pub mod credentials;
 mod error;
 pub mod external;
 pub mod jobs;
+pub mod leases;
 pub mod nodes;
 pub mod quota;
 pub mod rotations;

@@ -36,7 +36,7 @@ pub async fn check_drain(store: &Store, actor: &Actor, node: &NodeName) -> Resul
     let Some(role) = actor.role.filter(|role| *role != Role::Admin) else { return Ok(()) };
     let nodes = listed(store).await?;
     let mut foreign = elsewhere(&[], &nodes);
-    foreign.retain(|job| !operates(role, &actor.user, &actor.groups, job));
+    foreign.retain(|job| !job.is_external() && !operates(role, &actor.user, &actor.groups, job));
     let seen = |job: &JobConfig| sees(role, &actor.user, &actor.groups, job);
     let told: HashSet<JobName> =
         foreign.iter().filter(|job| seen(job)).map(|job| job.name.clone()).collect();

@@ -109,7 +109,8 @@ pub async fn block(
 /// # Errors
 /// As [`pause`]; [`OpsError::Conflict`] when a source is full.
 pub async fn put_tasks(store: &Store, actor: &Actor, tasks: &[NewTask]) -> Result<Vec<bool>> {
-    actor.check_operator()?;
+    // Named first, so that who may put nothing at all is told that.
+    actor.check_put()?;
     tasks.iter().try_for_each(|task| actor.bound.check_source(&task.source))?;
     quota::tasks(store, tasks).await?;
     Ok(store.put_tasks(tasks).await?)

@@ -8,6 +8,7 @@
 //! their tasks back.
 
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -18,14 +19,17 @@ use tokio::time::sleep;
 
 use super::child::become_subreaper;
 use super::command::{NOT_STARTED, say};
+use super::counter::Counter;
 pub use super::crew::CollectCommand;
 use super::crew::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::relay::Relay;
 use super::signals::Signals;
-use super::task_run::{lease_of, too_short};
+use super::task_run::too_short;
+use super::trouble::Trouble;
 use crate::clock;
 use crate::domain::lease::Timing;
 use crate::domain::name::SourceName;
+use crate::remote::Client;
 use crate::store::dispatch::{ClaimOwner, Dispatch, Waiter};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::{Options, Store, StoreError};
@@ -49,7 +53,7 @@ pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
         begun = begin(&with) => begun?,
         _ = signals.next() => return Ok(0),
     };
-    let (store, leases) = begun;
+    let (counter, leases) = begun;
     let (relay, writing) = Relay::start()?;
     let random: u128 = rand::random();
     let bells = (0..with.parallel)
@@ -61,8 +65,7 @@ pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
         stop: watch::Sender::new(Stop::Working),
         stir: Notify::new(),
         away: watch::Sender::new(false),
-        owner: ClaimOwner::of(&format!("{:032x}", rand::random::<u128>())),
-        store,
+        counter,
         with,
         relay,
         bells,
@@ -80,42 +83,51 @@ pub async fn run(with: CollectCommand) -> anyhow::Result<i32> {
 }
 
 /// Opens the store and looks at the sources; tried for as long as the store is away.
-async fn begin(with: &CollectCommand) -> anyhow::Result<(Store, HashMap<SourceName, Duration>)> {
+async fn begin(with: &CollectCommand) -> anyhow::Result<(Counter, HashMap<SourceName, Duration>)> {
     let options = Options { make: false, ..with.program.options(with.longest_lease) };
     let mut said = false;
     loop {
         let begun = async {
-            let store = Store::connect(&with.program.store_url, &options).await?;
+            let counter = match &with.program.server {
+                Some(access) => Counter::Server(Client::new(access.clone())?),
+                None => {
+                    let owner = ClaimOwner::of(&format!("{:032x}", rand::random::<u128>()));
+                    let store = Store::connect(&with.program.store_url, &options).await?;
+                    Counter::Store(store, owner)
+                }
+            };
             let mut leases = HashMap::new();
             for source in &with.sources {
-                let lease =
-                    lease_of(&store, source).await.map_err(|error| missing(error, source))?;
+                let lease = counter.lease_of(source).await;
+                let Some(lease) = lease.map_err(|error| missing(error, source))? else { continue };
                 if Timing::from_ttl(lease).is_err() {
-                    return Err(StoreError::Unsupported(too_short(source, lease)));
+                    return Err(StoreError::Unsupported(too_short(source, lease)).into());
                 }
                 leases.insert(source.clone(), lease);
             }
-            Ok((store, leases))
+            Ok((counter, leases))
         };
         match begun.await {
             Ok(begun) => return Ok(begun),
-            Err(error @ StoreError::Unavailable(_)) => {
+            Err(error @ Trouble::Away(_)) => {
                 if !std::mem::replace(&mut said, true) {
-                    say(&format!("waiting for the store: {error}"));
+                    let who = if with.program.server.is_some() { "a node" } else { "the store" };
+                    say(&format!("waiting for {who}: {error}"));
                 }
                 sleep(ASK_AGAIN).await;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error.into_error()),
         }
     }
 }
 
-fn missing(error: StoreError, source: &SourceName) -> StoreError {
+fn missing(error: Trouble, source: &SourceName) -> Trouble {
     match error {
         // The text goes on with "does not exist".
-        StoreError::NotFound(_) => StoreError::NotFound(format!(
+        Trouble::NotFound(_) => StoreError::NotFound(format!(
             "source {source} (define it first with: soloist source set {source}, or PUT /api/v1/sources/{source})"
-        )),
+        ))
+        .into(),
         other => other,
     }
 }
@@ -151,10 +163,11 @@ impl Crew {
         self.stop.send_replace(stop);
     }
 
-    /// Hears who is woken; ends never.
+    /// Hears who is woken; ends never. A node wakes by its answer.
     async fn listen(&self) {
+        let Counter::Store(store, _) = &self.counter else { return pending().await };
         loop {
-            if let Ok(mut events) = self.store.subscribe(&[]).await {
+            if let Ok(mut events) = store.subscribe(&[]).await {
                 while let Some(event) = events.recv().await {
                     match event {
                         StoreEvent::Wake(woken) => {
@@ -179,6 +192,7 @@ impl Crew {
 
     /// Does what any node would do, for this process and for others; ends never.
     async fn do_what_is_due(&self) {
+        let Counter::Store(store, _) = &self.counter else { return pending().await };
         let mut pause = None;
         loop {
             tokio::select! {
@@ -186,11 +200,11 @@ impl Crew {
                 () = async {
                     match pause {
                         Some(pause) => sleep(pause).await,
-                        None => std::future::pending().await,
+                        None => pending().await,
                     }
                 } => {}
             }
-            pause = match self.store.pump().await {
+            pause = match store.pump().await {
                 Ok(pumped) if pumped.more => Some(Duration::ZERO),
                 // Later than a slot that waits looks by itself: then that is soon enough.
                 Ok(pumped) => {

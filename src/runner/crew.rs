@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
+use super::counter::Counter;
 use super::program::Program;
 use super::relay::Relay;
 use crate::clock;
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Boot;
-use crate::store::Store;
-use crate::store::dispatch::{ClaimOwner, Waiter};
+use crate::store::dispatch::Waiter;
 
 /// A slot that waits looks at least about this often, whatever it missed.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -77,9 +77,7 @@ impl Stop {
 /// What the slots share.
 pub(super) struct Crew {
     pub(super) with: CollectCommand,
-    pub(super) store: Store,
-    /// Of this process alone.
-    pub(super) owner: ClaimOwner,
+    pub(super) counter: Counter,
     pub(super) relay: Relay,
     pub(super) stop: watch::Sender<Stop>,
     /// As last read.

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::child::Cause;
 use super::job_run::Gone;
-use crate::config::{JobConfig, Repeat};
-use crate::domain::backoff::AfterCrash;
+use crate::config::JobConfig;
 use crate::domain::job::RunEnd;
 use crate::domain::name::{JobName, Owner};
 use crate::store::journal::{Ended, Journal as _, Then};
@@ -24,24 +23,16 @@ pub(super) fn ending(
     crashes: u32,
     uptime: Duration,
 ) -> (RunEnd, Then) {
-    if lost || gone.cause == Some(Cause::Deadline) {
-        return (RunEnd::Fenced, Then::Nothing);
-    }
-    if stopping {
-        return (RunEnd::Stopped, Then::Nothing);
-    }
-    if gone.cause == Some(Cause::Itself) && gone.exit.is_success() {
-        let then = match config.repeat {
-            Repeat::After(wait) => Then::Repeat(wait),
-            Repeat::Never => Then::Done,
-        };
-        return (RunEnd::Exited, then);
-    }
-    let then = match config.backoff.after_crash(crashes, uptime, rand::random::<f64>()) {
-        AfterCrash::Retry { crashes, wait } => Then::Retry { crashes, wait },
-        AfterCrash::GiveUp { crashes } => Then::GiveUp { crashes },
+    let end = match gone.cause {
+        _ if lost => RunEnd::Fenced,
+        Some(Cause::Deadline) => RunEnd::Fenced,
+        // One that ended by itself a moment before did what it did.
+        Some(cause) if gone.limit.is_some() && cause != Cause::Itself => RunEnd::TimedOut,
+        _ if stopping => RunEnd::Stopped,
+        Some(Cause::Itself) if gone.exit.is_success() => RunEnd::Exited,
+        _ => RunEnd::Crashed,
     };
-    (RunEnd::Crashed, then)
+    (end, config.follows(end, crashes, uptime, rand::random::<f64>()))
 }
 
 /// What ends the time under a lease.

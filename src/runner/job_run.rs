@@ -18,9 +18,11 @@ use super::keeper::Kept;
 use super::nursery::Nursery;
 use super::program::Program;
 use super::report::Reporter;
+use crate::clock;
 use crate::domain::job::Exit;
+use crate::domain::limits::{Limit, Limits};
 use crate::domain::rotation::Outcome;
-use crate::domain::time::Began;
+use crate::domain::time::{Began, Boot};
 use crate::store::Store;
 
 /// Which of a run's holds is the lease; another is its turn.
@@ -54,6 +56,8 @@ pub(super) struct Gone {
     pub processes_killed: u32,
     /// What ended it; `None`: it could not be started.
     pub cause: Option<Cause>,
+    /// The limit for which it was told to stop, before anybody else said so.
+    pub limit: Option<Limit>,
     /// When the script started; `None`: it never did.
     pub began: Option<Began>,
 }
@@ -62,7 +66,7 @@ impl Gone {
     /// Nothing was ever started.
     #[must_use]
     pub(super) fn unstarted() -> Self {
-        Self { exit: Exit::default(), processes_killed: 0, cause: None, began: None }
+        Self { exit: Exit::default(), processes_killed: 0, cause: None, limit: None, began: None }
     }
 }
 
@@ -90,6 +94,8 @@ pub(super) struct Order {
     pub spec: Spec,
     /// From when on it counts as running.
     pub min_uptime: Duration,
+    /// How long it may last and be silent.
+    pub limits: Limits,
     /// Where its guard comes from; without one a guard is started for it.
     pub nursery: Option<Nursery>,
 }
@@ -103,7 +109,8 @@ pub(super) async fn drive(
     mut commands: mpsc::UnboundedReceiver<Command>,
     tell: impl Fn(News) + Send + 'static,
 ) {
-    let Order { mut spec, min_uptime, nursery } = order;
+    let Order { mut spec, min_uptime, limits, nursery } = order;
+    let stop_grace = spec.program.stop_grace;
     let mut turn = None;
     if let Some(member) = member {
         let Some(own) = await_turn(&member, &kept, &mut commands, &tell).await else {
@@ -157,16 +164,20 @@ pub(super) async fn drive(
         flush: every(REPORT_EVERY),
         up_at: Some(Instant::now() + min_uptime),
         stopped: false,
+        limits,
+        stop_grace,
+        heard: None,
+        limit: None,
     };
     let ended = attend(&child, &mut events, &mut holds, &mut attending).await;
-    let Attending { mut reporter, stopped, .. } = attending;
+    let Attending { mut reporter, stopped, limit, .. } = attending;
     let Some(Ended { exit, processes_killed, cause, .. }) = ended else {
         // Not knowing is not proof: the lease must run out by itself.
         tracing::error!("a guard ended without proof of death; its lease is left to run out");
         return;
     };
     let mut gone = match cause {
-        Ok(cause) => Gone { exit, processes_killed, cause: Some(cause), began: None },
+        Ok(cause) => Gone { exit, processes_killed, cause: Some(cause), limit, began: None },
         Err(error) => {
             reporter.remark(hidden.redacted(error));
             Gone::unstarted()
@@ -222,6 +233,36 @@ struct Attending<'a, T> {
     up_at: Option<Instant>,
     /// The supervisor has asked it to stop.
     stopped: bool,
+    limits: Limits,
+    stop_grace: Duration,
+    /// When the script started, and when it last said something.
+    heard: Option<(Boot, Boot)>,
+    /// Why it was told to stop, if it was for that.
+    limit: Option<Limit>,
+}
+
+impl<T> Attending<'_, T> {
+    /// Whether the script must be told to stop now, because it runs or is silent for too long: said once, and not of one
+    /// that is stopping.
+    fn is_over(&mut self) -> bool {
+        let (Some((began, heard)), false) = (self.heard, self.stopped || self.limit.is_some())
+        else {
+            return false;
+        };
+        self.limit = self.limits.reached(began, heard, clock::boot());
+        if let Some(limit) = self.limit {
+            self.reporter.remark(limit.to_string());
+            self.reporter.stopping(self.stop_grace);
+            self.reporter.flush(false);
+        }
+        self.limit.is_some()
+    }
+
+    fn is_heard(&mut self) {
+        if let Some((_, heard)) = &mut self.heard {
+            *heard = clock::boot();
+        }
+    }
 }
 
 impl<T: Fn(News)> Attendant for Attending<'_, T> {
@@ -238,7 +279,12 @@ impl<T: Fn(News)> Attendant for Attending<'_, T> {
                     }
                     return command;
                 }
-                _ = self.flush.tick() => self.reporter.flush(false),
+                _ = self.flush.tick() => {
+                    if self.is_over() {
+                        return Command::Stop(self.stop_grace);
+                    }
+                    self.reporter.flush(false);
+                }
                 // A report without content: the version grows when `starting` turns into `running`.
                 () = sleep_until(up_at.unwrap_or_else(Instant::now)), if up_at.is_some() => {
                     self.up_at = None;
@@ -251,11 +297,19 @@ impl<T: Fn(News)> Attendant for Attending<'_, T> {
     fn hear(&mut self, event: ChildEvent) {
         match event {
             ChildEvent::Started { pid } => {
+                let now = clock::boot();
+                self.heard = Some((now, now));
                 self.reporter.started(pid);
                 (self.tell)(News::Started);
             }
-            ChildEvent::Line(line) => self.reporter.line(line),
-            ChildEvent::Progress(progress) => self.reporter.progress(progress),
+            ChildEvent::Line(line) => {
+                self.is_heard();
+                self.reporter.line(line);
+            }
+            ChildEvent::Progress(progress) => {
+                self.is_heard();
+                self.reporter.progress(progress);
+            }
             // The end is for whoever attends.
             ChildEvent::Failed { .. } | ChildEvent::Gone { .. } => {}
         }

@@ -180,6 +180,7 @@ impl LocalJob {
             stop_grace: config.stop_grace,
             node: around.node.clone(),
             store_url: around.store_url.clone(),
+            server: None,
             prefix: around.prefix.clone(),
             containment: around.containment.clone(),
             entrusted: Entrusted::of(config.user.clone(), config.secrets.clone()),
@@ -206,8 +207,10 @@ impl LocalJob {
         let gone = self.gone.clone().unwrap_or_else(Gone::unstarted);
         let uptime = self.started.map_or(Duration::ZERO, |at| clock::boot().since(at));
         let (end, then) = ending(&self.config, &gone, stopping, self.lost, crashes, uptime);
-        if end == RunEnd::Crashed {
-            metrics.run_crashed(job);
+        match end {
+            RunEnd::Crashed => metrics.run_crashed(job),
+            RunEnd::TimedOut => metrics.run_timed_out(job),
+            _ => {}
         }
         tracing::info!(%job, run = %self.run, ?end, exit = ?gone.exit,
             processes_killed = gone.processes_killed, "the script is gone");

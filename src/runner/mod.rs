@@ -17,9 +17,10 @@
 //! | `beat` | reports that this node lives |
 //! | `command`, `signals` | what the commands have in common; what may stop them |
 //! | `entrusted`, `hidden` | the user and the secrets of a script; what of them is kept out of its output |
-//! | `run_command` | `soloist run` |
-//! | `crew`, `task_run`, `slot`, `collect_command` | `soloist collect`: what its slots share, one task, one slot, the whole |
-//! | `turn_ask`, `turn_run`, `turn_command` | `soloist turn`: what is asked for, the turn that is had, the whole |
+//! | `run_command`, `run_at_node` | `soloist run`, at the store and at nodes |
+//! | `trouble` | why something was not had, of the store or of a node |
+//! | `counter`, `crew`, `task_run`, `slot`, `collect_command` | `soloist collect`: who gives it work (the store or a node), what its slots share, one task, one slot, the whole |
+//! | `turn_ask`, `turn_place`, `turn_at_node`, `turn_run`, `turn_command` | `soloist turn`: what is asked for, who keeps it (the store or a node), how a node gives it, the turn that is had, the whole |
 
 mod asking;
 mod attend;
@@ -27,6 +28,7 @@ pub mod beat;
 pub mod child;
 pub mod collect_command;
 mod command;
+mod counter;
 mod crew;
 mod ending;
 pub mod entrusted;
@@ -49,6 +51,7 @@ mod readers;
 mod relay;
 mod report;
 mod rounds;
+pub mod run_at_node;
 pub mod run_command;
 pub mod signals;
 mod slot;
@@ -57,6 +60,9 @@ pub mod supervisor;
 pub mod surroundings;
 mod sweep;
 mod task_run;
+mod trouble;
 mod turn_ask;
+mod turn_at_node;
 pub mod turn_command;
+mod turn_place;
 mod turn_run;

@@ -16,7 +16,7 @@ use crate::domain::job::Progress;
 use crate::store::journal::{NewLine, Stream};
 
 /// Longest line in bytes; the rest of a longer one is dropped and marked.
-const LONGEST: usize = 4_096;
+const LONGEST: usize = NewLine::LONGEST;
 
 /// Reads `pipe` to its end.
 pub(super) async fn read(
@@ -68,21 +68,11 @@ impl Lines {
         self.cut |= self.line.len() > LONGEST;
         let line = self.hidden.replaced(&self.line, LONGEST);
         let text = String::from_utf8_lossy(&line);
-        let mut text = text.trim_end_matches('\r').replace('\0', "\u{fffd}");
+        let text = text.trim_end_matches('\r').replace('\0', "\u{fffd}");
         let progress = (self.stream == Stream::Stdout).then(|| progress(&text)).flatten();
         let event = match progress {
             Some(progress) => ChildEvent::Progress(progress),
-            None => {
-                if self.cut || text.len() > LONGEST {
-                    let mut end = text.len().min(LONGEST - '…'.len_utf8());
-                    while !text.is_char_boundary(end) {
-                        end -= 1;
-                    }
-                    text.truncate(end);
-                    text.push('…');
-                }
-                ChildEvent::Line(NewLine { stream: self.stream, text })
-            }
+            None => ChildEvent::Line(NewLine::cut(self.stream, text, self.cut)),
         };
         self.line.clear();
         self.cut = false;
@@ -135,8 +125,7 @@ fn progress(line: &str) -> Option<Progress> {
     let rest = line.strip_prefix("::progress ")?.trim_start();
     let (numbers, note) = rest.split_once(' ').unwrap_or((rest, ""));
     let (done, total) = numbers.split_once('/')?;
-    let note = note.trim().chars().take(200).collect();
-    Some(Progress { done: done.parse().ok()?, total: total.parse().ok()?, note })
+    Some(Progress::new(done.parse().ok()?, total.parse().ok()?, note))
 }
 
 #[cfg(test)]

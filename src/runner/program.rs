@@ -8,6 +8,7 @@ use super::entrusted::Entrusted;
 use super::leftovers;
 use crate::domain::name::NodeName;
 use crate::guard::choice::Choice;
+use crate::remote::Access;
 use crate::store::Options;
 
 /// What is run, and what its guard must know of this node and the store.
@@ -21,6 +22,8 @@ pub struct Program {
     pub stop_grace: Duration,
     pub node: NodeName,
     pub store_url: String,
+    /// The nodes to ask instead; then `store_url` only names them.
+    pub server: Option<Access>,
     pub prefix: String,
     pub containment: Choice,
     /// Whose user it is, and the secrets that it is given.

@@ -11,17 +11,19 @@ use tokio::time::sleep;
 
 use super::child::Child;
 use super::command::say;
+use super::counter::Counter;
 use super::crew::{ASK_AGAIN, Crew, LAST_WORDS, LOOK_AGAIN, NoCommand, Stop};
 use super::task_run::{ClaimedTask, End};
+use super::trouble::Trouble;
 use crate::clock;
 use crate::domain::name::RequestId;
-use crate::store::dispatch::{
-    ClaimAsk, Claimed, Dispatch, Exchange, Report, Reported, Sources, Waiter,
-};
-use crate::store::{Result, StoreError};
+use crate::store::dispatch::{ClaimAsk, ClaimOwner, Claimed, Report, Reported, Waiter};
 
 /// How long the store remembers that a slot waits.
 const WAITS: Duration = Duration::from_secs(5);
+
+/// How long a request for work waits at a node, which allows 30 s.
+const LONGEST_POLL: Duration = Duration::from_secs(20);
 
 /// The end of a task whose result is on its way.
 struct Finished {
@@ -44,12 +46,12 @@ impl Crew {
                     self.started.fetch_sub(1, Ordering::AcqRel);
                     break Ok(());
                 }
-                Err(error) => break Err(error.into()),
+                Err(error) => break Err(error.into_error()),
             };
             let source = &hand.task.source;
             let known =
                 self.leases.lock().unwrap_or_else(PoisonError::into_inner).get(source).copied();
-            match hand.work(self, known.unwrap_or_default()).await {
+            match hand.work(self, known).await {
                 End::Result(report, child) => {
                     finished = Some(Finished { report, key: hand.task.key, child });
                 }
@@ -71,28 +73,37 @@ impl Crew {
         &self,
         slot: usize,
         finished: &mut Option<Finished>,
-    ) -> Result<Option<ClaimedTask>> {
+    ) -> Result<Option<ClaimedTask>, Trouble> {
         let (waiter, bell) = &self.bells[slot];
-        let wait = Some((waiter.clone(), WAITS));
-        let mut ask = self.ask(wait.clone());
+        let wait_here = (!self.counter.waits()).then(|| (waiter.clone(), WAITS));
+        let mut ask = self.ask(wait_here.clone());
         let mut first_sent = None;
         let mut stop = self.stop.subscribe();
         let mut stopping_since = None;
         loop {
             let sent = *first_sent.get_or_insert_with(clock::boot);
-            let exchange = Exchange {
-                reports: finished.iter().map(|finished| finished.report.clone()).collect(),
-                only: Some(self.owner.clone()),
-                claim: Some(ask.clone()),
+            let reports: Vec<_> = finished.iter().map(|one| one.report.clone()).collect();
+            // Only what nothing else hangs on may wait at a node: results go at once.
+            let idle = reports.is_empty() && !self.is_stopping();
+            let wait = match (self.counter.waits() && idle, self.with.until_empty) {
+                (false, _) => Duration::ZERO,
+                (true, true) => LOOK_AGAIN,
+                (true, false) => LONGEST_POLL,
             };
-            let claimed = match self.store.exchange(&exchange).await {
+            let exchange = self.counter.exchange(reports, Some(ask.clone()), wait);
+            let exchanged = tokio::select! {
+                exchanged = exchange => exchanged,
+                // What it may have been given meanwhile is asked for once more, and given back.
+                Ok(()) = stop.changed(), if !wait.is_zero() => continue,
+            };
+            let claimed = match exchanged {
                 Ok(exchanged) => {
                     self.is_away(None);
                     accepted(finished.take(), exchanged.reports.first());
                     exchanged.claimed
                 }
                 // What came of it is unknown: the same is asked again, which is the same request.
-                Err(error @ StoreError::Unavailable(_)) => {
+                Err(error @ Trouble::Away(_)) => {
                     self.is_away(Some(&error));
                     if self.is_stopping() {
                         let since = *stopping_since.get_or_insert_with(clock::boot);
@@ -110,20 +121,31 @@ impl Crew {
             match claimed {
                 Some(Claimed::Granted { claim, lease_until, mut tasks }) => {
                     if let Some(task) = tasks.pop() {
-                        let hand = ClaimedTask { claim, task, lease_until, sent };
+                        let mut hand = ClaimedTask { claim, task, lease_until, sent, lease: None };
                         if !self.is_stopping() {
-                            return Ok(Some(hand));
+                            if hand.is_fresh(&self.counter).await {
+                                return Ok(Some(hand));
+                            }
+                            (ask, first_sent) = (self.ask(wait_here.clone()), None);
+                            continue;
                         }
                         self.give_back(&hand, None).await;
                         return Ok(None);
                     }
-                    (ask, first_sent) = (self.ask(wait.clone()), None);
+                    (ask, first_sent) = (self.ask(wait_here.clone()), None);
                 }
                 Some(Claimed::Nothing { .. }) | None => {
-                    (ask, first_sent) = (self.ask(wait.clone()), None);
+                    (ask, first_sent) = (self.ask(wait_here.clone()), None);
                     if self.is_stopping() || self.with.until_empty && self.is_empty().await? {
-                        self.store.leave_queues(waiter, &self.with.sources).await.ok();
+                        self.counter.leave(waiter, &self.with.sources).await;
                         return Ok(None);
+                    }
+                    if self.counter.waits() {
+                        // The next request waits by itself; a node that is shutting down answers at once.
+                        if clock::boot().since(sent) < ASK_AGAIN && !wait.is_zero() {
+                            sleep(ASK_AGAIN).await;
+                        }
+                        continue;
                     }
                     tokio::select! {
                         () = bell.notified() => {}
@@ -142,7 +164,11 @@ impl Crew {
         #[expect(clippy::expect_used, reason = "hexadecimal digits are a label")]
         let request = RequestId::new(&random()).expect("a request id");
         ClaimAsk {
-            owner: self.owner.clone(),
+            owner: match &self.counter {
+                Counter::Store(_, owner) => owner.clone(),
+                // The node knows whose it is.
+                Counter::Server(_) => ClaimOwner::of(""),
+            },
             collector: self.with.collector.clone(),
             request,
             max: 1,
@@ -152,22 +178,19 @@ impl Crew {
     }
 
     /// Whether nothing is ready, due or in anybody's hands.
-    async fn is_empty(&self) -> Result<bool> {
-        for source in &self.with.sources {
-            match self.store.sources(Some(source)).await {
-                Ok(views) if views.iter().all(|v| v.ready + v.due + v.in_flight == 0) => {}
-                Ok(_) | Err(StoreError::Unavailable(_)) => return Ok(false),
-                Err(error) => return Err(error),
-            }
+    async fn is_empty(&self) -> Result<bool, Trouble> {
+        match self.counter.is_empty(&self.with.sources).await {
+            Err(Trouble::Away(_)) => Ok(false),
+            looked => looked,
         }
-        Ok(true)
     }
 
     /// Says it once that the store is away, and once that it is back.
-    fn is_away(&self, error: Option<&StoreError>) {
+    fn is_away(&self, error: Option<&Trouble>) {
         if self.away.send_replace(error.is_some()) != error.is_some() {
             match error {
                 Some(error) => say(&format!("{error}; it is asked again until it answers")),
+                None if self.counter.waits() => say("a node answers again"),
                 None => say("the store answers again"),
             }
         }
@@ -177,14 +200,9 @@ impl Crew {
     async fn hand_in(&self, mut finished: Option<Finished>) -> anyhow::Result<()> {
         let begun = clock::boot();
         while let Some(Finished { report, key, .. }) = &finished {
-            let exchange = Exchange {
-                reports: vec![report.clone()],
-                only: Some(self.owner.clone()),
-                claim: None,
-            };
-            match self.store.exchange(&exchange).await {
+            match self.counter.exchange(vec![report.clone()], None, Duration::ZERO).await {
                 Ok(exchanged) => accepted(finished.take(), exchanged.reports.first()),
-                Err(error @ StoreError::Unavailable(_)) => {
+                Err(error @ Trouble::Away(_)) => {
                     self.is_away(Some(&error));
                     if clock::boot().since(begun) > LAST_WORDS {
                         // Not dismissed: its guard goes on trying.
@@ -194,7 +212,7 @@ impl Crew {
                     }
                     sleep(ASK_AGAIN).await;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error.into_error()),
             }
         }
         Ok(())
@@ -204,9 +222,9 @@ impl Crew {
     async fn give_back(&self, hand: &ClaimedTask, child: Option<Child>) {
         let begun = clock::boot();
         loop {
-            match self.store.give_back(&hand.claim, Some(&self.owner)).await {
-                Ok(_) => break,
-                Err(StoreError::Unavailable(_)) if clock::boot().since(begun) < LAST_WORDS => {
+            match self.counter.give_back(&hand.claim).await {
+                Ok(()) => break,
+                Err(Trouble::Away(_)) if clock::boot().since(begun) < LAST_WORDS => {
                     sleep(ASK_AGAIN).await;
                 }
                 Err(error) => {

@@ -73,6 +73,7 @@ impl Run {
             token,
             owner,
             store_url: program.store_url,
+            server: program.server,
             prefix: program.prefix,
             containment: program.containment,
             term_before_deadline: term_before,

@@ -198,7 +198,9 @@ impl Supervisor {
             return;
         };
         local.obey_a_drill(&seen.record);
-        self.outlook.note_loss(&seen);
+        if !local.newest().is_external() {
+            self.outlook.note_loss(&seen);
+        }
         let facts = self.outlook.facts(local, &seen);
         if let Err(error) = self.jobs[job].tokens.read(seen.record.token) {
             self.alarm(
@@ -378,7 +380,8 @@ impl Supervisor {
         let tell = move |news| drop(back.send(Back { job, attempt, what: What::News(news) }));
         let waits = member.is_some();
         let Surroundings { store, nursery, .. } = around;
-        let order = Order { spec, min_uptime: config.backoff.min_uptime, nursery };
+        let order =
+            Order { spec, min_uptime: config.backoff.min_uptime, limits: config.limits(), nursery };
         tokio::spawn(job_run::drive(store, order, kept, member, inbox, tell));
         if waits {
             // What it waits for now is not the fault of who was lost.

@@ -13,22 +13,27 @@ use tokio::time::sleep;
 use super::attend::{Attendant, Command, Ended, attend};
 use super::child::{Cause, Child, ChildEvent, Spec, Streams, Work};
 use super::command::say;
-use super::crew::{Crew, Stop};
+use super::counter::{Counter, Extended};
+use super::crew::{ASK_AGAIN, Crew, Stop};
 use super::hold::{Hold, Renew, Renewed};
 use super::program::Program;
+use super::trouble::Trouble;
 use crate::clock;
 use crate::domain::dispatch::Outcome;
 use crate::domain::job::Exit;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, Owner, RunId, SourceName};
 use crate::domain::time::{Boot, Stamp, StoreTime};
-use crate::store::dispatch::{
-    ClaimId, ClaimOwner, Dispatch, Handed, LONGEST_ERROR, Report, Sources, TaskId,
-};
-use crate::store::{Result, Store, StoreError};
+use crate::store::dispatch::{ClaimId, Handed, LONGEST_ERROR, Report, TaskId};
 
 /// TERM goes out so long before a command is killed because its lease could not be extended.
 const LAST_GRACE: Duration = Duration::from_secs(2);
+/// An answer that came so soon did not wait.
+const AT_ONCE: Duration = Duration::from_millis(50);
+/// How long the first extension may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// A task that nobody says anything about is left to its lease after this long.
+const LONGEST_DOUBT: Duration = Duration::from_secs(60);
 /// A token holds the millisecond of its grant: so far may the lease that follows from it be off.
 const ROUNDING: Duration = Duration::from_millis(50);
 
@@ -39,6 +44,8 @@ pub(super) struct ClaimedTask {
     pub(super) lease_until: Stamp,
     /// When the request was first sent that was answered with it.
     pub(super) sent: Boot,
+    /// How long it is kept from then on, if that was asked.
+    pub(super) lease: Option<Duration>,
 }
 
 /// What came of it.
@@ -53,19 +60,35 @@ pub(super) enum End {
     NoCommand(String),
 }
 
-/// How long tasks of a source may be kept, as it is now.
-///
-/// # Errors
-/// As of [`Sources::sources`].
-pub(super) async fn lease_of(store: &Store, source: &SourceName) -> Result<Duration> {
-    let views = store.sources(Some(source)).await?;
-    let lease = views.first().map(|view| view.rules.lease);
-    lease.ok_or_else(|| StoreError::NotFound(format!("source {source}")))
-}
-
 impl ClaimedTask {
+    /// Whether it is still held. A request that waited at a node is no measure for trust, as its answer may be old or young: so
+    /// the claim is extended once, and the trust counts from before that.
+    pub(super) async fn is_fresh(&mut self, counter: &Counter) -> bool {
+        if !counter.waits() || clock::boot().since(self.sent) < AT_ONCE {
+            return true;
+        }
+        loop {
+            let sent = clock::boot();
+            match counter.extend(&self.claim, &self.task.id, &self.task.source, PATIENCE).await {
+                Ok(Extended::Kept(lease)) => {
+                    (self.sent, self.lease) = (sent, Some(lease));
+                    return true;
+                }
+                Ok(Extended::Lost) | Err(Trouble::NotFound(_)) => return false,
+                // Another node may know; the lease ends the matter.
+                Err(Trouble::Away(_)) if clock::boot().since(self.sent) < LONGEST_DOUBT => {
+                    sleep(ASK_AGAIN).await;
+                }
+                Err(error) => {
+                    say(&format!("task {} is not worked on: {error}", self.task.key));
+                    return false;
+                }
+            }
+        }
+    }
+
     /// Runs the command, to the end of its whole tree.
-    pub(super) async fn work(&self, crew: &Crew, known: Duration) -> End {
+    pub(super) async fn work(&self, crew: &Crew, known: Option<Duration>) -> End {
         let timing = match self.timing(crew, known).await {
             Ok(timing) => timing,
             Err(why) => {
@@ -93,18 +116,23 @@ impl ClaimedTask {
 
     /// The times that follow from the lease under which this was granted: the rules may have changed since they were
     /// read. Never longer than the lease really is, as a token is never older than its grant.
-    async fn timing(&self, crew: &Crew, known: Duration) -> std::result::Result<Timing, String> {
+    async fn timing(&self, crew: &Crew, known: Option<Duration>) -> Result<Timing, String> {
+        let timing =
+            |lease| Timing::from_ttl(lease).map_err(|_| too_short(&self.task.source, lease));
+        if let Some(lease) = self.lease {
+            return timing(lease);
+        }
         let granted = i64::try_from(self.task.token.0 / 1_024).unwrap_or(i64::MAX);
         let lease = self.lease_until.since(Stamp::from(StoreTime(granted)));
-        let as_known = lease + ROUNDING >= known && lease <= known + ROUNDING;
-        let lease = match as_known {
-            true => lease.min(known),
-            false => {
-                let read = lease_of(&crew.store, &self.task.source).await;
-                read.map_err(|error| error.to_string())?
+        let near = |known: Duration| lease + ROUNDING >= known && lease <= known + ROUNDING;
+        timing(match known {
+            Some(known) if near(known) => lease.min(known),
+            _ => {
+                let read = crew.counter.lease_of(&self.task.source).await;
+                // Who may not look at sources goes by the grant alone.
+                read.map_err(|error| error.to_string())?.unwrap_or(lease)
             }
-        };
-        Timing::from_ttl(lease).map_err(|_| too_short(&self.task.source, lease))
+        })
     }
 
     fn spec(&self, crew: &Crew, timing: Timing) -> Spec {
@@ -227,27 +255,28 @@ impl Attendant for Attending {
 
 /// The extension of one claim.
 struct Extending {
-    store: Store,
-    owner: ClaimOwner,
+    counter: Counter,
     claim: ClaimId,
     id: TaskId,
     source: SourceName,
+    /// How long an extension may take.
+    patience: Duration,
 }
 
 impl Extending {
     fn keep(crew: &Crew, of: &ClaimedTask, timing: Timing) -> Hold {
         let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
-        let (store, owner) = (crew.store.clone(), crew.owner.clone());
-        let extending = Self { store, owner, claim, id, source };
-        Hold::renewed_by(extending, paced(timing), of.sent)
+        let (counter, timing) = (crew.counter.clone(), paced(timing));
+        let patience = timing.store_timeout;
+        let extending = Self { counter, claim, id, source, patience };
+        Hold::renewed_by(extending, timing, of.sent)
     }
 
-    async fn extend(&self) -> Result<Renewed> {
-        let lease = lease_of(&self.store, &self.source).await?;
-        // After the rules: whoever shortens a lease in between is a round trip late.
-        let extended = self.store.extend(&self.claim, Some(&self.owner)).await?;
+    async fn extend(&self) -> Result<Renewed, Trouble> {
+        let extended =
+            self.counter.extend(&self.claim, &self.id, &self.source, self.patience).await?;
+        let Extended::Kept(lease) = extended else { return Ok(Renewed::Lost) };
         Ok(match Timing::from_ttl(lease) {
-            _ if !extended.kept.contains(&self.id) => Renewed::Lost,
             Ok(timing) => Renewed::Kept(paced(timing)),
             // The command lives until the end that was trusted before.
             Err(_) => Renewed::Unknown(too_short(&self.source, lease)),
@@ -265,7 +294,7 @@ impl Renew for Extending {
     async fn renew(&mut self) -> Renewed {
         match self.extend().await {
             Ok(renewed) => renewed,
-            Err(StoreError::NotFound(_)) => Renewed::Lost,
+            Err(Trouble::NotFound(_)) => Renewed::Lost,
             Err(error) => Renewed::Unknown(error.to_string()),
         }
     }

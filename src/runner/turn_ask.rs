@@ -88,13 +88,3 @@ pub(super) fn too_short(rotation: &RotationName, error: &impl std::fmt::Display)
         "the lease of rotation {rotation} leaves no time to extend it and to kill a command: {error} (soloist rotation set {rotation} --lease 30s)"
     )
 }
-
-/// What may pass by itself, in words; the rest is an error.
-pub(super) fn passing(error: DeskError) -> anyhow::Result<String> {
-    match error {
-        DeskError::Store(StoreError::Unavailable(_)) | DeskError::Refused(_) => {
-            Ok(error.to_string())
-        }
-        DeskError::Store(error) => Err(error.into()),
-    }
-}

@@ -14,12 +14,14 @@ use tokio::time::{sleep, timeout};
 use super::child::become_subreaper;
 use super::command::{ASK_AGAIN, LAST_WORDS, NOT_HAD, Patience, SIGNALLED, connect, rounded};
 use super::signals::Signals;
+use super::trouble::Trouble;
 pub use super::turn_ask::TurnCommand;
-use super::turn_ask::passing;
+use super::turn_at_node::turn_of_node;
 use super::turn_run::{Extending, Held};
 use crate::domain::rotation::Reason;
 use crate::domain::time::{Boot, Stamp};
 use crate::feed::Feed;
+use crate::remote::Client;
 use crate::rotation::{Answer, Desk};
 use crate::store::rotation::Taken;
 use crate::store::{Options, StoreError};
@@ -39,6 +41,16 @@ pub async fn run(with: TurnCommand) -> anyhow::Result<i32> {
     with.program.sweep()?;
     let what = format!("a turn of {} in rotation {}", with.kind, with.rotation);
     let mut patience = Patience::new(what, with.wait);
+    if let Some(access) = &with.program.server {
+        let client = Client::new(access.clone())?;
+        // A request that is dropped gives its turn back: the node sees that nobody reads the answer.
+        let had = tokio::select! {
+            had = turn_of_node(&client, &with, &mut patience) => had?,
+            signal = signals.next() => return Ok(SIGNALLED + signal),
+        };
+        let Some((turn, sent)) = had else { return Ok(NOT_HAD) };
+        return Held::keep(with, turn, sent).run(&mut signals).await;
+    }
     let seat = tokio::select! {
         seat = Seat::take(with, &mut patience) => seat?,
         signal = signals.next() => return Ok(SIGNALLED + signal),
@@ -81,7 +93,9 @@ impl Seat {
             match with.look(&desk).await {
                 Ok(()) => return Ok(Some(Self { with, room, desk })),
                 Err(error) => {
-                    let Some(left) = patience.left(&passing(error)?) else { return Ok(None) };
+                    let Some(left) = patience.left(&Trouble::from(error).passing()?) else {
+                        return Ok(None);
+                    };
                     sleep(left.min(ASK_AGAIN)).await;
                 }
             }
@@ -120,11 +134,11 @@ impl Seat {
                 Err(DeskError::Store(StoreError::NotFound(_))) => {
                     match self.with.look(&self.desk).await {
                         Ok(()) => (ASK_AGAIN, "its rules are being changed".to_owned()),
-                        Err(error) => (ASK_AGAIN, passing(error)?),
+                        Err(error) => (ASK_AGAIN, Trouble::from(error).passing()?),
                     }
                 }
                 // What came of it is unknown: the same is asked again, which is the same request.
-                Err(error) => (ASK_AGAIN, passing(error)?),
+                Err(error) => (ASK_AGAIN, Trouble::from(error).passing()?),
             };
             let Some(left) = patience.left(&why) else { return Ok(None) };
             wait = left;

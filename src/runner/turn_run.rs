@@ -10,7 +10,9 @@ use super::child::{Child, Spec, Streams, Turn, Work};
 use super::command::{ASK_AGAIN, Interrupts, LAST_WORDS, Patience, exit_code, say, to_its_end};
 use super::hold::{Hold, Renew, Renewed};
 use super::signals::Signals;
-use super::turn_ask::{TurnCommand, passing, too_short};
+use super::trouble::Trouble;
+use super::turn_ask::{TurnCommand, too_short};
+use super::turn_place::{Place, Still};
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::lease::{Timing, Token};
@@ -19,13 +21,11 @@ use crate::domain::rotation::Outcome;
 use crate::domain::time::Boot;
 use crate::rotation::Desk;
 use crate::store::StoreError;
-use crate::store::rotation::Kept;
-use crate::waiting::DeskError;
 
 /// A turn that is extended.
 #[derive(Clone)]
 pub(super) struct Extending {
-    desk: Desk,
+    place: Place,
     rotation: RotationName,
     worker: WorkerName,
     token: Token,
@@ -45,19 +45,20 @@ impl Extending {
         let rotation = &with.rotation;
         let timing = Timing::from_ttl(turn.lease)
             .map_err(|error| StoreError::Unsupported(too_short(rotation, &error)))?;
-        Ok(Self {
-            desk: desk.clone(),
-            rotation: rotation.clone(),
-            worker: with.worker.clone(),
-            token: turn.token,
-            timing,
-        })
+        Ok(Self::new(Place::Desk(desk.clone()), with, turn.token, timing))
+    }
+
+    /// Of the turn `token` at `place`, which follows these times.
+    pub(super) fn new(place: Place, with: &TurnCommand, token: Token, timing: Timing) -> Self {
+        let (rotation, worker) = (with.rotation.clone(), with.worker.clone());
+        Self { place, rotation, worker, token, timing }
     }
 
     /// Extends the turn by a whole lease; `false` when it has ended.
-    async fn extend(&self) -> Result<bool, DeskError> {
-        let kept = self.desk.extend(&self.rotation, self.token, Some(&self.worker)).await?;
-        Ok(matches!(kept, Kept::Yes(_)))
+    async fn extend(&self) -> Result<bool, Trouble> {
+        let patience = self.timing.store_timeout;
+        let still = self.place.extend(&self.rotation, self.token, &self.worker, patience).await?;
+        Ok(still == Still::Had)
     }
 
     /// The first extension, tried for as long as the patience lasts. When it was sent, if the turn can be trusted from then
@@ -74,7 +75,7 @@ impl Extending {
                     return Ok(Some(in_time.then_some(sent)));
                 }
                 Err(error) => {
-                    let Some(left) = patience.left(&passing(error)?) else { return Ok(None) };
+                    let Some(left) = patience.left(&error.passing()?) else { return Ok(None) };
                     sleep(left.min(ASK_AGAIN)).await;
                 }
             }
@@ -86,7 +87,7 @@ impl Renew for Extending {
     async fn renew(&mut self) -> Renewed {
         match self.extend().await {
             Ok(true) => Renewed::Kept(self.timing),
-            Ok(false) | Err(DeskError::Store(StoreError::NotFound(_))) => Renewed::Lost,
+            Ok(false) | Err(Trouble::NotFound(_)) => Renewed::Lost,
             Err(error) => Renewed::Unknown(error.to_string()),
         }
     }
@@ -99,7 +100,7 @@ impl Renew for Extending {
 /// A turn under which the command runs.
 pub(super) struct Held {
     with: TurnCommand,
-    desk: Desk,
+    place: Place,
     token: Token,
     timing: Timing,
     hold: Hold,
@@ -108,13 +109,18 @@ pub(super) struct Held {
 impl Held {
     /// Keeps a turn whose extension was sent at `sent`.
     pub(super) fn keep(with: TurnCommand, turn: Extending, sent: Boot) -> Self {
-        let (desk, token, timing) = (turn.desk.clone(), turn.token, turn.timing);
-        Self { with, desk, token, timing, hold: Hold::renewed_by(turn, timing, sent) }
+        let (place, token, timing) = (turn.place.clone(), turn.token, turn.timing);
+        Self { with, place, token, timing, hold: Hold::renewed_by(turn, timing, sent) }
     }
 
     fn turn(&self) -> Turn {
         let TurnCommand { rotation, next, empty_code, .. } = &self.with;
-        Turn { rotation: rotation.clone(), next: next.clone(), empty_code: *empty_code }
+        Turn {
+            rotation: rotation.clone(),
+            name: self.place.name(),
+            next: next.clone(),
+            empty_code: *empty_code,
+        }
     }
 
     fn spec(&self) -> Spec {
@@ -173,9 +179,9 @@ impl Held {
         let begun = clock::boot();
         let mut asked_before = false;
         loop {
-            match self.desk.pass(&pass).await {
-                Ok(Kept::Yes(_)) => return true,
-                Ok(Kept::Stale { .. }) => {
+            match self.place.pass(&pass).await {
+                Ok(Still::Had) => return true,
+                Ok(Still::Over) => {
                     // Passed by what was asked before and never answered, or by time.
                     if !asked_before {
                         say(&format!(
@@ -184,19 +190,17 @@ impl Held {
                     }
                     return true;
                 }
-                Err(DeskError::Store(StoreError::NotFound(_))) if pass.next.is_some() => {
+                Err(Trouble::NotFound(_)) if pass.next.is_some() => {
                     say(&format!(
                         "rotation {rotation} has no type {} any more: the order goes on as it is",
                         pass.next.take().as_ref().map_or("", TypeName::as_str)
                     ));
                 }
-                Err(DeskError::Store(StoreError::Unavailable(_)))
-                    if clock::boot().since(begun) < LAST_WORDS =>
-                {
+                Err(Trouble::Away(_)) if clock::boot().since(begun) < LAST_WORDS => {
                     asked_before = true;
                     sleep(ASK_AGAIN).await;
                 }
-                Err(error @ DeskError::Store(StoreError::Unavailable(_))) => {
+                Err(error @ Trouble::Away(_)) => {
                     say(&format!(
                         "the turn in rotation {rotation} is not passed yet ({error}): its guard goes on trying, and at the latest its lease runs out"
                     ));

@@ -77,6 +77,9 @@ pub struct ApiToken {
     /// Of jobs on these.
     #[serde(default)]
     pub jobs: Vec<JobName>,
+    /// Puts tasks for its sources, whatever its role.
+    #[serde(default)]
+    pub put: bool,
     /// When it was shown last, to a minute; set by the store.
     #[serde(default)]
     pub last_used: Option<StoreTime>,
@@ -97,6 +100,7 @@ impl ApiToken {
             rotations: Vec::new(),
             leases: Vec::new(),
             jobs: Vec::new(),
+            put: false,
             last_used: None,
         }
     }

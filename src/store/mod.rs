@@ -7,6 +7,7 @@
 //! refused, and so did nothing, is decided anew (`core`).
 
 pub mod accounts;
+pub mod alerts;
 mod core;
 pub mod credentials;
 pub mod dispatch;
@@ -16,6 +17,7 @@ pub mod examine;
 pub mod jobs;
 pub mod journal;
 pub mod leases;
+pub mod line;
 pub mod nodes;
 mod records;
 pub mod redis;
@@ -28,7 +30,7 @@ use std::time::Duration;
 use crate::domain::dispatch::Rules;
 use crate::domain::lease::{Stale, Token};
 use crate::domain::name::{
-    JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, WorkerName,
+    JobName, NodeName, Owner, RotationName, RunId, SourceName, UserName, Waiter, WorkerName,
 };
 use crate::domain::rotation as turns;
 use crate::domain::time::{Stamp, StoreTime};
@@ -305,6 +307,15 @@ forward! {
         fn observe(jobs: &[JobName]) -> Vec<leases::Observed>;
         fn held() -> Vec<leases::HeldLease>;
     }
+    line::Lines {
+        fn line(name: &JobName, most: usize) -> line::Line;
+        fn join_line(
+            name: &JobName, owner: &Owner, holder: &NodeName, waiter: &Waiter, lasting: Duration
+        ) -> ();
+        fn step_aside(name: &JobName, owner: &Owner, waiter: &Waiter, lasting: Duration) -> ();
+        fn leave_line(name: &JobName, owner: &Owner, lapsed: Option<Stamp>) -> ();
+        fn call_waiter(waiter: &Waiter) -> ();
+    }
     jobs::Jobs {
         fn snapshot(jobs: &[JobName]) -> jobs::Snapshot;
         fn participate(job: &JobName, user: &UserName, on: bool, reason: Option<&str>) -> bool;
@@ -343,6 +354,13 @@ forward! {
         fn user(name: &UserName) -> Option<accounts::User>;
         fn users() -> Vec<accounts::User>;
     }
+    alerts::Alerts {
+        fn alert_book() -> alerts::Book;
+        fn keep_sending(node: &NodeName, boot: &str, lasting: Duration) -> bool;
+        fn stop_sending(node: &NodeName, boot: &str) -> ();
+        fn note_alerts(node: &NodeName, boot: &str, noted: &alerts::Noted) -> bool;
+        fn mute_alert(alert: &str, mute: alerts::Mute) -> Option<StoreTime>;
+    }
     credentials::Credentials {
         fn open_session(hash: &str, session: &credentials::Session, lifetime: Duration) -> ();
         fn session(hash: &str, idle: Duration) -> Option<credentials::Session>;
@@ -374,7 +392,7 @@ forward! {
         fn extend(claim: &dispatch::ClaimId, only: Option<&dispatch::ClaimOwner>) -> dispatch::Extended;
         fn give_back(claim: &dispatch::ClaimId, only: Option<&dispatch::ClaimOwner>) -> u64;
         fn give_back_unseen_claim(claim: &dispatch::ClaimId) -> u64;
-        fn leave_queues(waiter: &dispatch::Waiter, sources: &[SourceName]) -> ();
+        fn leave_queues(waiter: &Waiter, sources: &[SourceName]) -> ();
         fn pump() -> dispatch::Pumped;
         fn task(id: &dispatch::TaskId) -> Option<dispatch::TaskView>;
         fn dead(source: Option<&SourceName>, skip: usize, limit: usize) -> Vec<dispatch::TaskView>;
@@ -390,7 +408,7 @@ forward! {
         fn extend_turn(rotation: &RotationName, turn: Token, only: Option<&WorkerName>) -> rotation::Kept;
         fn pass_turn(pass: &rotation::Pass) -> rotation::Kept;
         fn give_back_unseen_turn(rotation: &RotationName, turn: Token) -> bool;
-        fn leave_queue(rotation: &RotationName, waiter: &dispatch::Waiter) -> ();
+        fn leave_queue(rotation: &RotationName, waiter: &Waiter) -> ();
         fn pump_turns(incarnation: &str) -> rotation::PumpedTurns;
     }
     events::Events {

@@ -3,9 +3,15 @@
 use std::time::Duration;
 
 use super::{Scene, Waiting, state_word};
-use crate::domain::job::{Exit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State};
+use crate::domain::job::{
+    Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State,
+};
+use crate::domain::limits::Limit;
 use crate::domain::time::StoreTime;
-use crate::words::{Arg, Piece, clock, duration, minute, phrase, say, until};
+use crate::words::{Arg, Piece, clock, duration, exactly, minute, phrase, plain, say, until};
+
+/// How far the clocks of node and store may be apart when a limit is reached.
+const CLOCKS: Duration = Duration::from_millis(500);
 
 /// One part of a row's sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +72,54 @@ impl Scene<'_> {
         })
     }
 
+    /// How the newest run ended: as [`Self::exit`], or for which limit it was stopped.
+    pub(super) fn last_exit(&self, last: &LastExit) -> Piece {
+        if last.end != RunEnd::TimedOut {
+            return self.exit(last.exit);
+        }
+        let length = |limit| Piece::Text(exactly(self.lang, limit));
+        let timed = |id, limit| {
+            let pieces = phrase(self.lang, id, &[("limit", length(limit))]);
+            Piece::Text(plain(&pieces))
+        };
+        match (self.job.max_runtime, self.job.max_silence) {
+            (Some(runtime), silence) if silence.is_none() || self.says(Limit::Runtime(runtime)) => {
+                timed("exit-runtime", runtime)
+            }
+            (runtime, Some(silence)) if runtime.is_none() || self.says(Limit::Silence(silence)) => {
+                timed("exit-silence", silence)
+            }
+            _ => Piece::Text(say(self.lang, "exit-timed-out", &[])),
+        }
+    }
+
+    /// Whether the newest line of output says that this limit was reached.
+    fn says(&self, limit: Limit) -> bool {
+        self.record.last_line.as_ref().is_some_and(|line| *line == limit.to_string())
+    }
+
+    /// Why a run is being stopped that everybody wants: it has lasted or been silent for too long.
+    pub(super) fn limit(&self) -> Option<String> {
+        let run = self.run().filter(|run| matches!(run.phase, RunPhase::Stopping { .. }))?;
+        let said = |id, limit| {
+            let args = [("limit", Arg::from(exactly(self.lang, limit)))];
+            Some(say(self.lang, id, &args))
+        };
+        if let Some(silence) =
+            self.job.max_silence.filter(|limit| self.says(Limit::Silence(*limit)))
+        {
+            return said("over-silence", silence);
+        }
+        let lasted = self.now.since(run.started) + CLOCKS;
+        said("over-runtime", self.job.max_runtime.filter(|limit| lasted >= *limit)?)
+    }
+
+    /// When a run must have ended, if it must.
+    fn ends_at(&self, run: &RunRecord) -> Option<Clause> {
+        let at = self.job.must_end_by(run.started)?;
+        Some(self.clause("ends-at-latest", &[("at", minute(self.lang, at, self.now))]))
+    }
+
     /// Who takes over: its name when only one can, else words for "another node".
     pub(super) fn successor(&self, lease: &LeaseRecord) -> Option<Piece> {
         let others: Vec<_> =
@@ -104,8 +158,11 @@ impl Scene<'_> {
             let left = Piece::text(format!("{left:.1}"));
             facts.push(self.clause("lease-left", &[("left", left)]));
         }
-        if let Some(run) = self.run() {
+        if let Some(run) = self.run().filter(|run| run.pid != 0) {
             facts.push(self.clause("process", &[("pid", Piece::code(run.pid))]));
+        }
+        if self.state == State::Running {
+            facts.extend(self.run().and_then(|run| self.ends_at(run)));
         }
         let mut clauses = self.evidence();
         // The row's short token makes room for the whole one.
@@ -136,22 +193,32 @@ impl Scene<'_> {
                 clauses.push(self.clause("output-ago", &[("ago", self.since(*at))]));
             }
             Some(_) => clauses.push(self.clause("output-none", &[])),
-            None => clauses.push(self.clause("being-started", &[])),
+            None => {
+                let id = self.by_runner("being-started", "program-begins");
+                clauses.push(self.clause(id, &[]));
+            }
         }
+        clauses.extend(self.run().and_then(|run| self.ends_at(run)));
         clauses
     }
 
     fn stopping(&self, lease: &LeaseRecord) -> Vec<Clause> {
         let node = Piece::strong(&lease.node);
-        let mut clauses = vec![self.clause("on-node", &[("node", node)])];
+        let id = self.by_runner("on-node", "in-program");
+        let mut clauses = vec![self.clause(id, &[("node", node)])];
         clauses.push(match (&self.record.hold, self.record.participants.is_empty()) {
+            (None, false) if self.limit().is_some() => {
+                let cause = self.limit().unwrap_or_default();
+                Clause { next: false, pieces: vec![Piece::Text(cause)] }
+            }
             (Some(hold), _) => self.clause("stopping-held", &[("user", Piece::text(&hold.by))]),
             (None, true) => self.clause("stopping-unwanted", &[]),
             (None, false) if self.record.moving.is_some() => self.clause("stopping-moved", &[]),
             (None, false) => self.clause("stopping-handed-over", &[]),
         });
         if let Some(RunRecord { phase: RunPhase::Stopping { kill_at }, .. }) = self.run() {
-            clauses.push(self.next("kill-in", &[("left", self.until(*kill_at))]));
+            let id = self.by_runner("kill-in", "program-has-until");
+            clauses.push(self.next(id, &[("left", self.until(*kill_at))]));
         }
         clauses
     }
@@ -172,6 +239,7 @@ impl Scene<'_> {
         vec![
             self.clause("silent-for", &silent),
             match self.successor(lease) {
+                _ if self.job.is_external() => self.next("next-program-in", &[("left", left)]),
                 Some(node) => self.next("may-start-in", &[("node", node), ("left", left)]),
                 None => self.next("nobody-to-take-over", &[]),
             },
@@ -183,11 +251,12 @@ impl Scene<'_> {
         let mut clauses = Vec::new();
         if let Some(last) = &record.last_exit {
             let args = [
-                ("exit", self.exit(last.exit)),
+                ("exit", self.last_exit(last)),
                 ("n", Piece::Number(i64::from(record.crashes))),
                 ("node", Piece::text(&last.node)),
             ];
-            clauses.push(self.clause("crashed-on", &args));
+            let id = self.by_runner("crashed-on", "failed-in");
+            clauses.push(self.clause(id, &args));
         }
         clauses.push(match record.next.filter(|_| self.state == State::BackingOff) {
             Some(next) if next.at > self.now => {
@@ -209,6 +278,7 @@ impl Scene<'_> {
     fn waits(&self) -> Clause {
         match self.waiting() {
             Waiting::Doubted(until) => self.next("store-forgot", &[("left", self.until(until))]),
+            Waiting::NobodyAsked => self.next("no-program-asked", &[]),
             Waiting::NoNode => self.next("no-node-alive", &[]),
             Waiting::NotOffered => self.next("no-node-offers", &[]),
             Waiting::Draining => self.next("all-draining", &[]),
@@ -218,7 +288,9 @@ impl Scene<'_> {
             Waiting::Moving { to: Some(node), .. } => {
                 self.next("moving-to", &[("node", Piece::text(node))])
             }
-            Waiting::Moving { to: None, .. } => self.next("moving-away", &[]),
+            Waiting::Moving { to: None, .. } => {
+                self.next(self.by_runner("moving-away", "moving-to-a-program"), &[])
+            }
             Waiting::Soon { long: false } => self.next("starts-soon", &[]),
             Waiting::Soon { long: true } => self.next("store-may-have-restarted", &[]),
         }

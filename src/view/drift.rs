@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::config::JobConfig;
@@ -13,7 +13,7 @@ use crate::domain::name::{JobName, NodeName};
 use crate::store::nodes::NodeRecord;
 
 /// A living node whose definition of the job is not the one that most living nodes have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Drift)]
 pub struct DriftView {
     /// Which.

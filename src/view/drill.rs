@@ -2,7 +2,7 @@
 //!
 //! Page, API and command line ask here, so that they refuse the same things in the same words.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::takers;
@@ -26,6 +26,11 @@ pub enum NoDrill {
     /// There is nobody to crash.
     #[error("{0} is not running, so there is nobody to crash: soloist why {0}")]
     NotRunning(JobName),
+    /// Its holder is no process of Soloist.
+    #[error(
+        "{0} runs in a program of your own, which Soloist can tell to stop and cannot crash: kill that program yourself, or hand the job over with soloist move {0}"
+    )]
+    External(JobName),
     /// It would stay down.
     #[error(
         "no other living node may take {job}, so it would stay down: start one (soloist nodes shows them), or crash {node} all the same with {force}"
@@ -73,7 +78,7 @@ pub fn warning(node: &str) -> String {
 }
 
 /// A drill and its result; `takeover_ms` counts from the order, by the store's clock.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Drill)]
 pub struct DrillView {
     /// Which job.

@@ -13,7 +13,7 @@ use crate::store::rotation::{PastTurn, RotationView, TypeView, WaiterView};
 use crate::words::iso;
 
 /// At most `count` starts in any stretch of `ms` milliseconds.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WindowRule {
     /// Starts.
@@ -41,7 +41,7 @@ pub struct BackoffRule {
 }
 
 /// At most `count` starts in any stretch of `ms` milliseconds.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
     /// Starts.
@@ -79,7 +79,7 @@ pub fn not_after(at: Stamp) -> String {
 }
 
 /// A source: its rules, what it has, and whether it is served.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Source {
     /// Its name.
     pub name: String,
@@ -157,10 +157,21 @@ impl From<SourceView> for Source {
 }
 
 /// Sources, by name.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SourceList {
     /// The sources.
     pub sources: Vec<Source>,
+    /// The store's clock when they were read; left out when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub now: Option<String>,
+}
+
+impl From<Vec<SourceView>> for SourceList {
+    fn from(views: Vec<SourceView>) -> Self {
+        let now = views.first().map(|view| not_after(view.now));
+        Self { sources: views.into_iter().map(Source::from).collect(), now }
+    }
 }
 
 /// What becomes of a type that nobody waits for when its turn comes.
@@ -174,7 +185,7 @@ pub enum SkipRule {
 }
 
 /// A type: its rules, who waits for it, and how its turns ended.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RotationType {
     /// Its name.
     pub name: String,
@@ -192,10 +203,19 @@ pub struct RotationType {
     pub failed: u64,
     /// Turns whose lease ran out, or whose grant nobody received, ever.
     pub lost: u64,
+    /// What a start of this type waits for besides the order: `gap`, `quota`, `not_before` or `recovery`; left out when that is
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(example = "quota")]
+    pub reason: Option<String>,
+    /// Until when; left out with `reason`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub earliest_at: Option<String>,
 }
 
 /// Who has the turn.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Holder {
     /// The turn's id; not told to collectors who wait for it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -227,7 +247,7 @@ impl Holder {
 }
 
 /// Who comes next.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct NextTurn {
     /// Of those somebody waits for, or with `skip` `never` the first in order; null when that is nobody.
     pub r#type: Option<String>,
@@ -237,7 +257,7 @@ pub struct NextTurn {
     /// What it waits for: `held`, `gap`, `quota`, `not_before`, `recovery` or `absent`; `idle` when nobody waits; null when it can
     /// start now.
     #[schema(example = "gap")]
-    pub reason: Option<&'static str>,
+    pub reason: Option<String>,
 }
 
 /// Who comes next, when and why then. Known also while a worker has the turn, but not when.
@@ -257,12 +277,12 @@ impl NextTurn {
     fn of(view: &RotationView) -> Self {
         let (kind, at, reason) = coming(view);
         let r#type = kind.map(|kind| kind.to_string());
-        Self { r#type, at: at.map(not_before), reason: reason.map(word) }
+        Self { r#type, at: at.map(not_before), reason: reason.map(|why| word(why).to_owned()) }
     }
 }
 
 /// Somebody who waits.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WaitingWorker {
     /// For which type.
     pub r#type: String,
@@ -287,7 +307,7 @@ impl From<WaiterView> for WaitingWorker {
 }
 
 /// A turn that ended.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct EndedTurn {
     /// Its id.
     pub turn: String,
@@ -303,7 +323,7 @@ pub struct EndedTurn {
     pub ended: String,
     /// `done`, `empty`, `failed` or `lost`.
     #[schema(example = "done")]
-    pub outcome: &'static str,
+    pub outcome: String,
 }
 
 impl From<PastTurn> for EndedTurn {
@@ -314,13 +334,13 @@ impl From<PastTurn> for EndedTurn {
             worker: past.worker.to_string(),
             since: not_after(past.since),
             ended: not_after(past.ended),
-            outcome: past.ending.as_str(),
+            outcome: past.ending.as_str().to_owned(),
         }
     }
 }
 
 /// A rotation: its rules, who has the turn, who comes next, who waits, and the last turns.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Rotation {
     /// Its name.
     pub name: String,
@@ -350,10 +370,29 @@ impl From<RotationView> for Rotation {
         let next = NextTurn::of(&view);
         let order = view.ring.order(&view.rules).map(|kind| kind.name.to_string()).collect();
         let RotationRules { types, min_gap_ms, lease_ms, skip } = (&view.rules).into();
+        let limit = |name: &TypeName| match view.rules.of(name) {
+            Some(rules) => match view.ring.earliest(&view.rules, rules, view.now) {
+                (_, Why::Order) => (None, None),
+                (at, reason) => (Some(word(reason).to_owned()), Some(not_before(at))),
+            },
+            None => (None, None),
+        };
         let types = types.into_iter().zip(view.types).map(|(rules, counts)| {
             let TypeView { waiting, done, empty, failed, lost, .. } = counts;
             let (name, gap_ms, quota) = (rules.name.to_string(), rules.gap_ms, rules.quota);
-            RotationType { name, gap_ms, quota, waiting, done, empty, failed, lost }
+            let (reason, earliest_at) = limit(&rules.name);
+            RotationType {
+                name,
+                gap_ms,
+                quota,
+                waiting,
+                done,
+                empty,
+                failed,
+                lost,
+                reason,
+                earliest_at,
+            }
         });
         Self {
             name: view.name.to_string(),
@@ -386,8 +425,19 @@ pub fn word(reason: Why) -> &'static str {
 }
 
 /// Rotations, by name.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RotationList {
     /// The rotations, with the last 10 turns of each.
     pub rotations: Vec<Rotation>,
+    /// The store's clock when they were read; left out when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub now: Option<String>,
+}
+
+impl From<Vec<RotationView>> for RotationList {
+    fn from(views: Vec<RotationView>) -> Self {
+        let now = views.first().map(|view| not_after(view.now));
+        Self { rotations: views.into_iter().map(Rotation::from).collect(), now }
+    }
 }

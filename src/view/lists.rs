@@ -1,40 +1,40 @@
 //! The lists that `GET /api/v1/...` and `--json` answer with, defined once.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{HeldLeaseView, JobView, LogLineView, NodeView, RunView};
 
-/// Every job, in the order of the configuration.
-#[derive(Debug, Serialize, ToSchema)]
+/// Every job, by group in the order of the configuration; those without a group come last.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Jobs {
     /// The jobs.
     pub jobs: Vec<JobView>,
 }
 
 /// Runs, newest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Runs {
     /// The runs.
     pub runs: Vec<RunView>,
 }
 
 /// Lines, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Log {
     /// The lines.
     pub lines: Vec<LogLineView>,
 }
 
 /// Nodes, by name.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Nodes {
     /// The nodes.
     pub nodes: Vec<NodeView>,
 }
 
 /// Leases, by name.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Leases)]
 pub struct Held {
     /// The leases.
@@ -42,7 +42,7 @@ pub struct Held {
 }
 
 /// What came of putting one task.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PutTask {
     /// Made of source and key.
     pub id: String,
@@ -50,11 +50,11 @@ pub struct PutTask {
     pub key: String,
     /// `created`, or `exists`: then it was left as it is, whatever its state.
     #[schema(example = "created")]
-    pub status: &'static str,
+    pub status: String,
 }
 
 /// What came of putting tasks, in their order.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct PutTasks {
     /// One for each.
     pub tasks: Vec<PutTask>,

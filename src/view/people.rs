@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
@@ -30,7 +30,7 @@ pub fn roles() -> Object {
 }
 
 /// An account.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = User)]
 pub struct UserView {
     /// Its name.
@@ -64,14 +64,14 @@ impl From<User> for UserView {
 }
 
 /// Accounts, by name.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Users {
     /// The accounts.
     pub users: Vec<UserView>,
 }
 
 /// An account that was made or changed.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChangedUser {
     /// As it is now.
     #[serde(flatten)]
@@ -82,7 +82,7 @@ pub struct ChangedUser {
 }
 
 /// An API token; its secret is never shown again.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Token)]
 pub struct TokenView {
     /// For revoking it.
@@ -110,6 +110,9 @@ pub struct TokenView {
     pub leases: Vec<String>,
     /// For these jobs.
     pub jobs: Vec<String>,
+    /// May put tasks for its sources though its account is a collector.
+    #[serde(default)]
+    pub put: bool,
 }
 
 impl From<ApiToken> for TokenView {
@@ -126,19 +129,20 @@ impl From<ApiToken> for TokenView {
             rotations: token.rotations.iter().map(ToString::to_string).collect(),
             leases: token.leases.iter().map(ToString::to_string).collect(),
             jobs: token.jobs.iter().map(ToString::to_string).collect(),
+            put: token.put,
         }
     }
 }
 
 /// Tokens, oldest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Tokens {
     /// The tokens.
     pub tokens: Vec<TokenView>,
 }
 
 /// A token that was made just now.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct NewToken {
     /// What can be shown again.
     #[serde(flatten)]
@@ -149,7 +153,7 @@ pub struct NewToken {
 }
 
 /// A browser that is signed in.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Session)]
 pub struct SessionView {
     /// For ending it.
@@ -193,14 +197,14 @@ impl SessionView {
 }
 
 /// Sessions, newest first.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Sessions {
     /// The sessions.
     pub sessions: Vec<SessionView>,
 }
 
 /// Who asks.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Me {
     /// The account.
     pub name: String,
@@ -212,7 +216,17 @@ pub struct Me {
     pub display_name: Option<String>,
     /// By what it asks: `session` or `token`.
     #[schema(example = "token")]
-    pub by: &'static str,
+    pub by: String,
     /// The id of the session; null with a token.
     pub session: Option<String>,
+    /// The token that asks; null with a session.
+    #[serde(default)]
+    pub token: Option<TokenView>,
+    /// The node that answers.
+    #[serde(default)]
+    pub node: String,
+    /// The clock of that node.
+    #[serde(default)]
+    #[schema(format = DateTime)]
+    pub now: String,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::domain::job::{Exit, RunEnd};
@@ -14,7 +14,7 @@ use crate::store::nodes::NodeRecord;
 use crate::words::iso;
 
 /// How the newest run ended, and when.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LastExit)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct ExitView {
@@ -24,7 +24,7 @@ pub struct ExitView {
 }
 
 /// An exit code, or the signal that killed; both null while it runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Exit)]
 pub struct RunExit {
     /// Exit code.
@@ -40,7 +40,7 @@ impl From<Exit> for RunExit {
 }
 
 /// A run in the history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Run)]
 #[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct RunView {
@@ -80,7 +80,7 @@ impl From<RunEntry> for RunView {
 }
 
 /// Who held a job from when to when.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Span)]
 #[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct SpanView {
@@ -107,7 +107,7 @@ impl From<RunEntry> for SpanView {
 }
 
 /// A line of output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LogLine)]
 #[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct LogLineView {
@@ -134,7 +134,7 @@ impl From<LogLine> for LogLineView {
 }
 
 /// A node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Node)]
 pub struct NodeView {
     /// Its name.
@@ -210,13 +210,15 @@ impl NodeView {
 }
 
 /// What a lease is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseKind {
     /// A job that is listed: of this configuration, or defined by other nodes.
     Job,
-    /// Any other name: what `soloist run` holds while its command runs.
+    /// What `soloist run` holds while its command runs, under a name of its own.
     Command,
+    /// What a program holds under a name of its own.
+    Program,
 }
 
 impl LeaseKind {
@@ -226,23 +228,25 @@ impl LeaseKind {
         match self {
             Self::Job => "job",
             Self::Command => "command",
+            Self::Program => "program",
         }
     }
 }
 
 /// A lease that somebody has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = HeldLease)]
 pub struct HeldLeaseView {
     /// Of the job, or what `soloist run --name` was told.
     pub name: String,
-    /// `job`: the name is that of a job under `/api/v1/jobs`. `command`: any other name, which `soloist run` holds. More kinds
-    /// will follow.
+    /// `job`: the name is that of a job under `/api/v1/jobs`, with a command or of a program. `command`: `soloist run` holds it. `program`: a
+    /// program holds it under a name of its own.
     pub kind: LeaseKind,
-    /// Who holds it: the node, for jobs and for commands.
+    /// Who holds it: the node that runs the job's command, the node of `soloist run`, or the program.
     pub holder: String,
-    /// The node that has the job, or `node` of the configuration that `soloist run` was started with.
-    pub node: String,
+    /// The node that has the job, or `node` of the configuration that `soloist run` was started with; null for what a program holds, which may
+    /// renew at any node.
+    pub node: Option<String>,
     /// The fencing token.
     pub token: u64,
     /// When it was granted.
@@ -258,9 +262,13 @@ impl HeldLeaseView {
         let HeldLease { name, lease } = held;
         Self {
             name: name.to_string(),
-            kind: if is_job(name) { LeaseKind::Job } else { LeaseKind::Command },
+            kind: match (is_job(name), lease.owner.is_program()) {
+                (true, _) => LeaseKind::Job,
+                (false, true) => LeaseKind::Program,
+                (false, false) => LeaseKind::Command,
+            },
             holder: lease.node.to_string(),
-            node: lease.node.to_string(),
+            node: (!lease.owner.is_program()).then(|| lease.node.to_string()),
             token: lease.token.0,
             since: iso(lease.since),
             expires_in_ms: u64::try_from(lease.expires_in.as_millis()).unwrap_or(u64::MAX),
@@ -269,7 +277,7 @@ impl HeldLeaseView {
 }
 
 /// One act of a person or program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Act)]
 #[expect(missing_docs, reason = "as in AuditEntry")]
 pub struct AuditView {
@@ -277,7 +285,7 @@ pub struct AuditView {
     pub at: String,
     /// `person`, `program` (an API token) or `refusal`.
     #[schema(example = "person")]
-    pub kind: &'static str,
+    pub kind: String,
     pub who: String,
     /// `null`: you may not see it.
     pub from: Option<String>,
@@ -296,7 +304,7 @@ impl From<AuditEntry> for AuditView {
         Self {
             id: entry.id,
             at: iso(entry.at),
-            kind: entry.kind.as_str(),
+            kind: entry.kind.as_str().to_owned(),
             who: entry.who,
             from: Some(entry.from),
             act: entry.act,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
-use crate::config::{Repeat, Title};
+use crate::config::{Repeat, Runner, Title};
 use crate::domain::backoff::Backoff;
 use crate::domain::job::{
     Exit, Hold, LastExit, LastSwitch, LeaseRecord, Move, Next, Participant, Progress, RunEnd,
@@ -40,6 +40,9 @@ pub(crate) fn config(name: &str, en: &str, zh: &str) -> JobConfig {
     JobConfig {
         name: JobName::new(name).expect("a valid name"),
         title: Title { en: en.to_owned(), zh: zh.to_owned() },
+        runner: Runner::Soloist,
+        elsewhere: false,
+        group: None,
         command: vec!["true".to_owned()],
         dir: "/".into(),
         env: BTreeMap::new(),
@@ -52,6 +55,8 @@ pub(crate) fn config(name: &str, en: &str, zh: &str) -> JobConfig {
             give_up_after: 0,
             min_uptime: SECOND * 5,
         },
+        max_runtime: None,
+        max_silence: None,
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
         viewers: vec!["*".to_owned()],
@@ -343,6 +348,142 @@ fn waiting_says_what_is_in_the_way() {
 }
 
 #[test]
+fn a_run_that_timed_out_is_told_with_its_limit_and_a_running_one_with_its_end() {
+    let (longest, silence) = (Some(SECOND * 7_200), Some(SECOND * 600));
+    let limited = |max_runtime, max_silence| JobConfig {
+        max_runtime,
+        max_silence,
+        ..config("outbound", "Outbound", "出库")
+    };
+    let timed_out = |job: &JobConfig, line: Option<&str>, lang| {
+        let mut record = wanted(job, &["li"]);
+        crashed(&mut record, 1, Some(4_000));
+        let last = record.last_exit.as_mut().expect("just set");
+        (last.end, last.exit) = (RunEnd::TimedOut, Exit { code: None, signal: Some(15) });
+        record.last_line = line.map(str::to_owned);
+        look(record, job, &[], lang, Duration::ZERO).why
+    };
+    let (runtime, quiet, both) =
+        (limited(longest, None), limited(None, silence), limited(longest, silence));
+    for (job, line, part) in [
+        (&runtime, None, "(timed out after 2 h 0 min: max_runtime)"),
+        (&quiet, None, "(timed out after 10 min without output: max_silence)"),
+        (&both, Some("stopped after 2h: max_runtime"), "max_runtime)"),
+        (&both, Some("stopped after 10m without output or progress: max_silence"), "max_silence)"),
+        (&both, Some("bye"), "(timed out)"),
+        (&limited(None, None), None, "(timed out)"),
+    ] {
+        let why = timed_out(job, line, Language::En);
+        assert!(why.contains(part), "{why}\nlacks {part}");
+        assert!(timed_out(job, line, Language::Zh).contains("超时"));
+    }
+    let mut record = wanted(&runtime, &["li"]);
+    at_work(&mut record, "node-a", 60, 4_900);
+    let view = look(record.clone(), &runtime, &[], Language::En, Duration::ZERO);
+    for clauses in [&view.shown.evidence, &view.shown.details] {
+        let said: Vec<String> = clauses
+            .iter()
+            .map(|clause| clause.pieces.iter().map(ToString::to_string).collect())
+            .collect();
+        let ends = said.iter().filter(|text| text.starts_with("ends at the latest ")).count();
+        assert_eq!(ends, 1, "{said:?}");
+    }
+    // Wanted by all, and stopping: only its limits tell why.
+    let run = record.run.as_mut().expect("a run");
+    (run.started, run.phase) = (before(7_201), RunPhase::Stopping { kill_at: after(1_000) });
+    let why = look(record, &runtime, &[], Language::En, Duration::ZERO).why;
+    assert!(why.contains("Stopping on node-a: stopped after 2 h 0 min: max_runtime."), "{why}");
+}
+
+/// A job that programs run.
+fn external() -> JobConfig {
+    JobConfig {
+        runner: Runner::External,
+        command: Vec::new(),
+        ..config("settlement", "Settlement", "结算")
+    }
+}
+
+#[test]
+fn a_job_that_a_program_runs_is_told_by_the_programs_name_and_never_as_a_nodes() {
+    let job = external();
+    let held = |change: &dyn Fn(&mut JobRecord)| {
+        let mut record = wanted(&job, &["li"]);
+        at_work(&mut record, "shop-7f", 60, 4_900);
+        record.run.as_mut().expect("a run").pid = 0;
+        change(&mut record);
+        record
+    };
+    let free = |change: &dyn Fn(&mut JobRecord)| {
+        let mut record = wanted(&job, &["li"]);
+        change(&mut record);
+        record
+    };
+    let silent = |record: &mut JobRecord| {
+        record.lease.as_mut().expect("a lease").expires_in = Duration::from_secs(2);
+    };
+    let off = |record: &mut JobRecord| {
+        record.participants.clear();
+        let (user, at) = (user("li"), before(1));
+        record.last_switch = Some(LastSwitch { user, on: false, at, reason: None });
+        record.run.as_mut().expect("a run").phase = RunPhase::Stopping { kill_at: after(1_700) };
+    };
+    let moving = |record: &mut JobRecord| {
+        let (from, to, by) = (Some(node_name("shop-7f")), Some(node_name("shop-9c")), user("li"));
+        record.moving = Some(Move { from, to, by, until: after(9_000) });
+    };
+    let young = |record: &mut JobRecord| record.run.as_mut().expect("a run").started = before(1);
+    let rests = |record: &mut JobRecord| {
+        record.next = Some(Next { what: NextWhat::Repeat, at: after(7_000) });
+    };
+    let overdue = |record: &mut JobRecord| {
+        record.next = Some(Next { what: NextWhat::Repeat, at: before(5) });
+    };
+    let failed = |record: &mut JobRecord, retry_in| {
+        crashed(record, 2, retry_in);
+        record.last_exit.as_mut().expect("just set").node = node_name("shop-7f");
+    };
+    let nobody = "Waiting: wanted by li, and no program has asked for it.";
+    let table: Vec<(JobRecord, State, &str)> = vec![
+        (held(&|_| {}), State::Running, "Running in shop-7f since"),
+        (held(&young), State::Starting, "Starting in shop-7f since"),
+        (held(&off), State::Stopping, "Switched off by li; shop-7f was told to stop and has 2 s"),
+        (
+            held(&silent),
+            State::FailingOver,
+            "shop-7f has been silent for 3 s; its lease ends in 2 s, then the next program is granted.",
+        ),
+        (free(&|_| {}), State::Waiting, nobody),
+        (free(&overdue), State::Waiting, nobody),
+        (free(&moving), State::Waiting, "being moved to shop-9c, which has not asked"),
+        (free(&rests), State::Resting, "the next program is granted in 7 s"),
+        (free(&|r| failed(r, Some(4_000))), State::BackingOff, "last in shop-7f at"),
+        (free(&|r| failed(r, None)), State::GivenUp, "Given up after 2 failures in a row"),
+    ];
+    for (record, state, part) in table {
+        // No node is alive, and none is needed.
+        let view = look(record.clone(), &job, &[], Language::En, Duration::ZERO);
+        assert_eq!(view.state, state, "{part}");
+        assert!(view.why.contains(part), "{}\nlacks {part}", view.why);
+        let clauses = view.shown.evidence.iter().chain(&view.shown.details);
+        let row: Vec<String> = clauses
+            .map(|clause| clause.pieces.iter().map(ToString::to_string).collect())
+            .chain([view.why.clone()])
+            .collect();
+        for word in [" node", "script", "KILL", "TERM", "pid"] {
+            assert!(row.iter().all(|text| !text.contains(word)), "{word}: {row:?}");
+        }
+        let zh = look(record, &job, &[], Language::Zh, Duration::ZERO);
+        assert!(!zh.why.contains("why-") && !zh.why.contains("节点") && !zh.why.contains("脚本"));
+    }
+    let json = serde_json::to_value(look(held(&|_| {}), &job, &[], Language::En, SECOND)).unwrap();
+    assert_eq!(
+        (&json["runner"], &json["run"]["pid"]),
+        (&"external".into(), &serde_json::Value::Null)
+    );
+}
+
+#[test]
 fn a_job_between_two_runs_rests_until_no_node_may_take_it() {
     let job = config("outbound", "Outbound", "出库");
     let mut record = wanted(&job, &["li"]);
@@ -408,6 +549,7 @@ fn the_json_has_the_promised_shape() {
         keys,
         [
             "drift",
+            "group",
             "hold",
             "last_exit",
             "lease",
@@ -415,6 +557,7 @@ fn the_json_has_the_promised_shape() {
             "next",
             "participants",
             "run",
+            "runner",
             "state",
             "title",
             "version",

@@ -18,12 +18,19 @@ impl Scene<'_> {
             (state, Some(lease)) => self.why_at_work(state, lease),
             (State::Held, None) => self.why_held(),
             (State::BackingOff, None) => self.why_backing_off(),
-            (State::GivenUp, None) => ("why-given-up", self.crash()),
+            (State::GivenUp, None) => {
+                (self.by_runner("why-given-up", "why-program-given-up"), self.crash())
+            }
             (State::Waiting, None) => self.why_waiting(),
             (State::Resting, None) => self.why_resting(),
             (_, None) => return self.why_off(),
         };
         phrase(self.lang, id, &args)
+    }
+
+    /// The first of two messages where nodes run the job, the second where a program does.
+    pub(super) fn by_runner(&self, node: &'static str, program: &'static str) -> &'static str {
+        if self.job.is_external() { program } else { node }
     }
 
     /// Names in the order they joined, joined as the language does.
@@ -44,15 +51,19 @@ impl Scene<'_> {
             ("users", self.users()),
         ];
         if state == State::Running {
-            return ("why-running", args);
+            return (self.by_runner("why-running", "why-program-running"), args);
         }
         let uptime = duration(self.lang, self.job.backoff.min_uptime);
         args.push(("uptime", Piece::Text(uptime)));
-        ("why-starting", args)
+        (self.by_runner("why-starting", "why-program-starting"), args)
     }
 
     fn why_stopping(&self, lease: &LeaseRecord) -> (&'static str, Args) {
+        if self.job.is_external() {
+            return self.why_program_stopping(lease);
+        }
         let cause = match (&self.record.hold, self.record.participants.is_empty()) {
+            (None, false) if self.limit().is_some() => self.limit().unwrap_or_default(),
             (Some(hold), _) => {
                 say(self.lang, "cause-held", &[("user", Arg::from(hold.by.to_string()))])
             }
@@ -70,12 +81,42 @@ impl Scene<'_> {
         }
     }
 
+    /// A program was told to stop: why, and until when it has to.
+    fn why_program_stopping(&self, lease: &LeaseRecord) -> (&'static str, Args) {
+        let record = self.record;
+        let off = record.last_switch.as_ref().filter(|last| !last.on);
+        let by = |user| say(self.lang, "program-off-by", &[("user", Arg::from(user))]);
+        let cause = match (&record.hold, record.participants.is_empty()) {
+            (Some(hold), _) => {
+                say(self.lang, "program-held", &[("user", Arg::from(hold.by.to_string()))])
+            }
+            (None, true) => off.map_or_else(
+                || say(self.lang, "program-off", &[]),
+                |last| by(last.user.to_string()),
+            ),
+            (None, false) if self.limit().is_some() => self.limit().unwrap_or_default(),
+            (None, false) if record.moving.is_some() => say(self.lang, "program-moved", &[]),
+            (None, false) => say(self.lang, "program-over", &[]),
+        };
+        let mut args = vec![("node", Piece::strong(&lease.node)), ("cause", Piece::Text(cause))];
+        match self.run() {
+            Some(RunRecord { phase: RunPhase::Stopping { kill_at }, .. }) => {
+                args.push(("left", self.until(*kill_at)));
+                ("why-program-stopping-until", args)
+            }
+            _ => ("why-program-stopping", args),
+        }
+    }
+
     fn why_failing_over(&self, lease: &LeaseRecord) -> (&'static str, Args) {
         let mut args = vec![
             ("node", Piece::strong(&lease.node)),
             ("ago", self.since(self.heard(lease))),
             ("left", self.until(self.expires(lease))),
         ];
+        if self.job.is_external() {
+            return ("why-program-failing-over", args);
+        }
         match self.successor(lease) {
             Some(next) => {
                 args.push(("next", next));
@@ -90,7 +131,7 @@ impl Scene<'_> {
         let n = Piece::Number(i64::from(self.record.crashes));
         let mut args = vec![("n", n), ("users", self.users()), ("job", self.job())];
         let last = self.record.last_exit.as_ref();
-        args.push(("exit", last.map_or(Piece::text("?"), |last| self.exit(last.exit))));
+        args.push(("exit", last.map_or(Piece::text("?"), |last| self.last_exit(last))));
         args.push(("node", last.map_or(Piece::text("?"), |last| Piece::strong(&last.node))));
         args.push(("at", last.map_or(Piece::text("?"), |last| self.clock(last.at))));
         args
@@ -100,10 +141,10 @@ impl Scene<'_> {
         let mut args = self.crash();
         let at = self.record.next.map_or(self.now, |next| next.at);
         if at <= self.now {
-            return ("why-retry-due", args);
+            return (self.by_runner("why-retry-due", "why-program-retry-due"), args);
         }
         args.push(("left", self.until(at)));
-        ("why-backing-off", args)
+        (self.by_runner("why-backing-off", "why-program-backing-off"), args)
     }
 
     fn why_resting(&self) -> (&'static str, Args) {
@@ -111,9 +152,9 @@ impl Scene<'_> {
         match self.record.next.filter(|next| next.at > self.now) {
             Some(next) => {
                 args.push(("left", self.until(next.at)));
-                ("why-resting", args)
+                (self.by_runner("why-resting", "why-program-resting"), args)
             }
-            None => ("why-resting-due", args),
+            None => (self.by_runner("why-resting-due", "why-program-resting-due"), args),
         }
     }
 
@@ -122,8 +163,9 @@ impl Scene<'_> {
         match self.waiting() {
             Waiting::Doubted(until) => {
                 args.push(("left", self.until(until)));
-                ("why-waiting-doubted", args)
+                (self.by_runner("why-waiting-doubted", "why-program-waiting-doubted"), args)
             }
+            Waiting::NobodyAsked => ("why-program-waiting", args),
             Waiting::NoNode => ("why-waiting-no-node", args),
             Waiting::NotOffered => {
                 args.push(("job", self.job()));
@@ -141,9 +183,17 @@ impl Scene<'_> {
                 match to {
                     Some(node) => {
                         args.push(("node", Piece::strong(node)));
-                        ("why-waiting-moving-to", args)
+                        (
+                            self.by_runner(
+                                "why-waiting-moving-to",
+                                "why-program-waiting-moving-to",
+                            ),
+                            args,
+                        )
                     }
-                    None => ("why-waiting-moving", args),
+                    None => {
+                        (self.by_runner("why-waiting-moving", "why-program-waiting-moving"), args)
+                    }
                 }
             }
             Waiting::Soon { long: false } => ("why-waiting-soon", args),
@@ -202,11 +252,11 @@ impl Scene<'_> {
         }
         let args = vec![("ago", self.since(self.ago(self.age)))];
         match &self.record.lease {
-            None => ("why-unknown-free", args),
+            None => (self.by_runner("why-unknown-free", "why-program-unknown-free"), args),
             Some(lease) => {
                 let mut args = args;
                 args.push(("node", Piece::strong(&lease.node)));
-                ("why-unknown-on", args)
+                (self.by_runner("why-unknown-on", "why-program-unknown-on"), args)
             }
         }
     }

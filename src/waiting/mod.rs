@@ -22,7 +22,7 @@ use self::pump::StoreClock;
 pub use self::pump::{Bell, Pump, Round, run};
 use self::waiters::Waiters;
 use crate::clock;
-use crate::domain::name::NodeName;
+use crate::domain::name::{NodeName, Waiter};
 use crate::domain::time::Stamp;
 use crate::feed::Feed;
 use crate::store::{Store, StoreError};
@@ -108,6 +108,18 @@ impl WaitingRoom {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.shared.waiters.len()
+    }
+
+    /// Wakes one waiter, if it waits here; whether it does.
+    #[must_use]
+    pub fn calls(&self, waiter: &Waiter) -> bool {
+        self.shared.waiters.call(waiter)
+    }
+
+    /// What the names of all who wait here begin with: `NODE/RANDOM`.
+    #[must_use]
+    pub fn incarnation(&self) -> &str {
+        self.shared.waiters.incarnation()
     }
 
     /// How long until the store's clock shows `at`; `None` as long as it was never heard.

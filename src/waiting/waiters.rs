@@ -48,6 +48,12 @@ impl Waiters {
         locked(&self.seats).len()
     }
 
+    /// Wakes one that waits here; whether it does.
+    pub(super) fn call(&self, waiter: &Waiter) -> bool {
+        let seats = locked(&self.seats);
+        seats.get(waiter).inspect(|seat| seat.notify_one()).is_some()
+    }
+
     fn wake(&self, named: &[Waiter]) {
         let seats = locked(&self.seats);
         named.iter().filter_map(|waiter| seats.get(waiter)).for_each(|seat| seat.notify_one());

@@ -28,6 +28,7 @@ static FILES: &[(&str, &[u8])] = embed! {
     "js/confirm.js"
     "js/copy.js"
     "js/dispatch.js"
+    "js/groups.js"
     "js/keyboard.js"
     "js/live.js"
     "js/log.js"

@@ -32,6 +32,8 @@ use crate::store::journal::Kind;
 use crate::store::{Store, StoreError};
 use crate::words::Language;
 
+/// What a token begins with where it is offered as a subprotocol of a WebSocket.
+pub const TOKEN_PROTOCOL: &str = "bearer.";
 /// A session ends after this long in any case.
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How long a caller is remembered for looking while the store is out of reach.
@@ -72,9 +74,23 @@ impl Shown {
                 return Some(Self::Token { hash: secrets::sha256_hex(token.trim()) });
             }
         }
+        if let Some(token) = offered_token(request) {
+            return Some(Self::Token { hash: secrets::sha256_hex(token) });
+        }
         let cookie = request.cookie(cookie_name(config))?;
         Some(Self::Session { hash: secrets::sha256_hex(cookie.value()) })
     }
+}
+
+/// The token among the subprotocols that a WebSocket offers: browsers let a page set no other header of it. The answer never
+/// repeats it.
+fn offered_token(request: &HttpRequest) -> Option<&str> {
+    if request.path() != "/live" {
+        return None;
+    }
+    let lines = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
+    let mut offered = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+    offered.find_map(|name| name.trim().strip_prefix(TOKEN_PROTOCOL))
 }
 
 /// Somebody who is signed in.
@@ -126,6 +142,12 @@ impl Caller {
     /// May know of this job. To who may not, it does not exist.
     #[must_use]
     pub fn sees(&self, job: &JobConfig) -> bool {
+        self.sees_by_role(job) && self.bound.reads_job(job.name.as_str())
+    }
+
+    /// As [`Self::sees`], whatever the token is bound to.
+    #[must_use]
+    pub fn sees_by_role(&self, job: &JobConfig) -> bool {
         sees(self.role, &self.user, &self.groups, job)
     }
 

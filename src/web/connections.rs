@@ -16,6 +16,7 @@ use actix_web::dev::Extensions;
 use actix_web::rt::net::TcpStream;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{self, setsockopt, sockopt};
+use socket2::SockRef;
 
 use crate::config::{Config, Current};
 
@@ -32,6 +33,9 @@ const PER_ADDRESS: usize = 200;
 /// A connection whose peer acknowledges nothing, or takes nothing, for this long is dropped by the kernel: only that frees a client
 /// which stopped reading (the framework stops polling it, and with it every timer of ours).
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
+/// Bytes that the kernel keeps for a peer which does not read, beyond what is under way: without a bound it takes megabytes, and a
+/// slow reader is told what was long ago. What is under way is not counted, so nobody is slower for it.
+const UNSENT_MAX: u32 = 64 * 1024;
 
 /// Counts connections; cheap to clone.
 #[derive(Clone)]
@@ -168,6 +172,9 @@ fn tune(stream: &TcpStream) {
     let set = stream.set_nodelay(true).map_err(|error| error.to_string()).and_then(|()| {
         setsockopt(stream, sockopt::TcpUserTimeout, &unacknowledged)
             .map_err(|error| error.to_string())
+    });
+    let set = set.and_then(|()| {
+        SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX).map_err(|error| error.to_string())
     });
     if let Err(error) = set {
         // A peer that is gone already; it costs nothing.

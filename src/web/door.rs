@@ -17,6 +17,7 @@ use super::Web;
 use super::address::{self, Client};
 use super::auth::{self, Ask, Caller, Shown};
 use super::body::Watch;
+use super::cors;
 use super::csrf;
 use super::error::WebError;
 use super::pages;
@@ -43,6 +44,11 @@ pub async fn door(
     let client = Client::of(peer, request.headers(), &config.doors);
     request.extensions_mut().insert(client);
     let watch = Watch::of(&mut request, &web.connections, &config.doors);
+    if let Some(answer) = cors::preflight(&config, request.request()) {
+        let mut response = request.into_response(answer);
+        put_headers(&web, &mut response);
+        return Ok(response);
+    }
     let mut why = None;
     let mut response = match admit(&web, &mut request).await {
         Ok(()) => next.call(request).await?.map_into_boxed_body(),
@@ -125,6 +131,10 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
         return Ok(());
     }
     let shown = Shown::in_request(request.request(), &web.config());
+    // A page of another origin acts by a token or not at all.
+    let by_cookie = matches!(shown, Some(Shown::Session { .. }));
+    let shown =
+        shown.filter(|_| !(by_cookie && cors::is_from_elsewhere(&web.config(), request.request())));
     let misnamed = foreign_name(web, request.request());
     // Who holds a token is no page that was led here.
     let program = matches!(shown, Some(Shown::Token { .. }));
@@ -171,6 +181,10 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
     }
     if let Some(caller) = &caller {
         check_role(access, caller)?;
+        let of_people = looking && is_page(request.path()) && access != Access::Guest;
+        if of_people && let Err(error) = caller.bound.check_reads_all("pages") {
+            return Err(WebError::from(error).into());
+        }
     }
     match found {
         Found::Route(_) => {}
@@ -323,7 +337,11 @@ fn put_headers(web: &Web, response: &mut ServiceResponse) {
         (header::CROSS_ORIGIN_OPENER_POLICY, "same-origin"),
         (header::CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
     ];
+    let cors = cors::headers(&web.config(), response.request());
     let headers = response.headers_mut();
+    for (name, value) in cors {
+        headers.append(name, value);
+    }
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
     }

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::auth::Caller;
 use super::parts::truth::Bar;
 use super::parts::{self, RowViewer};
+use super::wire::{Hello, Reply, StoreReach, Tagged};
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::time::Boot;
@@ -196,14 +197,15 @@ pub fn log_frame<'a>(job: &str, lines: impl Iterator<Item = &'a str>, skipped: u
 /// `{"type":"hello",...}`; `at` is the store's clock.
 #[must_use]
 pub fn hello_frame(node: &str, at: Option<String>) -> String {
-    json!({"type": "hello", "node": node, "server": concat!("soloist ", env!("CARGO_PKG_VERSION")), "at": at})
-        .to_string()
+    let server = concat!("soloist ", env!("CARGO_PKG_VERSION")).to_owned();
+    tagged("hello", Hello { node: node.to_owned(), server, at })
 }
 
 /// `{"type":"store",...}`: whether the node reaches its store, and since when; `detail` is what is wrong.
 #[must_use]
 pub fn store_frame(reachable: bool, since: &str, detail: Option<&str>) -> String {
-    json!({"type": "store", "reachable": reachable, "since": since, "detail": detail}).to_string()
+    let detail = detail.map(str::to_owned);
+    tagged("store", StoreReach { reachable, since: since.to_owned(), detail })
 }
 
 /// `{"type":"truth",...}` for our page: the line at its top, how many things it says, and whether the store is reachable.
@@ -215,13 +217,13 @@ pub fn truth_frame(bar: &Bar) -> String {
 /// `{"type":"reply",...}`.
 #[must_use]
 pub fn reply_frame(id: &serde_json::Value, result: Result<(), (&str, &str)>) -> String {
-    match result {
-        Ok(()) => json!({"type": "reply", "id": id, "ok": true}),
-        Err((error, detail)) => {
-            json!({"type": "reply", "id": id, "ok": false, "error": error, "detail": detail})
-        }
-    }
-    .to_string()
+    let refused = result.err().map(|(error, detail)| (error.to_owned(), detail.to_owned()));
+    let (error, detail) = refused.unzip();
+    tagged("reply", Reply { id: id.clone(), ok: error.is_none(), error, detail })
+}
+
+fn tagged<T: Serialize>(kind: &'static str, frame: T) -> String {
+    text(&Tagged { r#type: kind, frame })
 }
 
 /// JSON text.

@@ -20,7 +20,6 @@ use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use actix_web_actors::ws::{self, CloseCode, CloseReason, ProtocolError, WebsocketContext};
 use bytes::BytesMut;
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::auth::Caller;
@@ -29,7 +28,8 @@ use super::frames::{self, HTML_PROTOCOL, JSON_PROTOCOL, Protocol};
 use super::gate::{FRAME_MAX, Gate};
 use super::hub::{Admission, Goodbye, Hub, Look, Seat, Work, check};
 use super::parts::dispatch::Extent;
-use super::{Web, csrf};
+use super::wire::{Following, Said, Switch};
+use super::{Web, cors, csrf, refused};
 use crate::clock;
 use crate::domain::time::Boot;
 use crate::ops::jobs;
@@ -75,74 +75,48 @@ pub async fn connect(
     let admission = web.live.admit(&caller)?;
     let overflow = Rc::new(Cell::new(false));
     let gate = Gate::new(payload, Rc::clone(&overflow));
-    let protocol = asked_protocol(&request);
+    let foreign = cors::front_end(&web.config(), request.headers()).is_some();
+    // Fragments are of our pages, which neither another origin nor a token for some names may have.
+    let known: &[&str] = match foreign || caller.bound.names_any() {
+        true => &[JSON_PROTOCOL],
+        false => &[JSON_PROTOCOL, HTML_PROTOCOL],
+    };
+    let protocol = asked_protocol(&request, known);
     let socket = Socket::new(web, caller, protocol, admission, overflow);
     ws::WsResponseBuilder::new(socket, &request, gate)
-        .protocols(&[JSON_PROTOCOL, HTML_PROTOCOL])
+        .protocols(known)
         .frame_size(FRAME_MAX)
         .start()
         .map_err(|error| WebError::bad(format!("this address speaks WebSocket only: {error}")))
 }
 
 /// Browsers always send an origin, and scripts on foreign pages cannot change it: it is what keeps them from using
-/// a session. A program with a token has none.
+/// a session. A program with a token has none; a front end on an origin that is allowed has a token.
 fn check_origin(web: &Web, caller: &Caller, request: &HttpRequest) -> Result<(), WebError> {
     match csrf::origin(request.headers()) {
         Some(origin) if csrf::is_ours(&web.config().public_url, origin) => Ok(()),
         None if !caller.by_session() => Ok(()),
+        Some(_) if cors::front_end(&web.config(), request.headers()).is_some() => {
+            match caller.by_session() {
+                false => Ok(()),
+                true => Err(WebError::forbidden(
+                    "a page of another origin connects with a token, not with a cookie: offer the subprotocols soloist.v1 and bearer.TOKEN",
+                )),
+            }
+        }
         _ => Err(WebError::forbidden(format!(
-            "live connections are for pages of {} only: open that address (or correct public_url)",
+            "live connections are for pages of {} only: open that address (or correct public_url or allowed_origins)",
             web.config().public_url
         ))),
     }
 }
 
-/// The first protocol asked for that we speak; JSON when none is.
-fn asked_protocol(request: &HttpRequest) -> Protocol {
+/// The first protocol asked for that is in `known`; JSON when none is.
+fn asked_protocol(request: &HttpRequest, known: &[&str]) -> Protocol {
     let asked = request.headers().get(header::SEC_WEBSOCKET_PROTOCOL);
     let asked = asked.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let known = |name: &str| match name.trim() {
-        JSON_PROTOCOL => Some(Protocol::Json),
-        HTML_PROTOCOL => Some(Protocol::Html),
-        _ => None,
-    };
-    asked.split(',').find_map(known).unwrap_or(Protocol::Json)
-}
-
-/// What a client may say: switch a job, follow its log or the pages' aggregates, and stop following.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Said {
-    Participation(Switch),
-    Follow(Following),
-    Unfollow(Following),
-}
-
-#[derive(Debug, Deserialize)]
-struct Switch {
-    job: String,
-    on: bool,
-    reason: Option<String>,
-    user: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Following {
-    job: Option<String>,
-    /// Sources and collectors, instead of a job.
-    #[serde(default)]
-    dispatch: bool,
-    /// Longer lists of them.
-    #[serde(default)]
-    all: bool,
-    /// Rotations, instead of a job.
-    #[serde(default)]
-    rotations: bool,
-    /// The rings of jobs that are members of rotations, instead of a job.
-    #[serde(default)]
-    rings: bool,
-    /// Only lines after this one; the newest kept when absent.
-    after: Option<u64>,
+    let first = asked.split(',').map(str::trim).find(|name| known.contains(name));
+    if first == Some(HTML_PROTOCOL) { Protocol::Html } else { Protocol::Json }
 }
 
 /// There is work at the hub.
@@ -340,6 +314,10 @@ impl Socket {
                 return Err((WebError::Unauthorized, goodbye));
             }
             let done = switch_job(&web, &caller, &switch).await;
+            if let Err(WebError::Forbidden { detail }) = &done {
+                let what = format!("participation {}", switch.job);
+                refused::note_frame(&web, &caller, &what, detail).await;
+            }
             done.map_err(|error| (error, None))
         };
         ctx.spawn(act.into_actor(self).map(move |result, socket, ctx| match result {

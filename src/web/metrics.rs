@@ -18,6 +18,7 @@ pub async fn metrics(web: web::Data<Web>, caller: Option<Caller>) -> HttpRespons
     let is_hidden = |label: &str, value: &str| match label {
         "job" => hidden.has(value),
         "rotation" => hidden.has_rotation(value),
+        "source" => caller.as_ref().is_some_and(|caller| !caller.bound.reads_source(value)),
         _ => false,
     };
     HttpResponse::Ok()

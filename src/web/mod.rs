@@ -7,9 +7,11 @@ pub mod acts;
 pub mod address;
 pub mod api;
 pub mod assets;
+pub mod asyncapi;
 pub mod auth;
 mod body;
 pub mod connections;
+mod cors;
 pub mod csrf;
 pub mod door;
 pub mod error;
@@ -28,8 +30,10 @@ pub mod parts;
 pub mod refusals;
 pub mod refused;
 pub mod routes;
+pub mod sse;
 pub mod throttle;
 pub mod tls;
+pub mod wire;
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -45,7 +49,9 @@ use self::error::WebError;
 use self::hub::Hub;
 use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
+use crate::domain::name::JobName;
 use crate::feed::Feed;
+use crate::leases;
 use crate::rotation;
 use crate::secrets::Passwords;
 use crate::store::Store;
@@ -87,9 +93,11 @@ pub struct Web {
     pub desk: dispatch::Desk,
     /// Where turns are asked for.
     pub turns: rotation::Desk,
+    /// Where programs ask for leases.
+    pub leases: leases::Desk,
     /// What was refused of late.
     pub refused: refused::Ledger,
-    /// Where clients wait for either.
+    /// Where clients wait for any of them.
     room: WaitingRoom,
 }
 
@@ -114,6 +122,7 @@ impl Web {
         desks: Desks,
     ) -> Self {
         let Desks { room, work, turns } = desks;
+        let leases = leases::Desk::start(room.clone(), feed.clone(), config.clone());
         let identities = Identities::default();
         let connections = Connections::new(config.clone());
         let live = Arc::new(Hub::new(
@@ -136,6 +145,7 @@ impl Web {
             sso: oidc::SingleSignOn::default(),
             desk: work,
             turns,
+            leases,
             refused: refused::Ledger::default(),
             room,
         }
@@ -151,7 +161,11 @@ impl Web {
     ///
     /// # Errors
     /// [`WebError::NotFound`], also for one that `caller` may not see: nothing tells the one from the other.
+    /// [`WebError::Forbidden`] for a token that is bound to others, whether there is such a job or not.
     pub fn job(&self, caller: &Caller, name: &str) -> Result<Arc<JobConfig>, WebError> {
+        if let Ok(name) = JobName::new(name) {
+            caller.bound.check_reads_job(&name)?;
+        }
         let found = self.live.job_named(name).filter(|job| caller.sees(job));
         found.ok_or_else(|| {
             let shown: String = name.chars().take(64).collect();

@@ -11,38 +11,41 @@ use utoipa::{Modify, OpenApi};
 
 use super::auth;
 use super::error::Problem;
-use super::{Web, api, health, metrics, refusals};
+use super::{Web, api, asyncapi, health, metrics, refusals, sse};
 
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "Soloist",
-        description = "Runs a script exactly once in a cluster, for as long as somebody wants it. Errors are application/problem+json (RFC 9457). A request with the session cookie that changes something carries the CSRF secret in X-CSRF-Token; one with a token needs neither that nor an Origin. GET /live is a WebSocket (subprotocol soloist.v1).",
+        description = "Runs a script exactly once in a cluster, for as long as somebody wants it. Errors are application/problem+json (RFC 9457). A request with the session cookie that changes something carries the CSRF secret in X-CSRF-Token; one with a token needs neither that nor an Origin. GET /live is a WebSocket (subprotocol soloist.v1); GET /api/v1/asyncapi.json describes its frames.",
     ),
     paths(
-        api::jobs::list, api::jobs::one, api::participation::put, api::hold::put, api::hold::delete,
+        api::status::get, api::jobs::list, api::jobs::one, api::participation::put, api::hold::put, api::hold::delete,
         api::moves::post, api::drill::post, api::drill::get, api::runs::list, api::log::list, api::timeline::list,
-        api::nodes::list, api::nodes::drain, api::nodes::undrain, api::nodes::forget, api::leases::list,
-        api::audit::list,
+        api::nodes::list, api::nodes::drain, api::nodes::undrain, api::nodes::forget, api::leases::list, api::leases::post, api::leases::renew, api::leases::release,
+        api::alerts::list, api::alerts::mute, api::alerts::test, api::audit::list,
         api::users::list, api::users::post, api::users::one, api::users::patch, api::users::delete,
         api::me::get, api::me::password, api::me::sessions, api::me::end_session,
+        api::sessions::list, api::sessions::end,
         api::tokens::list, api::tokens::post, api::tokens::delete,
-        api::sources::list, api::sources::one, api::sources::put, api::sources::remove, api::sources::block,
+        api::sources::list, api::sources::one, api::sources::put, api::sources::remove, api::sources::block, api::sources::pause, api::sources::resume,
         api::tasks::post, api::tasks::list, api::tasks::one, api::tasks::remove, api::claims::post, api::claims::extend, api::claims::give_back,
         api::results::post, api::dead::list, api::dead::revive, api::collectors::list,
         api::rotations::list, api::rotations::one, api::rotations::put, api::rotations::remove,
         api::turns::take, api::turns::extend, api::turns::pass,
-        document, health::healthz, health::readyz, metrics::metrics,
+        document, asyncapi::document, sse::connect, health::healthz, health::readyz, metrics::metrics,
     ),
     components(schemas(Problem)),
     tags(
         (name = "jobs", description = "What runs, and switching it."),
         (name = "nodes", description = "Where it runs."),
         (name = "leases", description = "What is held, by whom, under which token."),
+        (name = "alerts", description = "What somebody is told of, and by which way."),
         (name = "audit", description = "Who did what."),
         (name = "accounts", description = "Who may do what, where they are signed in, and their API tokens. A token makes no credentials, unless it is an admin's and bound to nothing."),
         (name = "dispatch", description = "Unique tasks for many collectors. The store's clock decides everything; delivery is at least once, and at most one result of a task is accepted."),
         (name = "rotations", description = "Types of work that take turns, one at a time, never sooner than their gaps allow. The store's clock decides everything; a turn that is neither extended nor passed goes on to the next when its lease ends."),
+        (name = "live", description = "What happens, as it happens."),
         (name = "health", description = "For load balancers and monitoring."),
     ),
     security(("token" = []), ("session" = [], "csrf" = [])),
@@ -82,7 +85,7 @@ const EXACT: u64 = (1 << 53) - 1;
 /// What may stand in an address, by the name of its place there.
 fn in_address(name: &str) -> Option<&'static str> {
     Some(match name {
-        "job" | "node" | "source" | "rotation" | "user" => NAME,
+        "job" | "node" | "source" | "rotation" | "user" | "name" | "alert" | "channel" => NAME,
         "id" => "^[0-9A-Za-z_-]{1,64}$",
         "claim" => "^[0-9A-Za-z-]{1,64}$",
         "turn" => r"^(0|[1-9][0-9]{0,15})\.[0-9a-f]{32}$",
@@ -92,7 +95,7 @@ fn in_address(name: &str) -> Option<&'static str> {
 
 /// Says of one schema, and of all that is in it, what the types of Rust do not: the patterns of names, and where
 /// integers end.
-fn complete(schema: &mut Value) {
+pub(super) fn complete(schema: &mut Value) {
     match schema {
         Value::Array(all) => all.iter_mut().for_each(complete),
         Value::Object(parts) => {

@@ -15,6 +15,7 @@ const FORBIDDEN: Refusal =
     ("403", "Not allowed to this role, or the token is bound to other names.");
 const NO_JOB: Refusal = ("404", "No such job.");
 const NO_NODE: Refusal = ("404", "No such node.");
+const NO_ALERT: Refusal = ("404", "No such alert or channel in the configuration of this node.");
 const NO_SUCH: Refusal =
     ("404", "No such source, task, claim, rotation, type or turn; the detail says which.");
 const STAYS: Refusal =
@@ -23,6 +24,10 @@ const NO_DRILL: Refusal = ("409", "Not running, held, or nobody could take over.
 const ALIVE: Refusal = ("409", "It is alive.");
 const OVER: Refusal =
     ("409", "The turn has ended, or is another's: nothing was changed. The detail says more.");
+const NO_LEASE: Refusal = ("404", "No name of a lease, or one that is not for the caller.");
+const NOT_YOURS: Refusal =
+    ("409", "A job with a command, which Soloist runs, or one that this node does not define.");
+const LEASE_OVER: Refusal = ("409", "The lease is over, or another's: end the work.");
 const NO_USER: Refusal = ("404", "No such account.");
 const NO_SESSION: Refusal = ("404", "No such session.");
 const NO_TOKEN: Refusal = ("404", "No such token, or it is another's.");
@@ -33,6 +38,10 @@ const KEPT: Refusal = (
 );
 const WRONG_PASSWORD: Refusal = ("403", "The old password is wrong, or a token asks.");
 const TOO_OFTEN: Refusal = ("429", "Too many wrong passwords; try again after Retry-After.");
+const CROWDED: Refusal = (
+    "429",
+    "The account or the address has as many live connections as are allowed, or more than 16 jobs are followed.",
+);
 const FULL: Refusal =
     ("409", "There are as many as are allowed; the detail says how many, and what to remove.");
 const LOSES: Refusal =
@@ -58,6 +67,7 @@ const BODY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, SLOW, TOO_LARGE, MISN
 
 /// By `operationId`: what all operations of its kind may answer, and what only this one may.
 const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
+    ("get_status", PLAIN, &[]),
     ("list_jobs", PLAIN, &[]),
     ("get_job", PLAIN, &[NO_JOB]),
     ("switch_participation", BODY, &[NO_JOB]),
@@ -74,6 +84,12 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("undrain_node", PLAIN, &[NO_NODE]),
     ("forget_node", QUERY, &[NO_NODE, ALIVE]),
     ("list_leases", PLAIN, &[]),
+    ("take_lease", BODY, &[NO_LEASE, NOT_YOURS]),
+    ("renew_lease", BODY, &[NO_LEASE, LEASE_OVER]),
+    ("release_lease", BODY, &[NO_LEASE, LEASE_OVER]),
+    ("list_alerts", PLAIN, &[]),
+    ("mute_alert", BODY, &[NO_ALERT]),
+    ("test_channel", PLAIN, &[NO_ALERT]),
     ("list_audit", QUERY, &[]),
     ("list_users", PLAIN, &[]),
     ("add_user", BODY, &[TAKEN]),
@@ -84,6 +100,8 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("change_my_password", BODY, &[WRONG_PASSWORD, TOO_OFTEN]),
     ("list_my_sessions", PLAIN, &[]),
     ("end_my_session", PLAIN, &[NO_SESSION]),
+    ("list_sessions", QUERY, &[NO_USER]),
+    ("end_session", PLAIN, &[NO_SESSION]),
     ("list_tokens", QUERY, &[]),
     ("make_token", BODY, &[NO_USER, FULL]),
     ("revoke_token", PLAIN, &[NO_TOKEN]),
@@ -91,13 +109,15 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("get_source", PLAIN, &[NO_SUCH]),
     ("put_source", BODY, &[FULL]),
     ("remove_source", QUERY, &[NO_SUCH, LOSES]),
+    ("pause_source", PLAIN, &[NO_SUCH]),
+    ("resume_source", PLAIN, &[NO_SUCH]),
     ("block_source", BODY, &[NO_SUCH]),
     ("put_tasks", BODY, &[NO_SUCH, FULL]),
     ("list_tasks", QUERY, &[]),
     ("remove_task", QUERY, &[NO_SUCH, LOSES]),
     ("get_task", PLAIN, &[NO_SUCH]),
     ("claim_tasks", BODY, &[NO_SUCH]),
-    ("extend_claim", PLAIN, &[NO_SUCH]),
+    ("extend_claim", QUERY, &[NO_SUCH]),
     ("give_back_claim", PLAIN, &[NO_SUCH]),
     ("report_results", BODY, &[NO_SUCH]),
     ("list_dead_tasks", QUERY, &[]),
@@ -110,7 +130,9 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("take_turn", BODY, &[NO_SUCH, OVER]),
     ("extend_turn", BODY, &[NO_SUCH, OVER]),
     ("pass_turn", BODY, &[NO_SUCH, OVER]),
+    ("stream_live", QUERY, &[NO_JOB, CROWDED]),
     ("describe", LOGIN, &[]),
+    ("describe_live", LOGIN, &[]),
     ("healthz", &[], &[]),
     ("readyz", &[NO_SUCH_WORD, NOT_READY], &[]),
     ("metrics", &[NO_LOGIN_NOR_HERE, FORBIDDEN, MISNAMED], &[]),

@@ -12,8 +12,8 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpMessage as _, HttpRequest};
 
 use super::Web;
-use super::auth::{self, Shown};
-use super::csrf;
+use super::auth::{self, Caller, Shown};
+use super::{cors, csrf};
 use crate::clock;
 use crate::domain::time::Boot;
 use crate::ops::{self, Act};
@@ -76,13 +76,32 @@ pub async fn note(
         target: target.chars().take(TARGET_MAX).collect(),
     };
     let why = why.filter(|_| status == StatusCode::FORBIDDEN && !at_login);
+    note_one(web, act, refusal, why).await;
+}
+
+/// Notes that `caller` may not do what a frame on a live socket asked for; `what` is its type and name.
+pub async fn note_frame(web: &Web, caller: &Caller, what: &str, why: &str) {
+    let act = Act::RefusedRight;
+    let target = format!("/live {what}");
+    let refusal = Refusal {
+        who: caller.user.to_string(),
+        from: caller.from.clone(),
+        act: act.code(),
+        target: target.chars().take(TARGET_MAX).collect(),
+    };
+    note_one(web, act, refusal, Some(why)).await;
+}
+
+async fn note_one(web: &Web, act: Act, refusal: Refusal, why: Option<&str>) {
     let Refusal { who, from, act: code, target } = &refusal;
     tracing::warn!(target: "audit", who, from, act = code, kind = "refusal", target, why, "refused");
     web.refused.note(&web.store, act, refusal, why).await;
 }
 
 fn is_foreign(web: &Web, request: &HttpRequest) -> bool {
-    csrf::check_source(&web.config().public_url, request.headers()).is_err()
+    let config = web.config();
+    csrf::check_source(&config.public_url, request.headers()).is_err()
+        && cors::front_end(&config, request.headers()).is_none()
 }
 
 fn shows_token(web: &Web, request: &HttpRequest) -> bool {

@@ -7,7 +7,8 @@ use actix_web::http::Method;
 use actix_web::{Route as Handler, web};
 
 use super::{
-    BODY_MAX, LARGE_BODY_MAX, api, assets, health, live, login, metrics, oidc, openapi, pages,
+    BODY_MAX, LARGE_BODY_MAX, api, assets, asyncapi, health, live, login, metrics, oidc, openapi,
+    pages, sse,
 };
 
 /// Who may use an address.
@@ -125,6 +126,9 @@ pub static ROUTES: &[Route] = &[
     Route::get("/metrics", LoopbackOrLogin, || web::to(metrics::metrics)),
     Route::get("/live", Login, || web::to(live::connect)),
     Route::get("/api/v1/openapi.json", Login, || web::to(openapi::document)),
+    Route::get("/api/v1/asyncapi.json", Login, || web::to(asyncapi::document)),
+    Route::get("/api/v1/live", Login, || web::to(sse::connect)),
+    Route::get("/api/v1/status", Login, || web::to(api::status::get)),
     Route::get("/api/v1/jobs", Login, || web::to(api::jobs::list)),
     Route::get("/api/v1/jobs/{job}", Login, || web::to(api::jobs::one)),
     Route::put("/api/v1/jobs/{job}/participation", Operator, || web::to(api::participation::put)),
@@ -141,6 +145,12 @@ pub static ROUTES: &[Route] = &[
     Route::delete("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::undrain)),
     Route::delete("/api/v1/nodes/{node}", Operator, || web::to(api::nodes::forget)),
     Route::get("/api/v1/leases", Login, || web::to(api::leases::list)),
+    Route::post("/api/v1/leases/{name}", Collector, || web::to(api::leases::post)),
+    Route::post("/api/v1/leases/{name}/renew", Collector, || web::to(api::leases::renew)),
+    Route::post("/api/v1/leases/{name}/release", Collector, || web::to(api::leases::release)),
+    Route::get("/api/v1/alerts", Login, || web::to(api::alerts::list)),
+    Route::put("/api/v1/alerts/{alert}/mute", Operator, || web::to(api::alerts::mute)),
+    Route::post("/api/v1/channels/{channel}/test", Admin, || web::to(api::alerts::test)),
     Route::get("/api/v1/audit", Login, || web::to(api::audit::list)),
     // Accounts.
     Route::get("/api/v1/users", Admin, || web::to(api::users::list)),
@@ -152,6 +162,8 @@ pub static ROUTES: &[Route] = &[
     Route::put("/api/v1/me/password", Login, || web::to(api::me::password)),
     Route::get("/api/v1/me/sessions", Login, || web::to(api::me::sessions)),
     Route::delete("/api/v1/me/sessions/{id}", Login, || web::to(api::me::end_session)),
+    Route::get("/api/v1/sessions", Admin, || web::to(api::sessions::list)),
+    Route::delete("/api/v1/sessions/{id}", Admin, || web::to(api::sessions::end)),
     Route::get("/api/v1/tokens", Login, || web::to(api::tokens::list)),
     Route::post("/api/v1/tokens", Login, || web::to(api::tokens::post)),
     Route::delete("/api/v1/tokens/{id}", Login, || web::to(api::tokens::delete)),
@@ -160,8 +172,10 @@ pub static ROUTES: &[Route] = &[
     Route::get("/api/v1/sources/{source}", Login, || web::to(api::sources::one)),
     Route::put("/api/v1/sources/{source}", Operator, || web::to(api::sources::put)),
     Route::delete("/api/v1/sources/{source}", Operator, || web::to(api::sources::remove)),
+    Route::put("/api/v1/sources/{source}/pause", Operator, || web::to(api::sources::pause)),
+    Route::delete("/api/v1/sources/{source}/pause", Operator, || web::to(api::sources::resume)),
     Route::post("/api/v1/sources/{source}/block", Collector, || web::to(api::sources::block)),
-    Route::post("/api/v1/tasks", Operator, || web::to(api::tasks::post)).large(),
+    Route::post("/api/v1/tasks", Collector, || web::to(api::tasks::post)).large(),
     Route::get("/api/v1/tasks", Login, || web::to(api::tasks::list)),
     Route::get("/api/v1/tasks/{id}", Login, || web::to(api::tasks::one)),
     Route::delete("/api/v1/tasks/{id}", Operator, || web::to(api::tasks::remove)),

@@ -2,6 +2,7 @@
 
 import { children, morph, parse } from "./morph.js";
 import { localise, tick } from "./clock.js";
+import { headed } from "./groups.js";
 import { announce, csrf } from "./words.js";
 
 const list = document.querySelector("[data-rows]");
@@ -20,10 +21,10 @@ export function fragment(html) {
 }
 
 /** All rows of a list, in order: those that are gone leave, new ones find their place. */
-export function arrange(list, ids) {
-  for (const row of [...list.children]) if (!ids.includes(row.id)) row.remove();
-  ids.forEach((id, nth) => {
-    const row = document.getElementById(id);
+export function arrange(list, ids, around = (rows) => rows) {
+  const rows = around(ids.map((id) => document.getElementById(id)));
+  for (const row of [...list.children]) if (!rows.includes(row)) row.remove();
+  rows.forEach((row, nth) => {
     if (list.children[nth] !== row) list.insertBefore(row, list.children[nth] ?? null);
   });
 }
@@ -85,7 +86,7 @@ export function snapshot({ epoch, rows, summary }) {
   if (place) place.dataset.epoch = epoch;
   rows.forEach((row) => (put(row, fresh), putHead(row, fresh)));
   // Jobs come and go with a configuration that is read again, and with the nodes that define them.
-  if (list) arrange(list, rows.map(({ job }) => `job-${job}`));
+  if (list) arrange(list, rows.map(({ job }) => `job-${job}`), (rows) => headed(list, rows));
   count(summary);
 }
 

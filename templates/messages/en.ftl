@@ -95,11 +95,14 @@ count-nodes = { $n } { $count ->
 # A row's sentence
 node-since = { $node } since { $since }
 on-node = on { $node }
+in-program = in { $node }
+runs-in-your-program = Runs in your own program, which asks for the lease; Soloist starts nothing for it.
 token = token { $token }
 lease-left = lease good for { $left } s when last seen
 process = pid { $pid }
 counts-in = counts as running in { $left }
 being-started = being started
+program-begins = granted, nothing heard of its run yet
 waits-for-turn = waits for its turn in { $rotation }
 turn-unread = whose turn it is is being read
 turn-undefined = the rotation is not defined: soloist rotation set { $rotation }, or PUT /api/v1/rotations/{ $rotation }
@@ -121,13 +124,19 @@ stopping-unwanted = nobody wants it any more
 stopping-moved = being moved
 stopping-handed-over = being handed over
 kill-in = KILL in { $left }
+program-has-until = told to stop, has { $left }
 silent-for = { $node } silent for { $ago }
+next-program-in = the next program is granted in { $left }
 may-start-in = { $node } may start in { $left }
 nobody-to-take-over = no other node may take it
 another-node = another node
 crashed-on = { $n ->
     [one] { $exit } on { $node }
    *[other] { $exit } on { $node }, { $n } crashes in a row
+}
+failed-in = { $n ->
+    [one] { $exit } in { $node }
+   *[other] { $exit } in { $node }, { $n } crashes in a row
 }
 next-try-in = next try in { $left }
 next-try-now = next try now
@@ -141,6 +150,8 @@ all-draining = every node that may run it is being drained
 only-node-suspect = { $node } may be dead, and no other node may run it
 moving-to = moving to { $node }
 moving-away = moving to another node
+moving-to-a-program = moving to another program
+no-program-asked = no program has asked for it
 starts-soon = a node is about to take it
 store-may-have-restarted = no node has taken it yet
 held-by = { $user } since { $since }: “{ $reason }”
@@ -155,6 +166,12 @@ last-known = last known: { $state }
 exit-code = exit { $n }
 exit-signal = killed by signal { $n }
 exit-none = could not be started
+exit-timed-out = timed out
+exit-runtime = timed out after { $limit }: max_runtime
+exit-silence = timed out after { $limit } without output: max_silence
+over-runtime = stopped after { $limit }: max_runtime
+over-silence = stopped after { $limit } without output: max_silence
+ends-at-latest = ends at the latest { $at }
 
 # Why
 why-running = Running on { $node } since { $since }; wanted by { $users }.
@@ -191,6 +208,36 @@ why-waiting-moving = Wanted by { $users } and being moved to another node. In { 
 why-waiting-soon = Wanted by { $users }; a node is about to take it.
 why-waiting-long = Wanted by { $users }, and nothing forbids it, but no node has taken it yet. A store that was restarted or emptied grants nothing for one lease ({ $lease }), so that nobody runs it twice.
 why-waiting-turn = Wanted by { $users }. On { $node } it waits for its turn in rotation { $rotation }:
+why-program-running = Running in { $node } since { $since }; wanted by { $users }.
+why-program-starting = Starting in { $node } since { $since }; wanted by { $users }. It counts as running after { $uptime }.
+why-program-stopping = { $cause }; { $node } is told to stop when it renews its lease. It is off as soon as that program gives the lease back, or the lease ends.
+why-program-stopping-until = { $cause }; { $node } was told to stop and has { $left }. It is off as soon as that program gives the lease back, or the lease ends.
+program-off-by = Switched off by { $user }
+program-off = Nobody wants it any more
+program-held = Held by { $user }
+program-moved = It is being moved to another program
+program-over = Its time is over
+why-program-failing-over = { $node } has been silent for { $ago }; its lease ends in { $left }, then the next program is granted.
+why-program-backing-off = { $n ->
+    [one] Failed in { $node } at { $at } ({ $exit }). The next program is granted in { $left }; wanted by { $users }. Switching it off and on grants at once.
+   *[other] Failed { $n } times in a row, last in { $node } at { $at } ({ $exit }). The next program is granted in { $left }; wanted by { $users }. Switching it off and on grants at once.
+}
+why-program-retry-due = { $n ->
+    [one] Failed in { $node } at { $at } ({ $exit }). The next try is due, and no program has asked for it; wanted by { $users }.
+   *[other] Failed { $n } times in a row, last in { $node } at { $at } ({ $exit }). The next try is due, and no program has asked for it; wanted by { $users }.
+}
+why-program-given-up = { $n ->
+    [one] Given up after a failure in { $node } at { $at } ({ $exit }), though wanted by { $users }. Read the output, then switch it off and on, or run: soloist resume { $job }
+   *[other] Given up after { $n } failures in a row, last in { $node } at { $at } ({ $exit }), though wanted by { $users }. Read the output, then switch it off and on, or run: soloist resume { $job }
+}
+why-program-resting = Resting between two runs: the last one ended well, the next program is granted in { $left }; wanted by { $users }.
+why-program-resting-due = Resting between two runs: the last one ended well, the next program that asks is granted; wanted by { $users }.
+why-program-waiting = Waiting: wanted by { $users }, and no program has asked for it.
+why-program-waiting-doubted = Wanted by { $users }. The store was restarted, replaced or emptied, or its clock jumped: no program is granted for { $left }, because a run that it forgot may still be living. Then the next that asks is granted.
+why-program-waiting-moving-to = Wanted by { $users } and being moved to { $node }, which has not asked for it yet. In { $left } any program may have it.
+why-program-waiting-moving = Wanted by { $users } and being moved to another program, and none has asked for it yet. In { $left } any may have it, also the one it came from.
+why-program-unknown-on = Unknown: the store has not confirmed the last picture for { $ago }. It was in { $node } then, and may be running or not. Look at this node’s connection to the store.
+why-program-unknown-free = Unknown: the store has not confirmed the last picture for { $ago }. No program had it then. Look at this node’s connection to the store.
 why-held = Held by { $user } since { $since }: “{ $reason }”. It starts for nobody until an operator resumes it, on its page or with: soloist resume { $job }
 why-off = Off: nobody wants it.
 why-unknown-on = Unknown: the store has not confirmed the last picture for { $ago }. It was on { $node } then, and may be running or not. Look at this node’s connection to the store.
@@ -233,6 +280,7 @@ output-from-here = from here on { $node }
 output-after = { $why }; from here on { $node }
 after-lost = { $node } was lost
 after-fenced = { $node } lost its lease
+after-timed-out = it timed out on { $node }
 after-exited = it ended well on { $node }
 after-crashed = { $exit } on { $node }
 after-stopped = it was stopped on { $node }
@@ -246,6 +294,7 @@ runs-title = Runs
 runs-none = It has not run yet.
 runs-began = began
 runs-node = node
+runs-program = program
 runs-lasted = lasted
 runs-ended = ended
 end-running = running
@@ -253,7 +302,9 @@ end-exited = exit 0
 end-crashed = crashed: { $exit }
 end-stopped = stopped
 end-lost = node lost
+end-lost-program = program silent: lease ended
 end-fenced = fenced: lease lost
+end-timed-out = timed out
 runs-alike = { $n } runs alike, { $from } to { $to }
 end-killed = { $n } killed besides
 act-title = Operate
@@ -271,6 +322,8 @@ act-move-never-ran = It has not run yet: there is nothing to move.
 act-move-nowhere = It cannot be moved: no other living node may run it.
 act-move-to = To
 act-move-any = any other node
+act-move-text-program = Hand it over now: its program is told to stop, gives the lease back, and another program is granted.
+act-move-any-program = any other program
 act-drill = Drill
 act-drill-text = A drill: the node process { $node } is killed with kill -9, and the take-over is measured. All its jobs move; it comes back only if a service manager (systemd, Docker restart policy) starts it again.
 act-drill-force = also when nobody can take over
@@ -291,6 +344,17 @@ node-draining = draining
 node-here = this page comes from here
 heard-ago = { $ago } ago
 holds-nothing = nothing
+leases-title = Everything that is held
+leases-fine = One holder for each name, until it gives the lease back or falls silent. A program takes a lease over HTTP; a command by soloist run.
+leases-none = Nothing is held now. A job is held while it runs; a program of your own can hold a lease, too: see docs/embedding.md.
+lease-name = name
+lease-kind = kind
+lease-holder = holder
+lease-since = since
+lease-time-left = time left
+lease-job = job
+lease-command = command
+lease-program = program
 drain-on = Drain
 drain-off = End the drain
 drain-title = Drain { $node }?
@@ -624,6 +688,9 @@ did-job-drill = crashed the holder for a drill
 did-node-drain = drained the node
 did-node-undrain = allowed the node to take jobs again
 did-node-forget = forgot the node
+did-alert-mute = muted the alert
+did-alert-unmute = let the alert speak again
+did-channel-test = tested the channel
 did-source-put = defined the source
 did-source-pause = paused the source
 did-source-resume = resumed the source
@@ -816,3 +883,22 @@ error-too-many = That was too often. Wait a moment, then try again:
 error-unavailable = This does not work at the moment. Try again soon:
 error-internal = Something went wrong here. Tell whoever runs Soloist:
 error-back = To the jobs
+
+# Alerts
+alert-begin-wanted-not-running = { $title } ({ $job }) is wanted and has not been running since { $since }. { $why }
+alert-begin-given-up = { $title } ({ $job }) was given up. { $why }
+alert-begin-crash-loop = { $title } ({ $job }) crashes again and again. { $why }
+alert-begin-node-lost = Node { $node } has said nothing since { $since }: it is dead or cut off. Other nodes take its jobs, where they may.
+alert-begin-store-lost = Node { $node } has not reached the store since { $since }. It starts nothing, and what it shows is old. Look whether the store runs and the network is there.
+alert-begin-stuck = { $title } ({ $job }) has said nothing and made no progress since { $since }. { $why }
+alert-begin-drift = { $title } ({ $job }) is defined otherwise on { $node } than on most nodes. Give every node the same configuration.
+alert-begin-overdue-claims = Source { $source }: tasks that a collector lost have been waiting since { $since }, and nobody takes them. Look whether a collector runs.
+alert-end-wanted-not-running = Over: { $title } ({ $job }) is not missing any more. { $why }
+alert-end-given-up = Over: { $title } ({ $job }) is not given up any more. { $why }
+alert-end-crash-loop = Over: { $title } ({ $job }) does not crash in a row any more. { $why }
+alert-end-node-lost = Over: node { $node } reports again, or was forgotten.
+alert-end-store-lost = Over: node { $node } reaches the store again.
+alert-end-stuck = Over: { $title } ({ $job }) has said something, or its run has ended. { $why }
+alert-end-drift = Over: { $title } ({ $job }) is defined on { $node } as on most nodes.
+alert-end-overdue-claims = Over: the tasks of source { $source } that a collector lost were taken.
+alert-test = A test of channel { $channel }, sent by { $user }: nothing is wrong.

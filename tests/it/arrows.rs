@@ -18,8 +18,11 @@ const TABLE: &[(&str, &[&str])] = &[
     ("waiting", &["domain", "store", "feed", "clock"]),
     ("dispatch", &["domain", "store", "clock", "telemetry", "waiting"]),
     ("rotation", &["domain", "store", "clock", "telemetry", "waiting"]),
-    ("guard", &["domain", "store", "clock", "sabotage"]),
+    ("leases", &["domain", "store", "config", "feed", "clock", "secrets", "waiting"]),
+    ("remote", &[]),
+    ("guard", &["domain", "store", "clock", "sabotage", "remote"]),
     ("view", &["domain", "store", "config", "feed", "words", "clock"]),
+    ("alerts", &["domain", "store", "config", "feed", "view", "words", "clock"]),
     ("ops", &["domain", "store", "config", "secrets", "view"]),
     (
         "runner",
@@ -28,6 +31,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "store",
             "feed",
             "guard",
+            "remote",
             "clock",
             "config",
             "telemetry",
@@ -51,6 +55,8 @@ const TABLE: &[(&str, &[&str])] = &[
             "secrets",
             "dispatch",
             "rotation",
+            "leases",
+            "alerts",
             "waiting",
         ],
     ),
@@ -58,7 +64,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "domain", "store", "config", "feed", "clock", "words", "view", "ops", "secrets",
-            "fence", "runner", "dispatch", "rotation", "waiting",
+            "fence", "remote", "runner", "dispatch", "rotation", "waiting",
         ],
     ),
 ];

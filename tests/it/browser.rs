@@ -1,11 +1,13 @@
 //! Two people, two browsers, two nodes: a click in one window is seen in the other.
 
 use fantoccini::Locator;
+use nix::sys::signal::Signal;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use crate::lifecycle::{JOB, Pair};
 use crate::support::browser::Driver;
+use crate::support::node::Ground;
 use crate::support::wait::until_async;
 
 /// The state that the row of the job shows, by its `data-state`.
@@ -182,4 +184,45 @@ async fn a_page_says_when_its_store_its_session_or_its_node_is_gone() {
     assert!(line.contains("No word from this page’s node"), "{line}");
     li.close().await;
     wang.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headings_of_groups_come_and_go_with_the_configuration_on_an_open_page() {
+    let job = |name: &str, group: &str| {
+        format!("[[job]]\nname = {name:?}\nrunner = \"external\"\n{group}\n")
+    };
+    let (books, stock) = ("group = \"Books\"", "group = \"Stock\"");
+    let ground =
+        Ground::new("sqlite:soloist.db", &[job("alone", ""), job("bills", books)].concat());
+    ground.add_user("li", "operator");
+    let node = ground.start("node-a");
+    let driver = Driver::start();
+    let li = driver.window("li").await;
+    li.sign_in(&node, "li").await;
+    li.client.execute("window.soloistTest = 1", vec![]).await.expect("a mark");
+    let shown = async |order: &[&str]| {
+        until_async(&format!("the page shows {order:?}"), async || {
+            let children = "return [...document.querySelector('[data-rows]').children]\
+                            .map((one) => one.id || one.textContent)";
+            let found = li.client.execute(children, vec![]).await.ok()?;
+            (found == json!(order)).then_some(())
+        })
+        .await;
+    };
+    shown(&["Books", "job-bills", "job-alone"]).await;
+
+    let file = ground.path("soloist.toml");
+    let text = std::fs::read_to_string(&file).expect("the configuration");
+    let head = text.split("[[job]]").next().expect("what stands before the jobs").to_owned();
+    let jobs = [job("alone", stock), job("bills", books), job("dues", books)];
+    std::fs::write(&file, format!("{head}{}", jobs.concat())).expect("written");
+    node.signal(Signal::SIGHUP);
+    shown(&["Stock", "job-alone", "Books", "job-bills", "job-dues"]).await;
+
+    std::fs::write(&file, format!("{head}{}", job("alone", ""))).expect("written");
+    node.signal(Signal::SIGHUP);
+    shown(&["job-alone"]).await;
+    let mark = li.client.execute("return window.soloistTest", vec![]).await.expect("a value");
+    assert_eq!(mark, 1, "the page was never loaded again");
+    li.close().await;
 }

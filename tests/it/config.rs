@@ -45,6 +45,11 @@ impl Bench {
     }
 }
 
+/// A job that a program runs, on lines 1 to 3, then `more` from line 4.
+fn external(more: &str) -> String {
+    format!("[[job]]\nname = \"outbound\"\nrunner = \"external\"\n{more}")
+}
+
 /// A job on lines 1 to 3, then `more` from line 4.
 fn job(more: &str) -> String {
     format!("[[job]]\nname = \"outbound\"\ncommand = [\"true\"]\n{more}")
@@ -75,6 +80,11 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         ("trusted_proxies = [\"proxy\"]", "soloist.toml:1: trusted_proxies[0]", "10.0.0.0/8"),
         ("trusted_proxies = [\"0.0.0.0/0\"]", "soloist.toml:1: trusted_proxies[0]: \"0.0.0.0/0\" trusts everybody", "networks of your proxies"),
         ("allowed_hosts = [\"https://a\"]", "soloist.toml:1: allowed_hosts[0]", "without scheme"),
+        ("allowed_origins = [\"*\"]", "soloist.toml:1: allowed_origins[0]: \"*\" would let in more than one origin", "https://wall.example.org"),
+        ("allowed_origins = [\"https://*.example.org\"]", "soloist.toml:1: allowed_origins[0]: ", "name each"),
+        ("allowed_origins = [\"https://a/b\"]", "soloist.toml:1: allowed_origins[0]: ", "path"),
+        ("allowed_origins = [\"a.example.org\"]", "soloist.toml:1: allowed_origins[0]: ", "http:// or https://"),
+        ("allowed_origins = \"https://a\"", "soloist.toml:1: allowed_origins: must be an array of strings", "write allowed_origins = ["),
         ("tls = { cert = \"c.pem\" }", "soloist.toml:1: tls.key", "is missing"),
         ("live = { sockets_per_node = 0 }", "soloist.toml:1: live.sockets_per_node: 0 is out of range", "from 1"),
         ("[live]\nsockets = 1", "soloist.toml:2: live.sockets: unknown key", "sockets_per_node"),
@@ -111,6 +121,22 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         (&job("user = \"no-such-user\""), "soloist.toml:4: job.outbound.user: there is no user \"no-such-user\"", "getent"),
         (&job("user = \"\""), "soloist.toml:4: job.outbound.user: names no user", "leave it out"),
         (&job("rotation = \"Supplier\""), "soloist.toml:4: job.outbound.rotation: \"Supplier\" is not a valid name", ""),
+        (&job("runner = \"java\""), "soloist.toml:4: job.outbound.runner: \"java\" is no runner", "\"external\""),
+        ("[[job]]\nname = \"a\"\nrunner = \"soloist\"", "soloist.toml:1: job.a.command: is missing", "runner = \"external\""),
+        (&external("command = [\"true\"]"), "soloist.toml:4: job.outbound.command: goes not with runner = \"external\"", "remove it"),
+        (&external("dir = \"gone\""), "soloist.toml:4: job.outbound.dir: goes not with", "remove it"),
+        (&external("env = { A = 1 }"), "soloist.toml:4: job.outbound.env: goes not with", "your program"),
+        (&external("user = \"no-such-user\""), "soloist.toml:4: job.outbound.user: goes not with", "as that user"),
+        (&external("secrets = { A = \"gone\" }"), "soloist.toml:4: job.outbound.secrets: goes not with", "yourself"),
+        (&external("nodes = [\"node-a\"]"), "soloist.toml:4: job.outbound.nodes: goes not with", "no node runs it"),
+        (&external("rotation = \"api\""), "soloist.toml:4: job.outbound.rotation: goes not with", "/turns"),
+        (&external("max_silence = \"5s\""), "soloist.toml:4: job.outbound.max_silence: goes not with", "lease_ttl"),
+        (&external("stop_grace = 1"), "soloist.toml:4: job.outbound.stop_grace: must be a string", "5s"),
+        (&job("max_runtime = \"900ms\""), "soloist.toml:4: job.outbound.max_runtime: 900ms is too short", "1s or more"),
+        (&job("max_silence = \"0s\""), "soloist.toml:4: job.outbound.max_silence: 0ns is too short", "1s or more"),
+        (&job("max_runtime = \"1m\"\nmax_silence = \"60s\""), "soloist.toml:5: job.outbound.max_silence: 60s is not less than max_runtime 60s", "shorter"),
+        (&job("group = \" \""), "soloist.toml:4: job.outbound.group: is empty", "leave it out"),
+        (&job(&format!("group = {:?}", "仓".repeat(65))), "soloist.toml:4: job.outbound.group: has 65 characters", "64"),
         (&job("comand = [\"x\"]"), "soloist.toml:4: job.outbound.comand: unknown key", "did you mean \"command\"?"),
         ("store = \"x", "soloist.toml:1:", "not valid TOML"),
         ("node = \"a\"\nnode = \"b\"", "soloist.toml:2:1: not valid TOML", "duplicate key"),
@@ -191,6 +217,10 @@ fn the_command_line_outranks_the_environment_which_outranks_the_file() {
     bench.env.insert("SOLOIST_PUBLIC_URL", "https://Jobs.example.org/".to_owned());
     bench.env.insert("SOLOIST_LIVE", "{ sockets_per_user = 7 }".to_owned());
     bench.env.insert("SOLOIST_TRUSTED_PROXIES", "10.1.2.3/8, 127.0.0.1".to_owned());
+    bench.env.insert(
+        "SOLOIST_ALLOWED_ORIGINS",
+        "https://Wall.example.org/, http://127.0.0.1:8000".to_owned(),
+    );
     bench.env.insert("SOLOIST_LIMITS", "{ body_idle = \"3s\" }".to_owned());
     bench.env.insert("SOLOIST_PREFIX", String::new());
     bench.overrides.node = Some("of-option".to_owned());
@@ -204,6 +234,8 @@ fn the_command_line_outranks_the_environment_which_outranks_the_file() {
         config.doors.trusted_proxies.iter().map(ToString::to_string).collect();
     assert_eq!(proxies, ["10.0.0.0/8", "127.0.0.1/32"]);
     assert_eq!(config.doors.body_idle, Duration::from_secs(3));
+    let origins = ["https://wall.example.org", "http://127.0.0.1:8000"];
+    assert_eq!(config.doors.allowed_origins, origins);
     assert_eq!(config.prefix, "f:", "an empty variable is not set");
 }
 
@@ -267,6 +299,45 @@ fn a_whole_job_is_read_as_written() {
     assert_eq!((job.backoff.min_uptime, job.backoff.give_up_after), (Duration::from_secs(60), 3));
     assert_eq!(job.nodes, ["node-a", "node-b"]);
     assert_eq!(job.operators, ["li"]);
+}
+
+#[test]
+fn a_job_of_a_program_needs_no_command_and_no_node_runs_it() {
+    let config = Bench::new(&external(
+        "title = \"Out\"\ngroup = \"仓库 Warehouse\"\nlease_ttl = \"10s\"\nstop_grace = \"3s\"\nrepeat = \"never\"\n\
+         min_uptime = \"1s\"\nbackoff = { first = \"2s\", max = \"2s\" }\ngive_up_after = 3\noperators = [\"li\"]\n\
+         viewers = [\"wang\"]\nmax_runtime = \"2h\"\n[[job]]\nname = \"labels\"\ncommand = [\"true\"]\nmax_silence = \"1s\"\n",
+    ))
+    .config();
+    let [outbound, labels] = &config.jobs[..] else { panic!("two jobs") };
+    assert!(outbound.is_external() && !outbound.is_elsewhere() && !labels.is_external());
+    assert!(!outbound.runs_on(&config.node) && labels.runs_on(&config.node));
+    assert_eq!(outbound.group.as_deref(), Some("仓库 Warehouse"));
+    assert_eq!(outbound.max_runtime, Some(Duration::from_secs(7_200)));
+    assert_eq!((labels.max_runtime, labels.max_silence), (None, Some(Duration::from_secs(1))));
+    let told = config.definitions();
+    assert!(told[&outbound.name].external && !told[&labels.name].external);
+    let elsewhere = soloist::config::JobConfig::elsewhere(&outbound.name, &told[&outbound.name]);
+    assert!(elsewhere.is_external() && elsewhere.is_elsewhere());
+    assert_eq!(
+        (elsewhere.group, elsewhere.max_runtime),
+        (outbound.group.clone(), outbound.max_runtime)
+    );
+}
+
+#[test]
+fn jobs_stand_by_group_in_the_order_in_which_groups_appear_and_those_without_come_last() {
+    let text = [("a", ""), ("b", "Books"), ("c", "Stock"), ("d", "Books"), ("e", "")].map(
+        |(name, group)| match group {
+            "" => format!("[[job]]\nname = {name:?}\ncommand = [\"true\"]\n"),
+            _ => format!("[[job]]\nname = {name:?}\ncommand = [\"true\"]\ngroup = {group:?}\n"),
+        },
+    );
+    let config = Bench::new(&text.concat()).config();
+    let mut jobs: Vec<_> = config.jobs.iter().collect();
+    soloist::config::in_groups(&mut jobs, |job| job);
+    let names: Vec<&str> = jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["b", "d", "c", "a", "e"]);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::support::node::Ground;
 
@@ -202,21 +201,8 @@ fn the_calls_that_dispatch_is_explained_with_work() {
     let ground = Ground::new("sqlite:soloist.db", "");
     ground.add_user("li", "operator");
     let node = ground.start("node-a");
-    let here = "http://127.0.0.1:8080";
-    let script = script.expect("a block of calls");
-    assert!(script.contains(here), "{script}");
-    let script = format!("set -eu\n{}\necho; echo \"$TOKEN\"\n", script.replace(here, &node.url));
-    let program = Path::new(env!("CARGO_BIN_EXE_soloist")).parent().expect("a directory");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let output = Command::new("sh")
-        .args(["-c", &script])
-        .current_dir(ground.path(""))
-        .env("PATH", format!("{}:{}", program.display(), path.display()))
-        .env("SOLOIST_CONFIG", ground.path("soloist.toml"))
-        .output()
-        .expect("a shell");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let script = format!("{}\necho; echo \"$TOKEN\"", script.expect("a block of calls"));
+    let said = ground.must_sh(&script, &node);
     for part in ["\"gap_ms\":250", "\"status\":\"created\"", "\"ready\":1"] {
         assert!(said.contains(part), "{part}: {said}");
     }

@@ -7,7 +7,7 @@ use crate::support::node::Node;
 use crate::support::wait::until_async;
 
 /// Every metric but those of rotations.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "soloist_dispatch_claims_total",
     "soloist_job_state",
     "soloist_job_wanted_not_running_seconds",
@@ -15,6 +15,7 @@ const NAMES: [&str; 11] = [
     "soloist_takeover_seconds",
     "soloist_lease_lost_total",
     "soloist_run_crashes_total",
+    "soloist_run_timed_out_total",
     "soloist_live_connections",
     "soloist_live_push_seconds",
     "soloist_live_resyncs_total",

@@ -145,7 +145,8 @@ pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseR
     }
     // A lease under an older token can only be that of a sleeper, asserted again in a store that had forgotten this one.
     let lapsed = known.lapsed.as_ref().filter(same);
-    if lapsed.is_some_and(|lease| lease.owner != ask.owner) {
+    // A program has ended its work by its own clock when its lease ran out, and its job may have been shown as off since: that is final.
+    if lapsed.is_some_and(|lease| lease.owner != ask.owner || lease.owner.is_program()) {
         return (Renewed::Lost, None);
     }
     let lease = LeaseRecord {

@@ -10,10 +10,12 @@
 //! - A stale caller is refused in the same way: nothing is written for it.
 
 mod accounts;
+mod alerts;
 mod audit;
 mod calls;
 mod credentials;
 mod known;
+mod line;
 mod nodes;
 mod record;
 pub(in crate::store) mod rotation;

@@ -32,8 +32,9 @@ pub async fn put(
 /// The rotation exists for `caller`: no job that they may not see is among its types.
 ///
 /// # Errors
-/// [`WebError::NotFound`].
+/// [`WebError::NotFound`]; [`WebError::Forbidden`] for a token that is bound to others.
 pub fn check_seen(web: &Web, caller: &Caller, rotation: &RotationName) -> Result<(), WebError> {
+    caller.bound.check_rotation(rotation)?;
     let hidden = web.live.hidden_from(Some(caller)).has_rotation(rotation.as_str());
     if hidden { Err(no_rotation(rotation)) } else { Ok(()) }
 }

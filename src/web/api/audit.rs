@@ -142,6 +142,7 @@ pub async fn list(
     request: HttpRequest,
 ) -> Result<HttpResponse, WebError> {
     let wanted: Wanted = query(&request)?;
+    caller.bound.check_reads_all("the audit")?;
     let sight = Sight::of(caller.role, &caller.user, web.live.hidden_from(Some(&caller)).names());
     let filter = sight.narrow(wanted.filter()?)?;
     match Format::of(&request, &wanted)? {

@@ -2,20 +2,23 @@
 
 use std::time::Duration;
 
-use actix_web::HttpResponse;
 use actix_web::web::{self, Bytes};
+use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::handing::handed;
 use super::tasks::raw;
-use super::{Answer, answer, patience, read};
+use super::{Answer, Telling, answer, patience, query, read};
 use crate::dispatch;
 use crate::domain::name::{CollectorName, RequestId, SourceName};
+use crate::domain::time::Stamp;
 use crate::store::StoreError;
-use crate::store::dispatch::{BATCH, ClaimAsk, ClaimId, Claimed, Dispatch as _, Exchange};
+use crate::store::dispatch::{
+    BATCH, ClaimAsk, ClaimId, Claimed, Dispatch as _, Exchange, Sources as _, TaskId,
+};
 use crate::view::json::{not_after, not_before};
-use crate::view::whole;
+use crate::view::{millis, whole};
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
@@ -194,16 +197,22 @@ pub struct ExtendAnswer {
     pub kept: Vec<String>,
     /// Ids not held any more: stop working on them. Finished ones are in neither.
     pub lost: Vec<String>,
+    /// With `expires=true`: how long the first of what is kept is kept at least, from now; null when nothing is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_in_ms: Option<u64>,
 }
 
 /// Keeps what is still held of a claim, each task for its source's lease from now. Only the token or session that made a
 /// claim can extend it, give it back and report its tasks; to others it is unknown.
 #[utoipa::path(post, path = "/api/v1/claims/{claim}/extend", tag = "dispatch", operation_id = "extend_claim",
-    params(("claim" = String, Path, description = "As the claim was answered.")),
+    params(
+        ("claim" = String, Path, description = "As the claim was answered."),
+        ("expires" = Option<bool>, Query, description = "Also says for how long.")),
     responses((status = 200, description = "What is kept and what is lost.", body = ExtendAnswer)))]
 pub async fn extend(
     web: web::Data<Web>,
     caller: Caller,
+    request: HttpRequest,
     claim: web::Path<String>,
 ) -> Answer<ExtendAnswer> {
     let over = || {
@@ -211,6 +220,7 @@ pub async fn extend(
             "this claim is unknown or over: stop working on its tasks, and ask for work again",
         )
     };
+    let Telling { expires } = query(&request)?;
     let claim = shaped(claim.into_inner()).ok_or_else(over)?;
     let only = caller.claim_owner();
     let extended =
@@ -218,8 +228,30 @@ pub async fn extend(
             StoreError::NotFound(_) => over(),
             error => acts::source::trouble(error),
         })?;
-    let ids = |all: Vec<crate::store::dispatch::TaskId>| all.into_iter().map(|id| id.0).collect();
-    answer(ExtendAnswer { kept: ids(extended.kept), lost: ids(extended.lost) })
+    let ids = |all: Vec<TaskId>| all.into_iter().map(|id| id.0).collect();
+    let expires_in_ms = match expires.unwrap_or(false) {
+        true => expiry(&web, &extended.kept).await?,
+        false => None,
+    };
+    answer(ExtendAnswer { kept: ids(extended.kept), lost: ids(extended.lost), expires_in_ms })
+}
+
+/// How long the first of `kept` is kept: its end, by the store's clock as it is after that was read. So it is never said too
+/// long.
+async fn expiry(web: &Web, kept: &[TaskId]) -> Result<Option<u64>, WebError> {
+    let store = web.desk.store()?;
+    let mut first: Option<(Stamp, SourceName)> = None;
+    for id in kept {
+        let Some(task) = store.task(id).await.map_err(acts::source::trouble)? else { continue };
+        if let Some((_, _, until)) = task.held
+            && first.as_ref().is_none_or(|(before, _)| until < *before)
+        {
+            first = Some((until, task.source));
+        }
+    }
+    let Some((until, source)) = first else { return Ok(None) };
+    let views = store.sources(Some(&source)).await.map_err(acts::source::trouble)?;
+    Ok(views.first().map(|view| millis(until.since(view.now))))
 }
 
 /// How many tasks went back.

@@ -8,6 +8,7 @@ use crate::store::dispatch::{CollectorView, Sources as _};
 use crate::view::json::not_after;
 use crate::web::Web;
 use crate::web::acts;
+use crate::web::auth::Caller;
 
 /// A task that a collector holds.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -64,7 +65,14 @@ impl From<CollectorView> for Collector {
 /// Every collector seen within a day, and what it holds.
 #[utoipa::path(get, path = "/api/v1/collectors", tag = "dispatch", operation_id = "list_collectors",
     responses((status = 200, description = "The collectors.", body = Collectors)))]
-pub async fn list(web: web::Data<Web>) -> Answer<Collectors> {
-    let views = web.desk.store()?.collectors().await.map_err(acts::source::trouble)?;
+pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Collectors> {
+    let mut views = web.desk.store()?.collectors().await.map_err(acts::source::trouble)?;
+    if caller.bound.names_any() {
+        for view in &mut views {
+            view.holds.retain(|(_, _, source, _)| caller.bound.reads_source(source.as_str()));
+            view.in_flight = view.holds.len() as u64;
+        }
+        views.retain(|view| view.in_flight > 0);
+    }
     answer(Collectors { collectors: views.into_iter().map(Collector::from).collect() })
 }

@@ -3,10 +3,12 @@
 use actix_web::{HttpRequest, web};
 use serde::{Deserialize, Serialize};
 
-use super::tasks::{Task, known};
+use super::tasks::{known, only_source};
 use super::{Answer, answer, clamp, query};
 use crate::domain::name::SourceName;
+use crate::store::StoreError;
 use crate::store::dispatch::Dispatch as _;
+use crate::view::task::Task;
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
@@ -34,16 +36,18 @@ struct Page {
         ("skip" = Option<u64>, Query, description = "Without the first so many."),
         ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside.")),
     responses((status = 200, description = "The tasks.", body = DeadTasks)))]
-pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<DeadTasks> {
+pub async fn list(web: web::Data<Web>, caller: Caller, request: HttpRequest) -> Answer<DeadTasks> {
     let page: Page = query(&request)?;
     let source = page.source.as_deref().map(SourceName::new).transpose();
     let source = source.map_err(|error| WebError::bad(format!("parameter source: {error}")))?;
+    let source = only_source(&caller, source)?;
     let most = u64::from(u32::MAX);
     let skip = usize::try_from(page.skip.unwrap_or(0).min(most)).unwrap_or(usize::MAX);
     let limit = clamp(page.limit, 50, 500);
     let store = web.desk.store()?;
     let dead = store.dead(source.as_ref(), skip, limit).await.map_err(acts::source::trouble)?;
-    let tasks = dead.into_iter().map(Task::try_from).collect::<Result<_, _>>()?;
+    let dead = dead.into_iter().filter(|task| caller.bound.reads_source(task.source.as_str()));
+    let tasks = dead.map(Task::try_from).collect::<Result<_, StoreError>>()?;
     answer(DeadTasks { tasks })
 }
 

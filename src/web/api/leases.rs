@@ -1,16 +1,32 @@
-//! `GET /api/v1/leases`: everything that is held, whether this node knows the name or not.
+//! `/api/v1/leases`: everything that is held, and leases for programs: taken, renewed and given back.
 
-use actix_web::web;
+use std::time::Duration;
 
-use super::{Answer, answer};
+use actix_web::HttpResponse;
+use actix_web::web::{self, Bytes};
+use serde::{Deserialize, Serialize};
+
+use super::handing::handed;
+use super::{Answer, answer, patience, read};
+use crate::domain::job::Progress;
+use crate::domain::lease::Timing;
+use crate::domain::name::{JobName, NodeName, RequestId};
+use crate::leases::{self, Ask, Renewal, Renewed, Secret, Terms};
+use crate::ops;
+use crate::store::journal::{NewLine, Stream};
 use crate::store::leases::Leases as _;
 use crate::view::HeldLeaseView;
 use crate::view::lists::Held;
+use crate::view::whole;
 use crate::web::Web;
 use crate::web::auth::Caller;
+use crate::web::error::WebError;
 
-/// Everything that is held now: each job that a node has, and each command under `soloist run`, on every machine. `holder`
-/// is the node, for jobs and for commands. A lease that the store forgot is missing until its holder renews it. This call
+/// Most lines in one renewal.
+const LINES_AT_ONCE: usize = 500;
+
+/// Everything that is held now: each job, whether a node has it or a program, each command under `soloist run`, and each lease that a
+/// program holds under a name of its own. A lease that the store forgot is missing until its holder renews it. This call
 /// reads the whole store and costs more than others: follow jobs on `/live`.
 #[utoipa::path(get, path = "/api/v1/leases", tag = "leases", operation_id = "list_leases",
     responses((status = 200, description = "The leases.", body = Held)))]
@@ -20,4 +36,331 @@ pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Held> {
     let hidden = web.live.hidden_from(Some(&caller));
     let seen = held.iter().filter(|held| !hidden.has(held.name.as_str()));
     answer(Held { leases: seen.map(view).collect() })
+}
+
+/// A request for a lease.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LeaseBody {
+    /// The program's name, as people see it.
+    #[schema(example = "shop-7f", format = "name")]
+    pub holder: String,
+    /// Chosen anew for each lease, and repeated when the answer did not arrive: the same one, from the same token or session, has the same
+    /// lease, and keeps its place among those who wait.
+    #[schema(example = "01J8Z", format = "label")]
+    pub request_id: String,
+    /// How long a lease of the program's own name lasts unrenewed; 10,000 when left out. A job's `lease_ttl` wins.
+    #[schema(minimum = 1_000, maximum = 600_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
+    pub ttl_ms: Option<u64>,
+    /// How long to wait for it.
+    #[schema(default = 0, minimum = 0, maximum = 30_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
+    pub wait_ms: Option<u64>,
+}
+
+/// A lease.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct GrantedLease {
+    /// Its name.
+    #[schema(example = "outbound")]
+    pub name: String,
+    /// The fencing token: grows with every grant; any sink can refuse an older one.
+    pub token: u64,
+    /// To renew and to release: known to this holder alone.
+    #[schema(example = "1835019492704256.5000.j.5f2a90c3d1e84b7796d03ac8e1f7b264")]
+    pub secret: String,
+    /// The run that began, if it is a job's; null else.
+    pub run: Option<String>,
+    /// How long it lasts unrenewed.
+    pub ttl_ms: u64,
+    /// So long it lasts, counted on the program's own clock from *before* it sent this request, less 1 %. A grant that was waited for says
+    /// nothing about that clock: renew once before the work begins.
+    pub expires_in_ms: u64,
+    /// How often to renew.
+    pub renew_every_ms: u64,
+}
+
+/// No lease now.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct NoLease {
+    /// Its name.
+    #[schema(example = "outbound")]
+    pub name: String,
+    /// `not_wanted`, `busy`, `resting`, `backing_off`, `given_up`, `held`, `reserved` (a move keeps it for another) or `recovery` (the store
+    /// may have forgotten a lease that somebody has).
+    #[schema(example = "busy")]
+    pub reason: &'static str,
+    /// Who has it; null when nobody has.
+    pub holder: Option<String>,
+    /// When asking again may help.
+    pub retry_in_ms: u64,
+}
+
+/// The answer to a request for a lease.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(missing_docs, reason = "what is inside says it")]
+pub enum LeaseAnswer {
+    Granted(GrantedLease),
+    Refused(NoLease),
+}
+
+/// A lease by its name, for a caller who may hold it.
+fn terms(web: &Web, caller: &Caller, name: &str, ttl: Duration) -> Result<Terms, WebError> {
+    let name = JobName::new(name).map_err(|error| WebError::not_found(error.to_string()))?;
+    let job = web.live.job_named(name.as_str());
+    if let Some(job) = &job
+        && !caller.sees(job)
+    {
+        return Err(WebError::not_found(format!(
+            "there is no lease {name} for you: use another name"
+        )));
+    }
+    ops::leases::check(&caller.actor(), &name, job.as_deref())?;
+    let timing = match &job {
+        Some(job) => job.timing,
+        None => Timing::from_ttl(ttl).map_err(|error| WebError::bad(format!("ttl_ms: {error}")))?,
+    };
+    Ok(Terms { name, job, timing })
+}
+
+/// The secret that a holder sent.
+fn secret_of(text: &str) -> Result<Secret, WebError> {
+    Secret::read(text).ok_or_else(|| WebError::Conflict {
+        detail: "secret: this is not the secret of a lease; nothing was changed: send the `secret` with which it was granted".to_owned(),
+    })
+}
+
+fn over(name: &JobName) -> WebError {
+    WebError::Conflict {
+        detail: format!(
+            "the lease {name} is over or another's: end the work at once, and ask for it again with a new request_id"
+        ),
+    }
+}
+
+fn ms(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Asks for a lease: it is had, or the answer says why not, at once or after waiting for it. Who waits has one place, in order of arrival.
+#[utoipa::path(post, path = "/api/v1/leases/{name}", tag = "leases", operation_id = "take_lease",
+    params(("name" = String, Path, description = "A job with runner = \"external\", or a name of the program's own.")),
+    request_body = LeaseBody,
+    responses((status = 200, description = "The lease, or why it cannot be had.", body = LeaseAnswer)))]
+pub async fn post(
+    web: web::Data<Web>,
+    caller: Caller,
+    name: web::Path<String>,
+    body: Bytes,
+) -> Result<HttpResponse, WebError> {
+    let bad = |field: &str, problem: &str| WebError::bad(format!("{field}: {problem}"));
+    let body: LeaseBody = read(&body)?;
+    let ttl = body.ttl_ms.map_or(leases::DEFAULT, Duration::from_millis);
+    if !(leases::SHORTEST..=leases::LONGEST).contains(&ttl) {
+        return Err(bad("ttl_ms", "from 1000 to 600000"));
+    }
+    let terms = terms(&web, &caller, &name, ttl)?;
+    let holder = NodeName::new(&body.holder).map_err(|error| bad("holder", &error.to_string()))?;
+    let request =
+        RequestId::new(&body.request_id).map_err(|error| bad("request_id", &error.to_string()))?;
+    let wait = patience(body.wait_ms).map_err(|problem| bad("wait_ms", problem))?;
+    let seal = caller.seal(&["lease", terms.name.as_str(), request.as_str()]);
+    let (name, timing) = (terms.name.to_string(), terms.timing);
+    let said = match web.leases.take(Ask { terms, holder, seal }, wait).await? {
+        leases::Answer::Granted { secret, run, hand } => {
+            let granted = GrantedLease {
+                name,
+                token: secret.token.0,
+                secret: secret.text(),
+                run: run.map(|run| run.0),
+                ttl_ms: ms(timing.ttl),
+                expires_in_ms: ms(timing.ttl),
+                renew_every_ms: ms(timing.renew_every),
+            };
+            return Ok(handed(&LeaseAnswer::Granted(granted), Some(hand)));
+        }
+        leases::Answer::Refused(refusal) => NoLease {
+            name,
+            reason: refusal.reason,
+            holder: refusal.holder.map(|holder| holder.to_string()),
+            retry_in_ms: ms(refusal.retry_in),
+        },
+    };
+    Ok(HttpResponse::Ok().json(LeaseAnswer::Refused(said)))
+}
+
+/// How far a program is.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProgressBody {
+    /// So many are done.
+    #[serde(deserialize_with = "whole::number")]
+    pub done: u64,
+    /// Of so many.
+    #[serde(deserialize_with = "whole::number")]
+    pub total: u64,
+    /// What it does now; 200 characters are kept.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// A renewal.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RenewBody {
+    /// As granted.
+    pub secret: String,
+    /// How long to wait for a reason to stop; the lease is extended before.
+    #[schema(default = 0, minimum = 0, maximum = 30_000)]
+    #[serde(default, deserialize_with = "whole::optional")]
+    pub wait_ms: Option<u64>,
+    /// Of a job: moves its progress bar.
+    pub progress: Option<ProgressBody>,
+    /// Of a job: lines of output, at most 500 at a time; one longer than 4 KiB is cut.
+    #[serde(default)]
+    #[schema(max_items = 500)]
+    pub lines: Option<Vec<String>>,
+}
+
+/// That the program must end its work.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct StopNow {
+    /// `off`, `held`, `moved`, `drained`, `removed`, or `timed_out` (the job's `max_runtime` is over). Whatever it says: stop.
+    #[schema(example = "off")]
+    pub why: &'static str,
+    /// It is given so long from now; then its lease is not extended any more.
+    pub within_ms: u64,
+}
+
+/// A lease that goes on.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct KeptLease {
+    /// So long it lasts, counted on the program's own clock from *before* it sent this renewal, less 1 %.
+    pub expires_in_ms: u64,
+    /// Null: go on.
+    pub stop: Option<StopNow>,
+}
+
+fn said(body: &mut RenewBody) -> Result<Renewal, WebError> {
+    let wait =
+        patience(body.wait_ms).map_err(|problem| WebError::bad(format!("wait_ms: {problem}")))?;
+    let lines = body.lines.take().unwrap_or_default();
+    if lines.len() > LINES_AT_ONCE {
+        return Err(WebError::bad(
+            "lines: at most 500 at a time: send the others with the next renewal",
+        ));
+    }
+    let line = |text: &str| {
+        let text = text.trim_end_matches('\r').replace('\0', "\u{fffd}");
+        NewLine::cut(Stream::Stdout, text, false)
+    };
+    let lines = lines.iter().flat_map(|text| text.split('\n')).map(line).collect();
+    let progress = body.progress.take().map(|ProgressBody { done, total, note }| {
+        Progress::new(done, total, note.as_deref().unwrap_or_default())
+    });
+    Ok(Renewal { wait, progress, lines })
+}
+
+/// The terms under which a lease goes on that was granted with `secret`.
+fn held(web: &Web, caller: &Caller, name: &str, secret: &Secret) -> Result<Terms, WebError> {
+    let parsed = JobName::new(name).map_err(|error| WebError::not_found(error.to_string()))?;
+    let job = web.live.job_named(name).filter(|job| job.is_external() && !job.is_elsewhere());
+    match &job {
+        Some(_) => terms(web, caller, name, secret.ttl),
+        // A job that is in no configuration any more, or a name of the program's own.
+        None => {
+            ops::leases::check(&caller.actor(), &parsed, None)?;
+            let ttl = secret.ttl.min(leases::LONGEST);
+            let timing = Timing::from_ttl(ttl).map_err(|_| over(&parsed))?;
+            Ok(Terms { name: parsed, job: None, timing })
+        }
+    }
+}
+
+/// Extends a lease when the renewal arrives; then answers after `wait_ms`, or at once when the holder must end its work. Any node will do.
+#[utoipa::path(post, path = "/api/v1/leases/{name}/renew", tag = "leases", operation_id = "renew_lease",
+    params(("name" = String, Path, description = "As granted.")),
+    request_body = RenewBody,
+    responses((status = 200, description = "It goes on.", body = KeptLease)))]
+pub async fn renew(
+    web: web::Data<Web>,
+    caller: Caller,
+    name: web::Path<String>,
+    body: Bytes,
+) -> Answer<KeptLease> {
+    let mut body: RenewBody = read(&body)?;
+    let secret = secret_of(&body.secret)?;
+    let terms = held(&web, &caller, &name, &secret)?;
+    let renewal = said(&mut body)?;
+    match web.leases.renew(&terms, &secret, renewal).await? {
+        Renewed::Kept { expires_in, stop } => answer(KeptLease {
+            expires_in_ms: ms(expires_in),
+            stop: stop.map(|stop| StopNow { why: stop.why, within_ms: ms(stop.within) }),
+        }),
+        Renewed::Over => Err(over(&terms.name)),
+    }
+}
+
+/// How the work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkEnd {
+    /// As it should: `repeat` follows.
+    Done,
+    /// It did not: a crash, with its backoff.
+    Failed,
+}
+
+/// The end of a lease.
+#[derive(Debug, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReleaseBody {
+    /// As granted.
+    pub secret: String,
+    /// How the work ended; `done` when left out.
+    pub end: Option<WorkEnd>,
+    /// Exit code; 0 for done and 1 for failed when left out.
+    #[schema(minimum = -2_147_483_648, maximum = 2_147_483_647)]
+    pub code: Option<i32>,
+    /// What went wrong: the last lines of the run's output.
+    pub error: Option<String>,
+}
+
+/// A lease that was given back.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct ReleasedLease {
+    /// Its name.
+    pub name: String,
+    /// Whether it is free now.
+    pub released: bool,
+}
+
+/// Gives a lease back: the next who waits has it at once. The same release twice is harmless.
+#[utoipa::path(post, path = "/api/v1/leases/{name}/release", tag = "leases", operation_id = "release_lease",
+    params(("name" = String, Path, description = "As granted.")),
+    request_body = ReleaseBody,
+    responses((status = 200, description = "It is free.", body = ReleasedLease)))]
+pub async fn release(
+    web: web::Data<Web>,
+    caller: Caller,
+    name: web::Path<String>,
+    body: Bytes,
+) -> Answer<ReleasedLease> {
+    let body: ReleaseBody = read(&body)?;
+    let secret = secret_of(&body.secret)?;
+    let terms = held(&web, &caller, &name, &secret)?;
+    let error = body.error.map(|error| NewLine::cut(Stream::Stderr, error, false).text);
+    let ending = leases::Ending {
+        done: body.end.unwrap_or(WorkEnd::Done) == WorkEnd::Done,
+        code: body.code,
+        error: error.filter(|error| !error.trim().is_empty()),
+    };
+    match web.leases.release(&terms, &secret, &ending).await? {
+        leases::Released::Yes => {
+            answer(ReleasedLease { name: terms.name.to_string(), released: true })
+        }
+        leases::Released::Another => Err(over(&terms.name)),
+    }
 }

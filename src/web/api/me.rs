@@ -5,25 +5,35 @@ use actix_web::web::{self, Bytes};
 use serde::Deserialize;
 
 use super::{Answer, answer, read};
+use crate::domain::time::StoreTime;
 use crate::ops::credentials;
 use crate::secrets::session_id;
+use crate::store::credentials::Credentials as _;
 use crate::view::people::{Me, SessionView, Sessions};
 use crate::web::Web;
 use crate::web::acts::account;
-use crate::web::auth::Caller;
+use crate::web::auth::{Caller, Shown};
 use crate::web::error::WebError;
+use crate::words::iso;
 
 /// Who asks.
 #[utoipa::path(get, path = "/api/v1/me", tag = "accounts", operation_id = "get_me",
     responses((status = 200, description = "The account, and by what it asks.", body = Me)))]
-pub async fn get(caller: Caller) -> Answer<Me> {
+pub async fn get(web: web::Data<Web>, caller: Caller) -> Answer<Me> {
     let by_session = caller.by_session();
+    let token = match &caller.shown {
+        Shown::Token { hash } => web.store.token(hash).await?,
+        Shown::Session { .. } => None,
+    };
     answer(Me {
         name: caller.user.to_string(),
         role: caller.role,
         display_name: caller.display_name,
-        by: if by_session { "session" } else { "token" },
+        by: if by_session { "session" } else { "token" }.to_owned(),
         session: by_session.then(|| session_id(caller.shown.hash())),
+        token: token.map(Into::into),
+        node: web.config().node.to_string(),
+        now: iso(StoreTime(jiff::Timestamp::now().as_millisecond())),
     })
 }
 

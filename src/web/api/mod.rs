@@ -3,6 +3,7 @@
 //! Here only what they share: reading a body and saying precisely what is wrong with it, clamping limits, and
 //! answering with a job as the store has it after the caller's own write.
 
+pub mod alerts;
 pub mod audit;
 pub mod claims;
 pub mod collectors;
@@ -20,7 +21,9 @@ pub mod participation;
 pub mod results;
 pub mod rotations;
 pub mod runs;
+pub mod sessions;
 pub mod sources;
+pub mod status;
 pub mod tasks;
 pub mod timeline;
 pub mod tokens;
@@ -111,6 +114,12 @@ struct Forced {
     force: Option<bool>,
 }
 
+/// `?expires=true`: also how long what was granted or extended lasts.
+#[derive(Debug, Default, serde::Deserialize)]
+struct Telling {
+    expires: Option<bool>,
+}
+
 /// Reads the query of an address.
 ///
 /// # Errors
@@ -151,6 +160,11 @@ pub async fn seen(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobView
 /// # Errors
 /// [`WebError::Unavailable`].
 pub async fn stored(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobView, WebError> {
+    Ok(view(web, caller, job, &read_now(web, job).await?))
+}
+
+/// A record as the store has it now.
+async fn read_now(web: &Web, job: &JobConfig) -> Result<Seen, WebError> {
     let confirmed = clock::boot();
     let snapshot = web.store.snapshot(std::slice::from_ref(&job.name)).await?;
     let record = snapshot.jobs.into_iter().next().ok_or_else(|| WebError::Internal {
@@ -158,8 +172,7 @@ pub async fn stored(web: &Web, caller: &Caller, job: &JobConfig) -> Result<JobVi
     })?;
     let doubted_until = clock::boot() + snapshot.quarantine;
     let record = std::sync::Arc::new(record);
-    let seen = Seen { record, at: snapshot.at, confirmed, doubted_until };
-    Ok(view(web, caller, job, &seen))
+    Ok(Seen { record, at: snapshot.at, confirmed, doubted_until })
 }
 
 fn view(web: &Web, caller: &Caller, job: &JobConfig, seen: &Seen) -> JobView {

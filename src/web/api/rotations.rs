@@ -99,7 +99,7 @@ pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<RotationList> {
     let mut views = web.turns.store()?.rotations(None, TURNS_LISTED).await?;
     let hidden = web.live.hidden_from(Some(&caller));
     views.retain(|view| !hidden.has_rotation(view.name.as_str()));
-    answer(RotationList { rotations: views.into_iter().map(Rotation::from).collect() })
+    answer(RotationList::from(views))
 }
 
 #[derive(Debug, Deserialize)]

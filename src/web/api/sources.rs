@@ -92,17 +92,19 @@ fn named(text: &str) -> Result<SourceName, WebError> {
 /// All sources.
 #[utoipa::path(get, path = "/api/v1/sources", tag = "dispatch", operation_id = "list_sources",
     responses((status = 200, description = "The sources.", body = SourceList)))]
-pub async fn list(web: web::Data<Web>) -> Answer<SourceList> {
-    let views = web.desk.store()?.sources(None).await.map_err(acts::source::trouble)?;
-    answer(SourceList { sources: views.into_iter().map(Source::from).collect() })
+pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<SourceList> {
+    let mut views = web.desk.store()?.sources(None).await.map_err(acts::source::trouble)?;
+    views.retain(|view| caller.bound.reads_source(view.name.as_str()));
+    answer(SourceList::from(views))
 }
 
 /// One source.
 #[utoipa::path(get, path = "/api/v1/sources/{source}", tag = "dispatch", operation_id = "get_source",
     params(("source" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The source.", body = Source)))]
-pub async fn one(web: web::Data<Web>, source: web::Path<String>) -> Answer<Source> {
+pub async fn one(web: web::Data<Web>, caller: Caller, source: web::Path<String>) -> Answer<Source> {
     let source = named(&source)?;
+    caller.bound.check_source(&source)?;
     let views = web.desk.store()?.sources(Some(&source)).await.map_err(acts::source::trouble)?;
     let view = views.into_iter().next().ok_or_else(|| acts::source::no_source(&source))?;
     answer(Source::from(view))
@@ -170,6 +172,40 @@ pub async fn block(
         ));
     }
     answer(Source::from(acts::source::block(&web, &caller, &source, lasting).await?))
+}
+
+/// Serves nobody from a source until it is resumed; all else of its rules stays.
+#[utoipa::path(put, path = "/api/v1/sources/{source}/pause", tag = "dispatch", operation_id = "pause_source",
+    params(("source" = String, Path, description = "Its name.")),
+    responses((status = 200, description = "The source.", body = Source)))]
+pub async fn pause(
+    web: web::Data<Web>,
+    caller: Caller,
+    source: web::Path<String>,
+) -> Answer<Source> {
+    set_paused(web, caller, source, true).await
+}
+
+/// Serves collectors from a source again.
+#[utoipa::path(delete, path = "/api/v1/sources/{source}/pause", tag = "dispatch", operation_id = "resume_source",
+    params(("source" = String, Path, description = "Its name.")),
+    responses((status = 200, description = "The source.", body = Source)))]
+pub async fn resume(
+    web: web::Data<Web>,
+    caller: Caller,
+    source: web::Path<String>,
+) -> Answer<Source> {
+    set_paused(web, caller, source, false).await
+}
+
+async fn set_paused(
+    web: web::Data<Web>,
+    caller: Caller,
+    source: web::Path<String>,
+    on: bool,
+) -> Answer<Source> {
+    acts::source::pause(&web, &caller, &source, on).await?;
+    one(web, caller, source).await
 }
 
 /// What went with a source.

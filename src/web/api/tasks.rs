@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use actix_web::HttpRequest;
 use actix_web::web::{self, Bytes};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Answer, Forced, answer, clamp, query, read};
 use crate::domain::dispatch::{LONGEST, TaskState};
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
+use crate::store::StoreError;
 use crate::store::dispatch::{
-    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, TASKS_AT_ONCE,
-    TaskFilter, TaskId, TaskView,
+    Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskFilter, TaskId,
 };
-use crate::view::json::{not_after, not_before};
 use crate::view::lists::{PutTask, PutTasks};
-use crate::view::millis;
+use crate::view::task::{Task, TaskList};
 use crate::view::whole;
 use crate::web::Web;
 use crate::web::acts;
@@ -86,7 +85,7 @@ pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<Pu
     let tasks = tasks.into_iter().zip(new).map(|(task, new)| PutTask {
         id: TaskId::of(&task.source, &task.key).0,
         key: task.key,
-        status: if new { "created" } else { "exists" },
+        status: if new { "created" } else { "exists" }.to_owned(),
     });
     answer(PutTasks { tasks: tasks.collect() })
 }
@@ -141,73 +140,6 @@ pub(super) fn instant(text: &str) -> Result<Stamp, String> {
     Ok(at)
 }
 
-/// In whose hands a task is.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct HeldBy {
-    /// Who.
-    pub collector: String,
-    /// Until when, unless it is extended.
-    #[schema(format = DateTime)]
-    pub lease_until: String,
-}
-
-/// Something that went wrong with a task, or brought it back.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Event {
-    /// When.
-    #[schema(format = DateTime)]
-    pub at: String,
-    /// `retried`, `expired`, `died` or `revived`.
-    #[schema(example = "retried")]
-    pub event: &'static str,
-    /// In which attempt.
-    pub attempt: u32,
-    /// In whose hands.
-    pub collector: Option<String>,
-    /// As reported.
-    pub error: Option<String>,
-}
-
-/// A task.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Task {
-    /// Made of source and key.
-    pub id: String,
-    /// As put.
-    pub key: String,
-    /// As put.
-    pub source: String,
-    /// As put.
-    #[schema(value_type = serde_json::Value)]
-    pub payload: Box<RawValue>,
-    /// As put.
-    pub priority: u8,
-    /// `ready`, `due`, `leased`, `done` or `dead`.
-    #[schema(example = "ready")]
-    pub state: &'static str,
-    /// Tries so far, the present one counted.
-    pub attempt: u32,
-    /// Of the newest lease; 0 before the first.
-    pub token: u64,
-    /// As put.
-    pub every_ms: Option<u64>,
-    /// When it was put.
-    #[schema(format = DateTime)]
-    pub created: String,
-    /// When its state changed last.
-    #[schema(format = DateTime)]
-    pub changed: String,
-    /// When it becomes ready, if it is due.
-    #[schema(format = DateTime)]
-    pub at: Option<String>,
-    /// If it is leased.
-    pub held: Option<HeldBy>,
-    /// The newest error that was reported.
-    pub error: Option<String>,
-    /// The newest 20 events, oldest first.
-    pub history: Vec<Event>,
-}
-
 /// JSON as it was put.
 pub(super) fn raw(payload: String) -> Result<Box<RawValue>, WebError> {
     RawValue::from_string(payload).map_err(|error| WebError::Internal {
@@ -215,68 +147,16 @@ pub(super) fn raw(payload: String) -> Result<Box<RawValue>, WebError> {
     })
 }
 
-impl TryFrom<TaskView> for Task {
-    type Error = WebError;
-
-    fn try_from(view: TaskView) -> Result<Self, WebError> {
-        Ok(Self {
-            id: view.id.0,
-            key: view.key,
-            source: view.source.to_string(),
-            payload: raw(view.payload)?,
-            priority: view.priority,
-            state: view.state.as_str(),
-            attempt: view.attempt,
-            token: view.token.0,
-            every_ms: view.every.map(millis),
-            created: not_after(view.created),
-            changed: not_after(view.changed),
-            at: view.at.map(not_before),
-            // Not under which claim: that is known to who made it alone.
-            held: view.held.map(|(collector, _, until)| HeldBy {
-                collector: collector.to_string(),
-                lease_until: not_after(until),
-            }),
-            error: view.error,
-            history: view.history.into_iter().map(Event::from).collect(),
-        })
-    }
-}
-
-impl From<Past> for Event {
-    fn from(past: Past) -> Self {
-        Self {
-            at: not_after(past.at),
-            event: match past.event {
-                PastEvent::Retried => "retried",
-                PastEvent::Expired => "expired",
-                PastEvent::Died => "died",
-                PastEvent::Revived => "revived",
-            },
-            attempt: past.attempt,
-            collector: past.collector.map(|name| name.to_string()),
-            error: past.error,
-        }
-    }
-}
-
 /// One task.
 #[utoipa::path(get, path = "/api/v1/tasks/{id}", tag = "dispatch", operation_id = "get_task",
     params(("id" = String, Path, description = "As POST /api/v1/tasks answered.")),
     responses((status = 200, description = "The task.", body = Task)))]
-pub async fn one(web: web::Data<Web>, id: web::Path<String>) -> Answer<Task> {
+pub async fn one(web: web::Data<Web>, caller: Caller, id: web::Path<String>) -> Answer<Task> {
     let id = known(id.into_inner())?;
     let found = web.desk.store()?.task(&id).await.map_err(acts::source::trouble)?;
+    // Ids are made of source and key: who guesses both must not learn whether there is such a task.
+    let found = found.filter(|task| caller.bound.reads_source(task.source.as_str()));
     answer(found.ok_or_else(|| acts::source::no_task(&id))?.try_into()?)
-}
-
-/// Tasks of a page.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct TaskList {
-    /// The tasks.
-    pub tasks: Vec<Task>,
-    /// `before` of the next page; null when there is none.
-    pub next: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -297,7 +177,7 @@ struct Page {
         ("before" = Option<String>, Query, description = "The next page: `next` of the page before."),
         ("limit" = Option<u64>, Query, description = "How many: 1 to 100, 50 when absent; what is outside is moved inside.")),
     responses((status = 200, description = "The tasks.", body = TaskList)))]
-pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<TaskList> {
+pub async fn list(web: web::Data<Web>, caller: Caller, request: HttpRequest) -> Answer<TaskList> {
     let page: Page = query(&request)?;
     let bad = |field: &str, problem: String| WebError::bad(format!("parameter {field}: {problem}"));
     let source = page.source.as_deref().map(SourceName::new).transpose();
@@ -309,14 +189,31 @@ pub async fn list(web: web::Data<Web>, request: HttpRequest) -> Answer<TaskList>
     let wrong = || bad("before", "send `next` of the page before, as it was".to_owned());
     let before = before.map(|before| before.ok_or_else(wrong)).transpose()?;
     let limit = clamp(page.limit, 50, 100);
+    let source = only_source(&caller, source)?;
     let filter = TaskFilter { source, state: page.state };
     let store = web.desk.store()?;
     let views = store.tasks(&filter, before.as_ref(), limit).await;
     let views = views.map_err(acts::source::trouble)?;
     let last = views.last().filter(|_| views.len() >= limit);
     let next = last.map(|last| format!("{}-{}", last.changed.0, last.id.0));
-    let tasks = views.into_iter().map(Task::try_from).collect::<Result<_, _>>()?;
+    let views = views.into_iter().filter(|task| caller.bound.reads_source(task.source.as_str()));
+    let tasks = views.map(Task::try_from).collect::<Result<_, StoreError>>()?;
     answer(TaskList { tasks, next })
+}
+
+/// The source that is asked for: that of the token where it has one and none is said.
+pub(super) fn only_source(
+    caller: &Caller,
+    asked: Option<SourceName>,
+) -> Result<Option<SourceName>, WebError> {
+    match (asked, caller.bound.sources.as_slice()) {
+        (Some(asked), _) => {
+            caller.bound.check_source(&asked)?;
+            Ok(Some(asked))
+        }
+        (None, [own]) => Ok(Some(own.clone())),
+        (None, _) => Ok(None),
+    }
 }
 
 /// Removes a task with its history; its key may be put again. One that a collector has in hand is removed with `force=true`

@@ -76,6 +76,9 @@ pub struct NewTokenBody {
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     pub jobs: Vec<JobName>,
+    /// May put tasks for its sources, of which there must be one, though its account is a collector.
+    #[serde(default)]
+    pub put: bool,
 }
 
 /// Tells a null from what was left out.
@@ -92,10 +95,11 @@ pub async fn post(
     caller: Caller,
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
-    let NewTokenBody { name, user, expires_in_ms, collector, sources, rotations, leases, jobs } =
-        read(&body)?;
+    let body: NewTokenBody = read(&body)?;
+    let NewTokenBody { name, user, expires_in_ms, collector, put, .. } = body;
+    let NewTokenBody { sources, rotations, leases, jobs, .. } = body;
     let unbound = ApiToken::new(user.unwrap_or_else(|| caller.user.clone()), name);
-    let token = ApiToken { collector, sources, rotations, leases, jobs, ..unbound };
+    let token = ApiToken { collector, sources, rotations, leases, jobs, put, ..unbound };
     let expiry = match expires_in_ms {
         None => Expiry::Usual,
         Some(None) => Expiry::Never,

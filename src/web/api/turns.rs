@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use actix_web::HttpResponse;
 use actix_web::web::{self, Bytes};
+use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 
 use super::handing::handed;
 use super::rotations::named;
 use super::tasks::instant;
-use super::{Answer, LARGEST_TOKEN, answer, patience, read, read_if_any};
+use super::{Answer, LARGEST_TOKEN, Telling, answer, patience, query, read, read_if_any};
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::{Outcome, Turn};
@@ -17,7 +17,7 @@ use crate::domain::time::Stamp;
 use crate::secrets;
 use crate::store::rotation::{Kept, Pass, Taken, TurnAsk};
 use crate::view::json::{Holder, not_after, not_before, word};
-use crate::view::whole;
+use crate::view::{millis, whole};
 use crate::web::Web;
 use crate::web::acts::rotation::{one, over, stale, trouble, trouble_with_type};
 use crate::web::auth::Caller;
@@ -57,6 +57,9 @@ pub struct GrantedTurn {
     /// Until then nobody else has a turn, by the store's clock.
     #[schema(format = DateTime)]
     pub lease_until: String,
+    /// Asked with `expires=true`: how long each extension lasts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_ms: Option<u64>,
 }
 
 impl GrantedTurn {
@@ -65,6 +68,7 @@ impl GrantedTurn {
             turn: turn_text(rotation, turn.token, caller),
             token: turn.token.0,
             lease_until: not_after(turn.until),
+            lease_ms: None,
         }
     }
 }
@@ -130,16 +134,20 @@ fn asked(
 
 /// Asks for a turn: it is had, or the answer says why not, at once or after waiting for it.
 #[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns", tag = "rotations", operation_id = "take_turn",
-    params(("rotation" = String, Path, description = "Its name.")),
+    params(
+        ("rotation" = String, Path, description = "Its name."),
+        ("expires" = Option<bool>, Query, description = "Also says how long each extension lasts.")),
     request_body = TurnBody,
     responses((status = 200, description = "The turn, or why it is not had.", body = TurnAnswer)))]
 pub async fn take(
     web: web::Data<Web>,
     caller: Caller,
+    request: HttpRequest,
     rotation: web::Path<String>,
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
     let rotation = named(&rotation)?;
+    let Telling { expires } = query(&request)?;
     let (ask, wait) = asked(&rotation, read(&body)?, &caller)?;
     let kind = ask.kind.clone();
     let taken = match web.turns.take(ask, wait).await {
@@ -147,7 +155,10 @@ pub async fn take(
         Err(error) => return Err(trouble_with_type(&web, &rotation, Some(&kind), error).await),
     };
     let said = match taken.taken {
-        Taken::Granted(turn) => TurnAnswer::Granted(GrantedTurn::of(&rotation, &turn, &caller)),
+        Taken::Granted(turn) => TurnAnswer::Granted(GrantedTurn {
+            lease_ms: expires.unwrap_or(false).then(|| millis(turn.lease)),
+            ..GrantedTurn::of(&rotation, &turn, &caller)
+        }),
         Taken::Waiting { holder, earliest_at, ahead, reason } => TurnAnswer::Waiting(NoTurn {
             holder: holder.map(|turn| Holder::of(&turn, caller.is_operator())),
             earliest_at: not_before(earliest_at),

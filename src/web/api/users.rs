@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::{Answer, answer, read};
 use crate::domain::name::{JobName, UserName};
-use crate::ops::accounts;
-use crate::store::accounts::{NO_PASSWORD, Role, User};
+use crate::ops::{accounts, external};
+use crate::store::accounts::{External, NO_PASSWORD, Role, User};
 use crate::view::people::{ChangedUser, UserView, Users, roles};
 use crate::web::Web;
 use crate::web::acts::account;
@@ -108,6 +108,9 @@ pub struct UserChanges {
     /// hours) with which a new one is set.
     #[serde(default)]
     pub reset: bool,
+    /// What the provider of single sign-on calls the person for ever (`sub`); empty: nobody. It signs the account out everywhere.
+    #[schema(max_length = 255)]
+    pub subject: Option<String>,
 }
 
 /// Changes an account.
@@ -121,7 +124,7 @@ pub async fn patch(
     user: web::Path<String>,
     body: Bytes,
 ) -> Answer<ChangedUser> {
-    let UserChanges { role, display_name, password, reset } = read(&body)?;
+    let UserChanges { role, display_name, password, reset, subject } = read(&body)?;
     let (store, actor) = (&web.store, caller.actor());
     let user = accounts::one(store, &actor, &user).await?;
     let name = &user.name;
@@ -135,6 +138,19 @@ pub async fn patch(
                 .to_owned(),
         });
     }
+    let external = match (subject.as_deref(), &web.config().oidc) {
+        (None, _) => None,
+        (Some(""), _) => Some(None),
+        (Some(subject), Some(rules)) => {
+            let (issuer, subject) = (rules.issuer.clone(), subject.to_owned());
+            Some(Some(External { issuer, subject }))
+        }
+        (Some(_), None) => {
+            return Err(WebError::bad(
+                "field subject: the configuration of this node has no [oidc], so nobody knows of which provider",
+            ));
+        }
+    };
     let shown = match &display_name {
         Some(text) => Some(accounts::display_name(text)?),
         None => None,
@@ -151,6 +167,9 @@ pub async fn patch(
     }
     if let Some(shown) = shown.filter(|shown| *shown != user.display_name) {
         accounts::change_display_name(store, &actor, name, shown).await?;
+    }
+    if let Some(external) = external {
+        external::link(store, &actor.signature, name, external).await?;
     }
     if let Some(hash) = hash {
         accounts::change_password(store, &actor, name, hash).await?;

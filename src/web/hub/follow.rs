@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::seats::Seat;
 use super::{Hub, LOOK_EVERY, lock};
+use crate::domain::name::JobName;
 use crate::store::journal::Journal;
 use crate::web::error::WebError;
 use crate::web::frames::Protocol;
@@ -17,7 +18,7 @@ impl Hub {
     /// Begins to tell a seat the output of a job: lines after `after`, else the newest kept.
     ///
     /// # Errors
-    /// [`WebError::NotFound`], [`WebError::TooMany`].
+    /// [`WebError::NotFound`], [`WebError::Forbidden`] for a token that is bound to others, [`WebError::TooMany`].
     pub fn follow(
         self: &Arc<Self>,
         seat: &Seat,
@@ -55,7 +56,7 @@ impl Hub {
     /// Tells a seat no more output of a job.
     ///
     /// # Errors
-    /// [`WebError::NotFound`].
+    /// [`WebError::NotFound`], [`WebError::Forbidden`].
     pub fn unfollow(&self, seat: &Seat, job: &str) -> Result<(), WebError> {
         let nth = self.named(seat, job)?;
         if lock(&seat.pending).follows.remove(&nth).is_some() {
@@ -72,6 +73,9 @@ impl Hub {
     }
 
     fn named(&self, seat: &Seat, job: &str) -> Result<usize, WebError> {
+        if let Ok(name) = JobName::new(job) {
+            seat.caller.bound.check_reads_job(&name)?;
+        }
         self.roster()
             .number(job)
             .filter(|&nth| seat.caller.sees(&self.defined(nth)))

@@ -184,7 +184,9 @@ impl Hub {
             let seen = self.seen(job);
             batch.nodes |= self.is_passed_on(job, &seen);
             let confirmed = seen.confirmed;
-            self.note_loss(&seen.record);
+            if !self.defined(job).is_external() {
+                self.note_loss(&seen.record);
+            }
             self.say(job, &seen);
             self.replace(job, Some(confirmed));
             self.follow_log(job);
@@ -237,6 +239,12 @@ impl Hub {
         let now = self.feed.store_now();
         let at = now.and_then(|now| jiff::Timestamp::from_millisecond(now.0).ok());
         frames::hello_frame(self.config.get().node.as_str(), at.map(|at| format!("{at:.3}")))
+    }
+
+    /// Grows old when the store began anew: versions and tokens of another epoch compare with none of this one.
+    #[must_use]
+    pub fn epoch(&self) -> String {
+        self.feed.epoch()
     }
 
     /// The next thing to tell a seat, made from the newest state; `None`: all is told, sleep until woken.

@@ -1,4 +1,4 @@
-//! Which jobs there are: those of the configuration in force, then those that only other nodes define.
+//! Which jobs there are: those of the configuration in force, then those that only other nodes define; by group.
 //!
 //! A job keeps its number for as long as this process lives, also while it is gone, so that seats may speak of numbers. It
 //! decides only the order.
@@ -7,8 +7,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
 use super::{Hub, Slot, lock};
-use crate::config::{Config, JobConfig};
+use crate::config::{Config, JobConfig, in_groups};
 use crate::domain::name::{JobName, RotationName};
+use crate::ops::Bound;
 use crate::store::nodes::NodeRecord;
 use crate::view::{NodeView, elsewhere};
 use crate::web::auth::Caller;
@@ -20,16 +21,18 @@ pub struct Hidden {
     jobs: HashSet<JobName>,
     /// Rotations with such a job among their types.
     rotations: HashSet<RotationName>,
+    /// Whatever these do not name.
+    only: Option<Arc<Bound>>,
 }
 
 impl Hidden {
     /// Nothing is.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.jobs.is_empty() && self.only.is_none()
     }
 
-    /// All their names.
+    /// All their names, but for what a token is not bound to.
     #[must_use]
     pub fn names(&self) -> BTreeSet<String> {
         let jobs = self.jobs.iter().map(ToString::to_string);
@@ -40,12 +43,14 @@ impl Hidden {
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.jobs.iter().any(|job| job.as_str() == name)
+            || self.only.as_ref().is_some_and(|only| !only.reads_job(name))
     }
 
     /// A rotation.
     #[must_use]
     pub fn has_rotation(&self, name: &str) -> bool {
         self.rotations.iter().any(|rotation| rotation.as_str() == name)
+            || self.only.as_ref().is_some_and(|only| !only.reads_rotation(name))
     }
 
     /// Takes them out of a list of nodes.
@@ -57,6 +62,7 @@ impl Hidden {
         for node in &mut nodes {
             node.holds.retain(|job| !self.has(job));
             node.jobs.retain(|job, _| !self.has(job));
+            node.offers.retain(|job| !self.has(job));
         }
         nodes
     }
@@ -81,7 +87,9 @@ impl Roster {
         let (jobs, numbers) = (self.jobs.clone(), self.numbers.clone());
         let mut next = Self { jobs, numbers, ..Self::default() };
         let others = elsewhere(&config.jobs, nodes);
-        for job in config.jobs.iter().chain(&others) {
+        let mut all: Vec<&JobConfig> = config.jobs.iter().chain(&others).collect();
+        in_groups(&mut all, |job| job);
+        for job in all {
             let nth = match next.numbers.get(&job.name) {
                 Some(&nth) => nth,
                 None => {
@@ -123,7 +131,7 @@ impl Roster {
 
     /// Whether some of them may be hidden from `caller`.
     pub(super) fn may_hide_from(&self, caller: &Caller) -> bool {
-        self.restricted && !caller.is_admin()
+        (self.restricted && !caller.is_admin()) || caller.bound.names_any()
     }
 
     /// The names of those that are gone.
@@ -199,10 +207,14 @@ impl Hub {
         if !caller.map_or(roster.restricted, |caller| roster.may_hide_from(caller)) {
             return Hidden::default();
         }
-        let sees = |job: &JobConfig| caller.map_or(job.is_public(), |caller| caller.sees(job));
+        // What a token is not bound to is hidden by its name: of a rotation it may read although it is for none of its jobs.
+        let only = caller.map(|caller| &caller.bound).filter(|bound| bound.names_any());
+        let sees =
+            |job: &JobConfig| caller.map_or(job.is_public(), |caller| caller.sees_by_role(job));
         // Also those that are gone: their history is not.
         let hidden = || roster.jobs.iter().map(|(job, _)| job).filter(|job| !sees(job));
         Hidden {
+            only: only.cloned(),
             jobs: hidden().map(|job| job.name.clone()).collect(),
             rotations: hidden().filter_map(|job| job.rotation.clone()).collect(),
         }

@@ -203,6 +203,11 @@ impl Hub {
         }
     }
 
+    /// Closes one connection.
+    pub fn dismiss(&self, seat: &Seat, goodbye: Goodbye) {
+        seat.mark(|pending| pending.goodbye = Some(goodbye));
+    }
+
     /// Whether [`Hub::drain`] has begun.
     #[must_use]
     pub fn is_draining(&self) -> bool {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::board::{Board, Picture, Reading, Row, Shown};
-use super::seats::Pending;
+use super::seats::{Pending, Seat};
 use super::{Hub, lock};
 use crate::clock;
 use crate::domain::time::{Boot, Stamp};
@@ -16,7 +16,7 @@ use crate::store::dispatch::{CollectorView, SourceView, Sources as _};
 use crate::view::json::Source;
 use crate::view::pace::{Pace, Paces, READ_EVERY};
 use crate::web::auth::Caller;
-use crate::web::frames;
+use crate::web::frames::{self, Protocol};
 use crate::web::parts::dispatch::{self as parts, Extent};
 use crate::words::Language;
 
@@ -163,6 +163,21 @@ impl Row for SourceRow {
 
     fn most(extent: Extent) -> usize {
         extent.sources()
+    }
+
+    fn frame(_: &Hub, picture: &Picture<Self>, seat: &Seat, told: u64, look: Extent) -> String {
+        let bound = &seat.caller.bound;
+        let seen;
+        let picture = if bound.names_any() {
+            seen = picture.with_only(|row| bound.reads_source(row.name()));
+            &seen
+        } else {
+            picture
+        };
+        match seat.protocol {
+            Protocol::Json => Self::json(picture),
+            Protocol::Html => picture.fragments(&seat.caller, told, look),
+        }
     }
 
     fn json(picture: &Picture<Self>) -> String {

@@ -4,6 +4,7 @@ use actix_web::{HttpResponse, web};
 use askama::Template;
 
 use super::{Frame, html, picture, rings, viewer};
+use crate::view::JobView;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -16,7 +17,23 @@ pub(super) struct Dashboard<'a> {
     pub(super) frame: Frame,
     pub(super) epoch: String,
     pub(super) summary: Summary,
-    pub(super) rows: Vec<Row<'a>>,
+    pub(super) rows: Vec<Placed<'a>>,
+}
+
+/// A row, and the heading of its group if it is the first of that.
+pub(super) struct Placed<'a> {
+    pub(super) heading: Option<String>,
+    pub(super) row: Row<'a>,
+}
+
+/// Rows in the order of their jobs, each with the heading that stands before it.
+pub(super) fn placed<'a>(rows: impl Iterator<Item = (&'a JobView, Row<'a>)>) -> Vec<Placed<'a>> {
+    let mut last: Option<&String> = None;
+    rows.map(|(job, row)| {
+        let before = std::mem::replace(&mut last, job.group.as_ref());
+        Placed { heading: last.filter(|group| before != Some(*group)).cloned(), row }
+    })
+    .collect()
 }
 
 /// Shows the dashboard.
@@ -29,13 +46,10 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let jobs = web.live.jobs_for(&caller);
     let views: Vec<_> = jobs.iter().map(|job| (job, picture(&web, &caller, job))).collect();
     let mut rings = rings(&web, &caller, &jobs).await;
-    let rows = views
-        .iter()
-        .map(|(job, view)| {
-            Row::new(view, viewer(&caller, job, view), caller.language)
-                .with_ring(rings.remove(&job.name))
-        })
-        .collect();
+    let rows = placed(views.iter().map(|(job, view)| {
+        let row = Row::new(view, viewer(&caller, job, view), caller.language);
+        (view, row.with_ring(rings.remove(&job.name)))
+    }));
     let jobs: Vec<_> = views.iter().map(|(_, view)| view.clone()).collect();
     Ok(html(&Dashboard {
         epoch: web.feed.epoch(),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::confirm::Confirm;
 use super::{Frame, done, html, picture, rings, viewer, wants_json};
 use crate::domain::drill::Drill;
-use crate::domain::handover::{self, NoMove, Taker, may_move};
+use crate::domain::handover::{self, NoMove, Taker, Takers, may_move};
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
@@ -41,6 +41,8 @@ pub(super) struct JobPage<'a> {
     /// Number of the newest line shown.
     pub(super) newest: u64,
     pub(super) runs: Vec<RunRow>,
+    /// The heading over where runs were: the message's id.
+    pub(super) runs_where: &'static str,
     /// What the newest drill measured.
     pub(super) drilled: Option<String>,
     pub(super) operate: Option<Operate>,
@@ -50,6 +52,8 @@ pub(super) struct JobPage<'a> {
 pub(super) struct Operate {
     pub(super) held: bool,
     pub(super) takers: Vec<String>,
+    /// A program holds it: it moves to whatever name is given.
+    pub(super) external: bool,
     /// Why it cannot be moved.
     pub(super) stays: Option<String>,
     /// For admins, while it runs: the warning that stands before a drill.
@@ -113,6 +117,16 @@ impl RunRow {
     }
 }
 
+impl RunRow {
+    /// In the words for a run of somebody's own program.
+    fn of_a_program(self, lang: Language) -> Self {
+        match self.state == RunEnd::Lost.as_str() {
+            true => Self { ended: say(lang, "end-lost-program", &[]), ..self },
+            false => self,
+        }
+    }
+}
+
 fn ended(lang: Language, run: &RunEntry) -> String {
     match run.end {
         None => say(lang, "end-running", &[]),
@@ -120,6 +134,7 @@ fn ended(lang: Language, run: &RunEntry) -> String {
         Some(RunEnd::Stopped) => say(lang, "end-stopped", &[]),
         Some(RunEnd::Lost) => say(lang, "end-lost", &[]),
         Some(RunEnd::Fenced) => say(lang, "end-fenced", &[]),
+        Some(RunEnd::TimedOut) => say(lang, "end-timed-out", &[]),
         Some(RunEnd::Crashed) => {
             let number = |n: i32| [("n", Arg::from(n.to_string()))];
             let exit = match run.exit {
@@ -178,7 +193,8 @@ pub async fn page(
     let place = seen.as_ref().and_then(|seen| handover::place(&seen.record));
     let others = fit.iter().filter(|taker| taker.is_fit() && Some(&taker.node) != place);
     let others = others.map(|taker| taker.node.to_string()).collect();
-    let refused = seen.as_ref().and_then(|seen| may_move(&seen.record, None, &fit).err());
+    let takers = if job.is_external() { Takers::Programs } else { Takers::Nodes(&fit) };
+    let refused = seen.as_ref().and_then(|seen| may_move(&seen.record, None, takers).err());
     let drilled =
         web.feed.job(&job.name).and_then(|seen| drilled(lang, seen.record.drill.as_ref()?));
     Ok(html(&JobPage {
@@ -188,10 +204,16 @@ pub async fn page(
         unread,
         newest: lines.last().map_or(0, |line| line.seq),
         lines: Lines::new(&lines, &endings, lang),
-        runs: runs.iter().map(|run| RunRow::of(run, acts, &endings, lang, frame.now)).collect(),
+        runs: runs
+            .iter()
+            .map(|run| RunRow::of(run, acts, &endings, lang, frame.now))
+            .map(|row| if job.is_external() { row.of_a_program(lang) } else { row })
+            .collect(),
+        runs_where: if job.is_external() { "runs-program" } else { "runs-node" },
         operate: viewer.may_switch.then(|| Operate {
             held: view.hold.is_some(),
             takers: others,
+            external: job.is_external(),
             stays: refused.map(|refused| match refused {
                 NoMove::NotWanted(_) => say(lang, "act-move-unwanted", &[]),
                 NoMove::GivenUp(_) => say(lang, "act-move-given-up", &[]),
@@ -200,7 +222,7 @@ pub async fn page(
             }),
             drill: holder
                 .as_deref()
-                .filter(|_| caller.is_admin())
+                .filter(|_| caller.is_admin() && !job.is_external())
                 .map(|node| say(lang, "act-drill-text", &[("node", Arg::from(node))])),
         }),
         head: Head::new(&view, viewer, lang).with_ring(ring),

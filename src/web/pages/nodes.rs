@@ -1,4 +1,5 @@
-//! `GET /nodes`, the drain form and the one that forgets a node: who is there, how fresh, what it holds.
+//! `GET /nodes`, the drain form and the one that forgets a node: who is there, how fresh, what it holds; and everything that is held, by
+//! nodes, commands and programs.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
@@ -6,13 +7,15 @@ use serde::Deserialize;
 
 use super::confirm::Confirm;
 use super::{Frame, done, html};
+use crate::domain::name::JobName;
 use crate::domain::time::StoreTime;
 use crate::ops::nodes;
-use crate::view::{NodeView, takers};
+use crate::store::leases::{HeldLease, Leases as _};
+use crate::view::{HeldLeaseView, LeaseKind, NodeView, takers};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::{Web, acts};
-use crate::words::{Arg, Language, Piece, duration, phrase, say};
+use crate::words::{Arg, Language, Piece, day_clock, duration, phrase, say};
 
 #[derive(Template)]
 #[template(path = "pages/nodes.html")]
@@ -21,8 +24,48 @@ pub(super) struct NodesPage {
     /// The store could not be asked.
     pub(super) unread: bool,
     pub(super) nodes: Vec<NodeRow>,
+    /// Everything that is held; `None`: the store could not be asked.
+    pub(super) held: Option<Vec<HeldRow>>,
     /// Whether the reader may drain.
     pub(super) operator: bool,
+}
+
+/// One lease.
+pub(super) struct HeldRow {
+    pub(super) name: String,
+    pub(super) is_job: bool,
+    pub(super) kind: String,
+    pub(super) holder: String,
+    pub(super) since: Vec<Piece>,
+    pub(super) left: String,
+}
+
+impl HeldRow {
+    pub(super) fn of(held: &HeldLease, kind: LeaseKind, lang: Language) -> Self {
+        let word = match kind {
+            LeaseKind::Job => "lease-job",
+            LeaseKind::Command => "lease-command",
+            LeaseKind::Program => "lease-program",
+        };
+        Self {
+            name: held.name.to_string(),
+            is_job: kind == LeaseKind::Job,
+            kind: say(lang, word, &[]),
+            holder: held.lease.node.to_string(),
+            since: vec![day_clock(held.lease.since)],
+            left: duration(lang, held.lease.expires_in),
+        }
+    }
+}
+
+/// Everything that is held and the caller may see.
+async fn held(web: &Web, caller: &Caller) -> Option<Vec<HeldRow>> {
+    let held = web.store.held().await.ok()?;
+    let hidden = web.live.hidden_from(Some(caller));
+    let seen = held.iter().filter(|held| !hidden.has(held.name.as_str()));
+    let is_job = |name: &JobName| web.live.job_named(name.as_str()).is_some();
+    let row = |held| HeldRow::of(held, HeldLeaseView::of(held, is_job).kind, caller.language);
+    Some(seen.map(row).collect())
 }
 
 /// One node.
@@ -90,7 +133,9 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
         NodeRow { story, ..NodeRow::of(node, lang, &here, frame.now, old) }
     });
     let nodes = nodes.collect();
-    Ok(html(&NodesPage { unread: frame.truth.away, nodes, operator: caller.is_operator(), frame }))
+    let held = held(&web, &caller).await;
+    let (unread, operator) = (frame.truth.away, caller.is_operator());
+    Ok(html(&NodesPage { unread, nodes, held, operator, frame }))
 }
 
 /// `on=true|false`; draining is asked back for.

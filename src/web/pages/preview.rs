@@ -9,20 +9,21 @@ use std::path::{Path, PathBuf};
 use super::account::{AccountPage, SessionRow, TokenRow};
 use super::audit::{AuditPage, Choice, Entry};
 use super::confirm::Confirm;
-use super::dashboard::Dashboard;
+use super::dashboard::{Dashboard, placed};
 use super::job::{JobPage, Operate, RunRow};
 use super::login::{LinkFor, LoginForm};
-use super::nodes::{NodeRow, NodesPage};
+use super::nodes::{HeldRow, NodeRow, NodesPage};
 use super::people::{PeoplePage, PersonRow};
 use super::*;
-use crate::domain::job::{Exit, RunEnd};
+use crate::domain::job::{Exit, LeaseRecord, RunEnd};
 use crate::domain::lease::Token;
-use crate::domain::name::{JobName, NodeName, RunId, UserName};
+use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use crate::store::accounts::{NO_PASSWORD, User};
 use crate::store::credentials::{ApiToken, OpenSession, Session};
 use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
-use crate::view::NodeView;
+use crate::store::leases::HeldLease;
 use crate::view::tests::{NOW, before, every_state, node};
+use crate::view::{LeaseKind, NodeView};
 use crate::web::csrf::tests::posting_forms;
 use crate::web::error::WebError;
 use crate::web::parts::endings::{Acts, Endings};
@@ -91,7 +92,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             frame: Frame { truth, ..frame(lang, theme, "jobs", &title("nav-jobs")) },
             epoch: "e".to_owned(),
             summary: Summary::new(views, lang),
-            rows: views.iter().map(|view| Row::new(view, viewer_of(view), lang)).collect(),
+            rows: placed(views.iter().map(|view| (view, Row::new(view, viewer_of(view), lang)))),
         })
     };
     let taken = Taken {
@@ -159,9 +160,11 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             lines: Lines::new(if held { &[] } else { &lines }, &endings, lang),
             newest: 6,
             runs: runs.iter().map(|run| RunRow::of(run, acts, &endings, lang, Some(NOW))).collect(),
+            runs_where: "runs-node",
             operate: Some(Operate {
                 held,
                 takers: vec!["node-b".to_owned()],
+                external: view.shown.external,
                 stays: None,
                 drill: Some("A drill.".to_owned()),
             }),
@@ -228,6 +231,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 frame: frame(lang, theme, "nodes", &title("nodes-title")),
                 unread: false,
                 nodes: nodes.collect(),
+                held: Some(held_rows(lang)),
                 operator: true,
             }),
         ),
@@ -322,6 +326,25 @@ fn account_page(lang: Language, theme: &str) -> String {
         tokens: tokens.map(|one| TokenRow::of(one, lang)).into(),
         lifetimes: account::lifetimes(lang, true),
     })
+}
+
+fn held_rows(lang: Language) -> Vec<HeldRow> {
+    let row = |name: &str, node: &str, kind| {
+        let lease = LeaseRecord {
+            node: node.parse().unwrap(),
+            owner: Owner("program-7f".to_owned()),
+            token: Token(1_835_019_492_704_256),
+            since: NOW,
+            expires_in: std::time::Duration::from_millis(4_100),
+            ttl: std::time::Duration::from_secs(5),
+        };
+        HeldRow::of(&HeldLease { name: name.parse().unwrap(), lease }, kind, lang)
+    };
+    vec![
+        row("outbound", "node-a", LeaseKind::Job),
+        row("nightly-copy", "cron-1", LeaseKind::Command),
+        row("stock-feed", "shop-7f", LeaseKind::Program),
+    ]
 }
 
 fn people_page(lang: Language, theme: &str) -> String {

@@ -78,6 +78,7 @@ pub fn why(run: &RunEntry, acts: Acts<'_>, lang: Language) -> Option<String> {
     Some(match run.end? {
         RunEnd::Lost => say(lang, "after-lost", &[node]),
         RunEnd::Fenced => say(lang, "after-fenced", &[node]),
+        RunEnd::TimedOut => say(lang, "after-timed-out", &[node]),
         RunEnd::Exited => say(lang, "after-exited", &[node]),
         RunEnd::Crashed => say(lang, "after-crashed", &[node, ("exit", exit(lang, run.exit))]),
         RunEnd::Stopped => {

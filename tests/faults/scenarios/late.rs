@@ -99,6 +99,7 @@ async fn after_an_hour(directory: &Path, deadline: Boot) -> ChildEvent {
             stop_grace: Duration::from_secs(1),
             node: name("sleeper"),
             store_url: "nowhere://127.0.0.1:1".to_owned(),
+            server: None,
             prefix: "soloist:".to_owned(),
             containment: Choice::default(),
             entrusted: Entrusted::default(),

@@ -25,6 +25,7 @@ mod history;
 mod jobs;
 mod journal;
 mod leases;
+mod line;
 mod nodes;
 mod removal;
 mod renewals;
@@ -84,11 +85,18 @@ macro_rules! laws {
                 a_renewal_extends_the_lease
                 a_renewal_by_another_owner_is_lost_and_revives_nothing
                 a_renewal_after_the_release_is_lost
+                a_program_that_comes_after_the_end_of_its_lease_is_too_late
                 a_renewal_under_an_older_token_is_lost
                 a_lease_the_store_forgot_is_asserted_again_by_its_holder
                 two_hundred_and_fifty_renewals_are_answered_in_order
                 no_renewals_are_answered_by_nothing
                 a_renewal_publishes_nothing
+            );
+            laws!(@room line, $fresh;
+                a_line_is_in_order_of_arrival_and_a_place_is_kept
+                who_steps_aside_keeps_the_place_and_waits_nowhere
+                a_place_that_nobody_came_back_to_is_given_up
+                a_call_is_heard_by_every_process
             );
             laws!(@room held, $fresh;
                 what_is_held_is_listed_as_a_snapshot_has_it_whatever_its_name_stands_for

@@ -75,6 +75,22 @@ pub(super) async fn a_renewal_after_the_release_is_lost(fresh: Fresh) {
     assert_eq!(record(&store, "outbound").await.lease, None, "nobody is running it");
 }
 
+pub(super) async fn a_program_that_comes_after_the_end_of_its_lease_is_too_late(fresh: Fresh) {
+    let store = fresh.connect().await;
+    for (owner, is_late) in [("program-7f", true), ("node-7f", false)] {
+        let owner = Owner(owner.to_owned());
+        let ask = Acquire { owner, ttl: SHORT, ..ask("outbound", "shop-7f") };
+        let token = granted(&store, &ask).await;
+        eventually("the lease has run out", async || {
+            record(&store, "outbound").await.lease.is_none().then_some(())
+        })
+        .await;
+        let answer = renew_one(&store, renewal(&ask, token, LONG)).await;
+        assert_eq!(answer == Renewed::Lost, is_late, "{}: {answer:?}", ask.owner);
+        store.release(&ask.job, &ask.owner).await.expect("released");
+    }
+}
+
 pub(super) async fn a_renewal_under_an_older_token_is_lost(fresh: Fresh) {
     let store = fresh.connect().await;
     let old = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };

@@ -46,6 +46,7 @@ impl World {
             timing: Timing::from_ttl(Duration::from_secs(5)).expect("safe"),
             min_uptime: Duration::ZERO,
             takes_turns: false,
+            external: false,
         };
         let feed = Feed::start(connect(&server).await, vec![followed]).await;
         Self { store: connect(&server).await, feed, server, said }

@@ -42,6 +42,7 @@ impl World {
             timing: Timing::from_ttl(Duration::from_secs(5)).expect("safe"),
             min_uptime: Duration::ZERO,
             takes_turns: false,
+            external: false,
         };
         let other = Store::connect(&url, &options).await.expect("it connects");
         let feed = Feed::start(other, vec![followed]).await;

@@ -94,6 +94,7 @@ pub(crate) fn spec(directory: &Path, script: &str) -> Spec {
             node: NodeName::new("node-a").expect("a name"),
             // No kind of store at all: a guard that is left alone gives up at once.
             store_url: format!("nowhere://:{SECRET}@127.0.0.1:1/0"),
+            server: None,
             prefix: "soloist:".to_owned(),
             containment: contained_by(available().strongest()),
             entrusted: Entrusted::default(),

@@ -58,6 +58,30 @@ impl Ground {
         command
     }
 
+    /// Runs what a page of the documentation prints, with `node` in the place of the address that stands there, and this
+    /// program in front of `PATH`; it must succeed. Gives its standard output.
+    ///
+    /// # Panics
+    /// When it fails, or names no such address.
+    #[allow(dead_code, reason = "not every program of tests reads the pages")]
+    pub(crate) fn must_sh(&self, printed: &str, node: &Node) -> String {
+        let here = "http://127.0.0.1:8080";
+        assert!(printed.contains(here), "{printed}");
+        let script = format!("set -eu\n{}\n", printed.replace(here, &node.url));
+        let program = self.program.parent().expect("a directory");
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let output = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(self.path(""))
+            .env("PATH", format!("{}:{}", program.display(), path.display()))
+            .env("SOLOIST_CONFIG", self.path("soloist.toml"))
+            .output()
+            .expect("a shell");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+        said
+    }
+
     /// Runs `soloist ARGS` to its end.
     ///
     /// # Panics
@@ -107,8 +131,17 @@ impl Ground {
     /// When it does not, with what it said.
     #[must_use]
     pub(crate) fn start(&self, name: &str) -> Node {
+        self.start_at(name, "127.0.0.1:0")
+    }
+
+    /// As [`Self::start`], at an address that is known.
+    ///
+    /// # Panics
+    /// As that.
+    #[must_use]
+    pub(crate) fn start_at(&self, name: &str, listen: &str) -> Node {
         let mut child = self
-            .command(&["serve", "--listen", "127.0.0.1:0", "--node", name])
+            .command(&["serve", "--listen", listen, "--node", name])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

@@ -1,12 +1,13 @@
 //! Deny by default: every line of the URL table, without login and with each role; headers; CSRF.
 
 use soloist::store::accounts::Role;
+use soloist::store::credentials::ApiToken;
 use soloist::web::door::CONTENT_SECURITY_POLICY;
 use soloist::web::routes::{Access, ROUTES};
 
 use super::{Server, problem};
 
-fn concrete(path: &str) -> String {
+pub(super) fn concrete(path: &str) -> String {
     path.replace("{job}", "outbound")
         .replace("{node}", "node-a")
         .replace("{source}", "shop")
@@ -250,29 +251,41 @@ async fn no_session_changes_anything_at_any_address_from_elsewhere_or_without_it
     assert_eq!(session.status(), 200, "nothing ended the session either");
 }
 
+/// How a token is bound to one name, of each kind.
+pub(super) const KINDS: [fn(&mut ApiToken); 4] = [
+    |token| token.sources = vec!["its-own".parse().unwrap()],
+    |token| token.rotations = vec!["its-own".parse().unwrap()],
+    |token| token.jobs = vec!["its-own".parse().unwrap()],
+    |token| token.leases = vec!["its-own".parse().unwrap()],
+];
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_is_bound_to_one_source_changes_nothing_at_any_other_address() {
+async fn a_token_that_is_bound_to_a_name_changes_nothing_at_any_other_address() {
     let server = Server::start().await;
-    let operator = server.bound_token("olga", Role::Operator, None, &["its-own"]).await;
-    let admin = server.bound_token("ada", Role::Admin, None, &["its-own"]).await;
-    let mut refused = 0;
-    for token in [&operator, &admin] {
-        for (method, path, access) in changing().filter(|(.., access)| *access != Access::Guest) {
-            // A claim is only its own token's: to give back what is another's, or none, is to give back nothing.
-            if path.starts_with("/api/v1/claims/") {
-                continue;
+    for (nth, bind) in KINDS.iter().enumerate() {
+        let name = |role: &str| format!("{role}-{nth}");
+        let operator = server.token_that(&name("olga"), Role::Operator, bind).await;
+        let admin = server.token_that(&name("ada"), Role::Admin, bind).await;
+        let mut refused = 0;
+        for token in [&operator, &admin] {
+            for (method, path, access) in changing().filter(|(.., access)| *access != Access::Guest)
+            {
+                // A claim is only its own token's: to give back what is another's, or none, is to give back nothing.
+                if path.starts_with("/api/v1/claims/") {
+                    continue;
+                }
+                let request = server.ask(method, &path).bearer_auth(token);
+                let request = match path.starts_with("/api/") {
+                    true => request.header("content-type", "application/json").body("{}"),
+                    false => request
+                        .header("content-type", "application/x-www-form-urlencoded")
+                        .body("on=true&confirm=yes&name=x&role=viewer"),
+                };
+                let status = request.send().await.unwrap().status().as_u16();
+                refused += usize::from(status == 403);
+                assert!((400..500).contains(&status), "{method} {path} ({access:?}) -> {status}");
             }
-            let request = server.ask(method, &path).bearer_auth(token);
-            let request = match path.starts_with("/api/") {
-                true => request.header("content-type", "application/json").body("{}"),
-                false => request
-                    .header("content-type", "application/x-www-form-urlencoded")
-                    .body("on=true&confirm=yes&name=x&role=viewer"),
-            };
-            let status = request.send().await.unwrap().status().as_u16();
-            refused += usize::from(status == 403);
-            assert!((400..500).contains(&status), "{method} {path} ({access:?}) -> {status}");
         }
+        assert!(refused > 40, "only {refused} were refused for their bounds");
     }
-    assert!(refused > 40, "only {refused} were refused for their bounds");
 }

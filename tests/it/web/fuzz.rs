@@ -247,7 +247,11 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
                 let status = answer.status().as_u16();
                 *seen.entry(status).or_insert(0) += 1;
                 let kind = answer.headers().get("content-type").cloned();
-                let text = answer.text().await.unwrap();
+                // A stream has no end, and is held to its own document (`asyncapi.rs`).
+                let text = match kind.as_ref().is_some_and(|kind| kind == "text/event-stream") {
+                    true => String::new(),
+                    false => answer.text().await.unwrap(),
+                };
                 let line =
                     format!("{line}\n{status} {}", text.chars().take(500).collect::<String>());
                 assert!(status < 500, "{line}");

@@ -46,7 +46,10 @@ pub(crate) async fn connect(server: &Server, token: &str) -> Socket {
     try_connect(server, &[("authorization", &bearer)]).await.unwrap()
 }
 
-async fn refusal(server: &Server, headers: &[(&'static str, &str)]) -> (u16, Option<String>) {
+pub(super) async fn refusal(
+    server: &Server,
+    headers: &[(&'static str, &str)],
+) -> (u16, Option<String>) {
     match try_connect(server, headers).await {
         Err(Error::Http(response)) => {
             let retry = response.headers().get("retry-after");
@@ -123,7 +126,7 @@ pub(crate) async fn say(socket: &mut Socket, value: Value) {
 }
 
 /// Polls until `condition` holds; the longest wait is `seconds`.
-async fn until(seconds: u64, what: &str, mut condition: impl FnMut() -> bool) {
+pub(super) async fn until(seconds: u64, what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..seconds * 50 {
         if condition() {
             return;
@@ -133,18 +136,18 @@ async fn until(seconds: u64, what: &str, mut condition: impl FnMut() -> bool) {
     panic!("{what} did not happen within {seconds} s");
 }
 
-fn connections(server: &Server) -> String {
+pub(super) fn connections(server: &Server) -> String {
     let text = server.web.metrics.render(|_, _| false);
     let line = text.lines().find(|line| line.starts_with("soloist_live_connections ")).unwrap();
     line.rsplit(' ').next().unwrap().to_owned()
 }
 
-fn outbound() -> JobName {
+pub(super) fn outbound() -> JobName {
     JobName::new("outbound").unwrap()
 }
 
 /// Begins a run in the store, as a node would.
-async fn run(server: &Server, user: &UserName) -> (Token, RunId, NodeName) {
+pub(super) async fn run(server: &Server, user: &UserName) -> (Token, RunId, NodeName) {
     let store = server.store();
     store.participate(&outbound(), user, true, None).await.unwrap();
     let node = NodeName::new("node-a").unwrap();
@@ -172,7 +175,11 @@ async fn run(server: &Server, user: &UserName) -> (Token, RunId, NodeName) {
     (token, run, node)
 }
 
-async fn print(server: &Server, (token, run, node): &(Token, RunId, NodeName), texts: Vec<String>) {
+pub(super) async fn print(
+    server: &Server,
+    (token, run, node): &(Token, RunId, NodeName),
+    texts: Vec<String>,
+) {
     let lines = texts.into_iter().map(|text| NewLine { stream: Stream::Stdout, text }).collect();
     let output = Output {
         job: outbound(),
@@ -301,6 +308,34 @@ async fn refused_acts_are_answered_and_the_socket_lives_on() {
         assert_eq!(reply["error"], error, "{said}: {reply}");
         assert!(reply["detail"].is_string());
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_of_one_who_may_not_stands_in_the_audit_as_any_refusal() {
+    let server = Server::start().await;
+    let ann = server.token("ann", Role::Admin).await;
+    let refusals = async || {
+        let audit = server.get("/api/v1/audit?act=refused.right", &ann).await;
+        audit.json::<Value>().await.unwrap()["entries"].as_array().unwrap().clone()
+    };
+    for (name, role, job) in
+        [("wang", Role::Operator, "inbound"), ("vera", Role::Viewer, "outbound")]
+    {
+        let mut socket = connect(&server, &server.token(name, role).await).await;
+        let said = json!({"type": "participation", "id": 1, "job": job, "on": true});
+        say(&mut socket, said).await;
+        let reply = hear_type(&mut socket, "reply").await;
+        assert_eq!(reply["error"], "forbidden", "{reply}");
+        let newest = refusals().await[0].clone();
+        let target = format!("/live participation {job}");
+        assert_eq!((&newest["who"], &newest["target"]), (&json!(name), &json!(target)));
+        assert_eq!((&newest["from"], &newest["reason"]), (&json!("127.0.0.1"), &reply["detail"]));
+        // What is not there, or is malformed, is nobody's attempt at more than they may.
+        say(&mut socket, json!({"type": "participation", "id": 2, "job": "nowhere", "on": true}))
+            .await;
+        assert_eq!(hear_type(&mut socket, "reply").await["error"], "not_found");
+    }
+    assert_eq!(refusals().await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,14 +24,19 @@ macro_rules! on_every_store {
 mod access;
 mod accounts;
 mod api;
+mod asyncapi;
 mod audit;
 mod away;
+mod bounds;
 mod dispatch;
 mod dispatch_page;
 mod dispatch_waiting;
+mod front_ends;
 mod fuzz;
+mod groups;
 mod guessing;
 mod leases;
+mod leasing;
 mod live;
 mod login;
 mod oidc;
@@ -42,6 +47,7 @@ mod rights;
 mod rotation_page;
 mod rotation_waiting;
 mod rotations;
+mod sse;
 mod storm;
 mod strangers;
 mod truth;
@@ -54,7 +60,7 @@ use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response};
-use soloist::config::{Config, Current, JobConfig, LiveLimits, Repeat, Title};
+use soloist::config::{Config, Current, JobConfig, LiveLimits, Repeat, Runner, Title};
 use soloist::domain::backoff::Backoff;
 use soloist::domain::lease::Timing;
 use soloist::domain::name::{JobName, NodeName, UserName};
@@ -96,6 +102,9 @@ pub(crate) fn job(name: &str) -> JobConfig {
     JobConfig {
         name: JobName::new(name).unwrap(),
         title: Title { en: "Outbound shipping".to_owned(), zh: "出库任务".to_owned() },
+        runner: Runner::Soloist,
+        elsewhere: false,
+        group: None,
         command: vec!["true".to_owned()],
         dir: PathBuf::from("/"),
         env: BTreeMap::new(),
@@ -103,6 +112,8 @@ pub(crate) fn job(name: &str) -> JobConfig {
         stop_grace: second,
         repeat: Repeat::Never,
         backoff: Backoff { first: second, max: second, give_up_after: 0, min_uptime: second },
+        max_runtime: None,
+        max_silence: None,
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
         viewers: vec!["*".to_owned()],
@@ -138,20 +149,34 @@ impl Server {
 
     /// On a store of this kind.
     pub(crate) async fn on(on: On) -> Self {
+        Self::on_with(on, |_| {}).await
+    }
+
+    /// The same, with another configuration.
+    pub(crate) async fn on_with(on: On, change: impl FnOnce(&mut Config)) -> Self {
         if on == On::Redis {
-            return Self::start().await;
+            return Self::with(change).await;
         }
         let dir = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
-        let mut server = Self::at(OwnRedis { server: None, url }, |_| {}).await;
+        let mut server = Self::at(OwnRedis { server: None, url }, change).await;
         server.dir = Some(dir);
         server
     }
 
     /// Another node on the same store.
     pub(crate) async fn beside(&self) -> Self {
+        self.beside_with(|_| {}).await
+    }
+
+    /// The same, with another configuration.
+    pub(crate) async fn beside_with(&self, change: impl FnOnce(&mut Config)) -> Self {
         let redis = OwnRedis { server: None, url: self.redis.url.clone() };
-        Self::at(redis, |config| config.node = NodeName::new("node-b").unwrap()).await
+        let change = |config: &mut Config| {
+            change(config);
+            config.node = NodeName::new("node-b").unwrap();
+        };
+        Self::at(redis, change).await
     }
 
     async fn at(redis: OwnRedis, change: impl FnOnce(&mut Config)) -> Self {
@@ -173,6 +198,7 @@ impl Server {
             },
             doors: soloist::config::Doors::default(),
             oidc: None,
+            alerting: Arc::default(),
             jobs: [job("outbound"), job("inbound")].into(),
         };
         config.jobs[1].operators = vec!["li".to_owned()];
@@ -186,6 +212,7 @@ impl Server {
                 timing: job.timing,
                 min_uptime: job.backoff.min_uptime,
                 takes_turns: job.rotation.is_some(),
+                external: job.is_external(),
             })
             .collect();
         let feed = Feed::start(store.clone(), followed).await;
@@ -232,14 +259,24 @@ impl Server {
         collector: Option<&str>,
         sources: &[&str],
     ) -> String {
+        self.token_that(name, role, |token| {
+            token.collector = collector.map(|name| name.parse().unwrap());
+            token.sources = sources.iter().map(|name| name.parse().unwrap()).collect();
+        })
+        .await
+    }
+
+    /// A new account with an API token that is bound as `more` says.
+    pub(crate) async fn token_that(
+        &self,
+        name: &str,
+        role: Role,
+        more: impl FnOnce(&mut ApiToken),
+    ) -> String {
         let user = self.user(name, role).await;
         let (secret, hash, id) = secrets::new_api_token();
-        let token = ApiToken {
-            id,
-            collector: collector.map(|name| name.parse().unwrap()),
-            sources: sources.iter().map(|name| name.parse().unwrap()).collect(),
-            ..ApiToken::new(user, "test".to_owned())
-        };
+        let mut token = ApiToken { id, ..ApiToken::new(user, "test".to_owned()) };
+        more(&mut token);
         self.store().add_token(&hash, &token, None).await.unwrap();
         secret
     }

@@ -94,6 +94,11 @@ fn node(name: &str) -> NodeName {
 }
 
 async fn beat(server: &Server, name: &str) {
+    beat_of(server, name, &["outbound"]).await;
+}
+
+/// A node reports, which may run these jobs.
+pub(super) async fn beat_of(server: &Server, name: &str, jobs: &[&str]) {
     let beat = Beat {
         node: node(name),
         boot: format!("boot of {name}"),
@@ -102,7 +107,7 @@ async fn beat(server: &Server, name: &str) {
         containment: "subreaper".to_owned(),
         url: String::new(),
         digest: String::new(),
-        jobs: [JobName::new("outbound").unwrap()].into(),
+        jobs: jobs.iter().map(|job| JobName::new(job).unwrap()).collect(),
         holds: Vec::new(),
     };
     assert!(matches!(server.store().beat(&beat).await.unwrap(), Heard::Welcome { .. }));

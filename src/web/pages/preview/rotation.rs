@@ -1,6 +1,6 @@
 //! The page of rotations with made-up data, and a dashboard whose jobs are members.
 
-use super::super::dashboard::Dashboard;
+use super::super::dashboard::{Dashboard, placed};
 use super::super::rotations::RotationsPage;
 use super::{frame, viewer_of, whole};
 use crate::domain::name::{JobName, RotationName};
@@ -43,7 +43,7 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
         frame: frame(lang, theme, "jobs", &title("nav-jobs")),
         epoch: "e".to_owned(),
         summary: Summary::new(&members, lang),
-        rows: rows.collect(),
+        rows: placed(members.iter().zip(rows)),
     });
     vec![
         ("rotations", page(&known, None)),

@@ -1,0 +1,55 @@
+package io.soloist.client;
+
+import java.time.Duration;
+import java.util.function.Consumer;
+
+/** How to wait, and what to do at the deadline. What is not set has its default. */
+public final class Options {
+    Duration ttl, lease;
+    double patience = Double.POSITIVE_INFINITY, grace = 1000;
+    String name;
+    int parallel = 1;
+    Consumer<Hold> onOverrun;
+
+    /** Of a lease whose name is no job: how long it lasts unrenewed. */
+    public Options ttl(Duration ttl) {
+        this.ttl = ttl;
+        return this;
+    }
+
+    /** Of a turn or of tasks: the {@code lease_ms} of the rules, or a shorter time. Left out, the rules are asked for, which a collector's token may not. */
+    public Options lease(Duration lease) {
+        this.lease = lease;
+        return this;
+    }
+
+    /** How long to wait; then {@code NotGranted}. Default: for ever. */
+    public Options patience(Duration patience) {
+        this.patience = patience.toMillis();
+        return this;
+    }
+
+    /** So long before the deadline the work is asked to stop, at most a fifth of the lease. Default: a second. */
+    public Options grace(Duration grace) {
+        this.grace = grace.toMillis();
+        return this;
+    }
+
+    /** The worker of a turn, the collector of tasks. Default: the client's holder. */
+    public Options name(String name) {
+        this.name = name;
+        return this;
+    }
+
+    /** How many tasks at once. Default: 1. */
+    public Options parallel(int parallel) {
+        this.parallel = parallel;
+        return this;
+    }
+
+    /** What happens when the work has not ended in time. Default: the process ends with code 76 and says why. */
+    public Options onOverrun(Consumer<Hold> onOverrun) {
+        this.onOverrun = onOverrun;
+        return this;
+    }
+}

@@ -1,0 +1,354 @@
+// May this process still work? Leases, turns and tasks, each kept by renewing it; the deadline and the interrupt.
+//
+// The deadline counts from before the last renewal that was answered was sent. An answer that says no (409) ends the hold at once. No
+// answer means nothing: the next node is asked, until the deadline. What the node says of the length counts, never what this
+// program wished. What was waited for is renewed once before the work begins: it may be as old as the question. What is held is
+// given back when the work has ended and not before.
+//
+// All times are in milliseconds.
+
+import { writeSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { Worker } from "node:worker_threads";
+import { between, frames, instant, Line, Nodes, Refused, since, sleep, SoloistError } from "./line.js";
+
+// As `soloist run` when its lease was lost.
+const EXIT_CODE = 76;
+const ADVICE = "This process ends now, because another may begin. Call check() between the acts, or give onOverrun a function.";
+// Clocks may run 1 % apart.
+const TRUST = 0.99;
+// TICK: a timer stands still with a suspended machine, so the clocks are read this often. LAST_CHANCE: what the work has when it
+// could not be told before the deadline, as after a pause.
+const [TICK, LAST_CHANCE] = [100, 100];
+// One long poll, and for its answer: a node that is paused hides a grant no longer. POLL: so long a renewal may wait at the node for an
+// order to stop.
+const [WAIT, SLACK, POLL] = [10_000, 2000, 1500];
+// HTTP: it is over, or another's.
+const LOST = [404, 409];
+// Lines that wait to be sent, the oldest go first; lines in a renewal and characters in a line: a node takes 64 KiB.
+const [KEPT, AT_ONCE, LONGEST] = [1000, 30, 500];
+// What is shared with watchdog.js; FAR is never.
+const FIELDS = { ended: 0, mono: 1, wall: 2, stop: 3 };
+const FAR = 2n ** 62n;
+
+let watchdog;
+
+/** The work must end now: somebody asked for it, or the deadline is near or over. */
+export class Stopped extends Error {}
+
+/** It was not had in time. `answer` is the node's: `reason` is one word (`busy`, `not_wanted`), `holder` who has it. */
+export class NotGranted extends SoloistError { constructor(text, answer) { Object.assign(super(text), { answer }); } }
+
+/** The task is to be tried again, after `delay` milliseconds or else after the source's backoff. */
+export class Retry extends Error { constructor(text, delay) { Object.assign(super(text), { delay }); } }
+
+/** The task is never to be tried again. */
+export class Dead extends Error {}
+
+/** Something that is held until a deadline: a lease, a turn, a task. */
+export class Hold {
+  constructor(nodes, what, path, { grace = 1000, onOverrun = "exit" } = {}) {
+    Object.assign(this, { nodes, what, path, grace, onOverrun, reason: undefined });
+    Object.assign(this, { _token: 0, _length: 0, _from: instant(), _stopBy: Infinity, _toldAt: undefined, _lost: false });
+    [this._stopping, this._ended] = [new AbortController(), new AbortController()];
+    this._line = new Line(nodes, this._ended.signal);
+    this._shared = new BigInt64Array(new SharedArrayBuffer(32)).fill(FAR);
+    this._shared[FIELDS.ended] = 0n;
+  }
+
+  get token() { return this._token; }
+
+  get signal() { return this._stopping.signal; }
+
+  get remaining() { return this._lost ? 0 : Math.max(0, this._length * TRUST - since(this._from)); }
+
+  held(need = 0) { return !this._ended.signal.aborted && this.remaining > need; }
+
+  check() {
+    if (!this.held()) this._interrupt("the deadline is over");
+    if (this.signal.aborted) throw new Stopped(this.reason);
+  }
+
+  _pause() { return this._length / 3; }
+
+  /** One try. Its time is bounded so that another node can still be asked before the deadline. */
+  _post(path, body, wait = 0) {
+    return this._line.once("POST", path, body, wait + Math.max(250, Math.min(1000, (this.remaining - wait) / 3)));
+  }
+
+  /** Moves the deadline: `length`, counted from before the request was sent. */
+  _trust(sent, length) {
+    [this._from, this._length] = [sent, length];
+    Atomics.store(this._shared, FIELDS.mono, BigInt(Math.floor(sent.mono + length * TRUST)));
+    Atomics.store(this._shared, FIELDS.wall, BigInt(Math.floor(sent.wall + length * TRUST)));
+  }
+
+  _interrupt(reason, within = Infinity) {
+    const by = instant().mono + within;
+    if (by < this._stopBy) Atomics.store(this._shared, FIELDS.stop, BigInt(Math.floor((this._stopBy = by))));
+    if (this.signal.aborted) return;
+    [this.reason, this._toldAt] = [reason, instant()];
+    this._stopping.abort(new Stopped(reason));
+  }
+
+  async _acquire(line, ask, patience = Infinity) {
+    const began = instant();
+    for (let request = randomUUID(); ; ) {
+      const sent = instant();
+      const left = Math.max(0, patience - since(began));
+      const poll = Math.min(WAIT, left);
+      const body = { ...ask, request_id: request, wait_ms: Math.floor(poll) };
+      const answer = await line.call("POST", this.path, body, poll + SLACK, left + SLACK);
+      if (this._take(answer) && (await this._confirm(line, sent))) return this._start();
+      if (this._token) [request, this._token] = [randomUUID(), 0]; // that grant is over; another is another
+      else if (since(began) >= patience) throw new NotGranted(`${this.what}: ${answer.reason}`, answer);
+      // It did not wait: the node knows that it cannot be soon.
+      else if (since(sent) < poll / 2) await sleep(between(0.5, 1) * Math.min(5000, Math.max(200, answer.retry_in_ms ?? 0), left), line.over);
+    }
+  }
+
+  /** Renews a grant that was first asked for at `sent`, unless that was just now; whether it is worth something. */
+  async _confirm(line, sent) {
+    let sure = since(sent) < this._length / 10;
+    this._lost = false;
+    this._trust(sure ? sent : instant(), this._length);
+    for (let failed = 0; !sure && this.held() && !(await sleep(failed && line.pause(failed), line.over)); failed += 1) sure = await this._try(0);
+    // An order to stop that is still true comes again.
+    [this._stopping, this._stopBy] = [new AbortController(), Infinity];
+    Atomics.store(this._shared, FIELDS.stop, FAR);
+    return sure;
+  }
+
+  _start() {
+    if (this.onOverrun === "exit") {
+      watchdog ??= new Worker(new URL("./watchdog.js", import.meta.url));
+      watchdog.unref();
+      watchdog.postMessage({ id: randomUUID(), what: this.what, shared: this._shared.buffer });
+    }
+    this._keep();
+    this._watch();
+  }
+
+  async _try(wait) {
+    try {
+      await this._renew(wait);
+      return true;
+    } catch (error) {
+      if (error instanceof Refused && !this._ended.signal.aborted) {
+        this._lost ||= LOST.includes(error.status); // it may be another's already
+        this._interrupt(`refused: ${error.detail}`);
+      }
+      return false;
+    }
+  }
+
+  async _keep() {
+    const over = this._ended.signal;
+    // After a failure, and once it stops, nothing is to be waited for at the node.
+    for (let failed = 0; !(await sleep(failed ? this._line.pause(failed) : this._pause(), over)) && this.held(); ) {
+      failed = (await this._try(failed || this.signal.aborted ? 0 : POLL)) ? 0 : failed + 1;
+    }
+  }
+
+  async _watch() {
+    while (!(await sleep(Math.min(TICK, Math.max(2, Math.min(this.remaining, this._stopBy - instant().mono))), this._ended.signal))) {
+      if (this.remaining <= Math.min(this.grace, this._length / 5)) this._interrupt("it was not renewed in time");
+      const isOver = !this.remaining || instant().mono >= this._stopBy;
+      if (isOver && this._toldAt && since(this._toldAt) >= LAST_CHANCE) return this._overrun();
+    }
+  }
+
+  _overrun() {
+    if (this.onOverrun !== "exit") return this.onOverrun(this);
+    try { writeSync(2, `soloist: ${this.what} (token ${this._token}): ${this.reason}, and the work has not ended in time. ${ADVICE}\n`); }
+    finally { process.exit(EXIT_CODE); }
+  }
+
+  /** The work has ended: says so, if it is still ours. */
+  async _end(path, body) {
+    const left = this.remaining;
+    this._finish();
+    const warn = (error) => process.emitWarning(`${this.what}: not given back, so it runs out by itself: ${error.message}`, "SoloistWarning");
+    if (left) await new Line(this.nodes).call("POST", path, body, Math.min(2000, left), left).catch(warn);
+  }
+
+  _finish() { this._ended.abort(Atomics.store(this._shared, FIELDS.ended, 1n)); }
+}
+
+/** The right to be the only one. `run`: the run of the job that this grant is, if its name is a job. */
+export class Lease extends Hold {
+  _lines = [];
+
+  progress(done, total, note = "") { this._progress = { done, total, note }; }
+
+  log(line) {
+    this._lines.push(...String(line).split("\n").map((part) => part.slice(0, LONGEST)));
+    this._lines.splice(0, this._lines.length - KEPT);
+  }
+
+  _take(answer) {
+    const { secret, token, run, expires_in_ms, renew_every_ms } = answer;
+    if (secret) Object.assign(this, { _secret: secret, _token: token, run, _length: expires_in_ms, _every: renew_every_ms });
+    return Boolean(secret);
+  }
+
+  async _renew(wait) {
+    const [progress, lines, sent] = [this._progress, this._lines.slice(0, AT_ONCE), instant()];
+    const body = { secret: this._secret, wait_ms: Math.min(wait, this._every), progress, lines: lines.length ? lines : undefined };
+    const answer = await this._post(`${this.path}/renew`, body, body.wait_ms).catch((error) => {
+      // What the work says must not cost it the lease.
+      if (!(error instanceof Refused) || [401, 403, ...LOST].includes(error.status) || !(progress || lines.length)) throw error;
+    });
+    this._lines.splice(0, lines.length);
+    if (this._progress === progress) this._progress = undefined;
+    if (!answer) return this._renew(0);
+    this._trust(sent, answer.expires_in_ms);
+    if (answer.stop) this._interrupt(answer.stop.why, answer.stop.within_ms);
+  }
+
+  _pause() { return this.signal.aborted ? this._every / 2 : 0; }
+}
+
+/** A turn of a rotation. The work may set `outcome` (`done`, `empty`), `next` (a type) and `notBefore` (RFC 3339). */
+export class Turn extends Hold {
+  outcome = "done";
+
+  _take(answer) {
+    if (answer.turn) [this._token, this._turn] = [answer.token, `${this.path}/${answer.turn}`];
+    return Boolean(answer.turn);
+  }
+
+  async _renew() {
+    const sent = instant();
+    await this._post(`${this._turn}/extend`, { token: this._token });
+    this._trust(sent, this._length);
+  }
+}
+
+/** One task in this collector's hands: `key`, `payload` (any JSON), `source`, `attempt` (from 1). */
+export class Task extends Hold {
+  constructor(nodes, claim, length, { id, key, payload, source, attempt, token }) {
+    super(nodes, `task ${key}`, `/api/v1/claims/${claim}/extend`, { onOverrun: () => {} });
+    Object.assign(this, { id, key, payload, source, attempt, _token: token, _length: length });
+  }
+
+  async _renew() {
+    const sent = instant();
+    const { kept } = await this._post(this.path);
+    if (!kept.includes(this.id)) throw new Refused(409, `${this.key} is another's by now`);
+    this._trust(sent, this._length);
+  }
+
+  async _work(handler) {
+    const result = { id: this.id, token: this._token, outcome: "done" };
+    this._start();
+    try {
+      await handler(this);
+    } catch (error) {
+      const [outcome, text] = [error instanceof Dead ? "dead" : "retry", `${error?.name}: ${error?.message ?? error}`];
+      Object.assign(result, { outcome, error: text.slice(0, 900), delay_ms: error instanceof Retry ? error.delay : undefined });
+    }
+    this._finish();
+    return result;
+  }
+}
+
+/** The same again and again, so many times at once, until `close()`. */
+export class Loop {
+  constructor(what, count, once) {
+    this._over = new AbortController();
+    this._runs = Promise.all(Array.from({ length: count }, () => this._run(what, once)));
+  }
+
+  /** Asks the work to stop, begins nothing more, and waits until all has ended. */
+  async close() {
+    this._over.abort();
+    this.hold?._interrupt("closed");
+    await this._runs;
+  }
+
+  async _run(what, once) {
+    const over = this._over.signal;
+    for (let failed = 0; !over.aborted; ) {
+      try {
+        await once(over, this);
+        failed = 0;
+      } catch (error) {
+        if (over.aborted) return;
+        failed = error instanceof Stopped ? 0 : failed + 1;
+        if (failed) process.emitWarning(`${what}: ${error.stack ?? error}`, "SoloistWarning");
+      }
+      // Work that ends at once, or fails again and again, costs the cluster little.
+      await sleep(between(100, 200) * Math.min(150, 2 ** Math.min(failed, 8)), over);
+    }
+  }
+}
+
+/** See index.d.ts, where every option is described. */
+export class Soloist extends Nodes {
+  async lease(name, work, { ttl, wait, signal, ...options } = {}) {
+    const lease = new Lease(this, `lease ${name}`, `/api/v1/leases/${encodeURIComponent(name)}`, options);
+    await lease._acquire(new Line(this, signal), { holder: this.holder, ttl_ms: ttl }, wait);
+    let end = { end: "done" };
+    try {
+      return await work(lease);
+    } catch (error) {
+      // To end because one was asked to is no failure, however the work noticed.
+      if (lease.signal.aborted && (error instanceof Stopped || error?.name === "AbortError")) throw new Stopped(lease.reason);
+      end = { end: "failed", error: `${error?.name}: ${error?.message ?? error}`.slice(0, LONGEST) };
+      throw error;
+    } finally {
+      // The last words are worth one try.
+      while ((lease._lines.length || lease._progress) && lease.held() && (await lease._try(0)));
+      await lease._end(`${lease.path}/release`, { secret: lease._secret, ...end });
+    }
+  }
+
+  runWhileLeader(name, work, options) {
+    // No work begins after close().
+    const once = async (lease, signal, loop) => signal.aborted || (await work((loop.hold = lease)));
+    return new Loop(name, 1, (signal, loop) => this.lease(name, (lease) => once(lease, signal, loop), { ...options, signal }));
+  }
+
+  async turn(rotation, type, work, { lease, wait, worker, signal, ...options } = {}) {
+    const [path, line] = [`/api/v1/rotations/${encodeURIComponent(rotation)}`, new Line(this, signal)];
+    const turn = new Turn(this, `turn ${rotation}/${type}`, `${path}/turns`, options);
+    // The end of a turn is said by the store's clock, which is not ours: so its length must be known.
+    turn._length = lease ?? (await line.call("GET", path, undefined, SLACK, wait)).lease_ms;
+    await turn._acquire(line, { type, worker: worker ?? this.holder }, wait);
+    let outcome = "failed";
+    try {
+      const value = await work(turn);
+      outcome = turn.outcome;
+      return value;
+    } finally {
+      await turn._end(`${turn._turn}/pass`, { token: turn._token, outcome, next: turn.next, not_before: turn.notBefore });
+    }
+  }
+
+  collect(source, handler, { lease, parallel = 1, collector } = {}) {
+    return new Loop(`collect ${source}`, parallel, async (over) => {
+      const line = new Line(this, over);
+      const length = lease ?? (await line.call("GET", `/api/v1/sources/${encodeURIComponent(source)}`, undefined, SLACK)).lease_ms;
+      const ask = { collector: collector ?? this.holder, max: 1, sources: [source], wait_ms: WAIT };
+      let results = [];
+      try {
+        while (!over.aborted) {
+          const sent = instant();
+          const { claim } = await line.call("POST", "/api/v1/results", { results, claim: { ...ask, request_id: randomUUID() } }, WAIT + SLACK);
+          results = [];
+          for (const each of claim.tasks) {
+            const task = new Task(this, claim.claim, length, each);
+            if (!(await task._confirm(line, sent))) return; // lost before it began: the rules may be others by now
+            results.push(await task._work(handler));
+          }
+          if (!claim.tasks.length && since(sent) < WAIT / 2) await sleep(between(200, 1000), over);
+        }
+      } finally {
+        if (results.length) await new Line(this).call("POST", "/api/v1/results", { results }, SLACK, WAIT);
+      }
+    });
+  }
+
+  follow(logs = [], { signal } = {}) { return frames(this, [logs].flat(), signal); }
+}

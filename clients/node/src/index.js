@@ -1,0 +1,12 @@
+// Run this while I am the one: the client of Soloist. No dependency beyond Node's own `fetch`.
+//
+// | module | what it does |
+// | --- | --- |
+// | line.js | the clocks; HTTP to one of several nodes, with time-outs and fail-over; the live stream |
+// | client.js | leases, turns and tasks: the deadline, the interrupt |
+// | watchdog.js | ends the process at the deadline, from a thread of its own |
+//
+// It stores nothing and decides nothing: the node says who may work.
+export { Dead, Hold, Lease, Loop, NotGranted, Retry, Soloist, Stopped, Task, Turn } from "./client.js";
+export { Refused, SoloistError, Unreachable } from "./line.js";
+export const version = "0.1.0";

@@ -1,0 +1,88 @@
+// What the tests of Soloist drive: does a little work under a lease, a turn or tasks, and writes every act down.
+//
+//     driver.mjs WHAT ADDRESSES TOKEN NAME FILE [MODE]
+//
+// As clients/python/tests/driver.py says. MODE `block` works without ever letting the event loop go on.
+import { openSync, readFileSync, writeSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Dead, NotGranted, Retry, Soloist } from "../src/index.js";
+
+const [what, addresses, token, name, path, mode = "polite"] = process.argv.slice(2);
+const lease = Number(mode) ? Number(mode) * 1000 : undefined;
+const client = new Soloist(addresses.split(","), { token, holder: `node-${process.pid}` });
+const out = openSync(path, "a");
+const now = () => readFileSync("/proc/uptime", "utf8").split(" ")[0];
+const say = (of, at, word) => writeSync(out, `${of} node ${process.pid} ${at} ${word}\n`);
+
+let called = false;
+
+function overrun(hold) {
+  say(hold.token, now(), "overrun");
+  called = true;
+}
+
+async function work(hold) {
+  say(hold.token, now(), "start");
+  if (mode === "fail") throw new Error("about to fail");
+  try {
+    for (let number = 0; !called; ) {
+      const at = now();
+      if (mode === "polite") hold.check();
+      number += 1;
+      say(hold.token, at, "beat");
+      hold.progress(number, 100000, `step ${number}`);
+      hold.log(`this is step ${number}`);
+      if (mode === "block") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+      else await sleep(20);
+    }
+    say(hold.token, now(), "ended");
+  } finally {
+    console.error(`ends: ${hold.reason}`);
+  }
+}
+
+async function turns(over) {
+  const [rotation, type] = name.split("/");
+  while (!over.aborted) {
+    const work = async (turn) => {
+      for (let nth = 0; nth < 5; nth += 1) {
+        const at = now();
+        turn.check();
+        say(turn.token, at, type);
+        await sleep(10);
+      }
+    };
+    await client.turn(rotation, type, work, { wait: 1000, lease }).catch((error) => {
+      if (!(error instanceof NotGranted)) throw error;
+    });
+  }
+}
+
+async function handle(task) {
+  const { slow, fail = 0, dead } = task.payload ?? {};
+  if (slow) await sleep(slow * 1000, undefined, { signal: task.signal });
+  task.check();
+  if (fail >= task.attempt) throw new Retry("not yet", 10);
+  if (dead) throw new Dead("never");
+  say(task.token, now(), task.key);
+}
+
+async function follow(signal) {
+  for await (const frame of client.follow(name, { signal })) {
+    console.log(frame.type);
+    for (const job of [...(frame.jobs ?? []), ...(frame.type === "job" ? [frame.job] : [])]) say(job.version, now(), job.state);
+  }
+}
+
+const over = new AbortController();
+const closed = new Promise((resolve) => process.stdin.resume().once("end", () => (over.abort(), resolve())));
+if (what === "lease") {
+  const loop = client.runWhileLeader(name, work, { ttl: 2000, onOverrun: mode === "callback" ? overrun : "exit" });
+  await closed;
+  await loop.close();
+} else if (what === "collect") {
+  const loop = client.collect(name, handle, { parallel: 3, lease });
+  await closed;
+  await loop.close();
+} else if (what === "turn") await turns(over.signal);
+else await follow(over.signal);

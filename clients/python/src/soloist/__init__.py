@@ -1,0 +1,16 @@
+"""Run this while I am the one: the client of Soloist. Standard library only.
+
+| module | what it does |
+| --- | --- |
+| `line` | the clock; HTTP to one of several nodes, with time-outs and fail-over; the live stream |
+| `client` | leases, turns and tasks: the deadline, the interrupt, the watchdog |
+
+It stores nothing and decides nothing: the node says who may work.
+"""
+
+from .client import Dead, Hold, Lease, Loop, NotGranted, Overrun, Retry, Soloist, Stopped, Task, Turn
+from .line import Refused, SoloistError, Unreachable
+
+__version__ = "0.1.0"
+__all__ = ["Soloist", "Lease", "Turn", "Task", "Loop", "Hold", "Overrun", "Stopped", "Retry", "Dead", "NotGranted", "Refused",
+           "Unreachable", "SoloistError"]

@@ -1,0 +1,429 @@
+"""May this process still work? Leases, turns and tasks, each kept by renewing it; the deadline, the interrupt and the watchdog.
+
+The deadline counts from before the last renewal that was answered was sent. An answer that says no (409) ends the hold at once. No
+answer means nothing: the next node is asked, until the deadline. What the node says of the length counts, never what this
+program wished. What was waited for is renewed once before the work begins: it may be as old as the question. What is held is
+given back when the work has ended and not before.
+
+The watchdog is a thread of its own, apart from the one that renews. It needs the interpreter's lock: native code that keeps
+that lock past the deadline delays it, and only the token helps then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import logging
+import math
+import os
+import random
+import threading
+import uuid
+from typing import Any, Callable, Dict, Iterator, List, Optional, Union
+from urllib.parse import quote
+
+from .line import Line, Nodes, Refused, SoloistError, clock, frames
+
+log = logging.getLogger("soloist")
+
+Overrun = Union[str, Callable[[Any], None]]
+
+# As `soloist run` when its lease was lost.
+EXIT_CODE = 76
+ADVICE = "This process ends now, because another may begin. Call check() between the acts, or give on_overrun a function."
+# Clocks may run 1 % apart.
+TRUST = 0.99
+# Seconds. TICK: a wait of the system stands still with a suspended machine, so the clock is read this often. LAST_CHANCE: what the work
+# has when it could not be told before the deadline, as after a pause.
+TICK, LAST_CHANCE = 0.1, 0.1
+# Seconds of one long poll, and for its answer: a node that is paused hides a grant no longer. POLL: so long a renewal may wait at the
+# node for an order to stop.
+WAIT, SLACK, POLL = 10.0, 2.0, 1.5
+# HTTP: it is over, or another's.
+LOST = (404, 409)
+# Lines that wait to be sent, the oldest go first; lines in a renewal and characters in a line: a node takes 64 KiB.
+KEPT, AT_ONCE, LONGEST = 1000, 30, 500
+
+
+def thread(run: Callable[..., None], what: str, *args: Any) -> threading.Thread:
+    return threading.Thread(target=run, args=args, name=f"soloist {what}", daemon=True)
+
+
+class Stopped(Exception):
+    """The work must end now: somebody asked for it, or the deadline is near or over."""
+
+
+class NotGranted(SoloistError):
+    """It was not had in time. `answer` is the node's: `reason` is one word (`busy`, `not_wanted`), `holder` who has it."""
+
+    def __init__(self, text: str, answer: Dict[str, Any]) -> None:
+        super().__init__(text)
+        self.answer = answer
+
+
+class Hold:
+    """Something that is held until a deadline: a lease, a turn, a task."""
+
+    reason: Optional[str] = None
+    """Why `stopping` is set: `off`, `held`, `moved`, `drained`, `removed`, `closed`, or a sentence."""
+
+    def __init__(self, nodes: Nodes, what: str, path: str, grace: float, on_overrun: Overrun) -> None:
+        self.stopping = threading.Event()
+        """Set when the work must end."""
+        self._what, self._path, self._grace, self._on_overrun = what, path, grace, on_overrun
+        self._deadline, self._length, self._token = -math.inf, 0.0, 0
+        self._stop_at = self._told_at = math.inf
+        self._line, self._ended, self._telling = Line(nodes), threading.Event(), threading.Lock()
+
+    def token(self) -> int:
+        """The fencing token: grows with every grant. A sink can refuse older ones."""
+        return self._token
+
+    def remaining(self) -> float:
+        """Seconds until the deadline, never negative."""
+        return max(0.0, self._deadline - clock())
+
+    def held(self, need: float = 0.0) -> bool:
+        """Whether this process may still work, for `need` more seconds. Reads the clock, so it is right at once after a pause."""
+        return not self._ended.is_set() and self.remaining() > need
+
+    def check(self) -> None:
+        """Raises `Stopped` unless the work may go on. To be called before every act that must not be done twice."""
+        if not self.held():
+            self._interrupt("the deadline is over")
+        if self.stopping.is_set():
+            raise Stopped(self.reason)
+
+    _renew: Callable[[float], None]
+    """One try at one node, which may wait for so long."""
+    _take: Callable[[Dict[str, Any]], bool]
+    """Takes what is granted; false when the answer grants nothing."""
+
+    def _pause(self) -> float:
+        """Seconds between an answer and the next renewal."""
+        return self._length / 3
+
+    def _post(self, path: str, body: Any, wait: float = 0.0) -> Any:
+        """One try. Its time is bounded so that another node can still be asked before the deadline."""
+        return self._line.once("POST", path, body, wait + max(0.25, min(1.0, (self.remaining() - wait) / 3)))
+
+    def _trust(self, sent: float, length: float) -> None:
+        """Moves the deadline: `length` seconds, counted from before the request was sent."""
+        self._length, self._deadline = length, sent + length * TRUST
+
+    def _interrupt(self, reason: str, within: float = math.inf) -> None:
+        with self._telling:
+            self._stop_at = min(self._stop_at, clock() + within)
+            if not self.stopping.is_set():
+                self.reason, self._told_at = reason, clock()
+                log.info("%s: the work is asked to stop: %s", self._what, reason)
+                self.stopping.set()
+
+    def _acquire(self, line: Line, path: str, ask: Dict[str, Any], wait: Optional[float]) -> None:
+        end, request = math.inf if wait is None else clock() + wait, uuid.uuid4().hex
+        while True:
+            sent = clock()
+            poll, left = max(0.0, min(WAIT, end - sent)), max(0.0, end - sent)
+            body = {**ask, "request_id": request, "wait_ms": int(poll * 1000)}
+            answer = line.call("POST", path, body, poll + SLACK, left + SLACK)
+            if self._take(answer) and self._confirm(line, sent):
+                return self._start()
+            if self._token:
+                request, self._token = uuid.uuid4().hex, 0  # that grant is over; another is another
+            elif clock() >= end:
+                raise NotGranted(f"{self._what}: {answer.get('reason')}", answer)
+            elif clock() - sent < poll / 2:
+                # It did not wait: the node knows that it cannot be soon.
+                line.over.wait(random.uniform(0.5, 1.0) * min(5.0, max(0.2, answer.get("retry_in_ms", 0) / 1000), left))
+
+    def _confirm(self, line: Line, sent: float) -> bool:
+        """Renews a grant that was first asked for at `sent`, unless that was just now; whether it is worth something."""
+        sure, failed = clock() - sent < self._length / 10, 0
+        self._trust(sent if sure else clock(), self._length)
+        while not sure and self.held() and not line.over.wait(line.pause(failed)):
+            sure, failed = self._try(0.0), failed + 1
+        self.stopping.clear()  # an order to stop that is still true comes again
+        return sure
+
+    def _start(self) -> None:
+        thread(self._keep, self._what).start()
+        thread(self._watch, self._what).start()
+
+    def _try(self, wait: float) -> bool:
+        try:
+            self._renew(wait)
+            return True
+        except Refused as error:
+            # After LOST it may be another's already.
+            self._deadline = -math.inf if error.status in LOST else self._deadline
+            self._interrupt(f"refused: {error.detail}")
+        except Exception as error:  # also an answer of a shape that nobody knows: as good as none
+            log.info("%s: not renewed yet: %s", self._what, error)
+        return False
+
+    def _keep(self) -> None:
+        failed = 0
+        while not self._ended.wait(self._line.pause(failed) if failed else self._pause()) and self.held():
+            # After a failure, and once it stops, nothing is to be waited for at the node.
+            failed = 0 if self._try(0.0 if failed or self.stopping.is_set() else POLL) else failed + 1
+
+    def _watch(self) -> None:
+        while not self._ended.wait(min(TICK, max(0.002, self.remaining()))):
+            now = clock()
+            if now >= self._deadline - min(self._grace, self._length / 5):
+                self._interrupt("it was not renewed in time")
+            if now >= max(min(self._deadline, self._stop_at), self._told_at + LAST_CHANCE):
+                return self._overrun()
+
+    def _overrun(self) -> None:
+        if callable(self._on_overrun):
+            return self._on_overrun(self)
+        try:  # without any lock that the work may have
+            os.write(2, f"soloist: {self._what} (token {self._token}): {self.reason}, and the work has not ended in time. {ADVICE}\n".encode())
+            faulthandler.dump_traceback(2, all_threads=True)
+        finally:
+            os._exit(EXIT_CODE)
+
+    def _end(self, path: str, body: Any) -> None:
+        """The work has ended: says so, if it is still ours."""
+        left = self.remaining()
+        self._ended.set()
+        try:
+            if left:
+                Line(self._line.nodes).call("POST", path, body, min(2.0, left), left)
+        except SoloistError as error:
+            log.warning("%s: not given back, so it runs out by itself: %s", self._what, error)
+
+
+class Retry(Exception):
+    """`Retry("why", 5.0)`: the task is to be tried again, after so many seconds or else after the source's backoff."""
+
+
+class Dead(Exception):
+    """The task is never to be tried again."""
+
+
+class Lease(Hold):
+    """The right to be the only one. `run`: the run of the job that this grant is, if its name is a job."""
+
+    run: Optional[str] = None
+    _secret, _every = "", POLL
+    _progress: Optional[Dict[str, Any]] = None
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._lines: List[str] = []
+
+    def progress(self, done: int, total: int, note: str = "") -> None:
+        """Moves the job's progress bar, with the next renewal."""
+        self._progress = {"done": done, "total": total, "note": note}
+
+    def log(self, line: str) -> None:
+        """A line of the job's output, sent with the next renewal: at least once."""
+        self._lines += [part[:LONGEST] for part in line.splitlines() or [""]]
+        del self._lines[:-KEPT]
+
+    def _take(self, answer: Dict[str, Any]) -> bool:
+        if "secret" in answer:
+            self._secret, self._token, self.run = answer["secret"], int(answer["token"]), answer.get("run")
+            self._length, self._every = answer["expires_in_ms"] / 1000, answer["renew_every_ms"] / 1000
+        return "secret" in answer
+
+    def _renew(self, wait: float) -> None:
+        progress, lines, sent = self._progress, self._lines[:AT_ONCE], clock()
+        said = {key: value for key, value in (("progress", progress), ("lines", lines)) if value}
+        wait, answer = min(wait, self._every), None
+        try:
+            answer = self._post(f"{self._path}/renew", {"secret": self._secret, "wait_ms": int(wait * 1000), **said}, wait)
+        except Refused as error:
+            if error.status in (401, 403, *LOST) or not said:
+                raise
+            # What the work says must not cost it the lease.
+            log.warning("%s: its output was refused and is dropped: %s", self._what, error)
+        del self._lines[: len(lines)]
+        self._progress = None if self._progress is progress else self._progress
+        if not answer:
+            return self._renew(0.0)
+        self._trust(sent, answer["expires_in_ms"] / 1000)
+        if answer.get("stop"):
+            self._interrupt(str(answer["stop"]["why"]), answer["stop"]["within_ms"] / 1000)
+
+    def _pause(self) -> float:
+        return self._every / 2 if self.stopping.is_set() else 0.0
+
+
+class Turn(Hold):
+    """A turn of a rotation. The work may set `outcome` (`done`, `empty`), `next` (a type) and `not_before` (RFC 3339)."""
+
+    outcome: str = "done"
+    next: Optional[str] = None
+    not_before: Optional[str] = None
+
+    def _take(self, answer: Dict[str, Any]) -> bool:
+        if "turn" in answer:
+            self._token, self._turn = int(answer["token"]), f"{self._path}/{answer['turn']}"
+        return "turn" in answer
+
+    def _renew(self, wait: float) -> None:
+        sent = clock()
+        self._post(f"{self._turn}/extend", {"token": self._token})
+        self._trust(sent, self._length)
+
+
+class Task(Hold):
+    """One task in this collector's hands: `key`, `payload` (any JSON), `source`, `attempt` (from 1)."""
+
+    def __init__(self, nodes: Nodes, claim: str, length: float, task: Dict[str, Any]) -> None:
+        super().__init__(nodes, f"task {task['key']}", f"/api/v1/claims/{claim}/extend", 1.0, lambda _: None)
+        self.id, self.key, self.source, self.payload = task["id"], task["key"], task["source"], task["payload"]
+        self.attempt, self._token, self._length = int(task["attempt"]), int(task["token"]), length
+
+    def _renew(self, wait: float) -> None:
+        sent = clock()
+        if self.id not in self._post(self._path, None)["kept"]:
+            raise Refused(409, f"{self.key} is another's by now")
+        self._trust(sent, self._length)
+
+    def _work(self, handler: Callable[[Task], Any]) -> Dict[str, Any]:
+        result: Dict[str, Any] = {"id": self.id, "token": self._token, "outcome": "done"}
+        self._start()
+        try:
+            handler(self)
+        except Exception as error:
+            result.update(outcome="dead" if isinstance(error, Dead) else "retry", error=f"{type(error).__name__}: {(*error.args, '')[0]}"[:900])
+            if isinstance(error, Retry) and len(error.args) > 1:
+                result["delay_ms"] = int(error.args[1] * 1000)
+        self._ended.set()
+        return result
+
+
+class Loop(contextlib.AbstractContextManager):  # type: ignore[type-arg]
+    """Threads that do the same again and again until `close()`. Also to be used by `with`."""
+
+    def __init__(self, nodes: Nodes, what: str, count: int, once: Callable[[Line, Loop], None]) -> None:
+        self.hold: Optional[Hold] = None
+        """The lease, while it is held and the work runs."""
+        self._what, self._once, self._lines = what, once, [Line(nodes) for _ in range(count)]
+        self._threads = [thread(self._run, what, line) for line in self._lines]
+        for each in self._threads:
+            each.start()
+
+    def close(self, timeout: Optional[float] = None) -> bool:
+        """Asks the work to stop, begins nothing more, and waits until all has ended. False: not within `timeout` seconds a thread."""
+        for line in self._lines:
+            line.cut()
+        if self.hold:
+            self.hold._interrupt("closed")
+        for each in self._threads:
+            each.join(timeout)
+        return not any(each.is_alive() for each in self._threads)
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def _run(self, line: Line) -> None:
+        failed = 0
+        while not line.over.is_set():
+            try:
+                self._once(line, self)
+                failed = 0
+            except Exception as error:
+                failed = 0 if isinstance(error, Stopped) else failed + 1
+                log.warning("%s: %s", self._what, error, exc_info=not isinstance(error, (Stopped, SoloistError)))
+            # Work that ends at once, or fails again and again, costs the cluster little.
+            line.over.wait(random.uniform(0.1, 0.2) * min(150.0, 2.0 ** min(failed, 8)))
+
+
+class Soloist(Nodes):
+    """A cluster of Soloist nodes: `Soloist(["http://a:8080", "http://b:8080"], token="sol_...")`."""
+
+    @contextlib.contextmanager
+    def lease(self, name: str, *, ttl: Optional[float] = None, wait: Optional[float] = None, grace: float = 1.0,
+              on_overrun: Overrun = "exit", line: Optional[Line] = None) -> Iterator[Lease]:
+        """A lease to be used by `with`: waited for, at most `wait` seconds (None: for ever), and given back at the end.
+
+        `ttl`: seconds, for a name that is no job. `grace`: so many seconds before the deadline the work is asked to stop, at
+        most a fifth of the lease. `on_overrun`: what happens when the work has not ended in time, "exit" (the process
+        ends with code 76 and says why) or a function that gets the lease. `line`: whose `cut` ends the waiting.
+
+        Raises `NotGranted` after `wait`, `Refused` when a node says no for good, `Unreachable` when none answers in time.
+        """
+        lease = Lease(self, f"lease {name}", f"/api/v1/leases/{quote(name, safe='')}", grace, on_overrun)
+        ask = {"holder": self.holder, **({} if ttl is None else {"ttl_ms": int(ttl * 1000)})}
+        lease._acquire(line or Line(self), lease._path, ask, wait)
+        end: Dict[str, Any] = {"end": "done"}
+        try:
+            yield lease
+        except BaseException as error:
+            # To end because one was asked to is no failure.
+            if not (isinstance(error, Stopped) and lease.stopping.is_set()):
+                end = {"end": "failed", "error": f"{type(error).__name__}: {error}"[:LONGEST]}
+            raise
+        finally:
+            with contextlib.suppress(SoloistError):  # the last words are worth one try
+                while (lease._lines or lease._progress) and lease.held():
+                    lease._renew(0.0)
+            lease._end(f"{lease._path}/release", {"secret": lease._secret, **end})
+
+    def run_while_leader(self, name: str, work: Callable[[Lease], Any], *, ttl: Optional[float] = None, grace: float = 1.0,
+                         on_overrun: Overrun = "exit") -> Loop:
+        """Runs `work(lease)` in a thread of its own whenever this process has the lease, again and again until `close()`.
+
+        `work` must return soon after `lease.stopping` is set; `lease.check()` raises then. What it raises otherwise is a
+        failed run.
+        """
+        def once(line: Line, loop: Loop) -> None:
+            with self.lease(name, ttl=ttl, grace=grace, on_overrun=on_overrun, line=line) as lease:
+                loop.hold = lease
+                if not line.over.is_set():  # no work begins after close()
+                    work(lease)
+        return Loop(self, name, 1, once)
+
+    @contextlib.contextmanager
+    def turn(self, rotation: str, type: str, *, lease: Optional[float] = None, wait: Optional[float] = None,
+             worker: Optional[str] = None, grace: float = 1.0, on_overrun: Overrun = "exit") -> Iterator[Turn]:
+        """One turn of a rotation, to be used by `with`: waited for, extended, and passed at the end. Raises as `lease` does.
+
+        `lease`: the `lease_ms` of the rotation's rules, in seconds, or a shorter time. Left out, the rules are asked for, which a
+        collector's token may not.
+        """
+        line, path = Line(self), f"/api/v1/rotations/{quote(rotation, safe='')}"
+        turn = Turn(self, f"turn {rotation}/{type}", f"{path}/turns", grace, on_overrun)
+        # The end of a turn is said by the store's clock, which is not ours: so its length must be known.
+        turn._length = lease or line.call("GET", path, None, SLACK, math.inf if wait is None else wait)["lease_ms"] / 1000
+        turn._acquire(line, turn._path, {"type": type, "worker": worker or self.holder}, wait)
+        outcome = "failed"
+        try:
+            yield turn
+            outcome = turn.outcome
+        finally:
+            said = {"token": turn._token, "outcome": outcome, "next": turn.next, "not_before": turn.not_before}
+            turn._end(f"{turn._turn}/pass", {key: value for key, value in said.items() if value is not None})
+
+    def collect(self, source: str, handler: Callable[[Task], Any], *, lease: Optional[float] = None, parallel: int = 1,
+                collector: Optional[str] = None) -> Loop:
+        """Runs `handler(task)` for tasks of `source` in `parallel` threads until `close()`. Returning is done; raising `Retry`
+        or `Dead` says so; anything else that is raised is another try. A result travels with the next request for work. `lease`: as for `turn`."""
+        def once(line: Line, loop: Loop) -> None:
+            length = lease or line.call("GET", f"/api/v1/sources/{quote(source, safe='')}", None, SLACK)["lease_ms"] / 1000
+            ask = {"collector": collector or self.holder, "max": 1, "sources": [source], "wait_ms": int(WAIT * 1000)}
+            results: List[Dict[str, Any]] = []
+            try:
+                while not line.over.is_set():
+                    sent, claim = clock(), {**ask, "request_id": uuid.uuid4().hex}
+                    claim = line.call("POST", "/api/v1/results", {"results": results, "claim": claim}, WAIT + SLACK)["claim"]
+                    results = []
+                    for task in (Task(self, claim["claim"], length, task) for task in claim["tasks"]):
+                        if not task._confirm(line, sent):
+                            return  # lost before it began: the rules may be others by now
+                        results.append(task._work(handler))
+                    if not claim["tasks"] and clock() - sent < WAIT / 2:
+                        line.over.wait(random.uniform(0.2, 1.0))
+            finally:
+                if results:
+                    Line(self).call("POST", "/api/v1/results", {"results": results}, SLACK, WAIT)
+        return Loop(self, f"collect {source}", parallel, once)
+
+    def follow(self, *logs: str) -> Iterator[Dict[str, Any]]:
+        """The frames of the live stream, for ever; with the log lines of the jobs `logs`. After every gap a snapshot comes first."""
+        return frames(self, logs)

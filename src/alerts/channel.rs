@@ -1,0 +1,227 @@
+//! Sends one message by one channel, once, in the shape that its service documents, and says what the service answered.
+//!
+//! Whether it is sent again is decided in `sender`. What went wrong is told without addresses: most carry a key.
+//!
+//! - webhook: Standard Webhooks 1.0.0, symmetric signatures
+//! - wecom, dingtalk, feishu: messages of type `text` to a bot of a group; DingTalk signs in the query, Feishu in the body
+//! - slack: incoming webhooks
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use openidconnect::reqwest::{Client, RequestBuilder, redirect};
+use openidconnect::url::{Host, Url};
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use super::mail;
+use crate::config::Way;
+
+/// A service that is slower is not there.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// More of an answer is not read.
+const ANSWER_MAX: usize = 16 * 1024;
+/// More of it is not shown.
+const SHOWN: usize = 200;
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Kind {
+    #[serde(rename = "alert.begin")]
+    Begin,
+    #[serde(rename = "alert.end")]
+    End,
+    #[serde(rename = "alert.test")]
+    Test,
+}
+
+/// The same in both languages.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Text {
+    pub en: String,
+    pub zh: String,
+}
+
+/// A message, as webhooks get it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// The same in each attempt.
+    #[serde(skip)]
+    pub id: String,
+    /// What it is.
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    /// The name of the rule.
+    pub alert: String,
+    /// Of which job, if of one.
+    pub job: Option<String>,
+    /// Of which node, if of one.
+    pub node: Option<String>,
+    /// Since when, RFC 3339.
+    pub since: String,
+    /// For people.
+    pub text: Text,
+    /// The page about it.
+    pub url: String,
+}
+
+impl Message {
+    /// One text for a room of people, in both languages.
+    pub(super) fn both(&self, chinese_first: bool) -> String {
+        let Text { en, zh } = &self.text;
+        match chinese_first {
+            true => format!("{zh}\n{en}\n{}", self.url),
+            false => format!("{en}\n{zh}\n{}", self.url),
+        }
+    }
+}
+
+/// Sends it; `Ok` says what the service answered.
+///
+/// # Errors
+/// What was in the way, for people.
+pub async fn send(way: &Way, message: &Message) -> Result<String, String> {
+    let now = jiff::Timestamp::now();
+    let (request, judge): (RequestBuilder, fn(&Value) -> bool) = match way {
+        Way::Webhook { url, key } => {
+            let body = serde_json::to_string(message).map_err(|error| error.to_string())?;
+            let timestamp = now.as_second().to_string();
+            let signed = format!("{}.{timestamp}.{body}", message.id);
+            let request = post(url.reveal())?
+                .header("content-type", "application/json")
+                .header("webhook-id", &message.id)
+                .header("webhook-timestamp", timestamp)
+                .header("webhook-signature", format!("v1,{}", sign(key, signed.as_bytes())))
+                .body(body);
+            (request, |_| true)
+        }
+        Way::Wecom { url } => {
+            let body = json!({"msgtype": "text", "text": {"content": message.both(true)}});
+            (as_json(url.reveal(), &body)?, |answer| answer["errcode"] == 0)
+        }
+        Way::Dingtalk { url, secret } => {
+            let mut url = Url::parse(url.reveal()).map_err(|error| error.to_string())?;
+            if let Some(secret) = secret {
+                let timestamp = now.as_millisecond();
+                let signed = format!("{timestamp}\n{}", secret.reveal());
+                let sign = sign(secret.reveal().as_bytes(), signed.as_bytes());
+                url.query_pairs_mut()
+                    .append_pair("timestamp", &timestamp.to_string())
+                    .append_pair("sign", &sign);
+            }
+            let body = json!({"msgtype": "text", "text": {"content": message.both(true)}});
+            (as_json(url.as_str(), &body)?, |answer| answer["errcode"] == 0)
+        }
+        Way::Feishu { url, secret } => {
+            let mut body = json!({"msg_type": "text", "content": {"text": message.both(true)}});
+            if let Some(secret) = secret {
+                let timestamp = now.as_second().to_string();
+                let key = format!("{timestamp}\n{}", secret.reveal());
+                body["sign"] = sign(key.as_bytes(), b"").into();
+                body["timestamp"] = timestamp.into();
+            }
+            let judge = |answer: &Value| answer["code"] == 0 || answer["StatusCode"] == 0;
+            (as_json(url.reveal(), &body)?, judge)
+        }
+        Way::Slack { url } => {
+            (as_json(url.reveal(), &json!({"text": message.both(false)}))?, |_| true)
+        }
+        Way::Mail { url, from, to } => return mail::send(url.reveal(), from, to, message).await,
+    };
+    ask(request, judge).await
+}
+
+/// HMAC-SHA256 in base64.
+fn sign(key: &[u8], text: &[u8]) -> String {
+    match Hmac::<Sha256>::new_from_slice(key) {
+        Ok(mut mac) => {
+            mac.update(text);
+            STANDARD.encode(mac.finalize().into_bytes())
+        }
+        // HMAC takes keys of any length.
+        Err(_) => String::new(),
+    }
+}
+
+/// Whether an address leads to this machine.
+pub(super) fn is_here(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name == "127.0.0.1",
+        None => false,
+    }
+}
+
+fn post(url: &str) -> Result<RequestBuilder, String> {
+    let url = Url::parse(url).map_err(|error| error.to_string())?;
+    // reqwest chooses no cryptography itself.
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        tracing::trace!("the cryptography was chosen before");
+    }
+    let mut client = Client::builder()
+        .timeout(PATIENCE)
+        .connect_timeout(PATIENCE)
+        .redirect(redirect::Policy::none())
+        .pool_max_idle_per_host(0)
+        .user_agent(concat!("soloist/", env!("CARGO_PKG_VERSION")));
+    if is_here(&url) {
+        client = client.no_proxy();
+    }
+    let client = client.build().map_err(|error| error.to_string())?;
+    Ok(client.post(url))
+}
+
+fn as_json(url: &str, body: &Value) -> Result<RequestBuilder, String> {
+    Ok(post(url)?.header("content-type", "application/json").body(body.to_string()))
+}
+
+async fn ask(request: RequestBuilder, judge: fn(&Value) -> bool) -> Result<String, String> {
+    let why = |error: openidconnect::reqwest::Error| {
+        let error = error.without_url();
+        let mut said = error.to_string();
+        let mut cause = std::error::Error::source(&error);
+        while let Some(deeper) = cause {
+            said = format!("{said}: {deeper}");
+            cause = deeper.source();
+        }
+        said
+    };
+    let mut response = request.send().await.map_err(why)?;
+    let status = response.status();
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(why)? {
+        if body.len() + piece.len() > ANSWER_MAX {
+            break;
+        }
+        body.extend_from_slice(&piece);
+    }
+    let text = String::from_utf8_lossy(&body);
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
+    let said = format!("{status} {shown}").trim_end().to_owned();
+    let answer = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    match status.is_success() && judge(&answer) {
+        true => Ok(said),
+        false => Err(said),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+
+    use super::{STANDARD, sign};
+
+    /// The example of the specification of Standard Webhooks.
+    #[test]
+    fn a_signature_is_that_of_the_specification() {
+        let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let text = br#"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}"#;
+        assert_eq!(sign(&key, text), "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+}

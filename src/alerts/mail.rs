@@ -1,0 +1,63 @@
+//! Alerts by mail: plain text in both languages, over TLS. Without TLS only to a server on this machine.
+
+use lettre::message::header::ContentType;
+use lettre::message::{Mailbox, Message as Mail};
+use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
+use openidconnect::url::Url;
+
+use super::channel::{Kind, Message, PATIENCE, is_here};
+
+/// More of the first sentence is no subject.
+const SUBJECT: usize = 100;
+
+/// Sends it; the id of the message is in its `Message-ID`.
+pub(super) async fn send(
+    url: &str,
+    from: &Mailbox,
+    to: &[Mailbox],
+    message: &Message,
+) -> Result<String, String> {
+    let parsed = Url::parse(url).map_err(|error| error.to_string())?;
+    let url = match parsed.scheme() == "smtp" && !is_here(&parsed) {
+        true => format!("{url}?tls=required"),
+        false => url.to_owned(),
+    };
+    let mut mail = Mail::builder()
+        .from(from.clone())
+        .subject(subject(message))
+        .message_id(Some(format!("<{}@soloist>", message.id)));
+    for one in to {
+        mail = mail.to(one.clone());
+    }
+    let mail = mail
+        .header(ContentType::TEXT_PLAIN)
+        .body(message.both(false))
+        .map_err(|error| error.to_string())?;
+    let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url)
+        .map_err(|error| error.to_string())?
+        .timeout(Some(PATIENCE))
+        .build::<Tokio1Executor>();
+    // The time-out is that of one command.
+    let sending = tokio::time::timeout(PATIENCE * 3, server.send(mail));
+    match sending.await {
+        Ok(Ok(answer)) => Ok(format!("{} {}", answer.code(), answer.first_line().unwrap_or(""))
+            .trim_end()
+            .to_owned()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the mail server does not answer in time".to_owned()),
+    }
+}
+
+fn subject(message: &Message) -> String {
+    let about = message.job.as_deref().or(message.node.as_deref());
+    let mark = match message.kind {
+        Kind::Begin => "!",
+        Kind::End => "✓",
+        Kind::Test => "?",
+    };
+    let subject = match about {
+        Some(about) => format!("[Soloist {mark}] {}: {about}", message.alert),
+        None => format!("[Soloist {mark}] {}", message.alert),
+    };
+    subject.chars().take(SUBJECT).collect()
+}

@@ -1,0 +1,425 @@
+//! Jobs: looked at, switched, held, moved, crashed on purpose; their output, runs and leases.
+
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Office, Server, not_found_if};
+use crate::clock;
+use crate::config::JobConfig;
+use crate::domain::job::{Exit, JobRecord, RunEnd, State};
+use crate::domain::name::NodeName;
+use crate::feed::Seen;
+use crate::ops::jobs;
+use crate::remote::{Call, address, part};
+use crate::store::accounts::Accounts as _;
+use crate::store::jobs::Jobs as _;
+use crate::store::journal::Journal as _;
+use crate::store::leases::Leases as _;
+use crate::view::drill::{DrillView, target, warning};
+use crate::view::lists::{Held, Jobs, Log, Runs};
+use crate::view::people::display_names;
+use crate::view::status::{Status, StatusRow};
+use crate::view::{HeldLeaseView, JobView, LogLineView, RunExit, RunView};
+use crate::words::Language;
+
+use super::super::{CommandContext, Failure};
+
+/// What came of a switch.
+pub(in crate::cli) struct Gave {
+    /// Whose switch it was.
+    pub(in crate::cli) user: String,
+    /// Whether that changed anything.
+    pub(in crate::cli) changed: bool,
+    /// The job after it.
+    pub(in crate::cli) job: JobView,
+}
+
+/// A drill that was ordered.
+pub(in crate::cli) struct Ordered {
+    pub(in crate::cli) drill: DrillView,
+    /// Whose process crashes.
+    pub(in crate::cli) from: String,
+    /// The lease of that job, in milliseconds.
+    pub(in crate::cli) ttl_ms: Option<u64>,
+    /// No other node can take the job over.
+    pub(in crate::cli) alone: bool,
+}
+
+/// How far a take-over has come.
+pub(in crate::cli) struct TakeOver {
+    pub(in crate::cli) job: JobView,
+    /// The run that was crashed, if it is in the history.
+    pub(in crate::cli) crashed: Option<RunView>,
+    /// The newest drill.
+    pub(in crate::cli) drill: Option<DrillView>,
+}
+
+#[derive(Deserialize)]
+struct Newest {
+    drill: Option<DrillView>,
+}
+
+fn at(job: &str, what: &str) -> String {
+    format!("/api/v1/jobs/{}{what}", part(job))
+}
+
+impl Server {
+    async fn job(&self, name: &str) -> Result<JobView, Failure> {
+        self.get(at(name, "")).await
+    }
+}
+
+impl CommandContext {
+    async fn views(&self, jobs: &[&JobConfig]) -> Result<Vec<JobView>, Failure> {
+        let seen = self.see(jobs).await?;
+        let nodes = self.nodes().await?;
+        let rotations = self.rotations(jobs).await?;
+        let rotations = rotations.as_deref();
+        let names = display_names(self.store.users().await?);
+        let view = |(seen, job): (&Seen, &&JobConfig)| {
+            JobView::of(seen, job, &nodes, rotations, Language::En, clock::boot())
+                .with_names(&names)
+        };
+        Ok(seen.iter().zip(jobs).map(view).collect())
+    }
+
+    async fn view(&self, job: &JobConfig) -> Result<JobView, Failure> {
+        let mut views = self.views(&[job]).await?;
+        views
+            .pop()
+            .ok_or_else(|| Failure::Failed(format!("the store did not answer for {}", job.name)))
+    }
+
+    async fn rows(&self, jobs: &[&JobConfig]) -> Result<Vec<StatusRow>, Failure> {
+        let seen = self.see(jobs).await?;
+        let nodes = self.nodes().await?;
+        let rotations = self.rotations(jobs).await?;
+        let rotations = rotations.as_deref();
+        let row = |(seen, job): (&Seen, &&JobConfig)| {
+            StatusRow::of(seen, job, &nodes, rotations, clock::boot())
+        };
+        Ok(seen.iter().zip(jobs).map(row).collect())
+    }
+
+    async fn record(&self, job: &JobConfig) -> Result<JobRecord, Failure> {
+        let mut jobs = self.store.snapshot(std::slice::from_ref(&job.name)).await?.jobs;
+        Ok(jobs.pop().unwrap_or_else(|| JobRecord::untouched(job.name.clone())))
+    }
+}
+
+impl Office {
+    /// The rows of the table: of all jobs, or of one.
+    pub(in crate::cli) async fn status(
+        &self,
+        only: Option<&str>,
+    ) -> Result<Vec<StatusRow>, Failure> {
+        match self {
+            Self::Store(context) => {
+                let jobs = match only {
+                    Some(name) => vec![context.job(name)?],
+                    None => context.jobs(),
+                };
+                context.rows(&jobs).await
+            }
+            Self::Server(server) => {
+                let Status { mut rows } = server.get("/api/v1/status").await?;
+                if let Some(name) = only {
+                    if !rows.iter().any(|row| row.job == name) {
+                        let known: Vec<&str> = rows.iter().map(|row| row.job.as_str()).collect();
+                        return Err(no_job(name, &known));
+                    }
+                    rows.retain(|row| row.job == name);
+                }
+                Ok(rows)
+            }
+        }
+    }
+
+    /// All jobs.
+    pub(in crate::cli) async fn jobs(&self) -> Result<Jobs, Failure> {
+        match self {
+            Self::Store(context) => Ok(Jobs { jobs: context.views(&context.jobs()).await? }),
+            Self::Server(server) => server.get("/api/v1/jobs").await,
+        }
+    }
+
+    /// One job.
+    pub(in crate::cli) async fn job(&self, name: &str) -> Result<JobView, Failure> {
+        match self {
+            Self::Store(context) => context.view(context.job(name)?).await,
+            Self::Server(server) => server.job(name).await,
+        }
+    }
+
+    /// Switches a participation.
+    pub(in crate::cli) async fn participate(
+        &self,
+        name: &str,
+        user: Option<&str>,
+        on: bool,
+        reason: Option<&str>,
+    ) -> Result<Gave, Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = context.job(name)?;
+                let actor = context.actor(user).await?;
+                let changed =
+                    jobs::participate(&context.store, &actor, job, None, on, reason).await?;
+                let job = context.view(job).await?;
+                Ok(Gave { user: actor.user.to_string(), changed, job })
+            }
+            Self::Server(server) => {
+                let user = match user {
+                    Some(user) => user.to_owned(),
+                    None => server.me().await?.name,
+                };
+                let takes_part =
+                    |job: &JobView| job.participants.iter().any(|one| one.user == user);
+                let before = takes_part(&server.job(name).await?);
+                let body = json!({"on": on, "reason": reason, "user": user});
+                let put = Call::put(at(name, "/participation")).with(&body);
+                let job: JobView = server
+                    .client
+                    .ask(put)
+                    .await
+                    .map_err(|error| not_found_if(error, "there is no account"))?;
+                Ok(Gave { changed: before != on, user, job })
+            }
+        }
+    }
+
+    /// Forbids a job; who did, and why, as it is kept.
+    pub(in crate::cli) async fn hold(
+        &self,
+        name: &str,
+        user: Option<&str>,
+        reason: &str,
+    ) -> Result<(String, String), Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = context.job(name)?;
+                let actor = context.operator(user).await?;
+                let reason = jobs::hold(&context.store, &actor, job, reason).await?;
+                Ok((actor.user.to_string(), reason))
+            }
+            Self::Server(server) => {
+                server.is_own(user).await?;
+                let put = Call::put(at(name, "/hold")).with(&json!({"reason": reason}));
+                let job: JobView = server.client.ask(put).await?;
+                let hold = job.hold.ok_or_else(|| {
+                    Failure::Failed(format!("{name} was resumed by another at the same time"))
+                })?;
+                Ok((hold.by, hold.reason))
+            }
+        }
+    }
+
+    /// Allows a job again; whether it was held, whether it had given up, and the job after it.
+    pub(in crate::cli) async fn resume(
+        &self,
+        name: &str,
+        user: Option<&str>,
+    ) -> Result<(bool, bool, JobView), Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = context.job(name)?;
+                let actor = context.operator(user).await?;
+                let before = context.record(job).await?;
+                jobs::resume(&context.store, &actor, job).await?;
+                Ok((before.hold.is_some(), before.given_up, context.view(job).await?))
+            }
+            Self::Server(server) => {
+                server.is_own(user).await?;
+                let before = server.job(name).await?;
+                let job = server.client.ask(Call::delete(at(name, "/hold")).repeatable()).await?;
+                Ok((before.hold.is_some(), before.state == State::GivenUp, job))
+            }
+        }
+    }
+
+    /// Asks for a hand-over; the node that the job leaves.
+    pub(in crate::cli) async fn hand_over(
+        &self,
+        name: &str,
+        user: Option<&str>,
+        to: Option<&NodeName>,
+    ) -> Result<String, Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = context.job(name)?;
+                let actor = context.operator(user).await?;
+                Ok(jobs::hand_over(&context.store, &actor, job, to).await?.to_string())
+            }
+            Self::Server(server) => {
+                server.is_own(user).await?;
+                let before = server.job(name).await?;
+                let call = Call::post(at(name, "/move")).with(&json!({"to": to}));
+                let after: JobView = server
+                    .client
+                    .ask(call)
+                    .await
+                    .map_err(|error| not_found_if(error, "field to:"))?;
+                let lease = before.lease.or(after.lease);
+                Ok(lease.map_or_else(|| "its node".to_owned(), |lease| lease.node))
+            }
+        }
+    }
+
+    /// Orders the holder of a job to crash, and says on standard error what that means.
+    pub(in crate::cli) async fn drill(
+        &self,
+        name: &str,
+        user: Option<&str>,
+        force: bool,
+    ) -> Result<Ordered, Failure> {
+        let warn = |node: &str| eprintln!("soloist: {}", warning(node));
+        match self {
+            Self::Store(context) => {
+                let job = context.job(name)?;
+                let actor = context.operator(user).await?;
+                let ordered =
+                    jobs::drill(&context.store, &actor, job, (force, "--force"), |lease| {
+                        warn(lease.node.as_str());
+                    });
+                let jobs::Ordered { before, lease, drill } = ordered.await?;
+                let alone = force && target(&before, &context.nodes().await?, false, "").is_err();
+                Ok(Ordered {
+                    drill: DrillView::of(&job.name, &drill),
+                    from: lease.node.to_string(),
+                    ttl_ms: u64::try_from(lease.ttl.as_millis()).ok(),
+                    alone,
+                })
+            }
+            Self::Server(server) => {
+                server.is_own(user).await?;
+                let before = server.job(name).await?;
+                let nodes = self.nodes().await?;
+                let lease = before.lease.as_ref();
+                let from = lease.map_or_else(|| "its node".to_owned(), |lease| lease.node.clone());
+                let takes = |node: &&crate::view::NodeView| {
+                    node.alive && !node.draining && node.offers.iter().any(|job| job == name)
+                };
+                let alone = nodes.iter().filter(takes).all(|node| node.name == from);
+                if lease.is_some() {
+                    warn(&from);
+                }
+                let call = Call::post(at(name, "/drill")).with(&json!({"force": force}));
+                let drill = match server.client.ask(call).await {
+                    Err(crate::remote::RemoteError::Refused { status: 409, detail }) if alone => {
+                        return Err(Failure::Refused(detail.replace("with force", "with --force")));
+                    }
+                    answer => answer?,
+                };
+                Ok(Ordered { drill, from, ttl_ms: None, alone: force && alone })
+            }
+        }
+    }
+
+    /// How far the take-over after a drill has come; `token` is of the lease that was crashed.
+    pub(in crate::cli) async fn take_over(
+        &self,
+        name: &str,
+        token: u64,
+    ) -> Result<TakeOver, Failure> {
+        match self {
+            Self::Store(context) => {
+                let config = context.job(name)?;
+                let record = context.record(config).await?;
+                let job = context.view(config).await?;
+                let drill = record.drill.as_ref().map(|drill| DrillView::of(&record.name, drill));
+                let runs = context.store.runs(&config.name, None, 20).await?;
+                let crashed = runs.into_iter().find(|run| run.token.0 == token);
+                Ok(TakeOver { job, crashed: crashed.map(RunView::from), drill })
+            }
+            Self::Server(server) => {
+                let Newest { drill } = server.get(at(name, "/drill")).await?;
+                let Runs { runs } = server.get(at(name, "/runs?limit=20")).await?;
+                let crashed = runs.into_iter().find(|run| run.token == token);
+                Ok(TakeOver { job: server.job(name).await?, crashed, drill })
+            }
+        }
+    }
+
+    /// Lines of output: those after `after`, or else the newest.
+    pub(in crate::cli) async fn log(
+        &self,
+        name: &str,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<LogLineView>, Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = &context.job(name)?.name;
+                let lines = context.store.log(job, after, limit).await?;
+                Ok(lines.into_iter().map(LogLineView::from).collect())
+            }
+            Self::Server(server) => {
+                let query = [
+                    ("after", after.map(|seq| seq.to_string())),
+                    ("limit", Some(limit.to_string())),
+                ];
+                let Log { lines } = server.get(address(&at(name, "/log"), &query)).await?;
+                Ok(lines)
+            }
+        }
+    }
+
+    /// The newest runs.
+    pub(in crate::cli) async fn runs(
+        &self,
+        name: &str,
+        limit: usize,
+    ) -> Result<Vec<RunView>, Failure> {
+        match self {
+            Self::Store(context) => {
+                let job = &context.job(name)?.name;
+                let runs = context.store.runs(job, None, limit).await?;
+                Ok(runs.into_iter().map(RunView::from).collect())
+            }
+            Self::Server(server) => {
+                let mut all: Vec<RunView> = Vec::new();
+                while all.len() < limit {
+                    let rest = limit - all.len();
+                    let query = [
+                        ("limit", Some(rest.to_string())),
+                        ("before", all.last().map(|run| run.id.clone())),
+                    ];
+                    let Runs { runs } = server.get(address(&at(name, "/runs"), &query)).await?;
+                    if runs.is_empty() {
+                        break;
+                    }
+                    all.extend(runs);
+                }
+                Ok(all)
+            }
+        }
+    }
+
+    /// Everything that is held.
+    pub(in crate::cli) async fn leases(&self) -> Result<Held, Failure> {
+        match self {
+            Self::Store(context) => {
+                let held = context.store.held().await?;
+                let jobs = context.jobs();
+                let is_job = |name: &_| jobs.iter().any(|job| job.name == *name);
+                let view = |held| HeldLeaseView::of(held, is_job);
+                Ok(Held { leases: held.iter().map(view).collect() })
+            }
+            Self::Server(server) => server.get("/api/v1/leases").await,
+        }
+    }
+}
+
+/// Whether the guard gave the lease of a crashed run back: the next holder closes a run whose lease ran out, and knows no exit
+/// of it.
+pub(in crate::cli) fn is_given_back(run: &RunView) -> bool {
+    let nothing = RunExit::from(Exit::default());
+    run.end == Some(RunEnd::Lost) && run.exit != nothing
+}
+
+fn no_job(name: &str, known: &[&str]) -> Failure {
+    Failure::NotFound(match known {
+        [] => format!("there is no job {name:?}: no node has any job that you may see"),
+        known => format!("there is no job {name:?}; the nodes have: {}", known.join(", ")),
+    })
+}

@@ -1,0 +1,430 @@
+//! Alerts: what a node sees that somebody must be told of, since when, and which alerts begin and end by it.
+//!
+//! It decides; it reads no clock and sends nothing. Every node watches all the time, so that whoever becomes the sender knows
+//! since when something lasts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::job::{JobRecord, State};
+use super::name::{JobName, NodeName, SourceName};
+use super::time::StoreTime;
+
+/// So many crashes in a row are a loop.
+const LOOP: u32 = 3;
+
+/// What an alert is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// A wanted job waits, backs off, was given up, fails over, or nothing is known of it.
+    WantedNotRunning,
+    /// The attempts of a job are used up.
+    GivenUp,
+    /// A job crashed three times in a row, or more.
+    CrashLoop,
+    /// A node does not report and did not say good-bye.
+    NodeLost,
+    /// This node cannot reach the store. Each says so for itself: without a store nobody is elected.
+    StoreLost,
+    /// A run says nothing, and its progress stands still.
+    Stuck,
+    /// A node defines a job otherwise than most.
+    Drift,
+    /// Tasks whose lease ran out, and that nobody has taken since.
+    OverdueClaims,
+}
+
+impl When {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::WantedNotRunning,
+        Self::GivenUp,
+        Self::CrashLoop,
+        Self::NodeLost,
+        Self::StoreLost,
+        Self::Stuck,
+        Self::Drift,
+        Self::OverdueClaims,
+    ];
+
+    /// The word in the configuration and in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WantedNotRunning => "wanted_not_running",
+            Self::GivenUp => "given_up",
+            Self::CrashLoop => "crash_loop",
+            Self::NodeLost => "node_lost",
+            Self::StoreLost => "store_lost",
+            Self::Stuck => "stuck",
+            Self::Drift => "drift",
+            Self::OverdueClaims => "overdue_claims",
+        }
+    }
+
+    /// How long it lasts before anybody is told, unless the rule says otherwise.
+    #[must_use]
+    pub fn lasting(self) -> Duration {
+        match self {
+            Self::Stuck => Duration::from_secs(300),
+            _ => Duration::from_secs(30),
+        }
+    }
+
+    /// Whether it is about jobs, so that a rule may choose among them.
+    #[must_use]
+    pub fn is_of_jobs(self) -> bool {
+        !matches!(self, Self::NodeLost | Self::StoreLost | Self::OverdueClaims)
+    }
+}
+
+/// `[[alert]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub when: When,
+    /// How long that lasts before anybody is told.
+    pub lasting: Duration,
+    /// Of which jobs; `*` all.
+    pub jobs: Vec<String>,
+    /// Names of channels.
+    pub to: Vec<String>,
+}
+
+impl Rule {
+    fn is_of(&self, subject: &Subject) -> bool {
+        match &subject.job {
+            Some(job) => self.jobs.iter().any(|name| name == "*" || name == job.as_str()),
+            None => true,
+        }
+    }
+}
+
+/// Of whom it is true.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Subject {
+    pub job: Option<JobName>,
+    pub node: Option<NodeName>,
+    #[serde(default)]
+    pub source: Option<SourceName>,
+}
+
+/// A job as a node sees it.
+#[derive(Debug, Clone)]
+pub struct JobSight<'a> {
+    /// What the store says.
+    pub record: &'a JobRecord,
+    /// The word for it.
+    pub state: State,
+    /// Living nodes that define it otherwise than most.
+    pub drift: Vec<NodeName>,
+}
+
+/// What a node sees at one instant.
+#[derive(Debug, Clone, Default)]
+pub struct Sight<'a> {
+    /// The store's clock, as well as it is known here.
+    pub now: StoreTime,
+    /// Every job.
+    pub jobs: Vec<JobSight<'a>>,
+    /// Nodes that are listed and silent.
+    pub silent: Vec<NodeName>,
+    /// This node, if it cannot reach the store, and since when.
+    pub cut_off: Option<(NodeName, StoreTime)>,
+    /// Sources with tasks that were lost by a collector, and since when the oldest of them lies there.
+    pub overdue: Vec<(SourceName, StoreTime)>,
+}
+
+/// Something that is true, and what it must not change into to remain the same thing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    /// Since when.
+    pub since: StoreTime,
+    /// When this changes it is another thing, that begins now: a stuck run has said something.
+    pub print: String,
+}
+
+/// What a node sees, with since when.
+#[derive(Debug, Clone, Default)]
+pub struct Watch(BTreeMap<(When, Subject), Mark>);
+
+impl Watch {
+    /// Looks again. What lasts keeps its instant.
+    pub fn look(&mut self, sight: &Sight<'_>) {
+        let mut seen = BTreeMap::new();
+        let mut see = |when, subject: Subject, print: String, since: StoreTime| {
+            let key = (when, subject);
+            // Of these the instant is known.
+            let is_known = matches!(when, When::StoreLost | When::OverdueClaims);
+            let since = match self.0.get(&key) {
+                Some(known) if known.print == print && !is_known => known.since,
+                _ => since,
+            };
+            seen.insert(key, Mark { since, print });
+        };
+        for job in &sight.jobs {
+            let JobSight { record, state, drift } = job;
+            let of = |node| Subject { job: Some(record.name.clone()), node, source: None };
+            if record.wanted() && is_missing(*state) {
+                see(When::WantedNotRunning, of(None), String::new(), sight.now);
+            }
+            if *state == State::GivenUp {
+                see(When::GivenUp, of(None), String::new(), sight.now);
+            }
+            if record.wanted() && record.crashes >= LOOP && *state != State::GivenUp {
+                see(When::CrashLoop, of(None), String::new(), sight.now);
+            }
+            if let (State::Running, Some(run)) = (*state, &record.run) {
+                let print = format!("{} {:?} {:?}", run.id, run.last_output, run.progress);
+                let said = run.last_output.unwrap_or(run.started);
+                // When its progress changed last is not written down: it counts from now.
+                let since = if run.progress.is_some() { sight.now } else { said };
+                see(When::Stuck, of(None), print, since);
+            }
+            for node in drift {
+                see(When::Drift, of(Some(node.clone())), String::new(), sight.now);
+            }
+        }
+        for node in &sight.silent {
+            let subject = Subject { node: Some(node.clone()), ..Subject::default() };
+            see(When::NodeLost, subject, String::new(), sight.now);
+        }
+        if let Some((node, since)) = &sight.cut_off {
+            let subject = Subject { node: Some(node.clone()), ..Subject::default() };
+            see(When::StoreLost, subject, String::new(), *since);
+        }
+        for (source, since) in &sight.overdue {
+            let subject = Subject { source: Some(source.clone()), ..Subject::default() };
+            see(When::OverdueClaims, subject, String::new(), *since);
+        }
+        self.0 = seen;
+    }
+
+    /// What `rules` tell at `now`, when `on` is told already: what begins, and which of `on` are over. A rule that is gone
+    /// ends what it told.
+    #[must_use]
+    pub fn changes(&self, rules: &[&Rule], on: &[On], now: StoreTime) -> Changes {
+        let mut changes = Changes::default();
+        for (nth, told) in on.iter().enumerate() {
+            let rule = rules.iter().find(|rule| rule.name == told.alert);
+            let mark = rule
+                .filter(|rule| rule.is_of(&told.subject))
+                .and_then(|rule| self.0.get(&(rule.when, told.subject.clone())));
+            if mark.is_none_or(|mark| mark.print != told.print) {
+                changes.end.push(nth);
+            }
+        }
+        let told: BTreeSet<(&str, &Subject)> =
+            on.iter().map(|told| (told.alert.as_str(), &told.subject)).collect();
+        for rule in rules {
+            for ((when, subject), mark) in &self.0 {
+                let lasts = now.since(mark.since) >= rule.lasting;
+                let is_new = !told.contains(&(rule.name.as_str(), subject));
+                if *when == rule.when && rule.is_of(subject) && lasts && is_new {
+                    changes.begin.push(Begin {
+                        alert: rule.name.clone(),
+                        when: *when,
+                        subject: subject.clone(),
+                        mark: mark.clone(),
+                    });
+                }
+            }
+        }
+        changes
+    }
+}
+
+/// A job that somebody wants should not be in these states for long. Resting is none of them.
+fn is_missing(state: State) -> bool {
+    matches!(
+        state,
+        State::Waiting | State::BackingOff | State::GivenUp | State::FailingOver | State::Unknown
+    )
+}
+
+/// An alert that is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in Begin")]
+pub struct On {
+    pub alert: String,
+    pub subject: Subject,
+    pub print: String,
+}
+
+/// An alert begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begin {
+    /// The name of its rule.
+    pub alert: String,
+    /// What the rule is about.
+    pub when: When,
+    /// Of whom it is true.
+    pub subject: Subject,
+    /// Since when.
+    pub mark: Mark,
+}
+
+/// What is to be told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// What begins.
+    pub begin: Vec<Begin>,
+    /// Which of those that are on are over, by their number.
+    pub end: Vec<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::job::{Participant, RunPhase, RunRecord};
+    use crate::domain::lease::Token;
+    use crate::domain::name::{RunId, UserName};
+
+    fn rule(when: When, seconds: u64) -> Rule {
+        Rule {
+            name: when.as_str().to_owned(),
+            when,
+            lasting: Duration::from_secs(seconds),
+            jobs: vec!["*".to_owned()],
+            to: vec!["ops".to_owned()],
+        }
+    }
+
+    fn wanted() -> JobRecord {
+        let mut record = JobRecord::untouched(JobName::new("outbound").unwrap());
+        let user = UserName::new("li").unwrap();
+        record.participants.push(Participant { user, since: StoreTime(0) });
+        record
+    }
+
+    fn running() -> JobRecord {
+        let mut record = wanted();
+        record.run = Some(RunRecord {
+            id: RunId("r".to_owned()),
+            token: Token(1),
+            node: NodeName::new("node-a").unwrap(),
+            pid: 1,
+            started: StoreTime(0),
+            phase: RunPhase::Running,
+            progress: None,
+            last_output: None,
+        });
+        record
+    }
+
+    fn look(watch: &mut Watch, record: &JobRecord, state: State, now: i64) {
+        let jobs = vec![JobSight { record, state, drift: Vec::new() }];
+        watch.look(&Sight { now: StoreTime(now), jobs, ..Sight::default() });
+    }
+
+    fn on(begun: &Begin) -> On {
+        let Begin { alert, subject, mark, .. } = begun.clone();
+        On { alert, subject, print: mark.print }
+    }
+
+    #[test]
+    fn what_lasts_long_enough_begins_once_and_ends_when_it_is_over() {
+        let rule = rule(When::WantedNotRunning, 30);
+        let (mut watch, record) = (Watch::default(), wanted());
+        look(&mut watch, &record, State::Waiting, 1_000);
+        assert_eq!(watch.changes(&[&rule], &[], StoreTime(30_999)), Changes::default());
+        look(&mut watch, &record, State::BackingOff, 20_000);
+        let changes = watch.changes(&[&rule], &[], StoreTime(31_000));
+        assert_eq!(changes.begin[0].mark.since, StoreTime(1_000), "another word for the same");
+        let told = [on(&changes.begin[0])];
+        assert_eq!(watch.changes(&[&rule], &told, StoreTime(32_000)), Changes::default());
+        look(&mut watch, &record, State::Resting, 33_000);
+        assert_eq!(watch.changes(&[&rule], &told, StoreTime(33_000)).end, [0]);
+        assert_eq!(watch.changes(&[], &told, StoreTime(33_000)).end, [0], "the rule is gone");
+    }
+
+    #[test]
+    fn a_new_sender_does_not_end_what_still_lasts() {
+        let rule = rule(When::WantedNotRunning, 30);
+        let (mut old, record) = (Watch::default(), wanted());
+        look(&mut old, &record, State::Waiting, 0);
+        let told = [on(&old.changes(&[&rule], &[], StoreTime(30_000)).begin[0])];
+        let mut new = Watch::default();
+        look(&mut new, &record, State::Waiting, 30_500);
+        assert_eq!(new.changes(&[&rule], &told, StoreTime(30_500)), Changes::default());
+    }
+
+    #[test]
+    fn nobody_is_told_of_a_job_that_nobody_wants_or_of_others_than_the_rule_names() {
+        let mut rule = rule(When::WantedNotRunning, 0);
+        let (mut watch, mut record) = (Watch::default(), wanted());
+        record.participants.clear();
+        look(&mut watch, &record, State::Unknown, 0);
+        assert_eq!(watch.changes(&[&rule], &[], StoreTime(9)), Changes::default());
+        look(&mut watch, &wanted(), State::Waiting, 0);
+        assert_eq!(watch.changes(&[&rule], &[], StoreTime(9)).begin.len(), 1);
+        rule.jobs = vec!["labels".to_owned()];
+        assert_eq!(watch.changes(&[&rule], &[], StoreTime(9)), Changes::default());
+    }
+
+    #[test]
+    fn three_crashes_in_a_row_are_a_loop_and_the_last_try_is_none() {
+        let rules = [rule(When::CrashLoop, 0), rule(When::GivenUp, 0)];
+        let told = |crashes, state| {
+            let mut record = wanted();
+            record.crashes = crashes;
+            let mut watch = Watch::default();
+            look(&mut watch, &record, state, 0);
+            let begin = watch.changes(&[&rules[0], &rules[1]], &[], StoreTime(0)).begin;
+            begin.into_iter().map(|begin| begin.when).collect::<Vec<_>>()
+        };
+        assert_eq!(told(2, State::BackingOff), []);
+        assert_eq!(told(3, State::BackingOff), [When::CrashLoop]);
+        assert_eq!(told(3, State::Starting), [When::CrashLoop], "the row is not over");
+        assert_eq!(told(3, State::GivenUp), [When::GivenUp]);
+    }
+
+    #[test]
+    fn a_run_that_says_something_is_not_stuck_any_more() {
+        let rule = rule(When::Stuck, 300);
+        let (mut watch, mut record) = (Watch::default(), running());
+        look(&mut watch, &record, State::Running, 299_000);
+        assert_eq!(watch.changes(&[&rule], &[], StoreTime(299_000)), Changes::default());
+        let told = [on(&watch.changes(&[&rule], &[], StoreTime(300_000)).begin[0])];
+        look(&mut watch, &record, State::Running, 301_000);
+        assert_eq!(watch.changes(&[&rule], &told, StoreTime(301_000)), Changes::default());
+        record.run.as_mut().unwrap().last_output = Some(StoreTime(302_000));
+        look(&mut watch, &record, State::Running, 302_000);
+        let changes = watch.changes(&[&rule], &told, StoreTime(302_000));
+        assert_eq!((changes.begin.len(), changes.end), (0, vec![0]));
+    }
+
+    #[test]
+    fn nodes_stores_and_sources_are_told_by_name() {
+        let rules = [
+            rule(When::NodeLost, 30),
+            rule(When::StoreLost, 30),
+            rule(When::OverdueClaims, 30),
+            rule(When::Drift, 30),
+        ];
+        let node = |name| NodeName::new(name).unwrap();
+        let record = wanted();
+        let sight = |now| Sight {
+            now: StoreTime(now),
+            jobs: vec![JobSight { record: &record, state: State::Running, drift: vec![node("c")] }],
+            silent: vec![node("b")],
+            cut_off: Some((node("a"), StoreTime(0))),
+            overdue: vec![("shop".parse().unwrap(), StoreTime(0))],
+        };
+        let mut watch = Watch::default();
+        watch.look(&sight(1_000));
+        let rules: Vec<&Rule> = rules.iter().collect();
+        let words = |now| {
+            let begin = watch.changes(&rules, &[], StoreTime(now)).begin;
+            begin.into_iter().map(|begin| begin.when.as_str()).collect::<Vec<_>>()
+        };
+        assert_eq!(words(30_000), ["store_lost", "overdue_claims"]);
+        assert_eq!(words(31_000), ["node_lost", "store_lost", "overdue_claims", "drift"]);
+    }
+}

@@ -1,0 +1,157 @@
+//! The secret of a lease: what only its holder can send, and all that any node needs to renew it.
+//!
+//! `TOKEN.TTL.KIND.SEAL`: the fencing token, the length of the lease in milliseconds, `j` for a job's lease or `p` for a program's own, and 32
+//! hexadecimal digits that nobody can guess. The store knows only a hash of the seal, as the lease's owner; so whoever reads the
+//! store cannot renew. Owner and run follow from seal and token: a node that never saw this lease, and a store that forgot
+//! it, can go on with it.
+
+use std::time::Duration;
+
+use super::{LONGEST, SHORTEST};
+use crate::domain::lease::Token;
+use crate::domain::name::{JobName, Owner, RunId};
+use crate::domain::time::{Began, StoreTime};
+use crate::secrets;
+
+/// Digits of a seal.
+const SEAL: usize = 32;
+/// The largest token that every language reads exactly.
+const LARGEST_TOKEN: u64 = (1 << 53) - 1;
+
+/// What a lease is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A job with `runner = "external"`: each grant is a run of it.
+    Job,
+    /// A name of its own.
+    Program,
+}
+
+impl Kind {
+    fn letter(self) -> &'static str {
+        match self {
+            Self::Job => "j",
+            Self::Program => "p",
+        }
+    }
+}
+
+/// A secret, taken apart.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// The fencing token of the grant.
+    pub token: Token,
+    /// How long the lease lasted unrenewed when it was granted. Of a job its configuration counts.
+    pub ttl: Duration,
+    /// What it is of.
+    pub kind: Kind,
+    seal: String,
+}
+
+/// Who holds a lease that was asked for under this seal.
+#[must_use]
+pub fn owner(seal: &str) -> Owner {
+    Owner(format!("{}{}", Owner::OF_PROGRAMS, &secrets::sha256_hex(seal)[..SEAL]))
+}
+
+impl Secret {
+    /// Of a grant.
+    #[must_use]
+    pub fn new(token: Token, ttl: Duration, kind: Kind, seal: &str) -> Self {
+        Self { token, ttl, kind, seal: seal.to_owned() }
+    }
+
+    /// Reads the text that a holder sends; `None`: it is none.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split('.');
+        let mut part = || parts.next();
+        let (token, ttl, kind, seal) = (part()?, part()?, part()?, part()?);
+        let token = token.parse().ok().filter(|token| *token <= LARGEST_TOKEN)?;
+        let ttl = Duration::from_millis(ttl.parse().ok()?);
+        let kind = [Kind::Job, Kind::Program].into_iter().find(|one| one.letter() == kind)?;
+        let plain = seal.len() == SEAL && seal.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let fits = plain && (kind == Kind::Job || (SHORTEST..=LONGEST).contains(&ttl));
+        (fits && part().is_none()).then(|| Self::new(Token(token), ttl, kind, seal))
+    }
+
+    /// As it is sent.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let Self { token, ttl, kind, seal } = self;
+        format!("{token}.{}.{}.{seal}", ttl.as_millis(), kind.letter())
+    }
+
+    /// As what the store knows the holder.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        owner(&self.seal)
+    }
+
+    /// The run that this grant is of a job.
+    #[must_use]
+    pub fn run(&self, name: &JobName) -> RunId {
+        let sum = secrets::sha256_hex(&format!("{name}\n{}\n{}", self.token, self.seal));
+        let random = u128::from_str_radix(&sum[..20], 16).unwrap_or_default();
+        RunId(ulid::Ulid::from_parts(self.minted_ms(), random).to_string())
+    }
+
+    /// About when it was granted. Tokens grow with the clock of the store, so they say it to the millisecond unless that was set.
+    #[must_use]
+    pub fn since(&self, now: StoreTime, boot: crate::domain::time::Boot) -> Began {
+        let at = StoreTime(i64::try_from(self.minted_ms()).unwrap_or(now.0)).min(now);
+        Began { boot: boot - now.since(at), at: Some(at) }
+    }
+
+    fn minted_ms(&self) -> u64 {
+        self.token.0 / 1_024
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEALED: &str = "0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn a_secret_is_read_as_it_was_written_and_nothing_else_is_one() {
+        let secret = Secret::new(Token(1_835_019), Duration::from_secs(5), Kind::Job, SEALED);
+        let text = secret.text();
+        assert_eq!(text, format!("1835019.5000.j.{SEALED}"));
+        assert!(Secret::read(&text) == Some(secret));
+        for bad in [
+            "",
+            "1.5000.j",
+            &format!("{text}."),
+            &format!("x.5000.j.{SEALED}"),
+            &format!("9007199254740992.5000.j.{SEALED}"),
+            &format!("1.5000.x.{SEALED}"),
+            &format!("1.1.p.{SEALED}"),
+            &format!("1.600001.p.{SEALED}"),
+            &format!("1.5000.p.{}", &SEALED[1..]),
+            &format!("1.5000.p.{}", SEALED.replace('0', "é")),
+        ] {
+            assert!(Secret::read(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn owner_and_run_follow_from_the_secret_and_do_not_show_it() {
+        let name = JobName::new("outbound").expect("a name");
+        let one = Secret::new(Token(1_024), Duration::from_secs(5), Kind::Job, SEALED);
+        assert!(!one.owner().0.contains(SEALED));
+        assert_eq!(one.run(&name), Secret::read(&one.text()).expect("a secret").run(&name));
+        let next = Secret { token: Token(2_048), ..one.clone() };
+        assert!(one.run(&name) < next.run(&name), "runs sort by their grants");
+        assert_eq!(one.owner(), next.owner());
+    }
+
+    #[test]
+    fn a_lease_that_was_forgotten_is_as_old_as_its_token() {
+        let boot = crate::domain::time::Boot(10_000_000_000);
+        let secret = Secret::new(Token(7_000 * 1_024), Duration::from_secs(5), Kind::Job, SEALED);
+        let began = secret.since(StoreTime(9_000), boot);
+        assert_eq!(began.on(StoreTime(9_000), boot), StoreTime(7_000));
+    }
+}

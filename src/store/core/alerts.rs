@@ -1,0 +1,136 @@
+//! Alerts, on any [`Records`].
+//!
+//! | name | kind | holds |
+//! | --- | --- | --- |
+//! | `alerts` | table | id: an incident, in JSON |
+//! | `alerts:muted` | table | name of an alert: until when, milliseconds since 1970 |
+//! | `alerts:channels` | table | name of a channel: the newest attempt, in JSON |
+//! | `alerts:sender` | table | `seat`: `NODE BOOT UNTIL`, milliseconds since 1970 |
+
+use std::time::Duration;
+
+use super::shared::{decide, json, look_at, parsed, row, rows, set, still, unset};
+use crate::domain::name::NodeName;
+use crate::domain::time::StoreTime;
+use crate::store::Result;
+use crate::store::alerts::{Alerts, Book, Mute, Noted};
+use crate::store::records::{Changed, Check, Look, Plan, Records};
+
+const INCIDENTS: &str = "alerts";
+const MUTED: &str = "alerts:muted";
+const CHANNELS: &str = "alerts:channels";
+const SENDER: &str = "alerts:sender";
+const SEAT: &str = "seat";
+
+fn mark(node: &NodeName, boot: &str) -> String {
+    format!("{node} {boot} ")
+}
+
+/// When the seat lapses; one that cannot be read has.
+fn until(seat: &str) -> StoreTime {
+    StoreTime(seat.rsplit(' ').next().and_then(|ms| ms.parse().ok()).unwrap_or(0))
+}
+
+impl<R: Records> Alerts for R {
+    async fn alert_book(&self) -> Result<Book> {
+        let looks = [
+            Look::Rows(INCIDENTS.to_owned()),
+            Look::Rows(MUTED.to_owned()),
+            Look::Rows(CHANNELS.to_owned()),
+            look_at(SENDER, SEAT),
+        ];
+        let looked = self.look(&looks).await?;
+        let now = looked.at.floor();
+        let mut book = Book { now, ..Book::default() };
+        for (_, text) in rows(&looked, 0) {
+            book.incidents.push(parsed(INCIDENTS, text)?);
+        }
+        for (alert, text) in rows(&looked, 1) {
+            book.muted.insert(alert.to_owned(), StoreTime(parsed(MUTED, text)?));
+        }
+        for (channel, text) in rows(&looked, 2) {
+            book.channels.insert(channel.to_owned(), parsed(CHANNELS, text)?);
+        }
+        book.incidents.sort_by(|one, other| one.id.cmp(&other.id));
+        book.sender = row(&looked, 3)
+            .filter(|seat| until(seat) > now)
+            .and_then(|seat| NodeName::new(seat.split(' ').next()?).ok());
+        Ok(book)
+    }
+
+    async fn keep_sending(&self, node: &NodeName, boot: &str, lasting: Duration) -> Result<bool> {
+        let mark = mark(node, boot);
+        decide(self, &[look_at(SENDER, SEAT)], |looked| {
+            let (now, seat) = (looked.at.floor(), row(looked, 0));
+            if seat.is_some_and(|seat| !seat.starts_with(&mark) && until(seat) > now) {
+                return Ok((false, None));
+            }
+            let text = format!("{mark}{}", (now + lasting).0);
+            let plan = Plan {
+                checks: vec![still(SENDER, SEAT, seat)],
+                writes: vec![set(SENDER, SEAT, text)],
+                ..Plan::default()
+            };
+            Ok((true, Some(plan)))
+        })
+        .await
+    }
+
+    async fn stop_sending(&self, node: &NodeName, boot: &str) -> Result<()> {
+        let mark = mark(node, boot);
+        decide(self, &[look_at(SENDER, SEAT)], |looked| {
+            let Some(seat) = row(looked, 0).filter(|seat| seat.starts_with(&mark)) else {
+                return Ok(((), None));
+            };
+            let plan = Plan {
+                checks: vec![still(SENDER, SEAT, Some(seat))],
+                writes: vec![unset(SENDER, SEAT)],
+                ..Plan::default()
+            };
+            Ok(((), Some(plan)))
+        })
+        .await
+    }
+
+    async fn note_alerts(&self, node: &NodeName, boot: &str, noted: &Noted) -> Result<bool> {
+        let mut plan = Plan::default();
+        plan.checks.push(Check::Begins {
+            table: SENDER.to_owned(),
+            row: SEAT.to_owned(),
+            with: mark(node, boot),
+        });
+        for incident in &noted.incidents {
+            plan.writes.push(set(INCIDENTS, &incident.id, json(INCIDENTS, incident)?));
+        }
+        plan.writes.extend(noted.gone.iter().map(|id| unset(INCIDENTS, id)));
+        for (channel, tried) in &noted.channels {
+            plan.writes.push(set(CHANNELS, channel, json(CHANNELS, tried)?));
+        }
+        if plan.writes.is_empty() {
+            return Ok(true);
+        }
+        Ok(self.change(&plan).await? == Changed::Done)
+    }
+
+    async fn mute_alert(&self, alert: &str, mute: Mute) -> Result<Option<StoreTime>> {
+        decide(self, &[look_at(MUTED, alert)], |looked| {
+            let old = row(looked, 0);
+            let until = match mute {
+                Mute::Until(until) => Some(until),
+                Mute::For(lasting) => Some(looked.at.floor() + lasting),
+                Mute::Not => None,
+            };
+            let write = match until {
+                Some(until) => set(MUTED, alert, until.0.to_string()),
+                None => unset(MUTED, alert),
+            };
+            let plan = Plan {
+                checks: vec![still(MUTED, alert, old)],
+                writes: vec![write],
+                ..Plan::default()
+            };
+            Ok((until, Some(plan)))
+        })
+        .await
+    }
+}

@@ -1,0 +1,25 @@
+//! The client libraries against real nodes: each library's driver does a little work under a lease and writes every act down.
+//!
+//! | file | what it holds the libraries to |
+//! | --- | --- |
+//! | `driver.rs` | starts and ends the drivers, in three languages |
+//! | `proxy.rs` | the way between a client and a node, which can be cut |
+//! | `witness.rs` | no act under an older token after one under a newer, by the boot clock |
+//! | `leases.rs` | what other locks got wrong, one test each |
+//! | `jobs.rs` | jobs that a program runs: switched on and off, their output and history |
+//! | `dispatch.rs` | tasks and turns |
+//! | `live.rs` | what is followed, also when a node dies |
+//! | `faults.rs` | random faults over all libraries, from a seed |
+//! | `embedding.rs` | what `docs/embedding.md` prints, and the example of the warehouse |
+//! | `packages.rs` | versions and contents of the packages |
+
+mod dispatch;
+mod driver;
+mod embedding;
+mod faults;
+mod jobs;
+mod leases;
+mod live;
+mod packages;
+mod proxy;
+mod witness;

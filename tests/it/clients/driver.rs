@@ -1,0 +1,158 @@
+//! The drivers of the client libraries: started, paused, ended by their process ids. They end with their standard input, so none outlives
+//! the tests.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::thread::JoinHandle;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::wait::until;
+
+/// A language that has a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    Python,
+    Node,
+    Java,
+}
+
+impl Language {
+    pub(super) const ALL: [Self; 3] = [Self::Python, Self::Node, Self::Java];
+
+    /// As it stands in a driver's acts, and in `clients/`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+            Self::Node => "node",
+            Self::Java => "java",
+        }
+    }
+}
+
+/// A file below `clients/`.
+pub(super) fn clients(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(path)
+}
+
+/// Where the Java library and its driver are compiled to, once for all tests.
+fn java() -> &'static Path {
+    static CLASSES: OnceLock<PathBuf> = OnceLock::new();
+    CLASSES.get_or_init(|| {
+        let classes =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("java-{}", std::process::id()));
+        let library = clients("java/src/main/java/io/soloist/client");
+        let sources = std::fs::read_dir(library).expect("the library").flatten();
+        let output = Command::new("javac")
+            .args(["-Xlint:all,-serial,-try", "-Werror", "--release", "17", "-d"])
+            .arg(&classes)
+            .args(sources.map(|entry| entry.path()))
+            .arg(clients("java/tests/Driver.java"))
+            .output()
+            .expect("javac: install default-jdk-headless");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        classes
+    })
+}
+
+/// A driver that runs.
+pub(super) struct Driver {
+    pub language: Language,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    errors: Option<JoinHandle<String>>,
+}
+
+impl Driver {
+    /// Starts `WHAT ADDRESSES TOKEN NAME FILE MODE`.
+    pub(super) fn start(
+        language: Language,
+        what: &str,
+        addresses: &[&str],
+        token: &str,
+        name: &str,
+        file: &Path,
+        mode: &str,
+    ) -> Self {
+        let mut command = match language {
+            Language::Python => {
+                let mut command = Command::new("python3");
+                command.arg("-B").arg(clients("python/tests/driver.py"));
+                command
+            }
+            Language::Node => {
+                let mut command = Command::new("node");
+                command.arg(clients("node/tests/driver.mjs"));
+                command
+            }
+            Language::Java => {
+                let mut command = Command::new("java");
+                command
+                    .args(["-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp"])
+                    .arg(java())
+                    .arg("Driver");
+                command
+            }
+        };
+        command.args([what, &addresses.join(","), token, name]).arg(file).arg(mode);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| {
+            panic!("{language:?} cannot be started ({error}): apt-get install python3 nodejs default-jdk-headless")
+        });
+        let mut stderr = child.stderr.take().expect("a pipe");
+        let errors = std::thread::spawn(move || {
+            let mut text = String::new();
+            // What is no UTF-8 is no message of ours.
+            stderr.read_to_string(&mut text).ok();
+            text
+        });
+        Self { language, stdin: child.stdin.take(), child, errors: Some(errors) }
+    }
+
+    /// Its process id.
+    pub(super) fn id(&self) -> i32 {
+        i32::try_from(self.child.id()).expect("a process id")
+    }
+
+    /// Sends a signal to it.
+    pub(super) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.id()), signal).expect("our own child");
+    }
+
+    /// Whether it still runs.
+    pub(super) fn lives(&mut self) -> bool {
+        self.child.try_wait().expect("our own child").is_none()
+    }
+
+    /// Waits until it has ended; how, and what it said.
+    pub(super) fn wait(&mut self) -> (ExitStatus, String) {
+        let language = self.language;
+        let status = until(&format!("the driver of {language:?} ends"), || {
+            self.child.try_wait().expect("our own child")
+        });
+        let said = self.errors.take().and_then(|errors| errors.join().ok()).unwrap_or_default();
+        (status, said)
+    }
+
+    /// Tells it to end, and waits; what it said.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub(super) fn close(&mut self) -> String {
+        self.stdin.take();
+        let (status, said) = self.wait();
+        assert!(status.success(), "{:?}: {status} {said}", self.language);
+        said
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // It may have ended already.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

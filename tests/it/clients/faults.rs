@@ -1,0 +1,152 @@
+//! Random faults over all libraries at once, from a seed: nodes killed and paused, ways cut, clients paused and killed. Whatever happens,
+//! no two work at one time, and afterwards somebody works.
+//!
+//! `SOLOIST_CLIENT_FAULTS=500` makes so many (8 else), `SOLOIST_CLIENT_SEED=N` repeats a seed, which is printed.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+
+use super::driver::{Driver, Language};
+use super::proxy::{Proxy, Way};
+use super::witness::Acts;
+use crate::support::node::{Ground, Node};
+use crate::support::redis::RedisServer;
+
+const NAME: &str = "ship";
+
+/// SplitMix64: the same numbers from the same seed, on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).expect("a small number")
+    }
+
+    /// From a part of the lease of two seconds to more than it.
+    fn while_of_it(&mut self) {
+        std::thread::sleep(Duration::from_millis(200 + self.next() % 2_800));
+    }
+}
+
+/// A client, and its own way to each node.
+struct Member {
+    driver: Driver,
+    ways: [Proxy; 2],
+}
+
+impl Member {
+    fn start(language: Language, nodes: &[Node; 2], token: &str, acts: &Acts) -> Self {
+        let ways = [Proxy::to(&nodes[0].url), Proxy::to(&nodes[1].url)];
+        let addresses = [ways[0].url.as_str(), ways[1].url.as_str()];
+        let driver =
+            Driver::start(language, "lease", &addresses, token, NAME, acts.file(), "polite");
+        Self { driver, ways }
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var_os(name)?.to_str()?.parse().ok()
+}
+
+#[test]
+fn random_faults_never_let_two_clients_work_at_one_time() {
+    let rounds = number("SOLOIST_CLIENT_FAULTS").unwrap_or(8);
+    let seed = number("SOLOIST_CLIENT_SEED")
+        .unwrap_or_else(|| u64::from(std::process::id()) ^ soloist::clock::boot().0);
+    println!("SOLOIST_CLIENT_SEED={seed} SOLOIST_CLIENT_FAULTS={rounds}");
+    let mut random = Random(seed);
+    let redis = RedisServer::start(&[]);
+    let ground = Ground::new(&redis.url(), "");
+    ground.add_user("li", "operator");
+    let token = ground.token("li");
+    let mut nodes = [ground.start("node-a"), ground.start("node-b")];
+    let acts = Acts::of(&ground, NAME);
+    let mut members = Language::ALL.map(|language| Member::start(language, &nodes, &token, &acts));
+    let mut starts = 0;
+    for round in 0..rounds {
+        // Half of all faults hit the holder.
+        let newest = acts.all().pop().map_or(0, |act| act.pid);
+        let holder = members.iter().position(|member| member.driver.id() == newest);
+        let victim = holder.filter(|_| random.below(2) == 0).unwrap_or_else(|| random.below(3));
+        let (node, which) = (random.below(2), random.below(7));
+        println!(
+            "round {round}: fault {which} at {:?}, node {node}",
+            members[victim].driver.language
+        );
+        match which {
+            0 => {
+                nodes[node].kill();
+                random.while_of_it();
+                nodes[node] = ground.start(["node-a", "node-b"][node]);
+                for member in &members {
+                    member.ways[node].point(&nodes[node].url);
+                }
+            }
+            1 => {
+                nodes[node].signal(Signal::SIGSTOP);
+                random.while_of_it();
+                nodes[node].signal(Signal::SIGCONT);
+            }
+            2 => {
+                members[victim].driver.signal(Signal::SIGSTOP);
+                random.while_of_it();
+                members[victim].driver.signal(Signal::SIGCONT);
+            }
+            3 => {
+                members[victim].driver.signal(Signal::SIGKILL);
+                members[victim].driver.wait();
+                members[victim] =
+                    Member::start(members[victim].driver.language, &nodes, &token, &acts);
+            }
+            way => {
+                let way =
+                    [Way::Hole, Way::Deaf, [Way::Closed, Way::Says(503)][random.below(2)]][way - 4];
+                let whole = random.below(2) == 0;
+                members[victim].ways[node].set(way);
+                if whole {
+                    members[victim].ways[1 - node].set(way);
+                }
+                random.while_of_it();
+                for each in &members[victim].ways {
+                    // Connections that fell silent are cut: no cable stays pulled for ever.
+                    each.set(Way::Closed);
+                    each.set(Way::Open);
+                }
+            }
+        }
+        // Ended loudly, because it was too late: as it should, and it is started again.
+        for member in &mut members {
+            if !member.driver.lives() {
+                let (status, said) = member.driver.wait();
+                // 9: by the watchdog's thread, when the main one had no time.
+                let is_ours = status.code() == Some(76) || status.signal() == Some(9);
+                assert!(
+                    is_ours && said.contains("another may begin"),
+                    "seed {seed}, round {round}: {status} {said}"
+                );
+                *member = Member::start(member.driver.language, &nodes, &token, &acts);
+            }
+        }
+        let before = acts.all().len();
+        acts.until(&format!("somebody works after round {round} of seed {seed}"), before, |act| {
+            act.word == "beat"
+        });
+        acts.judge();
+        starts = acts.all().iter().filter(|act| act.word == "start").count();
+    }
+    for member in &mut members {
+        member.driver.close();
+    }
+    acts.judge();
+    println!("{rounds} faults, {starts} grants, 0 overlaps, seed {seed}");
+}

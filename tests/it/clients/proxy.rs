@@ -1,0 +1,152 @@
+//! The way between a client and a node: one listening address that forwards, loses, cuts or answers by itself.
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What becomes of what comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It is forwarded.
+    Open,
+    /// Nothing arrives on either side, and nobody is told: as when a cable is pulled.
+    Hole,
+    /// Requests arrive, answers do not.
+    Deaf,
+    /// Connections are closed.
+    Closed,
+    /// Every request is answered with this status.
+    Says(u16),
+}
+
+struct State {
+    way: Way,
+    to: SocketAddr,
+    open: Vec<TcpStream>,
+    answered: usize,
+}
+
+/// A way to one node. Its threads end with the process.
+pub(super) struct Proxy {
+    /// What clients are given.
+    pub url: String,
+    state: Arc<Mutex<State>>,
+}
+
+fn address(url: &str) -> SocketAddr {
+    url.trim_start_matches("http://").parse().expect("an address")
+}
+
+impl Proxy {
+    /// An open way to the node at `url`.
+    pub(super) fn to(url: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let own = format!("http://{}", listener.local_addr().expect("its address"));
+        let state = State { way: Way::Open, to: address(url), open: Vec::new(), answered: 0 };
+        let state = Arc::new(Mutex::new(state));
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || serve(client, &shared));
+            }
+        });
+        Self { url: own, state }
+    }
+
+    /// From now on so. Connections that exist are cut, except when they are to fall silent.
+    pub(super) fn set(&self, way: Way) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.way = way;
+        if !matches!(way, Way::Hole | Way::Deaf) {
+            for stream in state.open.drain(..) {
+                // It may have ended already.
+                stream.shutdown(Shutdown::Both).ok();
+            }
+        }
+    }
+
+    /// How many requests it has answered by itself.
+    pub(super) fn answered(&self) -> usize {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).answered
+    }
+
+    /// The node is elsewhere now.
+    pub(super) fn point(&self, url: &str) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).to = address(url);
+    }
+}
+
+fn way(state: &Mutex<State>) -> Way {
+    state.lock().unwrap_or_else(PoisonError::into_inner).way
+}
+
+/// Keeps a connection in the list of those that are cut.
+fn keep(state: &Mutex<State>, stream: &TcpStream) -> TcpStream {
+    let copy = stream.try_clone().expect("another descriptor");
+    let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+    state.open.push(copy.try_clone().expect("another descriptor"));
+    copy
+}
+
+fn serve(client: TcpStream, state: &Arc<Mutex<State>>) {
+    let (way, to) = {
+        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.way, state.to)
+    };
+    match way {
+        Way::Closed => return,
+        Way::Says(status) => {
+            say(client, status);
+            state.lock().unwrap_or_else(PoisonError::into_inner).answered += 1;
+            return;
+        }
+        Way::Open | Way::Hole | Way::Deaf => {}
+    }
+    let Ok(node) = TcpStream::connect(to) else { return };
+    let (back, forth) = (keep(state, &client), keep(state, &node));
+    let shared = Arc::clone(state);
+    std::thread::spawn(move || pump(forth, back, &shared, false));
+    pump(client, node, state, true);
+}
+
+/// Reads one request, however it is cut into packets, and answers it.
+fn say(mut client: TcpStream, status: u16) {
+    let (mut all, mut piece) = (Vec::new(), [0; 4096]);
+    loop {
+        let Ok(count @ 1..) = client.read(&mut piece) else { return };
+        all.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&all).to_lowercase();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+        if body.len() >= length.and_then(|length| length.trim().parse().ok()).unwrap_or(0) {
+            break;
+        }
+    }
+    let body = r#"{"detail":"the way says so"}"#;
+    let head = format!(
+        "HTTP/1.1 {status} So\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    // Who has hung up is not told.
+    client.write_all(format!("{head}{body}").as_bytes()).ok();
+}
+
+fn pump(mut from: TcpStream, mut to: TcpStream, state: &Mutex<State>, is_request: bool) {
+    let mut piece = [0; 16 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut piece) {
+        let passes = match way(state) {
+            Way::Hole => false,
+            Way::Deaf => is_request,
+            _ => true,
+        };
+        if passes && to.write_all(&piece[..count]).is_err() {
+            break;
+        }
+    }
+    // One side has ended: so does the other, unless nothing gets through.
+    if way(state) != Way::Hole {
+        to.shutdown(Shutdown::Both).ok();
+    }
+    from.shutdown(Shutdown::Both).ok();
+}
