@@ -69,7 +69,8 @@ next_order() {
         -f "$here/csv.awk" -f "$here/next_order.awk" -- "$@"
 }
 
-# settle CODE WHAT: goes on after exit code 0, fails after any other; one that our own TERM has caused only ends the run.
+# settle CODE WHAT: goes on after exit code 0, fails after any other; one that our own TERM has caused only ends the run. The TERM
+# reaches every process of this script, so each command that it can cut off is settled.
 settle() {
     case $1 in
         0) return 0 ;;
@@ -89,24 +90,24 @@ sweep=1
 left=$(next_order) || left=
 printf '%s\n' "$left" | while read -r file; do
     [ -z "$file" ] || rm -f -- "$file"
-done
+done || settle $? "clear $inbox" || exit 0
 sweep=0
 
 number=0 total=0 # of the new orders since the last time that there was nothing to do
 hinted=
 while [ -z "$stopping" ]; do
-    size=$(wc -c <"$orders")
     code=0
-    found=$(next_order) || code=$?
+    { size=$(wc -c <"$orders") && found=$(next_order); } || code=$?
     settle "$code" "read the orders" || break
     {
         read -r count of_file fresh id
         read -r place || :
         read -r file || :
-        record=$(cat)
+        record=$(cat) || code=$?
     } <<FOUND
 $found
 FOUND
+    settle "$code" "read the order" || break
     if [ -z "$id" ]; then
         [ "$total" -gt 0 ] || { number=$count total=$of_file; }
         echo "::progress $number/$total waiting for orders"
@@ -138,6 +139,7 @@ FOUND
     fenced sh "$here/append.sh" "$shipped" "$orders" "$record" || code=$?
     settle "$code" "record order $id" || break
     echo "shipped order $id to $place"
-    [ -z "$file" ] || rm -f -- "$file"
+    [ -z "$file" ] || rm -f -- "$file" || code=$?
+    settle "$code" "remove $file" || break
 done
 echo "asked to stop: the next run goes on after the last shipped order"
