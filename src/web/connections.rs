@@ -3,7 +3,6 @@
 //! Past the cap nobody is accepted until a place is free; the kernel keeps them waiting. Whoever has too many from one address is
 //! hung up on. It reads no request: how long a request may take is decided in `body` and by the framework.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd as _;
@@ -11,7 +10,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use actix_tls::accept::rustls_0_23::TlsStream;
 use actix_web::dev::Extensions;
 use actix_web::rt::net::TcpStream;
 use nix::sys::resource::{Resource, getrlimit};
@@ -73,14 +71,7 @@ impl Connections {
     }
 
     /// A connection was made: it is tuned, and counted until it is over.
-    pub fn on_connect(&self, connection: &dyn Any, extensions: &mut Extensions) {
-        let stream = match connection.downcast_ref::<TcpStream>() {
-            Some(stream) => stream,
-            None => match connection.downcast_ref::<TlsStream<TcpStream>>() {
-                Some(stream) => stream.get_ref().0,
-                None => return,
-            },
-        };
+    pub fn on_connect(&self, stream: &TcpStream, extensions: &mut Extensions) {
         tune(stream);
         let Ok(peer) = stream.peer_addr() else { return };
         let counted = self.count(peer.ip());

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::http::header::{self, HeaderName, HeaderValue};
+use actix_web::http::header::{self, HeaderValue};
 use actix_web::http::{ConnectionType, Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage as _, HttpRequest, HttpResponse, ResponseError as _, web};
@@ -20,13 +20,11 @@ use super::body::Watch;
 use super::cors;
 use super::csrf;
 use super::error::WebError;
+use super::headers;
 use super::pages;
 use super::refused;
 use super::routes::{self, Access, Found};
 use crate::store::accounts::Role;
-
-/// Nothing from elsewhere, nothing inline, never in a frame.
-pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The middleware.
 ///
@@ -330,31 +328,19 @@ fn error_answer(web: &Web, request: &HttpRequest, error: &WebError) -> HttpRespo
 }
 
 fn put_headers(web: &Web, response: &mut ServiceResponse) {
-    const ALWAYS: [(HeaderName, &str); 5] = [
-        (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "same-origin"),
-        (header::CROSS_ORIGIN_OPENER_POLICY, "same-origin"),
-        (header::CROSS_ORIGIN_RESOURCE_POLICY, "same-origin"),
-    ];
-    let cors = cors::headers(&web.config(), response.request());
+    let config = web.config();
+    let cors = cors::headers(&config, response.request());
     let headers = response.headers_mut();
     for (name, value) in cors {
         headers.append(name, value);
     }
-    for (name, value) in ALWAYS {
-        headers.insert(name, HeaderValue::from_static(value));
+    for (name, value) in headers::always(&config) {
+        headers.insert(name, value);
     }
-    if let Some(policy) = web.sso.policy(&web.config()) {
+    if let Some(policy) = web.sso.policy(&config) {
         headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     if !headers.contains_key(header::CACHE_CONTROL) {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    }
-    if auth::is_https(&web.config()) {
-        headers.insert(
-            header::STRICT_TRANSPORT_SECURITY,
-            HeaderValue::from_static("max-age=31536000; includeSubDomains"),
-        );
     }
 }

@@ -12,11 +12,13 @@ pub mod auth;
 mod body;
 pub mod connections;
 mod cors;
+pub mod courteous;
 pub mod csrf;
 pub mod door;
 pub mod error;
 pub mod frames;
 pub mod gate;
+pub mod headers;
 pub mod health;
 pub mod hub;
 pub mod live;
@@ -30,6 +32,7 @@ pub mod parts;
 pub mod refusals;
 pub mod refused;
 pub mod routes;
+pub mod server;
 pub mod sse;
 pub mod throttle;
 pub mod tls;
@@ -37,16 +40,16 @@ pub mod wire;
 
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
-use actix_web::{App, HttpServer, web as actix};
+use actix_web::{App, web as actix};
 
 use self::auth::{Caller, Identities};
 use self::connections::Connections;
 use self::error::WebError;
 use self::hub::Hub;
+use self::server::Manners;
 use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
 use crate::domain::name::JobName;
@@ -62,11 +65,6 @@ use crate::waiting::WaitingRoom;
 pub const BODY_MAX: usize = 64 * 1024;
 /// Largest body where many tasks or results come at once.
 pub const LARGE_BODY_MAX: usize = 1024 * 1024;
-/// An idle connection is closed after this long: it holds a place that somebody else may need.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
-/// How many threads answer.
-const WORKERS: usize = 2;
-
 /// What every handler needs; cheap to clone.
 #[derive(Clone)]
 pub struct Web {
@@ -208,30 +206,19 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
         connections = connections.cap(),
         "at most so many connections at once (limits.max_connections)"
     );
-    // The cap is that of each worker.
-    let each = connections.cap().div_ceil(WORKERS);
+    let config = web.config.clone();
+    let always = Arc::new(move || headers::lines(&config.get()));
     let data = actix::Data::new(web);
-    let server = HttpServer::new(move || {
+    let app = move || {
         App::new()
             .app_data(data.clone())
             .app_data(actix::PayloadConfig::new(BODY_MAX))
             .app_data(actix::FormConfig::default().limit(BODY_MAX))
             .wrap(from_fn(door::door))
             .configure(routes::mount)
-    })
-    .workers(WORKERS)
-    .max_connections(each)
-    .keep_alive(KEEP_ALIVE)
-    .client_request_timeout(Duration::from_secs(5))
-    .h1_allow_half_closed(false)
-    .on_connect(move |connection, extensions| connections.on_connect(connection, extensions))
-    .disable_signals()
-    .shutdown_timeout(2);
-    let server = match pair {
-        Some(pair) => server.listen_rustls_0_23(listener, pair.server_config()?)?,
-        None => server.listen(listener)?,
     };
-    let server = server.run();
+    let tls = pair.map(tls::Pair::server_config).transpose()?;
+    let server = server::serve(app, listener, tls, Manners { connections, always })?;
     let drain = Drain { live, room, server: server.handle() };
     Ok((server, drain))
 }

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
 
-use super::super::door::CONTENT_SECURITY_POLICY;
+use super::super::headers::CONTENT_SECURITY_POLICY;
 use super::flow::Flow;
 use crate::clock;
 use crate::config::{Config, Oidc};

@@ -2,7 +2,7 @@
 
 use soloist::store::accounts::Role;
 use soloist::store::credentials::ApiToken;
-use soloist::web::door::CONTENT_SECURITY_POLICY;
+use soloist::web::headers::CONTENT_SECURITY_POLICY;
 use soloist::web::routes::{Access, ROUTES};
 
 use super::{Server, problem};

@@ -58,6 +58,49 @@ async fn a_body_that_does_not_come_is_told_so_and_the_connection_closes() {
     }
 }
 
+/// Before any service of ours sees a request, the framework answers by itself when it cannot read it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_is_answered_as_everything_else_is() {
+    let server = Server::with(|config| {
+        config.public_url = "https://jobs.example.org".to_owned();
+    })
+    .await;
+    let long = "b".repeat(200_000);
+    let fine = "GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+    for (sent, status, says) in [
+        ("GET / HTTP/1.1\r\nno header\r\n\r\n".to_owned(), 400, "no request that can be read"),
+        ("\u{16}\u{3}\u{1} a handshake\r\n\r\n".to_owned(), 400, "no request that can be read"),
+        ("GET / HTTP/1.1\r\ncontent-length: x\r\n\r\n".to_owned(), 400, "length of its body"),
+        (format!("{fine}{fine}GET / HTTP/9\r\n\r\n"), 400, "no request that can be read"),
+        (format!("GET / HTTP/1.1\r\nhost: a\r\nx: {long}"), 431, "too large"),
+        ("GET / HTTP/1.1\r\nhost: a\r\n".to_owned(), 408, "five seconds"),
+    ] {
+        let text = raw(server.address, &sent).await;
+        let answers: Vec<&str> = text.split_inclusive("HTTP/1.1 ").collect();
+        assert_eq!(answers.len() - 1, sent.matches("healthz").count() + 1, "{text}");
+        let sent = &sent[..sent.len().min(60)];
+        let (head, body) = answers.last().unwrap().split_once("\r\n\r\n").expect(&text);
+        assert!(head.starts_with(&status.to_string()), "{sent:?}: {text}");
+        for line in [
+            "content-type: application/problem+json",
+            "x-content-type-options: nosniff",
+            "referrer-policy: same-origin",
+            "cross-origin-opener-policy: same-origin",
+            "cross-origin-resource-policy: same-origin",
+            "cache-control: no-store",
+            "strict-transport-security: max-age=31536000; includeSubDomains",
+            "connection: close",
+            &format!("content-length: {}", body.len()),
+        ] {
+            assert!(head.lines().any(|one| one == line), "{line} of {sent:?}: {text}");
+        }
+        assert!(head.contains("content-security-policy: default-src 'none'"), "{head}");
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(problem["status"], status);
+        assert!(problem["detail"].as_str().unwrap().contains(says), "{problem}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_trickles_has_an_end_and_one_that_nobody_reads_holds_no_connection() {
     let server = Server::with(|config| short(&mut config.doors)).await;
