@@ -17,14 +17,18 @@ use crate::domain::job::State;
 use crate::domain::name::{JobName, RotationName, SourceName, TypeName};
 use crate::domain::rotation::Ending;
 
+/// What is logged unless it is asked otherwise. What the framework says of requests that it cannot read is left out: a stranger would
+/// write our log.
+const USUAL: &str = "info,actix_http::h1::dispatcher=off,actix_http::h1::decoder=off";
+
 /// Begins to log to standard error: one line a record, JSON if asked for.
 ///
-/// `filter` is in the syntax of `RUST_LOG` (`info,soloist=debug`); a wrong one is `info`. A second call does nothing.
+/// `filter` is in the syntax of `RUST_LOG` (`info,soloist=debug`); without one, or with a wrong one, it is [`USUAL`]. A second call does nothing.
 pub fn log_to_stderr(filter: Option<&str>, json: bool) {
     use tracing_subscriber::EnvFilter;
     let filter = filter
         .and_then(|text| EnvFilter::try_new(text).ok())
-        .unwrap_or_else(|| EnvFilter::new("info"));
+        .unwrap_or_else(|| EnvFilter::new(USUAL));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
