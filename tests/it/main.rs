@@ -45,6 +45,7 @@ mod sqlite;
 mod startup;
 mod support;
 mod takeover;
+mod terminal;
 mod turn;
 mod web;
 
