@@ -5,6 +5,7 @@
 //! then browsers are sent away, then the node leaves the list.
 
 mod hangup;
+mod notify;
 mod reload;
 mod start;
 
@@ -20,6 +21,7 @@ use tokio::sync::watch;
 
 pub use self::hangup::block as block_hangups;
 use self::hangup::{Asked, Hangups};
+use self::notify::Manager;
 pub use self::reload::Read;
 use self::reload::Reload;
 use self::start::{Begun, begin, go_on_when_it_is_there, greet_at_last, stay_ready, unusable};
@@ -127,6 +129,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     tracing::info!("scripts are contained by {level}");
     tracing::info!(node = %config.node, store = without_password(&config.store),
         jobs = config.jobs.len(), "listening on {scheme}://{address}");
+    signals.manager.ready();
 
     // Also before the store is there: that it is not may be an alert.
     let (end_alerts, alerts_end) = tokio::sync::oneshot::channel();
@@ -267,6 +270,7 @@ struct Signals {
     terminate: Signal,
     interrupt: Signal,
     hangups: Hangups,
+    manager: Manager,
 }
 
 impl Signals {
@@ -275,11 +279,13 @@ impl Signals {
             terminate: signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?,
             interrupt: signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
             hangups: Hangups::listen().context("cannot listen for SIGHUP")?,
+            manager: Manager::of_environment(),
         })
     }
 
+    /// The next one; that this node is to end is passed on to the service manager.
     async fn next(&mut self) -> Asked {
-        tokio::select! {
+        let asked = tokio::select! {
             _ = self.terminate.recv() => Asked::End,
             _ = self.interrupt.recv() => Asked::End,
             asked = self.hangups.next() => {
@@ -288,7 +294,11 @@ impl Signals {
                 }
                 asked
             }
+        };
+        if asked == Asked::End {
+            self.manager.stopping();
         }
+        asked
     }
 }
 

@@ -46,6 +46,9 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
     };
     let variable = |name: &str| taken.get(name).cloned().or_else(|| variable(name));
     let access = cli.access(&command, &variable)?;
+    if let Some(done) = cli::at_hand(&cli, &command, &variable) {
+        return done.map(|()| ExitCode::SUCCESS);
+    }
     let log = variable("RUST_LOG");
     let json = variable("SOLOIST_LOG_FORMAT").as_deref() == Some("json");
     match command {

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::colour::painted;
 use super::context::absent;
 use super::output::{json, print, visible};
 use super::{Failure, ListArgs};
@@ -77,6 +78,7 @@ fn report(findings: &[Finding]) -> String {
             Verdict::Warn => "warn",
             Verdict::Bad => "BAD ",
         };
+        let verdict = painted(verdict);
         text.push_str(&format!("{verdict}  {check:wide$}  {}\n", visible(what)));
         if let Some(remedy) = remedy {
             text.push_str(&format!("      {:wide$}  -> {}\n", "", visible(remedy)));

@@ -8,12 +8,15 @@ mod accounts;
 mod audit;
 mod check;
 mod collect;
+mod colour;
 mod context;
 mod doctor;
 mod drill;
 mod failure;
+mod init;
 mod leases;
 mod look;
+mod manual;
 mod nodes;
 mod office;
 mod output;
@@ -28,6 +31,7 @@ mod task_acts;
 mod tasks;
 mod tokens;
 mod turn;
+mod version;
 mod watch;
 
 use std::path::PathBuf;
@@ -39,7 +43,9 @@ pub use audit::AuditArgs;
 pub use collect::CollectArgs;
 pub use context::{CommandContext, absent};
 pub use failure::Failure;
+pub use init::InitArgs;
 pub use leases::LeaseCommand;
+pub use manual::{ManArgs, Shell};
 pub use rotations::RotationCommand;
 pub use sources::SourceCommand;
 pub use tasks::TaskCommand;
@@ -54,6 +60,7 @@ use crate::store::accounts::Role;
 
 const EXAMPLES: &str = "\
 Examples:
+  soloist init                              write a first soloist.toml
   soloist                                   run a node here: web page, API, supervisor
   soloist check                             is soloist.toml right? (starts nothing)
   soloist user add li --role operator       make an account
@@ -67,8 +74,8 @@ Examples:
 
 A job runs on exactly one node for as long as at least one user has it switched on and nobody holds it.
 
-With --server URL (or $SOLOIST_SERVER) and an API token every command but serve, check, fence and link asks a node and needs
-neither the store nor a configuration. $SOLOIST_SERVER_CA names a PEM file of certificate authorities of your own.
+With --server URL (or $SOLOIST_SERVER) and an API token every command asks a node and needs neither the store nor a
+configuration; not serve, check, fence, link, init, completions and man. $SOLOIST_SERVER_CA names a PEM file of certificate authorities of your own.
 
 The configuration is --config FILE, else $SOLOIST_CONFIG, else ./soloist.toml. Every top-level key can be set as
 SOLOIST_<KEY>: SOLOIST_STORE=redis://10.0.0.5:6379/0 soloist status
@@ -77,7 +84,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 not found, 4 ref
 
 /// Runs a script exactly once in a cluster, for as long as somebody wants it
 #[derive(Debug, Parser)]
-#[command(name = "soloist", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "soloist", version, long_version = version::LONG, after_help = EXAMPLES, max_term_width = 100)]
 pub struct Cli {
     /// Configuration file [default: $SOLOIST_CONFIG, else ./soloist.toml]
     #[arg(long, global = true, value_name = "FILE")]
@@ -103,6 +110,9 @@ pub enum Command {
     Serve(ServeArgs),
     /// Read the configuration, report every problem with file and key, start nothing
     Check,
+    /// Write a first soloist.toml: asks three questions, or none with --yes; never overwrites a file
+    #[command(after_help = "Example: soloist --store redis://10.0.0.5:6379/0 init --yes")]
+    Init(InitArgs),
     /// Show what each job is doing, where, wanted by whom, and what happens next
     #[command(
         after_help = "The table is plain text when piped; --json gives the objects of GET /api/v1/jobs."
@@ -210,6 +220,20 @@ has written since, so this one is stale and must stop. Otherwise the command's o
         #[arg(last = true, required = true, value_name = "CMD")]
         argv: Vec<String>,
     },
+    /// Print what makes a shell complete this command line
+    #[command(after_help = "\
+Example: soloist completions bash > /etc/bash_completion.d/soloist
+Example: soloist completions zsh > /usr/share/zsh/vendor-completions/_soloist
+Example: soloist completions fish > ~/.config/fish/completions/soloist.fish")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the manual page, or write one for each command
+    #[command(after_help = "\
+Example: soloist man | man -l -
+Example: soloist man --dir /usr/local/share/man/man1")]
+    Man(ManArgs),
 }
 
 #[derive(Debug, Args, Default)]
@@ -540,6 +564,17 @@ impl Command {
     }
 }
 
+/// Carries out what needs neither a store nor a configuration: `init`, `completions`, `man`; `None`: it is none of these.
+#[must_use]
+pub fn at_hand(cli: &Cli, command: &Command, env: Environment<'_>) -> Option<Result<(), Failure>> {
+    match command {
+        Command::Init(args) => Some(init::init(cli, args, env)),
+        Command::Completions { shell } => Some(manual::completions(*shell)),
+        Command::Man(args) => Some(manual::man(args)),
+        _ => None,
+    }
+}
+
 /// Carries out `command` at the store and says what came of it; `serve`, `run`, `collect`, `turn` and `fence` are not for here.
 ///
 /// # Errors
@@ -605,7 +640,10 @@ async fn carry_out(command: Command, office: &Office) -> Result<(), Failure> {
         | Command::Run(_)
         | Command::Collect(_)
         | Command::Turn(_)
-        | Command::Fence { .. } => {
+        | Command::Fence { .. }
+        | Command::Init(_)
+        | Command::Completions { .. }
+        | Command::Man(_) => {
             Err(Failure::Failed("this command is carried out elsewhere".to_owned()))
         }
     }

@@ -1,4 +1,4 @@
-//! What is printed: aligned tables without colours, JSON, and instants as people and programs read them.
+//! What is printed: aligned tables whose states may have colours (`colour`), JSON, and instants as people and programs read them.
 //!
 //! Everything goes through [`print()`], so that a reader who leaves early (`| head`) is no error.
 
@@ -7,6 +7,7 @@ use std::io::Write as _;
 use serde::Serialize;
 
 use super::Failure;
+use super::colour::painted;
 use crate::domain::time::StoreTime;
 
 /// Prints `text` with a line end, if it has none.
@@ -33,6 +34,9 @@ pub(super) fn json(value: &impl Serialize, one_line: bool) -> Result<String, Fai
     text.map_err(|error| Failure::Failed(format!("cannot write JSON: {error}")))
 }
 
+/// The column that may have colours.
+const STATE: &str = "STATE";
+
 /// Rows under headings, each column as wide as its widest cell.
 pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let mut lines = vec![headings.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()];
@@ -43,8 +47,8 @@ pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for line in &lines {
         let mut padded = String::new();
-        for (cell, wide) in line.iter().zip(&widths) {
-            padded.push_str(cell);
+        for ((cell, wide), heading) in line.iter().zip(&widths).zip(headings) {
+            padded.push_str(&if *heading == STATE { painted(cell) } else { cell.clone() });
             padded.push_str(&" ".repeat(wide - width(cell) + 2));
         }
         text.push_str(padded.trim_end());

@@ -69,6 +69,9 @@ fn stays_here(command: &Command) -> Option<(&'static str, &'static str)> {
     Some(match command {
         Command::Serve(_) => ("serve", "a node needs the store itself"),
         Command::Check => ("check", "it reads the configuration of this machine"),
+        Command::Init(_) => ("init", "it writes a configuration of this machine"),
+        Command::Completions { .. } => ("completions", "it prints what this program knows"),
+        Command::Man(_) => ("man", "it prints what this program knows"),
         Command::Fence { .. } => ("fence", "it compares tokens in a file of this machine"),
         Command::Link { .. } => (
             "link",
