@@ -196,6 +196,7 @@ impl Server {
                 sockets_per_user: 200,
                 sockets_per_address: 200,
             },
+            log: soloist::domain::log::LogBounds::default(),
             doors: soloist::config::Doors::default(),
             oidc: None,
             alerting: Arc::default(),
