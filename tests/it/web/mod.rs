@@ -41,6 +41,7 @@ mod live;
 mod login;
 mod oidc;
 mod openapi;
+mod output;
 mod reasons;
 mod removal;
 mod rights;
