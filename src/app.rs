@@ -192,6 +192,7 @@ pub fn store_options(config: &Config, observe: fn(&'static str, Duration)) -> Op
     Options {
         prefix: config.prefix.clone(),
         longest_lease: config.longest_lease(),
+        log: config.log,
         observe,
         ..Options::default()
     }

@@ -1,13 +1,13 @@
-//! Looking: status, why, logs, runs. Nothing here changes anything.
+//! Looking: status, why, runs. Nothing here changes anything.
 
 use super::office::Office;
 use super::output::{json, local_of, print, print_json, table, visible};
 use super::watch::Watch;
-use super::{Failure, LogsArgs, RunsArgs, StatusArgs};
-use crate::store::journal::{LOG_LINES, RUNS_KEPT};
-use crate::view::lists::{Log, Runs};
+use super::{Failure, RunsArgs, StatusArgs};
+use crate::store::journal::RUNS_KEPT;
+use crate::view::RunView;
+use crate::view::lists::Runs;
 use crate::view::status::StatusRow;
-use crate::view::{LogLineView, RunView};
 
 /// `status`.
 pub(super) async fn status(office: &Office, args: &StatusArgs) -> Result<(), Failure> {
@@ -80,56 +80,6 @@ fn row(row: &StatusRow) -> Vec<String> {
 /// `why`.
 pub(super) async fn why(office: &Office, job: &str) -> Result<(), Failure> {
     print(&visible(&office.job(job).await?.why))
-}
-
-/// `logs`.
-pub(super) async fn logs(office: &Office, args: &LogsArgs) -> Result<(), Failure> {
-    let job = &args.job;
-    // Subscribed before the first reading: a line printed in between is not missed.
-    let watch = if args.follow { Some(Watch::start(office).await?) } else { None };
-    let limit = args.lines.min(LOG_LINES);
-    // Asked also when none is to be shown: the job may not exist.
-    let newest = office.log(job, None, limit.max(1)).await?;
-    let mut last = newest.last().map_or(0, |line| line.seq);
-    let lines = if limit == 0 { Vec::new() } else { newest };
-    let Some(mut watch) = watch else {
-        if args.json {
-            return print_json(&Log { lines });
-        }
-        return if lines.is_empty() { Ok(()) } else { print(&text(&lines)) };
-    };
-    print_lines(lines, args.json)?;
-    while watch.change().await? {
-        loop {
-            let lines = match office.log(job, Some(last), LOG_LINES).await {
-                Ok(lines) => lines,
-                Err(problem) => {
-                    problem.say();
-                    break;
-                }
-            };
-            let Some(newest) = lines.last() else { break };
-            last = newest.seq;
-            print_lines(lines, args.json)?;
-        }
-    }
-    Ok(())
-}
-
-fn print_lines(lines: Vec<LogLineView>, as_json: bool) -> Result<(), Failure> {
-    if !as_json {
-        return if lines.is_empty() { Ok(()) } else { print(&text(&lines)) };
-    }
-    lines.into_iter().try_for_each(|line| print(&json(&line, true)?))
-}
-
-fn text(lines: &[LogLineView]) -> String {
-    lines.iter().fold(String::new(), |mut text, line| {
-        let stream = line.stream.as_str();
-        let (said, node) = (visible(&line.text), visible(&line.node));
-        text.push_str(&format!("{} {node} {stream:7} {said}\n", local_of(&line.at)));
-        text
-    })
 }
 
 /// `runs`.

@@ -15,6 +15,7 @@ mod drill;
 mod failure;
 mod init;
 mod leases;
+mod logs;
 mod look;
 mod manual;
 mod nodes;
@@ -154,8 +155,8 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     #[command(after_help = "Example: soloist forget node-c --reason 'the machine was scrapped'")]
     Forget(ForgetArgs),
     /// Show what a job's script printed
-    #[command(after_help = "Example: soloist logs outbound --lines 20 --follow")]
-    Logs(LogsArgs),
+    #[command(after_help = logs::HELP)]
+    Logs(logs::LogsArgs),
     /// Show a job's history of runs, newest first
     Runs(RunsArgs),
     /// Show who did what, when, from where, why; write it to a file; check such a file
@@ -344,22 +345,6 @@ pub struct ForgetArgs {
     /// Why; kept in the audit
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
-}
-
-#[derive(Debug, Args)]
-#[expect(missing_docs, reason = "doc comments here are help texts")]
-pub struct LogsArgs {
-    /// Name of the job, as in the configuration
-    pub job: String,
-    /// Go on with new lines as they come, until Ctrl-C
-    #[arg(long, short)]
-    pub follow: bool,
-    /// How many of the newest lines to begin with
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
-    pub lines: usize,
-    /// Print JSON; with --follow one object a line
-    #[arg(long)]
-    pub json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -623,7 +608,7 @@ async fn carry_out(command: Command, office: &Office) -> Result<(), Failure> {
         Command::Drain(args) => nodes::drain(office, &args, true).await,
         Command::Undrain(args) => nodes::drain(office, &args, false).await,
         Command::Forget(args) => nodes::forget(office, &args).await,
-        Command::Logs(args) => look::logs(office, &args).await,
+        Command::Logs(args) => logs::logs(office, &args).await,
         Command::Runs(args) => look::runs(office, &args).await,
         Command::Audit(args) => audit::audit(office, &args).await,
         Command::User(command) => accounts::act(office, command).await,

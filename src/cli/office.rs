@@ -8,6 +8,7 @@ mod accounts;
 mod audit;
 mod dispatch;
 mod jobs;
+mod log;
 mod nodes;
 
 use serde::de::DeserializeOwned;

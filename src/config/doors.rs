@@ -98,7 +98,7 @@ pub(super) fn read(root: &Section<'_>, env: Environment<'_>, base: &Path) -> Opt
 }
 
 /// Hands the value to `read`, of the environment (as TOML; a list also as names with commas between) or of the file.
-fn given(
+pub(super) fn given(
     root: &Section<'_>,
     env: Environment<'_>,
     key: &'static str,

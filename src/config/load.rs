@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 use super::document::{self, Field, Report, Section};
 use super::job::{self, Surroundings};
 use super::problem::{Place, Problems};
-use super::{Config, JobConfig, LiveLimits, address, alerts, check, doors, oidc};
+use super::{Config, JobConfig, LiveLimits, address, alerts, check, doors, log, oidc};
 use crate::domain::lease::Timing;
 use crate::domain::name::NodeName;
 
@@ -47,7 +47,7 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 20] = [
     "store",
     "prefix",
     "listen",
@@ -55,6 +55,8 @@ const KEYS: [&str; 18] = [
     "node",
     "lease_ttl",
     "containment",
+    "log_lines",
+    "log_bytes",
     "live",
     "groups",
     "limits",
@@ -198,6 +200,7 @@ impl Loader<'_> {
             None => Some(None),
         };
         let live = self.live();
+        let log = log::read(&self.root, self.env);
         let oidc = oidc::read(&self.root, self.env, &self.base);
         let alerting = Arc::new(alerts::read(&self.root, &self.base));
         let jobs = self.jobs(node.as_ref(), timing);
@@ -211,6 +214,7 @@ impl Loader<'_> {
             timing: timing?,
             containment: containment?,
             live: live?,
+            log: log?,
             doors: doors?,
             oidc: oidc?.map(Arc::new),
             alerting,

@@ -17,6 +17,7 @@ mod groups;
 mod job;
 mod limits;
 mod load;
+mod log;
 mod oidc;
 mod problem;
 mod reload;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use crate::domain::backoff::Backoff;
 use crate::domain::containment::Containment;
 use crate::domain::lease::Timing;
+use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
 pub use address::own_node_name;
@@ -66,6 +68,8 @@ pub struct Config {
     pub containment: Option<Containment>,
     /// Caps of live connections.
     pub live: LiveLimits,
+    /// How much output of each job is kept.
+    pub log: LogBounds,
     /// Caps and times of connections, proxies, host names, certificates.
     pub doors: Doors,
     /// Single sign-on, where it is set up.

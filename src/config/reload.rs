@@ -12,6 +12,8 @@ impl Config {
             ("listen", self.listen != newer.listen),
             ("node", self.node != newer.node),
             ("containment", self.containment != newer.containment),
+            ("log_lines", self.log.lines != newer.log.lines),
+            ("log_bytes", self.log.bytes != newer.log.bytes),
             ("limits.max_connections", self.doors.max_connections != newer.doors.max_connections),
             ("tls", self.doors.tls != newer.doors.tls),
         ];
@@ -29,6 +31,7 @@ impl Config {
             public_url,
             node: self.node.clone(),
             containment: self.containment,
+            log: self.log,
             doors: Doors {
                 max_connections: self.doors.max_connections,
                 tls: self.doors.tls.clone(),

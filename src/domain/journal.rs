@@ -12,7 +12,7 @@ use super::lease::Token;
 use super::name::{JobName, NodeName, Owner, RunId};
 use super::time::{Began, StoreTime};
 
-/// How many lines of output are kept for a job.
+/// How many lines of output are read at once, and at most wait at a node to be written.
 pub const LOG_LINES: usize = 2_000;
 /// How many ended runs are kept for a job.
 pub const RUNS_KEPT: usize = 1_000;

@@ -31,6 +31,7 @@ use std::time::Duration;
 use super::Result;
 use super::records::{self, Records};
 use crate::domain::event::JobEvent;
+use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, StoreTime};
 
@@ -174,6 +175,17 @@ pub(super) struct Page {
     pub(super) entries: Vec<String>,
 }
 
+/// Which lines of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The last ones.
+    Newest,
+    /// The first ones with a greater number.
+    After(u64),
+    /// The last ones with a smaller number.
+    Before(u64),
+}
+
 /// The port.
 pub(super) trait Engine: Records {
     /// What this process remembers of jobs.
@@ -205,6 +217,9 @@ pub(super) trait Engine: Records {
     /// Every lease that lasts, by name, whatever its name stands for. For people who look: nothing is decided by it.
     async fn every_lease(&self) -> Result<Vec<(JobName, StoredLease)>>;
 
-    /// At most `limit` lines of output, oldest first: those with a greater number than `after`, or else the newest.
-    async fn lines(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<String>>;
+    /// At most `limit` lines of output, oldest first.
+    async fn lines(&self, job: &JobName, part: Part, limit: usize) -> Result<Vec<String>>;
+
+    /// How much output of a job is kept, as [`super::Options::log`] says.
+    fn log_bounds(&self) -> LogBounds;
 }

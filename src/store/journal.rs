@@ -13,6 +13,7 @@ pub use crate::domain::journal::{
     Ended, LOG_LINES, LogLine, NewLine, Output, RUNS_KEPT, RunEntry, Started, Stream, Then,
 };
 use crate::domain::lease::Token;
+pub use crate::domain::log::{LogBounds, LogFilter, LogFrom, LogPage};
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::StoreTime;
 
@@ -201,7 +202,8 @@ pub trait Journal {
     /// [`super::StoreError::Stale`], [`super::StoreError::Unavailable`].
     async fn record_stopping(&self, job: &JobName, token: Token, grace: Duration) -> Result<()>;
 
-    /// Appends lines (numbering them) and sets progress, in one step. Keeps the newest [`LOG_LINES`] lines.
+    /// Appends lines (numbering them) and sets progress, in one step. Lets the oldest lines go that are
+    /// over [`LogBounds`].
     /// Sets `last_line`, `last_output`, `log_seq`. Publishes `run_progressed`.
     ///
     /// # Errors
@@ -229,11 +231,24 @@ pub trait Journal {
         limit: usize,
     ) -> Result<Vec<RunEntry>>;
 
-    /// Lines with `seq` greater than `after`, oldest first, at most `limit`. With `after` `None`: the newest `limit`.
+    /// Lines with `seq` greater than `after`, oldest first, at most `limit` and [`LOG_LINES`]. With `after` `None`: the newest `limit`.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].
     async fn log(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<LogLine>>;
+
+    /// Lines that `filter` admits, at most `limit` and [`LOG_LINES`]. A page may have fewer, even none, and still a next one: only so
+    /// many lines are looked at for it.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`].
+    async fn log_page(
+        &self,
+        job: &JobName,
+        filter: &LogFilter,
+        from: LogFrom,
+        limit: usize,
+    ) -> Result<LogPage>;
 
     /// Appends an act; `id` and `at` are set by the store.
     ///

@@ -108,6 +108,8 @@ pub struct Options {
     /// Make the store if there is none; else that is [`StoreError::Absent`], and nothing is written. Whoever only looks
     /// at a store, or changes what is in it, makes none: a mistyped path would look like a store in which nothing is on.
     pub make: bool,
+    /// How much output of each job is kept by what this process writes.
+    pub log: journal::LogBounds,
 }
 
 impl Default for Options {
@@ -119,6 +121,7 @@ impl Default for Options {
             observe: |_, _| {},
             checked: false,
             make: true,
+            log: journal::LogBounds::default(),
         }
     }
 }
@@ -333,6 +336,9 @@ forward! {
         fn record_ended(ended: &journal::Ended) -> ();
         fn runs(job: &JobName, before: Option<&RunId>, limit: usize) -> Vec<journal::RunEntry>;
         fn log(job: &JobName, after: Option<u64>, limit: usize) -> Vec<journal::LogLine>;
+        fn log_page(
+            job: &JobName, filter: &journal::LogFilter, from: journal::LogFrom, limit: usize
+        ) -> journal::LogPage;
         fn audit(entry: &journal::AuditEntry) -> ();
         fn audit_page(filter: &journal::AuditFilter, before: Option<u64>, limit: usize) -> journal::AuditPage;
         fn audit_after(filter: &journal::AuditFilter, after: u64, limit: usize) -> journal::AuditPage;

@@ -24,6 +24,12 @@ pub struct Runs {
 pub struct Log {
     /// The lines.
     pub lines: Vec<LogLineView>,
+    /// Give this as `before` for those that are older; left out when there are none, or when lines `after` one are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_before: Option<u64>,
+    /// Give this as `after` for those that are newer; left out when there are none, or when no lines `after` one are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<u64>,
 }
 
 /// Nodes, by name.

@@ -5,18 +5,17 @@
 pub mod dispatch;
 pub mod endings;
 mod lanes;
+pub mod output;
 pub mod rotation;
 pub mod truth;
 
 use askama::Template;
 
-use self::endings::Endings;
 use self::rotation::RingLine;
 use super::{assets, csrf};
 use crate::domain::job::State;
-use crate::store::journal::LogLine;
-use crate::view::{JobView, LogLineView};
-use crate::words::{Arg, Language, Piece, phrase, say, second};
+use crate::view::JobView;
+use crate::words::{Arg, Language, Piece, phrase, say};
 
 /// What of the reader matters for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -215,47 +214,6 @@ impl Summary {
     }
 }
 
-/// Lines of output, with a rule where another node goes on.
-#[derive(Template)]
-#[template(path = "parts/log_lines.html")]
-pub struct Lines {
-    lines: Vec<Line>,
-}
-
-struct Line {
-    /// Runs alike that came before this one.
-    alike: Option<Vec<Piece>>,
-    /// That another node goes on here, and why.
-    rule: Option<String>,
-    view: LogLineView,
-    at: Vec<Piece>,
-}
-
-impl Lines {
-    /// Puts the lines together, oldest first.
-    #[must_use]
-    pub fn new(lines: &[LogLine], endings: &Endings, lang: Language) -> Self {
-        let mut before: Option<&LogLine> = None;
-        let mut rendered = Vec::new();
-        for line in lines {
-            let other = before.is_some_and(|before| before.node != line.node);
-            let rule = other.then(|| {
-                let node = ("node", Arg::from(line.node.as_str()));
-                match endings.before(&line.run.0) {
-                    Some(why) => say(lang, "output-after", &[("why", Arg::from(why)), node]),
-                    None => say(lang, "output-from-here", &[node]),
-                }
-            });
-            let next = before.is_some_and(|before| before.run != line.run);
-            let alike = endings.alike(&line.run.0).filter(|_| next).map(<[Piece]>::to_vec);
-            before = Some(line);
-            let at = vec![second(line.at)];
-            rendered.push(Line { alike, rule, view: line.clone().into(), at });
-        }
-        Self { lines: rendered }
-    }
-}
-
 /// A row of the dashboard, as text for a push.
 #[must_use]
 pub fn job_row(view: &JobView, viewer: RowViewer, lang: Language) -> String {
@@ -272,12 +230,6 @@ pub fn job_head(view: &JobView, viewer: RowViewer, lang: Language) -> String {
 #[must_use]
 pub fn summary(jobs: &[JobView], lang: Language) -> String {
     render(&Summary::new(jobs, lang))
-}
-
-/// Lines of output, as text.
-#[must_use]
-pub fn log_lines(lines: &[LogLine], lang: Language) -> String {
-    render(&Lines::new(lines, &Endings::default(), lang))
 }
 
 /// Renders a fragment that many readers share: [`csrf::mark`] stands in its forms.

@@ -78,6 +78,7 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("get_drill", PLAIN, &[NO_JOB]),
     ("list_runs", QUERY, &[NO_JOB]),
     ("get_log", QUERY, &[NO_JOB]),
+    ("download_log", QUERY, &[NO_JOB]),
     ("get_timeline", QUERY, &[NO_JOB]),
     ("list_nodes", PLAIN, &[]),
     ("drain_node", PLAIN, &[NO_NODE]),

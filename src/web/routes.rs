@@ -139,6 +139,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/api/v1/jobs/{job}/drill", Login, || web::to(api::drill::get)),
     Route::get("/api/v1/jobs/{job}/runs", Login, || web::to(api::runs::list)),
     Route::get("/api/v1/jobs/{job}/log", Login, || web::to(api::log::list)),
+    Route::get("/api/v1/jobs/{job}/log.txt", Login, || web::to(api::log::text)),
     Route::get("/api/v1/jobs/{job}/timeline", Login, || web::to(api::timeline::list)),
     Route::get("/api/v1/nodes", Login, || web::to(api::nodes::list)),
     Route::put("/api/v1/nodes/{node}/drain", Operator, || web::to(api::nodes::drain)),

@@ -109,6 +109,23 @@ pub fn exactly(lang: Language, length: Duration) -> String {
     say(lang, "time-seconds", &[("a", Arg::from(seconds))])
 }
 
+/// How long something took that is over: to the tenth of a second below ten seconds.
+#[must_use]
+pub fn lasted(lang: Language, length: Duration) -> String {
+    match length.as_millis() {
+        ms @ 0..100 => say(lang, "time-milliseconds", &[("a", Arg::from(ms.to_string()))]),
+        ms @ 100..10_000 => {
+            let tenths = (ms + 50) / 100;
+            let text = match tenths % 10 {
+                0 => (tenths / 10).to_string(),
+                tenth => format!("{}.{tenth}", tenths / 10),
+            };
+            say(lang, "time-seconds", &[("a", Arg::from(text))])
+        }
+        _ => duration(lang, length),
+    }
+}
+
 /// The time left until `at`, shrinking on the page.
 #[must_use]
 pub fn until(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
@@ -149,6 +166,22 @@ mod tests {
             (5_400_000, "1 h 30 min"),
         ] {
             assert_eq!(exactly(Language::En, Duration::from_millis(ms)), en);
+        }
+    }
+
+    #[test]
+    fn what_took_less_than_a_second_did_not_take_none() {
+        for (ms, en) in [
+            (4, "4 ms"),
+            (100, "0.1 s"),
+            (449, "0.4 s"),
+            (960, "1 s"),
+            (2_000, "2 s"),
+            (9_940, "9.9 s"),
+            (10_900, "10 s"),
+            (90_000, "1 min"),
+        ] {
+            assert_eq!(lasted(Language::En, Duration::from_millis(ms)), en);
         }
     }
 

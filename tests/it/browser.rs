@@ -1,5 +1,7 @@
 //! Two people, two browsers, two nodes: a click in one window is seen in the other.
 
+mod output;
+
 use fantoccini::Locator;
 use nix::sys::signal::Signal;
 use reqwest::{Method, StatusCode};

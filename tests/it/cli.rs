@@ -389,6 +389,36 @@ async fn logs_and_runs_are_read_from_the_store_and_cannot_control_the_terminal()
 }
 
 #[tokio::test]
+async fn logs_are_searched_by_text_run_and_time() {
+    let place = Place::with_accounts().await;
+    let store = place.store().await;
+    let token = running(&store).await;
+    for text in ["shipped 10248", "\u{1b}[31mERR\u{1b}[0mOR", "shipped 10249"] {
+        say(&store, token, text).await;
+    }
+    let logs = |more: &[&str]| place.run(&[&["logs", "outbound"], more].concat()).ok();
+    let found = logs(&["--grep", "SHIPPED"]);
+    assert!(found.lines().count() == 2 && found.contains("10248"), "{found}");
+    assert_eq!(logs(&["--grep", "shipped", "--lines", "1"]).lines().count(), 1);
+    assert!(logs(&["--grep", "error"]).ends_with("node-a stdout  ERROR\n"));
+    let run = "01J00000000000000000000000";
+    assert_eq!(logs(&["--run", run, "--since", "1h"]).lines().count(), 3);
+    assert_eq!(logs(&["--run", "01JX"]), "");
+    assert_eq!(logs(&["--since", "2100-01-01T00:00:00Z"]), "");
+    let wrong = place.run(&["logs", "outbound", "--since", "soon"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("10m") && wrong.err.contains("01:02:03Z"), "{}", wrong.err);
+
+    let mut following = Going::start(&place, &["logs", "outbound", "--follow", "--grep", "paid"]);
+    say(&store, token, "unpaid bill").await;
+    say(&store, token, "shipped 10250").await;
+    say(&store, token, "Paid 10248").await;
+    following.reads("unpaid").await;
+    assert!(following.reads("").await.contains("Paid 10248"), "nothing else is printed between");
+    following.ends_on_ctrl_c().await;
+}
+
+#[tokio::test]
 async fn followed_logs_go_on_until_ctrl_c() {
     let place = Place::with_accounts().await;
     let store = place.store().await;

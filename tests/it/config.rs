@@ -138,6 +138,10 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         (&job("group = \" \""), "soloist.toml:4: job.outbound.group: is empty", "leave it out"),
         (&job(&format!("group = {:?}", "仓".repeat(65))), "soloist.toml:4: job.outbound.group: has 65 characters", "64"),
         (&job("comand = [\"x\"]"), "soloist.toml:4: job.outbound.comand: unknown key", "did you mean \"command\"?"),
+        ("log_lines = 99", "soloist.toml:1: log_lines: 99 is out of range", "from 100 to 1000000"),
+        ("log_lines = \"many\"", "soloist.toml:1: log_lines: must be an integer", "whole number of lines"),
+        ("log_bytes = 1000000", "soloist.toml:1: log_bytes: 1000000 is out of range", "from 1048576 to 1073741824"),
+        ("log_bytes = -1", "soloist.toml:1: log_bytes: -1 is out of range", "whole number of bytes"),
         ("store = \"x", "soloist.toml:1:", "not valid TOML"),
         ("node = \"a\"\nnode = \"b\"", "soloist.toml:2:1: not valid TOML", "duplicate key"),
     ];
@@ -208,7 +212,7 @@ fn a_file_that_cannot_be_read_is_one_clear_problem() {
 #[test]
 fn the_command_line_outranks_the_environment_which_outranks_the_file() {
     let mut bench = Bench::new(
-        "node = \"of-file\"\nlisten = \"127.0.0.1:1\"\nlease_ttl = \"9s\"\nprefix = \"f:\"\n",
+        "node = \"of-file\"\nlisten = \"127.0.0.1:1\"\nlease_ttl = \"9s\"\nprefix = \"f:\"\nlog_lines = 900\nlog_bytes = 2_000_000\n",
     );
     assert_eq!(bench.config().node.as_str(), "of-file");
     bench.env.insert("SOLOIST_NODE", "of-env".to_owned());
@@ -216,6 +220,7 @@ fn the_command_line_outranks_the_environment_which_outranks_the_file() {
     bench.env.insert("SOLOIST_LEASE_TTL", "20s".to_owned());
     bench.env.insert("SOLOIST_PUBLIC_URL", "https://Jobs.example.org/".to_owned());
     bench.env.insert("SOLOIST_LIVE", "{ sockets_per_user = 7 }".to_owned());
+    bench.env.insert("SOLOIST_LOG_LINES", "500".to_owned());
     bench.env.insert("SOLOIST_TRUSTED_PROXIES", "10.1.2.3/8, 127.0.0.1".to_owned());
     bench.env.insert(
         "SOLOIST_ALLOWED_ORIGINS",
@@ -230,6 +235,7 @@ fn the_command_line_outranks_the_environment_which_outranks_the_file() {
     assert_eq!(config.timing.ttl, Duration::from_secs(20));
     assert_eq!(config.public_url, "https://jobs.example.org");
     assert_eq!(config.live.sockets_per_user, 7);
+    assert_eq!((config.log.lines, config.log.bytes), (500, 2_000_000));
     let proxies: Vec<String> =
         config.doors.trusted_proxies.iter().map(ToString::to_string).collect();
     assert_eq!(proxies, ["10.0.0.0/8", "127.0.0.1/32"]);
@@ -259,6 +265,7 @@ fn an_empty_file_means_the_documented_defaults() {
     assert_eq!(config.public_url, "http://127.0.0.1:8080");
     assert_eq!(config.prefix, "soloist:");
     assert_eq!(config.timing.ttl, Duration::from_secs(5));
+    assert_eq!((config.log.lines, config.log.bytes), (20_000, 4 << 20));
     assert_eq!(config.live.sockets_per_node, 10_000);
     assert_eq!((config.live.sockets_per_user, config.live.sockets_per_address), (200, 200));
     assert!(config.jobs.is_empty());

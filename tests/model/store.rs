@@ -238,7 +238,7 @@ impl Store {
             by: USER.clone(),
             until: now.at + units(moving.left),
         });
-        Job { record, lapsed: None, released: Token(self.released) }
+        Job { released: Token(self.released), record, ..Job::untouched(JOB.clone()) }
     }
 
     /// Keeps what became of it.

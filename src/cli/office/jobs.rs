@@ -16,10 +16,10 @@ use crate::store::jobs::Jobs as _;
 use crate::store::journal::Journal as _;
 use crate::store::leases::Leases as _;
 use crate::view::drill::{DrillView, target, warning};
-use crate::view::lists::{Held, Jobs, Log, Runs};
+use crate::view::lists::{Held, Jobs, Runs};
 use crate::view::people::display_names;
 use crate::view::status::{Status, StatusRow};
-use crate::view::{HeldLeaseView, JobView, LogLineView, RunExit, RunView};
+use crate::view::{HeldLeaseView, JobView, RunExit, RunView};
 use crate::words::Language;
 
 use super::super::{CommandContext, Failure};
@@ -59,7 +59,7 @@ struct Newest {
     drill: Option<DrillView>,
 }
 
-fn at(job: &str, what: &str) -> String {
+pub(super) fn at(job: &str, what: &str) -> String {
     format!("/api/v1/jobs/{}{what}", part(job))
 }
 
@@ -336,30 +336,6 @@ impl Office {
                 let Runs { runs } = server.get(at(name, "/runs?limit=20")).await?;
                 let crashed = runs.into_iter().find(|run| run.token == token);
                 Ok(TakeOver { job: server.job(name).await?, crashed, drill })
-            }
-        }
-    }
-
-    /// Lines of output: those after `after`, or else the newest.
-    pub(in crate::cli) async fn log(
-        &self,
-        name: &str,
-        after: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<LogLineView>, Failure> {
-        match self {
-            Self::Store(context) => {
-                let job = &context.job(name)?.name;
-                let lines = context.store.log(job, after, limit).await?;
-                Ok(lines.into_iter().map(LogLineView::from).collect())
-            }
-            Self::Server(server) => {
-                let query = [
-                    ("after", after.map(|seq| seq.to_string())),
-                    ("limit", Some(limit.to_string())),
-                ];
-                let Log { lines } = server.get(address(&at(name, "/log"), &query)).await?;
-                Ok(lines)
             }
         }
     }

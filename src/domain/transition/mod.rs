@@ -31,6 +31,7 @@ use super::event::{EventKind, JobEvent};
 use super::job::{JobRecord, LeaseRecord};
 use super::journal::{LogLine, RunEntry};
 use super::lease::{Stale, Token};
+use super::log::LogKept;
 use super::name::{JobName, RunId};
 use super::time::{Boot, StoreTime};
 
@@ -53,13 +54,16 @@ pub struct Job {
     pub lapsed: Option<LeaseRecord>,
     /// Highest token whose lease was given back. A late renewal under it must not bring the lease back to life.
     pub released: Token,
+    /// The bytes of the lines that are kept.
+    pub log: LogKept,
 }
 
 impl Job {
     /// A job nobody ever touched.
     #[must_use]
     pub fn untouched(name: JobName) -> Self {
-        Self { record: JobRecord::untouched(name), lapsed: None, released: Token(0) }
+        let record = JobRecord::untouched(name);
+        Self { record, lapsed: None, released: Token(0), log: LogKept::default() }
     }
 
     /// No crash of the past counts any more.

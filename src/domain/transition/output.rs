@@ -4,14 +4,20 @@
 
 use super::{Job, Now, Write};
 use crate::domain::event::EventKind;
-use crate::domain::journal::{LOG_LINES, LogLine, Output};
+use crate::domain::journal::{LogLine, Output};
 use crate::domain::lease::Stale;
+use crate::domain::log::LogBounds;
 
-/// Numbers and keeps the lines, keeps the newest [`LOG_LINES`] of them, and sets the progress of the present run.
+/// Numbers and keeps the lines, lets the oldest go that are over the bounds, and sets the progress of the present run.
 ///
 /// # Errors
 /// [`Stale`]; then nothing is to be written.
-pub fn report(job: &mut Job, output: Output, now: Now) -> Result<Vec<Write>, Stale> {
+pub fn report(
+    job: &mut Job,
+    output: Output,
+    bounds: LogBounds,
+    now: Now,
+) -> Result<Vec<Write>, Stale> {
     job.check(output.token)?;
     let Output { run: id, node, lines, progress, .. } = output;
     let record = &mut job.record;
@@ -32,18 +38,19 @@ pub fn report(job: &mut Job, output: Output, now: Now) -> Result<Vec<Write>, Sta
     let mut writes = Vec::with_capacity(lines.len() + 2);
     for line in lines {
         record.log_seq += 1;
-        writes.push(Write::AppendLine(LogLine {
+        let line = LogLine {
             seq: record.log_seq,
             at: now.at,
             run: id.clone(),
             node: node.clone(),
             stream: line.stream,
             text: line.text,
-        }));
+        };
+        job.log.add(&line, bounds);
+        writes.push(Write::AppendLine(line));
     }
     if !writes.is_empty() {
-        let kept = u64::try_from(LOG_LINES).unwrap_or(u64::MAX);
-        writes.push(Write::DropLines(record.log_seq.saturating_sub(kept)));
+        writes.push(Write::DropLines(job.log.trim(record.log_seq, bounds)));
     }
     writes.push(job.publish(EventKind::RunProgressed));
     Ok(writes)

@@ -10,6 +10,7 @@ use crate::domain::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
 use crate::domain::job::{Exit, LeaseRecord, RunEnd};
 use crate::domain::journal::{Ended, NewLine, Output, Started, Stream, Then};
 use crate::domain::lease::{Stale, Token};
+use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::{Began, Boot, StoreTime};
 
@@ -57,7 +58,7 @@ fn renewal(owner: &str, token: Token) -> Renewal {
 }
 
 fn tenure(job: &Job) -> Tenure {
-    let Job { record, lapsed, released } = job.clone();
+    let Job { record, lapsed, released, .. } = job.clone();
     let run = record.run.map(|run| run.id);
     Tenure { token: record.token, lease: record.lease, lapsed, released, run }
 }
@@ -144,13 +145,13 @@ fn a_report_under_a_token_that_the_store_forgot_does_not_end_its_lease() {
         lines: vec![line],
         progress: None,
     };
-    output::report(&mut job, said.clone(), NOW).expect("the newest token");
+    output::report(&mut job, said.clone(), LogBounds::default(), NOW).expect("the newest token");
     assert_eq!(job.record.token, FAR);
     let (kept, lease) = renew(&job, "holder", FAR);
     assert!(matches!(kept, Renewed::Kept { .. }) && lease.is_some());
     let older = Output { token: Token(7), ..said };
     let stale = Stale { sent: Token(7), current: FAR };
-    assert_eq!(output::report(&mut job, older, NOW), Err(stale));
+    assert_eq!(output::report(&mut job, older, LogBounds::default(), NOW), Err(stale));
 }
 
 #[test]

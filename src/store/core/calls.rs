@@ -4,25 +4,25 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 
-use super::audit;
 use super::record::{self, Case, kept_text};
 use super::{About, Kind, decide, entry};
+use super::{audit, log};
 use crate::domain::job::LeaseRecord;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use crate::domain::time::StoreTime;
 use crate::domain::transition::{Now, drill, handover, lease, output, participation, run};
 use crate::sabotage::{Bug, planted};
-use crate::store::engine::{Engine, Keep, StoredLease, Unsafe, Way};
+use crate::store::Result;
+use crate::store::engine::{Engine, Keep, Part, StoredLease, Unsafe, Way};
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::journal::{
-    AuditEntry, AuditFilter, AuditPage, Ended, Journal, LOG_LINES, LogLine, Output, RunEntry,
-    Started,
+    AuditEntry, AuditFilter, AuditPage, Ended, Journal, LogFilter, LogFrom, LogLine, LogPage,
+    Output, RunEntry, Started,
 };
 use crate::store::leases::{
     Acquire, Acquired, Condition, HeldLease, Leases, Observed, Renewal, Renewed,
 };
-use crate::store::{Result, StoreError};
 
 impl<E: Engine> Leases for E {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
@@ -185,7 +185,7 @@ impl<E: Engine> Journal for E {
     async fn record_output(&self, told: &Output) -> Result<()> {
         let kind = Kind { once: true, ..Kind::of(Way::Rest) };
         decide(self, &told.job, kind, |job, look| {
-            Ok(((), output::report(job, told.clone(), look.now)?))
+            Ok(((), output::report(job, told.clone(), self.log_bounds(), look.now)?))
         })
         .await
         .map(drop)
@@ -231,12 +231,17 @@ impl<E: Engine> Journal for E {
     }
 
     async fn log(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<LogLine>> {
-        let lines = self.lines(job, after, limit.min(LOG_LINES)).await?;
-        let parsed = |line: &String| {
-            serde_json::from_str(line)
-                .map_err(|error| StoreError::Corrupt(format!("log of {job}: {error}")))
-        };
-        lines.iter().map(parsed).collect()
+        log::lines(self, job, after.map_or(Part::Newest, Part::After), limit).await
+    }
+
+    async fn log_page(
+        &self,
+        job: &JobName,
+        filter: &LogFilter,
+        from: LogFrom,
+        limit: usize,
+    ) -> Result<LogPage> {
+        log::page(self, job, filter, from, limit).await
     }
 
     async fn audit(&self, entry: &AuditEntry) -> Result<()> {

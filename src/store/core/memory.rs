@@ -7,11 +7,12 @@ use std::time::Duration;
 use super::memory_records::MemoryRecords;
 use super::{Known, KnownTurns};
 use crate::domain::event::JobEvent;
+use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, Stamp, StoreTime};
 use crate::store::Result;
 use crate::store::engine::{
-    Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Reading, Stored, StoredLease, Way,
+    Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Part, Reading, Stored, StoredLease, Way,
 };
 use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Look, Looked, Plan, Records};
@@ -36,7 +37,7 @@ struct Row {
     /// Text and end.
     lease: Option<(String, i64)>,
     runs: BTreeMap<u64, String>,
-    log: Vec<String>,
+    log: Vec<(u64, String)>,
     told: Vec<Vec<JobEvent>>,
 }
 
@@ -47,6 +48,7 @@ pub(super) struct Memory {
     known: Arc<Known>,
     /// How far its estimate lags behind the clock.
     lag: Duration,
+    bounds: LogBounds,
     /// What belongs to no job.
     records: MemoryRecords,
 }
@@ -58,6 +60,7 @@ impl Memory {
             world: Arc::new(Mutex::new(world)),
             known: Arc::default(),
             lag: Duration::ZERO,
+            bounds: LogBounds::default(),
             records: MemoryRecords::new(),
         }
     }
@@ -65,6 +68,10 @@ impl Memory {
     /// Another process at the same store.
     pub(super) fn another(&self) -> Self {
         Self { known: Arc::default(), ..self.clone() }
+    }
+
+    pub(super) fn bounded(&self, bounds: LogBounds) -> Self {
+        Self { bounds, ..self.another() }
     }
 
     pub(super) fn lagging(&self, lag: Duration) -> Self {
@@ -150,7 +157,7 @@ impl World {
             match one {
                 Beside::Index { number, text } => drop(row.runs.insert(*number, text.clone())),
                 Beside::Unindex { number } => drop(row.runs.remove(number)),
-                Beside::Append { text, .. } => row.log.push(text.clone()),
+                Beside::Append { number, text } => row.log.push((*number, text.clone())),
                 Beside::Trim(kept) => drop(row.log.drain(..row.log.len().saturating_sub(*kept))),
             }
         }
@@ -280,12 +287,23 @@ impl Engine for Memory {
         Ok(each.filter_map(|(job, lease)| Some((job, lease?))).collect())
     }
 
-    async fn lines(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<String>> {
+    async fn lines(&self, job: &JobName, part: Part, limit: usize) -> Result<Vec<String>> {
         let world = self.lock();
-        let all = world.jobs.get(job).map(|row| row.log.clone()).unwrap_or_default();
-        let first = after.map_or(all.len().saturating_sub(limit), |after| {
-            usize::try_from(after).unwrap_or(usize::MAX).min(all.len())
-        });
-        Ok(all.into_iter().skip(first).take(limit).collect())
+        let Some(row) = world.jobs.get(job) else { return Ok(Vec::new()) };
+        let texts = |lines: &[(u64, String)]| lines.iter().map(|(_, text)| text.clone()).collect();
+        let below = |seq| row.log.partition_point(|(number, _)| *number < seq);
+        let (from, to) = match part {
+            Part::Newest => (row.log.len().saturating_sub(limit), row.log.len()),
+            Part::After(seq) => {
+                let from = below(seq + 1);
+                (from, (from + limit).min(row.log.len()))
+            }
+            Part::Before(seq) => (below(seq).saturating_sub(limit), below(seq)),
+        };
+        Ok(texts(&row.log[from..to]))
+    }
+
+    fn log_bounds(&self) -> LogBounds {
+        self.bounds
     }
 }

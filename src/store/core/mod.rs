@@ -16,6 +16,7 @@ mod calls;
 mod credentials;
 mod known;
 mod line;
+mod log;
 mod nodes;
 mod record;
 pub(in crate::store) mod rotation;
@@ -33,7 +34,7 @@ pub(in crate::store) use self::rotation::KnownTurns;
 pub(in crate::store) use self::shared::noted;
 pub(in crate::store) use self::told::{left_of, members, record, understood};
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
-use super::journal::{LOG_LINES, RUNS_KEPT, RunEntry};
+use super::journal::{RUNS_KEPT, RunEntry};
 use super::{Result, StoreError, records};
 use crate::clock;
 use crate::domain::event::JobEvent;
@@ -294,7 +295,10 @@ impl Plan {
                     number: line.seq,
                     text: text(&job.record.name, &line)?,
                 }),
-                Write::DropLines(_) => beside.push(Beside::Trim(LOG_LINES)),
+                Write::DropLines(gone) => {
+                    let kept = job.record.log_seq.saturating_sub(gone);
+                    beside.push(Beside::Trim(usize::try_from(kept).unwrap_or(usize::MAX)));
+                }
             }
         }
         let lease_text = lease_text(&job)?;

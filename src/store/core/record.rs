@@ -13,6 +13,7 @@ use crate::domain::job::{
 };
 use crate::domain::journal::RunEntry;
 use crate::domain::lease::Token;
+use crate::domain::log::LogKept;
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::StoreTime;
 use crate::domain::transition::Job;
@@ -117,6 +118,8 @@ struct Body {
     last_line: Option<String>,
     #[serde(default, skip_serializing_if = "is_default")]
     log_seq: u64,
+    #[serde(default, skip_serializing_if = "LogKept::is_empty")]
+    log_kept: LogKept,
     #[serde(flatten)]
     history: Summary,
 }
@@ -149,6 +152,7 @@ impl Case {
             history = read.history;
             Job {
                 released: read.released,
+                log: read.log_kept,
                 lapsed: read.lease.map(|lease| lease.lease(Duration::ZERO)),
                 record: JobRecord {
                     name: name.clone(),
@@ -207,7 +211,7 @@ pub(in crate::store) fn version(head: &str) -> Option<u64> {
 /// # Errors
 /// [`StoreError::Corrupt`].
 pub(in crate::store) fn body(job: &Job, history: &Summary) -> Result<String> {
-    let Job { record, lapsed, released } = job;
+    let Job { record, lapsed, released, log } = job;
     let run = record.run.as_ref();
     let lease = record.lease.as_ref().or(lapsed.as_ref());
     let body = Body {
@@ -226,6 +230,7 @@ pub(in crate::store) fn body(job: &Job, history: &Summary) -> Result<String> {
         released: *released,
         last_line: record.last_line.clone(),
         log_seq: record.log_seq,
+        log_kept: log.clone(),
         history: history.clone(),
     };
     text(&record.name, &body)

@@ -7,6 +7,7 @@ use super::memory::Memory;
 use super::*;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::journal::{Ended, NewLine, Output, Started, Stream, Then};
+use crate::domain::log::LogBounds;
 use crate::domain::name::{NodeName, Owner, UserName};
 use crate::domain::time::Began;
 use crate::domain::transition::{drill, handover, lease as leases, output, participation, run};
@@ -235,8 +236,9 @@ async fn play(seed: u64, acts: usize) {
                 };
                 let core = engine.record_output(&told).await;
                 let said = told.clone();
-                let told = law
-                    .apply(None, now, |job, look| Ok(((), output::report(job, said, look.now)?)));
+                let told = law.apply(None, now, |job, look| {
+                    Ok(((), output::report(job, said, LogBounds::default(), look.now)?))
+                });
                 same(&at, told, &core);
             }
             (10, Some(grant)) => {
@@ -412,4 +414,26 @@ async fn an_act_that_changes_nothing_leaves_no_entry() {
     }
     let acts = store.audits(None, None, 9).await.expect("audits");
     assert_eq!(acts.iter().map(|one| one.act.as_str()).collect::<Vec<_>>(), ["on"]);
+}
+
+#[tokio::test]
+async fn a_batch_that_is_itself_over_the_bounds_leaves_its_newest_lines() {
+    let bounds = LogBounds { lines: 100, ..LogBounds::default() };
+    let store = Memory::new().bounded(bounds);
+    let told = Output {
+        job: name(),
+        token: Token(7),
+        run: RunId("run".to_owned()),
+        node: node(1),
+        lines: (1..=250)
+            .map(|n| NewLine { stream: Stream::Stdout, text: format!("line {n}") })
+            .collect(),
+        progress: None,
+    };
+    store.record_output(&told).await.expect("kept");
+    let first = store.log(&name(), Some(0), 1_000).await.expect("lines");
+    assert_eq!((first.len(), first[0].seq), (100, 151));
+    store.another().record_output(&told).await.expect("kept");
+    let more = store.log(&name(), Some(0), 1_000).await.expect("lines");
+    assert_eq!((more.len(), more[0].seq, more[99].seq), (100, 401, 500));
 }

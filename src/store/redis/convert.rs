@@ -21,6 +21,7 @@ use crate::domain::job::{
     RunEnd, RunPhase, RunRecord,
 };
 use crate::domain::lease::Token;
+use crate::domain::log::LogKept;
 use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::StoreTime;
 use crate::domain::transition::Job;
@@ -170,7 +171,8 @@ fn old_job(key: &str, name: &JobName, read: Value) -> Result<(u64, Job, Option<S
     record.participants.sort_by(|a, b| (a.since, &a.user).cmp(&(b.since, &b.user)));
     let released = Token(state.get("released")?.unwrap_or(0));
     let newest = Some(newest).filter(|newest| !newest.is_empty());
-    Ok((version, Job { record, lapsed: None, released }, newest, ended))
+    let job = Job { record, lapsed: None, released, log: LogKept::default() };
+    Ok((version, job, newest, ended))
 }
 
 fn participations(fields: &Fields) -> Result<Vec<Participant>> {

@@ -15,12 +15,13 @@ use super::record::parsed;
 use super::records::{Step, step};
 use super::{Guarded, RedisStore, millis, scripts};
 use crate::clock;
+use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, StoreTime};
 use crate::store::core::{self, Known, left_of};
 use crate::store::engine::{
-    Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Reading, Stored, StoredLease, Unsafe,
-    Way,
+    Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Part, Reading, Stored, StoredLease,
+    Unsafe, Way,
 };
 use crate::store::records::{self, Plan, Records as _};
 use crate::store::{Result, StoreError};
@@ -187,11 +188,19 @@ impl Engine for RedisStore {
         self.leases_by_keys().await
     }
 
-    async fn lines(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<String>> {
+    async fn lines(&self, job: &JobName, part: Part, limit: usize) -> Result<Vec<String>> {
+        let (which, number) = match part {
+            Part::Newest => ("newest", 0),
+            Part::After(seq) => ("after", seq),
+            Part::Before(seq) => ("before", seq),
+        };
         let mut call = self.call(&scripts::READ_LOG);
-        call.key(self.keys().log(job));
-        call.arg(after.map(|after| after.to_string()).unwrap_or_default()).arg(limit);
+        call.key(self.keys().log(job)).arg(which).arg(number).arg(limit);
         self.shared.rest.script(&call, Repeat::Harmless).await
+    }
+
+    fn log_bounds(&self) -> LogBounds {
+        self.shared.log
     }
 }
 

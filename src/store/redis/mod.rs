@@ -96,6 +96,7 @@ use super::core::{Known, KnownTurns};
 use super::journal::AuditEntry;
 use super::{Description, For, Options, Result, StoreError};
 use crate::clock;
+use crate::domain::log::LogBounds;
 use crate::domain::name::CollectorName;
 use crate::domain::time::{Boot, StoreTime};
 use crate::sabotage::{Bug, planted};
@@ -133,6 +134,7 @@ struct Shared {
     noted: Mutex<HashMap<CollectorName, Boot>>,
     place: Place,
     timeout: Duration,
+    log: LogBounds,
 }
 
 /// Where the store is.
@@ -481,6 +483,7 @@ impl Shared {
             noted: Mutex::default(),
             place,
             timeout: options.timeout,
+            log: options.log,
         })
     }
 

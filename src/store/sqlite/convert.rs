@@ -13,6 +13,7 @@ use super::row::{corrupt, int, json, ms, uint, word};
 use super::step::Moment;
 use crate::domain::job::{Exit, JobRecord, LeaseRecord};
 use crate::domain::lease::Token;
+use crate::domain::log::LogKept;
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::time::StoreTime;
 use crate::domain::transition::Job;
@@ -130,7 +131,8 @@ fn read(name: &JobName, row: &Row<'_>, at: &Moment) -> Outcome<(Job, Option<Dead
         last_line: row.get("last_line")?,
         log_seq: uint(row.get("log_seq")?),
     };
-    Ok((Job { record, lapsed: lease.lapsed, released: lease.released }, lease.until))
+    let log = LogKept::default();
+    Ok((Job { record, lapsed: lease.lapsed, released: lease.released, log }, lease.until))
 }
 
 fn member<T: DeserializeOwned>(name: &JobName, row: &Row<'_>, column: &str) -> Outcome<Option<T>> {

@@ -14,11 +14,12 @@ use super::row::{corrupt, find, int, ms};
 use super::step::{Moment, Step};
 use super::{SqliteStore, clock, records};
 use crate::domain::event::JobEvent;
+use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, StoreTime};
 use crate::store::core::{self, Known};
 use crate::store::engine::{
-    Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Reading, Stored, StoredLease, Way,
+    Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Part, Reading, Stored, StoredLease, Way,
 };
 use crate::store::records::Write;
 use crate::store::{Result, StoreError};
@@ -120,23 +121,32 @@ impl Engine for SqliteStore {
         self.read(all_leases).await
     }
 
-    async fn lines(&self, job: &JobName, after: Option<u64>, limit: usize) -> Result<Vec<String>> {
+    async fn lines(&self, job: &JobName, part: Part, limit: usize) -> Result<Vec<String>> {
         let (name, limit) = (job.clone(), int(limit as u64));
         self.read(move |db, _| {
-            let order = if after.is_some() { "ASC" } else { "DESC" };
+            let (which, order) = match part {
+                Part::After(_) => (">", "ASC"),
+                Part::Newest | Part::Before(_) => ("<", "DESC"),
+            };
+            let number = match part {
+                Part::After(seq) | Part::Before(seq) => int(seq),
+                Part::Newest => i64::MAX,
+            };
             let mut found = db.prepare_cached(&format!(
-                "SELECT text FROM output WHERE job = ? AND number > ? ORDER BY number {order} LIMIT ?"
+                "SELECT text FROM output WHERE job = ? AND number {which} ? ORDER BY number {order} LIMIT ?"
             ))?;
-            let after_or_first = int(after.unwrap_or(0));
-            let lines =
-                found.query_map(params![name.as_str(), after_or_first, limit], |row| row.get(0))?;
+            let lines = found.query_map(params![name.as_str(), number, limit], |row| row.get(0))?;
             let mut lines: Vec<String> = lines.collect::<rusqlite::Result<_>>()?;
-            if after.is_none() {
+            if order == "DESC" {
                 lines.reverse();
             }
             Ok(lines)
         })
         .await
+    }
+
+    fn log_bounds(&self) -> LogBounds {
+        self.inner.log
     }
 }
 

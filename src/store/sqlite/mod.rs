@@ -38,6 +38,7 @@ use rusqlite::TransactionBehavior;
 use tokio::sync::mpsc;
 
 use super::{Description, Options, Result, StoreError};
+use crate::domain::log::LogBounds;
 use crate::domain::name::JobName;
 use crate::store::core::{Known, KnownTurns};
 use crate::store::events::{Events, StoreEvent};
@@ -68,6 +69,7 @@ struct Inner {
     turns: KnownTurns,
     /// The newest records that this process saw.
     known: Arc<Known>,
+    log: LogBounds,
 }
 
 impl SqliteStore {
@@ -91,7 +93,17 @@ impl SqliteStore {
         let (notifier, known) = (Mutex::new(None), Arc::default());
         let offset_us = OnceLock::new();
         let turns = KnownTurns::default();
-        let inner = Inner { place, timeout, writer, reader, notifier, offset_us, turns, known };
+        let inner = Inner {
+            place,
+            timeout,
+            writer,
+            reader,
+            notifier,
+            offset_us,
+            turns,
+            known,
+            log: options.log,
+        };
         Ok(Self { inner: Arc::new(inner), note: None })
     }
 

@@ -75,7 +75,11 @@ impl Wanted {
     }
 }
 
-fn instant(name: &str, text: Option<String>) -> Result<Option<StoreTime>, WebError> {
+/// RFC 3339.
+///
+/// # Errors
+/// [`WebError::BadRequest`] that names the parameter.
+pub(super) fn instant(name: &str, text: Option<String>) -> Result<Option<StoreTime>, WebError> {
     let Some(text) = text else { return Ok(None) };
     let at = text.parse::<jiff::Timestamp>().map_err(|_| {
         let shown: String = text.chars().take(64).collect();

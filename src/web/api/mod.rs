@@ -130,6 +130,20 @@ pub fn query<T: DeserializeOwned>(request: &HttpRequest) -> Result<T, WebError> 
         .map_err(|error| WebError::bad(format!("the query is not as expected: {error}")))
 }
 
+/// Parameters as they stand in an address, with `&` behind each; those without a text are left out.
+#[must_use]
+pub fn words<'a>(parameters: impl IntoIterator<Item = (&'a str, &'a Option<String>)>) -> String {
+    let given = parameters.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
+    given.filter(|(_, text)| !text.is_empty()).fold(String::new(), |words, (name, text)| {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+        let text = text.bytes().map(|byte| match byte {
+            byte if plain(&byte) => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        });
+        format!("{words}{name}={}&", text.collect::<String>())
+    })
+}
+
 /// `limit` as asked for, inside what is allowed.
 #[must_use]
 pub fn clamp(asked: Option<u64>, default: usize, most: usize) -> usize {

@@ -317,7 +317,9 @@ impl Hub {
                 continue;
             }
             let Some(told) = pending.follows.get_mut(&job) else { continue };
-            let Some(chunk) = lock(&self.slot(job).ring).after(*told) else { continue };
+            let Some(chunk) = lock(&self.slot(job).ring).after(*told, seat.protocol) else {
+                continue;
+            };
             *told = Some(chunk.newest);
             if chunk.more {
                 pending.logs.insert(job);

@@ -14,6 +14,7 @@ use crate::web::Web;
 use crate::web::api::audit::Wanted;
 use crate::web::api::rotations::RotationBody;
 use crate::web::api::sources::RulesBody;
+use crate::web::api::words;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::words::{Arg, Language, Piece, day_clock, grouped, say, visible};
@@ -212,15 +213,7 @@ impl Wanted {
             ("from", &self.from),
             ("to", &self.to),
         ];
-        let given = all.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?)));
-        given.filter(|(_, text)| !text.is_empty()).fold(String::new(), |words, (name, text)| {
-            let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
-            let text = text.bytes().map(|byte| match byte {
-                byte if plain(&byte) => char::from(byte).to_string(),
-                byte => format!("%{byte:02X}"),
-            });
-            format!("{words}{name}={}&", text.collect::<String>())
-        })
+        words(all)
     }
 }
 

@@ -6,6 +6,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use super::confirm::Confirm;
+use super::output::{self, Output};
 use super::{Frame, done, html, picture, rings, viewer, wants_json};
 use crate::domain::drill::Drill;
 use crate::domain::handover::{self, NoMove, Taker, Takers, may_move};
@@ -16,14 +17,14 @@ use crate::ops::jobs;
 use crate::store::StoreError;
 use crate::store::journal::{AuditEntry, AuditFilter, Journal, Kind, RunEntry};
 use crate::web::Web;
+use crate::web::api::query;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
+use crate::web::parts::Head;
 use crate::web::parts::endings::{self, Acts, Endings};
-use crate::web::parts::{Head, Lines};
 use crate::words::{Arg, Language, Piece, clock, day_clock, duration, plain, say};
 
-/// How many lines and runs the first page carries.
-const LINES: usize = 200;
+/// How many runs the first page carries.
 const RUNS: usize = 20;
 /// How many acts are looked through for whoever stopped a run.
 const ACTS: usize = 300;
@@ -35,11 +36,10 @@ pub(super) struct JobPage<'a> {
     pub(super) epoch: String,
     pub(super) name: String,
     pub(super) head: Head<'a>,
-    /// Output and history could not be read.
+    /// The history could not be read.
     pub(super) unread: bool,
-    pub(super) lines: Lines,
-    /// Number of the newest line shown.
-    pub(super) newest: u64,
+    /// Rendered: `parts/output.html`.
+    pub(super) output: String,
     pub(super) runs: Vec<RunRow>,
     /// The heading over where runs were: the message's id.
     pub(super) runs_where: &'static str,
@@ -73,7 +73,7 @@ pub(super) struct RunRow {
     /// How many runs alike it stands for, and from when to when.
     pub(super) folded: Option<Vec<Piece>>,
     pub(super) id: String,
-    /// The rule in the output before its first line, if that came from another node.
+    /// The rule in the output before its first line.
     pub(super) rule: Option<String>,
 }
 
@@ -109,10 +109,7 @@ impl RunRow {
             stopped: endings::stopped(run, acts, lang),
             folded: alike,
             id: run.id.to_string(),
-            rule: endings.before(&run.id.0).map(|why| {
-                let node = ("node", Arg::from(run.node.as_str()));
-                say(lang, "output-after", &[("why", Arg::from(why)), node])
-            }),
+            rule: endings.rule(None, &run.id.0, &run.node, lang),
         }
     }
 }
@@ -159,16 +156,17 @@ fn acts_only() -> AuditFilter {
 pub async fn page(
     web: web::Data<Web>,
     caller: Caller,
+    request: HttpRequest,
     name: web::Path<String>,
 ) -> Result<HttpResponse, WebError> {
     let job = web.job(&caller, &name)?;
+    let asked = query::<output::Wanted>(&request)?.asked()?;
     let view = picture(&web, &caller, &job);
     let viewer = viewer(&caller, &job, &view);
     let (lang, path) = (caller.language, format!("/jobs/{}", job.name));
     let frame = Frame::of(&web, &caller, "jobs", path, view.title.clone());
     // Without the store the page still shows what the feed last knew, and says so.
     let journal = async {
-        let lines = web.store.log(&job.name, None, LINES).await?;
         let runs = web.store.runs(&job.name, None, RUNS).await?;
         let stopped = runs.iter().any(|run| run.end == Some(RunEnd::Stopped));
         let acts: Vec<AuditEntry> = if stopped {
@@ -176,15 +174,16 @@ pub async fn page(
         } else {
             Vec::new()
         };
-        Ok::<_, StoreError>((lines, runs, acts))
+        Ok::<_, StoreError>((runs, acts))
     };
-    let (lines, runs, acts, unread) = match journal.await {
-        Ok((lines, runs, acts)) => (lines, runs, acts, false),
-        Err(StoreError::Unavailable(_)) => (vec![], vec![], vec![], true),
+    let (runs, acts, unread) = match journal.await {
+        Ok((runs, acts)) => (runs, acts, false),
+        Err(StoreError::Unavailable(_)) => (vec![], vec![], true),
         Err(error) => return Err(error.into()),
     };
     let acts = Acts { entries: &acts, job: &job.name };
     let endings = Endings::new(&runs, acts, lang);
+    let output = Output::read(&web.store, &job.name, &asked, &runs, acts, lang).await?;
     let ring = rings(&web, &caller, std::slice::from_ref(&job)).await.remove(&job.name);
     let holder = view.lease.as_ref().map(|lease| lease.node.clone());
     let seen = web.feed.job(&job.name);
@@ -202,8 +201,7 @@ pub async fn page(
         epoch: web.feed.epoch(),
         name: job.name.to_string(),
         unread,
-        newest: lines.last().map_or(0, |line| line.seq),
-        lines: Lines::new(&lines, &endings, lang),
+        output: output.html(),
         runs: runs
             .iter()
             .map(|run| RunRow::of(run, acts, &endings, lang, frame.now))

@@ -13,6 +13,7 @@ pub mod error;
 pub mod job;
 pub mod login;
 pub mod nodes;
+pub mod output;
 pub mod people;
 pub mod preferences;
 pub mod remove;
@@ -216,6 +217,7 @@ impl Frame {
             "skipped": self.say("output-skipped"),
             "follow": self.say("output-follow"),
             "paused": self.say("output-paused"),
+            "held": self.say("output-held"),
             "differs": self.say("login-differs"),
             "ago": say(self.lang, "heard-ago", &[("ago", Arg::from("#"))]),
             "theme-system": self.say("theme-system"),

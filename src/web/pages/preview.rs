@@ -13,6 +13,7 @@ use super::dashboard::{Dashboard, placed};
 use super::job::{JobPage, Operate, RunRow};
 use super::login::{LinkFor, LoginForm};
 use super::nodes::{HeldRow, NodeRow, NodesPage};
+use super::output::{Output, Wanted};
 use super::people::{PeoplePage, PersonRow};
 use super::*;
 use crate::domain::job::{Exit, LeaseRecord, RunEnd};
@@ -20,7 +21,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use crate::store::accounts::{NO_PASSWORD, User};
 use crate::store::credentials::{ApiToken, OpenSession, Session};
-use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
+use crate::store::journal::{AuditEntry, LogLine, LogPage, RunEntry, Stream};
 use crate::store::leases::HeldLease;
 use crate::view::tests::{NOW, before, every_state, node};
 use crate::view::{LeaseKind, NodeView};
@@ -28,7 +29,7 @@ use crate::web::csrf::tests::posting_forms;
 use crate::web::error::WebError;
 use crate::web::parts::endings::{Acts, Endings};
 use crate::web::parts::truth::{Fact, Taken};
-use crate::web::parts::{Head, Lines, Row, Summary};
+use crate::web::parts::{Head, Row, Summary};
 
 fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame {
     Frame {
@@ -121,7 +122,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     ];
     let lines = [
         line(1, "node-b", Stream::Stdout, "shipped 10749 to Island Trading, Cowes"),
-        line(2, "node-b", Stream::Stdout, "shipped 10750 to Wartian Herkku, Oulu"),
+        line(2, "node-b", Stream::Stdout, "\u{1b}[1;32mshipped\u{1b}[0m \u{1b}[36m10750\u{1b}[0m to Wartian Herkku, Oulu"),
         line(3, "node-b", Stream::Stderr, "warning: carrier slow, waited 2 s"),
         line(4, "node-a", Stream::Stdout, "shipped 10751 to Richter Supermarkt, Genève"),
         line(5, "node-a", Stream::Soloist, "2 left-over processes were killed"),
@@ -157,8 +158,11 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             name: view.name.clone(),
             head: Head::new(view, viewer_of(view), lang),
             unread: held,
-            lines: Lines::new(if held { &[] } else { &lines }, &endings, lang),
-            newest: 6,
+            output: {
+                let asked = Wanted::default().asked().expect("nothing is asked for");
+                let page = LogPage { lines: lines.to_vec(), next: Some(1) };
+                Output::new(&outbound, &asked, Some(&page).filter(|_| !held), &endings, lang).html()
+            },
             runs: runs.iter().map(|run| RunRow::of(run, acts, &endings, lang, Some(NOW))).collect(),
             runs_where: "runs-node",
             operate: Some(Operate {

@@ -6,11 +6,11 @@
 use std::collections::HashMap;
 
 use crate::domain::job::{Exit, RunEnd};
-use crate::domain::name::JobName;
+use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::StoreTime;
 use crate::ops::Act;
 use crate::store::journal::{AuditEntry, RunEntry};
-use crate::words::{Arg, Language, Piece, phrase, say, second};
+use crate::words::{Arg, Language, Piece, lasted, phrase, say, second};
 
 /// An act is written down after it was done: it may bear a later instant than what it caused.
 const WRITTEN_LATER_MS: i64 = 1_000;
@@ -18,8 +18,10 @@ const WRITTEN_LATER_MS: i64 = 1_000;
 /// What ended each run of a stretch of the history, and which run came before which.
 #[derive(Debug, Default)]
 pub struct Endings {
-    /// By the id of a run: why the run before it ended.
+    /// By the id of a run: the run before it.
     before: HashMap<String, String>,
+    /// By the id of a run that is over: where it ended, and why.
+    over: HashMap<String, (NodeName, String)>,
     /// By the id of a run: the runs alike before it, of which nothing stands in the output.
     alike: HashMap<String, Vec<Piece>>,
 }
@@ -38,11 +40,13 @@ impl Endings {
     #[must_use]
     pub fn new(runs: &[RunEntry], acts: Acts<'_>, lang: Language) -> Self {
         let pairs = || runs.iter().zip(runs.iter().skip(1));
-        let before = pairs()
-            .filter_map(|(run, before)| Some((run.id.to_string(), why(before, acts, lang)?)));
+        let before = pairs().map(|(run, before)| (run.id.to_string(), before.id.to_string()));
+        let over = runs.iter().filter_map(|run| {
+            Some((run.id.to_string(), (run.node.clone(), why(run, acts, lang)?)))
+        });
         let alike = pairs()
             .filter_map(|(run, before)| Some((run.id.to_string(), alike(before, second, lang)?)));
-        Self { before: before.collect(), alike: alike.collect() }
+        Self { before: before.collect(), over: over.collect(), alike: alike.collect() }
     }
 
     /// The runs alike before `run`.
@@ -54,7 +58,36 @@ impl Endings {
     /// Why the run before `run` ended.
     #[must_use]
     pub fn before(&self, run: &str) -> Option<&str> {
-        self.before.get(run).map(String::as_str)
+        self.why(self.before.get(run)?)
+    }
+
+    /// Why `run` ended.
+    #[must_use]
+    pub fn why(&self, run: &str) -> Option<&str> {
+        self.over.get(run).map(|(_, why)| why.as_str())
+    }
+
+    /// The rule before the first line of `run` on `node`: how the run before it ended, else how `shown` did, whose line is the last
+    /// before it.
+    #[must_use]
+    pub fn rule(
+        &self,
+        shown: Option<&str>,
+        run: &str,
+        node: &NodeName,
+        lang: Language,
+    ) -> Option<String> {
+        let before = self.before.get(run).map(String::as_str);
+        let over = before.and_then(|run| self.over.get(run));
+        let (on, why) = over.or_else(|| self.over.get(shown.filter(|shown| *shown != run)?))?;
+        let why = why.as_str();
+        Some(match on == node {
+            true => why.to_owned(),
+            false => {
+                let node = ("node", Arg::from(node.as_str()));
+                say(lang, "output-after", &[("why", Arg::from(why)), node])
+            }
+        })
     }
 }
 
@@ -75,12 +108,16 @@ pub fn alike(
 #[must_use]
 pub fn why(run: &RunEntry, acts: Acts<'_>, lang: Language) -> Option<String> {
     let node = ("node", Arg::from(run.node.as_str()));
+    let lasted = run.ended.map_or_else(String::new, |ended| lasted(lang, ended.since(run.started)));
+    let lasted = ("lasted", Arg::from(lasted));
     Some(match run.end? {
         RunEnd::Lost => say(lang, "after-lost", &[node]),
         RunEnd::Fenced => say(lang, "after-fenced", &[node]),
         RunEnd::TimedOut => say(lang, "after-timed-out", &[node]),
-        RunEnd::Exited => say(lang, "after-exited", &[node]),
-        RunEnd::Crashed => say(lang, "after-crashed", &[node, ("exit", exit(lang, run.exit))]),
+        RunEnd::Exited => say(lang, "after-exited", &[node, lasted]),
+        RunEnd::Crashed => {
+            say(lang, "after-crashed", &[node, lasted, ("exit", exit(lang, run.exit))])
+        }
         RunEnd::Stopped => {
             stopped(run, acts, lang).unwrap_or_else(|| say(lang, "after-stopped", &[node]))
         }
@@ -131,7 +168,7 @@ fn exit(lang: Language, exit: Exit) -> Arg {
 mod tests {
     use super::*;
     use crate::domain::lease::Token;
-    use crate::domain::name::{NodeName, RunId};
+    use crate::domain::name::RunId;
 
     fn run(id: &str, node: &str, end: RunEnd, from: i64, to: i64) -> RunEntry {
         RunEntry {
@@ -196,7 +233,7 @@ mod tests {
         let lost = run("1", "node-a", RunEnd::Lost, 2_000, 5_000);
         assert_eq!(said(&lost, &entries), "node-a was lost");
         let crashed = run("1", "node-a", RunEnd::Crashed, 2_000, 5_000);
-        assert_eq!(said(&crashed, &entries), "exit 1 on node-a");
+        assert_eq!(said(&crashed, &entries), "exit 1 after 3 s on node-a");
     }
 
     #[test]
@@ -223,5 +260,12 @@ mod tests {
         let endings = Endings::new(&runs, Acts { entries: &[], job: &job }, Language::Zh);
         assert!(endings.before("2").is_some_and(|why| why.contains("node-a")));
         assert_eq!(endings.before("1"), None);
+        let node = |name| NodeName::new(name).expect("a valid name");
+        let rule = |shown, run, on| endings.rule(shown, run, &node(on), Language::En);
+        assert_eq!(rule(None, "2", "node-a"), rule(Some("0"), "2", "node-a"));
+        assert!(rule(None, "2", "node-b").is_some_and(|rule| rule.contains("node-b")));
+        assert!(
+            rule(Some("2"), "3", "node-b").is_some() && rule(Some("1"), "1", "node-a").is_none()
+        );
     }
 }

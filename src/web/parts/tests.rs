@@ -1,9 +1,11 @@
 //! What every fragment must hold, whatever the data.
 
+use super::endings::Endings;
+use super::output::Lines;
 use super::*;
 use crate::domain::name::{NodeName, RunId};
 use crate::domain::time::StoreTime;
-use crate::store::journal::Stream;
+use crate::store::journal::{LogLine, Stream};
 use crate::view::tests::{config, every_state, look, node, wanted};
 use crate::web::csrf::tests::posting_forms;
 
@@ -52,7 +54,7 @@ fn what_people_and_scripts_wrote_is_escaped_everywhere() {
         stream: Stream::Stderr,
         text: HOSTILE.to_owned(),
     };
-    let mut all = vec![log_lines(&[line], Language::En)];
+    let mut all = vec![Lines::new(&[line], &Endings::default(), Language::En).html()];
     for record in [record, running] {
         let nodes = [node("node-a", 0, &["outbound"], false)];
         let view = look(record, &job, &nodes, Language::En, std::time::Duration::ZERO);
@@ -108,7 +110,8 @@ fn a_rule_stands_where_another_node_goes_on_and_claims_no_move() {
         stream: Stream::Stdout,
         text: format!("line {seq}"),
     };
-    let html = log_lines(&[line(1, "node-b"), line(2, "node-b"), line(3, "node-a")], Language::En);
+    let lines = [line(1, "node-b"), line(2, "node-b"), line(3, "node-a")];
+    let html = Lines::new(&lines, &Endings::default(), Language::En).html();
     assert_eq!(html.matches("class=\"rule\"").count(), 1);
     assert!(html.contains("from here on node-a") && !html.contains("moved"), "{html}");
 }

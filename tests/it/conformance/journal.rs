@@ -6,13 +6,13 @@ use soloist::domain::job::{Progress, RunPhase};
 use soloist::domain::name::RunId;
 use soloist::domain::time::StoreTime;
 use soloist::store::StoreError;
-use soloist::store::journal::{AuditEntry, Journal, LOG_LINES, NewLine, Output, Stream};
+use soloist::store::journal::{AuditEntry, Journal, NewLine, Output, Stream};
 use soloist::store::leases::Acquire;
 
 use super::*;
 
 /// Takes the lease of `name` on `node-a` and reports the start of a run.
-async fn running(store: &Store, name: &str) -> (Acquire, Started) {
+pub(super) async fn running(store: &Store, name: &str) -> (Acquire, Started) {
     let ask = ask(name, "node-a");
     let token = granted(store, &ask).await;
     let run = started(&ask, token);
@@ -20,7 +20,7 @@ async fn running(store: &Store, name: &str) -> (Acquire, Started) {
     (ask, run)
 }
 
-fn output(run: &Started, lines: &[&str]) -> Output {
+pub(super) fn output(run: &Started, lines: &[&str]) -> Output {
     let lines = lines
         .iter()
         .map(|text| NewLine { stream: Stream::Stdout, text: (*text).to_owned() })
@@ -88,21 +88,6 @@ pub(super) async fn lines_are_numbered_across_runs(fresh: Fresh) {
     assert!(lines.iter().all(|line| line.node == ask.node && line.stream == Stream::Stdout));
     assert_eq!(record(&store, "outbound").await.log_seq, 3);
     assert_eq!(record(&store, "inbound").await.log_seq, 1);
-}
-
-pub(super) async fn only_the_newest_two_thousand_lines_are_kept(fresh: Fresh) {
-    let store = fresh.connect().await;
-    let (_, run) = running(&store, "outbound").await;
-    let texts: Vec<String> = (1..=LOG_LINES + 500).map(|i| format!("line {i}")).collect();
-    for part in texts.chunks(450) {
-        let part: Vec<&str> = part.iter().map(String::as_str).collect();
-        store.record_output(&output(&run, &part)).await.expect("kept");
-    }
-    let lines = store.log(&job("outbound"), Some(0), 10_000).await.expect("a log");
-    assert_eq!(lines.len(), LOG_LINES);
-    assert_eq!((lines[0].seq, lines[0].text.as_str()), (501, "line 501"));
-    let newest = &lines[LOG_LINES - 1];
-    assert_eq!((newest.seq, newest.text.as_str()), (2_500, "line 2500"));
 }
 
 pub(super) async fn the_log_is_read_from_either_end(fresh: Fresh) {

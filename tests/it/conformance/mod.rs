@@ -26,6 +26,7 @@ mod jobs;
 mod journal;
 mod leases;
 mod line;
+mod log;
 mod nodes;
 mod removal;
 mod renewals;
@@ -44,7 +45,7 @@ use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use soloist::domain::time::Began;
 use soloist::store::jobs::Jobs;
-use soloist::store::journal::{Ended, Started, Then};
+use soloist::store::journal::{Ended, LogBounds, Started, Then};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
 use soloist::store::{Options, Store};
 
@@ -121,7 +122,6 @@ macro_rules! laws {
                 a_start_is_shown
                 stopping_is_shown_with_the_instant_of_the_kill
                 lines_are_numbered_across_runs
-                only_the_newest_two_thousand_lines_are_kept
                 the_log_is_read_from_either_end
                 progress_and_the_newest_line_are_shown
                 hostile_texts_come_back_as_they_went_in
@@ -129,6 +129,13 @@ macro_rules! laws {
                 acts_are_numbered_and_paged_newest_first
                 acts_can_be_read_by_target
                 what_is_done_to_a_job_and_its_entry_are_one_step
+            );
+            laws!(@room log, $fresh;
+                no_more_lines_are_kept_than_are_configured
+                no_more_bytes_are_kept_than_are_configured
+                older_lines_are_paged_without_a_gap
+                lines_are_found_by_run_text_and_time
+                a_search_looks_at_so_many_lines_and_says_where_to_go_on
             );
             laws!(@room audit, $fresh;
                 kinds_of_acts_are_kept_apart_and_read_as_one_list
@@ -378,6 +385,12 @@ impl Fresh {
     /// `guard` keeps whatever the store lives in (a directory, a server) until the test ends.
     pub(crate) fn new(guard: impl Any + Send, url: String, options: Options) -> Self {
         Self { url, options, _guard: Box::new(guard) }
+    }
+
+    /// One more connection to the same store, which keeps so much output.
+    async fn keeping(&self, log: LogBounds) -> Store {
+        let options = Options { log, ..self.options.clone() };
+        Store::connect(&self.url, &options).await.expect("the fresh store opens")
     }
 
     /// One more connection to the same store.

@@ -41,6 +41,7 @@ mod live;
 mod login;
 mod oidc;
 mod openapi;
+mod output;
 mod reasons;
 mod removal;
 mod rights;
@@ -196,6 +197,7 @@ impl Server {
                 sockets_per_user: 200,
                 sockets_per_address: 200,
             },
+            log: soloist::domain::log::LogBounds::default(),
             doors: soloist::config::Doors::default(),
             oidc: None,
             alerting: Arc::default(),
