@@ -137,7 +137,7 @@ impl Store {
             since: Began::at_boot(Boot(0)),
             run: None,
         };
-        let Job { record, lapsed, released } = self.job(now(0));
+        let Job { record, lapsed, released, .. } = self.job(now(0));
         let mut known =
             Tenure { token: record.token, lease: record.lease, lapsed, released, run: None };
         if rules.renewal_resurrects {
