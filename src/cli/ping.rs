@@ -3,7 +3,7 @@
 //! It asks over the door that the configuration names, with TLS if that does, and believes any certificate: the answer carries no
 //! secret, and comes from this machine.
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,13 +68,8 @@ fn first_line(mut stream: impl Read + Write, path: &str) -> std::io::Result<Stri
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
     stream.flush()?;
     let mut line = Vec::new();
-    for byte in stream.take(LINE).bytes() {
-        match byte? {
-            b'\r' | b'\n' => break,
-            byte => line.push(byte),
-        }
-    }
-    Ok(String::from_utf8_lossy(&line).into_owned())
+    BufReader::new(stream.take(LINE)).read_until(b'\n', &mut line)?;
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
 /// Believes every certificate, and checks only that the peer has its key.
