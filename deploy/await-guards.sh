@@ -27,13 +27,10 @@ processes() {
 
 # By their titles, as deploy/entrypoint.sh finds them.
 guards() {
-    processes | while read -r pid; do
-        grep -sqaE '^soloist (guard|release agent) of ' "/proc/$pid/cmdline" && echo "$pid"
-    done
+    processes | sed 's#.*#/proc/&/cmdline#' | xargs -r grep -lsaE '^soloist (guard|release agent) of '
 }
 
-looks=100
-while [ "$looks" -gt 0 ] && [ -n "$(guards)" ]; do
-    looks=$((looks - 1))
+end=$(($(date +%s) + 10))
+while [ -n "$(guards)" ] && [ "$(date +%s)" -lt "$end" ]; do
     sleep 0.1
 done

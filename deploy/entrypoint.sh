@@ -6,11 +6,16 @@
 # between, hands signals on, and ends when the last guard has done its work, or after ten seconds.
 set -u
 
-soloist "$@" &
+# A shell gives /dev/null to what it runs beside itself, unless it is told otherwise: `docker run -i ... task put <tasks`.
+exec 3<&0
+soloist "$@" <&3 3<&- &
 node=$!
+exec 3<&-
 interrupted=
+# HUP reloads.
 trap 'interrupted=yes; kill -TERM "$node" 2>/dev/null' TERM
 trap 'interrupted=yes; kill -INT "$node" 2>/dev/null' INT
+trap 'interrupted=yes; kill -HUP "$node" 2>/dev/null' HUP
 
 # A signal interrupts `wait`; what counts is how the node ended. 127: an earlier wait was told already.
 code=0

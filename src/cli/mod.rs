@@ -22,6 +22,7 @@ mod nodes;
 mod office;
 mod output;
 mod outside;
+mod ping;
 mod removal;
 mod rotations;
 mod server;
@@ -47,6 +48,7 @@ pub use failure::Failure;
 pub use init::InitArgs;
 pub use leases::LeaseCommand;
 pub use manual::{ManArgs, Shell};
+pub use ping::PingArgs;
 pub use rotations::RotationCommand;
 pub use sources::SourceCommand;
 pub use tasks::TaskCommand;
@@ -76,7 +78,7 @@ Examples:
 A job runs on exactly one node for as long as at least one user has it switched on and nobody holds it.
 
 With --server URL (or $SOLOIST_SERVER) and an API token every command asks a node and needs neither the store nor a
-configuration; not serve, check, fence, link, init, completions and man. $SOLOIST_SERVER_CA names a PEM file of certificate authorities of your own.
+configuration; not serve, check, fence, link, init, ping, completions and man. $SOLOIST_SERVER_CA names a PEM file of certificate authorities of your own.
 
 The configuration is --config FILE, else $SOLOIST_CONFIG, else ./soloist.toml. Every top-level key can be set as
 SOLOIST_<KEY>: SOLOIST_STORE=redis://10.0.0.5:6379/0 soloist status
@@ -221,6 +223,8 @@ has written since, so this one is stale and must stop. Otherwise the command's o
         #[arg(last = true, required = true, value_name = "CMD")]
         argv: Vec<String>,
     },
+    /// Ask the node of this machine whether it lives, where the configuration says it listens; for health checks
+    Ping(PingArgs),
     /// Print what makes a shell complete this command line
     #[command(after_help = "\
 Example: soloist completions bash > /etc/bash_completion.d/soloist
@@ -549,11 +553,12 @@ impl Command {
     }
 }
 
-/// Carries out what needs neither a store nor a configuration: `init`, `completions`, `man`; `None`: it is none of these.
+/// Carries out what needs no store and no checked configuration: `init`, `ping`, `completions`, `man`; `None`: it is none of these.
 #[must_use]
 pub fn at_hand(cli: &Cli, command: &Command, env: Environment<'_>) -> Option<Result<(), Failure>> {
     match command {
         Command::Init(args) => Some(init::init(cli, args, env)),
+        Command::Ping(args) => Some(ping::ping(cli, args, env)),
         Command::Completions { shell } => Some(manual::completions(*shell)),
         Command::Man(args) => Some(manual::man(args)),
         _ => None,
@@ -627,6 +632,7 @@ async fn carry_out(command: Command, office: &Office) -> Result<(), Failure> {
         | Command::Turn(_)
         | Command::Fence { .. }
         | Command::Init(_)
+        | Command::Ping(_)
         | Command::Completions { .. }
         | Command::Man(_) => {
             Err(Failure::Failed("this command is carried out elsewhere".to_owned()))

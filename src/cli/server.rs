@@ -70,6 +70,7 @@ fn stays_here(command: &Command) -> Option<(&'static str, &'static str)> {
         Command::Serve(_) => ("serve", "a node needs the store itself"),
         Command::Check => ("check", "it reads the configuration of this machine"),
         Command::Init(_) => ("init", "it writes a configuration of this machine"),
+        Command::Ping(_) => ("ping", "it asks the node of this machine"),
         Command::Completions { .. } => ("completions", "it prints what this program knows"),
         Command::Man(_) => ("man", "it prints what this program knows"),
         Command::Fence { .. } => ("fence", "it compares tokens in a file of this machine"),

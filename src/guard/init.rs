@@ -327,7 +327,9 @@ fn explain(error: Errno) -> String {
         Errno::EPERM | Errno::EACCES => {
             "it needs root (CAP_SYS_ADMIN): run the node as root, or its container with --cap-add SYS_ADMIN".to_owned()
         }
-        Errno::ENOSYS | Errno::EINVAL => format!("this kernel cannot do it, or forbids it ({error})"),
+        Errno::ENOSYS | Errno::EINVAL => format!(
+            "this kernel cannot do it, or a seccomp profile forbids it, as those of containers do ({error})"
+        ),
         Errno::ENOSPC | Errno::EUSERS => {
             format!("there are too many namespaces ({error}): raise user.max_pid_namespaces")
         }

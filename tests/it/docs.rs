@@ -176,12 +176,12 @@ fn both_licences_are_here_as_the_package_says() {
     }
 }
 
-/// Both README tables and `docs/states.md` have every state, and no other.
+/// The tables of both languages have every state, and no other.
 #[test]
 fn every_state_stands_in_the_tables() {
     let states: BTreeSet<&str> =
         soloist::domain::job::State::ALL.iter().map(|state| state.as_str()).collect();
-    for page in ["docs/states.md", "README.zh.md"] {
+    for page in ["docs/states.md", "docs/states.zh.md"] {
         let page = text(root().join(page));
         let first = |line: &str| {
             let word = line.strip_prefix("| `")?.split('`').next()?;

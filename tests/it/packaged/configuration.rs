@@ -44,7 +44,9 @@ fn known(section: &str) -> BTreeSet<String> {
         list => format!("[[{list}]]\n{unknown}"),
     };
     let said = examined(&toml).expect_err("that key is none");
-    let list = said.lines().find_map(|line| line.split_once("zzz: unknown key: remove it, or use one of "));
+    let list = said
+        .lines()
+        .find_map(|line| line.split_once("zzz: unknown key: remove it, or use one of "));
     let (_, list) = list.unwrap_or_else(|| panic!("{section}: {said}"));
     list.split(", ").map(|key| key.trim().to_owned()).collect()
 }
@@ -152,7 +154,8 @@ fn the_defaults_are_those_of_the_program() {
         let of = said.iter().filter(|((of, _), _)| *of == section);
         of.map(|((_, key), value)| format!("{key} = {value}\n")).collect()
     };
-    let whole = format!("{}{oidc}{}{job}title = \"outbound\"\n{}", lines(""), lines("oidc"), lines("job"));
+    let whole =
+        format!("{}{oidc}{}{job}title = \"outbound\"\n{}", lines(""), lines("oidc"), lines("job"));
     let short = examined(&format!("{oidc}{job}")).expect("a configuration");
     let long = examined(&whole).unwrap_or_else(|error| panic!("{error}\n{whole}"));
     // The files lie in different directories.
