@@ -155,7 +155,7 @@ async fn wrong_passwords_do_not_fill_the_memory() {
 }
 
 /// A new certificate for this machine, with its key.
-fn certify(dir: &Path) {
+pub(crate) fn certify(dir: &Path) {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
         .args(["-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
@@ -199,14 +199,14 @@ fn curl(ground: &Ground, args: &[&str]) -> String {
 }
 
 /// A node with its log in a file, ended with the test.
-struct Secure {
+pub(crate) struct Secure {
     child: Child,
     log: PathBuf,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Secure {
-    fn start(ground: &Ground) -> Self {
+    pub(crate) fn start(ground: &Ground) -> Self {
         let log = ground.path("log");
         let child = ground
             .command(&["serve", "--node", "node-a"])
@@ -239,7 +239,7 @@ impl Drop for Secure {
     }
 }
 
-const TLS: &str = "tls = { cert = \"cert.pem\", key = \"key.pem\" }\n";
+pub(crate) const TLS: &str = "tls = { cert = \"cert.pem\", key = \"key.pem\" }\n";
 
 #[test]
 fn a_node_serves_tls_itself_and_takes_a_new_certificate_while_it_runs() {
