@@ -9,25 +9,28 @@ import re
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any, Dict, Optional
 
 HERE = Path(__file__).parent
 
 
-def _said(key):
+def _said(key: str) -> str:
     found = re.search(rf'^{key} = "(.*)"$', (HERE / "pyproject.toml").read_text("utf-8"), re.M)
+    if not found:
+        raise ValueError(f"pyproject.toml says no {key}")
     return found.group(1)
 
 
 NAME = f"soloist_client-{_said('version')}"
 
 
-def _metadata():
+def _metadata() -> str:
     head = {"Metadata-Version": "2.1", "Name": _said("name"), "Version": _said("version"), "Summary": _said("description"),
             "Requires-Python": _said("requires-python"), "License": "MIT OR Apache-2.0", "Description-Content-Type": "text/markdown"}
     return "".join(f"{key}: {value}\n" for key, value in head.items()) + "\n" + (HERE / "README.md").read_text("utf-8")
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+def build_wheel(wheel_directory: str, config_settings: Optional[Dict[str, Any]] = None, metadata_directory: Optional[str] = None) -> str:
     files = {str(path.relative_to(HERE / "src")): path.read_bytes()
              for path in sorted((HERE / "src").rglob("*")) if path.is_file() and path.suffix != ".pyc"}
     files[f"{NAME}.dist-info/METADATA"] = _metadata().encode()
@@ -42,7 +45,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     return wheel
 
 
-def build_sdist(sdist_directory, config_settings=None):
+def build_sdist(sdist_directory: str, config_settings: Optional[Dict[str, Any]] = None) -> str:
     with tarfile.open(Path(sdist_directory) / f"{NAME}.tar.gz", "w:gz") as archive:
         for name in ("pyproject.toml", "backend.py", "README.md", "src"):
             archive.add(HERE / name, f"{NAME}/{name}", filter=lambda info: None if "__pycache__" in info.name else info)

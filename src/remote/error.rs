@@ -1,5 +1,7 @@
 //! Why a call to a node did not do what was asked.
 
+use super::CA;
+
 /// A variant for each thing that a caller does otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
@@ -57,4 +59,41 @@ pub(super) fn said(error: &dyn std::error::Error) -> String {
         behind = error.source();
     }
     text
+}
+
+/// What is wrong with the certificate of a node, and what to do; `None`: `why` is about something else.
+pub(super) fn certificate(why: &str) -> Option<String> {
+    let (_, wrong) = why.split_once("invalid peer certificate: ")?;
+    let wrong = wrong.split(':').next().unwrap_or(wrong).trim();
+    let remedy = if wrong.starts_with("UnknownIssuer") {
+        format!(
+            "no authority that is trusted here made it: write the certificate of yours into a PEM file and name that in ${CA}"
+        )
+    } else if wrong.contains("CaUsedAsEndEntity") {
+        "it is that of an authority itself: have the authority sign one for the node (basicConstraints CA:FALSE)".to_owned()
+    } else {
+        "the node needs one that is valid now and for this host".to_owned()
+    };
+    Some(format!("its certificate is not accepted ({wrong}): {remedy}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_a_certificate_is_said_with_its_remedy() {
+        let of = |wrong: &str| {
+            certificate(&format!("client error (Connect): invalid peer certificate: {wrong}"))
+        };
+        for (wrong, remedy) in [
+            ("UnknownIssuer", "$SOLOIST_SERVER_CA"),
+            ("Other(OtherError(CaUsedAsEndEntity))", "CA:FALSE"),
+            ("Expired", "valid now"),
+        ] {
+            let said = of(wrong).expect("it is about the certificate");
+            assert!(said.contains(wrong) && said.contains(remedy), "{said}");
+        }
+        assert_eq!(certificate("connection refused"), None);
+    }
 }

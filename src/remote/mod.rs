@@ -282,6 +282,11 @@ impl Client {
                         // The address stands before it already.
                         false => error::said(&error.without_url()),
                     };
+                    if let Some(why) = error::certificate(&why) {
+                        // Nothing was sent; another address may have a better one.
+                        refused = Some(RemoteError::Strange { server, why });
+                        continue;
+                    }
                     failures.push(format!("{server}: {why}"));
                     // Without a connection nothing was sent.
                     if !(call.repeatable || is_unsent) {

@@ -199,14 +199,14 @@ fn curl(ground: &Ground, args: &[&str]) -> String {
 }
 
 /// A node with its log in a file, ended with the test.
-struct Secure {
+pub(crate) struct Secure {
     child: Child,
     log: PathBuf,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Secure {
-    fn start(ground: &Ground) -> Self {
+    pub(crate) fn start(ground: &Ground) -> Self {
         let log = ground.path("log");
         let child = ground
             .command(&["serve", "--node", "node-a"])

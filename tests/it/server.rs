@@ -1,9 +1,11 @@
 //! `--server`: every command from a machine that is no node, by a token and nothing else.
 
 mod acts;
+mod drill;
 mod errors;
 mod looks;
 mod run;
+mod tls;
 mod work;
 
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-// Run this while I am the one: the client of Soloist. No dependency beyond Node's own `fetch`.
+// Run this while I am the one: the client of Soloist. No dependency beyond Node's own modules.
 //
 // | module | what it does |
 // | --- | --- |

@@ -7,6 +7,7 @@
 // forward ends a lease too early, which is safe; one that is set back changes nothing.
 
 import { hostname } from "node:os";
+import { text } from "node:stream/consumers";
 import { setTimeout as later } from "node:timers/promises";
 
 // Milliseconds. A comment comes every 15 s on the live stream: one that is silent for longer is dead.
@@ -64,7 +65,11 @@ export class Line {
     if (this.over?.aborted) abort();
     const headers = { authorization: `Bearer ${this.nodes.token}`, "content-type": "application/json" };
     const url = new URL(path, this.nodes.urls[this.nth % this.nodes.urls.length]);
-    const asked = fetch(url, { method, headers, body: JSON.stringify(body), signal: control.signal });
+    // Not `fetch`: it waits for ever, without a new connection, when one is closed before the request was sent.
+    const { request } = await import(`node:${url.protocol.slice(0, -1)}`);
+    const asked = new Promise((resolve, reject) => {
+      request(url, { method, headers, signal: control.signal }, resolve).on("error", reject).end(JSON.stringify(body));
+    });
     return { answer: await asked.catch((error) => { throw end(), error; }), again, end };
   }
 
@@ -74,18 +79,18 @@ export class Line {
     try {
       way = await this.open(method, path, body, timeout);
       // What is no JSON was said by something between us and the node.
-      value = JSON.parse((await way.answer.text()) || "null");
+      value = JSON.parse((await text(way.answer)) || "null");
     } catch (error) {
       this.nth += 1;
-      throw new Unreachable(`${error.name}: ${error.cause?.message ?? error.message}`);
+      throw new Unreachable(`${error.name}: ${error.message}`);
     } finally {
       way?.end();
     }
-    const { status, statusText } = way.answer;
+    const { statusCode: status, statusMessage } = way.answer;
     if (status < 300) return value;
-    if (status < 500 && !AGAIN.includes(status)) throw new Refused(status, value?.detail ?? statusText);
+    if (status < 500 && !AGAIN.includes(status)) throw new Refused(status, value?.detail ?? statusMessage);
     this.nth += 1;
-    throw new Unreachable(`${value?.detail ?? statusText} (HTTP ${status})`);
+    throw new Unreachable(`${value?.detail ?? statusMessage} (HTTP ${status})`);
   }
 
   /** Tries `once` until it is answered; no new try begins after `patience`. */
@@ -117,12 +122,12 @@ export async function* frames(nodes, logs, signal) {
     let way;
     try {
       way = await line.open("GET", path, undefined, SILENT);
-      const { status, body } = way.answer;
-      if (status >= 400 && status < 500 && !AGAIN.includes(status)) throw new Refused(status, (await way.answer.json()).detail);
-      let [rest, data, text] = ["", "", new TextDecoder()];
-      for await (const bytes of status === 200 ? body : []) {
+      const status = way.answer.statusCode;
+      if (status >= 400 && status < 500 && !AGAIN.includes(status)) throw new Refused(status, JSON.parse(await text(way.answer)).detail);
+      let [rest, data] = ["", ""];
+      for await (const piece of status === 200 ? way.answer.setEncoding("utf8") : []) {
         way.again();
-        const lines = (rest + text.decode(bytes, { stream: true })).split(/\r?\n/);
+        const lines = (rest + piece).split(/\r?\n/);
         rest = lines.pop();
         for (const one of lines) {
           if (one.startsWith("data:")) data += one.slice(5);

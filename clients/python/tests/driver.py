@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
@@ -28,16 +29,16 @@ out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 closing, called = threading.Event(), threading.Event()
 
 
-def now():
+def now() -> str:
     with open("/proc/uptime") as uptime:
         return uptime.read().split()[0]
 
 
-def say(of, at, word):
+def say(of: int, at: str, word: str) -> None:
     os.write(out, f"{of} python {os.getpid()} {at} {word}\n".encode())
 
 
-def work(hold):
+def work(hold: soloist.Lease) -> None:
     say(hold.token(), now(), "start")
     if mode == "fail":
         raise RuntimeError("about to fail")
@@ -58,7 +59,7 @@ def work(hold):
         print(f"ends: {hold.reason}", file=sys.stderr, flush=True)
 
 
-def turns():
+def turns() -> None:
     rotation, kind = name.split("/")
     while not closing.is_set():
         try:
@@ -72,7 +73,7 @@ def turns():
             pass
 
 
-def handle(task):
+def handle(task: soloist.Task) -> None:
     if task.payload and task.payload.get("slow"):
         task.stopping.wait(task.payload["slow"])
     task.check()
@@ -83,19 +84,19 @@ def handle(task):
     say(task.token(), now(), task.key)
 
 
-def follow():
+def follow() -> None:
     for frame in client.follow(name):
         print(frame["type"], flush=True)
         for job in frame.get("jobs", []) + ([frame["job"]] if frame["type"] == "job" else []):
             say(job["version"], now(), job["state"])
 
 
-def overrun(lease):
+def overrun(lease: Any) -> None:
     say(lease.token(), now(), "overrun")
     called.set()
 
 
-def until_closed():
+def until_closed() -> None:
     sys.stdin.buffer.read()
     closing.set()
 

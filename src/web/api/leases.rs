@@ -46,7 +46,7 @@ pub struct LeaseBody {
     #[schema(example = "shop-7f", format = "name")]
     pub holder: String,
     /// Chosen anew for each lease, and repeated when the answer did not arrive: the same one, from the same token or session, has the same
-    /// lease, and keeps its place among those who wait.
+    /// lease while that lasts, and keeps its place among those who wait. Once that lease is over, it asks for a new one.
     #[schema(example = "01J8Z", format = "label")]
     pub request_id: String,
     /// How long a lease of the program's own name lasts unrenewed; 10,000 when left out. A job's `lease_ttl` wins.

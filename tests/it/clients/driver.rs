@@ -47,7 +47,7 @@ fn java() -> &'static Path {
         let library = clients("java/src/main/java/io/soloist/client");
         let sources = std::fs::read_dir(library).expect("the library").flatten();
         let output = Command::new("javac")
-            .args(["-Xlint:all,-serial,-try", "-Werror", "--release", "17", "-d"])
+            .args(["-Xlint:all", "-Werror", "--release", "17", "-d"])
             .arg(&classes)
             .args(sources.map(|entry| entry.path()))
             .arg(clients("java/tests/Driver.java"))

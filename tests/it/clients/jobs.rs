@@ -2,8 +2,9 @@
 
 use super::driver::{Driver, Language};
 use super::witness::Acts;
+use crate::support::api::{Api, Live};
 use crate::support::machine::judged;
-use crate::support::node::Ground;
+use crate::support::node::{Ground, Node};
 
 judged! {
     a_job_runs_in_a_program_while_somebody_wants_it
@@ -13,17 +14,33 @@ judged! {
 const JOB: &str = "outbound";
 const DEFINITION: &str = "[[job]]\nname = \"outbound\"\nrunner = \"external\"\nstop_grace = \"1s\"\nlease_ttl = \"2s\"\nmin_uptime = \"100ms\"\n";
 
-async fn a_job_runs_in_a_program_while_somebody_wants_it() {
-    for language in Language::ALL {
+/// A node, who watches the job there, and a program that asks for it.
+struct Scene {
+    client: Driver,
+    live: Live,
+    api: Api,
+    acts: Acts,
+    _node: Node,
+    _ground: Ground,
+}
+
+impl Scene {
+    async fn new(language: Language, mode: &str) -> Self {
         let ground = Ground::new("sqlite:soloist.db", DEFINITION);
         ground.add_user("li", "operator");
         let token = ground.token("li");
         let node = ground.start("node-a");
         let api = node.api(&token);
-        let mut live = api.live().await;
+        let live = api.live().await;
         let acts = Acts::of(&ground, JOB);
-        let mut client =
-            Driver::start(language, "lease", &[&node.url], &token, JOB, acts.file(), "polite");
+        let client = Driver::start(language, "lease", &[&node.url], &token, JOB, acts.file(), mode);
+        Self { client, live, api, acts, _node: node, _ground: ground }
+    }
+}
+
+async fn a_job_runs_in_a_program_while_somebody_wants_it() {
+    for language in Language::ALL {
+        let Scene { client, live, api, acts, .. } = &mut Scene::new(language, "polite").await;
         api.switch(JOB, true).await;
         let start = acts.until_works(client.id());
         let far = live
@@ -60,16 +77,8 @@ async fn a_job_runs_in_a_program_while_somebody_wants_it() {
 
 async fn work_that_ignores_the_switch_ends_its_process_before_the_job_is_off() {
     for language in Language::ALL {
-        let ground = Ground::new("sqlite:soloist.db", DEFINITION);
-        ground.add_user("li", "operator");
-        let token = ground.token("li");
-        let node = ground.start("node-a");
-        let api = node.api(&token);
-        let mut live = api.live().await;
-        let acts = Acts::of(&ground, JOB);
+        let Scene { client, live, api, acts, .. } = &mut Scene::new(language, "hog").await;
         api.switch(JOB, true).await;
-        let mut client =
-            Driver::start(language, "lease", &[&node.url], &token, JOB, acts.file(), "hog");
         acts.until_works(client.id());
         api.switch(JOB, false).await;
         let (status, said) = client.wait();

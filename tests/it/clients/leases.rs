@@ -1,6 +1,9 @@
 //! What other locks got wrong, one test each, in every language. The nodes are real; the way to them is ours.
 
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
+use soloist::clock;
 
 use super::driver::{Driver, Language};
 use super::proxy::{Proxy, Way};
@@ -23,6 +26,7 @@ judged! {
     who_chose_to_is_called_and_lives_on
     work_that_fails_is_tried_again_and_gives_the_lease_back
     a_wish_to_wait_survives_every_lost_connection
+    a_way_that_hangs_up_at_once_costs_a_client_nothing
 }
 
 const NAME: &str = "ship";
@@ -314,6 +318,27 @@ async fn a_wish_to_wait_survives_every_lost_connection() {
         let last = site.acts.all().into_iter().rfind(|act| act.token == start.token).expect("acts");
         in_time(next.at - last.at < 5.0, || format!("{language:?}: {last:?}, then {next:?}"));
         waiter.close();
+        site.clear();
+    }
+}
+
+/// A connection that is closed before anything was sent over it is a failure like any other: the next node is asked at once. (`fetch` of
+/// Node 20 waits until its time-out instead, which is twelve seconds for who waits for a lease.)
+async fn a_way_that_hangs_up_at_once_costs_a_client_nothing() {
+    let site = Site::new();
+    for language in Language::ALL {
+        let (closed, open) = (Proxy::to(&site.a.url), Proxy::to(&site.b.url));
+        closed.set(Way::Closed);
+        // Each begins with either of the two.
+        for _ in 0..4 {
+            let begun = Duration::from_nanos(clock::boot().0).as_secs_f64();
+            let mut client = site.client(language, &[&closed.url, &open.url], "polite");
+            let start = site.acts.until_works(client.id());
+            in_time(start.at - begun < 8.0, || {
+                format!("{language:?} began after {} s", start.at - begun)
+            });
+            client.close();
+        }
         site.clear();
     }
 }

@@ -38,3 +38,48 @@ fn every_readme_begins_with_an_example_of_15_lines_at_most() {
         assert!(page.find("```") < page.find("\n| "), "{language}: the example comes first");
     }
 }
+
+/// Lines that are neither empty nor nothing but comment or documentation.
+fn lines_of_code(text: &str) -> usize {
+    // What ends the present comment that goes over several lines.
+    let mut until: Option<&str> = None;
+    let is_code = |line: &&str| {
+        let line = line.trim();
+        if let Some(end) = until {
+            until = if line.ends_with(end) { None } else { Some(end) };
+            return false;
+        }
+        let opened = [("/*", "*/"), ("\"\"\"", "\"\"\"")];
+        if let Some((begin, end)) = opened.into_iter().find(|(begin, _)| line.starts_with(begin)) {
+            until = (!line[begin.len()..].ends_with(end)).then_some(end);
+            return false;
+        }
+        !line.is_empty() && !line.starts_with("//") && !line.starts_with('#')
+    };
+    text.lines().filter(is_code).count()
+}
+
+#[test]
+fn only_comments_and_empty_lines_are_not_counted() {
+    let java = "/** One. */\n\nint a; // two\n/**\n * Three.\n */\nint b;\n// four\n}\n";
+    assert_eq!(lines_of_code(java), 3);
+    let python = "\"\"\"One.\n\nTwo.\n\"\"\"\ndef a():\n    \"\"\"Three.\"\"\"\n    # four\n    return \"\"\n";
+    assert_eq!(lines_of_code(python), 2);
+}
+
+/// A library is to be read by whoever trusts it. Java needs more lines for the same: it brings a reader and writer of JSON, and says types,
+/// imports and brackets that the others leave out.
+#[test]
+fn no_library_outgrows_its_size() {
+    for (sources, end, most) in [
+        ("python/src/soloist", ".py", 400),
+        ("node/src", ".js", 400),
+        ("java/src/main/java/io/soloist/client", ".java", 550),
+    ] {
+        let files = std::fs::read_dir(clients(sources)).expect("a library").flatten();
+        let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));
+        let read = |file: std::fs::DirEntry| std::fs::read_to_string(file.path());
+        let sum: usize = files.map(|file| lines_of_code(&read(file).expect("a source"))).sum();
+        assert!((most / 2..most).contains(&sum), "{sources} has {sum} lines");
+    }
+}

@@ -65,7 +65,7 @@ class Hold:
     """Something that is held until a deadline: a lease, a turn, a task."""
 
     reason: Optional[str] = None
-    """Why `stopping` is set: `off`, `held`, `moved`, `drained`, `removed`, `closed`, or a sentence."""
+    """Why `stopping` is set: `off`, `held`, `moved`, `drained`, `removed`, `timed_out`, `closed`, or a sentence."""
 
     def __init__(self, nodes: Nodes, what: str, path: str, grace: float, on_overrun: Overrun) -> None:
         self.stopping = threading.Event()

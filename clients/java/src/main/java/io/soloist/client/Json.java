@@ -1,133 +1,72 @@
 package io.soloist.client;
 
-import java.util.ArrayList;
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
+import static java.util.stream.Collectors.joining;
 
-/** Reads and writes JSON: maps, lists, strings, {@code Long} or {@code Double}, booleans, null. Knows nothing of Soloist. */
+import java.util.*;
+import java.util.regex.*;
+
+/**
+ * Reads and writes JSON: maps, lists, strings, {@code Long} or {@code Double}, booleans, null. Knows nothing of
+ * Soloist.
+ *
+ * <p>It reads what a node wrote, and takes commas and colons for white space.
+ */
 final class Json {
-    private final String text;
-    private int at;
+    private static final Pattern TOKEN =
+            Pattern.compile("(?s)\"(?:[^\"\\\\]|\\\\.)*+\"|[{}\\[\\]]|[^\\s,:{}\\[\\]\"]++");
+    private static final Pattern ESCAPED = Pattern.compile("\\\\(?:u(\\p{XDigit}{4})|.)");
+    private static final Pattern UNSAFE = Pattern.compile("[\"\\\\\\x00-\\x1f]");
+    private static final Object END = new Object();
 
-    private Json(String text) {
-        this.text = text;
+    /** An object. Throws some {@code RuntimeException} when the text is none. */
+    @SuppressWarnings("unchecked")
+    static Map<String, Object> read(String text) {
+        Object value = value(TOKEN.matcher(text).results().map(MatchResult::group).iterator());
+        return Objects.requireNonNull((Map<String, Object>) value);
     }
 
-    /** @throws IllegalArgumentException when the text is no JSON */
-    static Object read(String text) {
-        Json json = new Json(text);
-        Object value = json.value();
-        if (json.peek() != 0) throw json.odd();
-        return value;
+    /** Of names and values in turn. */
+    static Map<String, Object> map(Object... pairs) {
+        Map<String, Object> map = new LinkedHashMap<>();
+        for (int nth = 0; nth < pairs.length; nth += 2) map.put((String) pairs[nth], pairs[nth + 1]);
+        return map;
     }
 
     static String write(Object value) {
-        StringBuilder out = new StringBuilder();
-        write(value, out);
-        return out.toString();
+        if (value instanceof Map<?, ?> map) return '{' + joined(map.entrySet()) + '}';
+        if (value instanceof Map.Entry<?, ?> entry) return write(entry.getKey()) + ':' + write(entry.getValue());
+        if (value instanceof List<?> list) return '[' + joined(list) + ']';
+        if (value instanceof String text) return '"' + UNSAFE.matcher(text).replaceAll(Json::escaped) + '"';
+        return String.valueOf(value);
     }
 
-    private static void write(Object value, StringBuilder out) {
-        if (value instanceof Map<?, ?> map) {
-            String gap = "{";
-            for (Map.Entry<?, ?> entry : map.entrySet()) {
-                write(entry.getKey(), out.append(gap));
-                write(entry.getValue(), out.append(':'));
-                gap = ",";
-            }
-            out.append(map.isEmpty() ? "{}" : "}");
-        } else if (value instanceof List<?> list) {
-            String gap = "[";
-            for (Object each : list) {
-                write(each, out.append(gap));
-                gap = ",";
-            }
-            out.append(list.isEmpty() ? "[]" : "]");
-        } else if (value instanceof CharSequence string) {
-            out.append('"');
-            string.chars().forEach(c -> {
-                if (c == '"' || c == '\\') out.append('\\').append((char) c);
-                else if (c < ' ' || Character.isSurrogate((char) c)) out.append(String.format("\\u%04x", c));
-                else out.append((char) c);
-            });
-            out.append('"');
-        } else {
-            out.append(value);
-        }
-    }
+    private static String joined(Collection<?> all) { return all.stream().map(Json::write).collect(joining(",")); }
 
-    private IllegalArgumentException odd() {
-        return new IllegalArgumentException("no JSON at " + at);
-    }
-
-    private char peek() {
-        while (at < text.length() && text.charAt(at) <= ' ') at++;
-        return at < text.length() ? text.charAt(at) : 0;
-    }
-
-    private boolean skip(char c) {
-        boolean found = peek() == c;
-        at += found ? 1 : 0;
-        return found;
-    }
-
-    private void must(char c) {
-        if (!skip(c)) throw odd();
-    }
-
-    private Object value() {
-        if (peek() == '"') return string();
-        if (skip('{')) {
-            Map<String, Object> map = new LinkedHashMap<>();
-            for (boolean more = !skip('}'); more; more = !skip('}')) {
-                if (!map.isEmpty()) must(',');
-                peek();
-                String key = string();
-                must(':');
-                map.put(key, value());
-            }
-            return map;
-        }
-        if (skip('[')) {
-            List<Object> list = new ArrayList<>();
-            for (boolean more = !skip(']'); more; more = !skip(']')) {
-                if (!list.isEmpty()) must(',');
-                list.add(value());
-            }
-            return list;
-        }
-        int from = at;
-        while (at < text.length() && "+-.eE".indexOf(text.charAt(at)) + 1 + (Character.isLetterOrDigit(text.charAt(at)) ? 1 : 0) > 0) at++;
-        String word = text.substring(from, at);
-        return switch (word) {
-            case "null" -> null;
-            case "true", "false" -> word.equals("true");
-            case "" -> throw odd();
-            default -> word.matches("-?\\d{1,18}") ? (Object) Long.valueOf(word) : Double.valueOf(word);
+    private static Object value(Iterator<String> tokens) {
+        String token = tokens.next();
+        return switch (token.charAt(0)) {
+            case '{' -> map(values(tokens).toArray());
+            case '[' -> values(tokens);
+            case '}', ']' -> END;
+            case '"' -> ESCAPED.matcher(token.substring(1, token.length() - 1)).replaceAll(Json::unescaped);
+            case 't', 'f' -> token.equals("true");
+            case 'n' -> null;
+            default -> token.matches("-?\\d{1,18}") ? (Object) Long.valueOf(token) : Double.valueOf(token);
         };
     }
 
-    private String string() {
-        must('"');
-        StringBuilder out = new StringBuilder();
-        for (; at < text.length(); at++) {
-            char c = text.charAt(at);
-            if (c == '"') {
-                at++;
-                return out.toString();
-            }
-            if (c == '\\' && ++at < text.length()) {
-                c = text.charAt(at);
-                if (c == 'u') {
-                    c = (char) Integer.parseInt(text, at + 1, at + 5, 16);
-                    at += 4;
-                } else if ("bfnrt".indexOf(c) >= 0) {
-                    c = "\b\f\n\r\t".charAt("bfnrt".indexOf(c));
-                }
-            }
-            out.append(c);
-        }
-        throw odd();
+    /** Until the bracket that ends them. */
+    private static List<Object> values(Iterator<String> tokens) {
+        List<Object> all = new ArrayList<>();
+        for (Object each = value(tokens); each != END; each = value(tokens)) all.add(each);
+        return all;
+    }
+
+    private static String escaped(MatchResult one) { return String.format("\\\\u%04x", (int) one.group().charAt(0)); }
+
+    private static String unescaped(MatchResult found) {
+        String code = found.group(1);
+        if (code == null) return Matcher.quoteReplacement(found.group().replace("\\/", "/").translateEscapes());
+        return Matcher.quoteReplacement(Character.toString(Integer.parseInt(code, 16)));
     }
 }

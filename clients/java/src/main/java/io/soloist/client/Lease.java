@@ -1,145 +1,69 @@
 package io.soloist.client;
 
-import io.soloist.client.Line.Instant;
-import io.soloist.client.SoloistException.Refused;
-import io.soloist.client.SoloistException.Stopped;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
+import io.soloist.client.SoloistException.*;
+import java.util.*;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.atomic.AtomicReference;
 
 /** The right to be the only one. Given back by {@link #close}, when the work has ended. */
 public final class Lease extends Hold {
-    /** Lines that wait to be sent, the oldest go first; lines in a renewal and characters in a line: a node takes 64 KiB. */
+    /**
+     * Lines that wait to be sent, the oldest go first; lines in a renewal, characters in a line: a node takes 64 KiB.
+     */
     private static final int KEPT = 1000, AT_ONCE = 30, LONGEST = 500;
 
-    private final String path;
-    private final List<String> lines = new ArrayList<>();
-    private Map<String, Object> progress;
-    private volatile String secret, run;
-    private volatile double first, every;
-    private volatile Throwable failure;
+    private final Queue<String> lines = new ArrayBlockingQueue<>(KEPT);
+    private final AtomicReference<Map<String, Object>> progress = new AtomicReference<>();
+    private volatile String failure;
 
-    Lease(Line line, String name, Options options) {
-        super(line, "lease " + name, options);
-        path = "/api/v1/leases/" + Soloist.encode(name);
+    Lease(Line way, String name, String holder, Options options) {
+        super(way, "lease " + name, "/api/v1/leases/" + Soloist.encode(name), 0, options, Map.of());
+        acquire(way, Json.map("holder", holder, "ttl_ms", options.ttl));
     }
 
     /** The run of the job that this grant is, if its name is a job; else null. */
-    public String run() {
-        return run;
-    }
+    public String run() { return (String) grant.get("run"); }
 
     /** Moves the job's progress bar, with the next renewal. */
     public void progress(long done, long total, String note) {
-        synchronized (lines) {
-            progress = Map.of("done", done, "total", total, "note", note);
-        }
+        progress.set(Json.map("done", done, "total", total, "note", note));
     }
 
     /** A line of the job's output, sent with the next renewal: at least once. */
-    public void log(String line) {
-        synchronized (lines) {
-            line.lines().forEach(each -> lines.add(each.substring(0, Math.min(LONGEST, each.length()))));
-            lines.subList(0, Math.max(0, lines.size() - KEPT)).clear();
-        }
+    public void log(String text) {
+        for (String line : text.split("\\R"))
+            while (!lines.offer(line.substring(0, Math.min(LONGEST, line.length())))) lines.poll();
     }
 
     /** The work has failed. To end because one was asked to is no failure. */
     public void fail(Throwable error) {
-        if (!(stopping() && (error instanceof Stopped || error instanceof InterruptedException))) failure = error;
+        boolean isAsked = stopping() && (error instanceof Stopped || error instanceof InterruptedException);
+        if (!isAsked) failure = error.toString();
     }
 
-    @Override
-    public void close() {
+    @Override public void close() {
         double left = finish();
-        Map<String, Object> body = new HashMap<>(Map.of("secret", secret, "end", failure == null ? "done" : "failed"));
-        if (failure != null) body.put("error", String.valueOf(failure));
-        try {
-            for (Said last = said(); left > 0 && last.isSomething(); last = said()) {
-                line.another().once("POST", path + "/renew", last.body(0), Math.min(1000, left));
-                last.wasHeard();
-            }
-        } catch (SoloistException error) {
-            LOG.log(System.Logger.Level.DEBUG, what + ": its last words were not taken: " + error.getMessage());
-        }
-        end(path + "/release", body, left);
+        // The last words are worth one try.
+        try { while (left > 0 && (progress.get() != null || !lines.isEmpty())) renew(line.another(), 0); }
+        catch (SoloistException error) { warn("its last words were not taken", error); }
+        String end = failure == null ? "done" : "failed";
+        end(path + "/release", Json.map("secret", grant.get("secret"), "end", end, "error", failure), left);
     }
 
-    /** What is to be said with a renewal. */
-    private record Said(Lease lease, List<String> text, Map<String, Object> far) {
-        boolean isSomething() {
-            return far != null || !text.isEmpty();
-        }
-
-        Map<String, Object> body(double wait) {
-            Map<String, Object> body = new HashMap<>(Map.of("secret", lease.secret, "wait_ms", (long) wait));
-            if (!text.isEmpty()) body.put("lines", text);
-            if (far != null) body.put("progress", far);
-            return body;
-        }
-
-        void wasHeard() {
-            synchronized (lease.lines) {
-                lease.lines.subList(0, Math.min(text.size(), lease.lines.size())).clear();
-                if (lease.progress == far) lease.progress = null;
-            }
-        }
-    }
-
-    private Said said() {
-        synchronized (lines) {
-            return new Said(this, List.copyOf(lines.subList(0, Math.min(AT_ONCE, lines.size()))), progress);
-        }
-    }
-
-    Lease acquired(Line way, String holder) {
-        Map<String, Object> ask = new HashMap<>(Map.of("holder", holder));
-        if (options.ttl != null) ask.put("ttl_ms", options.ttl.toMillis());
-        acquire(way, path, ask);
-        return this;
-    }
-
-    @Override
-    boolean take(Map<String, Object> answer) {
-        if (!answer.containsKey("secret")) return false;
-        secret = (String) answer.get("secret");
-        token = (Long) answer.get("token");
-        run = (String) answer.get("run");
-        every = (Long) answer.get("renew_every_ms");
-        first = (Long) answer.get("expires_in_ms");
-        return true;
-    }
-
-    @Override
-    double length() {
-        return super.length() > 0 ? super.length() : first;
-    }
-
-    @Override
-    void renew(double most) {
-        Said said = said();
-        double wait = Math.min(most, every);
-        Instant sent = Instant.now();
-        Map<String, Object> answer = null;
-        try {
-            answer = post(path + "/renew", said.body(wait), wait);
-        } catch (Refused error) {
-            if (LOST.contains(error.status) || error.status == 401 || error.status == 403 || !said.isSomething()) throw error;
+    @Override void renew(Line line, double most) {
+        var far = progress.get();
+        List<String> said = lines.stream().limit(AT_ONCE).toList();
+        long wait = (long) Math.min(most, (Long) grant.get("renew_every_ms"));
+        var body = Json.map("secret", grant.get("secret"), "wait_ms", wait, "progress", far, "lines", said);
+        try { post(line, path + "/renew", body, wait); }
+        catch (Refused error) {
+            if (FINAL.contains(error.status) || far == null && said.isEmpty()) throw error;
             // What the work says must not cost it the lease.
-            LOG.log(System.Logger.Level.WARNING, what + ": its output was refused and is dropped: " + error.getMessage());
+            warn("its output was refused and is dropped", error);
         }
-        said.wasHeard();
-        if (answer == null) {
-            renew(0);
-            return;
-        }
-        trust(sent, (Long) answer.get("expires_in_ms"));
-        if (answer.get("stop") instanceof Map<?, ?> stop) interrupt((String) stop.get("why"), (Long) stop.get("within_ms"));
+        said.forEach(lines::remove);
+        progress.compareAndSet(far, null);
     }
 
-    @Override
-    double pause() {
-        return stopping() ? every / 2 : 0;
-    }
+    @Override double pause() { return stopping() ? (Long) grant.get("renew_every_ms") / 2 : 0; }
 }

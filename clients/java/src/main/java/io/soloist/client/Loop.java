@@ -1,69 +1,52 @@
 package io.soloist.client;
 
 import io.soloist.client.SoloistException.Stopped;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 
 /** Threads that do the same again and again until {@link #close}. */
+@SuppressWarnings("try") // close() may be interrupted
 public final class Loop implements AutoCloseable {
-    interface Once {
-        void run(Line line) throws Exception;
-    }
+    interface Once { void run(Line line, Loop loop) throws Exception; }
 
     volatile Hold hold;
-    private volatile boolean over;
-    private final List<Line> lines = new ArrayList<>();
-    private final List<Thread> threads = new ArrayList<>();
+    private final List<Line> lines;
+    private final List<Thread> threads;
 
-    static Thread thread(String name, Runnable run) {
-        Thread thread = new Thread(run, name);
+    Loop(Soloist nodes, String what, int count, Once once) {
+        lines = Stream.generate(() -> new Line(nodes)).limit(count).toList();
+        threads = lines.stream().map(line -> thread(what, () -> run(what, line, once))).toList();
+    }
+
+    static Thread thread(String what, Runnable run) {
+        Thread thread = new Thread(run, "soloist " + what);
         thread.setDaemon(true);
+        thread.start();
         return thread;
     }
 
-    Loop start(String what, int count, Line first, Once once) {
-        for (int nth = 0; nth < count; nth++) {
-            Line line = first.another();
-            lines.add(line);
-            threads.add(thread("soloist " + what, () -> run(what, line, once)));
-        }
-        threads.forEach(Thread::start);
-        return this;
-    }
-
     /** The lease, while it is held and the work runs, and the last one afterwards; null before the first. */
-    public Hold hold() {
-        return hold;
-    }
-
-    boolean isOver() {
-        return over;
-    }
+    public Hold hold() { return hold; }
 
     /** Asks the work to stop, begins nothing more, and waits until all has ended. */
-    @Override
-    public void close() throws InterruptedException {
-        over = true;
+    @Override public void close() throws InterruptedException {
         lines.forEach(Line::cut);
-        Hold now = hold;
-        if (now != null) now.interrupt("closed", Double.POSITIVE_INFINITY);
+        if (hold != null) hold.interrupt("closed", Hold.NEVER);
         for (Thread thread : threads) thread.join();
     }
 
     private void run(String what, Line line, Once once) {
-        for (int failed = 0; !over; ) {
+        for (int failed = 0; !line.isOver(); ) {
             try {
-                once.run(line);
+                once.run(line, this);
                 failed = 0;
-            } catch (Stopped | InterruptedException error) {
-                failed = 0;
-            } catch (Exception | Error error) {
-                failed++;
-                if (!over) Hold.LOG.log(System.Logger.Level.WARNING, what + " failed", error);
+            } catch (Throwable error) {
+                failed = error instanceof Stopped || error instanceof InterruptedException ? 0 : failed + 1;
+                if (failed > 0 && !line.isOver()) Hold.LOG.log(System.Logger.Level.WARNING, what + " failed", error);
             }
             Thread.interrupted(); // what was meant for the work is over with it
             // Work that ends at once, or fails again and again, costs the cluster little.
-            line.sleep(Line.between(100, 200) * Math.min(150, Math.pow(2, Math.min(failed, 8))));
+            line.sleep(Line.between(100, 200) * Math.min(150, Math.pow(2, failed)));
         }
     }
 }

@@ -1,12 +1,9 @@
 package io.soloist.client;
 
-import io.soloist.client.Line.Instant;
-import io.soloist.client.SoloistException.Refused;
-import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 
 /** One task in this collector's hands. */
+@SuppressWarnings("serial")
 public final class Task extends Hold {
     /** Thrown by a handler: the task is to be tried again, after so long or else (null) after the source's backoff. */
     public static final class Retry extends Exception {
@@ -19,72 +16,42 @@ public final class Task extends Hold {
     }
 
     /** Thrown by a handler: the task is never to be tried again. */
-    public static final class Dead extends Exception {
-        public Dead(String text) {
-            super(text);
-        }
-    }
+    public static final class Dead extends Exception { public Dead(String text) { super(text); } }
 
     /** Does a task. */
-    public interface Handler {
-        void handle(Task task) throws Exception;
-    }
+    public interface Handler { void handle(Task task) throws Exception; }
+
+    /** What outlives its lease harms nobody: its result is refused. */
+    private static final Options UNWATCHED = new Options().onOverrun(hold -> {});
 
     /** As put. */
-    public final String id, key, source;
+    public final String id = of("id"), key = of("key"), source = of("source");
     /** As put: any JSON, as maps, lists, strings, {@code Long}, {@code Double}, booleans, null. */
-    public final Object payload;
+    public final Object payload = grant.get("payload");
     /** From 1. */
-    public final long attempt;
-    private final String claim;
-    private final double length;
+    public final long attempt = (Long) grant.get("attempt");
 
-    Task(Line line, String claim, double length, Map<?, ?> task) {
-        super(line, "task " + task.get("key"), new Options().onOverrun(hold -> {}));
-        id = (String) task.get("id");
-        key = (String) task.get("key");
-        source = (String) task.get("source");
-        payload = task.get("payload");
-        attempt = (Long) task.get("attempt");
-        token = (Long) task.get("token");
-        this.claim = claim;
-        this.length = length;
+    Task(Line way, Object claim, double length, Map<String, Object> task) {
+        super(way, "task " + task.get("key"), "/api/v1/claims/" + claim, length, UNWATCHED, task);
     }
 
-    @Override
-    double length() {
-        return length;
-    }
+    private String of(String name) { return (String) grant.get(name); }
 
-    @Override
-    boolean take(Map<String, Object> answer) {
-        return true;
-    }
+    @Override void renew(Line line, double wait) { post(line, path + "/extend", Map.of(), 0); }
 
-    @Override
-    void renew(double wait) {
-        Instant sent = Instant.now();
-        Object kept = post("/api/v1/claims/" + claim + "/extend", null, 0).get("kept");
-        if (!((List<?>) kept).contains(id)) throw new Refused(409, key + " is another's by now");
-        trust(sent, length);
-    }
+    @Override public void close() { finish(); }
 
+    /** Does it; the result. */
     Map<String, Object> work(Handler handler) {
-        Map<String, Object> result = new HashMap<>(Map.of("id", id, "token", token, "outcome", "done"));
-        start();
-        try {
+        String outcome = "done", text = null;
+        Long delay = null;
+        try (this) {
             handler.handle(this);
-        } catch (Exception error) {
-            String text = String.valueOf(error);
-            result.putAll(Map.of("outcome", error instanceof Dead ? "dead" : "retry", "error", text.substring(0, Math.min(300, text.length()))));
-            if (error instanceof Retry retry && retry.delay != null) result.put("delay_ms", retry.delay);
+        } catch (Throwable error) {
+            outcome = error instanceof Dead ? "dead" : "retry";
+            text = error.toString().substring(0, Math.min(300, error.toString().length()));
+            delay = error instanceof Retry retry ? retry.delay : null;
         }
-        finish();
-        return result;
-    }
-
-    @Override
-    public void close() {
-        finish();
+        return Json.map("id", id, "token", token(), "outcome", outcome, "error", text, "delay_ms", delay);
     }
 }
