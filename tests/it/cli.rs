@@ -411,9 +411,9 @@ async fn logs_are_searched_by_text_run_and_time() {
 
     let mut following = Going::start(&place, &["logs", "outbound", "--follow", "--grep", "paid"]);
     say(&store, token, "unpaid bill").await;
+    following.reads("unpaid").await;
     say(&store, token, "shipped 10250").await;
     say(&store, token, "Paid 10248").await;
-    following.reads("unpaid").await;
     assert!(following.reads("").await.contains("Paid 10248"), "nothing else is printed between");
     following.ends_on_ctrl_c().await;
 }

@@ -47,7 +47,7 @@ use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use soloist::domain::time::Began;
 use soloist::store::events::{Events, StoreEvent};
 use soloist::store::jobs::Jobs;
-use soloist::store::journal::{Ended, Journal, NewLine, Output, Started, Stream, Then};
+use soloist::store::journal::{Ended, Journal, LogBounds, NewLine, Output, Started, Stream, Then};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases, Renewal, Renewed};
 use soloist::store::{Options, Store, StoreError};
 
@@ -431,6 +431,32 @@ async fn a_page_of_two_thousand_lines_is_kept_and_read_in_order() {
     assert!(store.log(&job(), Some(2_500), 10).await.unwrap().is_empty());
     let old = store.log(&job(), Some(3), 2).await.unwrap();
     assert_eq!(old.iter().map(|line| line.seq).collect::<Vec<_>>(), [4, 5]);
+}
+
+#[tokio::test]
+async fn output_takes_no_more_memory_than_its_bytes_allow() {
+    let server = RedisServer::start(&[]);
+    let log = LogBounds { lines: 1_000_000, bytes: 1 << 20 };
+    let store =
+        Store::connect(&server.url(), &Options { log, ..Options::default() }).await.unwrap();
+    let token = granted(&store, &ask("node-a", Duration::from_secs(30))).await;
+    for text in ["x".repeat(80), "\u{1b}[1m\"\\".repeat(40), "出库 10248".to_owned()] {
+        let lines = vec![NewLine { stream: Stream::Stdout, text: text.clone() }; 1_000];
+        for _ in 0..9 {
+            let output = Output {
+                job: job(),
+                token,
+                run: RunId("01JV3Q00000000000000000000".into()),
+                node: NodeName::new("node-a").unwrap(),
+                lines: lines.clone(),
+                progress: None,
+            };
+            store.record_output(&output).await.unwrap();
+        }
+        let usage = ["MEMORY", "USAGE", "soloist:{outbound}:log", "SAMPLES", "0"];
+        let bytes = server.run::<u64>(&usage);
+        assert!((900_000..1_090_000).contains(&bytes), "{bytes} bytes of {text:?}");
+    }
 }
 
 #[test]

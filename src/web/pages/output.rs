@@ -26,8 +26,8 @@ const RUNS: usize = 100;
 #[expect(missing_docs, reason = "as in docs/operations.md")]
 pub struct Wanted {
     pub line: Option<String>,
-    pub before: Option<String>,
-    pub after: Option<String>,
+    pub lines_before: Option<String>,
+    pub lines_after: Option<String>,
     pub run: Option<String>,
     pub grep: Option<String>,
     pub since: Option<String>,
@@ -62,7 +62,11 @@ impl Wanted {
                 .map_err(|_| WebError::bad(format!("parameter {name}: use the number of a line"))),
         };
         let line = number("line", &self.line)?;
-        let from = match (line, number("before", &self.before)?, number("after", &self.after)?) {
+        let from = match (
+            line,
+            number("lines_before", &self.lines_before)?,
+            number("lines_after", &self.lines_after)?,
+        ) {
             (Some(line), _, _) => LogFrom::After(line.saturating_sub(AROUND + 1)),
             (None, None, Some(after)) => LogFrom::After(after),
             (None, before, _) => LogFrom::Before(before),
@@ -193,12 +197,12 @@ impl Asked {
         let last = page.lines.last().map(|line| line.seq);
         match self.from {
             LogFrom::Before(from) => (
-                page.next.and_then(|next| link("before", next)),
-                from.and_then(|before| link("after", last.unwrap_or(before - 1))),
+                page.next.and_then(|next| link("lines_before", next)),
+                from.and_then(|before| link("lines_after", last.unwrap_or(before - 1))),
             ),
             LogFrom::After(_) => (
-                first.and_then(|first| link("before", first)),
-                page.next.and_then(|next| link("after", next)),
+                first.and_then(|first| link("lines_before", first)),
+                page.next.and_then(|next| link("lines_after", next)),
             ),
         }
     }

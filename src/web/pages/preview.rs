@@ -122,7 +122,12 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     ];
     let lines = [
         line(1, "node-b", Stream::Stdout, "shipped 10749 to Island Trading, Cowes"),
-        line(2, "node-b", Stream::Stdout, "\u{1b}[1;32mshipped\u{1b}[0m \u{1b}[36m10750\u{1b}[0m to Wartian Herkku, Oulu"),
+        line(
+            2,
+            "node-b",
+            Stream::Stdout,
+            "\u{1b}[1;32mshipped\u{1b}[0m \u{1b}[36m10750\u{1b}[0m to Wartian Herkku, Oulu",
+        ),
         line(3, "node-b", Stream::Stderr, "warning: carrier slow, waited 2 s"),
         line(4, "node-a", Stream::Stdout, "shipped 10751 to Richter Supermarkt, Genève"),
         line(5, "node-a", Stream::Soloist, "2 left-over processes were killed"),

@@ -80,7 +80,7 @@ async fn what_somebody_reads_stays_where_it_is_while_a_hundred_lines_a_second_co
     assert_eq!(told(&li, "return document.querySelector('[data-log]')").await, Value::Null);
 
     // No script has a part in this page: it begins at its end because of how it is laid out.
-    let older = format!("{}/jobs/outbound?before=200", node.url);
+    let older = format!("{}/jobs/outbound?lines_before=200", node.url);
     li.client.goto(&older).await.expect("the page opens");
     li.element("#L199").await;
     assert!(told(&li, BELOW).await.as_i64().is_some_and(|below| below <= 8));

@@ -30,7 +30,10 @@ async fn whole(store: &Store, filter: &LogFilter, limit: usize) -> Vec<LogLine> 
         some.lines.append(&mut all);
         all = some.lines;
         match some.next {
-            Some(next) => before = Some(next),
+            Some(next) => {
+                assert!(before.is_none_or(|before| next < before), "it goes on where it was");
+                before = Some(next);
+            }
             None => return all,
         }
     }
