@@ -26,4 +26,5 @@ pub mod rotation;
 pub mod sign_in;
 pub mod supervise;
 pub mod time;
+pub mod timeline;
 pub mod transition;

@@ -33,6 +33,7 @@ use super::journal::{LogLine, RunEntry};
 use super::lease::{Stale, Token};
 use super::name::{JobName, RunId};
 use super::time::{Boot, StoreTime};
+use super::timeline::Want;
 
 /// The instant of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +115,8 @@ pub enum Write {
     AppendLine(LogLine),
     /// Lines of output up to this number go.
     DropLines(u64),
+    /// Behind the participations and holds that are over.
+    KeepWant(Want),
 }
 
 #[cfg(test)]
