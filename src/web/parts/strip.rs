@@ -102,11 +102,12 @@ mod tests {
     use crate::domain::name::NodeName;
     use crate::domain::timeline::Present;
     use crate::web::parts::holders::tests::span;
+    use crate::web::parts::render;
 
     const NOW: StoreTime = StoreTime(10_000_000);
 
     fn drawn(line: &Timeline) -> String {
-        Strip::of(line, NOW, Language::En).render().expect("a picture")
+        render(&Strip::of(line, NOW, Language::En))
     }
 
     #[test]

@@ -179,7 +179,8 @@ fn ids(page: &str) -> Vec<String> {
 fn link(page: &str, rel: &str) -> Option<String> {
     let end = page.find(&format!("\" rel=\"{rel}\""))?;
     let begin = page[..end].rfind("href=\"")? + 6;
-    Some(page[begin..end].split('#').next()?.replace("&#38;", "&").replace("&amp;", "&"))
+    let address = page[begin..end].replace("&#38;", "&").replace("&amp;", "&");
+    Some(address.split('#').next()?.to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]

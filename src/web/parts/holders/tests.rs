@@ -1,12 +1,11 @@
 //! What the picture must show.
 
-use askama::Template as _;
-
 use super::*;
 use crate::domain::job::RunEnd;
 use crate::domain::lease::Token;
 use crate::domain::name::{NodeName, UserName};
 use crate::domain::timeline::{Present, Span, Wanted};
+use crate::web::parts::render;
 
 const HOUR: i64 = 3_600_000;
 const NOW: StoreTime = StoreTime(1_000 * HOUR);
@@ -56,7 +55,7 @@ fn line() -> Timeline {
 }
 
 fn html(extent: Extent, lang: Language) -> String {
-    Holders::of("outbound", &line(), extent, NOW, lang).render().expect("a picture")
+    render(&Holders::of("outbound", &line(), extent, NOW, lang))
 }
 
 #[test]
@@ -93,7 +92,7 @@ fn gaps_are_classed_by_their_reason() {
 fn what_is_older_than_the_extent_is_not_drawn() {
     let picture = Holders::of("outbound", &line(), Extent::Hour, NOW, Language::En);
     assert!(picture.lanes.iter().all(|lane| lane.kind != "hold"), "that was before");
-    let text = picture.render().expect("a picture");
+    let text = render(&picture);
     assert!(!text.contains("3600 runs") && text.contains("?hold=7d"), "{text}");
 }
 
@@ -118,7 +117,7 @@ fn a_thousand_runs_of_a_week_are_few_bars() {
         .collect();
     let line = Timeline { since: Some(StoreTime(0)), spans, ..Timeline::default() };
     let picture = Holders::of("outbound", &line, Extent::Week, NOW, Language::En);
-    let text = picture.render().expect("a picture");
+    let text = render(&picture);
     assert!(text.matches("<rect").count() < 1_000, "{}", text.len());
     assert!(picture.lines.len() <= 100 && picture.left_out > 0);
 }
