@@ -10,6 +10,7 @@ pub mod domain;
 pub mod feed;
 pub mod fence;
 pub mod guard;
+pub mod history;
 pub mod leases;
 pub mod ops;
 pub mod remote;

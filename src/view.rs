@@ -32,7 +32,7 @@ pub use clauses::Clause;
 pub use drift::{DriftView, elsewhere};
 pub use records::{
     AuditView, ExitView, HeldLeaseView, LeaseKind, LogLineView, NodeView, RunExit, RunView,
-    SpanView,
+    SpanView, TimelineView, WantedView,
 };
 
 use crate::config::JobConfig;

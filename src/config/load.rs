@@ -14,7 +14,7 @@ use toml::de::{DeTable, DeValue};
 use super::document::{self, Field, Report, Section};
 use super::job::{self, Surroundings};
 use super::problem::{Place, Problems};
-use super::{Config, JobConfig, LiveLimits, address, alerts, check, doors, log, oidc};
+use super::{Config, JobConfig, LiveLimits, address, alerts, check, doors, history, log, oidc};
 use crate::domain::lease::Timing;
 use crate::domain::name::NodeName;
 
@@ -47,13 +47,14 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 20] = [
+const KEYS: [&str; 21] = [
     "store",
     "prefix",
     "listen",
     "public_url",
     "node",
     "lease_ttl",
+    "history",
     "containment",
     "log_lines",
     "log_bytes",
@@ -194,6 +195,10 @@ impl Loader<'_> {
                 .and_then(|ttl| self.checked(&given, |_| Timing::from_ttl(ttl))),
             None => Timing::from_ttl(DEFAULT_LEASE).ok(),
         };
+        let history = match self.given("history", None) {
+            Some(given) => self.checked(&given, history::parse),
+            None => Some(history::DEFAULT),
+        };
         let containment = match self.given("containment", None) {
             Some(given) if given.text == "auto" => Some(None),
             Some(given) => self.checked(&given, str::parse).map(Some),
@@ -212,6 +217,7 @@ impl Loader<'_> {
             public_url: public_url?,
             node: node?,
             timing: timing?,
+            history: history?,
             containment: containment?,
             live: live?,
             log: log?,

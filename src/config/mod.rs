@@ -14,6 +14,7 @@ mod doors;
 mod entrusted;
 mod follows;
 mod groups;
+mod history;
 mod job;
 mod limits;
 mod listening;
@@ -66,6 +67,8 @@ pub struct Config {
     pub node: NodeName,
     /// Default lease.
     pub timing: Timing,
+    /// How long it is kept who held a job and who wanted it.
+    pub history: Duration,
     /// The level of containment that is demanded; `None` takes the strongest that works.
     pub containment: Option<Containment>,
     /// Caps of live connections.

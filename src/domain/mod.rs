@@ -28,4 +28,5 @@ pub mod sign_in;
 pub mod supervise;
 pub mod terminal;
 pub mod time;
+pub mod timeline;
 pub mod transition;

@@ -127,8 +127,9 @@ pub(super) struct Change<'a> {
     pub(super) tell: &'a [JobEvent],
     /// Carrying it out twice would be wrong; never is it sent again when a connection broke.
     pub(super) once: bool,
-    /// What is added to the audit. On a cluster that lies with another master, so it is a second call there, after this one.
-    pub(super) note: Option<records::Write>,
+    /// What is added to the audit and to other lists. On a cluster these lie with another master, so it is a second call there, after
+    /// this one.
+    pub(super) notes: Vec<records::Write>,
 }
 
 /// How a commit ended.

@@ -23,6 +23,7 @@ mod records;
 pub mod redis;
 pub mod rotation;
 pub mod sqlite;
+pub mod timeline;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -343,6 +344,10 @@ forward! {
         fn audit_page(filter: &journal::AuditFilter, before: Option<u64>, limit: usize) -> journal::AuditPage;
         fn audit_after(filter: &journal::AuditFilter, after: u64, limit: usize) -> journal::AuditPage;
         fn audits(target: Option<&str>, before: Option<u64>, limit: usize) -> Vec<journal::AuditEntry>;
+    }
+    timeline::Timelines {
+        fn timeline(job: &JobName, most: usize) -> timeline::Seen;
+        fn fold_runs(job: &JobName, kept: Duration) -> ();
     }
     nodes::Nodes {
         fn beat(beat: &nodes::Beat) -> nodes::Heard;

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::domain::job::{Exit, RunEnd};
+use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::StoreTime;
+use crate::domain::timeline::{Timeline, WantKind, Wanted};
 use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
 use crate::store::leases::HeldLease;
 use crate::store::nodes::NodeRecord;
@@ -79,29 +81,98 @@ impl From<RunEntry> for RunView {
     }
 }
 
-/// Who held a job from when to when.
+/// Who held a job from when to when: in one run, or in several alike, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Span)]
 #[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct SpanView {
     pub node: String,
+    /// Of the last of its runs.
     pub token: u64,
     pub from: String,
     /// Null while it goes on.
     pub to: Option<String>,
-    /// Null while it goes on.
+    /// Null while it goes on; else how the last of its runs ended.
     #[schema(value_type = Option<String>, example = "stopped")]
     pub end: Option<RunEnd>,
+    /// How many runs this is.
+    pub runs: u32,
+    /// How many of them crashed, were lost, fenced or timed out.
+    pub failed: u32,
+    /// How long its runs lasted together; null while it goes on.
+    pub held_ms: Option<u64>,
+    /// When it took over from another node, or after a loss: milliseconds from that recorded end to its start.
+    pub takeover_ms: Option<u64>,
 }
 
-impl From<RunEntry> for SpanView {
-    fn from(run: RunEntry) -> Self {
-        Self {
+/// Who wanted a job, or forbade it, from when to when.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Wanted)]
+#[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
+pub struct WantedView {
+    pub user: String,
+    pub from: String,
+    /// Null while it goes on.
+    pub to: Option<String>,
+}
+
+/// A timeline as the API shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Timeline)]
+pub struct TimelineView {
+    /// Who held it, oldest first.
+    pub spans: Vec<SpanView>,
+    /// Who wanted it, in the order of their beginnings.
+    pub participations: Vec<WantedView>,
+    /// Who forbade it, likewise.
+    pub holds: Vec<WantedView>,
+    /// Participations and holds are known from here on; null when they are known of no time.
+    pub known_since: Option<String>,
+}
+
+impl From<&Timeline> for TimelineView {
+    fn from(line: &Timeline) -> Self {
+        let takeovers = line.takeovers();
+        let took = |token: Token| {
+            let found = takeovers.iter().find(|one| one.token == token);
+            found.map(|one| u64::try_from(one.took.as_millis()).unwrap_or(u64::MAX))
+        };
+        let spans = line.spans.iter().map(|span| SpanView {
+            node: span.node.to_string(),
+            token: span.token.0,
+            from: iso(span.from),
+            to: Some(iso(span.to)),
+            end: Some(span.end),
+            runs: span.runs,
+            failed: span.failed,
+            held_ms: Some(span.held_ms),
+            takeover_ms: took(span.first),
+        });
+        let present = line.present.iter().map(|run| SpanView {
             node: run.node.to_string(),
             token: run.token.0,
-            from: iso(run.started),
-            to: run.ended.map(iso),
-            end: run.end,
+            from: iso(run.from),
+            to: None,
+            end: None,
+            runs: 1,
+            failed: 0,
+            held_ms: None,
+            takeover_ms: took(run.token),
+        });
+        let wants = |kind: WantKind| {
+            let of_kind = line.wants.iter().filter(|want| want.kind == kind);
+            let view = |want: &Wanted| WantedView {
+                user: want.who.to_string(),
+                from: iso(want.from),
+                to: want.to.map(iso),
+            };
+            of_kind.map(view).collect::<Vec<WantedView>>()
+        };
+        Self {
+            spans: spans.chain(present).collect(),
+            participations: wants(WantKind::Participation),
+            holds: wants(WantKind::Hold),
+            known_since: line.since.map(iso),
         }
     }
 }

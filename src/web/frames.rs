@@ -10,12 +10,14 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::auth::Caller;
+use super::parts::strip::Strip;
 use super::parts::truth::Bar;
 use super::parts::{self, RowViewer};
 use super::wire::{Hello, Reply, StoreReach, Tagged};
 use crate::clock;
 use crate::config::JobConfig;
-use crate::domain::time::Boot;
+use crate::domain::time::{Boot, StoreTime};
+use crate::domain::timeline::Timeline;
 use crate::feed::Seen;
 use crate::store::nodes::NodeRecord;
 use crate::store::rotation::RotationView;
@@ -56,6 +58,8 @@ pub struct JobFrames {
     nodes: Arc<Vec<NodeRecord>>,
     rotations: Option<Arc<Vec<RotationView>>>,
     names: DisplayNames,
+    /// Who held it in the last hour, and now.
+    hour: Option<(Timeline, StoreTime)>,
     views: [OnceLock<JobView>; 2],
     json: [OnceLock<String>; 2],
     rows: [OnceLock<String>; 16],
@@ -79,11 +83,18 @@ impl JobFrames {
             nodes,
             rotations,
             names,
+            hour: None,
             views: Default::default(),
             json: Default::default(),
             rows: Default::default(),
             heads: Default::default(),
         }
+    }
+
+    /// With who held it in the last hour, and now.
+    #[must_use]
+    pub fn with_hour(self, hour: Option<(Timeline, StoreTime)>) -> Self {
+        Self { hour, ..self }
     }
 
     /// The job as people read it.
@@ -119,8 +130,10 @@ impl JobFrames {
             | usize::from(viewer.mine) << 1
             | usize::from(viewer.last) << 2
             | usize::from(viewer.may_switch) << 3;
-        let row = self.rows[which]
-            .get_or_init(|| text(&parts::job_row(self.view(job, language), viewer, language)));
+        let row = self.rows[which].get_or_init(|| {
+            let strip = self.hour.as_ref().map(|(hour, now)| Strip::of(hour, *now, language));
+            text(&parts::job_row(self.view(job, language), viewer, language, strip))
+        });
         let mut out = format!(
             r#""job":{},"version":{},"html":{}"#,
             text(job.name.as_str()),

@@ -54,6 +54,7 @@ use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
 use crate::domain::name::JobName;
 use crate::feed::Feed;
+use crate::history::History;
 use crate::leases;
 use crate::rotation;
 use crate::secrets::Passwords;
@@ -79,6 +80,8 @@ pub struct Web {
     pub passwords: Passwords,
     /// Knows callers.
     pub identities: Identities,
+    /// Who held which job, for longer than runs are listed.
+    pub history: History,
     /// Live sockets.
     pub live: Arc<Hub>,
     /// Connections of any kind.
@@ -123,12 +126,14 @@ impl Web {
         let leases = leases::Desk::start(room.clone(), feed.clone(), config.clone());
         let identities = Identities::default();
         let connections = Connections::new(config.clone());
+        let history = History::new(store.clone(), feed.clone(), config.clone());
         let live = Arc::new(Hub::new(
             store.clone(),
             feed.clone(),
             config.clone(),
             Arc::clone(&metrics),
             identities.clone(),
+            history.clone(),
         ));
         Self {
             store,
@@ -137,6 +142,7 @@ impl Web {
             metrics,
             passwords: Passwords::default(),
             identities,
+            history,
             live,
             connections,
             readiness: Arc::default(),
@@ -200,6 +206,7 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
     let live = Arc::clone(&web.live);
     let room = web.room.clone();
     tokio::spawn(Arc::clone(&live).run());
+    tokio::spawn(web.history.clone().run());
     let connections = web.connections.clone();
     let pair = web.config().doors.tls.clone().map(tls::Pair::open).transpose()?;
     tracing::info!(

@@ -4,14 +4,18 @@
 
 pub mod dispatch;
 pub mod endings;
+pub mod holders;
 mod lanes;
 pub mod output;
 pub mod rotation;
+pub mod runs;
+pub mod strip;
 pub mod truth;
 
 use askama::Template;
 
 use self::rotation::RingLine;
+use self::strip::Strip;
 use super::{assets, csrf};
 use crate::domain::job::State;
 use crate::view::JobView;
@@ -33,6 +37,7 @@ pub struct RowViewer {
 #[template(path = "parts/job_row.html")]
 pub struct Row<'a> {
     ring: Option<RingLine>,
+    strip: Option<Strip>,
     job: &'a JobView,
     viewer: RowViewer,
     lang: Language,
@@ -43,6 +48,8 @@ pub struct Row<'a> {
 #[template(path = "parts/job_head.html")]
 pub struct Head<'a> {
     ring: Option<RingLine>,
+    #[expect(dead_code, reason = "the page below the head has the whole picture")]
+    strip: Option<Strip>,
     job: &'a JobView,
     viewer: RowViewer,
     lang: Language,
@@ -55,7 +62,7 @@ macro_rules! shared {
             /// Puts the fragment together.
             #[must_use]
             pub fn new(job: &'a JobView, viewer: RowViewer, lang: Language) -> Self {
-                Self { ring: None, job, viewer, lang }
+                Self { ring: None, strip: None, job, viewer, lang }
             }
 
             /// With the ring of its rotation. A push comes without: the ring has frames of its own, and stays.
@@ -109,6 +116,12 @@ macro_rules! shared {
 shared! { Row Head }
 
 impl Row<'_> {
+    /// With who held it in the last hour.
+    #[must_use]
+    pub fn with_strip(self, strip: Option<Strip>) -> Self {
+        Self { strip, ..self }
+    }
+
     /// The newest line of output; an old one says nothing about a job that is off.
     fn last_line(&self) -> Option<&str> {
         self.job.shown.last_line.as_deref().filter(|_| self.job.state != State::Off)
@@ -216,8 +229,8 @@ impl Summary {
 
 /// A row of the dashboard, as text for a push.
 #[must_use]
-pub fn job_row(view: &JobView, viewer: RowViewer, lang: Language) -> String {
-    render(&Row::new(view, viewer, lang))
+pub fn job_row(view: &JobView, viewer: RowViewer, lang: Language, strip: Option<Strip>) -> String {
+    render(&Row::new(view, viewer, lang).with_strip(strip))
 }
 
 /// The head of a job's page, as text for a push.

@@ -52,4 +52,6 @@ export function localise(root = document) {
 export function start() {
   localise();
   setInterval(() => document.hidden || tick(), 500);
+  const slide = (strip) => (strip.viewBox.baseVal.x = (now() - strip.dataset.strip) / 1000 - 3600);
+  setInterval(() => document.querySelectorAll("[data-strip]").forEach(slide), 20000);
 }

@@ -57,13 +57,16 @@ function putHead(row, anyVersion) {
   if (changed) again();
 }
 
-/** The history and the forms of operators change rarely: they are fetched from the page itself. */
-let asked = 0;
-export async function again(parts = ["runs", "operate"]) {
-  const mine = ++asked;
-  await new Promise((done) => setTimeout(done, 250 + Math.random() * 250));
-  if (mine !== asked) return;
-  const answer = await fetch(location.href, { headers: { Accept: "text/html", "X-Requested-By": "script" } }).catch(() => undefined);
+/** The history and the forms of operators are fetched, some seconds apart however often a job runs, without the rest of the page. */
+let [waits, last] = [false, 0];
+export async function again(parts = ["held", "runs", "operate"]) {
+  if (waits) return;
+  waits = true;
+  await new Promise((done) => setTimeout(done, Math.max(0, last + 3000 - Date.now()) + 250 + Math.random() * 250));
+  [waits, last] = [false, Date.now()];
+  const address = new URL(location.href);
+  if (parts.includes("runs")) address.searchParams.set("part", "side");
+  const answer = await fetch(address, { headers: { Accept: "text/html", "X-Requested-By": "script" } }).catch(() => undefined);
   if (!answer?.ok || answer.redirected) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const id of parts) {

@@ -915,3 +915,57 @@ alert-end-stuck = Over: { $title } ({ $job }) has said something, or its run has
 alert-end-drift = Over: { $title } ({ $job }) is defined on { $node } as on most nodes.
 alert-end-overdue-claims = Over: the tasks of source { $source } that a collector lost were taken.
 alert-test = A test of channel { $channel }, sent by { $user }: nothing is wrong.
+
+# Who held it
+hold-title = Who held it
+hold-hour = 1 h
+hold-day = 24 h
+hold-week = 7 d
+hold-picture = Who held it and who wanted it in the last { $time }; the table below says the same.
+hold-nothing = Nobody held it or wanted it in this time.
+hold-legend = Nobody held it:
+hold-table = As a table
+hold-what = what
+hold-from = from
+hold-to = to
+hold-lasted = lasted
+hold-note = how it went
+hold-more = { $n ->
+    [one] One older line is not shown here: GET /api/v1/jobs/{ $job }/timeline has it.
+   *[other] { $n } older lines are not shown here: GET /api/v1/jobs/{ $job }/timeline has them.
+}
+hold-wanted = wanted by { $user }
+hold-forbade = forbidden by { $user }
+hold-by = held by { $node }
+hold-nobody = nobody
+hold-takeover = { $node } took over from { $before } in { $ms }
+hold-took = took over from { $before } in { $ms }
+hold-now = now
+hold-runs = { $n ->
+    [one] one run
+   *[other] { $n } runs
+}
+hold-failed = { $n } failed
+hold-crashed = crashed
+hold-minutes-ago = −{ $n } min
+hold-hours-ago = −{ $n } h
+hold-days-ago = −{ $n } d
+hold-failing = ended badly
+gap-off = off
+gap-held = forbidden
+gap-resting = rest between runs
+gap-backing-off = wait after a crash
+gap-taking-over = take-over
+gap-waiting = waiting for a node
+gap-unknown = not known who wanted it
+strip-label = The last hour: { $nodes }
+strip-node = { $node } { $time }
+strip-nobody = The last hour: nobody held it
+runs-share = { $n ->
+    [one] { $percent } % of one run in { $time } went well
+   *[other] { $percent } % of { $n } runs in { $time } went well
+}
+runs-picture = How these runs ended, oldest first; the higher, the longer
+runs-older = older runs
+runs-newer = newer runs
+runs-no-older = There are no older runs.

@@ -48,6 +48,15 @@ async fn kill_9_of_the_holder_ends_its_whole_tree_and_the_other_goes_on_long_bef
     let runs = survivor.runs(JOB).await;
     assert_eq!(runs[1]["end"], "lost", "{runs:?}");
     assert_eq!(pair.witness.living_under(first.token), [0; 0]);
+    let line = survivor.get(&format!("/api/v1/jobs/{JOB}/timeline")).await;
+    let spans = line["spans"].as_array().expect("spans");
+    assert_eq!(spans[0]["node"], first.node.as_str(), "{line}");
+    assert_eq!(spans[0]["end"], "lost", "{line}");
+    assert_eq!(spans[1]["node"], second.node.as_str(), "{line}");
+    assert_eq!(spans[1]["to"], Value::Null, "{line}");
+    let took = spans[1]["takeover_ms"].as_u64().expect("a take-over");
+    in_time(took < 2_000, || format!("the take-over is told as {took} ms"));
+    assert_eq!(line["participations"][0]["user"], "li", "{line}");
     pair.witness.check();
 }
 

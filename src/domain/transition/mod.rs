@@ -34,6 +34,7 @@ use super::lease::{Stale, Token};
 use super::log::LogKept;
 use super::name::{JobName, RunId};
 use super::time::{Boot, StoreTime};
+use super::timeline::Want;
 
 /// The instant of a transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +119,8 @@ pub enum Write {
     AppendLine(LogLine),
     /// Lines of output up to this number go.
     DropLines(u64),
+    /// Behind the participations and holds that are over.
+    KeepWant(Want),
 }
 
 #[cfg(test)]

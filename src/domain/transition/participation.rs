@@ -7,6 +7,7 @@ use super::{Job, Now, Write};
 use crate::domain::event::EventKind;
 use crate::domain::job::{Hold, LastSwitch, Participant};
 use crate::domain::name::UserName;
+use crate::domain::timeline::{Want, WantKind};
 
 /// Switches `user`'s participation. Tells whether it changed.
 pub fn switch(
@@ -18,12 +19,14 @@ pub fn switch(
 ) -> (bool, Vec<Write>) {
     let record = &mut job.record;
     let changed = record.participates(user) != on;
+    let mut writes = Vec::new();
     let blamed = record.given_up || record.crashes > 0 || record.next.is_some();
     if changed {
         if on {
             record.participants.push(Participant { user: user.clone(), since: now.at });
         } else {
-            record.participants.retain(|participant| &participant.user != user);
+            let gone = record.participants.extract_if(.., |one| &one.user == user);
+            writes.extend(gone.map(|one| over(one, now)));
         }
         let (user, reason) = (user.clone(), reason.map(str::to_owned));
         record.last_switch = Some(LastSwitch { user, on, at: now.at, reason });
@@ -32,18 +35,32 @@ pub fn switch(
         job.forgive();
     }
     let told = changed || (on && blamed);
-    (changed, told.then(|| job.publish(EventKind::ParticipationChanged)).into_iter().collect())
+    writes.extend(told.then(|| job.publish(EventKind::ParticipationChanged)));
+    (changed, writes)
+}
+
+/// A participation that ends now.
+pub(super) fn over(one: Participant, now: Now) -> Write {
+    let Participant { user: who, since: from } = one;
+    Write::KeepWant(Want { kind: WantKind::Participation, who, from, to: now.at })
+}
+
+/// The hold that ends now, if there is one.
+fn hold_over(job: &mut Job, now: Now) -> Option<Write> {
+    let Hold { by: who, since: from, .. } = job.record.hold.take()?;
+    Some(Write::KeepWant(Want { kind: WantKind::Hold, who, from, to: now.at }))
 }
 
 /// Forbids the job whatever the switches say. They stay, so resuming restores what people wanted.
 pub fn hold(job: &mut Job, by: &UserName, reason: &str, now: Now) -> Vec<Write> {
+    let over = hold_over(job, now);
     job.record.hold = Some(Hold { by: by.clone(), reason: reason.to_owned(), since: now.at });
-    vec![job.publish(EventKind::Held)]
+    over.into_iter().chain([job.publish(EventKind::Held)]).collect()
 }
 
 /// Allows it again.
-pub fn resume(job: &mut Job) -> Vec<Write> {
-    job.record.hold = None;
+pub fn resume(job: &mut Job, now: Now) -> Vec<Write> {
+    let over = hold_over(job, now);
     job.forgive();
-    vec![job.publish(EventKind::Resumed)]
+    over.into_iter().chain([job.publish(EventKind::Resumed)]).collect()
 }

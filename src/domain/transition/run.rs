@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::history::{Ending, Past, close, close_as_lost};
+use super::participation::over;
 use super::{Job, Now, Write, drill};
 use crate::domain::event::EventKind;
 use crate::domain::job::{Next, NextWhat, RunPhase, RunRecord};
@@ -103,7 +104,7 @@ pub fn ended(job: &mut Job, past: &Past, ended: &Ended, now: Now) -> Result<Vec<
     let entry = known.unwrap_or_else(|| unreported(job, ended, now));
     let mut writes = close(&mut job.record, past, entry, how);
     job.give_back(ended.token);
-    follow(job, ended.then, now.at);
+    writes.extend(follow(job, ended.then, now));
     writes.push(job.publish(EventKind::RunEnded));
     writes.push(job.publish(EventKind::LeaseReleased));
     if ended.then == Then::Done {
@@ -130,13 +131,13 @@ fn unreported(job: &Job, ended: &Ended, now: Now) -> RunEntry {
 }
 
 /// What follows the end of a run.
-fn follow(job: &mut Job, then: Then, at: StoreTime) {
+fn follow(job: &mut Job, then: Then, now: Now) -> Vec<Write> {
     job.forgive();
-    let record = &mut job.record;
+    let (record, at) = (&mut job.record, now.at);
     match then {
         Then::Nothing => {}
         Then::Repeat(wait) => record.next = Some(Next { what: NextWhat::Repeat, at: at + wait }),
-        Then::Done => record.participants.clear(),
+        Then::Done => return record.participants.drain(..).map(|one| over(one, now)).collect(),
         Then::Retry { crashes, wait } => {
             record.crashes = crashes;
             record.next = Some(Next { what: NextWhat::Retry, at: at + wait });
@@ -146,4 +147,5 @@ fn follow(job: &mut Job, then: Then, at: StoreTime) {
             record.given_up = true;
         }
     }
+    Vec::new()
 }

@@ -134,7 +134,9 @@ impl<E: Engine> Jobs for E {
 
     async fn resume(&self, job: &JobName) -> Result<()> {
         let kind = Kind::of(Way::Rest);
-        decide(self, job, kind, |job, _| Ok(((), participation::resume(job)))).await.map(drop)
+        decide(self, job, kind, |job, look| Ok(((), participation::resume(job, look.now))))
+            .await
+            .map(drop)
     }
 
     async fn request_move(

@@ -234,8 +234,8 @@ impl Engine for Memory {
             // The connection broke; it is sent again.
             answer = world.commit(change);
         }
-        if let (Commit::Done { .. }, Some(note)) = (&answer, &change.note) {
-            self.records.write(note);
+        if let Commit::Done { .. } = &answer {
+            change.notes.iter().for_each(|note| self.records.write(note));
         }
         Ok(answer)
     }

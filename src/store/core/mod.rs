@@ -22,6 +22,7 @@ mod record;
 pub(in crate::store) mod rotation;
 mod shared;
 mod sign_in;
+mod timeline;
 mod told;
 
 use std::ops::Range;
@@ -145,7 +146,7 @@ async fn decide<E: Engine, T>(
             beside: plan.beside.clone(),
             tell: &plan.tell,
             once: kind.once || note.is_some(),
-            note: note.clone(),
+            notes: plan.notes.iter().chain(&note).cloned().collect(),
         };
         match engine.commit(&change).await {
             Ok(Commit::Done { head, unsafe_grant }) => {
@@ -256,6 +257,7 @@ struct Plan {
     lease: LeaseWrite,
     lease_text: Option<String>,
     beside: Vec<Beside>,
+    notes: Vec<records::Write>,
     tell: Vec<JobEvent>,
 }
 
@@ -270,7 +272,7 @@ impl Plan {
     ) -> Result<Option<Self>> {
         let (before, after) = (shown.record.lease.as_ref(), job.record.lease.as_ref());
         let mut history = case.history.clone();
-        let (mut events, mut beside) = (Vec::new(), Vec::new());
+        let (mut events, mut beside, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for write in writes {
             match write {
                 Write::Publish(event) => events.push(event),
@@ -299,6 +301,7 @@ impl Plan {
                     let kept = job.record.log_seq.saturating_sub(gone);
                     beside.push(Beside::Trim(usize::try_from(kept).unwrap_or(usize::MAX)));
                 }
+                Write::KeepWant(want) => notes.push(timeline::kept(&job.record.name, &want)?),
             }
         }
         let lease_text = lease_text(&job)?;
@@ -316,7 +319,7 @@ impl Plan {
         }
         let body = Some(body(&job, &history)?)
             .filter(|body| *body != case.body || version(&case.head) != Some(job.record.version));
-        Ok(Some(Self { job, history, body, lease, lease_text, beside, tell: events }))
+        Ok(Some(Self { job, history, body, lease, lease_text, beside, notes, tell: events }))
     }
 
     /// The job after the commit under `head`.

@@ -94,7 +94,10 @@ impl Law {
                     }
                 }
                 Write::DropRun(id) => self.runs.retain(|entry| entry.id != id),
-                Write::Publish(_) | Write::AppendLine(_) | Write::DropLines(_) => {}
+                Write::Publish(_)
+                | Write::AppendLine(_)
+                | Write::DropLines(_)
+                | Write::KeepWant(_) => {}
             }
         }
         self.job = job;
@@ -161,7 +164,8 @@ async fn play(seed: u64, acts: usize) {
             }
             (1, _) => {
                 let core = engine.resume(&job).await;
-                let told = law.apply(None, now, |job, _| Ok(((), participation::resume(job))));
+                let told = law
+                    .apply(None, now, |job, look| Ok(((), participation::resume(job, look.now))));
                 same(&at, told, &core);
             }
             (2..=4, _) => {

@@ -126,7 +126,7 @@ impl Engine for RedisStore {
             }
         }
         let apart = self.is_sharded();
-        if let Some(note) = change.note.as_ref().filter(|_| !apart) {
+        for note in change.notes.iter().filter(|_| !apart) {
             writes.push(Write::Note(step(keys, note)?));
         }
         let plan = rmp_serde::to_vec(&(checks, writes))
@@ -144,8 +144,8 @@ impl Engine for RedisStore {
             let (text, _, lease, left) = newest;
             return Ok(Commit::Refused { stored: stored(&record, text, lease, left)?, quarantine });
         }
-        if let Some(note) = change.note.as_ref().filter(|_| apart) {
-            self.note_apart(note.clone()).await;
+        if apart && !change.notes.is_empty() {
+            self.note_apart(change.notes.clone()).await;
         }
         let head = match change.record {
             Some((version, _)) => format!("{version} {at}"),
@@ -210,8 +210,8 @@ const NOTED_AGAIN: u32 = 60;
 impl RedisStore {
     /// Writes the entry of an act on a job that is done already, on a cluster. An entry that may be there twice is better than none: it is
     /// tried again for a while, as long as this process lives.
-    async fn note_apart(&self, note: records::Write) {
-        let plan = Plan { writes: vec![note], once: true, ..Plan::default() };
+    async fn note_apart(&self, writes: Vec<records::Write>) {
+        let plan = Plan { writes, once: true, ..Plan::default() };
         let Err(error) = self.change(&plan).await else { return };
         tracing::error!(%error, entry = ?plan.writes, "an act is done and not in the audit yet");
         let store = self.clone();

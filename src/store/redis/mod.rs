@@ -28,6 +28,7 @@
 //! | `soloist:sessions`, `soloist:tokens`, `soloist:links` | hash | hash of secret -> JSON |
 //! | `soloist:homes` | hash | where accounts have signed in, hashed |
 //! | `soloist:failures`, `soloist:failures_by_age` | hash, sorted set | failed logins: instants by key; keys by the newest |
+//! | `soloist:spans`, `soloist:spans:J`, `soloist:wants:J` | hash, sorted sets | who held `J` and who wanted it (`store/core/timeline.rs`) |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!
 //! Keys of dispatch: see `dispatch/mod.rs`; of rotations: `rotation/mod.rs`.

@@ -223,7 +223,7 @@ struct Owned {
     lease_write: LeaseWrite,
     beside: Vec<Beside>,
     tell: Vec<JobEvent>,
-    note: Option<Write>,
+    notes: Vec<Write>,
 }
 
 impl Owned {
@@ -237,7 +237,7 @@ impl Owned {
             lease_write: change.lease_write.clone(),
             beside: change.beside.clone(),
             tell: change.tell.to_vec(),
-            note: change.note.clone(),
+            notes: change.notes.clone(),
         }
     }
 
@@ -253,9 +253,8 @@ impl Owned {
         for event in &self.tell {
             step.publish(event)?;
         }
-        if let Some(note) = &self.note {
-            let now = clock::of_writer(step)?;
-            records::write(step, note, now)?;
+        for note in &self.notes {
+            records::write(step, note, clock::of_writer(step)?)?;
         }
         let Some((version, body)) = self.record else {
             return Ok(Commit::Done { head: self.head, unsafe_grant: None });
@@ -393,7 +392,7 @@ mod tests {
                 beside: vec![Beside::Append { number: 1, text: "{}".to_owned() }],
                 tell: &[],
                 once: true,
-                note: None,
+                notes: Vec::new(),
             };
             let refused = store.commit(&change).await.unwrap();
             let Commit::Refused { stored, .. } = refused else { panic!("{refused:?}") };

@@ -1,26 +1,15 @@
-//! `GET /api/v1/jobs/{job}/timeline`: who held a job when.
+//! `GET /api/v1/jobs/{job}/timeline`: who held a job when, and who wanted it.
 
 use actix_web::{HttpRequest, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{Answer, answer, query};
-use crate::domain::name::RunId;
-use crate::store::journal::{Journal, RunEntry};
-use crate::view::SpanView;
+use crate::domain::time::StoreTime;
+use crate::store::timeline::{SPANS_KEPT, Timelines};
+use crate::view::TimelineView;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
-
-/// Most spans in one answer.
-const MOST: usize = 2_000;
-const AT_ONCE: usize = 500;
-
-/// Spans, oldest first.
-#[derive(Debug, Serialize, utoipa::ToSchema)]
-pub struct Timeline {
-    /// The spans.
-    pub spans: Vec<SpanView>,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,9 +18,9 @@ struct Window {
     to: Option<String>,
 }
 
-fn instant(name: &str, text: Option<&str>) -> Result<Option<i64>, WebError> {
+fn instant(name: &str, text: Option<&str>) -> Result<Option<StoreTime>, WebError> {
     text.map(|text| {
-        text.parse::<jiff::Timestamp>().map(|at| at.as_millisecond()).map_err(|_| {
+        text.parse::<jiff::Timestamp>().map(|at| StoreTime(at.as_millisecond())).map_err(|_| {
             WebError::bad(format!(
                 "parameter {name}: {text:?} is no instant: use RFC 3339, as in 2026-05-04T01:02:03Z"
             ))
@@ -40,24 +29,19 @@ fn instant(name: &str, text: Option<&str>) -> Result<Option<i64>, WebError> {
     .transpose()
 }
 
-fn overlaps(run: &RunEntry, from: Option<i64>, to: Option<i64>) -> bool {
-    from.is_none_or(|from| run.ended.is_none_or(|ended| ended.0 > from))
-        && to.is_none_or(|to| run.started.0 < to)
-}
-
-/// The spans that touch the time from `from` to `to`, from the kept history.
+/// What touches the time from `from` to `to`.
 #[utoipa::path(get, path = "/api/v1/jobs/{job}/timeline", tag = "jobs", operation_id = "get_timeline",
     params(
         ("job" = String, Path, description = "Its name."),
-        ("from" = Option<String>, Query, description = "RFC 3339; the oldest kept run when absent."),
+        ("from" = Option<String>, Query, description = "RFC 3339; as far back as it is kept (`history` in the configuration) when absent."),
         ("to" = Option<String>, Query, description = "RFC 3339; now when absent.")),
-    responses((status = 200, description = "The newest 2000 spans of that time, oldest first. A span that goes on has no `to`.", body = Timeline)))]
+    responses((status = 200, description = "At most 1000 spans, oldest first. Short runs alike, one after the other on one node, share a span of at most an hour; when there are too many, neighbours on one node share one whatever their ends. What goes on has no `to`.", body = TimelineView)))]
 pub async fn list(
     web: web::Data<Web>,
     caller: Caller,
     request: HttpRequest,
     job: web::Path<String>,
-) -> Answer<Timeline> {
+) -> Answer<TimelineView> {
     let job = web.job(&caller, &job)?;
     let window: Window = query(&request)?;
     let from = instant("from", window.from.as_deref())?;
@@ -65,19 +49,18 @@ pub async fn list(
     if from.zip(to).is_some_and(|(from, to)| from > to) {
         return Err(WebError::bad("parameter from is later than parameter to: exchange them"));
     }
-    let mut runs: Vec<RunEntry> = Vec::new();
-    let mut before: Option<RunId> = None;
-    loop {
-        let page = web.store.runs(&job.name, before.as_ref(), AT_ONCE).await?;
-        let full = page.len() == AT_ONCE;
-        before = page.last().map(|run| run.id.clone());
-        // Runs of one job never overlap: once one ended before the window, so did all older ones.
-        let past = page.last().is_some_and(|run| !overlaps(run, from, None));
-        runs.extend(page.into_iter().filter(|run| overlaps(run, from, to)));
-        if !full || past || runs.len() >= MOST {
-            break;
-        }
+    let line = web.store.timeline(&job.name, SPANS_KEPT).await?.line;
+    let whole = TimelineView::from(&line);
+    if from.is_none() && to.is_none() {
+        return answer(whole);
     }
-    runs.truncate(MOST);
-    answer(Timeline { spans: runs.into_iter().rev().map(SpanView::from).collect() })
+    // A take-over is told of the span it begins, also when what it followed is not asked for.
+    let asked = line.within(from.unwrap_or(StoreTime(i64::MIN)), to.unwrap_or(StoreTime(i64::MAX)));
+    let mut asked = TimelineView::from(&asked);
+    asked.spans = whole
+        .spans
+        .into_iter()
+        .filter(|span| asked.spans.iter().any(|one| one.token == span.token))
+        .collect();
+    answer(asked)
 }

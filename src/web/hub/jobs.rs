@@ -140,13 +140,16 @@ impl Hub {
     }
 
     fn make(&self, job: usize, changed: Option<Boot>) -> Arc<JobFrames> {
-        Arc::new(JobFrames::new(
-            self.seen(job),
-            self.feed.nodes(),
-            self.rotations(),
-            self.display_names(),
-            changed,
-        ))
+        Arc::new(
+            JobFrames::new(
+                self.seen(job),
+                self.feed.nodes(),
+                self.rotations(),
+                self.display_names(),
+                changed,
+            )
+            .with_hour(self.history.hour(&self.defined(job).name)),
+        )
     }
 
     /// The frames of a job, not older than [`SENTENCES_LAST`]. Made under the lock, so that no older picture ever

@@ -42,6 +42,7 @@ use crate::config::Current;
 use crate::domain::definition::Definitions;
 use crate::domain::name::NodeName;
 use crate::feed::{Change, Feed};
+use crate::history::History;
 use crate::store::Store;
 use crate::telemetry::Metrics;
 use crate::view::NodeView;
@@ -56,6 +57,7 @@ pub struct Hub {
     feed: Feed,
     config: Current,
     metrics: Arc<Metrics>,
+    history: History,
     roster: RwLock<Arc<Roster>>,
     /// The nodes at the last look, whether they were alive, and what they defined.
     told: Mutex<Vec<(NodeName, bool, Arc<Definitions>)>>,
@@ -92,6 +94,7 @@ impl Hub {
         config: Current,
         metrics: Arc<Metrics>,
         identities: Identities,
+        history: History,
     ) -> Self {
         let roster = Roster::default().chosen(&config.get(), &feed.nodes());
         Self {
@@ -108,6 +111,7 @@ impl Hub {
             turns: turns::Turns::default(),
             truth: truth::Truth::default(),
             identities,
+            history,
             names: Mutex::default(),
             doubted: Notify::new(),
             draining: AtomicBool::new(false),

@@ -8,6 +8,7 @@ use crate::view::JobView;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
+use crate::web::parts::strip::Strip;
 use crate::web::parts::{Row, Summary};
 use crate::words::say;
 
@@ -48,7 +49,9 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let mut rings = rings(&web, &caller, &jobs).await;
     let rows = placed(views.iter().map(|(job, view)| {
         let row = Row::new(view, viewer(&caller, job, view), caller.language);
-        (view, row.with_ring(rings.remove(&job.name)))
+        let hour = web.history.hour(&job.name);
+        let strip = hour.map(|(hour, now)| Strip::of(&hour, now, caller.language));
+        (view, row.with_ring(rings.remove(&job.name)).with_strip(strip))
     }));
     let jobs: Vec<_> = views.iter().map(|(_, view)| view.clone()).collect();
     Ok(html(&Dashboard {

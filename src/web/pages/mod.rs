@@ -293,7 +293,7 @@ macro_rules! framed {
 
 framed! {
     account::AccountPage audit::AuditPage away::Away Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
-    error::ErrorPage job::JobPage<'_> login::Login<'_> nodes::NodesPage people::PeoplePage rotations::RotationsPage<'_> task::TaskPage
+    error::ErrorPage job::JobPage<'_> job::SidePage login::Login<'_> nodes::NodesPage people::PeoplePage rotations::RotationsPage<'_> task::TaskPage
 }
 
 /// The text of a page, with the reader's secret in its forms.

@@ -2,15 +2,17 @@
 //! `target/preview/`, where a browser can look at them: `python3 -m http.server` there, then open `/en/`.
 
 mod dispatch;
+mod history;
 mod rotation;
 
 use std::path::{Path, PathBuf};
 
+use self::history::holding;
 use super::account::{AccountPage, SessionRow, TokenRow};
 use super::audit::{AuditPage, Choice, Entry};
 use super::confirm::Confirm;
 use super::dashboard::{Dashboard, placed};
-use super::job::{JobPage, Operate, RunRow};
+use super::job::{JobPage, Operate, Side};
 use super::login::{LinkFor, LoginForm};
 use super::nodes::{HeldRow, NodeRow, NodesPage};
 use super::output::{Output, Wanted};
@@ -28,6 +30,9 @@ use crate::view::{LeaseKind, NodeView};
 use crate::web::csrf::tests::posting_forms;
 use crate::web::error::WebError;
 use crate::web::parts::endings::{Acts, Endings};
+use crate::web::parts::holders::{Extent, Holders};
+use crate::web::parts::runs::{RunRow, Runs, bars};
+use crate::web::parts::strip::Strip;
 use crate::web::parts::truth::{Fact, Taken};
 use crate::web::parts::{Head, Row, Summary};
 
@@ -93,7 +98,10 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             frame: Frame { truth, ..frame(lang, theme, "jobs", &title("nav-jobs")) },
             epoch: "e".to_owned(),
             summary: Summary::new(views, lang),
-            rows: placed(views.iter().map(|view| (view, Row::new(view, viewer_of(view), lang)))),
+            rows: placed(views.iter().map(|view| {
+                let strip = Strip::of(&holding(), NOW, lang);
+                (view, Row::new(view, viewer_of(view), lang).with_strip(Some(strip)))
+            })),
         })
     };
     let taken = Taken {
@@ -122,12 +130,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     ];
     let lines = [
         line(1, "node-b", Stream::Stdout, "shipped 10749 to Island Trading, Cowes"),
-        line(
-            2,
-            "node-b",
-            Stream::Stdout,
-            "\u{1b}[1;32mshipped\u{1b}[0m \u{1b}[36m10750\u{1b}[0m to Wartian Herkku, Oulu",
-        ),
+        line(2, "node-b", Stream::Stdout, "shipped 10750 to Wartian Herkku, Oulu"),
         line(3, "node-b", Stream::Stderr, "warning: carrier slow, waited 2 s"),
         line(4, "node-a", Stream::Stdout, "shipped 10751 to Richter Supermarkt, Genève"),
         line(5, "node-a", Stream::Soloist, "2 left-over processes were killed"),
@@ -157,26 +160,39 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     let endings = Endings::new(&runs, acts, lang);
     let job = |view: &JobView, held: bool| {
         whole(&JobPage {
-            drilled: Some("Drilled.".to_owned()),
             frame: frame(lang, theme, "jobs", &view.title),
             epoch: "e".to_owned(),
-            name: view.name.clone(),
             head: Head::new(view, viewer_of(view), lang),
-            unread: held,
             output: {
                 let asked = Wanted::default().asked().expect("nothing is asked for");
                 let page = LogPage { lines: lines.to_vec(), next: Some(1) };
                 Output::new(&outbound, &asked, Some(&page).filter(|_| !held), &endings, lang).html()
             },
-            runs: runs.iter().map(|run| RunRow::of(run, acts, &endings, lang, Some(NOW))).collect(),
-            runs_where: "runs-node",
-            operate: Some(Operate {
-                held,
-                takers: vec!["node-b".to_owned()],
-                external: view.shown.external,
-                stays: None,
-                drill: Some("A drill.".to_owned()),
-            }),
+            side: Side {
+                name: view.name.clone(),
+                unread: held,
+                held: (!held).then(|| holders(lang)),
+                runs: Runs {
+                    lang,
+                    rows: runs
+                        .iter()
+                        .map(|run| RunRow::of(run, acts, &endings, lang, Some(NOW)))
+                        .collect(),
+                    bars: bars(&runs, lang),
+                    place: "runs-node",
+                    unread: held,
+                    older: Some("?before=r".to_owned()),
+                    newer: None,
+                    drilled: Some("Drilled.".to_owned()),
+                },
+                operate: Some(Operate {
+                    held,
+                    takers: vec!["node-b".to_owned()],
+                    external: view.shown.external,
+                    stays: None,
+                    drill: Some("A drill.".to_owned()),
+                }),
+            },
         })
     };
     let nodes = [
@@ -291,6 +307,11 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             whole(&away::Away { frame })
         }),
     ]
+}
+
+fn holders(lang: Language) -> Holders {
+    let line = holding();
+    Holders::of("outbound", &line, Extent::Day, NOW, lang)
 }
 
 fn account_page(lang: Language, theme: &str) -> String {

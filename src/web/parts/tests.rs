@@ -18,7 +18,7 @@ fn every_state_shows_its_word_and_its_own_shape_in_both_languages() {
     for lang in Language::ALL {
         for (_, view) in every_state(lang) {
             let state = view.state.as_str();
-            for html in [job_row(&view, OPERATOR, lang), job_head(&view, OPERATOR, lang)] {
+            for html in [job_row(&view, OPERATOR, lang, None), job_head(&view, OPERATOR, lang)] {
                 assert!(html.contains(&format!("data-state=\"{state}\"")), "{html}");
                 assert!(html.contains(&format!("icons.svg#{state}\"")), "{html}");
                 assert!(html.contains(&view.shown.word), "{html}");
@@ -58,7 +58,7 @@ fn what_people_and_scripts_wrote_is_escaped_everywhere() {
     for record in [record, running] {
         let nodes = [node("node-a", 0, &["outbound"], false)];
         let view = look(record, &job, &nodes, Language::En, std::time::Duration::ZERO);
-        all.push(job_row(&view, OPERATOR, Language::En));
+        all.push(job_row(&view, OPERATOR, Language::En, None));
         all.push(job_head(&view, OPERATOR, Language::En));
     }
     for html in all {
@@ -90,12 +90,12 @@ fn nothing_inline_stands_in_any_template() {
 #[test]
 fn the_switch_says_what_pressing_it_does() {
     let (_, view) = every_state(Language::En).swap_remove(0);
-    let on = job_row(&view, OPERATOR, Language::En);
+    let on = job_row(&view, OPERATOR, Language::En, None);
     assert!(on.contains("aria-checked=\"true\"") && on.contains("name=\"on\" value=\"false\""));
     assert!(on.contains("data-last=\"Nobody else wants “Outbound shipping”: this stops it.\""));
     assert_eq!(posting_forms(&on, csrf::mark()), 1);
     let viewer = RowViewer { may_switch: false, ..RowViewer::default() };
-    let off = job_row(&view, viewer, Language::En);
+    let off = job_row(&view, viewer, Language::En, None);
     assert!(off.contains("aria-checked=\"false\"") && off.contains("name=\"on\" value=\"true\""));
     assert!(off.contains("disabled") && !off.contains("data-last"));
 }

@@ -35,6 +35,7 @@ mod rotation_history;
 mod rotation_order;
 mod rotation_turns;
 mod rotation_waiters;
+mod timeline;
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -168,6 +169,15 @@ macro_rules! laws {
                 idle_runs_in_a_row_share_one_entry_that_grows
                 a_run_of_which_something_was_seen_has_an_entry_of_its_own
                 idle_runs_push_no_failure_out_of_the_history
+            );
+            laws!(@room timeline, $fresh;
+                ended_runs_are_told_before_they_are_folded_and_alike_afterwards
+                spans_outlive_the_runs_that_they_were_made_of
+                more_spans_than_are_kept_are_merged_and_no_run_is_lost
+                two_who_fold_at_once_count_each_run_once
+                what_is_older_than_it_is_kept_goes
+                participations_and_holds_are_kept_when_they_are_over
+                whoever_wanted_a_job_until_it_was_done_is_told
             );
             laws!(@room nodes, $fresh;
                 a_node_is_known_by_its_report

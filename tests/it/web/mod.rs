@@ -51,6 +51,7 @@ mod rotations;
 mod sse;
 mod storm;
 mod strangers;
+mod timeline;
 mod truth;
 
 use std::collections::BTreeMap;
@@ -191,6 +192,7 @@ impl Server {
             public_url: format!("http://{address}"),
             node: NodeName::new("node-a").unwrap(),
             timing: Timing::from_ttl(Duration::from_secs(5)).unwrap(),
+            history: Duration::from_secs(30 * 24 * 3_600),
             containment: None,
             live: LiveLimits {
                 sockets_per_node: 1_000,

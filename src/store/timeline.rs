@@ -1,0 +1,37 @@
+//! Who held a job, and who wanted it, for longer than the history of runs goes back.
+//!
+//! Ended runs become spans some time after they ended; whoever reads has both, so nobody waits for that. Participations and holds
+//! that are over are written in the step that ends them.
+
+use std::time::Duration;
+
+use super::Result;
+use crate::domain::name::JobName;
+use crate::domain::time::StoreTime;
+pub use crate::domain::timeline::{SPANS_KEPT, Timeline, WANTS_KEPT};
+
+/// A timeline as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Seen {
+    /// The store's clock.
+    pub at: StoreTime,
+    /// The timeline.
+    pub line: Timeline,
+}
+
+/// Transitions and readings of timelines.
+#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+pub trait Timelines {
+    /// The newest `most` spans, the run that goes on, and participations and holds.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Unavailable`] (as for every call of this trait), [`super::StoreError::Corrupt`].
+    async fn timeline(&self, job: &JobName, most: usize) -> Result<Seen>;
+
+    /// Makes spans of the runs that ended since the last time, and forgets what was over longer than `kept` ago, and what is too much
+    /// ([`SPANS_KEPT`], [`WANTS_KEPT`]). Two who do so at once do it once.
+    ///
+    /// # Errors
+    /// As [`Timelines::timeline`].
+    async fn fold_runs(&self, job: &JobName, kept: Duration) -> Result<()>;
+}
