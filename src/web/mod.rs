@@ -10,6 +10,7 @@ pub mod assets;
 pub mod asyncapi;
 pub mod auth;
 mod body;
+mod compress;
 pub mod connections;
 mod cors;
 pub mod csrf;
@@ -30,8 +31,10 @@ pub mod parts;
 pub mod refusals;
 pub mod refused;
 pub mod routes;
+pub mod sieve;
 pub mod sse;
 pub mod throttle;
+mod timing;
 pub mod tls;
 pub mod wire;
 
@@ -217,6 +220,8 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
             .app_data(actix::PayloadConfig::new(BODY_MAX))
             .app_data(actix::FormConfig::default().limit(BODY_MAX))
             .wrap(from_fn(door::door))
+            .wrap(from_fn(compress::compress))
+            .wrap(from_fn(timing::timing))
             .configure(routes::mount)
     })
     .workers(WORKERS)

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::account::{AccountPage, SessionRow, TokenRow};
 use super::audit::{AuditPage, Choice, Entry};
+use super::bulk::{Line as ChosenLine, Outcome, Preview, What};
 use super::confirm::Confirm;
-use super::dashboard::{Dashboard, placed};
+use super::dashboard::{Choice as Pick, Dashboard, placed};
 use super::job::{JobPage, Operate, RunRow};
 use super::login::{LinkFor, LoginForm};
 use super::nodes::{HeldRow, NodeRow, NodesPage};
@@ -29,6 +30,7 @@ use crate::web::error::WebError;
 use crate::web::parts::endings::{Acts, Endings};
 use crate::web::parts::truth::{Fact, Taken};
 use crate::web::parts::{Head, Lines, Row, Summary};
+use crate::web::sieve::Sieve;
 
 fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame {
     Frame {
@@ -46,6 +48,7 @@ fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame 
         }),
         now: Some(NOW),
         live: true,
+        rows: String::new(),
         truth: Bar::default(),
         refresh: None,
     }
@@ -91,8 +94,15 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         whole(&Dashboard {
             frame: Frame { truth, ..frame(lang, theme, "jobs", &title("nav-jobs")) },
             epoch: "e".to_owned(),
-            summary: Summary::new(views, lang),
-            rows: placed(views.iter().map(|view| (view, Row::new(view, viewer_of(view), lang)))),
+            summary: Summary::new(views.iter(), &Sieve::default(), lang),
+            picks: Pick::all(&Sieve::default(), views.iter(), lang),
+            operator: true,
+            sieve: Sieve::default(),
+            any: !views.is_empty(),
+            rows: placed(views.iter().enumerate().map(|(nth, view)| {
+                let place = Sieve::default().place(view, nth, lang);
+                (place.clone(), Row::new(view, viewer_of(view), lang).at(place))
+            })),
         })
     };
     let taken = Taken {
@@ -271,6 +281,12 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 back: "/".to_owned(),
             }),
         ),
+        ("bulk", bulk_page(&views, lang, theme)),
+        ("bulk-done", {
+            let lines = views.iter().take(3).map(|view| line_of(view, title("bulk-done")));
+            let frame = frame(lang, theme, "jobs", "Off");
+            whole(&Outcome { frame, lines: lines.collect(), back: "/".to_owned() })
+        }),
         ("error", {
             let error = WebError::not_found("there is nothing at this address");
             let frame = frame(lang, theme, "", &title(error.heading()));
@@ -282,6 +298,21 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             whole(&away::Away { frame })
         }),
     ]
+}
+
+fn line_of(view: &JobView, text: String) -> ChosenLine {
+    let (name, title) = (view.name.clone(), view.title.clone());
+    ChosenLine { name, title, state: view.state.as_str(), failed: view.shown.needs, text }
+}
+
+fn bulk_page(views: &[JobView], lang: Language, theme: &str) -> String {
+    let lines = views.iter().map(|view| line_of(view, say(lang, "bulk-stops", &[])));
+    whole(&Preview {
+        frame: frame(lang, theme, "jobs", "Switch off?"),
+        what: What::Off,
+        lines: lines.collect(),
+        back: "/".to_owned(),
+    })
 }
 
 fn account_page(lang: Language, theme: &str) -> String {

@@ -28,6 +28,8 @@ mod asyncapi;
 mod audit;
 mod away;
 mod bounds;
+mod bulk;
+mod dashboard;
 mod dispatch;
 mod dispatch_page;
 mod dispatch_waiting;
@@ -51,6 +53,7 @@ mod sse;
 mod storm;
 mod strangers;
 mod truth;
+mod weight;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
