@@ -161,6 +161,8 @@ pub struct Shown {
     pub word: String,
     /// Backing off after several crashes in a row.
     pub looping: bool,
+    /// Nothing goes on by itself, or nobody knows: given up, crash after crash, stopped at a limit, no node may run it, unknown.
+    pub needs: bool,
     /// A row's sentence: evidence, then what happens next.
     pub evidence: Vec<Clause>,
     /// The job page's longer one.
@@ -364,6 +366,7 @@ impl Scene<'_> {
             shown: Shown {
                 word: self.word(),
                 looping: self.looping(),
+                needs: self.needs(),
                 evidence: self.evidence(),
                 details: self.details(),
                 why,
@@ -381,6 +384,25 @@ impl Scene<'_> {
     /// A word for several crashes in a row, not for the first.
     fn looping(&self) -> bool {
         self.state == State::BackingOff && self.record.crashes > 2
+    }
+
+    /// Stays so while a crash loop starts once more: a row must not jump.
+    fn needs(&self) -> bool {
+        let record = self.record;
+        let limit = record.last_exit.as_ref().is_some_and(|last| last.end == RunEnd::TimedOut);
+        match self.state {
+            State::GivenUp | State::Unknown => true,
+            State::BackingOff | State::Starting => {
+                record.crashes > 2 || (limit && record.crashes > 0)
+            }
+            State::Waiting if record.lease.is_none() => match self.waiting() {
+                Waiting::NoNode | Waiting::NotOffered | Waiting::Draining => true,
+                Waiting::Suspect { .. } | Waiting::Soon { long: true } => true,
+                Waiting::Doubted(_) | Waiting::NobodyAsked | Waiting::Moving { .. } => false,
+                Waiting::Soon { long: false } => false,
+            },
+            _ => false,
+        }
     }
 
     fn word(&self) -> String {

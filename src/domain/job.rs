@@ -283,6 +283,26 @@ impl JobRecord {
         wanted.into_iter().chain(ended).max()
     }
 
+    /// Whether `later` differs from this only by what its run printed and how far it says it is.
+    #[must_use]
+    pub fn only_moves_on(&self, later: &Self) -> bool {
+        let calm = |record: &Self| {
+            let mut calm = Self { version: 0, last_line: None, log_seq: 0, ..record.clone() };
+            if let Some(lease) = &mut calm.lease {
+                lease.expires_in = Duration::ZERO;
+            }
+            if let Some(run) = &mut calm.run {
+                run.last_output = run.last_output.map(|_| StoreTime(0));
+                // The first progress makes a bar.
+                if let Some(progress) = &mut run.progress {
+                    *progress = Progress { done: 0, total: 0, note: String::new() };
+                }
+            }
+            calm
+        };
+        self.version < later.version && calm(self) == calm(later)
+    }
+
     /// Whether `user` participates.
     #[must_use]
     pub fn participates(&self, user: &UserName) -> bool {

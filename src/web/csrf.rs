@@ -9,6 +9,8 @@ use std::sync::LazyLock;
 
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
 use super::error::WebError;
 use crate::secrets;
@@ -19,6 +21,27 @@ pub(super) fn mark() -> &'static str {
     static MARK: LazyLock<String> =
         LazyLock::new(|| format!("\u{e000}csrf-{:032x}\u{e000}", rand::random::<u128>()));
     &MARK
+}
+
+/// The secret under a mask that is new each time: pages are compressed, and equal bytes in many answers could be guessed by
+/// their length (`super::compress`).
+pub(super) fn masked(secret: &str) -> String {
+    let mask: Vec<u8> = secret.bytes().map(|_| rand::random::<u8>()).collect();
+    let hidden = secret.bytes().zip(&mask).map(|(byte, mask)| byte ^ mask);
+    let both: Vec<u8> = mask.iter().copied().chain(hidden).collect();
+    BASE64.encode(both)
+}
+
+/// Whether `given` is the secret, plain or masked.
+#[must_use]
+pub fn repeats(secret: &str, given: &str) -> bool {
+    let unmasked = || {
+        let both = BASE64.decode(given).ok()?;
+        let (mask, hidden) = both.split_at_checked(both.len() / 2)?;
+        let bytes = mask.iter().zip(hidden).map(|(mask, byte)| mask ^ byte).collect();
+        String::from_utf8(bytes).ok()
+    };
+    secrets::equal(given, secret) || unmasked().is_some_and(|given| secrets::equal(&given, secret))
 }
 
 /// Puts a hidden field with `secret` into every form that posts. What people wrote is escaped and holds no tag.
@@ -99,7 +122,7 @@ pub fn check_secret(
 ) -> Result<(), WebError> {
     let header = request.headers().get("x-csrf-token").and_then(|value| value.to_str().ok());
     match header.or(field) {
-        Some(given) if secrets::equal(given, secret) => Ok(()),
+        Some(given) if repeats(secret, given) => Ok(()),
         _ => Err(WebError::forbidden(
             "the form is out of date: reload the page and try again (programs: repeat the csrf value in X-CSRF-Token)",
         )),
@@ -133,6 +156,21 @@ pub(super) mod tests {
         let mine = personal(filled, "s");
         assert_eq!(posting_forms(&mine, "s"), 2);
         assert_eq!(mine.replace("<input type=\"hidden\" name=\"csrf\" value=\"s\">", ""), html);
+    }
+
+    #[test]
+    fn a_masked_secret_is_another_text_each_time_and_is_known_again() {
+        let secret = "5eb63bbbe01eeed093cb22bb8f5acdc35eb63bbbe01eeed093cb22bb8f5acdc3";
+        let (one, two) = (masked(secret), masked(secret));
+        assert_ne!(one, two);
+        for given in [secret, &one, &two] {
+            assert!(repeats(secret, given), "{given}");
+        }
+        let mut other = two.clone();
+        other.replace_range(..1, if two.starts_with('A') { "B" } else { "A" });
+        for given in ["", "0", "AA", &secret[1..], &one[2..], &other] {
+            assert!(!repeats(secret, given), "{given}");
+        }
     }
 
     #[test]

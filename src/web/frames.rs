@@ -13,6 +13,7 @@ use super::auth::Caller;
 use super::parts::strip::Strip;
 use super::parts::truth::Bar;
 use super::parts::{self, RowViewer};
+use super::sieve::Place;
 use super::wire::{Hello, Reply, StoreReach, Tagged};
 use crate::clock;
 use crate::config::JobConfig;
@@ -47,6 +48,17 @@ pub(super) fn slot(language: Language) -> usize {
     }
 }
 
+/// What of a row a page is told. Quotes in its markup are single ones, which JSON does not escape; in text both are escaped.
+#[derive(Debug, Clone, Copy)]
+pub enum Told<'a> {
+    /// The page shows no rows.
+    Nothing,
+    /// The page has the row: what is otherwise now.
+    Change(&'a Place),
+    /// All of it.
+    Whole(&'a Place),
+}
+
 /// One picture of one job, and everything that was rendered of it so far.
 pub struct JobFrames {
     /// The picture.
@@ -63,6 +75,7 @@ pub struct JobFrames {
     views: [OnceLock<JobView>; 2],
     json: [OnceLock<String>; 2],
     rows: [OnceLock<String>; 16],
+    nows: [OnceLock<String>; 2],
     heads: [OnceLock<String>; 16],
 }
 
@@ -87,6 +100,7 @@ impl JobFrames {
             views: Default::default(),
             json: Default::default(),
             rows: Default::default(),
+            nows: Default::default(),
             heads: Default::default(),
         }
     }
@@ -116,8 +130,8 @@ impl JobFrames {
         format!(r#"{{"type":"job","job":{}}}"#, self.json(job, language))
     }
 
-    /// The members `"job","version","html"` and, with `head`, `"head"` of a row, for one viewer.
-    pub fn row(&self, job: &JobConfig, caller: &Caller, head: bool) -> String {
+    /// The members `"job","version","state"` of a row for one viewer, and what of it is told; with `head` also `"head"`.
+    pub fn row(&self, job: &JobConfig, caller: &Caller, told: Told<'_>, head: bool) -> String {
         let language = caller.language;
         let record = &self.seen.record;
         let mine = record.participates(&caller.user);
@@ -130,16 +144,33 @@ impl JobFrames {
             | usize::from(viewer.mine) << 1
             | usize::from(viewer.last) << 2
             | usize::from(viewer.may_switch) << 3;
-        let row = self.rows[which].get_or_init(|| {
-            let strip = self.hour.as_ref().map(|(hour, now)| Strip::of(hour, *now, language));
-            text(&parts::job_row(self.view(job, language), viewer, language, strip))
-        });
-        let mut out = format!(
-            r#""job":{},"version":{},"html":{}"#,
-            text(job.name.as_str()),
-            record.version,
-            row
-        );
+        let view = self.view(job, language);
+        let (name, state) = (text(job.name.as_str()), view.state.as_str());
+        let mut out = format!(r#""job":{name},"version":{},"state":"{state}""#, record.version);
+        let place = match told {
+            Told::Nothing => None,
+            Told::Change(place) | Told::Whole(place) => Some(place),
+        };
+        // Writing to a String cannot fail.
+        if let Some(Place { key, under }) = place {
+            write!(out, r#","mine":{mine},"key":{},"under":{}"#, text(key), text(under)).ok();
+        }
+        match told {
+            Told::Nothing => {}
+            Told::Change(_) => {
+                let now = self.nows[slot(language)]
+                    .get_or_init(|| text(&parts::job_now(view, language).replace('"', "'")));
+                write!(out, r#","now":{now}"#).ok();
+            }
+            Told::Whole(_) => {
+                let row = self.rows[which].get_or_init(|| {
+                    let strip = self.hour.as_ref();
+                    let strip = strip.map(|(hour, now)| Strip::of(hour, *now, language));
+                    text(&parts::job_row(view, viewer, language, strip).replace('"', "'"))
+                });
+                write!(out, r#","html":{row}"#).ok();
+            }
+        }
         if head {
             let head = self.heads[which]
                 .get_or_init(|| text(&parts::job_head(self.view(job, language), viewer, language)));
@@ -148,12 +179,39 @@ impl JobFrames {
         }
         out
     }
+
+    /// `{"type":"moved",...}`: how far the run says it is, and when it said something, and nothing else.
+    pub fn moved_frame(&self) -> String {
+        let record = &self.seen.record;
+        let run = record.run.as_ref();
+        let said = run.and_then(|run| run.last_output).map(|at| at.0);
+        let mut frame = json!({"type": "moved", "job": record.name.as_str(),
+                               "version": record.version, "said": said});
+        if let Some(progress) = run.and_then(|run| run.progress.as_ref()) {
+            frame["done"] = progress.done.into();
+            frame["total"] = progress.total.into();
+            frame["note"] = progress.note.as_str().into();
+        }
+        frame.to_string()
+    }
 }
 
 /// `{"type":"row",...}`.
 #[must_use]
-pub fn row_frame(row: &str, summary: &str) -> String {
-    format!(r#"{{"type":"row",{row},"summary":{}}}"#, text(summary))
+pub fn row_frame(row: &str) -> String {
+    format!(r#"{{"type":"row",{row}}}"#)
+}
+
+/// `{"type":"gone",...}`: a job of which our page shows no row any more.
+#[must_use]
+pub fn gone_frame(job: &str) -> String {
+    json!({"type": "gone", "job": job}).to_string()
+}
+
+/// `{"type":"summary",...}`: the line of counters.
+#[must_use]
+pub fn summary_frame(summary: &str) -> String {
+    json!({"type": "summary", "html": summary}).to_string()
 }
 
 /// `{"type":"snapshot",...}` for programs; `jobs` are JSON texts.
@@ -165,16 +223,26 @@ pub fn snapshot_frame<'a>(epoch: &str, jobs: impl Iterator<Item = &'a str>) -> S
     out
 }
 
-/// `{"type":"snapshot",...}` for our page; `rows` are the members of objects.
+/// `{"type":"snapshot",...}` for our page: `order` names every job that it shows, `rows` are the members of those that it does not
+/// have as they are now.
 #[must_use]
-pub fn rows_frame(epoch: &str, rows: impl Iterator<Item = String>, summary: &str) -> String {
-    let mut out = format!(r#"{{"type":"snapshot","epoch":{},"rows":["#, text(epoch));
+pub fn rows_frame(
+    epoch: &str,
+    order: &[&str],
+    rows: impl Iterator<Item = String>,
+    summary: &str,
+) -> String {
+    let mut out =
+        format!(r#"{{"type":"snapshot","epoch":{},"order":{},"rows":["#, text(epoch), text(order));
     let rows: Vec<String> = rows.map(|row| format!("{{{row}}}")).collect();
     join(&mut out, rows.iter().map(String::as_str));
     // Writing to a String cannot fail.
     write!(out, r#"],"summary":{}}}"#, text(summary)).ok();
     out
 }
+
+/// Nodes came, went or changed.
+pub const NODES_CHANGED: &str = r#"{"type":"nodes"}"#;
 
 /// `{"type":"nodes",...}`.
 #[must_use]

@@ -28,6 +28,7 @@ use super::frames::{self, HTML_PROTOCOL, JSON_PROTOCOL, Protocol};
 use super::gate::{FRAME_MAX, Gate};
 use super::hub::{Admission, Goodbye, Hub, Look, Seat, Work, check};
 use super::parts::dispatch::Extent;
+use super::sieve::Sieve;
 use super::wire::{Following, Said, Switch};
 use super::{Web, cors, csrf, refused};
 use crate::clock;
@@ -82,7 +83,8 @@ pub async fn connect(
         false => &[JSON_PROTOCOL, HTML_PROTOCOL],
     };
     let protocol = asked_protocol(&request, known);
-    let socket = Socket::new(web, caller, protocol, admission, overflow);
+    let sieve = Sieve::of(request.query_string());
+    let socket = Socket::new(web, caller, (protocol, sieve), admission, overflow);
     ws::WsResponseBuilder::new(socket, &request, gate)
         .protocols(known)
         .frame_size(FRAME_MAX)
@@ -129,6 +131,7 @@ struct Socket {
     hub: Arc<Hub>,
     caller: Caller,
     protocol: Protocol,
+    sieve: Sieve,
     seat: Option<Arc<Seat>>,
     admission: Option<Admission>,
     overflow: Rc<Cell<bool>>,
@@ -150,7 +153,7 @@ impl Socket {
     fn new(
         web: web::Data<Web>,
         caller: Caller,
-        protocol: Protocol,
+        (protocol, sieve): (Protocol, Sieve),
         admission: Admission,
         overflow: Rc<Cell<bool>>,
     ) -> Self {
@@ -160,6 +163,7 @@ impl Socket {
             web,
             caller,
             protocol,
+            sieve,
             seat: None,
             admission: Some(admission),
             overflow,
@@ -392,7 +396,8 @@ impl Actor for Socket {
         self.write(self.hub.hello(), ctx);
         let address = ctx.address();
         let wake = Box::new(move || address.try_send(Nudge).is_ok());
-        self.seat = Some(self.hub.sit(self.caller.clone(), self.protocol, wake));
+        self.seat =
+            Some(self.hub.sit(self.caller.clone(), self.protocol, self.sieve.clone(), wake));
         ctx.run_interval(LOOK_EVERY, Self::look_after);
     }
 }

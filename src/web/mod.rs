@@ -10,6 +10,7 @@ pub mod assets;
 pub mod asyncapi;
 pub mod auth;
 mod body;
+mod compress;
 pub mod connections;
 mod cors;
 pub mod courteous;
@@ -33,8 +34,10 @@ pub mod refusals;
 pub mod refused;
 pub mod routes;
 pub mod server;
+pub mod sieve;
 pub mod sse;
 pub mod throttle;
+mod timing;
 pub mod tls;
 pub mod wire;
 
@@ -222,6 +225,8 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
             .app_data(actix::PayloadConfig::new(BODY_MAX))
             .app_data(actix::FormConfig::default().limit(BODY_MAX))
             .wrap(from_fn(door::door))
+            .wrap(from_fn(compress::compress))
+            .wrap(from_fn(timing::timing))
             .configure(routes::mount)
     };
     let tls = pair.map(tls::Pair::server_config).transpose()?;

@@ -16,6 +16,7 @@ use askama::Template;
 
 use self::rotation::RingLine;
 use self::strip::Strip;
+use super::sieve::{Only, Place, Sieve};
 use super::{assets, csrf};
 use crate::domain::job::State;
 use crate::view::JobView;
@@ -36,10 +37,20 @@ pub struct RowViewer {
 #[derive(Template)]
 #[template(path = "parts/job_row.html")]
 pub struct Row<'a> {
+    place: Option<Place>,
     ring: Option<RingLine>,
     strip: Option<Strip>,
+    now: Now<'a>,
     job: &'a JobView,
     viewer: RowViewer,
+    lang: Language,
+}
+
+/// The part of a row that changes, whoever looks: a page that has the row is told only this.
+#[derive(Template)]
+#[template(path = "parts/job_now.html")]
+pub struct Now<'a> {
+    job: &'a JobView,
     lang: Language,
 }
 
@@ -48,8 +59,6 @@ pub struct Row<'a> {
 #[template(path = "parts/job_head.html")]
 pub struct Head<'a> {
     ring: Option<RingLine>,
-    #[expect(dead_code, reason = "the page below the head has the whole picture")]
-    strip: Option<Strip>,
     job: &'a JobView,
     viewer: RowViewer,
     lang: Language,
@@ -58,19 +67,7 @@ pub struct Head<'a> {
 /// What rows and heads share.
 macro_rules! shared {
     ($($fragment:ident)*) => {$(
-        impl<'a> $fragment<'a> {
-            /// Puts the fragment together.
-            #[must_use]
-            pub fn new(job: &'a JobView, viewer: RowViewer, lang: Language) -> Self {
-                Self { ring: None, strip: None, job, viewer, lang }
-            }
-
-            /// With the ring of its rotation. A push comes without: the ring has frames of its own, and stays.
-            #[must_use]
-            pub fn with_ring(self, ring: Option<RingLine>) -> Self {
-                Self { ring, ..self }
-            }
-
+        impl $fragment<'_> {
             fn say(&self, id: &str) -> String {
                 say(self.lang, id, &[])
             }
@@ -79,21 +76,8 @@ macro_rules! shared {
                 assets::url("icons.svg")
             }
 
-            /// What the switch does, for those who hear the page.
-            fn switch_label(&self) -> String {
-                let title = [("title", Arg::from(self.job.title.as_str()))];
-                match self.viewer.mine {
-                    true => say(self.lang, "switch-on-label", &title),
-                    false => say(self.lang, "switch-off-label", &title),
-                }
-            }
-
-            fn last_text(&self) -> String {
-                say(self.lang, "last-text", &[("title", Arg::from(self.job.title.as_str()))])
-            }
-
             fn progress_label(&self) -> String {
-                say(self.lang, "progress-label", &[("title", Arg::from(self.job.title.as_str()))])
+                self.titled("progress-label")
             }
 
             fn progress(&self) -> Option<Bar> {
@@ -109,41 +93,85 @@ macro_rules! shared {
                     note: progress.note.clone(),
                 })
             }
+
+            /// A message about this job.
+            fn titled(&self, id: &str) -> String {
+                titled(self.job, id, self.lang)
+            }
         }
     )*};
 }
 
-shared! { Row Head }
+shared! { Now Head }
 
-impl Row<'_> {
+fn titled(job: &JobView, id: &str, lang: Language) -> String {
+    say(lang, id, &[("title", Arg::from(job.title.as_str()))])
+}
+
+impl<'a> Row<'a> {
+    /// Puts the fragment together.
+    #[must_use]
+    pub fn new(job: &'a JobView, viewer: RowViewer, lang: Language) -> Self {
+        Self { place: None, ring: None, strip: None, now: Now { job, lang }, job, viewer, lang }
+    }
+
     /// With who held it in the last hour.
     #[must_use]
     pub fn with_strip(self, strip: Option<Strip>) -> Self {
         Self { strip, ..self }
     }
 
-    /// The newest line of output; an old one says nothing about a job that is off.
-    fn last_line(&self) -> Option<&str> {
-        self.job.shown.last_line.as_deref().filter(|_| self.job.state != State::Off)
+    /// With where it stands. A push says that beside the row, because not everybody's rows stand in one order.
+    #[must_use]
+    pub fn at(self, place: Place) -> Self {
+        Self { place: Some(place), ..self }
     }
 
-    /// Names after the badges, or that the reader is the last.
-    fn people_text(&self) -> String {
-        let people = &self.job.shown.people;
-        match people.as_slice() {
-            [] => say(self.lang, "nobody", &[]),
-            [only] if self.viewer.last => {
-                say(self.lang, "you-are-last", &[("user", Arg::from(only.both(self.lang)))])
-            }
-            _ => {
-                let names: Vec<_> = people.iter().map(|person| person.both(self.lang)).collect();
-                names.join(&say(self.lang, "list-separator", &[]))
-            }
-        }
+    /// With the ring of its rotation. A push comes without: the ring has frames of its own, and stays.
+    #[must_use]
+    pub fn with_ring(self, ring: Option<RingLine>) -> Self {
+        Self { ring, ..self }
+    }
+
+    fn say(&self, id: &str) -> String {
+        say(self.lang, id, &[])
+    }
+
+    fn titled(&self, id: &str) -> String {
+        titled(self.job, id, self.lang)
     }
 }
 
-impl Head<'_> {
+impl Now<'_> {
+    /// Names after the badges.
+    fn people_text(&self) -> String {
+        let names = self.job.shown.people.iter().map(|person| person.both(self.lang));
+        names.collect::<Vec<_>>().join(&say(self.lang, "list-separator", &[]))
+    }
+}
+
+impl<'a> Head<'a> {
+    /// Puts the fragment together.
+    #[must_use]
+    pub fn new(job: &'a JobView, viewer: RowViewer, lang: Language) -> Self {
+        Self { ring: None, job, viewer, lang }
+    }
+
+    /// As [`Row::with_ring`].
+    #[must_use]
+    pub fn with_ring(self, ring: Option<RingLine>) -> Self {
+        Self { ring, ..self }
+    }
+
+    /// What the switch does, for those who hear the page.
+    fn switch_label(&self) -> String {
+        self.titled(if self.viewer.mine { "switch-on-label" } else { "switch-off-label" })
+    }
+
+    fn last_text(&self) -> String {
+        self.titled("last-text")
+    }
+
     /// Each participant with since when.
     fn people_pieces(&self) -> Vec<Piece> {
         let people = &self.job.shown.people;
@@ -176,7 +204,18 @@ struct Bar {
 /// One counter of the line above the rows.
 pub struct Counter {
     state: &'static str,
+    /// The page with only what it counts; or, when that is shown, with everything.
+    href: Option<String>,
+    current: bool,
     pieces: Vec<Piece>,
+}
+
+impl Counter {
+    /// One that leads nowhere.
+    #[must_use]
+    pub fn plain(state: &'static str, pieces: Vec<Piece>) -> Self {
+        Self { state, href: None, current: false, pieces }
+    }
 }
 
 /// The line of counters.
@@ -187,41 +226,53 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts `jobs` by state, and the living nodes that their pictures know.
+    /// Counts `jobs` by state, and the living nodes that their pictures know; each counter leads to what it counts of `sieve`.
     #[must_use]
-    pub fn new(jobs: &[JobView], lang: Language) -> Self {
-        const ORDER: [(State, &str); 12] = [
-            (State::Running, "count-running"),
-            (State::Starting, "count-starting"),
-            (State::Resting, "count-resting"),
-            (State::BackingOff, LOOPING),
-            (State::BackingOff, "count-backing-off"),
-            (State::GivenUp, "count-given-up"),
-            (State::FailingOver, "count-failing-over"),
-            (State::Waiting, "count-waiting"),
-            (State::Stopping, "count-stopping"),
-            (State::Held, "count-held"),
-            (State::Unknown, "count-unknown"),
-            (State::Off, "count-off"),
+    pub fn new<'v>(
+        jobs: impl Iterator<Item = &'v JobView> + Clone,
+        sieve: &Sieve,
+        lang: Language,
+    ) -> Self {
+        const ORDER: [(Only, &str); 13] = [
+            (Only::Trouble, "count-trouble"),
+            (Only::State(State::Running), "count-running"),
+            (Only::State(State::Starting), "count-starting"),
+            (Only::State(State::Resting), "count-resting"),
+            (Only::Looping, "count-crash-looping"),
+            (Only::State(State::BackingOff), "count-backing-off"),
+            (Only::State(State::GivenUp), "count-given-up"),
+            (Only::State(State::FailingOver), "count-failing-over"),
+            (Only::State(State::Waiting), "count-waiting"),
+            (Only::State(State::Stopping), "count-stopping"),
+            (Only::State(State::Held), "count-held"),
+            (Only::State(State::Unknown), "count-unknown"),
+            (Only::State(State::Off), "count-off"),
         ];
-        const LOOPING: &str = "count-crash-looping";
+        let number = |n: usize| {
+            let count = Piece::Number(i64::try_from(n).unwrap_or(i64::MAX));
+            [("n", Piece::strong(n)), ("count", count)]
+        };
         let mut counters = Vec::new();
-        for (state, id) in ORDER {
-            let counts = |job: &&JobView| {
-                job.state == state
-                    && (state != State::BackingOff || job.shown.looping == (id == LOOPING))
-            };
-            let n = jobs.iter().filter(counts).count();
-            if n > 0 {
-                let pieces = phrase(lang, id, &[("n", Piece::strong(n))]);
-                counters.push(Counter { state: state.as_str(), pieces });
+        for (only, id) in ORDER {
+            let n = jobs.clone().filter(|job| only.fits(job)).count();
+            let current = sieve.only == Some(only);
+            if n > 0 || current {
+                let state = match only {
+                    Only::Looping => State::BackingOff.as_str(),
+                    only => only.as_str(),
+                };
+                counters.push(Counter {
+                    state,
+                    href: Some(sieve.address(Some(only).filter(|_| !current))),
+                    current,
+                    pieces: phrase(lang, id, &number(n)),
+                });
             }
         }
-        if let Some(job) = jobs.first().filter(|job| job.state != State::Unknown) {
-            let n = job.shown.living;
-            let count = Piece::Number(i64::try_from(n).unwrap_or(0));
-            let args = [("n", Piece::strong(n)), ("count", count)];
-            counters.push(Counter { state: "nodes", pieces: phrase(lang, "count-nodes", &args) });
+        if let Some(job) = jobs.clone().next().filter(|job| job.state != State::Unknown) {
+            let pieces = phrase(lang, "count-nodes", &number(job.shown.living));
+            let href = Some("/nodes".to_owned());
+            counters.push(Counter { state: "nodes", href, current: false, pieces });
         }
         Self { counters }
     }
@@ -233,6 +284,12 @@ pub fn job_row(view: &JobView, viewer: RowViewer, lang: Language, strip: Option<
     render(&Row::new(view, viewer, lang).with_strip(strip))
 }
 
+/// The part of a row that changes, as text for a push.
+#[must_use]
+pub fn job_now(view: &JobView, lang: Language) -> String {
+    render(&Now { job: view, lang })
+}
+
 /// The head of a job's page, as text for a push.
 #[must_use]
 pub fn job_head(view: &JobView, viewer: RowViewer, lang: Language) -> String {
@@ -241,8 +298,12 @@ pub fn job_head(view: &JobView, viewer: RowViewer, lang: Language) -> String {
 
 /// The line of counters, as text for a push.
 #[must_use]
-pub fn summary(jobs: &[JobView], lang: Language) -> String {
-    render(&Summary::new(jobs, lang))
+pub fn summary<'v>(
+    jobs: impl Iterator<Item = &'v JobView> + Clone,
+    sieve: &Sieve,
+    lang: Language,
+) -> String {
+    render(&Summary::new(jobs, sieve, lang))
 }
 
 /// Renders a fragment that many readers share: [`csrf::mark`] stands in its forms.

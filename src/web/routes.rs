@@ -80,6 +80,7 @@ use Access::{Admin, Collector, Guest, Login, LoopbackOrLogin, Open, Operator};
 pub static ROUTES: &[Route] = &[
     // Pages.
     Route::get("/", Login, || web::to(pages::dashboard::page)),
+    Route::post("/bulk", Operator, || web::to(pages::bulk::act)),
     Route::get("/jobs/{job}", Login, || web::to(pages::job::page)),
     Route::post("/jobs/{job}/participation", Operator, || web::to(pages::job::participation)),
     Route::post("/jobs/{job}/hold", Operator, || web::to(pages::job::hold)),

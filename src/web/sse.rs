@@ -19,6 +19,7 @@ use super::auth::Caller;
 use super::error::WebError;
 use super::frames::Protocol;
 use super::hub::{Admission, Seat, Work, check};
+use super::sieve::Sieve;
 use super::{Web, csrf};
 use crate::clock;
 
@@ -116,7 +117,7 @@ impl Events {
             bell.notify_one();
             true
         });
-        let seat = web.live.sit(caller.clone(), Protocol::Json, wake);
+        let seat = web.live.sit(caller.clone(), Protocol::Json, Sieve::default(), wake);
         Ok(Self {
             web,
             seat,

@@ -1,4 +1,4 @@
-// The headings between rows: one before the first row of each group.
+// The order of rows, and the headings between them: one before the first row of each group.
 
 /** A heading for `group`: the one that stands there, or a new one. */
 function heading(list, group) {
@@ -10,12 +10,25 @@ function heading(list, group) {
   return fresh;
 }
 
-/** `rows` in their order, with the headings between them. */
-export function headed(list, rows) {
+/** Exactly these elements, in this order: those that are gone leave, new ones find their place. */
+export function arrange(list, elements) {
+  for (const child of [...list.children]) if (!elements.includes(child)) child.remove();
+  elements.forEach((element, nth) => {
+    if (list.children[nth] !== element) list.insertBefore(element, list.children[nth] ?? null);
+  });
+}
+
+/** Rows in the order of their keys. `moved` goes alone and keeps the focus, so that no other row moves; only jobs that are in `shown` stay. */
+export function sort(list, moved, shown) {
+  const rows = [...list.querySelectorAll(":scope > .row")].filter((row) => shown?.has(row.dataset.job) ?? true);
+  rows.sort((one, two) => (one.dataset.key < two.dataset.key ? -1 : 1));
+  const focused = moved?.contains(document.activeElement) ? document.activeElement : undefined;
+  moved?.remove();
   let last = "";
-  return rows.flatMap((row) => {
+  arrange(list, rows.flatMap((row) => {
     const [before, group] = [last, row.dataset.group ?? ""];
     last = group;
     return group !== "" && group !== before ? [heading(list, group), row] : [row];
-  });
+  }));
+  focused?.focus({ preventScroll: true });
 }

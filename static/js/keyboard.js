@@ -1,4 +1,4 @@
-// j and k go from job to job, x presses the switch of the one in focus, Enter opens it (it is a link).
+// j and k go from job to job, x presses the switch of the one in focus, Enter opens it (it is a link), / searches, ? shows all this.
 
 const typing = (element) => element.closest("input, select, textarea, dialog, [contenteditable]");
 
@@ -15,6 +15,8 @@ function key(event) {
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
   else if (event.key === "x") document.activeElement.closest(".row, .head")?.querySelector(".switch")?.click();
+  else if (event.key === "/") document.querySelector("[data-search]")?.focus();
+  else if (event.key === "?") document.querySelector("[data-keys]")?.showModal();
   else return;
   event.preventDefault();
 }

@@ -6,26 +6,27 @@ import * as log from "./log.js";
 import * as mark from "./mark.js";
 import * as nodes from "./nodes.js";
 import * as rotations from "./rotations.js";
+import { moved } from "./row.js";
 import * as rows from "./rows.js";
 import { onNow } from "./truth.js";
 
 /** After this long without a frame the server is asked for a sign of life; late, the mark says so; later, enough. */
 const [QUIET, LATE, DEAD] = [5000, 6000, 9000];
 /** `REFUSED` is a policy violation: signed out, or the account changed. */
-const [FIRST, LONGEST, REFUSED] = [500, 10000, 1008];
+const [FIRST, LONGEST, REFUSED] = [250, 4000, 1008];
 
 let socket, timer;
 let [heard, tries, probed, whole] = [0, 0, false, false];
 
 const frames = {
   hello: ({ at }) => at && correct(at),
-  snapshot: (frame) => (rows.snapshot(frame), (whole = true)),
-  row: rows.row,
   nodes: nodes.changed,
   log: log.add,
+  moved,
   dispatch: dispatch.show,
   ...mark.frames,
   ...rotations.frames,
+  ...rows.frames,
 };
 
 function send(message) {
@@ -49,7 +50,7 @@ function open() {
     tries = 0;
     const frame = JSON.parse(data);
     frames[frame.type]?.(frame);
-    if (whole) mark.live();
+    if ((whole ||= frame.type === "snapshot")) mark.live();
   };
   mine.onclose = ({ code }) => mine === socket && closed(code);
 }
@@ -62,9 +63,8 @@ function closed(code) {
 }
 
 function comeBack() {
-  // Full jitter: thousands of pages do not come back in the same moment.
-  const most = Math.min(LONGEST, FIRST * 2 ** tries++);
-  const wait = FIRST / 5 + Math.random() * most;
+  // Jitter over the whole time: thousands of pages do not come back in the same moment.
+  const wait = FIRST / 5 + Math.random() * Math.min(LONGEST, FIRST * 2 ** tries++);
   clearTimeout(timer);
   timer = setTimeout(open, wait);
   mark.lost(heard, Date.now() + wait);

@@ -1,5 +1,9 @@
-// Makes an element equal to a new rendering by changing only what differs: focus, selection and what somebody is
-// typing stay, and a bar moves instead of jumping. Markup comes only from the server's own templates.
+// Makes an element equal to a new rendering by changing only what differs (../vendor/idiomorph.esm.js): focus, selection and
+// what somebody is typing stay, and a bar moves instead of jumping. Markup comes only from the server's own templates.
+
+import { Idiomorph } from "../vendor/idiomorph.esm.js";
+import { localise, tick } from "./clock.js";
+import { csrf } from "./words.js";
 
 export function parse(html) {
   const template = document.createElement("template");
@@ -7,37 +11,29 @@ export function parse(html) {
   return template.content;
 }
 
-function attributes(from, to) {
-  for (const { name } of [...from.attributes]) {
-    // What somebody has opened stays open.
-    if (!to.hasAttribute(name) && name !== "open") from.removeAttribute(name);
-  }
-  for (const { name, value } of to.attributes) {
-    if (from.getAttribute(name) !== value) from.setAttribute(name, value);
-  }
+/** A rendering for this reader: with the session's secret, in their zone, countdowns running. */
+export function fragment(html) {
+  const content = parse(html);
+  for (const field of content.querySelectorAll("input[name=csrf]")) field.setAttribute("value", csrf());
+  localise(content);
+  tick(content);
+  return content.firstElementChild;
 }
+
+const callbacks = {
+  // What is ticked stays ticked. A ring has frames of its own (rotations.js): the row around it comes without.
+  beforeNodeMorphed: (old, fresh) => old.type !== "checkbox" && (old.dataset?.ring === undefined || fresh.hasChildNodes()),
+  // What somebody has opened stays open.
+  beforeAttributeUpdated: (name, _, act) => name !== "open" || act !== "remove",
+  // What a script added and wants to keep (an error beside a switch) was never in a rendering.
+  beforeNodeRemoved: (old) => old.dataset?.keep === undefined,
+};
 
 export function morph(from, to) {
-  if (from.isEqualNode(to)) return;
-  const alike = from.nodeType === to.nodeType && from.nodeName === to.nodeName;
-  if (!alike || (from.id ?? "") !== (to.id ?? "")) return from.replaceWith(to);
-  if (from.nodeType !== Node.ELEMENT_NODE) {
-    from.nodeValue = to.nodeValue;
-    return;
-  }
-  attributes(from, to);
-  // A ring has frames of its own (rotations.js): the row around it comes without.
-  if (from.dataset.ring === undefined) children(from, to);
+  if (!from.isEqualNode(to)) Idiomorph.morph(from, to, { morphStyle: "outerHTML", ignoreActiveValue: true, callbacks });
 }
 
-/** Children by position: our fragments have a fixed shape. */
+/** `to` is a fragment: its children become those of `from`. */
 export function children(from, to) {
-  const before = [...from.childNodes];
-  const after = [...to.childNodes];
-  after.forEach((child, nth) => {
-    if (nth < before.length) morph(before[nth], child);
-    else from.append(child);
-  });
-  // What a script added and wants to keep (an error beside a switch) was never in a rendering.
-  before.slice(after.length).forEach((child) => child.dataset?.keep === undefined && child.remove());
+  Idiomorph.morph(from, to, { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
 }

@@ -5,15 +5,15 @@ import { ask } from "./confirm.js";
 import { again } from "./rows.js";
 import { csrf, say } from "./words.js";
 
-async function send(form, confirmed) {
-  const body = new URLSearchParams(new FormData(form));
+async function send(form, button, confirmed) {
+  const body = new URLSearchParams(new FormData(form, button));
   if (confirmed) body.set("confirm", "yes");
   const headers = { Accept: "application/json", "X-CSRF-Token": csrf() };
-  const answer = await fetch(form.action, { method: "POST", headers, body, redirect: "manual" });
+  const answer = await fetch(button?.getAttribute("formaction") ?? form.action, { method: "POST", headers, body, redirect: "manual" });
   if (answer.type === "opaqueredirect") throw new Error(say("signedOut"));
   if (!answer.headers.get("Content-Type")?.includes("json")) throw new Error(await detail(answer));
   const said = await answer.json();
-  if (answer.status === 409 && said.confirm) return (await ask(said.confirm, said)) && send(form, true);
+  if (answer.status === 409 && said.confirm) return (await ask(said.confirm, said)) && send(form, button, true);
   if (!answer.ok) throw new Error(said.detail ?? `${answer.status} ${answer.statusText}`);
   return true;
 }
@@ -24,34 +24,37 @@ async function detail(answer) {
   return page.querySelector("[data-detail]")?.textContent ?? `${answer.status} ${answer.statusText}`;
 }
 
-function complain(form, text) {
-  form.querySelector(".failure")?.remove();
+function complain(place, text) {
+  place.querySelector(".failure")?.remove();
   if (!text) return;
   const failure = document.createElement("p");
   failure.className = "failure";
   failure.setAttribute("role", "alert");
   failure.dataset.keep = "";
   failure.textContent = text;
-  form.append(failure);
+  place.append(failure);
 }
 
 async function submit(event) {
   const form = event.target.closest("form[data-toggle]");
   if (!form) return;
   event.preventDefault();
-  if ("busy" in form.dataset) return;
-  form.dataset.busy = "";
-  complain(form);
+  // All rows share one form; the button knows which row it is.
+  const button = event.submitter;
+  const place = button?.closest(".row") ?? form;
+  if ("busy" in place.dataset) return;
+  place.dataset.busy = "";
+  complain(place);
   try {
-    const { last } = form.dataset;
+    const last = button?.dataset.last ?? form.dataset.last;
     if (last && !(await ask(last))) return;
-    const changed = await send(form, Boolean(last));
+    const changed = await send(form, button, Boolean(last));
     const live = /live|connected/.test(document.querySelector(".mark")?.dataset.mark);
-    if (changed && !live) await again([form.closest("[id]").id]);
+    if (changed && !live) await again([place.closest("[id]").id]);
   } catch (error) {
-    complain(form, error.message);
+    complain(place, error.message);
   } finally {
-    delete form.dataset.busy;
+    delete place.dataset.busy;
   }
 }
 

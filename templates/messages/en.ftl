@@ -30,6 +30,14 @@ mark-old = picture is # old
 mark-still = picture of { $time }
 mark-signed-out = signed out
 list-separator = { ", " }
+description = Soloist runs a script exactly once in a cluster, for as long as somebody wants it.
+keys-title = Keys
+keys-search = search
+keys-next = next job
+keys-before = job before
+keys-switch = press the switch of the job in focus
+keys-these = these keys
+keys-close = Close
 sentence-gap = { " " }
 sentence-end = .
 
@@ -251,7 +259,7 @@ switch-on-label = { $title }: I want it on. Now on; press to withdraw.
 switch-off-label = { $title }: I want it on. Now off; press to join.
 switch-not-yours = Only operators of this job may switch it.
 nobody = nobody
-you-are-last = { $user }: you are the last
+switch-of = { $title }: I want it on
 user-since = { $user } since { $since }
 last-since = { $user } since { $since }: you are the last
 progress-label = Progress of { $title }
@@ -267,6 +275,57 @@ last-no = Leave it on
 no-jobs-title = No job yet
 no-jobs-text = A job is a script that runs exactly once in the whole cluster, for as long as somebody wants it. Define the first one in soloist.toml on every node that may run it, then restart the node:
 no-jobs-after = It appears here. The page can switch, hold and move it; what it runs is decided in the file alone.
+
+# Which jobs the dashboard shows
+count-trouble = { $n } { $count ->
+    [one] needs you
+   *[other] need you
+}
+needs-you = Needs you
+sift-search = Search jobs
+sift-go = Show
+sift-all = Show all jobs
+sift-none = No job is like this now.
+sift-group = Group
+sift-any-group = all
+sift-sort = Order
+sift-sort-need = by need and group
+sift-sort-name = by name
+sift-sort-state = by state
+
+# Several jobs at once
+bulk-tick = Select { $title }
+bulk-label = With those that are ticked:
+bulk-on = Switch on
+bulk-off = Switch off
+bulk-hold = Hold
+bulk-title-on = Switch on { $n ->
+    [one] 1 job
+   *[other] { $n } jobs
+}?
+bulk-title-off = Switch off { $n ->
+    [one] 1 job
+   *[other] { $n } jobs
+}?
+bulk-title-hold = Hold { $n ->
+    [one] 1 job
+   *[other] { $n } jobs
+}?
+bulk-nothing = No job is ticked. Go back and tick the jobs that you mean.
+bulk-reason = Reason, for the audit
+bulk-joins = You want it on from now on.
+bulk-already-on = You want it on already: nothing changes.
+bulk-already-off = You do not want it on: nothing changes.
+bulk-stops = Nobody else wants it: it stops.
+bulk-goes-on = It goes on for { $n ->
+    [one] 1 other person
+   *[other] { $n } other people
+}.
+bulk-held = It is held, and stays so.
+bulk-forbids = It stops, whoever wants it, until it is resumed.
+bulk-result = What became of them
+bulk-done = Done.
+bulk-back = Back to the jobs
 not-read = Could not be read: the store is out of reach.
 store-trouble = Trouble with the store: { $detail }. What is shown below may be old.
 

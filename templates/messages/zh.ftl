@@ -9,7 +9,7 @@ nav-rotations = 轮转
 nav-audit = 审计
 skip-to-content = 跳到正文
 other-language = EN
-other-language-label = English: switch to English
+other-language-label = EN: switch to English
 theme-system = 外观：跟随系统。按下更改。
 theme-dark = 外观：深色。按下更改。
 theme-light = 外观：浅色。按下更改。
@@ -30,6 +30,14 @@ mark-old = 画面已过去 #
 mark-still = { $time } 的画面
 mark-signed-out = 已退出登录
 list-separator = 、
+description = Soloist：只要有人要它运行，脚本就在整个集群中恰好运行一份。
+keys-title = 快捷键
+keys-search = 搜索
+keys-next = 下一个任务
+keys-before = 上一个任务
+keys-switch = 按下焦点所在任务的开关
+keys-these = 显示快捷键
+keys-close = 关闭
 sentence-gap = { "" }
 sentence-end = 。
 
@@ -239,7 +247,7 @@ switch-on-label = { $title }：我要它运行。现在开着，按下即退出�
 switch-off-label = { $title }：我要它运行。现在关着，按下即加入。
 switch-not-yours = 只有此任务的操作员可以开关。
 nobody = 无人
-you-are-last = { $user }：您是最后一人
+switch-of = { $title }：我要它运行
 user-since = { $user } 自 { $since }
 last-since = { $user } 自 { $since }：您是最后一人
 progress-label = { $title } 的进度
@@ -255,6 +263,44 @@ last-no = 让它继续
 no-jobs-title = 还没有任务
 no-jobs-text = 任务是一个脚本：只要有人要它运行，它就在整个集群中恰好运行一份。在每个可以运行它的节点上，把第一个任务写进 soloist.toml，然后重启节点：
 no-jobs-after = 它会出现在这里。网页可以开关、禁止和转移它；它运行什么，只由文件决定。
+
+# 首页显示哪些任务
+count-trouble = { $n } { $count ->
+   *[other] 需要处理
+}
+needs-you = 需要处理
+sift-search = 搜索任务
+sift-go = 显示
+sift-all = 显示全部任务
+sift-none = 现在没有这样的任务。
+sift-group = 分组
+sift-any-group = 全部
+sift-sort = 排序
+sift-sort-need = 按紧要程度和分组
+sift-sort-name = 按名称
+sift-sort-state = 按状态
+
+# 同时操作多个任务
+bulk-tick = 选择 { $title }
+bulk-label = 对勾选的任务：
+bulk-on = 打开
+bulk-off = 关闭
+bulk-hold = 禁止
+bulk-title-on = 打开 { $n } 个任务？
+bulk-title-off = 关闭 { $n } 个任务？
+bulk-title-hold = 禁止 { $n } 个任务？
+bulk-nothing = 没有勾选任务。请返回，勾选要操作的任务。
+bulk-reason = 原因（记入审计）
+bulk-joins = 从现在起您要它运行。
+bulk-already-on = 您已经要它运行，不会有变化。
+bulk-already-off = 您并没有要它运行，不会有变化。
+bulk-stops = 没有其他人要它运行，它会停止。
+bulk-goes-on = 另有 { $n } 人要它运行，它会继续。
+bulk-held = 它已被禁止，保持不变。
+bulk-forbids = 不论谁要它运行，它都会停止，直到恢复。
+bulk-result = 操作结果
+bulk-done = 已完成。
+bulk-back = 返回任务列表
 not-read = 读取失败：存储失联。
 store-trouble = 存储出现问题：{ $detail }。下面显示的内容可能已经过时。
 

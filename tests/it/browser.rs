@@ -34,7 +34,7 @@ async fn a_click_on_the_switch_in_one_window_is_seen_in_another() {
     wang.sign_in(&pair.b, "wang").await;
     shows(&wang, "off").await;
 
-    let switch = format!("{ROW} form[data-toggle] button");
+    let switch = format!("{ROW} .switch");
     // A mark that only this document has: if it is there at the end, nothing was loaded again.
     wang.client.execute("window.soloistTest = 1", vec![]).await.expect("a mark");
     li.element(&switch).await.click().await.expect("clicked");
@@ -135,11 +135,7 @@ async fn turns_are_seen_as_they_are_taken_and_what_was_opened_stays_open() {
     assert!(table.contains("<b>w"), "{table}");
 
     // A change of the job leaves the ring in its row alone.
-    li.element("[data-job='outbound'] form[data-toggle] button")
-        .await
-        .click()
-        .await
-        .expect("click");
+    li.element("[data-job='outbound'] .switch").await.click().await.expect("click");
     li.element("[data-job='outbound'] [aria-checked='true']").await;
     li.element("[data-job='outbound'] .ring [data-mark='now']").await;
     for window in [&li, &wang] {
@@ -186,6 +182,125 @@ async fn a_page_says_when_its_store_its_session_or_its_node_is_gone() {
     assert!(line.contains("No word from this page’s node"), "{line}");
     li.close().await;
     wang.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_many_jobs_keeps_its_filter_its_ticks_and_its_place() {
+    let jobs: Vec<String> = (100..300)
+        .map(|nth| format!("[[job]]\nname = \"ship-{nth}\"\nrunner = \"external\"\n"))
+        .collect();
+    let ground = Ground::new("sqlite:soloist.db", &jobs.concat());
+    ground.add_user("li", "operator");
+    let node = ground.start("node-a");
+    let driver = Driver::start();
+    let li = driver.window("li").await;
+    li.sign_in(&node, "li").await;
+    let shown = async |css: &str, n: u64| {
+        until_async(&format!("{n} of {css}"), async || {
+            let count = format!("return document.querySelectorAll({css:?}).length");
+            (li.client.execute(&count, vec![]).await.ok()? == n).then_some(())
+        })
+        .await;
+    };
+    shown("[data-rows] > .row", 200).await;
+    let switch = async |job: &str| {
+        li.element(&format!("#job-{job} .switch")).await.click().await.expect("clicked");
+    };
+
+    // The place is kept when somebody comes back.
+    li.element(".mark[data-mark='live']").await;
+    li.client
+        .execute("document.getElementById('job-ship-250').scrollIntoView()", vec![])
+        .await
+        .expect("scrolled");
+    let place = async || {
+        let top = "return Math.round(document.getElementById('job-ship-250').getBoundingClientRect().top)";
+        li.client.execute(top, vec![]).await.expect("a place").as_f64().expect("pixels")
+    };
+    let before = place().await;
+    li.element("#job-ship-251 .title a").await.click().await.expect("clicked");
+    li.element("#head").await;
+    li.client.back().await.expect("back");
+    until_async("the place is as before", async || {
+        ((place().await - before).abs() < 3.0).then_some(())
+    })
+    .await;
+
+    // Slash searches; the address says what is shown, and the list follows it.
+    li.element(".mark[data-mark='live']").await;
+    li.client.active_element().await.expect("an element").send_keys("/").await.expect("typed");
+    let search = li.client.active_element().await.expect("an element");
+    assert_eq!(search.attr("name").await.expect("an answer").as_deref(), Some("q"));
+    search.send_keys("ship-10\n").await.expect("typed");
+    shown("[data-rows] > .row", 10).await;
+    li.client.goto(&format!("{}/?q=ship-10&state=off", node.url)).await.expect("the page opens");
+    shown("[data-rows] > .row", 10).await;
+    li.element(".mark[data-mark='live']").await;
+    li.client.execute("window.soloistTest = 1", vec![]).await.expect("a mark");
+    li.element("#job-ship-104 .tick-box").await.click().await.expect("clicked");
+    switch("ship-105").await;
+    shown("[data-rows] > .row", 9).await;
+    shown("#job-ship-105", 0).await;
+    ground.must(&["on", "ship-104", "--user", "li"]);
+    shown("[data-rows] > .row", 8).await;
+    ground.must(&["off", "ship-105", "--user", "li"]);
+    let order = "return [...document.querySelectorAll('[data-rows] > .row')].map((row) => row.dataset.job.slice(5)).join()";
+    until_async("it is back where it was", async || {
+        (li.client.execute(order, vec![]).await.ok()? == "100,101,102,103,105,106,107,108,109")
+            .then_some(())
+    })
+    .await;
+
+    // What is ticked stays ticked while rows change.
+    for job in ["106", "107"] {
+        li.element(&format!("#job-ship-{job} .tick-box")).await.click().await.expect("clicked");
+    }
+    ground.must(&["hold", "ship-106", "--reason", "stocktaking"]);
+    shown("#job-ship-106", 0).await;
+    shown(".tick-box:checked", 1).await;
+    let mark = li.client.execute("return window.soloistTest", vec![]).await.expect("a value");
+    assert_eq!(mark, 1, "the page was never loaded again");
+    li.element("#bulk button[value=off]").await.click().await.expect("clicked");
+    let asked = li.element("main h1").await.text().await.expect("text");
+    assert_eq!(asked, "Switch off 1 job?");
+    li.close().await;
+}
+
+/// The state that the row says, and whether it has the colour of nothing.
+async fn colour(window: &crate::support::browser::Window) -> serde_json::Value {
+    let ask = "const row = document.querySelector('[data-job]');\
+               const of = (element, name) => getComputedStyle(element).getPropertyValue(name);\
+               return [row.dataset.state, of(row, '--state') === of(document.documentElement, '--idle')]";
+    window.client.execute(ask, vec![]).await.expect("a value")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_back_within_seconds_of_its_node_and_at_once_when_asked() {
+    let mut pair = Pair::start("beat", "");
+    let driver = Driver::start();
+    let li = driver.window("li").await;
+    li.sign_in(&pair.a, "li").await;
+    li.element(".mark[data-mark='live']").await;
+    li.element(&format!("{ROW} .switch")).await.click().await.expect("clicked");
+    shows(&li, "running").await;
+    assert_eq!(colour(&li).await, json!(["running", false]));
+    pair.a.kill();
+    let line = li.element("[data-page-fact]:not([hidden])").await;
+    until_async("it says when it tries again", async || {
+        line.text().await.ok()?.contains("Trying again in").then_some(())
+    })
+    .await;
+    // Old rows lose their colour.
+    li.element("html[data-stale]").await;
+    assert_eq!(colour(&li).await, json!(["running", true]));
+    let listen = pair.a.url.trim_start_matches("http://").to_owned();
+    pair.a = pair.ground.start_at("node-a", &listen);
+    let began = std::time::Instant::now();
+    li.element("[data-page-fact] [data-now]").await.click().await.ok();
+    li.element(".mark[data-mark='live']").await;
+    li.element("html:not([data-stale])").await;
+    assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+    li.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

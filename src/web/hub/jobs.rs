@@ -3,7 +3,7 @@
 //! Each change of a job comes with its record. Its picture is made anew once, marked in every seat, and rendered when a
 //! seat asks for it. Time alone changes pictures, too: the hub looks now and then.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,19 +15,22 @@ use crate::domain::job::{JobRecord, State, state};
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
-use crate::view::{JobView, viewpoint};
-use crate::web::auth::Caller;
-use crate::web::frames::{self, JobFrames, Protocol};
+use crate::view::viewpoint;
+use crate::web::frames::{self, JobFrames, Protocol, Told};
 use crate::web::loglines::LogRing;
 use crate::web::parts;
 
 /// Sentences older than this are made anew for whoever asks.
 const SENTENCES_LAST: Duration = Duration::from_secs(1);
+/// How often a page is told how far a run is.
+const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// What the hub keeps for one job.
 #[derive(Default)]
 pub(super) struct Slot {
     pub(super) frames: Mutex<Option<Arc<JobFrames>>>,
+    /// The generation of the newest picture.
+    pub(super) generation: AtomicU64,
     pub(super) watch: Mutex<Watch>,
     pub(super) followers: AtomicUsize,
     pub(super) fetching: AtomicBool,
@@ -40,19 +43,29 @@ pub(super) struct Watch {
     /// Who had the lease in the newest picture.
     holder: Option<NodeName>,
     wanted_since: Option<Boot>,
+    /// The newest record whose change was told to seats.
+    record: Option<Arc<JobRecord>>,
+    /// When its progress was told to pages for the last time, and whether there is another since.
+    told: Option<Boot>,
+    more: bool,
 }
 
 impl Hub {
     /// Finds jobs whose picture means something else only because time went by.
     pub(super) fn look(self: &Arc<Self>) {
         let mut jobs = Vec::new();
+        let mut moved = Vec::new();
         for job in self.numbers() {
             let seen = self.seen(job);
             if self.say(job, &seen) {
                 jobs.push(job);
             }
+            if self.owes_progress(job) {
+                moved.push((job, true));
+            }
         }
         self.refresh(jobs);
+        self.tell_progress(&moved);
         if self.truth_changed() {
             for seat in self.everybody() {
                 seat.mark(|pending| pending.truth = true);
@@ -68,11 +81,50 @@ impl Hub {
         for &job in &jobs {
             self.replace(job, None);
         }
-        self.generation.fetch_add(1, Ordering::Release);
         for seat in self.everybody() {
             seat.mark(|pending| {
                 if !pending.snapshot {
-                    pending.jobs.extend(&jobs);
+                    pending.note(seat.protocol, &jobs, &[]);
+                }
+            });
+        }
+    }
+
+    /// Notes the newest picture; whether it is as the one before but for progress and output.
+    pub(super) fn moves_on(&self, job: usize, seen: &Seen) -> bool {
+        let other_word = self.say(job, seen);
+        let slot = self.slot(job);
+        // Not that of the newest picture: one that was made meanwhile may hold a change that nobody was told.
+        let before = lock(&slot.watch).record.replace(Arc::clone(&seen.record));
+        !other_word && before.is_some_and(|before| before.only_moves_on(&seen.record))
+    }
+
+    /// Whether pages may be told now how far a run is; else [`Hub::look`] does it later.
+    pub(super) fn may_tell_progress(&self, job: usize) -> bool {
+        lock(&self.slot(job).watch).more = true;
+        self.owes_progress(job)
+    }
+
+    /// Whether pages have not been told for long enough how far a run is; they are then.
+    fn owes_progress(&self, job: usize) -> bool {
+        let slot = self.slot(job);
+        let mut watch = lock(&slot.watch);
+        let now = clock::boot();
+        let due = watch.more && watch.told.is_none_or(|told| now.since(told) >= PROGRESS_EVERY);
+        if due {
+            watch.more = false;
+            watch.told = Some(now);
+        }
+        due
+    }
+
+    fn tell_progress(&self, moved: &[(usize, bool)]) {
+        let jobs: Vec<usize> = moved.iter().map(|(job, _)| *job).collect();
+        let pages = self.everybody().into_iter().filter(|seat| seat.protocol == Protocol::Html);
+        for seat in pages.take_while(|_| !jobs.is_empty()) {
+            seat.mark(|pending| {
+                if !pending.snapshot {
+                    pending.note(seat.protocol, &jobs, moved);
                 }
             });
         }
@@ -136,7 +188,21 @@ impl Hub {
     pub(super) fn replace(&self, job: usize, changed: Option<Boot>) {
         let slot = self.slot(job);
         let mut frames = lock(&slot.frames);
+        let generation = self.generation.fetch_add(1, Ordering::AcqRel) + 1;
+        slot.generation.store(generation, Ordering::Release);
         *frames = Some(self.make(job, changed));
+    }
+
+    /// What a page that is made from now on has seen of jobs: it says so when it connects, and is told what came later.
+    #[must_use]
+    pub fn mark(&self) -> String {
+        format!("{:x}-{}", self.instance, self.generation.load(Ordering::Acquire))
+    }
+
+    /// The generation in a mark of this process.
+    fn seen_until(&self, mark: &str) -> Option<u64> {
+        let (instance, generation) = mark.split_once('-')?;
+        (instance == format!("{:x}", self.instance)).then(|| generation.parse().ok())?
     }
 
     fn make(&self, job: usize, changed: Option<Boot>) -> Arc<JobFrames> {
@@ -167,15 +233,24 @@ impl Hub {
         }
     }
 
-    fn summary(&self, caller: &Caller) -> String {
+    /// The picture of a job, however old its sentences are.
+    fn known(&self, job: usize) -> Arc<JobFrames> {
+        let known = lock(&self.slot(job).frames).clone();
+        known.unwrap_or_else(|| self.frames(job))
+    }
+
+    fn summary(&self, seat: &Seat) -> String {
+        let (caller, sieve) = (&seat.caller, &seat.sieve);
         let language = caller.language;
-        let views = |sees: &dyn Fn(&JobConfig) -> bool| -> Vec<JobView> {
-            let roster = self.roster();
-            let seen = roster.shown().filter(|(_, job)| sees(job));
-            seen.map(|(nth, job)| self.frames(nth).view(job, language).clone()).collect()
+        let roster = self.roster();
+        let count = || {
+            let seen = roster.shown().filter(|(_, job)| caller.sees(job));
+            let all: Vec<_> = seen.map(|(nth, job)| (self.known(nth), job)).collect();
+            let views = all.iter().map(|(frames, job)| frames.view(job, language));
+            parts::summary(views, sieve, language)
         };
-        if self.roster().may_hide_from(caller) {
-            return parts::summary(&views(&|job| caller.sees(job)), language);
+        if roster.may_hide_from(caller) || !sieve.is_open() {
+            return count();
         }
         let generation = self.generation.load(Ordering::Acquire);
         let which = frames::slot(language);
@@ -184,12 +259,24 @@ impl Hub {
         {
             return text.clone();
         }
-        let text = parts::summary(&views(&|_| true), language);
+        let text = count();
         lock(&self.summaries)[which] = Some((generation, text.clone()));
         text
     }
 
-    pub(super) fn snapshot(&self, seat: &Seat) -> String {
+    /// The line of counters, if it is another than was told.
+    pub(super) fn counted(&self, seat: &Seat) -> Option<String> {
+        let text = self.summary(seat);
+        let mut pending = lock(&seat.pending);
+        if pending.counted == text {
+            return None;
+        }
+        pending.counted.clone_from(&text);
+        Some(frames::summary_frame(&text))
+    }
+
+    /// Everything; to a page that comes for the first time only what it has not been made with.
+    pub(super) fn snapshot(&self, seat: &Seat, first: bool) -> String {
         let epoch = self.feed.epoch();
         let language = seat.caller.language;
         let roster = self.roster();
@@ -198,33 +285,79 @@ impl Hub {
             .filter(|(_, job)| seat.caller.sees(job))
             .map(|(nth, job)| (nth, &**job, self.frames(nth)))
             .collect();
-        match seat.protocol {
-            Protocol::Json => frames::snapshot_frame(
-                &epoch,
-                all.iter().map(|(_, job, frames)| frames.json(job, language)),
-            ),
-            Protocol::Html => {
-                let follows: Vec<usize> = lock(&seat.pending).follows.keys().copied().collect();
-                let rows = all
-                    .iter()
-                    .map(|(nth, job, frames)| frames.row(job, &seat.caller, follows.contains(nth)));
-                frames::rows_frame(&epoch, rows, &self.summary(&seat.caller))
-            }
+        if seat.protocol == Protocol::Json {
+            let jobs = all.iter().map(|(_, job, frames)| frames.json(job, language));
+            return frames::snapshot_frame(&epoch, jobs);
         }
+        let have = seat.sieve.have.as_deref().filter(|_| first);
+        let have = have.and_then(|mark| self.seen_until(mark));
+        let fits =
+            |frames: &JobFrames, job: &JobConfig| seat.sieve.shows(frames.view(job, language));
+        let mut rows: Vec<_> = all
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, job, frames))| fits(frames, job))
+            .map(|(place, (nth, job, frames))| {
+                (seat.sieve.place(frames.view(job, language), place, language), *nth, *job, frames)
+            })
+            .collect();
+        rows.sort_by(|one, two| one.0.cmp(&two.0));
+        let order: Vec<&str> = rows.iter().map(|(_, _, job, _)| job.name.as_str()).collect();
+        let summary = if seat.sieve.without_rows { String::new() } else { self.summary(seat) };
+        let follows: Vec<usize> = {
+            let mut pending = lock(&seat.pending);
+            pending.shown = rows.iter().map(|(_, nth, _, _)| *nth).collect();
+            pending.counted.clone_from(&summary);
+            pending.follows.keys().copied().collect()
+        };
+        let newer = |nth: usize| {
+            have.is_none_or(|have| self.slot(nth).generation.load(Ordering::Acquire) > have)
+        };
+        let heads = all.iter().filter(|(nth, _, _)| follows.contains(nth));
+        let heads = heads.filter(|(_, job, frames)| !fits(frames, job));
+        let heads =
+            heads.map(|(_, job, frames)| frames.row(job, &seat.caller, Told::Nothing, true));
+        let changed = rows.iter().filter(|(_, nth, _, _)| newer(*nth));
+        let changed = changed.map(|(place, nth, job, frames)| {
+            frames.row(job, &seat.caller, Told::Whole(place), follows.contains(nth))
+        });
+        frames::rows_frame(&epoch, &order, changed.chain(heads), &summary)
     }
 
-    pub(super) fn job(&self, seat: &Seat, job: usize, followed: bool) -> Work {
+    /// A change of a job; `None`: it concerns nothing that the seat shows.
+    pub(super) fn job(&self, seat: &Seat, job: usize, followed: bool) -> Option<Work> {
         let frames = self.frames(job);
         let config = &*self.defined(job);
         let language = seat.caller.language;
-        let text = match seat.protocol {
-            Protocol::Json => frames.job_frame(config, language),
-            Protocol::Html => frames::row_frame(
-                &frames.row(config, &seat.caller, followed),
-                &self.summary(&seat.caller),
-            ),
+        if seat.protocol == Protocol::Json {
+            let text = frames.job_frame(config, language);
+            return Some(Work::Frame { text, changed: frames.changed });
+        }
+        let view = frames.view(config, language);
+        let shows = seat.sieve.shows(view);
+        let was_shown = match shows {
+            true => !lock(&seat.pending).shown.insert(job),
+            false => lock(&seat.pending).shown.remove(&job),
         };
-        Work::Frame { text, changed: frames.changed }
+        let text = if shows {
+            let nth = self.roster().place_for(&seat.caller, job);
+            let place = seat.sieve.place(view, nth, language);
+            let told = if was_shown { Told::Change(&place) } else { Told::Whole(&place) };
+            frames::row_frame(&frames.row(config, &seat.caller, told, followed))
+        } else if followed {
+            frames::row_frame(&frames.row(config, &seat.caller, Told::Nothing, true))
+        } else if was_shown {
+            frames::gone_frame(config.name.as_str())
+        } else {
+            return None;
+        };
+        Some(Work::Frame { text, changed: frames.changed })
+    }
+
+    /// How far the run of a job is.
+    pub(super) fn moved(&self, job: usize) -> Work {
+        let frames = self.known(job);
+        Work::Frame { text: frames.moved_frame(), changed: frames.changed }
     }
 }
 

@@ -16,7 +16,7 @@ mod truth;
 mod turns;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -64,8 +64,10 @@ pub struct Hub {
     seats: Vec<Mutex<HashMap<u64, Arc<Seat>>>>,
     next_id: AtomicU64,
     census: Mutex<Census>,
-    /// Grows with every change of any job, to know whether a summary is still right.
+    /// Grows with every change of any job, to know whether a summary is still right and what a page has not seen.
     generation: AtomicU64,
+    /// Tells the generations of this process from those of another.
+    instance: u64,
     summaries: Mutex<[Option<(u64, String)>; 2]>,
     sources: Board<SourceRow>,
     rates: Mutex<Rates>,
@@ -104,6 +106,7 @@ impl Hub {
             next_id: AtomicU64::new(0),
             census: Mutex::default(),
             generation: AtomicU64::new(0),
+            instance: rand::random(),
             summaries: Mutex::default(),
             sources: Board::default(),
             rates: Mutex::default(),
@@ -184,6 +187,7 @@ impl Hub {
         } else {
             std::mem::take(&mut batch.jobs).into_iter().collect()
         };
+        let mut moved = Vec::new();
         for &job in &jobs {
             let seen = self.seen(job);
             batch.nodes |= self.is_passed_on(job, &seen);
@@ -191,13 +195,12 @@ impl Hub {
             if !self.defined(job).is_external() {
                 self.note_loss(&seen.record);
             }
-            self.say(job, &seen);
+            if self.moves_on(job, &seen) {
+                moved.push((job, self.may_tell_progress(job)));
+            }
             self.replace(job, Some(confirmed));
             self.follow_log(job);
             self.expect_turn(job, &seen);
-        }
-        if !jobs.is_empty() {
-            self.generation.fetch_add(1, Ordering::Release);
         }
         if batch.resync {
             // What was said meanwhile was not heard.
@@ -211,7 +214,7 @@ impl Hub {
                     pending.snapshot = true;
                     pending.jobs.clear();
                 } else if !pending.snapshot {
-                    pending.jobs.extend(&jobs);
+                    pending.note(seat.protocol, &jobs, &moved);
                 }
                 pending.nodes |= batch.nodes || batch.resync;
                 pending.store |= batch.store;
@@ -272,8 +275,10 @@ impl Hub {
             if pending.snapshot {
                 pending.snapshot = false;
                 pending.jobs.clear();
+                pending.moved.clear();
+                let first = std::mem::take(&mut pending.first);
                 drop(pending);
-                return frame(self.snapshot(seat));
+                return frame(self.snapshot(seat, first));
             }
             if std::mem::take(&mut pending.store) {
                 drop(pending);
@@ -288,12 +293,42 @@ impl Hub {
                     continue;
                 }
                 let followed = pending.follows.contains_key(&job);
+                pending.moved.remove(&job);
                 drop(pending);
-                return Some(self.job(seat, job, followed));
+                match self.job(seat, job, followed) {
+                    Some(work) => return Some(work),
+                    None => continue,
+                }
+            }
+            if let Some(job) = pending.moved.pop_first() {
+                let known = pending.follows.contains_key(&job) || pending.shown.contains(&job);
+                if !known || !seat.caller.sees(&self.defined(job)) {
+                    continue;
+                }
+                let followed = pending.follows.contains_key(&job);
+                drop(pending);
+                match followed {
+                    true => match self.job(seat, job, true) {
+                        Some(work) => return Some(work),
+                        None => continue,
+                    },
+                    false => return Some(self.moved(job)),
+                }
+            }
+            if std::mem::take(&mut pending.summary) && !seat.sieve.without_rows {
+                drop(pending);
+                match self.counted(seat) {
+                    Some(text) => return frame(text),
+                    None => continue,
+                }
             }
             if pending.nodes {
                 pending.nodes = false;
                 drop(pending);
+                // Our page asks for itself what it shows of them.
+                if seat.protocol == Protocol::Html {
+                    return frame(frames::NODES_CHANGED.to_owned());
+                }
                 let feed = &self.feed;
                 let views = NodeView::list(&feed.nodes(), &feed.held(), feed.store_now());
                 let hidden = self.hidden_from(Some(&seat.caller));

@@ -119,6 +119,12 @@ impl Roster {
         self.shown.iter().copied().find(|&nth| self.jobs[nth].0.name.as_str() == name)
     }
 
+    /// How many jobs that `caller` sees stand before this one.
+    pub(super) fn place_for(&self, caller: &Caller, job: usize) -> usize {
+        let before = self.shown().take_while(|(nth, _)| *nth != job);
+        before.filter(|(_, job)| caller.sees(job)).count()
+    }
+
     /// As [`Self::number`].
     pub(super) fn number_of(&self, name: &JobName) -> Option<usize> {
         self.index.get(name).copied()

@@ -13,6 +13,7 @@ use crate::domain::time::Boot;
 use crate::web::auth::{Caller, Shown};
 use crate::web::error::WebError;
 use crate::web::frames::Protocol;
+use crate::web::sieve::Sieve;
 
 /// Connecting and leaving must not wait for one lock.
 pub(super) const SHARDS: u64 = 16;
@@ -50,6 +51,8 @@ pub(super) struct Pending {
     pub(super) awake: bool,
     pub(super) goodbye: Option<Goodbye>,
     pub(super) snapshot: bool,
+    /// The next snapshot is the first: what the page shows already is left out.
+    pub(super) first: bool,
     /// Whether the store is reachable.
     pub(super) store: bool,
     /// The line at the top of a page.
@@ -58,9 +61,35 @@ pub(super) struct Pending {
     pub(super) sources: bool,
     pub(super) rotations: bool,
     pub(super) jobs: BTreeSet<usize>,
+    /// Of these only the progress is another.
+    pub(super) moved: BTreeSet<usize>,
+    /// Jobs that our page shows.
+    pub(super) shown: BTreeSet<usize>,
+    /// The line of counters may be another; that it was told last.
+    pub(super) summary: bool,
+    pub(super) counted: String,
     pub(super) logs: BTreeSet<usize>,
     /// Followed jobs and the newest line each was told; `None` before the first.
     pub(super) follows: BTreeMap<usize, Option<u64>>,
+}
+
+impl Pending {
+    /// Notes that `jobs` changed; of those in `moved` only the progress, and whether that may be told now. Programs are told
+    /// every change.
+    pub(super) fn note(&mut self, protocol: Protocol, jobs: &[usize], moved: &[(usize, bool)]) {
+        for job in jobs {
+            match moved.iter().find(|(one, _)| one == job && protocol == Protocol::Html) {
+                None => {
+                    self.jobs.insert(*job);
+                    self.summary |= protocol == Protocol::Html;
+                }
+                Some((_, true)) => {
+                    self.moved.insert(*job);
+                }
+                Some((_, false)) => {}
+            }
+        }
+    }
 }
 
 /// Where one socket sits.
@@ -68,6 +97,8 @@ pub struct Seat {
     pub(super) id: u64,
     pub(super) caller: Caller,
     pub(super) protocol: Protocol,
+    /// Which jobs our page shows.
+    pub(super) sieve: Sieve,
     /// Wakes the socket; false when it could not be woken now.
     pub(super) wake: Box<dyn Fn() -> bool + Send + Sync>,
     pub(super) pending: Mutex<Pending>,
@@ -160,14 +191,16 @@ impl Hub {
         &self,
         caller: Caller,
         protocol: Protocol,
+        sieve: Sieve,
         wake: Box<dyn Fn() -> bool + Send + Sync>,
     ) -> Arc<Seat> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let seat = Arc::new(Seat { id, caller, protocol, wake, pending: Mutex::default() });
+        let seat = Arc::new(Seat { id, caller, protocol, sieve, wake, pending: Mutex::default() });
         lock(self.shard(id)).insert(id, Arc::clone(&seat));
         let away = self.feed.outage().is_some();
         seat.mark(|pending| {
             pending.snapshot = true;
+            pending.first = true;
             pending.nodes = true;
             pending.store = away;
             // The page may be older than this connection.

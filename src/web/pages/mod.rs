@@ -5,6 +5,7 @@
 pub mod account;
 pub mod audit;
 pub mod away;
+pub mod bulk;
 pub mod confirm;
 pub mod dashboard;
 pub mod dead;
@@ -31,7 +32,8 @@ use super::auth::Caller;
 use super::parts::RowViewer;
 use super::parts::rotation::RingLine;
 use super::parts::truth::Bar;
-use super::{assets, parts};
+use super::sieve::NO_ROWS;
+use super::{assets, csrf, parts};
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::name::JobName;
@@ -59,6 +61,8 @@ pub struct Frame {
     now: Option<StoreTime>,
     /// Whether the page opens a socket.
     live: bool,
+    /// Which rows of jobs the socket tells, as the query of its address.
+    rows: String,
     /// What must be said before anything else.
     truth: Bar,
     /// The page loads itself again after this many seconds, also without scripts.
@@ -87,7 +91,7 @@ impl Frame {
             here,
             path,
             theme: caller.theme.clone(),
-            csrf: caller.csrf.clone(),
+            csrf: csrf::masked(&caller.csrf),
             person: Some(Person {
                 name: caller.user.to_string(),
                 display_name: caller.display_name.clone(),
@@ -96,6 +100,7 @@ impl Frame {
             }),
             now: store_now(web),
             live: true,
+            rows: NO_ROWS.to_owned(),
             truth: web.live.bar(caller),
             refresh: None,
         }
@@ -113,6 +118,7 @@ impl Frame {
             person: None,
             now: None,
             live: false,
+            rows: NO_ROWS.to_owned(),
             truth: Bar::default(),
             refresh: None,
         }
@@ -218,6 +224,7 @@ impl Frame {
             "follow": self.say("output-follow"),
             "paused": self.say("output-paused"),
             "held": self.say("output-held"),
+            "progress": say(self.lang, "progress-of", &[("done", Arg::from("#1")), ("total", Arg::from("#2"))]),
             "differs": self.say("login-differs"),
             "ago": say(self.lang, "heard-ago", &[("ago", Arg::from("#"))]),
             "theme-system": self.say("theme-system"),
@@ -292,7 +299,7 @@ macro_rules! framed {
 }
 
 framed! {
-    account::AccountPage audit::AuditPage away::Away Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
+    account::AccountPage audit::AuditPage away::Away bulk::Preview bulk::Outcome Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
     error::ErrorPage job::JobPage<'_> job::SidePage login::Login<'_> nodes::NodesPage people::PeoplePage rotations::RotationsPage<'_> task::TaskPage
 }
 

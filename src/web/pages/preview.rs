@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use self::history::holding;
 use super::account::{AccountPage, SessionRow, TokenRow};
 use super::audit::{AuditPage, Choice, Entry};
+use super::bulk::{Line as ChosenLine, Outcome, Preview, What};
 use super::confirm::Confirm;
-use super::dashboard::{Dashboard, placed};
+use super::dashboard::{Choice as Pick, Dashboard, placed};
 use super::job::{JobPage, Operate, Side};
 use super::login::{LinkFor, LoginForm};
 use super::nodes::{HeldRow, NodeRow, NodesPage};
@@ -35,6 +36,7 @@ use crate::web::parts::runs::{RunRow, Runs, bars};
 use crate::web::parts::strip::Strip;
 use crate::web::parts::truth::{Fact, Taken};
 use crate::web::parts::{Head, Row, Summary};
+use crate::web::sieve::Sieve;
 
 fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame {
     Frame {
@@ -52,6 +54,7 @@ fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame 
         }),
         now: Some(NOW),
         live: true,
+        rows: String::new(),
         truth: Bar::default(),
         refresh: None,
     }
@@ -97,10 +100,16 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         whole(&Dashboard {
             frame: Frame { truth, ..frame(lang, theme, "jobs", &title("nav-jobs")) },
             epoch: "e".to_owned(),
-            summary: Summary::new(views, lang),
-            rows: placed(views.iter().map(|view| {
+            summary: Summary::new(views.iter(), &Sieve::default(), lang),
+            picks: Pick::all(&Sieve::default(), views.iter(), lang),
+            operator: true,
+            sieve: Sieve::default(),
+            any: !views.is_empty(),
+            rows: placed(views.iter().enumerate().map(|(nth, view)| {
+                let place = Sieve::default().place(view, nth, lang);
                 let strip = Strip::of(&holding(), NOW, lang);
-                (view, Row::new(view, viewer_of(view), lang).with_strip(Some(strip)))
+                let row = Row::new(view, viewer_of(view), lang).with_strip(Some(strip));
+                (place.clone(), row.at(place))
             })),
         })
     };
@@ -296,6 +305,12 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 back: "/".to_owned(),
             }),
         ),
+        ("bulk", bulk_page(&views, lang, theme)),
+        ("bulk-done", {
+            let lines = views.iter().take(3).map(|view| line_of(view, title("bulk-done")));
+            let frame = frame(lang, theme, "jobs", "Off");
+            whole(&Outcome { frame, lines: lines.collect(), back: "/".to_owned() })
+        }),
         ("error", {
             let error = WebError::not_found("there is nothing at this address");
             let frame = frame(lang, theme, "", &title(error.heading()));
@@ -312,6 +327,21 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
 fn holders(lang: Language) -> Holders {
     let line = holding();
     Holders::of("outbound", &line, Extent::Day, NOW, lang)
+}
+
+fn line_of(view: &JobView, text: String) -> ChosenLine {
+    let (name, title) = (view.name.clone(), view.title.clone());
+    ChosenLine { name, title, state: view.state.as_str(), failed: view.shown.needs, text }
+}
+
+fn bulk_page(views: &[JobView], lang: Language, theme: &str) -> String {
+    let lines = views.iter().map(|view| line_of(view, say(lang, "bulk-stops", &[])));
+    whole(&Preview {
+        frame: frame(lang, theme, "jobs", "Switch off?"),
+        what: What::Off,
+        lines: lines.collect(),
+        back: "/".to_owned(),
+    })
 }
 
 fn account_page(lang: Language, theme: &str) -> String {

@@ -278,7 +278,7 @@ impl TurnTotals {
         let counter = |(state, id, n): (&'static str, &str, u64)| {
             let count = Piece::Number(i64::try_from(n).unwrap_or(i64::MAX));
             let args = [("n", Piece::strong(grouped(n))), ("count", count)];
-            super::Counter { state, pieces: phrase(lang, id, &args) }
+            super::Counter::plain(state, phrase(lang, id, &args))
         };
         let totals = [
             ("rotations", "count-rotations", all),

@@ -91,9 +91,15 @@ fn nothing_inline_stands_in_any_template() {
 fn the_switch_says_what_pressing_it_does() {
     let (_, view) = every_state(Language::En).swap_remove(0);
     let on = job_row(&view, OPERATOR, Language::En, None);
-    assert!(on.contains("aria-checked=\"true\"") && on.contains("name=\"on\" value=\"false\""));
-    assert!(on.contains("data-last=\"Nobody else wants “Outbound shipping”: this stops it.\""));
-    assert_eq!(posting_forms(&on, csrf::mark()), 1);
+    assert!(
+        on.contains("aria-checked=\"true\"") && on.contains("name=\"on\" value=\"false\""),
+        "{on}"
+    );
+    let head = job_head(&view, OPERATOR, Language::En);
+    assert!(head.contains("data-last=\"Nobody else wants “Outbound shipping”: this stops it.\""));
+    assert!(on.contains("form=\"acts\" formaction=\"/jobs/outbound/participation\""), "{on}");
+    assert_eq!(posting_forms(&on, csrf::mark()), 0, "all rows share one form");
+    assert_eq!(posting_forms(&head, csrf::mark()), 1);
     let viewer = RowViewer { may_switch: false, ..RowViewer::default() };
     let off = job_row(&view, viewer, Language::En, None);
     assert!(off.contains("aria-checked=\"false\"") && off.contains("name=\"on\" value=\"true\""));
@@ -119,9 +125,17 @@ fn a_rule_stands_where_another_node_goes_on_and_claims_no_move() {
 #[test]
 fn the_counters_name_only_states_that_occur_and_the_living_nodes() {
     let views: Vec<_> = every_state(Language::En).into_iter().map(|(_, view)| view).collect();
-    let html = summary(&views[..1], Language::En);
+    let html = summary(views[..1].iter(), &Sieve::default(), Language::En);
     assert!(
         html.contains("<strong>1</strong> running") && html.contains("<strong>2</strong> nodes")
     );
     assert!(!html.contains("held"));
+    assert!(html.contains("<a href=\"/?state=running\">"), "{html}");
+    let chosen = Sieve::of("state=held&q=a");
+    let html = summary(views[..1].iter(), &chosen, Language::En);
+    // Also with nothing in it, the one that is chosen leads back.
+    assert!(
+        html.contains("<a href=\"/?q=a\" aria-current=\"true\"><strong>0</strong> held"),
+        "{html}"
+    );
 }

@@ -28,6 +28,8 @@ mod asyncapi;
 mod audit;
 mod away;
 mod bounds;
+mod bulk;
+mod dashboard;
 mod dispatch;
 mod dispatch_page;
 mod dispatch_waiting;
@@ -53,6 +55,7 @@ mod storm;
 mod strangers;
 mod timeline;
 mod truth;
+mod weight;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};

@@ -10,6 +10,7 @@ use crate::view::rotation::tests::every_state as rotations;
 use crate::view::tests::every_state as jobs;
 use crate::web::parts::rotation::{RingLine, RotationRow, TurnTotals};
 use crate::web::parts::{Row, Summary};
+use crate::web::sieve::Sieve;
 use crate::words::{Language, say};
 
 pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
@@ -37,13 +38,18 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
         let name = RotationName::new(name).expect("a valid name");
         let found = known.iter().find(|view| view.name == name);
         let ring = RingLine::new(&name, found, &job, lang);
-        Row::new(view, viewer_of(view), lang).with_ring(Some(ring))
+        let place = Sieve::default().place(view, 0, lang);
+        (place.clone(), Row::new(view, viewer_of(view), lang).with_ring(Some(ring)).at(place))
     });
     let dashboard = whole(&Dashboard {
         frame: frame(lang, theme, "jobs", &title("nav-jobs")),
         epoch: "e".to_owned(),
-        summary: Summary::new(&members, lang),
-        rows: placed(members.iter().zip(rows)),
+        summary: Summary::new(members.iter(), &Sieve::default(), lang),
+        picks: Vec::new(),
+        sieve: Sieve::default(),
+        any: true,
+        operator: true,
+        rows: placed(rows),
     });
     vec![
         ("rotations", page(&known, None)),
