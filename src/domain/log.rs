@@ -37,7 +37,7 @@ impl LogBounds {
     pub const BYTES: std::ops::RangeInclusive<u64> = (1 << 20)..=(1 << 30);
 }
 
-/// The bytes that a line takes in a store, as JSON, to within a few.
+/// The bytes of a line as JSON, to within a few. How a store allocates them is not counted: docs/configuration.md.
 #[must_use]
 pub fn weight(line: &LogLine) -> u64 {
     let escaped = |byte: u8| match byte {
