@@ -18,7 +18,10 @@ use unic_langid::LanguageIdentifier;
 
 pub use visible::visible;
 
-pub use moment::{clock, day_clock, duration, exactly, iso, minute, second, until, zone_minutes};
+pub use moment::{
+    clock, day_clock, duration, exactly, iso, local, minute, next_morning, second, until, wall,
+    zone_minutes,
+};
 
 /// A language somebody reads.
 #[derive(

@@ -2,10 +2,12 @@
 //!
 //! A row depends on who looks only through [`RowViewer`], so that one rendering serves many sockets.
 
+pub mod alerts;
 pub mod dispatch;
 pub mod endings;
 mod lanes;
 pub mod rotation;
+pub mod told;
 pub mod truth;
 
 use askama::Template;

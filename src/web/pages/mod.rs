@@ -3,6 +3,7 @@
 //! No page decides what is allowed (that is `acts` and the door) or what is true (that is `picture`).
 
 pub mod account;
+pub mod alerts;
 pub mod audit;
 pub mod away;
 pub mod confirm;
@@ -290,7 +291,7 @@ macro_rules! framed {
 }
 
 framed! {
-    account::AccountPage audit::AuditPage away::Away Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
+    account::AccountPage alerts::AlertsPage audit::AuditPage away::Away Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
     error::ErrorPage job::JobPage<'_> login::Login<'_> nodes::NodesPage people::PeoplePage rotations::RotationsPage<'_> task::TaskPage
 }
 
