@@ -7,7 +7,7 @@ use crate::store::nodes::Vitals;
 
 /// Of now; what this machine does not tell is left out.
 #[must_use]
-pub fn read() -> Vitals {
+pub(super) fn read() -> Vitals {
     let text = |file: &str| std::fs::read_to_string(Path::new("/proc").join(file));
     let memory = text("meminfo").unwrap_or_default();
     let cores = std::thread::available_parallelism().ok();
