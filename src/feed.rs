@@ -606,7 +606,7 @@ impl Follower {
         self.read_definitions(&mut nodes).await;
         let (changed, told) = self.feed.write(|p| {
             let same = |(a, b): (&NodeRecord, &NodeRecord)| {
-                a.beat == b.beat
+                a.beat.says_as(&b.beat)
                     && a.draining == b.draining
                     && a.is_alive() == b.is_alive()
                     && a.told == b.told

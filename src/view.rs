@@ -4,6 +4,7 @@
 //! else than the others. It decides no state (that is `domain::job::state`) and reads nothing: records, node
 //! reports and the clock arrive as values.
 
+pub mod alerts;
 mod clauses;
 mod drift;
 pub mod drill;
@@ -32,7 +33,7 @@ pub use clauses::Clause;
 pub use drift::{DriftView, elsewhere};
 pub use records::{
     AuditView, ExitView, HeldLeaseView, LeaseKind, LogLineView, NodeView, RunExit, RunView,
-    SpanView, TimelineView, WantedView,
+    SpanView, TimelineView, VitalsView, WantedView,
 };
 
 use crate::config::JobConfig;

@@ -19,7 +19,8 @@ use unic_langid::LanguageIdentifier;
 pub use visible::visible;
 
 pub use moment::{
-    clock, day_clock, duration, exactly, iso, lasted, minute, second, until, zone_minutes,
+    clock, day_clock, duration, exactly, iso, lasted, local, minute, next_morning, second, until,
+    wall, zone_minutes,
 };
 
 /// A language somebody reads.

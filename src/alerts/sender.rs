@@ -188,7 +188,8 @@ impl Alerting {
                 None => self.book.incidents.push(incident),
             }
         }
-        self.book.incidents.retain(|incident| !noted.gone.contains(&incident.id));
+        let is_past = |id: &str| noted.past.iter().any(|past| past.id == id);
+        self.book.incidents.retain(|incident| !is_past(&incident.id));
         self.taken.retain(|letter, _| self.own.iter().any(|own| own.id == letter.incident));
         self.tried.clear();
         let known = |letter: &Letter| {
@@ -254,11 +255,11 @@ impl Alerting {
             );
             gone.push(id);
         }
-        let incidents = incidents
-            .into_iter()
-            .filter(|incident| changed.contains(&incident.id) && !gone.contains(&incident.id))
-            .collect();
-        Noted { incidents, gone, channels: self.tried.clone() }
+        let (past, rest): (Vec<_>, Vec<_>) =
+            incidents.into_iter().partition(|incident| gone.contains(&incident.id));
+        let incidents =
+            rest.into_iter().filter(|incident| changed.contains(&incident.id)).collect();
+        Noted { incidents, past, channels: self.tried.clone() }
     }
 
     /// Whether this node reaches the store: told from memory.

@@ -120,6 +120,7 @@ async fn first_beat(
         jobs: BTreeSet::new(),
         digest: String::new(),
         holds: Vec::new(),
+        vitals: None,
     };
     Offer::of(config).put_into(&mut beat);
     match beat::first(store, &beat).await.context("cannot report to the store")? {

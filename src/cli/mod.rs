@@ -5,6 +5,7 @@
 //! which alone may build a node.
 
 mod accounts;
+mod alerts;
 mod audit;
 mod check;
 mod collect;
@@ -41,6 +42,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use alerts::AlertCommand;
 pub use audit::AuditArgs;
 pub use collect::CollectArgs;
 pub use context::{CommandContext, absent};
@@ -164,6 +166,9 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     /// Show who did what, when, from where, why; write it to a file; check such a file
     #[command(after_help = audit::HELP)]
     Audit(AuditArgs),
+    /// See what is on, mute an alert, test a channel
+    #[command(subcommand)]
+    Alert(AlertCommand),
     /// Manage accounts
     #[command(subcommand)]
     User(UserCommand),
@@ -616,6 +621,7 @@ async fn carry_out(command: Command, office: &Office) -> Result<(), Failure> {
         Command::Logs(args) => logs::logs(office, &args).await,
         Command::Runs(args) => look::runs(office, &args).await,
         Command::Audit(args) => audit::audit(office, &args).await,
+        Command::Alert(command) => alerts::act(office, command).await,
         Command::User(command) => accounts::act(office, command).await,
         Command::Token(command) => tokens::act(office, command).await,
         Command::Session(command) => sessions::act(office, command).await,

@@ -5,6 +5,7 @@
 //! is at the terminal; a node applies them to the account of the token.
 
 mod accounts;
+mod alerts;
 mod audit;
 mod dispatch;
 mod jobs;

@@ -4,6 +4,7 @@
 //! 2005 for weights): every node computes the same order without talking, jobs spread evenly, and a free lease sees
 //! one attempt at a time instead of a stampede. The order is a courtesy; the store's atomic step decides.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::name::{JobName, NodeName};
@@ -33,6 +34,34 @@ pub fn courtesy(job: &JobName, me: &NodeName, candidates: &[Candidate]) -> Durat
         .filter(|c| (score(job, c), &c.node).partial_cmp(&mine).is_some_and(|o| o.is_lt()))
         .count();
     (STEP * u32::try_from(ahead).unwrap_or(u32::MAX)).min(LONGEST)
+}
+
+/// Where each of `jobs` is expected to go when `from` gives them up: the first in line of those that may take it, each of them
+/// counted with what it has got by then. `None`: it has nowhere to go. `holds` says how many jobs each node has now.
+#[must_use]
+pub fn departures<'a>(
+    from: &NodeName,
+    jobs: &'a [JobName],
+    takers: impl Fn(&JobName) -> Vec<NodeName>,
+    mut holds: BTreeMap<NodeName, usize>,
+) -> Vec<(&'a JobName, Option<NodeName>)> {
+    let go = |job: &'a JobName| {
+        let candidate = |node: NodeName| {
+            let held = holds.get(&node).copied().unwrap_or(0);
+            Candidate { node, holds: held }
+        };
+        let there = takers(job).into_iter().filter(|node| node != from).map(candidate);
+        let first = there.min_by(|one, other| {
+            let scores = score(job, one).total_cmp(&score(job, other));
+            scores.then_with(|| one.node.cmp(&other.node))
+        });
+        let goal = first.map(|first| first.node);
+        if let Some(goal) = &goal {
+            *holds.entry(goal.clone()).or_default() += 1;
+        }
+        (job, goal)
+    };
+    jobs.iter().map(go).collect()
 }
 
 /// Lower is earlier: an exponential variate with rate `1 / (1 + holds)`.
@@ -87,6 +116,30 @@ mod tests {
         assert_eq!(waits[39], LONGEST);
         let stranger = NodeName::new("stranger").unwrap();
         assert_eq!(courtesy(&job, &stranger, &candidates), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_a_node_gives_up_goes_to_the_first_in_line_each_or_nowhere() {
+        let node = |nth: usize| NodeName::new(&format!("node-{nth}")).unwrap();
+        let jobs: Vec<_> =
+            (0..40).map(|nth| JobName::new(&format!("job-{nth}")).unwrap()).collect();
+        let takers = |job: &JobName| match job.as_str() {
+            "job-7" => vec![node(0)],
+            "job-8" => vec![],
+            "job-9" => vec![node(0), node(2)],
+            _ => (0..3).map(node).collect(),
+        };
+        let goals = departures(&node(0), &jobs, takers, BTreeMap::from([(node(2), 3)]));
+        assert_eq!(goals.len(), jobs.len());
+        let goal = |nth: usize| goals[nth].1.clone();
+        assert_eq!((goal(7), goal(8), goal(9)), (None, None, Some(node(2))));
+        assert!(goals.iter().all(|(_, goal)| *goal != Some(node(0))), "it gives them up");
+        let got = |nth| goals.iter().filter(|(_, goal)| *goal == Some(node(nth))).count();
+        assert!(got(1) >= 12 && got(2) >= 12, "they spread: {} and {}", got(1), got(2));
+        // The same that the nodes decide: whoever waits for nobody is the first.
+        let candidates = [(1, 0), (2, 3)].map(|(nth, holds)| Candidate { node: node(nth), holds });
+        let first = candidates.iter().find(|c| courtesy(&jobs[0], &c.node, &candidates).is_zero());
+        assert_eq!(goal(0), first.map(|first| first.node.clone()));
     }
 
     #[test]

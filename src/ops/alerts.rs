@@ -1,33 +1,81 @@
 //! What people do to alerts: mute them, and test their channels.
 
-use super::{Act, Actor, OpsError, Result, note, noting};
+use std::time::Duration;
+
+use super::{Act, Actor, OpsError, Result, note, noting, reason};
+use crate::config::{Alerting, Channel};
 use crate::domain::time::StoreTime;
 use crate::store::Store;
 use crate::store::alerts::{Alerts as _, Mute};
 
+/// Longest time to be mute.
+const LONGEST_MUTE: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
 /// Mutes an alert, or lets it speak again; says until when it is mute.
 ///
 /// # Errors
-/// [`OpsError::Forbidden`], [`OpsError::Store`].
+/// [`OpsError::NotFound`] when `alerting` has no such alert, [`OpsError::Malformed`] for a time that is too short or too long,
+/// [`OpsError::Field`] for a reason that is no line, [`OpsError::Forbidden`], [`OpsError::Store`].
 pub async fn mute(
     store: &Store,
     actor: &Actor,
+    alerting: &Alerting,
     alert: &str,
     mute: Mute,
+    given: Option<&str>,
 ) -> Result<Option<StoreTime>> {
     actor.check_operator()?;
     actor.bound.check_unbound("alerts")?;
+    let rules: Vec<&str> = alerting.rules.iter().map(|rule| rule.name.as_str()).collect();
+    if !rules.contains(&alert) {
+        return Err(no_such("alert", alert, &rules));
+    }
+    if let Mute::For(lasting) = mute
+        && !(Duration::from_secs(1)..=LONGEST_MUTE).contains(&lasting)
+    {
+        return Err(OpsError::Malformed(
+            "an alert can be mute for 1 second to 366 days: say a time between them".to_owned(),
+        ));
+    }
+    let said = reason(given)?;
     let act = if mute == Mute::Not { Act::AlertUnmute } else { Act::AlertMute };
-    let store = noting(store, &actor.signature, act, alert, None);
+    let store = noting(store, &actor.signature, act, alert, said.as_deref());
     store.mute_alert(alert, mute).await.map_err(OpsError::from)
 }
 
-/// Notes that a channel is tested, before it is.
+/// Notes that a channel is tested, before it is; gives the channel.
 ///
 /// # Errors
-/// [`OpsError::Forbidden`], [`OpsError::Unnoted`].
-pub async fn test(store: &Store, actor: &Actor, channel: &str) -> Result<()> {
+/// [`OpsError::NotFound`], [`OpsError::Forbidden`], [`OpsError::Unnoted`].
+pub async fn test<'a>(
+    store: &Store,
+    actor: &Actor,
+    alerting: &'a Alerting,
+    channel: &str,
+) -> Result<&'a Channel> {
     actor.check_admin()?;
     actor.bound.check_unbound("channels")?;
-    note(store, &actor.signature, Act::ChannelTest, channel, None).await
+    let found = self::channel(alerting, channel)?;
+    note(store, &actor.signature, Act::ChannelTest, channel, None).await?;
+    Ok(found)
+}
+
+/// The channel of that name.
+///
+/// # Errors
+/// [`OpsError::NotFound`].
+pub fn channel<'a>(alerting: &'a Alerting, name: &str) -> Result<&'a Channel> {
+    alerting.channels.get(name).ok_or_else(|| {
+        let channels: Vec<&str> = alerting.channels.keys().map(String::as_str).collect();
+        no_such("channel", name, &channels)
+    })
+}
+
+fn no_such(what: &str, name: &str, known: &[&str]) -> OpsError {
+    OpsError::NotFound(match known {
+        [] => format!("there is no {what} {name:?}: the configuration has none"),
+        known => {
+            format!("there is no {what} {name:?}; the configuration has: {}", known.join(", "))
+        }
+    })
 }

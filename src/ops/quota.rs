@@ -11,7 +11,7 @@ use crate::domain::name::{RotationName, SourceName, UserName};
 use crate::store::accounts::Accounts as _;
 use crate::store::credentials::Credentials as _;
 use crate::store::dispatch::{NewTask, SourceView, Sources as _};
-use crate::store::rotation::Rotations as _;
+use crate::store::rotation::{RotationView, Rotations as _};
 use crate::store::{Store, StoreError};
 
 /// Most sources.
@@ -46,10 +46,10 @@ pub(super) async fn source(store: &Store, name: &SourceName) -> Result<Option<So
     Ok(None)
 }
 
-/// Room for this rotation, if it is new.
-pub(super) async fn rotation(store: &Store, name: &RotationName) -> Result<()> {
+/// Room for this rotation, if it is new; as it is, if it is not.
+pub(super) async fn rotation(store: &Store, name: &RotationName) -> Result<Option<RotationView>> {
     match store.rotations(Some(name), 0).await {
-        Ok(_) => return Ok(()),
+        Ok(found) => return Ok(found.into_iter().next()),
         Err(StoreError::NotFound(_)) => {}
         Err(error) => return Err(error.into()),
     }
@@ -57,7 +57,7 @@ pub(super) async fn rotation(store: &Store, name: &RotationName) -> Result<()> {
         let remedy = "remove one with DELETE /api/v1/rotations/{rotation}";
         return Err(full(ROTATIONS, "rotations", remedy));
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Room for these tasks in their sources. A source that is missing is not told of here.

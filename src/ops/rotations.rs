@@ -22,8 +22,8 @@ pub async fn put(
     actor.bound.check_rotation(rotation)?;
     let reason = reason(given)?;
     rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
-    quota::rotation(store, rotation).await?;
-    let noted = reason.unwrap_or_else(|| RotationRules::noted(rules));
+    let before = quota::rotation(store, rotation).await?.map(|before| before.rules);
+    let noted = reason.unwrap_or_else(|| RotationRules::noted(rules, before.as_ref()));
     let act = Act::RotationPut;
     let store = noting(store, &actor.signature, act, rotation.as_str(), Some(&noted));
     Ok(store.put_rotation(rotation, rules).await?)

@@ -38,7 +38,7 @@ fn of_source(source: &SourceName) -> impl Fn(StoreError) -> OpsError {
     }
 }
 
-/// Makes a source, or changes all its rules. The audit says why, or else which they are now.
+/// Makes a source, or changes all its rules. The audit says why, or else which they are now and were.
 ///
 /// # Errors
 /// [`OpsError::Malformed`], [`OpsError::Field`], [`OpsError::Forbidden`], [`OpsError::Store`].
@@ -54,13 +54,14 @@ pub async fn put(
     let reason = reason(given)?;
     rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
     let before = quota::source(store, source).await?;
-    let was_paused = before.is_some_and(|before| before.rules.paused);
+    let before = before.map(|before| before.rules);
+    let was_paused = before.as_ref().is_some_and(|before| before.paused);
     let act = match (was_paused, rules.paused) {
         (false, true) => Act::SourcePause,
         (true, false) => Act::SourceResume,
         _ => Act::SourcePut,
     };
-    let noted = reason.unwrap_or_else(|| SourceRules::noted(rules));
+    let noted = reason.unwrap_or_else(|| SourceRules::noted(rules, before.as_ref()));
     let store = noting(store, &actor.signature, act, source.as_str(), Some(&noted));
     Ok(store.put_source(source, rules).await?)
 }

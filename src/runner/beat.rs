@@ -54,6 +54,7 @@ pub async fn go_on(
         // A guard may have had to fall back since.
         beat.containment = super::child::in_force(planned).to_string();
         beat.holds = holds.borrow().iter().cloned().collect();
+        beat.vitals = Some(super::vitals::read());
         match store.beat(&beat).await {
             Ok(Heard::Welcome { told, .. }) => {
                 complained = false;

@@ -66,3 +66,4 @@ mod turn_at_node;
 pub mod turn_command;
 mod turn_place;
 mod turn_run;
+mod vitals;

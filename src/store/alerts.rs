@@ -13,6 +13,9 @@ use crate::domain::alert::{Subject, When};
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
 
+/// So many of those that are over and done are remembered.
+pub const PAST_KEPT: usize = 200;
+
 /// What is told, worded when it happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
@@ -93,8 +96,8 @@ pub struct Book {
 pub struct Noted {
     /// New, or changed.
     pub incidents: Vec<Incident>,
-    /// Ids of those that are done.
-    pub gone: Vec<String>,
+    /// Those that are done: they leave the book, and the newest [`PAST_KEPT`] of them are remembered.
+    pub past: Vec<Incident>,
     /// How sending went.
     pub channels: BTreeMap<String, Tried>,
 }
@@ -118,6 +121,12 @@ pub trait Alerts {
     /// # Errors
     /// [`super::StoreError::Unavailable`] (as for every call of this trait), [`super::StoreError::Corrupt`].
     async fn alert_book(&self) -> Result<Book>;
+
+    /// The newest of those that are done, newest end first: at most so many, and at most [`PAST_KEPT`].
+    ///
+    /// # Errors
+    /// As [`Alerts::alert_book`].
+    async fn past_alerts(&self, most: usize) -> Result<Vec<Incident>>;
 
     /// Takes the seat of the sender, if it is free or that of `node` in this life of it (`boot`), for `lasting` from now. Says whether it is had.
     ///

@@ -367,6 +367,7 @@ forward! {
     }
     alerts::Alerts {
         fn alert_book() -> alerts::Book;
+        fn past_alerts(most: usize) -> Vec<alerts::Incident>;
         fn keep_sending(node: &NodeName, boot: &str, lasting: Duration) -> bool;
         fn stop_sending(node: &NodeName, boot: &str) -> ();
         fn note_alerts(node: &NodeName, boot: &str, noted: &alerts::Noted) -> bool;

@@ -43,6 +43,37 @@ pub struct Beat {
     /// Jobs it says it holds, for nodes of version 0.1 alone: what a node really holds is told by the leases
     /// (`picture::NodeView`).
     pub holds: Vec<JobName>,
+    /// How its machine is; nothing from nodes that do not tell it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vitals: Option<Vitals>,
+}
+
+/// How a machine is; what it does not tell is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Vitals {
+    /// Its load in the last minute, in hundredths.
+    pub load_percent: Option<u32>,
+    /// Its processors, as far as the node may use them.
+    pub cores: Option<u32>,
+    /// Its memory in MiB.
+    pub memory_mb: Option<u64>,
+    /// What of it is available.
+    pub free_mb: Option<u64>,
+    /// Its own clock when it reported.
+    pub clock: Option<StoreTime>,
+    /// So many milliseconds that clock is ahead of the store's, as [`Nodes::nodes`] reads it; the way of the report to the store
+    /// is in it.
+    #[serde(skip)]
+    pub ahead_ms: Option<i64>,
+}
+
+impl Beat {
+    /// Whether the other report says the same of the node; how its machine is does not count.
+    #[must_use]
+    pub fn says_as(&self, other: &Self) -> bool {
+        let plain = |beat: &Self| Self { vitals: None, ..beat.clone() };
+        plain(self) == plain(other)
+    }
 }
 
 /// A node as the store knows it.

@@ -12,7 +12,7 @@ use crate::domain::time::StoreTime;
 use crate::domain::timeline::{Timeline, WantKind, Wanted};
 use crate::store::journal::{AuditEntry, LogLine, RunEntry, Stream};
 use crate::store::leases::HeldLease;
-use crate::store::nodes::NodeRecord;
+use crate::store::nodes::{NodeRecord, Vitals};
 use crate::words::iso;
 
 /// How the newest run ended, and when.
@@ -231,6 +231,40 @@ pub struct NodeView {
     pub offers: Vec<String>,
     /// Jobs it holds, by their leases. A silent node holds nothing.
     pub holds: Vec<String>,
+    /// Where browsers reach it; null when it does not say so.
+    #[serde(default)]
+    pub url: Option<String>,
+    /// How its machine was when it reported; null when it does not say so.
+    #[serde(default)]
+    pub vitals: Option<VitalsView>,
+}
+
+/// How the machine of a node is; null is what it does not tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = Vitals)]
+pub struct VitalsView {
+    /// Its load in the last minute, in hundredths.
+    pub load_percent: Option<u32>,
+    /// Its processors.
+    pub cores: Option<u32>,
+    /// Its memory, in MiB.
+    pub memory_mb: Option<u64>,
+    /// What of it is available, in MiB.
+    pub free_mb: Option<u64>,
+    /// How far its clock is ahead of the store's; the way of the report to the store is in it.
+    pub clock_ahead_ms: Option<i64>,
+}
+
+impl From<&Vitals> for VitalsView {
+    fn from(vitals: &Vitals) -> Self {
+        Self {
+            load_percent: vitals.load_percent,
+            cores: vitals.cores,
+            memory_mb: vitals.memory_mb,
+            free_mb: vitals.free_mb,
+            clock_ahead_ms: vitals.ahead_ms,
+        }
+    }
 }
 
 impl NodeView {
@@ -276,6 +310,8 @@ impl NodeView {
             offers: beat.jobs.iter().map(ToString::to_string).collect(),
             // Whoever is silent may still have a lease for a moment; it is another's to take, not its own to use.
             holds: if alive { holds } else { Vec::new() },
+            url: Some(beat.url.clone()).filter(|url| !url.is_empty()),
+            vitals: beat.vitals.as_ref().map(VitalsView::from),
         }
     }
 }

@@ -74,22 +74,30 @@ impl From<&OfRotation> for RotationRules {
 }
 
 impl SourceRules {
-    /// What the audit says of them when nobody gave a reason: what they are now.
+    /// What the audit says of them when nobody gave a reason: what they are now, and under `was` what they were.
     #[must_use]
-    pub fn noted(rules: &OfSource) -> String {
-        json(&Self::from(rules))
+    pub fn noted(rules: &OfSource, was: Option<&OfSource>) -> String {
+        json(&Self::from(rules), was.map(Self::from).as_ref())
     }
 }
 
 impl RotationRules {
     /// As [`SourceRules::noted`].
     #[must_use]
-    pub fn noted(rules: &OfRotation) -> String {
-        json(&Self::from(rules))
+    pub fn noted(rules: &OfRotation, was: Option<&OfRotation>) -> String {
+        json(&Self::from(rules), was.map(Self::from).as_ref())
     }
 }
 
-fn json(rules: &impl Serialize) -> String {
+#[derive(Serialize)]
+struct Changed<'a, T> {
+    #[serde(flatten)]
+    now: &'a T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<&'a T>,
+}
+
+fn json<T: Serialize>(now: &T, was: Option<&T>) -> String {
     // Numbers, names and words: nothing that JSON cannot hold.
-    serde_json::to_string(rules).unwrap_or_default()
+    serde_json::to_string(&Changed { now, was }).unwrap_or_default()
 }

@@ -79,6 +79,7 @@ pub(crate) fn node(name: &str, age_ms: u64, jobs: &[&str], draining: bool) -> No
             digest: String::new(),
             holds: jobs.iter().take(1).cloned().collect(),
             jobs,
+            vitals: None,
         },
         age_ms,
         draining,

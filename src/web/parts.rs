@@ -2,6 +2,7 @@
 //!
 //! A row depends on who looks only through [`RowViewer`], so that one rendering serves many sockets.
 
+pub mod alerts;
 pub mod dispatch;
 pub mod endings;
 pub mod holders;
@@ -10,6 +11,7 @@ pub mod output;
 pub mod rotation;
 pub mod runs;
 pub mod strip;
+pub mod told;
 pub mod truth;
 
 use askama::Template;

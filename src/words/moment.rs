@@ -33,6 +33,36 @@ pub fn zone_minutes(at: StoreTime) -> i32 {
     zone().to_offset(timestamp(at)).seconds() / 60
 }
 
+/// The instant that `2026-05-04T18:00` is in this machine's zone, as a form sends it; `None`: it is none,
+/// or says its zone itself.
+#[must_use]
+pub fn local(text: &str) -> Option<StoreTime> {
+    if text.trim().parse::<Timestamp>().is_ok() {
+        return None;
+    }
+    let wall: jiff::civil::DateTime = text.trim().parse().ok()?;
+    let at = wall.to_zoned(zone().clone()).ok()?;
+    Some(StoreTime(at.timestamp().as_millisecond()))
+}
+
+/// `2026-05-04T18:00` in this machine's zone, as a form takes it: what [`local`] reads, without seconds.
+#[must_use]
+pub fn wall(at: StoreTime) -> String {
+    timestamp(at).to_zoned(zone().clone()).strftime("%Y-%m-%dT%H:%M").to_string()
+}
+
+/// Eight in the morning of the next day in this machine's zone.
+#[must_use]
+pub fn next_morning(now: StoreTime) -> StoreTime {
+    let today = timestamp(now).to_zoned(zone().clone());
+    let morning = today
+        .date()
+        .tomorrow()
+        .ok()
+        .and_then(|day| day.at(8, 0, 0, 0).to_zoned(zone().clone()).ok());
+    morning.map_or(now, |at| StoreTime(at.timestamp().as_millisecond()))
+}
+
 /// `09:12`, with the day in front when that is not today.
 #[must_use]
 pub fn minute(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
@@ -137,6 +167,23 @@ pub fn until(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_form_sends_is_an_instant_of_this_machine_and_the_morning_is_that_of_tomorrow() {
+        let now = StoreTime(1_777_852_800_000);
+        let morning = next_morning(now);
+        assert!(morning > now && morning.since(now) <= Duration::from_secs(33 * 3_600));
+        let text = day_clock(morning).to_string();
+        assert!(text.ends_with(" 08:00:00"), "{text}");
+        assert_eq!(local(&text.replace(' ', "T")), Some(morning));
+        assert_eq!(local(&wall(morning)), Some(morning));
+        assert_eq!(local(" 2026-05-04T18:00 "), local("2026-05-04T18:00:00"));
+        for wrong in
+            ["", "soon", "2026-13-04T18:00", "2026-05-04T18:00:00Z", "2026-05-04T18:00+08:00"]
+        {
+            assert_eq!(local(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn durations_have_at_most_two_units() {

@@ -291,3 +291,65 @@ async fn each_channel_sends_what_its_service_documents() {
     let mail = mailed.await.expect("a mail");
     assert!(mail.contains("To: ops@example.org") && mail.contains("Subject: [Soloist"), "{mail}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_over_is_remembered_and_a_channel_that_fails_keeps_no_other_waiting() {
+    let (redis, receiver) = (RedisServer::start(&[]), Receiver::start());
+    // Nobody listens there.
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let bad = closed.local_addr().expect("an address");
+    drop(closed);
+    let text = missing(&receiver).replace("to = [\"ops\"]", "to = [\"bad\", \"ops\"]");
+    let bad = format!("[channel.bad]\nkind = \"slack\"\nurl = \"http://{bad}/\"\n");
+    let ground = Ground::new(&redis.url(), &format!("{text}{bad}"));
+    ground.add_user("li", "operator");
+    let node = ground.start("node-a");
+    let api = node.api(&ground.token("li"));
+    switch(&api, true).await;
+    receiver.until("the good channel is told", "alert.begin").await;
+    let channel = |alerts: &Value, name: &str| {
+        let all = alerts["channels"].as_array().expect("channels").iter();
+        all.clone().find(|one| one["name"] == name).expect(name)["last"].clone()
+    };
+    until_async("the bad channel says what is in the way", async || {
+        let alerts = api.get("/api/v1/alerts").await;
+        let (bad, ops) = (channel(&alerts, "bad"), channel(&alerts, "ops"));
+        (bad["ok"] == false && bad["error"].is_string() && ops["ok"] == true).then_some(())
+    })
+    .await;
+    switch(&api, false).await;
+    receiver.until("and the good one that it is over", "alert.end").await;
+    assert_eq!((receiver.count("alert.begin"), receiver.count("alert.end")), (1, 1));
+    until_async("it is shown as over", async || {
+        let alerts = api.get("/api/v1/alerts").await;
+        let past = &alerts["past"][0];
+        (past["job"] == "outbound" && past["over"].as_str() > past["since"].as_str()).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hangup_reads_alerts_and_channels_anew() {
+    let (redis, receiver) = (RedisServer::start(&[]), Receiver::start());
+    let head = format!("store = {:?}\nlisten = \"127.0.0.1:0\"\n", redis.url());
+    let whole = missing(&receiver);
+    let job = whole.split("[[alert]]").next().expect("a job").to_owned();
+    let ground = Ground::new(&redis.url(), &job);
+    ground.add_user("li", "operator");
+    let node = ground.start("node-a");
+    let api = node.api(&ground.token("li"));
+    switch(&api, true).await;
+    assert_eq!(api.get("/api/v1/alerts").await["alerts"], json!([]));
+    let read_anew = |text: &str| {
+        std::fs::write(ground.path("soloist.toml"), format!("{head}{text}")).expect("written");
+        node.signal(nix::sys::signal::Signal::SIGHUP);
+    };
+    read_anew(&whole);
+    receiver.until("the new rule tells by the new channel", "alert.begin").await;
+    // A rule that is gone has ended what it told, and another channel is told nothing of it.
+    read_anew(&whole.replace("when = \"wanted_not_running\"", "when = \"given_up\""));
+    receiver.until("a rule that is gone is over", "alert.end").await;
+    let alerts = api.get("/api/v1/alerts").await;
+    assert_eq!(alerts["alerts"][0]["name"], "given_up", "{alerts}");
+    assert_eq!((receiver.count("alert.begin"), receiver.count("alert.end")), (1, 1));
+}

@@ -66,7 +66,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "domain", "store", "config", "feed", "clock", "words", "view", "ops", "secrets",
-            "fence", "remote", "runner", "dispatch", "rotation", "waiting",
+            "fence", "remote", "runner", "dispatch", "rotation", "alerts", "waiting",
         ],
     ),
 ];

@@ -1,6 +1,7 @@
 //! The command line as a person or a script meets it: the real program, a store of its own, exit codes and words.
 
 mod accounts;
+mod alerts;
 mod audit;
 mod jobs;
 mod removal;
@@ -200,6 +201,7 @@ fn beat(name: &str) -> Beat {
         jobs: [job()].into(),
         digest: String::new(),
         holds: Vec::new(),
+        vitals: None,
     }
 }
 

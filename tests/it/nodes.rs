@@ -106,6 +106,12 @@ async fn a_dead_node_holds_nothing_and_can_be_forgotten() {
     .await;
     assert_eq!(silent["holds"], serde_json::json!([]), "{silent}");
     assert!(silent["silent_since"].is_string(), "{silent}");
+    let listing = survivor.get("/api/v1/nodes").await;
+    let alive = named(&listing, &living.name).expect("it lives");
+    assert!(alive["url"].as_str().is_some_and(|url| url.starts_with("http://")), "{alive}");
+    let ahead = alive["vitals"]["clock_ahead_ms"].as_i64().expect("a clock");
+    assert!(ahead.abs() < 60_000, "one machine: {alive}");
+    assert!(alive["vitals"]["free_mb"].as_u64() <= alive["vitals"]["memory_mb"].as_u64());
     let path = format!("/api/v1/nodes/{dead}?reason=scrapped");
     let (status, left) = survivor.call(Method::DELETE, &path, None).await;
     assert_eq!(status, StatusCode::OK, "{left}");

@@ -5,6 +5,7 @@
 //! | `alerts` | table | id: an incident, in JSON |
 //! | `alerts:muted` | table | name of an alert: until when, milliseconds since 1970 |
 //! | `alerts:channels` | table | name of a channel: the newest attempt, in JSON |
+//! | `alerts:past` | list | by when it was over, in milliseconds since 1970: an incident that is done, in JSON |
 //! | `alerts:sender` | table | `seat`: `NODE BOOT UNTIL`, milliseconds since 1970 |
 
 use std::time::Duration;
@@ -13,12 +14,13 @@ use super::shared::{decide, json, look_at, parsed, row, rows, set, still, unset}
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
 use crate::store::Result;
-use crate::store::alerts::{Alerts, Book, Mute, Noted};
-use crate::store::records::{Changed, Check, Look, Plan, Records};
+use crate::store::alerts::{Alerts, Book, Incident, Mute, Noted, PAST_KEPT};
+use crate::store::records::{Changed, Check, Found, Look, Plan, Records, Write};
 
 const INCIDENTS: &str = "alerts";
 const MUTED: &str = "alerts:muted";
 const CHANNELS: &str = "alerts:channels";
+const PAST: &str = "alerts:past";
 const SENDER: &str = "alerts:sender";
 const SEAT: &str = "seat";
 
@@ -56,6 +58,14 @@ impl<R: Records> Alerts for R {
             .filter(|seat| until(seat) > now)
             .and_then(|seat| NodeName::new(seat.split(' ').next()?).ok());
         Ok(book)
+    }
+
+    async fn past_alerts(&self, most: usize) -> Result<Vec<Incident>> {
+        let looked = self.look(&[Look::Last(PAST.to_owned(), most.min(PAST_KEPT))]).await?;
+        let Some(Found::Entries(entries)) = looked.found.into_iter().next() else {
+            return Ok(Vec::new());
+        };
+        entries.iter().rev().map(|(_, text)| parsed(PAST, text)).collect()
     }
 
     async fn keep_sending(&self, node: &NodeName, boot: &str, lasting: Duration) -> Result<bool> {
@@ -102,7 +112,18 @@ impl<R: Records> Alerts for R {
         for incident in &noted.incidents {
             plan.writes.push(set(INCIDENTS, &incident.id, json(INCIDENTS, incident)?));
         }
-        plan.writes.extend(noted.gone.iter().map(|id| unset(INCIDENTS, id)));
+        for incident in &noted.past {
+            plan.writes.push(unset(INCIDENTS, &incident.id));
+            let over = incident.end.as_ref().unwrap_or(&incident.begin).at.0;
+            plan.writes.push(Write::Add {
+                list: PAST.to_owned(),
+                number: u64::try_from(over).unwrap_or(0),
+                text: json(PAST, incident)?,
+            });
+        }
+        if !noted.past.is_empty() {
+            plan.writes.push(Write::Cut { list: PAST.to_owned(), kept: PAST_KEPT });
+        }
         for (channel, tried) in &noted.channels {
             plan.writes.push(set(CHANNELS, channel, json(CHANNELS, tried)?));
         }

@@ -40,7 +40,7 @@ impl<R: Records> Nodes for R {
             if fresh.as_ref().is_some_and(|known| known.beat.boot != beat.boot) {
                 return Ok(((Heard::Duplicate, false), None));
             }
-            let news = fresh.is_none_or(|known| known.beat != *beat);
+            let news = fresh.is_none_or(|known| !known.beat.says_as(beat));
             let plan = Plan {
                 checks: vec![still(NODES, name, old)],
                 writes: vec![set(
@@ -67,7 +67,10 @@ impl<R: Records> Nodes for R {
         let looked = self.look(&looks).await?;
         let mut nodes = Vec::new();
         for (name, text) in rows(&looked, 0) {
-            let Reported { at, beat } = parsed(NODES, text)?;
+            let Reported { at, mut beat } = parsed(NODES, text)?;
+            if let Some(vitals) = &mut beat.vitals {
+                vitals.ahead_ms = vitals.clock.map(|clock| clock.0.saturating_sub(at.0));
+            }
             let age = looked.at.floor().since(at);
             if age <= FORGOTTEN_AFTER {
                 nodes.push(NodeRecord {

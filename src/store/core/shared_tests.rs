@@ -53,6 +53,7 @@ fn beat(node: &str, boot: &str) -> Beat {
         jobs: BTreeSet::new(),
         digest: "d".to_owned(),
         holds: Vec::new(),
+        vitals: None,
     }
 }
 

@@ -149,6 +149,26 @@ impl Hub {
         Some(truth::words(&fact, lang, now))
     }
 
+    /// The jobs of a node that were found dead: each with when its run was recorded as lost, and who went on.
+    #[must_use]
+    pub fn lost_jobs(&self, node: &str) -> Vec<(JobName, StoreTime, NodeName)> {
+        let lost = lock(&self.truth.lost);
+        let loss = lost.iter().find(|(lost, _)| lost.as_str() == node).map(|(_, loss)| loss);
+        let jobs = loss.into_iter().flat_map(|loss| &loss.jobs);
+        jobs.map(|(job, handed)| (job.clone(), handed.ended, handed.by.clone())).collect()
+    }
+
+    /// The jobs that a living node defines otherwise than most, each with the keys that differ.
+    #[must_use]
+    pub fn drift_of(&self, node: &str) -> Vec<(JobName, Vec<String>)> {
+        let facts = self.drift(&self.feed.nodes());
+        let of_it = facts.iter().find_map(|fact| match fact {
+            Fact::Drift { node: other, jobs } if other == node => Some(jobs.clone()),
+            _ => None,
+        });
+        of_it.unwrap_or_default()
+    }
+
     /// The bar of a page, for somebody who is signed in: without jobs that they may not see.
     #[must_use]
     pub fn bar(&self, caller: &Caller) -> Bar {

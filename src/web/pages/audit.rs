@@ -4,20 +4,18 @@ use actix_web::{HttpResponse, web};
 use askama::Template;
 
 use super::{Frame, html};
-use crate::domain::rotation::Rules;
+use crate::domain::time::StoreTime;
 use crate::ops::Act;
 use crate::ops::audit::Sight;
 use crate::store::StoreError;
 use crate::store::journal::{self, AuditEntry, Journal, Kind};
-use crate::view::{rotation, source};
 use crate::web::Web;
 use crate::web::api::audit::Wanted;
-use crate::web::api::rotations::RotationBody;
-use crate::web::api::sources::RulesBody;
 use crate::web::api::words;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
-use crate::words::{Arg, Language, Piece, day_clock, grouped, say, visible};
+use crate::web::parts::told::Told;
+use crate::words::{Arg, Language, Piece, day_clock, grouped, iso, local, say, visible, wall};
 
 /// Entries on a page.
 const ENTRIES: usize = 50;
@@ -38,6 +36,9 @@ pub(super) struct AuditPage {
     pub(super) filtered: bool,
     pub(super) who: String,
     pub(super) target: String,
+    /// As the form takes them.
+    pub(super) since: String,
+    pub(super) until: String,
     pub(super) acts: Vec<Choice>,
     pub(super) kinds: Vec<Choice>,
     /// Where all of it can be had.
@@ -55,34 +56,31 @@ pub(super) struct Choice {
 /// One act.
 pub(super) struct Entry {
     pub(super) at: Vec<Piece>,
-    pub(super) who: String,
-    pub(super) from: String,
     pub(super) kind: &'static str,
+    pub(super) told: Told,
     /// How often, if more than once.
     pub(super) times: Vec<Piece>,
-    /// What was done, in words.
-    pub(super) act: String,
     pub(super) code: String,
+    /// Its name, where the sentence calls it otherwise.
     pub(super) target: String,
-    pub(super) reason: String,
+    pub(super) from: String,
 }
 
 impl Entry {
-    pub(super) fn of(entry: AuditEntry, lang: Language) -> Self {
-        let reason = in_words(&entry, lang);
+    /// `title` is what the target is called.
+    pub(super) fn of(entry: AuditEntry, title: Option<&str>, lang: Language) -> Self {
+        let is_named_otherwise = title.is_some_and(|title| title != entry.target);
         Self {
             at: vec![day_clock(entry.at)],
             kind: entry.kind.as_str(),
+            told: Told::of(&entry, title, lang),
             times: times(&entry, lang),
-            who: visible(&entry.who).into_owned(),
             from: visible(&entry.from).into_owned(),
-            act: Act::of_code(&entry.act).map_or_else(
-                || visible(&entry.act).into_owned(),
-                |act| say(lang, act.message(), &[]),
-            ),
             code: visible(&entry.act).into_owned(),
-            target: visible(&entry.target).into_owned(),
-            reason: visible(&reason.or(entry.reason).unwrap_or_default()).into_owned(),
+            target: match is_named_otherwise {
+                true => visible(&entry.target).into_owned(),
+                false => String::new(),
+            },
         }
     }
 }
@@ -100,23 +98,6 @@ fn times(entry: &AuditEntry, lang: Language) -> Vec<Piece> {
     std::iter::once(Piece::Text(said)).chain(last).collect()
 }
 
-/// Rules that were noted as JSON, as people read them.
-fn in_words(entry: &AuditEntry, lang: Language) -> Option<String> {
-    let noted = entry.reason.as_deref()?;
-    let clauses = match Act::of_code(&entry.act)? {
-        Act::SourcePut | Act::SourcePause | Act::SourceResume => {
-            let body: RulesBody = serde_json::from_str(noted).ok()?;
-            source::rules(&body.into(), lang)
-        }
-        Act::RotationPut => {
-            let body: RotationBody = serde_json::from_str(noted).ok()?;
-            rotation::all_rules(&Rules::try_from(body).ok()?, lang)
-        }
-        _ => return None,
-    };
-    Some(clauses.join(" · "))
-}
-
 /// Shows a page of the audit.
 ///
 /// # Errors
@@ -127,7 +108,13 @@ pub async fn page(
     caller: Caller,
     query: web::Query<Wanted>,
 ) -> Result<HttpResponse, WebError> {
-    let (wanted, lang) = (query.into_inner(), caller.language);
+    let (mut wanted, lang) = (query.into_inner(), caller.language);
+    for typed in [&mut wanted.from, &mut wanted.to] {
+        // A form sends what a clock on the wall shows; an address may have an instant.
+        if let Some(at) = typed.as_deref().and_then(local) {
+            *typed = Some(iso(at));
+        }
+    }
     let sight = Sight::of(caller.role, &caller.user, web.live.hidden_from(Some(&caller)).names());
     let filter = sight.narrow(wanted.filter()?)?;
     let read = match wanted.after {
@@ -178,6 +165,8 @@ pub async fn page(
         unread,
         who: wanted.who.clone().unwrap_or_default(),
         target: wanted.target.clone().unwrap_or_default(),
+        since: wanted.from.as_deref().map(typed).unwrap_or_default(),
+        until: wanted.to.as_deref().map(typed).unwrap_or_default(),
         acts: acts.collect(),
         kinds: kinds.collect(),
         csv,
@@ -187,11 +176,27 @@ pub async fn page(
             .into_iter()
             .map(|entry| {
                 let from = sight.sees_address(&entry);
-                let shown = Entry::of(entry, lang);
+                let job = of_job(&entry.act).then(|| web.live.job_named(&entry.target)).flatten();
+                let title = job.as_ref().map(|job| match lang {
+                    Language::En => job.title.en.as_str(),
+                    Language::Zh => job.title.zh.as_str(),
+                });
+                let shown = Entry::of(entry, title, lang);
                 if from { shown } else { Entry { from: String::new(), ..shown } }
             })
             .collect(),
     }))
+}
+
+/// Whether acts of this code are done to jobs.
+fn of_job(code: &str) -> bool {
+    code.starts_with("job.") || code.starts_with("participation.")
+}
+
+/// An instant of an address as a form takes it.
+fn typed(text: &str) -> String {
+    let at = text.parse::<jiff::Timestamp>();
+    at.map_or_else(|_| String::new(), |at| wall(StoreTime(at.as_millisecond())))
 }
 
 fn kind_message(kind: Kind) -> &'static str {
@@ -214,39 +219,5 @@ impl Wanted {
             ("to", &self.to),
         ];
         words(all)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::time::StoreTime;
-
-    fn shown(act: &str, lang: Language) -> String {
-        let text = || "li".to_owned();
-        let (who, from, target) = (text(), text(), text());
-        let entry = AuditEntry {
-            id: 1,
-            at: StoreTime(0),
-            who,
-            from,
-            act: act.to_owned(),
-            target,
-            reason: None,
-            kind: Kind::Person,
-            count: 1,
-            until: None,
-        };
-        Entry::of(entry, lang).act
-    }
-
-    #[test]
-    fn every_act_has_a_sentence_in_both_languages_and_an_unknown_one_its_code() {
-        for act in Act::ALL {
-            assert_eq!(Act::of_code(act.code()), Some(*act));
-            let [en, zh] = Language::ALL.map(|lang| shown(act.code(), lang));
-            assert!(en != zh && ![&en, &zh].contains(&&act.message().to_owned()), "{en} {zh}");
-        }
-        assert_eq!(shown("moon.shot", Language::Zh), "moon.shot");
     }
 }

@@ -3,6 +3,7 @@
 //! No page decides what is allowed (that is `acts` and the door) or what is true (that is `picture`).
 
 pub mod account;
+pub mod alerts;
 pub mod audit;
 pub mod away;
 pub mod bulk;
@@ -299,7 +300,7 @@ macro_rules! framed {
 }
 
 framed! {
-    account::AccountPage audit::AuditPage away::Away bulk::Preview bulk::Outcome Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
+    account::AccountPage alerts::AlertsPage audit::AuditPage away::Away bulk::Preview bulk::Outcome Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
     error::ErrorPage job::JobPage<'_> job::SidePage login::Login<'_> nodes::NodesPage people::PeoplePage rotations::RotationsPage<'_> task::TaskPage
 }
 

@@ -1,21 +1,25 @@
 //! `GET /nodes`, the drain form and the one that forgets a node: who is there, how fresh, what it holds; and everything that is held, by
 //! nodes, commands and programs.
 
+use std::collections::BTreeMap;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
 use super::confirm::Confirm;
 use super::{Frame, done, html};
-use crate::domain::name::JobName;
+use crate::domain::definition::MISSING;
+use crate::domain::name::{JobName, NodeName};
+use crate::domain::placement::departures;
 use crate::domain::time::StoreTime;
 use crate::ops::nodes;
 use crate::store::leases::{HeldLease, Leases as _};
-use crate::view::{HeldLeaseView, LeaseKind, NodeView, takers};
+use crate::view::{HeldLeaseView, LeaseKind, NodeView, VitalsView, takers};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::{Web, acts};
-use crate::words::{Arg, Language, Piece, day_clock, duration, phrase, say};
+use crate::words::{Arg, Language, Piece, clock, day_clock, duration, exactly, phrase, say};
 
 #[derive(Template)]
 #[template(path = "pages/nodes.html")]
@@ -77,6 +81,12 @@ pub(super) struct NodeRow {
     pub(super) heard: Vec<Piece>,
     /// Of a lost one: since when, and who took its jobs.
     pub(super) story: Option<Vec<Piece>>,
+    /// Of a lost one: what it held, until when, and where it is now.
+    pub(super) held: Vec<Vec<Piece>>,
+    /// What it defines otherwise than most.
+    pub(super) drift: Vec<String>,
+    /// Its machine, a name and a value each.
+    pub(super) machine: Vec<(String, String)>,
 }
 
 impl NodeRow {
@@ -104,8 +114,90 @@ impl NodeRow {
             None => Piece::Text(text),
         };
         let heard = phrase(lang, "heard-ago", &[("ago", ago)]);
-        Self { here: view.name == here, view, state, word, heard, story: None }
+        let machine = view.vitals.as_ref().map(|vitals| machine(vitals, lang));
+        Self {
+            here: view.name == here,
+            state,
+            word,
+            heard,
+            story: None,
+            held: Vec::new(),
+            drift: Vec::new(),
+            // How the machine of a silent node was tells nothing of now.
+            machine: machine.filter(|_| view.alive && !old).unwrap_or_default(),
+            view,
+        }
     }
+}
+
+/// What a node tells of its machine, in words.
+fn machine(vitals: &VitalsView, lang: Language) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
+    if let Some(load) = vitals.load_percent {
+        let load = format!("{}.{:02}", load / 100, load % 100);
+        let said = match vitals.cores {
+            Some(cores) => {
+                let args = [("load", Arg::from(load)), ("n", Arg::from(i64::from(cores)))];
+                say(lang, "node-load-of", &args)
+            }
+            None => load,
+        };
+        facts.push((say(lang, "node-load", &[]), said));
+    }
+    if let Some((free, all)) = vitals.free_mb.zip(vitals.memory_mb) {
+        let gigabytes = |mb: u64| format!("{}.{}", mb / 1_024, mb % 1_024 * 10 / 1_024);
+        let args = [("free", Arg::from(gigabytes(free))), ("all", gigabytes(all).into())];
+        facts.push((say(lang, "node-memory", &[]), say(lang, "node-memory-of", &args)));
+    }
+    if let Some(ahead) = vitals.clock_ahead_ms {
+        let by = exactly(lang, std::time::Duration::from_millis(ahead.unsigned_abs()));
+        let id = match ahead {
+            // The way to the store is in it.
+            -250..=250 => "node-clock-right",
+            251.. => "node-clock-ahead",
+            _ => "node-clock-behind",
+        };
+        facts.push((say(lang, "node-clock", &[]), say(lang, id, &[("by", by.into())])));
+    }
+    facts
+}
+
+/// What a lost node held, and where that is now.
+fn once_held(web: &Web, caller: &Caller, node: &str, now: Option<StoreTime>) -> Vec<Vec<Piece>> {
+    let (lang, hidden) = (caller.language, web.live.hidden_from(Some(caller)));
+    let holders = web.feed.held();
+    let lost = web.live.lost_jobs(node).into_iter().filter(|(job, ..)| !hidden.has(job.as_str()));
+    lost.map(|(job, ended, by)| {
+        let until = clock(lang, ended, now.unwrap_or(ended));
+        let holder = holders.iter().find(|(held, _)| *held == job).map(|(_, node)| node);
+        let args = [("job", Piece::strong(&job)), ("until", until)];
+        match holder {
+            Some(holder) => {
+                let node = ("node", Piece::strong(holder));
+                phrase(lang, "node-held-now", &[args.as_slice(), &[node]].concat())
+            }
+            None => {
+                let node = ("node", Piece::strong(&by));
+                phrase(lang, "node-held-then", &[args.as_slice(), &[node]].concat())
+            }
+        }
+    })
+    .collect()
+}
+
+/// What a node defines otherwise than most.
+fn drift(web: &Web, caller: &Caller, node: &str) -> Vec<String> {
+    let (lang, hidden) = (caller.language, web.live.hidden_from(Some(caller)));
+    let gap = say(lang, "list-separator", &[]);
+    let jobs = web.live.drift_of(node).into_iter().filter(|(job, _)| !hidden.has(job.as_str()));
+    jobs.map(|(job, differs)| {
+        let keys = match differs.as_slice() {
+            [one] if one == MISSING => say(lang, "drift-missing", &[]),
+            keys => keys.join(&gap),
+        };
+        say(lang, "drift-of", &[("job", Arg::from(job.as_str())), ("keys", Arg::from(keys))])
+    })
+    .collect()
 }
 
 /// Shows the nodes.
@@ -130,7 +222,12 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
             node.age_ms = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
         }
         let story = web.live.story(&node.name, lang);
-        NodeRow { story, ..NodeRow::of(node, lang, &here, frame.now, old) }
+        let held = match node.alive {
+            true => Vec::new(),
+            false => once_held(&web, &caller, &node.name, frame.now),
+        };
+        let drift = drift(&web, &caller, &node.name);
+        NodeRow { story, held, drift, ..NodeRow::of(node, lang, &here, frame.now, old) }
     });
     let nodes = nodes.collect();
     let held = held(&web, &caller).await;
@@ -178,22 +275,48 @@ pub async fn drain(
     Ok(done(&request, "/nodes"))
 }
 
-/// What draining `node` does to the jobs it holds.
+/// What draining `node` does to the jobs it holds: where each is expected to go, and which have nowhere to go.
 fn drain_text(web: &Web, caller: &Caller, node: &str) -> String {
     let (lang, hidden) = (caller.language, web.live.hidden_from(Some(caller)));
     let nodes = web.feed.nodes();
-    let held = web.feed.held();
-    let stuck: Vec<&str> = held
-        .iter()
-        .filter(|(job, holder)| holder.as_str() == node && !hidden.has(job.as_str()))
-        .filter(|(job, _)| takers(job, &nodes).iter().all(|taker| taker.as_str() == node))
-        .map(|(job, _)| job.as_str())
-        .collect();
-    if stuck.is_empty() {
-        return say(lang, "drain-text", &[]);
+    let all = web.feed.held();
+    let mut holds: BTreeMap<NodeName, usize> = BTreeMap::new();
+    for (_, holder) in &all {
+        *holds.entry(holder.clone()).or_default() += 1;
     }
-    let jobs = stuck.join(&say(lang, "list-separator", &[]));
-    say(lang, "drain-text-nowhere", &[("jobs", Arg::from(jobs))])
+    let jobs: Vec<JobName> = all
+        .into_iter()
+        .filter(|(job, holder)| holder.as_str() == node && !hidden.has(job.as_str()))
+        .map(|(job, _)| job)
+        .collect();
+    let Ok(from) = NodeName::new(node) else { return say(lang, "drain-text", &[]) };
+    let goals = departures(&from, &jobs, |job| takers(job, &nodes), holds);
+    told_departures(&goals, lang)
+}
+
+/// In words, by goal.
+fn told_departures(goals: &[(&JobName, Option<NodeName>)], lang: Language) -> String {
+    let gap = say(lang, "list-separator", &[]);
+    let mut by_goal: BTreeMap<&Option<NodeName>, Vec<&str>> = BTreeMap::new();
+    for (job, goal) in goals {
+        by_goal.entry(goal).or_default().push(job.as_str());
+    }
+    let mut said = vec![say(lang, "drain-text", &[])];
+    for (goal, mut jobs) in by_goal.into_iter().rev() {
+        jobs.sort_unstable();
+        let list = ("jobs", Arg::from(jobs.join(&gap)));
+        said.push(match goal {
+            Some(node) => {
+                let n = ("n", Arg::from(i64::try_from(jobs.len()).unwrap_or(i64::MAX)));
+                say(lang, "drain-goes", &[n, list, ("node", Arg::from(node.as_str()))])
+            }
+            None => say(lang, "drain-nowhere", &[list]),
+        });
+    }
+    if goals.is_empty() {
+        said.push(say(lang, "drain-nothing", &[]));
+    }
+    said.join(if lang == Language::En { " " } else { "" })
 }
 
 /// Asked back for, as draining is.
@@ -235,4 +358,32 @@ pub async fn forget(
     let node = acts::node(&node)?;
     nodes::forget(&web.store, &caller.actor(), &node, form.reason.as_deref()).await?;
     Ok(done(&request, "/nodes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drain_says_where_each_job_goes_and_which_has_nowhere_to_go() {
+        let jobs = ["customs", "labels", "outbound"].map(|job| JobName::new(job).unwrap());
+        let b = NodeName::new("node-b").ok();
+        let goals = [(&jobs[0], b.clone()), (&jobs[1], None), (&jobs[2], b)];
+        let said = told_departures(&goals, Language::En);
+        assert!(said.contains("2 jobs are expected to go to node-b: customs, outbound."), "{said}");
+        assert!(said.contains("labels has nowhere to go"), "{said}");
+        let said = told_departures(&goals, Language::Zh);
+        assert!(said.contains("2 个任务预计转到 node-b：customs、outbound。"), "{said}");
+        assert!(told_departures(&[], Language::En).contains("It holds nothing now."));
+        let load = VitalsView {
+            load_percent: Some(105),
+            cores: Some(2),
+            memory_mb: Some(16_384),
+            free_mb: Some(1_536),
+            clock_ahead_ms: Some(-1_500),
+        };
+        let words: Vec<_> =
+            machine(&load, Language::En).into_iter().map(|(_, said)| said).collect();
+        assert_eq!(words, ["1.05 on 2 cores", "1.5 of 16.0 GiB free", "1.5 s behind the store"]);
+    }
 }

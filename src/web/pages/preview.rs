@@ -1,6 +1,7 @@
 //! Every page with made-up data: escaped, without inline code, in both languages. The test also writes them to
 //! `target/preview/`, where a browser can look at them: `python3 -m http.server` there, then open `/en/`.
 
+mod alerts;
 mod dispatch;
 mod history;
 mod rotation;
@@ -232,7 +233,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             "li",
             "source.put",
             Some(
-                r#"{"gap_ms":1000,"window":null,"cap":2,"lease_ms":30000,"max_attempts":5,"backoff":{"first_ms":1000,"max_ms":300000},"paused":false}"#,
+                r#"{"gap_ms":1000,"window":null,"cap":2,"lease_ms":30000,"max_attempts":5,"backoff":{"first_ms":1000,"max_ms":300000},"paused":false,"was":{"gap_ms":250,"window":null,"cap":2,"lease_ms":30000,"max_attempts":5,"backoff":{"first_ms":1000,"max_ms":300000},"paused":true}}"#,
             ),
         ),
         entry("chen", "job.hold", Some("stocktaking until noon")),
@@ -273,7 +274,15 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             "audit",
             whole(&AuditPage {
                 frame: frame(lang, theme, "audit", &title("audit-title")),
-                entries: entries.into_iter().map(|entry| Entry::of(entry, lang)).collect(),
+                entries: entries
+                    .into_iter()
+                    .map(|entry| {
+                        let is_job = entry.act.starts_with("job.") || entry.act.starts_with("part");
+                        let title =
+                            if lang == Language::En { "Outbound shipping" } else { "出库任务" };
+                        Entry::of(entry, is_job.then_some(title), lang)
+                    })
+                    .collect(),
                 unread: false,
                 older: Some("/audit?before=1".to_owned()),
                 newer: None,
@@ -281,12 +290,16 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 filtered: true,
                 who: "li".to_owned(),
                 target: String::new(),
+                since: "2026-05-04T08:00".to_owned(),
+                until: String::new(),
                 acts: vec![Choice { value: "login", text: title("did-login"), chosen: true }],
                 kinds: Vec::new(),
                 csv: "/api/v1/audit?format=csv".to_owned(),
                 ndjson: "/api/v1/audit?format=ndjson".to_owned(),
             }),
         ),
+        ("alerts", alerts::page(lang, theme)),
+        ("alerts-empty", alerts::empty(lang, theme)),
         ("account", account_page(lang, theme)),
         ("people", people_page(lang, theme)),
         ("invite", sign_in(Some(LinkFor::Password("li".to_owned())), None)),

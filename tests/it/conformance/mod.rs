@@ -5,6 +5,7 @@
 //! What only one backend can do (files, migrations, Lua, reconnecting) is tested beside that backend.
 
 mod accounts;
+mod alerts;
 mod audit;
 mod conditions;
 mod credentials;
@@ -138,6 +139,12 @@ macro_rules! laws {
                 lines_are_found_by_run_text_and_time
                 a_search_looks_at_so_many_lines_and_says_where_to_go_on
             );
+            laws!(@room alerts, $fresh;
+                the_seat_of_the_sender_has_one_until_it_is_given_up_or_lapses
+                only_who_has_the_seat_writes_what_is_told
+                what_is_done_leaves_the_book_and_the_newest_are_remembered
+                an_alert_is_mute_for_a_while_until_an_instant_or_not
+            );
             laws!(@room audit, $fresh;
                 kinds_of_acts_are_kept_apart_and_read_as_one_list
                 what_is_done_to_sources_tasks_and_rotations_and_its_entry_are_one_step
@@ -180,6 +187,7 @@ macro_rules! laws {
                 whoever_wanted_a_job_until_it_was_done_is_told
             );
             laws!(@room nodes, $fresh;
+                how_a_machine_is_is_kept_and_is_no_news
                 a_node_is_known_by_its_report
                 a_second_process_of_the_same_name_is_told_so
                 a_name_is_free_after_leaving_and_after_silence

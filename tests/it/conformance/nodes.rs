@@ -4,7 +4,7 @@ use soloist::domain::definition::{Definition, Definitions};
 use soloist::domain::time::StoreTime;
 use soloist::store::StoreError;
 use soloist::store::events::{Events, StoreEvent};
-use soloist::store::nodes::{ALIVE_FOR, Beat, Forgotten, Heard, Nodes, Told, listed};
+use soloist::store::nodes::{ALIVE_FOR, Beat, Forgotten, Heard, Nodes, Told, Vitals, listed};
 
 use super::*;
 
@@ -21,6 +21,7 @@ fn beat(name: &str, boot: &str) -> Beat {
         jobs: [job("outbound"), job("inbound")].into(),
         digest: "d1".to_owned(),
         holds: Vec::new(),
+        vitals: None,
     }
 }
 
@@ -193,4 +194,30 @@ pub(super) async fn what_a_node_defines_is_asked_for_until_it_is_told_and_goes_w
     pass(&store, ALIVE_FOR).await;
     assert_eq!(store.forget(&node("node-a")).await.expect("answered"), Forgotten::Done);
     assert_eq!(store.definitions().await.expect("read"), []);
+}
+
+pub(super) async fn how_a_machine_is_is_kept_and_is_no_news(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let quiet = beat("node-a", "first");
+    say(&store, &quiet).await;
+    let mut heard = store.subscribe(&[job("outbound")]).await.expect("subscribed");
+    assert_eq!(events::next(&mut heard).await, StoreEvent::Subscribed);
+    let now = store.snapshot(&[]).await.expect("a snapshot").at;
+    let vitals = Vitals {
+        load_percent: Some(105),
+        memory_mb: Some(16_000),
+        clock: Some(StoreTime(now.0 + 90_000)),
+        ..Vitals::default()
+    };
+    let told = Beat { vitals: Some(vitals.clone()), ..quiet.clone() };
+    say(&store, &told).await;
+    let listed = store.nodes().await.expect("nodes");
+    let known = listed[0].beat.vitals.clone().expect("it told them");
+    assert_eq!((known.load_percent, known.memory_mb, known.cores), (Some(105), Some(16_000), None));
+    let ahead = known.ahead_ms.expect("it told its clock");
+    assert!((60_000..=90_001).contains(&ahead), "by the store's clock: {ahead}");
+    assert!(listed[0].beat.says_as(&quiet) && listed[0].beat != quiet);
+    switch(&store, "outbound", "li", true).await;
+    let next = events::next(&mut heard).await;
+    assert!(matches!(next, StoreEvent::Job(_)), "its machine is no news: {next:?}");
 }

@@ -102,6 +102,7 @@ fn beat(node: &str) -> Beat {
         jobs: BTreeSet::new(),
         digest: String::new(),
         holds: Vec::new(),
+        vitals: None,
     }
 }
 

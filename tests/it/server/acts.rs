@@ -120,3 +120,21 @@ fn a_collector_puts_tasks_for_its_source_when_its_token_says_so() {
     assert!(said.contains("--put is for the sources of the token"), "{said}");
     assert!(ground.must(&["token", "list"]).contains("source pages (may put)"));
 }
+
+#[test]
+fn alerts_are_muted_and_channels_tested_from_the_node() {
+    let alerts = "[[alert]]\nwhen = \"given_up\"\nto = [\"ops\"]\n[channel.ops]\nkind = \"slack\"\nurl = \"http://127.0.0.1:9/\"\n";
+    let ground = super::Ground::new("sqlite:soloist.db", &format!("{}{alerts}", super::JOB));
+    super::accounts(&ground);
+    let node = ground.start("node-a");
+    let li = Away::new(&[&node], &ground.token("li"));
+    let mute = ["alert", "mute", "given_up", "--for", "1h", "--reason", "moving"];
+    assert!(li.must(&mute).starts_with("given_up is mute until "));
+    assert_eq!(li.must(&["alert", "list"]), ground.must(&["alert", "list"]));
+    assert!(ground.must(&["audit", "--act", "alert.mute", "--json"]).contains("moving"));
+    assert_eq!(li.must(&["alert", "unmute", "given_up"]), "given_up speaks again.\n");
+    li.fails(&["alert", "mute", "rain", "--for", "1h"], 3);
+    li.fails(&["alert", "test", "ops"], 4);
+    let ada = Away::new(&[&node], &ground.token("ada"));
+    assert!(ada.fails(&["alert", "test", "ops"], 1).contains("ops did not take the test"));
+}

@@ -4,7 +4,15 @@ use super::{Away, ground};
 use crate::support::wait::until;
 
 /// Numbers that go on while one looks.
-const MOVING: [&str; 4] = ["\"age_ms\"", "\"expires_in_ms\"", "\"now\"", "\"last_used\""];
+const MOVING: [&str; 7] = [
+    "\"age_ms\"",
+    "\"expires_in_ms\"",
+    "\"now\"",
+    "\"last_used\"",
+    "\"load_percent\"",
+    "\"free_mb\"",
+    "\"clock_ahead_ms\"",
+];
 
 /// Without the numbers that go on: of JSON those lines, of tables with a span of time every number.
 fn masked(words: &[&str], text: &str) -> String {
@@ -64,7 +72,7 @@ fn every_listing_is_the_same_by_a_node_as_at_the_store() {
     let tasks = ground.must(&["task", "list", "--json"]);
     let tasks: serde_json::Value = serde_json::from_str(&tasks).expect("JSON");
     let id = tasks["tasks"][0]["id"].as_str().expect("an id");
-    let looks: [&[&str]; 17] = [
+    let looks: [&[&str]; 18] = [
         &["status"],
         &["status", "outbound"],
         &["why", "outbound"],
@@ -72,6 +80,7 @@ fn every_listing_is_the_same_by_a_node_as_at_the_store() {
         &["runs", "outbound"],
         &["nodes"],
         &["lease", "list"],
+        &["alert", "list"],
         &["audit", "--limit", "100"],
         &["audit", "--act", "source.*"],
         &["user", "list"],

@@ -16,6 +16,8 @@ pub(super) fn concrete(path: &str) -> String {
         .replace("{rotation}", "supplier")
         .replace("{turn}", "1")
         .replace("{user}", "nobody")
+        .replace("{alert}", "given_up")
+        .replace("{channel}", "ops")
         .replace("{id}", "none")
         .replace("{hash}", "0")
         .replace("{path:.*}", "none.css")

@@ -17,6 +17,7 @@ on_every_store! {
     refusals_are_noted_without_what_was_typed
     a_flood_of_refusals_is_counted_and_written_slowly
     an_export_is_a_chain_of_all_that_was_done
+    the_page_says_what_was_done_in_sentences_and_of_rules_what_changed
 }
 
 async fn entries(server: &Server, kind: Kind) -> Vec<AuditEntry> {
@@ -195,4 +196,45 @@ async fn an_export_is_a_chain_of_all_that_was_done(on: On) {
     assert_ne!(rows(&second), rows(&page));
     let nothing = server.page("/audit?who=nobody&kind=refusal", &token, "en").await;
     assert!(nothing.contains("Nothing of that kind"), "{nothing}");
+}
+
+async fn the_page_says_what_was_done_in_sentences_and_of_rules_what_changed(on: On) {
+    let (server, api) = someone(on).await;
+    ok(&api, Method::PUT, "/api/v1/sources/shop", json!({"gap_ms": 250})).await;
+    ok(&api, Method::PUT, "/api/v1/sources/shop", json!({"gap_ms": 1_000})).await;
+    let body = json!({"on": true, "reason": "quarter <b>closed</b>"});
+    ok(&api, Method::PUT, "/api/v1/jobs/outbound/participation", body).await;
+    let vera = server.token("vera", Role::Viewer).await;
+    let english = server.page("/audit", &vera, "en").await;
+    for part in [
+        "<strong>ada</strong> switched <strong>Outbound shipping</strong> on</span>: “quarter &#60;b&#62;closed",
+        "<span class=\"clause code\">outbound</span>",
+        "<strong>ada</strong> defined the source <strong>shop</strong>",
+        "now: one start per 1 s</span>",
+        "before: one start per 250 ms</span>",
+        "<a href=\"/audit\" aria-current=\"page\">Audit</a>",
+    ] {
+        assert!(english.contains(part), "{part}: {english}");
+    }
+    assert!(!english.contains("gap_ms"), "no rules as JSON: {english}");
+    let chinese = server.page("/audit", &vera, "zh").await;
+    assert!(chinese.contains("打开了 <strong>出库任务</strong>"), "{chinese}");
+    // A form sends a time without a zone, an address may have an instant; what is found is saved with the same filter.
+    let old = server
+        .page("/audit?who=&act=&target=&kind=&from=&to=2001-05-04T08%3A00", &vera, "en")
+        .await;
+    assert!(old.contains("Nothing of that kind"), "{old}");
+    assert!(
+        old.contains("name=\"to\" type=\"datetime-local\" value=\"2001-05-04T08:00\""),
+        "{old}"
+    );
+    assert!(old.contains("to=2001-05-0") && old.contains("format=csv"), "{old}");
+    let new = server.page("/audit?from=2001-05-04T08%3A00%3A00Z", &vera, "en").await;
+    assert!(new.contains("Outbound shipping"), "{new}");
+    let wrong = server.get("/audit?from=soon", &vera).await;
+    assert_eq!(wrong.status(), StatusCode::BAD_REQUEST);
+    let noted = api.get("/api/v1/audit?act=source.put&limit=1").await;
+    let rules: Value =
+        serde_json::from_str(noted["entries"][0]["reason"].as_str().unwrap()).unwrap();
+    assert_eq!((&rules["gap_ms"], &rules["was"]["gap_ms"]), (&json!(1_000), &json!(250)));
 }

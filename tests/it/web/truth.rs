@@ -76,12 +76,18 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
         let ask = server.ask("GET", path).header("cookie", &cookie);
         ask.header("accept-language", language).send().await.unwrap().text().await.unwrap()
     };
-    for path in ["/", "/jobs/outbound", "/nodes", "/dispatch", "/rotations", "/audit"] {
+    for path in ["/", "/jobs/outbound", "/nodes", "/dispatch", "/rotations", "/alerts", "/audit"] {
         let html = page(path, "en").await;
         for said in ["data-fact=\"store\"", "data-store=\"away\"", "<title>(1!) ", "icon-trouble"] {
             assert!(html.contains(said), "{path} lacks {said}: {html}");
         }
-        for guess in ["It has not", "No node has reported", "Nobody has done", "No source yet"] {
+        for guess in [
+            "It has not",
+            "No node has reported",
+            "Nobody has done",
+            "No source yet",
+            "Nobody is told",
+        ] {
             assert!(!html.contains(guess), "{path} says {guess}");
         }
     }
@@ -109,6 +115,7 @@ pub(super) async fn beat_of(server: &Server, name: &str, jobs: &[&str]) {
         digest: String::new(),
         jobs: jobs.iter().map(|job| JobName::new(job).unwrap()).collect(),
         holds: Vec::new(),
+        vitals: None,
     };
     assert!(matches!(server.store().beat(&beat).await.unwrap(), Heard::Welcome { .. }));
 }
@@ -179,6 +186,12 @@ async fn a_lost_node_and_who_took_its_jobs_stand_on_every_page(on: On) {
         let page = server.ask("GET", path).header("cookie", &cookie).send().await.unwrap();
         assert!(page.text().await.unwrap().contains("<strong>node-b</strong> lost at"), "{path}");
     }
+    let nodes = server.ask("GET", "/nodes").header("cookie", &cookie);
+    let nodes = nodes.header("accept-language", "en").send().await.unwrap().text().await.unwrap();
+    let held = nodes.split("data-once-held>").nth(1).unwrap().split("</p>").next().unwrap();
+    assert!(held.starts_with("Held <strong>outbound</strong> until <time"), "{held}");
+    assert!(held.ends_with("; now on <strong>node-a</strong>."), "{held}");
+    assert_eq!(nodes.matches("data-once-held").count(), 1, "of the lost node alone: {nodes}");
     // It is back: nothing to say.
     beat(&server, "node-b").await;
     while hear_type(&mut socket, "truth").await["n"] != 0 {
@@ -210,14 +223,14 @@ async fn on_one_node_nothing_is_offered_that_cannot_be() {
     let ask = server.ask("POST", "/nodes/node-a/drain").bearer_auth(&token);
     let ask = ask.header("content-type", "application/x-www-form-urlencoded").body("on=true");
     let question = ask.send().await.unwrap().text().await.unwrap();
-    assert!(question.contains("No other living node may run outbound"), "{question}");
+    assert!(question.contains("outbound has nowhere to go"), "{question}");
 
     beat(&server, "node-b").await;
     until("/jobs/outbound", "/jobs/outbound/move", "no other living node may run it").await;
     let ask = server.ask("POST", "/nodes/node-a/drain").bearer_auth(&token);
     let ask = ask.header("content-type", "application/x-www-form-urlencoded").body("on=true");
     let question = ask.send().await.unwrap().text().await.unwrap();
-    assert!(!question.contains("No other living node"), "{question}");
+    assert!(!question.contains("nowhere to go"), "{question}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,165 @@
+//! The rows of the page of alerts: what is on, what was, a rule, a channel, in the reader's words.
+
+use std::time::Duration;
+
+use crate::domain::alert::When;
+use crate::domain::time::StoreTime;
+use crate::view::alerts::{AlertView, ChannelView, OnView, PastView};
+use crate::words::{Arg, Language, Piece, day_clock, duration, exactly, phrase, say, visible};
+
+/// One alert that is on.
+#[expect(missing_docs, reason = "the names say it")]
+pub struct OnRow {
+    pub alert: String,
+    pub text: String,
+    /// The page about it.
+    pub href: String,
+    pub since: Vec<Piece>,
+    pub muted: Option<Vec<Piece>>,
+    /// By channel: whether it was told.
+    pub told: Vec<Vec<Piece>>,
+}
+
+/// One that is over.
+#[expect(missing_docs, reason = "the names say it")]
+pub struct PastRow {
+    pub alert: String,
+    pub text: String,
+    pub since: Vec<Piece>,
+    pub over: Vec<Piece>,
+    pub lasted: String,
+}
+
+/// One rule.
+#[expect(missing_docs, reason = "the names say it")]
+pub struct RuleRow {
+    pub name: String,
+    pub words: String,
+    pub to: String,
+    pub muted: Option<Vec<Piece>>,
+}
+
+/// One channel.
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ChannelRow {
+    pub name: String,
+    pub kind: String,
+    /// The newest attempt: when, and what was in the way.
+    pub last: Option<Vec<Piece>>,
+    pub bad: bool,
+}
+
+fn instant(iso: &str) -> Option<StoreTime> {
+    Some(StoreTime(iso.parse::<jiff::Timestamp>().ok()?.as_millisecond()))
+}
+
+fn at(iso: &str) -> Vec<Piece> {
+    vec![instant(iso).map_or_else(|| Piece::text(iso), day_clock)]
+}
+
+fn muted(until: Option<&str>, lang: Language) -> Option<Vec<Piece>> {
+    let until = day_clock(instant(until?)?);
+    Some(phrase(lang, "alerts-muted-until", &[("until", until)]))
+}
+
+impl OnRow {
+    /// Of `on`, which `rule` told.
+    #[must_use]
+    pub fn of(rule: &AlertView, on: &OnView, lang: Language) -> Self {
+        let told = on.sent.iter().map(|sent| {
+            let channel = ("channel", Piece::strong(&sent.channel));
+            match sent.begin.as_deref().and_then(instant) {
+                Some(begin) => phrase(lang, "alerts-told", &[channel, ("at", day_clock(begin))]),
+                None => phrase(lang, "alerts-not-told", &[channel]),
+            }
+        });
+        Self {
+            alert: rule.name.clone(),
+            text: visible(&on.text).into_owned(),
+            href: match (&on.job, &on.source) {
+                (Some(job), _) => format!("/jobs/{job}"),
+                (None, Some(_)) => "/dispatch".to_owned(),
+                (None, None) => "/nodes".to_owned(),
+            },
+            since: at(&on.since),
+            muted: muted(rule.muted_until.as_deref(), lang),
+            told: told.collect(),
+        }
+    }
+}
+
+impl PastRow {
+    /// Of what is over.
+    #[must_use]
+    pub fn of(past: &PastView, lang: Language) -> Self {
+        let lasted = instant(&past.since).zip(instant(&past.over));
+        let lasted = lasted.map(|(since, over)| duration(lang, over.since(since)));
+        Self {
+            alert: past.alert.clone(),
+            text: visible(&past.text).into_owned(),
+            since: at(&past.since),
+            over: at(&past.over),
+            lasted: lasted.unwrap_or_default(),
+        }
+    }
+}
+
+impl RuleRow {
+    /// Of a rule of the configuration.
+    #[must_use]
+    pub fn of(rule: &AlertView, lang: Language) -> Self {
+        let list = |names: &[String]| names.join(&say(lang, "list-separator", &[]));
+        let lasting = ("for", Arg::from(exactly(lang, Duration::from_millis(rule.for_ms))));
+        let is_of_all = rule.jobs.iter().any(|job| job == "*") || rule.jobs.is_empty();
+        let when = When::ALL.into_iter().find(|when| when.as_str() == rule.when);
+        let what = when.map_or(rule.when.clone(), |when| say(lang, what(when), &[]));
+        let what = ("what", Arg::from(what));
+        let words = match (rule.for_ms, is_of_all) {
+            (0, true) => say(lang, "alerts-rule-at-once", &[what]),
+            (_, true) => say(lang, "alerts-rule", &[what, lasting]),
+            (_, false) => {
+                let jobs = ("jobs", Arg::from(list(&rule.jobs)));
+                say(lang, "alerts-rule-jobs", &[what, lasting, jobs])
+            }
+        };
+        let muted = muted(rule.muted_until.as_deref(), lang);
+        Self { name: rule.name.clone(), words, to: list(&rule.to), muted }
+    }
+}
+
+/// What an alert is about, in words.
+fn what(when: When) -> &'static str {
+    match when {
+        When::WantedNotRunning => "alert-when-wanted-not-running",
+        When::GivenUp => "alert-when-given-up",
+        When::CrashLoop => "alert-when-crash-loop",
+        When::NodeLost => "alert-when-node-lost",
+        When::StoreLost => "alert-when-store-lost",
+        When::Stuck => "alert-when-stuck",
+        When::Drift => "alert-when-drift",
+        When::OverdueClaims => "alert-when-overdue-claims",
+    }
+}
+
+impl ChannelRow {
+    /// Of a channel, without its address.
+    #[must_use]
+    pub fn of(channel: &ChannelView, lang: Language) -> Self {
+        let last = channel.last.as_ref();
+        Self {
+            name: channel.name.clone(),
+            kind: channel.kind.clone(),
+            bad: last.is_some_and(|last| !last.ok),
+            last: last.and_then(|last| {
+                let at = ("at", day_clock(instant(&last.at)?));
+                Some(match (&last.error, last.ok) {
+                    (Some(error), false) => {
+                        let error = Piece::text(visible(error));
+                        phrase(lang, "alerts-channel-failed", &[at, ("error", error)])
+                    }
+                    _ => phrase(lang, "alerts-channel-took", &[at]),
+                })
+            }),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The page of alerts, asked from outside: what is on and what was, to whom it is shown, muting and testing without a script.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Response;
+use serde_json::{Value, json};
+use soloist::config::{Alerting, Channel, Config, Secret, Way};
+use soloist::domain::alert::{Rule, Subject, When};
+use soloist::domain::name::NodeName;
+use soloist::domain::time::StoreTime;
+use soloist::store::accounts::Role;
+use soloist::store::alerts::{Alerts as _, Incident, Noted, Sent, Told, Tried};
+use soloist::store::journal::{AuditFilter, Journal as _};
+
+use super::{On, Server, job};
+
+on_every_store! {
+    what_is_on_and_what_was_is_told_in_the_readers_language
+    an_alert_is_muted_and_speaks_again_by_plain_forms
+    alerts_of_a_hidden_job_are_nobodys_business
+    a_test_is_asked_back_for_and_says_what_came_of_it
+}
+
+const HIDDEN: &str = "vault-secret";
+
+fn rule(when: When, jobs: &[&str]) -> Rule {
+    Rule {
+        name: when.as_str().to_owned(),
+        when,
+        lasting: Duration::from_secs(30),
+        jobs: jobs.iter().map(|job| (*job).to_owned()).collect(),
+        to: vec!["ops".to_owned()],
+    }
+}
+
+fn alerting(config: &mut Config) {
+    let url = Secret::new("http://127.0.0.1:9/hook?key=sesame");
+    let ops = Channel { name: "ops".to_owned(), way: Way::Slack { url } };
+    config.alerting = Arc::new(Alerting {
+        rules: vec![rule(When::GivenUp, &["*"]), rule(When::NodeLost, &["*"])],
+        channels: BTreeMap::from([("ops".to_owned(), ops)]),
+    });
+    let mut hidden = job(HIDDEN);
+    hidden.viewers = vec!["li".to_owned()];
+    config.jobs.push(hidden);
+}
+
+fn incident(id: &str, about: &str, said: &str) -> Incident {
+    let told = |en: &str, zh: &str| Told {
+        id: format!("msg_{id}"),
+        at: StoreTime(1_777_852_800_000),
+        en: en.to_owned(),
+        zh: zh.to_owned(),
+    };
+    Incident {
+        id: id.to_owned(),
+        alert: "given_up".to_owned(),
+        when: When::GivenUp,
+        subject: Subject { job: Some(about.parse().unwrap()), ..Subject::default() },
+        since: StoreTime(1_777_852_800_000),
+        print: String::new(),
+        url: String::new(),
+        to: vec!["ops".to_owned()],
+        begin: told(&format!("{said} <b>fell</b>."), &format!("{said} 放弃了。")),
+        end: None,
+        sent: BTreeMap::new(),
+    }
+}
+
+/// Writes as the sender does.
+async fn note(server: &Server, noted: &Noted) {
+    let sender = NodeName::new("node-a").unwrap();
+    let store = server.store();
+    assert!(store.keep_sending(&sender, "boot", Duration::from_secs(600)).await.unwrap());
+    assert!(store.note_alerts(&sender, "boot", noted).await.unwrap());
+}
+
+async fn server(on: On) -> Server {
+    Server::on_with(on, alerting).await
+}
+
+/// Posts a form as a browser without scripts does.
+async fn post(server: &Server, session: &(String, String), path: &str, body: &str) -> Response {
+    let (cookie, csrf) = session;
+    let form = server.ask("POST", path).header("cookie", cookie);
+    let form = form.header("content-type", "application/x-www-form-urlencoded");
+    let form = form.header("origin", server.url("")).header("accept-language", "en");
+    form.body(format!("csrf={csrf}&{body}")).send().await.unwrap()
+}
+
+async fn someone(server: &Server, name: &str, role: Role) -> (String, String) {
+    let user = server.user(name, role).await;
+    server.session(&user).await
+}
+
+async fn muted(server: &Server) -> BTreeMap<String, StoreTime> {
+    server.store().alert_book().await.unwrap().muted
+}
+
+async fn what_is_on_and_what_was_is_told_in_the_readers_language(on: On) {
+    let server = server(on).await;
+    let token = server.token("vera", Role::Viewer).await;
+    let quiet = server.page("/alerts", &token, "en").await;
+    assert!(quiet.contains("Nothing is on.") && quiet.contains("no node sends them now"));
+    assert!(quiet.contains("Nothing was sent by it yet."), "{quiet}");
+    assert!(quiet.contains("A job was given up, for 30 s."), "{quiet}");
+    let mut told = incident("1", "outbound", "Outbound");
+    told.sent
+        .insert("ops".to_owned(), Sent { begin: Some(StoreTime(1_777_852_801_000)), end: None });
+    let mut over = incident("0", "inbound", "Inbound");
+    over.end = Some(Told { at: StoreTime(1_777_852_800_000 + 3_600_000), ..over.begin.clone() });
+    let failed = Tried { at: StoreTime(5), ok: false, error: Some("503 <i>no</i>".to_owned()) };
+    note(
+        &server,
+        &Noted {
+            incidents: vec![told, incident("2", "inbound", "Other")],
+            past: vec![over],
+            channels: BTreeMap::from([("ops".to_owned(), failed)]),
+        },
+    )
+    .await;
+    let english = server.page("/alerts", &token, "en").await;
+    for part in [
+        "Outbound &#60;b&#62;fell&#60;/b&#62;.",
+        "href=\"/jobs/outbound\"",
+        "not yet",
+        "sent by node-a",
+        "503 &#60;i&#62;no&#60;/i&#62;",
+        "data-past=\"given_up\"",
+        "1 h 0 min",
+        "aria-current=\"page\">Alerts",
+    ] {
+        assert!(english.contains(part), "{part}: {english}");
+    }
+    assert_eq!(english.matches("data-alert=\"given_up\"").count(), 2);
+    assert!(!english.contains("sesame") && !english.contains("127.0.0.1:9"), "{english}");
+    assert!(!english.contains("/mute\"") && !english.contains("/test\""), "a viewer only looks");
+    let chinese = server.page("/alerts", &token, "zh").await;
+    for part in ["Outbound 放弃了。", "任务已放弃重试，持续 30 秒后通知。", "尚未通知", "历史告警"]
+    {
+        assert!(chinese.contains(part), "{part}: {chinese}");
+    }
+    // Without any, the page says how to begin.
+    let empty = Server::on(on).await;
+    let token = empty.token("vera", Role::Viewer).await;
+    let page = empty.page("/alerts", &token, "en").await;
+    assert!(page.contains("[[alert]]") && page.contains("[channel.ops]"), "{page}");
+}
+
+async fn an_alert_is_muted_and_speaks_again_by_plain_forms(on: On) {
+    let server = server(on).await;
+    let olga = someone(&server, "olga", Role::Operator).await;
+    let page = server.ask("GET", "/alerts").header("cookie", &olga.0);
+    let page = page.header("accept-language", "en").send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("action=\"/alerts/given_up/mute\""), "{page}");
+    assert!(!page.contains("/test\""), "an operator tests no channel");
+    let before = server.store().alert_book().await.unwrap().now;
+    let body = "lasting=8h&until=&reason=moving+the+rack";
+    let done = post(&server, &olga, "/alerts/given_up/mute", body).await;
+    assert_eq!(
+        (done.status().as_u16(), &done.headers()["location"]),
+        (303, &"/alerts".parse().unwrap())
+    );
+    let until = muted(&server).await["given_up"];
+    assert!(until.since(before) >= Duration::from_secs(8 * 3_600), "{until:?}");
+    let filter = AuditFilter { act: Some("alert.mute".to_owned()), ..AuditFilter::default() };
+    let noted = server.store().audit_page(&filter, None, 9).await.unwrap().entries;
+    let said = noted.iter().map(|one| (&*one.who, &*one.target, one.reason.as_deref()));
+    assert_eq!(said.collect::<Vec<_>>(), [("olga", "given_up", Some("moving the rack"))]);
+    let page = server.ask("GET", "/alerts").header("cookie", &olga.0);
+    let page = page.header("accept-language", "en").send().await.unwrap().text().await.unwrap();
+    assert!(page.contains("Mute until") && page.contains("/alerts/given_up/unmute"), "{page}");
+    assert_eq!(post(&server, &olga, "/alerts/given_up/unmute", "").await.status(), 303);
+    assert_eq!(muted(&server).await, BTreeMap::new());
+
+    for (path, body, status) in [
+        ("/alerts/given_up/mute", "lasting=1h&until=1999-01-01T00%3A00", 400),
+        ("/alerts/given_up/mute", "lasting=for+ever", 400),
+        ("/alerts/nothing/mute", "lasting=1h", 404),
+        ("/alerts/nothing/unmute", "", 404),
+    ] {
+        let answer = post(&server, &olga, path, body).await;
+        assert_eq!(answer.status(), status, "{path} {body}");
+        let page = answer.text().await.unwrap();
+        assert!(page.contains("role=\"alert\"") || status == 404, "{page}");
+    }
+    let vera = someone(&server, "vera", Role::Viewer).await;
+    assert_eq!(post(&server, &vera, "/alerts/given_up/mute", "lasting=1h").await.status(), 403);
+    let stranger = (olga.0.clone(), "0".repeat(64));
+    assert_eq!(post(&server, &stranger, "/alerts/given_up/mute", "lasting=1h").await.status(), 403);
+    assert_eq!(muted(&server).await, BTreeMap::new());
+    let instant = "lasting=1h&until=2100-01-01T08%3A00";
+    assert_eq!(post(&server, &olga, "/alerts/given_up/mute", instant).await.status(), 303);
+    assert!(muted(&server).await["given_up"].since(before) > Duration::from_secs(366 * 86_400));
+}
+
+async fn alerts_of_a_hidden_job_are_nobodys_business(on: On) {
+    let server = server(on).await;
+    let mut over = incident("0", HIDDEN, "Hush");
+    over.end = Some(over.begin.clone());
+    let incidents = vec![incident("1", HIDDEN, "Hush"), incident("2", "outbound", "Loud")];
+    note(&server, &Noted { incidents, past: vec![over], ..Noted::default() }).await;
+    let read = async |name: &str| -> (Value, String) {
+        let token = server.token(name, Role::Operator).await;
+        let answer = server.get("/api/v1/alerts", &token).await;
+        assert_eq!(answer.status(), 200);
+        (answer.json().await.unwrap(), server.page("/alerts", &token, "en").await)
+    };
+    let (seen, page) = read("li").await;
+    assert_eq!(seen["alerts"][0]["on"].as_array().unwrap().len(), 2, "{seen}");
+    assert_eq!(seen["past"][0]["job"], HIDDEN);
+    assert!(page.contains("Hush"), "{page}");
+    let (seen, page) = read("olga").await;
+    assert_eq!(seen["alerts"][0]["on"][0]["job"], "outbound", "{seen}");
+    assert_eq!((&seen["alerts"][0]["on"][1], &seen["past"]), (&Value::Null, &json!([])));
+    for text in [seen.to_string(), page] {
+        assert!(
+            text.contains("Loud") && !text.contains("Hush") && !text.contains(HIDDEN),
+            "{text}"
+        );
+    }
+}
+
+async fn a_test_is_asked_back_for_and_says_what_came_of_it(on: On) {
+    let server = server(on).await;
+    let ada = someone(&server, "ada", Role::Admin).await;
+    let path = "/alerts/channels/ops/test";
+    let asked = post(&server, &ada, path, "").await;
+    assert_eq!(asked.status(), 200);
+    let page = asked.text().await.unwrap();
+    assert!(page.contains("Send a test by ops?") && page.contains("slack"), "{page}");
+    let noted = async || {
+        let filter = AuditFilter { act: Some("channel.test".to_owned()), ..AuditFilter::default() };
+        server.store().audit_page(&filter, None, 9).await.unwrap().entries.len()
+    };
+    assert_eq!(noted().await, 0, "it was only asked");
+    // Nobody listens there.
+    let tested = post(&server, &ada, path, "confirm=yes").await;
+    assert_eq!(tested.status(), 200);
+    let page = tested.text().await.unwrap();
+    assert!(page.contains("ops did not take the test"), "{page}");
+    assert!(!page.contains("sesame"), "{page}");
+    assert_eq!(noted().await, 1);
+    assert_eq!(post(&server, &ada, "/alerts/channels/no/test", "").await.status(), 404);
+    let olga = someone(&server, "olga", Role::Operator).await;
+    assert_eq!(post(&server, &olga, path, "confirm=yes").await.status(), 403);
+    assert_eq!(noted().await, 1);
+}
