@@ -17,6 +17,8 @@ use super::sieve::Place;
 use super::wire::{Hello, Reply, StoreReach, Tagged};
 use crate::clock;
 use crate::config::JobConfig;
+use crate::domain::lease::Token;
+use crate::domain::name::RunId;
 use crate::domain::time::{Boot, StoreTime};
 use crate::domain::timeline::Timeline;
 use crate::feed::Seen;
@@ -58,6 +60,9 @@ pub enum Told<'a> {
     /// All of it.
     Whole(&'a Place),
 }
+
+/// What a picture of the last hour is drawn by: the newest token, the run, and whether the job is wanted.
+pub type Drawn = (Token, Option<RunId>, bool);
 
 /// One picture of one job, and everything that was rendered of it so far.
 pub struct JobFrames {
@@ -178,6 +183,25 @@ impl JobFrames {
             out.push_str(head);
         }
         out
+    }
+
+    /// By what the last hour is drawn, but for the time that passes.
+    #[must_use]
+    pub fn drawn(&self) -> Drawn {
+        let record = &self.seen.record;
+        let run = record.run.as_ref().map(|run| run.id.clone());
+        (record.token, run, record.wanted())
+    }
+
+    /// `{"type":"hour",...}`: who held it in the last hour, drawn; `None` as long as nothing is known.
+    #[must_use]
+    pub fn hour_frame(&self, language: Language) -> Option<String> {
+        let (hour, now) = self.hour.as_ref()?;
+        let html = parts::strip::svg(&Strip::of(hour, *now, language));
+        Some(
+            json!({"type": "hour", "job": self.seen.record.name.as_str(), "html": html})
+                .to_string(),
+        )
     }
 
     /// `{"type":"moved",...}`: how far the run says it is, and when it said something, and nothing else.

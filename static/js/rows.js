@@ -64,4 +64,6 @@ function gone({ job }) {
   if (list) sort(list);
 }
 
-export const frames = { snapshot, row, gone, summary: ({ html }) => count(html) };
+const hour = ({ job, html }) => document.getElementById(`job-${job}`)?.querySelector(".hour").replaceChildren(fragment(html));
+
+export const frames = { snapshot, row, gone, hour, summary: ({ html }) => count(html) };

@@ -99,7 +99,8 @@ impl Container {
     /// Where it really listens.
     fn address(&self) -> String {
         let said = self.until_said("listening on");
-        let (_, rest) = said.split_once("://").expect("an address");
+        let (_, line) = said.split_once("listening on ").expect("the line");
+        let (_, rest) = line.split_once("://").expect("an address");
         let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'));
         rest[..end.unwrap_or(rest.len())].to_owned()
     }

@@ -307,6 +307,7 @@ impl Hub {
         let follows: Vec<usize> = {
             let mut pending = lock(&seat.pending);
             pending.shown = rows.iter().map(|(_, nth, _, _)| *nth).collect();
+            pending.drawn = rows.iter().map(|(_, nth, _, frames)| (*nth, frames.drawn())).collect();
             pending.counted.clone_from(&summary);
             pending.follows.keys().copied().collect()
         };
@@ -339,6 +340,14 @@ impl Hub {
             true => !lock(&seat.pending).shown.insert(job),
             false => lock(&seat.pending).shown.remove(&job),
         };
+        if shows {
+            // A row that is told whole has its hour.
+            let mut pending = lock(&seat.pending);
+            let drawn = pending.drawn.insert(job, frames.drawn());
+            if was_shown && drawn.is_none_or(|drawn| drawn != frames.drawn()) {
+                pending.hours.insert(job);
+            }
+        }
         let text = if shows {
             let nth = self.roster().place_for(&seat.caller, job);
             let place = seat.sieve.place(view, nth, language);
@@ -352,6 +361,13 @@ impl Hub {
             return None;
         };
         Some(Work::Frame { text, changed: frames.changed })
+    }
+
+    /// Who held a job in the last hour; `None` as long as nothing is known of it.
+    pub(super) fn hour(&self, seat: &Seat, job: usize) -> Option<Work> {
+        let frames = self.known(job);
+        let text = frames.hour_frame(seat.caller.language)?;
+        Some(Work::Frame { text, changed: None })
     }
 
     /// How far the run of a job is.

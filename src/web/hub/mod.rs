@@ -276,6 +276,7 @@ impl Hub {
                 pending.snapshot = false;
                 pending.jobs.clear();
                 pending.moved.clear();
+                pending.hours.clear();
                 let first = std::mem::take(&mut pending.first);
                 drop(pending);
                 return frame(self.snapshot(seat, first));
@@ -296,6 +297,15 @@ impl Hub {
                 pending.moved.remove(&job);
                 drop(pending);
                 match self.job(seat, job, followed) {
+                    Some(work) => return Some(work),
+                    None => continue,
+                }
+            }
+            if let Some(job) = pending.hours.pop_first() {
+                let known = pending.shown.contains(&job);
+                drop(pending);
+                match self.hour(seat, job).filter(|_| known && seat.caller.sees(&self.defined(job)))
+                {
                     Some(work) => return Some(work),
                     None => continue,
                 }

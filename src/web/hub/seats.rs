@@ -12,7 +12,7 @@ use super::{Hub, lock};
 use crate::domain::time::Boot;
 use crate::web::auth::{Caller, Shown};
 use crate::web::error::WebError;
-use crate::web::frames::Protocol;
+use crate::web::frames::{Drawn, Protocol};
 use crate::web::sieve::Sieve;
 
 /// Connecting and leaving must not wait for one lock.
@@ -65,6 +65,10 @@ pub(super) struct Pending {
     pub(super) moved: BTreeSet<usize>,
     /// Jobs that our page shows.
     pub(super) shown: BTreeSet<usize>,
+    /// By what its last hour was drawn in the row of each.
+    pub(super) drawn: BTreeMap<usize, Drawn>,
+    /// Jobs whose last hour is drawn anew.
+    pub(super) hours: BTreeSet<usize>,
     /// The line of counters may be another; that it was told last.
     pub(super) summary: bool,
     pub(super) counted: String,

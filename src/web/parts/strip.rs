@@ -30,6 +30,12 @@ pub struct Strip {
     bars: Vec<Bar>,
 }
 
+/// The picture, as text for a push.
+#[must_use]
+pub fn svg(strip: &Strip) -> String {
+    super::render(strip)
+}
+
 impl Strip {
     /// Draws the last hour before `now`.
     #[must_use]

@@ -144,9 +144,14 @@ fn truth(value: &Value) -> bool {
 fn value(act: &str, root: &Value) -> String {
     let mut steps = act.split(" | ");
     let first = steps.next().expect("a value");
-    // JSON is YAML.
+    // JSON is YAML; a list has a line for each of its items, as it may go on one that stands before it.
     let mut said = match first.strip_prefix("toYaml ") {
-        Some(path) => found(path, root).to_string(),
+        Some(path) => match found(path, root) {
+            Value::Array(items) if !items.is_empty() => {
+                items.iter().map(|item| format!("- {item}\n")).collect()
+            }
+            other => other.to_string(),
+        },
         None => plain(found(first, root)),
     };
     for step in steps {
