@@ -308,6 +308,12 @@ impl Office {
                     Err(crate::remote::RemoteError::Refused { status: 409, detail }) if alone => {
                         return Err(Failure::Refused(detail.replace("with force", "with --force")));
                     }
+                    // The node that was asked may die of it before it can answer; the others know the order.
+                    Err(lost @ crate::remote::RemoteError::Unreachable(_)) => {
+                        let Newest { drill } = server.get(at(name, "/drill")).await?;
+                        let token = before.lease.as_ref().map(|lease| lease.token);
+                        drill.filter(|drill| Some(drill.token) == token).ok_or(lost)?
+                    }
                     answer => answer?,
                 };
                 Ok(Ordered { drill, from, ttl_ms: None, alone: force && alone })

@@ -91,7 +91,7 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
             assert!(!html.contains(guess), "{path} says {guess}");
         }
     }
-    assert_eq!(page("/jobs/outbound", "en").await.matches("Could not be read").count(), 2);
+    assert_eq!(page("/jobs/outbound", "en").await.matches("Could not be read").count(), 3);
     assert!(page("/jobs/outbound", "zh").await.contains("读取失败"));
 }
 
