@@ -138,7 +138,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
 
     let mut going_on = std::pin::pin!(async {
         match begun {
-            Begun::Beating(beat) => Ok(beat),
+            Begun::Beating(beat) => Ok(*beat),
             Begun::Away => {
                 let following = (&feed, following);
                 go_on_when_it_is_there(&current, &store, &options, following, level).await

@@ -23,7 +23,7 @@ const USUAL: &str = "info,actix_http::h1::dispatcher=off,actix_http::h1::decoder
 
 /// Begins to log to standard error: one line a record, JSON if asked for.
 ///
-/// `filter` is in the syntax of `RUST_LOG` (`info,soloist=debug`); without one, or with a wrong one, it is [`USUAL`]. A second call does nothing.
+/// `filter` is in the syntax of `RUST_LOG` (`info,soloist=debug`); without one, or with a wrong one, what is usual is logged. A second call does nothing.
 pub fn log_to_stderr(filter: Option<&str>, json: bool) {
     use tracing_subscriber::EnvFilter;
     let filter = filter

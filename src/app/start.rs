@@ -28,7 +28,7 @@ const READY_EVERY: Duration = Duration::from_secs(10);
 /// What came of the first words to the store.
 pub(super) enum Begun {
     /// This node is known to the others and follows what they do.
-    Beating(Beat),
+    Beating(Box<Beat>),
     /// The store cannot be reached.
     Away,
 }
@@ -69,7 +69,7 @@ pub(super) async fn begin(
         }
     };
     feed.begin(store.clone(), followed).await;
-    Ok(Begun::Beating(beat))
+    Ok(Begun::Beating(Box::new(beat)))
 }
 
 /// Keeps the store ready for a take-over: connections are open, and a server that was restarted knows the scripts again.
@@ -95,7 +95,7 @@ pub(super) async fn go_on_when_it_is_there(
         let (now, following) = (config.get(), (feed, followed.clone()));
         if let Begun::Beating(beat) = begin(&now, store, options, following, level).await? {
             tracing::info!("the store is there: this node goes on");
-            return Ok(beat);
+            return Ok(*beat);
         }
     }
 }

@@ -174,7 +174,7 @@ impl AlertsView {
             .filter(is_seen)
             .filter_map(|incident| Some((incident, incident.end.as_ref()?)))
             .collect();
-        over.sort_by(|(_, one), (_, other)| other.at.cmp(&one.at));
+        over.sort_by_key(|(_, one)| std::cmp::Reverse(one.at));
         let past = over.into_iter().take(PAST_SHOWN);
         Self {
             alerts: alerts.collect(),

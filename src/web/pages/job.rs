@@ -142,7 +142,7 @@ fn runs(
     let address = |before: &str| format!("?hold={hold}&before={before}#runs");
     let all = folded(&read.runs);
     let is_more = all.len() > ROWS || read.runs.len() == RUNS;
-    let last = all.iter().take(ROWS).last().filter(|_| is_more);
+    let last = all.iter().take(ROWS).next_back().filter(|_| is_more);
     let rows = all.iter().take(ROWS).map(|run| RunRow::of(run, acts, endings, lang, now));
     let shown = last.and_then(|last| read.runs.iter().position(|run| run.id == last.id));
     let shown = shown.map_or(read.runs.len(), |nth| nth + 1);

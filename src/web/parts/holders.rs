@@ -1,6 +1,6 @@
 //! *Who held it*: a lane for each person who wanted the job and for each node that held it, and a lane of the gaps; the table beside says the same.
 //!
-//! Places are percentages, as in [`super::lanes`]. The axis tells how long ago: that is right in every time zone and without
+//! Places are percentages, as in the lanes of rotations. The axis tells how long ago: that is right in every time zone and without
 //! scripts; the table has the instants, which a browser says in its own zone.
 
 use std::time::Duration;

@@ -151,7 +151,7 @@ async fn runs_are_paged_by_links_and_each_is_on_one_page() {
         let page = server.page(&path, &token, "en").await;
         let rows: Vec<String> = ids(&page);
         assert!(rows.len() <= 20, "{}", rows.len());
-        for id in rows.iter().cloned() {
+        for id in &rows {
             assert!(seen.insert(id.clone()), "{id} is on two pages");
         }
         pages.push((path.clone(), rows));

@@ -153,7 +153,7 @@ async fn eleven_busy_jobs_cost_an_idle_page_less_than_two_kilobytes_a_second() {
     for job in many(11) {
         going.push((job.name.clone(), begin(&server, &job.name, &li).await));
     }
-    let began = std::time::Instant::now();
+    let began = soloist::clock::boot();
     let print = async |name: &JobName, going: &super::live::Going, done: u64| {
         let (token, run, node) = going;
         let note = format!("shipping order {}", 10_248 + done);
@@ -190,7 +190,7 @@ async fn eleven_busy_jobs_cost_an_idle_page_less_than_two_kilobytes_a_second() {
             _ => {}
         }
     }
-    let seconds = began.elapsed().as_secs() + 2;
+    let seconds = soloist::clock::boot().since(began).as_secs() + 2;
     let each_second: usize = heard.values().map(|one| one.largest).sum();
     println!("bytes: a row {row}, progress of eleven jobs {each_second}, {seconds} s");
     assert!(row > 0 && row <= 1_024, "{row}");
