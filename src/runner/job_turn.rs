@@ -1,8 +1,8 @@
 //! The turn of a run whose job is a member of a rotation: waited for under the job's lease, extended, and passed on.
 //!
 //! A job takes turns as the type of its own name and as one worker, `job/NAME`, because only the holder of its lease may. So
-//! whoever holds that lease and finds such a turn knows that its run is gone: it passes it on at once instead of waiting for
-//! its lease. A turn is trusted as a lease is: from before the request was sent, and for less than it lasts. What is in the
+//! whoever holds that lease, when it has read of such a turn, knows that its run is gone: it passes it on at once instead of
+//! waiting for its lease. A turn is trusted as a lease is: from before the request was sent, and for less than it lasts. What is in the
 //! way of a turn (no such rotation, a store that is away) is said once and looked at again; giving up is not for here.
 
 use std::time::Duration;
@@ -92,6 +92,11 @@ impl Member {
     async fn ask(&self, lease: &Hold) -> Result<Option<OwnTurn>, Obstacle> {
         let view = self.view().await.map_err(|error| self.obstacle(error))?;
         self.check(&view.rules)?;
+        if lease.trusted_until() <= clock::boot() {
+            // Another may hold the job by now, and the turn be its run's.
+            sleep(LOOK_AGAIN).await;
+            return Ok(None);
+        }
         if let Some(left) = view.ring.turn.filter(|turn| turn.worker == self.worker) {
             tracing::info!(worker = %self.worker, turn = %left.token,
                 "the turn of a run that is gone is passed on");
@@ -236,4 +241,61 @@ fn request() -> RequestId {
     let text = format!("{:032x}", rand::random::<u128>());
     #[expect(clippy::expect_used, reason = "32 hexadecimal digits are a label")]
     RequestId::new(&text).expect("a label")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::hold::Trusted;
+    use super::*;
+    use crate::domain::name::NodeName;
+    use crate::domain::rotation::{Skip, TypeRules};
+    use crate::feed::Feed;
+    use crate::store::{Options, Store};
+    use crate::telemetry::Metrics;
+    use crate::waiting::WaitingRoom;
+
+    async fn member(store: &Store) -> Member {
+        let rotation: RotationName = "supplier".parse().expect("a name");
+        let kind: TypeName = "stock".parse().expect("a name");
+        let types = vec![TypeRules { name: kind.clone(), gap: Duration::ZERO, quota: None }];
+        let lease = Duration::from_secs(30);
+        let rules = Rules { types, min_gap: Duration::ZERO, lease, skip: Skip::Absent };
+        store.put_rotation(&rotation, &rules).await.expect("defined");
+        let feed = Feed::start(store.clone(), Vec::new()).await;
+        let node = NodeName::new("node-a").expect("a name");
+        let room = WaitingRoom::open(store.clone(), &feed, &node);
+        let desk = Desk::start(room, Arc::new(Metrics::default()));
+        let worker = WorkerName::new("job/stock").expect("a name");
+        Member { desk, rotation, kind, worker }
+    }
+
+    /// The token of the turn that the job's worker has.
+    async fn taken(member: &Member) -> Option<Token> {
+        member.view().await.expect("there").ring.turn.map(|turn| turn.token)
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn only_who_may_still_trust_its_lease_passes_on_the_turn_of_an_earlier_run() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
+        let options = Options { make: true, ..Options::default() };
+        let store = Store::connect(&url, &options).await.expect("a store");
+        let member = member(&store).await;
+        let timing = Timing::from_ttl(Duration::from_secs(5)).expect("safe");
+        let (_kept, lease) = Trusted::since(clock::boot(), timing);
+        let turn = member.ask(&lease).await.expect("no obstacle").expect("a turn");
+        let first = turn.turn.token;
+        assert_eq!(taken(&member).await, Some(first));
+
+        // Of a node that was cut off for longer than its lease; another node has the job and this turn.
+        let (_late, lapsed) = Trusted::since(Boot(0), timing);
+        assert!(member.ask(&lapsed).await.expect("no obstacle").is_none());
+        assert_eq!(taken(&member).await, Some(first), "it was not passed on");
+
+        let (_next, lease) = Trusted::since(clock::boot(), timing);
+        let turn = member.ask(&lease).await.expect("no obstacle").expect("a turn");
+        assert!(turn.turn.token > first, "the one before was passed on at once");
+    }
 }
