@@ -148,6 +148,7 @@ pub(super) async fn participations_and_holds_are_kept_when_they_are_over(fresh: 
     switch(&store, "outbound", "wang", true).await;
     switch(&store, "outbound", "li", false).await;
     assert!(!switch(&store, "outbound", "li", false).await, "a second time changes nothing");
+    pass(&store, Duration::from_millis(2)).await;
     store.hold(&name, &user("ada"), "stock-taking").await.expect("held");
     store.resume(&name).await.expect("resumed");
     store.resume(&name).await.expect("resumed");
