@@ -2,8 +2,9 @@
 //!
 //! A request that the framework cannot read is answered by it alone, before any service of ours: a status, three headers, no body, and the
 //! connection ends. It offers no hook there. So this stream knows such an answer by its bytes, and sends a whole one instead.
-//! Nothing of ours can be taken for one: our answers carry more headers than these three, and no body of ours ends with an empty line
-//! after a bare status line (JSON, HTML and frames hold no raw line ends of others; texts of others are sent in chunks).
+//! Nothing of ours can be taken for one: our answers carry more headers than these three, and no body of ours holds a carriage return
+//! that somebody else wrote. JSON and frames escape it, a page ends with its own tag, and the text of a log replaces it (`words::visible`). A body that
+//! did not would let its author end it with such bytes: keep it so.
 
 use std::io;
 use std::pin::Pin;
