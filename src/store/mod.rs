@@ -22,6 +22,7 @@ pub mod nodes;
 mod records;
 pub mod redis;
 pub mod rotation;
+mod sql;
 pub mod sqlite;
 pub mod timeline;
 
