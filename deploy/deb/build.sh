@@ -3,6 +3,8 @@
 #
 #   deploy/deb/build.sh            builds the release, too
 #   deploy/deb/build.sh PROGRAM    takes that program instead
+#
+# DEB_REVISION=2 packs the same version once more, with a change of the package only.
 set -eu
 cd "$(dirname -- "$0")/../.."
 
@@ -31,4 +33,4 @@ cargo deb --version >/dev/null 2>&1 || {
     echo "deploy/deb/build.sh: installing cargo-deb" >&2
     cargo install cargo-deb --locked --quiet
 }
-cargo deb --locked --no-build --no-strip
+cargo deb --locked --no-build --no-strip --deb-revision "${DEB_REVISION:-1}"

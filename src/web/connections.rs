@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::os::fd::AsRawFd as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +16,9 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::socket::{self, setsockopt, sockopt};
 use socket2::SockRef;
 
+use crate::clock::boot;
 use crate::config::{Config, Current};
+use crate::domain::time::Boot;
 
 /// Descriptors kept back for what a node cannot do without: its store, logs, nursery, guards that wait for work.
 const RESERVED: u64 = 96;
@@ -28,6 +30,12 @@ const BESIDE_LIVE: usize = 2_000;
 const FEWEST: usize = 16;
 /// Connections from one address, when the configuration does not say.
 const PER_ADDRESS: usize = 200;
+/// A node that ends goes on answering until nobody has asked for so long: then whoever stands before it knows that it ends.
+const QUIET: Duration = Duration::from_millis(200);
+/// It ends after this, whoever still asks.
+const PARTING_MAX: Duration = Duration::from_secs(2);
+/// How often it looks.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// A connection whose peer acknowledges nothing, or takes nothing, for this long is dropped by the kernel: only that frees a client
 /// which stopped reading (the framework stops polling it, and with it every timer of ours).
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
@@ -46,6 +54,8 @@ pub struct Connections {
 #[derive(Default)]
 struct Counts {
     open: AtomicUsize,
+    /// When a node that ends answered last, as [`Boot`].
+    last: AtomicU64,
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
@@ -68,6 +78,24 @@ impl Connections {
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.counts.open.load(Ordering::Relaxed) * 8 >= self.cap * 7
+    }
+
+    /// Somebody was answered by a node that is about to end.
+    pub fn on_last_answer(&self) {
+        self.counts.last.store(boot().0, Ordering::Relaxed);
+    }
+
+    /// Waits until nobody is connected, or nobody has asked for anything for a while.
+    pub async fn quiet(&self) {
+        let began = boot();
+        let open = || self.counts.open.load(Ordering::Relaxed) > 0;
+        let asked = || began.max(Boot(self.counts.last.load(Ordering::Relaxed)));
+        if !open() {
+            return;
+        }
+        while boot().since(asked()) < QUIET && boot().since(began) < PARTING_MAX {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     /// A connection was made: it is tuned, and counted until it is over.

@@ -45,6 +45,7 @@ pub async fn door(
     if let Some(answer) = cors::preflight(&config, request.request()) {
         let mut response = request.into_response(answer);
         put_headers(&web, &mut response);
+        part(&web, &mut response);
         return Ok(response);
     }
     let mut why = None;
@@ -77,6 +78,7 @@ pub async fn door(
     let reader = Reader::name(response.request());
     refused::note(&web, response.request(), response.status(), reader, why.as_deref()).await;
     put_headers(&web, &mut response);
+    part(&web, &mut response);
     if late.is_some() {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
@@ -84,6 +86,18 @@ pub async fn door(
         Some(watch) => response.map_body(|_, body| watch.keep(body)),
         None => response,
     })
+}
+
+/// A node that is about to end says so with each answer: the next request of this client, or balancer, goes over another connection,
+/// and so to another node. One that it sends while the node hangs up would be lost, so the node waits until no more come; who only looks
+/// whether it is ready keeps it from nothing.
+fn part<B>(web: &Web, response: &mut ServiceResponse<B>) {
+    if web.live.is_draining() {
+        if !matches!(response.request().path(), "/healthz" | "/readyz") {
+            web.connections.on_last_answer();
+        }
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
 }
 
 enum Refusal {

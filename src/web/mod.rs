@@ -187,14 +187,17 @@ impl Web {
 pub struct Drain {
     live: Arc<Hub>,
     room: WaitingRoom,
+    connections: Connections,
     server: ServerHandle,
 }
 
 impl Drain {
-    /// Answers those who wait for work or a turn, closes the live sockets with 1012, a few at a time, then stops the server. Takes at most about seven seconds.
+    /// Answers those who wait for work or a turn, closes the live sockets with 1012, a few at a time, parts from the other connections,
+    /// then stops the server. Takes at most about nine seconds.
     pub async fn run(self) {
         self.room.close();
         self.live.drain().await;
+        self.connections.quiet().await;
         self.server.stop(true).await;
     }
 }
@@ -230,7 +233,8 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
             .configure(routes::mount)
     };
     let tls = pair.map(tls::Pair::server_config).transpose()?;
-    let server = server::serve(app, listener, tls, Manners { connections, always })?;
-    let drain = Drain { live, room, server: server.handle() };
+    let manners = Manners { connections: connections.clone(), always };
+    let server = server::serve(app, listener, tls, manners)?;
+    let drain = Drain { live, room, connections, server: server.handle() };
     Ok((server, drain))
 }

@@ -44,6 +44,7 @@ mod reload;
 mod resting;
 mod restore;
 mod retold;
+mod rolling;
 mod run;
 mod server;
 mod service;

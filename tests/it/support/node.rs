@@ -38,6 +38,12 @@ impl Ground {
         Self { program: program.to_owned(), ..self }
     }
 
+    /// Commands and nodes that are started from now on are of `program`.
+    #[allow(dead_code, reason = "one program of tests upgrades nodes")]
+    pub(crate) fn change_program(&mut self, program: &Path) {
+        program.clone_into(&mut self.program);
+    }
+
     /// A file in the directory.
     #[must_use]
     pub(crate) fn path(&self, name: &str) -> PathBuf {
