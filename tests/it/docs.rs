@@ -176,6 +176,27 @@ fn both_licences_are_here_as_the_package_says() {
     }
 }
 
+/// `docs/diagrams/make.sh` draws each in both themes: what its text says stands in both drawings.
+#[test]
+fn every_diagram_is_drawn_from_its_text() {
+    let dots = files().into_iter().filter(|file| ends_with(file, "dot"));
+    let mut drawn = 0;
+    for dot in dots {
+        let source = text(root().join(&dot));
+        let labels = source.split("label=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        for theme in ["light", "dark"] {
+            let name = dot.file_stem().expect("a name").to_string_lossy();
+            let svg = text(root().join(dot.with_file_name(format!("{name}-{theme}.svg"))));
+            let svg = svg.replace("&#160;", " ").replace("&#39;", "'").replace("&#45;", "-");
+            for line in labels.clone().flat_map(|label| label.split("\\n")) {
+                assert!(svg.contains(&format!(">{line}<")), "{name}-{theme}.svg has no {line:?}");
+            }
+        }
+        drawn += 1;
+    }
+    assert!(drawn >= 3, "{drawn} diagrams");
+}
+
 /// The tables of both languages have every state, and no other.
 #[test]
 fn every_state_stands_in_the_tables() {
