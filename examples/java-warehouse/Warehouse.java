@@ -1,9 +1,9 @@
 import com.sun.net.httpserver.HttpServer;
 import io.soloist.client.Hold;
-import io.soloist.client.Lease;
-import io.soloist.client.Loop;
-import io.soloist.client.Options;
+import io.soloist.client.Hold.Lease;
 import io.soloist.client.Soloist;
+import io.soloist.client.Soloist.Loop;
+import io.soloist.client.Soloist.Options;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -66,7 +66,9 @@ public final class Warehouse {
         int port = Integer.parseInt(args[0]);
         String copy = "warehouse-" + port;
         Warehouse warehouse = new Warehouse(Path.of(args[1]), new ShippedOrders(Path.of(args[2])), copy);
-        Soloist soloist = new Soloist(List.of(System.getenv("SOLOIST_URLS").split(",")), System.getenv("SOLOIST_API_TOKEN"), copy);
+        Soloist soloist = new Soloist(List.of(System.getenv("SOLOIST_URLS").split(",")), System.getenv("SOLOIST_API_TOKEN"));
+        Options options = new Options();
+        options.name = copy;
 
         HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
         server.setExecutor(Executors.newFixedThreadPool(4));
@@ -81,7 +83,7 @@ public final class Warehouse {
         server.start();
 
         // The whole of it: ship while this copy is the one.
-        warehouse.shipping = soloist.runWhileLeader("outbound", warehouse::ship, new Options());
+        warehouse.shipping = soloist.runWhileLeader("outbound", warehouse::ship, options);
 
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             try {

@@ -1,11 +1,7 @@
 import io.soloist.client.Hold;
-import io.soloist.client.Lease;
-import io.soloist.client.Loop;
-import io.soloist.client.Options;
+import io.soloist.client.Hold.*;
 import io.soloist.client.Soloist;
-import io.soloist.client.SoloistException;
-import io.soloist.client.Task;
-import io.soloist.client.Turn;
+import io.soloist.client.Soloist.*;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
@@ -91,7 +87,7 @@ public final class Driver {
                     say(turn.token(), at, parts[1]);
                     Thread.sleep(10);
                 }
-            } catch (SoloistException.NotGranted error) {
+            } catch (NotGranted error) {
                 // Again.
             }
         }
@@ -100,16 +96,20 @@ public final class Driver {
     public static void main(String[] args) throws Exception {
         String what = args[0], name = args[3], mode = args.length > 5 ? args[5] : "polite";
         file = Path.of(args[4]);
-        Soloist client = new Soloist(List.of(args[1].split(",")), args[2], "java-" + ProcessHandle.current().pid());
+        Soloist client = new Soloist(List.of(args[1].split(",")), args[2]);
         Options options = new Options();
-        if (Character.isDigit(mode.charAt(0))) options.lease(Duration.ofMillis((long) (Double.parseDouble(mode) * 1000)));
+        options.name = "java-" + ProcessHandle.current().pid();
         Loop loop = null;
         switch (what) {
             case "lease" -> {
-                if (mode.equals("callback")) options.onOverrun(Driver::overrun);
-                loop = client.runWhileLeader(name, lease -> work(lease, mode), options.ttl(Duration.ofSeconds(2)));
+                if (mode.equals("callback")) options.onOverrun = Driver::overrun;
+                options.ttl = Duration.ofSeconds(2);
+                loop = client.runWhileLeader(name, lease -> work(lease, mode), options);
             }
-            case "collect" -> loop = client.collect(name, Driver::handle, options.parallel(3));
+            case "collect" -> {
+                options.parallel = 3;
+                loop = client.collect(name, Driver::handle, options);
+            }
             case "follow" -> loop = client.follow(frame -> {
                 System.out.println(frame.get("type"));
                 List<Object> jobs = new ArrayList<>();
@@ -118,10 +118,11 @@ public final class Driver {
                 for (Object job : jobs) say((Long) ((Map<?, ?>) job).get("version"), now(), (String) ((Map<?, ?>) job).get("state"));
             }, name);
             default -> {
+                options.patience = Duration.ofSeconds(1);
                 Thread main = Thread.currentThread();
                 new Thread(() -> {
                     try {
-                        turns(client, name, options.patience(Duration.ofSeconds(1)), main);
+                        turns(client, name, options, main);
                     } catch (Exception error) {
                         throw new IllegalStateException(error);
                     }

@@ -11,7 +11,7 @@ use super::witness::Acts;
 use crate::support::machine::{in_time, judged};
 use crate::support::node::{Ground, Node};
 use crate::support::redis::RedisServer;
-use crate::support::wait::until;
+use crate::support::wait::{until, until_async};
 
 judged! {
     a_lease_that_is_given_back_is_the_next_clients_at_once
@@ -20,6 +20,7 @@ judged! {
     errors_and_lost_answers_cost_a_client_nothing
     a_client_that_nobody_hears_ends_in_time_and_another_goes_on
     a_client_that_was_paused_past_its_deadline_does_nothing_more
+    a_late_answer_makes_no_deadline_later
     a_renewal_that_is_refused_ends_the_work_at_once
     work_that_does_not_end_ends_its_process
     work_that_blocks_the_event_loop_is_killed
@@ -161,7 +162,7 @@ async fn errors_and_lost_answers_cost_a_client_nothing() {
 async fn a_client_that_nobody_hears_ends_in_time_and_another_goes_on() {
     let site = Site::new();
     for language in Language::ALL {
-        for way in [Way::Hole, Way::Closed, Way::Deaf, Way::Says(500)] {
+        for way in [Way::Hole, Way::Closed, Way::Deaf, Way::Mute, Way::Says(500)] {
             let proxy = Proxy::to(&site.a.url);
             let mut first = site.client(language, &[&proxy.url], "polite");
             let start = site.acts.until_works(first.id());
@@ -198,6 +199,32 @@ async fn a_client_that_was_paused_past_its_deadline_does_nothing_more() {
         second.close();
         site.until_again(&mut first, next.token);
         first.close();
+        site.clear();
+    }
+}
+
+/// A renewal waits at the node for an order to stop, so its answer is a sixth of the lease old when it comes: here 333 ms.
+async fn a_late_answer_makes_no_deadline_later() {
+    let site = Site::new();
+    let api = site.b.api(&site.token);
+    for language in Language::ALL {
+        let proxy = Proxy::to(&site.a.url);
+        let mut client = site.client(language, &[&proxy.url], "callback");
+        site.acts.until_works(client.id());
+        proxy.set(Way::Mute);
+        let end = until_async("no renewal has come for long", async || {
+            let leases = api.get("/api/v1/leases").await;
+            let left = leases["leases"][0]["expires_in_ms"].as_u64()?;
+            (left < 1_000).then(|| clock::boot() + Duration::from_millis(left + 150))
+        })
+        .await;
+        let act = site.acts.until("it is called", 0, |act| act.word == "overrun");
+        let end = Duration::from_nanos(end.0).as_secs_f64();
+        in_time(act.at <= end, || format!("{language:?}: {} is after {end}", act.at));
+        site.acts.until("the work has ended", 0, |act| act.word == "ended");
+        proxy.set(Way::Closed);
+        proxy.set(Way::Open);
+        client.close();
         site.clear();
     }
 }

@@ -67,14 +67,14 @@ fn only_comments_and_empty_lines_are_not_counted() {
     assert_eq!(lines_of_code(python), 2);
 }
 
-/// A library is to be read by whoever trusts it. Java needs more lines for the same: it brings a reader and writer of JSON, and says types,
-/// imports and brackets that the others leave out.
+/// A library is to be read by whoever trusts it. Java needs more lines for the same: a quarter of them are imports, lone brackets, and a reader
+/// and writer of JSON, which the others need not bring.
 #[test]
 fn no_library_outgrows_its_size() {
     for (sources, end, most) in [
         ("python/src/soloist", ".py", 400),
         ("node/src", ".js", 400),
-        ("java/src/main/java/io/soloist/client", ".java", 550),
+        ("java/src/main/java/io/soloist/client", ".java", 480),
     ] {
         let files = std::fs::read_dir(clients(sources)).expect("a library").flatten();
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));

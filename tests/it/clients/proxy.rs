@@ -13,6 +13,8 @@ pub(super) enum Way {
     Hole,
     /// Requests arrive, answers do not.
     Deaf,
+    /// Answers arrive, requests do not.
+    Mute,
     /// Connections are closed.
     Closed,
     /// Every request is answered with this status.
@@ -58,7 +60,7 @@ impl Proxy {
     pub(super) fn set(&self, way: Way) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.way = way;
-        if !matches!(way, Way::Hole | Way::Deaf) {
+        if !matches!(way, Way::Hole | Way::Deaf | Way::Mute) {
             for stream in state.open.drain(..) {
                 // It may have ended already.
                 stream.shutdown(Shutdown::Both).ok();
@@ -101,7 +103,7 @@ fn serve(client: TcpStream, state: &Arc<Mutex<State>>) {
             state.lock().unwrap_or_else(PoisonError::into_inner).answered += 1;
             return;
         }
-        Way::Open | Way::Hole | Way::Deaf => {}
+        Way::Open | Way::Hole | Way::Deaf | Way::Mute => {}
     }
     let Ok(node) = TcpStream::connect(to) else { return };
     let (back, forth) = (keep(state, &client), keep(state, &node));
@@ -138,6 +140,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream, state: &Mutex<State>, is_request
         let passes = match way(state) {
             Way::Hole => false,
             Way::Deaf => is_request,
+            Way::Mute => !is_request,
             _ => true,
         };
         if passes && to.write_all(&piece[..count]).is_err() {

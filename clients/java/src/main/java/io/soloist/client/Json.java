@@ -6,14 +6,12 @@ import java.util.*;
 import java.util.regex.*;
 
 /**
- * Reads and writes JSON: maps, lists, strings, {@code Long} or {@code Double}, booleans, null. Knows nothing of
- * Soloist.
+ * Reads and writes JSON: maps, lists, strings, {@code Long} or {@code Double}, booleans, null.
  *
  * <p>It reads what a node wrote, and takes commas and colons for white space.
  */
 final class Json {
-    private static final Pattern TOKEN =
-            Pattern.compile("(?s)\"(?:[^\"\\\\]|\\\\.)*+\"|[{}\\[\\]]|[^\\s,:{}\\[\\]\"]++");
+    private static final Pattern TOKEN = Pattern.compile("\"(?:[^\"\\\\]|\\\\.)*+\"|[{}\\[\\]]|[^\\s,:{}\\[\\]\"]++");
     private static final Pattern ESCAPED = Pattern.compile("\\\\(?:u(\\p{XDigit}{4})|.)");
     private static final Pattern UNSAFE = Pattern.compile("[\"\\\\\\x00-\\x1f]");
     private static final Object END = new Object();
@@ -42,6 +40,8 @@ final class Json {
 
     private static String joined(Collection<?> all) { return all.stream().map(Json::write).collect(joining(",")); }
 
+    private static String escaped(MatchResult one) { return String.format("\\\\u%04x", (int) one.group().charAt(0)); }
+
     private static Object value(Iterator<String> tokens) {
         String token = tokens.next();
         return switch (token.charAt(0)) {
@@ -61,8 +61,6 @@ final class Json {
         for (Object each = value(tokens); each != END; each = value(tokens)) all.add(each);
         return all;
     }
-
-    private static String escaped(MatchResult one) { return String.format("\\\\u%04x", (int) one.group().charAt(0)); }
 
     private static String unescaped(MatchResult found) {
         String code = found.group(1);

@@ -1,13 +1,11 @@
 package io.soloist.client;
 
-import io.soloist.client.SoloistException.*;
+import io.soloist.client.Soloist.*;
 import java.net.http.*;
 import java.net.http.HttpResponse.*;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.*;
-import java.util.stream.Stream;
 
 /**
  * The clocks; HTTP to one of several nodes: time-outs, fail-over, jitter. Knows nothing of leases.
@@ -18,35 +16,14 @@ import java.util.stream.Stream;
  * <p>All times are in milliseconds. Used by one thread; {@link #cut} may be called by any.
  */
 final class Line {
-    /** An object. What is no JSON was said by something between us and the node. */
-    private static final BodyHandler<Map<String, Object>> JSON = head -> BodySubscribers.mapping(
-            BodySubscribers.ofString(StandardCharsets.UTF_8), text -> text.isEmpty() ? Map.of() : Json.read(text));
+    /** What is no JSON was said by something between us and the node. */
+    private static final BodyHandler<Map<String, Object>> JSON =
+            head -> BodySubscribers.mapping(BodyHandlers.ofString().apply(head), Json::read);
     private static final HttpClient HTTP =
             HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(2)).build();
 
-    /**
-     * An instant, by both clocks.
-     *
-     * <p>Java has no clock that goes on while the machine is suspended: on Linux {@code System.nanoTime} is
-     * CLOCK_MONOTONIC, which stands still then. So the wall clock is a second witness: of the two, the one by which
-     * more time has passed counts. A wall clock that is set forward ends a lease too early, which is safe; one that
-     * is set back changes nothing.
-     */
-    record Instant(double mono, double wall) {
-        /** So long from now. */
-        static Instant in(double ms) {
-            return new Instant(System.nanoTime() / 1e6 + ms, System.currentTimeMillis() + ms);
-        }
-
-        Instant plus(double ms) { return new Instant(mono + ms, wall + ms); }
-
-        /** How long until then; negative afterwards. */
-        double left() { return Math.min(mono - System.nanoTime() / 1e6, wall - System.currentTimeMillis()); }
-    }
-
     private final Soloist nodes;
-    private final CountDownLatch over = new CountDownLatch(1);
-    private volatile CompletableFuture<?> asked = new CompletableFuture<>();
+    private final CompletableFuture<Boolean> over = new CompletableFuture<>();
     // Clients that start together do not all begin at the same node.
     int nth = ThreadLocalRandom.current().nextInt(1000);
 
@@ -55,18 +32,16 @@ final class Line {
     /** To the same nodes. */
     Line another() { return new Line(nodes); }
 
-    boolean isOver() { return over.getCount() == 0; }
+    boolean isOver() { return over.isDone(); }
 
     /** Ends the call under way, and every later one, with {@code Unreachable}. */
-    void cut() {
-        over.countDown();
-        asked.cancel(true);
-    }
+    void cut() { over.complete(true); }
 
     /** Waits, at most until {@link #cut} or an interrupt; whether that came. */
     boolean sleep(double ms) {
-        try { return over.await((long) (ms * 1000), TimeUnit.MICROSECONDS); }
-        catch (InterruptedException error) { Thread.currentThread().interrupt(); }
+        try { return over.get((long) (ms * 1000), TimeUnit.MICROSECONDS); }
+        catch (TimeoutException error) { return false; }
+        catch (Exception error) { Thread.currentThread().interrupt(); }
         return true;
     }
 
@@ -75,13 +50,10 @@ final class Line {
         var request = HttpRequest.newBuilder(nodes.urls.get(nth++ % nodes.urls.size()).resolve(path));
         request.headers("Authorization", "Bearer " + nodes.token, "Content-Type", "application/json");
         if (body != null) request.POST(HttpRequest.BodyPublishers.ofString(Json.write(body)));
-        var answer = HTTP.sendAsync(request.build(), handler);
-        under(answer);
-        try { return accepted(path, answer.get((long) timeout, TimeUnit.MILLISECONDS)); }
-        finally { answer.cancel(true); }
-    }
-
-    private <T> T accepted(String path, HttpResponse<T> answer) {
+        var asked = HTTP.sendAsync(request.build(), handler);
+        try { CompletableFuture.anyOf(asked, over).get((long) timeout, TimeUnit.MILLISECONDS); }
+        finally { asked.cancel(true); }
+        var answer = asked.join();
         int status = answer.statusCode();
         Object why = answer.body() instanceof Map<?, ?> said ? said.get("detail") : path;
         String detail = why + " (HTTP " + status + ")";
@@ -89,20 +61,6 @@ final class Line {
         nth--;
         if (status >= 300) throw new Refused(status, detail);
         return answer.body();
-    }
-
-    /** Closes {@code stream} by a cut, and unless this is called again in time. */
-    void closing(Stream<?> stream, double ms) {
-        asked.complete(null);
-        under(new CompletableFuture<>().orTimeout((long) ms, TimeUnit.MILLISECONDS));
-        asked.whenComplete((done, error) -> {
-            if (error != null) stream.close();
-        });
-    }
-
-    private void under(CompletableFuture<?> way) {
-        asked = way;
-        if (isOver()) way.cancel(true);
     }
 
     /** Tries until it is answered; no new try begins after {@code patience}. */
@@ -121,4 +79,24 @@ final class Line {
     double pause(int failed) { return between(0.25, 1) * Math.min(2000, 20 * Math.pow(5, failed / nodes.urls.size())); }
 
     static double between(double from, double to) { return ThreadLocalRandom.current().nextDouble(from, to); }
+
+    /**
+     * An instant, by both clocks.
+     *
+     * <p>Java has no clock that goes on while the machine is suspended: on Linux {@code System.nanoTime} is
+     * CLOCK_MONOTONIC, which stands still then. So the wall clock is a second witness: of the two, the one by which
+     * more time has passed counts. A wall clock that is set forward ends a lease too early, which is safe; one that
+     * is set back changes nothing.
+     */
+    record Instant(double mono, double wall) {
+        static Instant now() { return new Instant(System.nanoTime() / 1e6, System.currentTimeMillis()); }
+
+        /** So long from now. */
+        static Instant in(double ms) { return now().plus(ms); }
+
+        Instant plus(double ms) { return new Instant(mono + ms, wall + ms); }
+
+        /** How long until then; negative afterwards. */
+        double left() { return Math.min(mono - System.nanoTime() / 1e6, wall - System.currentTimeMillis()); }
+    }
 }
