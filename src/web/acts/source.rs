@@ -37,8 +37,10 @@ pub async fn block(
     caller: &Caller,
     source: &SourceName,
     lasting: Duration,
+    reason: Option<&str>,
 ) -> Result<SourceView, WebError> {
-    let view = sources::block(web.desk.store()?, &caller.actor(), source, lasting).await?;
+    let store = web.desk.store()?;
+    let view = sources::block(store, &caller.actor(), source, lasting, reason).await?;
     web.desk.expect(Some(view.blocked_until));
     Ok(view)
 }
@@ -47,9 +49,15 @@ pub async fn block(
 ///
 /// # Errors
 /// [`WebError::NotFound`], [`WebError::Unavailable`].
-pub async fn pause(web: &Web, caller: &Caller, source: &str, on: bool) -> Result<(), WebError> {
+pub async fn pause(
+    web: &Web,
+    caller: &Caller,
+    source: &str,
+    on: bool,
+    reason: Option<&str>,
+) -> Result<(), WebError> {
     let name = named(web, source).await?.name;
-    sources::pause(web.desk.store()?, &caller.actor(), &name, on).await?;
+    sources::pause(web.desk.store()?, &caller.actor(), &name, on, reason).await?;
     web.desk.expect(None);
     Ok(())
 }

@@ -114,13 +114,12 @@ impl RuleRow {
         let when = When::ALL.into_iter().find(|when| when.as_str() == rule.when);
         let what = when.map_or(rule.when.clone(), |when| say(lang, what(when), &[]));
         let what = ("what", Arg::from(what));
+        let jobs = || ("jobs", Arg::from(list(&rule.jobs)));
         let words = match (rule.for_ms, is_of_all) {
             (0, true) => say(lang, "alerts-rule-at-once", &[what]),
+            (0, false) => say(lang, "alerts-rule-jobs-at-once", &[what, jobs()]),
             (_, true) => say(lang, "alerts-rule", &[what, lasting]),
-            (_, false) => {
-                let jobs = ("jobs", Arg::from(list(&rule.jobs)));
-                say(lang, "alerts-rule-jobs", &[what, lasting, jobs])
-            }
+            (_, false) => say(lang, "alerts-rule-jobs", &[what, lasting, jobs()]),
         };
         let muted = muted(rule.muted_until.as_deref(), lang);
         Self { name: rule.name.clone(), words, to: list(&rule.to), muted }
