@@ -114,7 +114,7 @@ pub static ROUTES: &[Route] = &[
     Route::post("/rotations", Operator, || web::to(pages::ring::add)),
     Route::get("/rotations/new", Operator, || web::to(pages::ring::new)),
     Route::get("/rotations/ring/{rotation}", Login, || web::to(pages::ring::page)),
-    Route::get("/rotations/ring/{rotation}/rules", Operator, || web::to(pages::ring::rules_page)),
+    Route::get("/rotations/ring/{rotation}/rules", Login, || web::to(pages::ring::rules_page)),
     Route::post("/rotations/ring/{rotation}/rules", Operator, || web::to(pages::ring::change)),
     Route::post("/rotations/remove", Operator, || web::to(pages::remove::rotation)),
     Route::get("/alerts", Login, || web::to(pages::alerts::page)),

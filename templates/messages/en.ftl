@@ -1345,3 +1345,4 @@ told-session-end-all = { $who } signed { $target } out everywhere
 did-user-uninvite = withdrew the link to set the password of the account
 told-user-uninvite = { $who } withdrew the link to set the password of { $target }
 alerts-rule-jobs-at-once = { $what }, at once. Only { $jobs }.
+source-held-none = Nobody holds a task of it.

@@ -1277,3 +1277,4 @@ told-session-end-all = { $who } 让 { $target } 在所有位置退出
 did-user-uninvite = 撤回了账号设置密码的链接
 told-user-uninvite = { $who } 撤回了为 { $target } 设置密码的链接
 alerts-rule-jobs-at-once = { $what }，立即通知。仅限 { $jobs }。
+source-held-none = 没有采集器持有它的工作项。

@@ -141,6 +141,17 @@ pub async fn named(web: &Web, name: &str) -> Result<SourceView, WebError> {
     found.into_iter().next().ok_or_else(|| no_source(&name))
 }
 
+/// The same, for `caller`: a token that is bound to others learns nothing of it, not even whether it exists.
+///
+/// # Errors
+/// As [`named`], and [`WebError::Forbidden`].
+pub async fn seen(web: &Web, caller: &Caller, name: &str) -> Result<SourceView, WebError> {
+    if let Ok(name) = SourceName::new(name) {
+        caller.bound.check_source(&name)?;
+    }
+    named(web, name).await
+}
+
 /// A failure of dispatch; what is not found is a source.
 #[must_use]
 pub fn trouble(error: impl Into<DeskError>) -> WebError {

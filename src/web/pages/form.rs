@@ -12,6 +12,32 @@ use askama::Template;
 use super::Frame;
 use crate::words::{Arg, Language, say};
 
+/// Every field: its word, and the messages with its label and its meaning.
+const FIELDS: &[(&str, &str, &str)] = &[
+    ("gap", "field-gap", "means-gap"),
+    ("window-count", "field-window-count", "means-window-count"),
+    ("window-span", "field-window-span", "means-window-span"),
+    ("cap", "field-cap", "means-cap"),
+    ("lease", "field-lease", "means-lease"),
+    ("attempts", "field-attempts", "means-attempts"),
+    ("backoff-first", "field-backoff-first", "means-backoff-first"),
+    ("backoff-max", "field-backoff-max", "means-backoff-max"),
+    ("reason", "field-reason", "means-reason"),
+    ("min-gap", "field-min-gap", "means-min-gap"),
+    ("turn-lease", "field-turn-lease", "means-turn-lease"),
+    ("skip", "field-skip", "means-skip"),
+    ("type", "field-type", "means-type"),
+    ("type-gap", "field-type-gap", "means-type-gap"),
+    ("quota-count", "field-quota-count", "means-quota-count"),
+    ("quota-span", "field-quota-span", "means-quota-span"),
+    ("name", "field-name", "means-name"),
+    ("key", "field-key", "means-key"),
+    ("payload", "field-payload", "means-payload"),
+    ("priority", "field-priority", "means-priority"),
+    ("at", "field-at", "means-at"),
+    ("every", "field-every", "means-every"),
+];
+
 /// What a form had in it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Typed(BTreeMap<String, String>);
@@ -102,17 +128,22 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// The field `name`; `word` is the end of its messages, `field-WORD` and `means-WORD`.
+    /// The field `name`; `word` is its word among [`FIELDS`].
+    ///
+    /// # Panics
+    /// On a word that is not among them.
     pub(super) fn new(
         (name, word): (&str, &str),
         typed: &Typed,
         wrong: Option<&Wrong>,
         lang: Language,
     ) -> Self {
+        let known = FIELDS.iter().find(|(known, ..)| *known == word);
+        let (_, label, means) = known.expect("every field has its messages");
         Self {
             name: name.to_owned(),
-            label: say(lang, &format!("field-{word}"), &[]),
-            means: say(lang, &format!("means-{word}"), &[]),
+            label: say(lang, label, &[]),
+            means: say(lang, means, &[]),
             value: typed.get(name).to_owned(),
             wrong: wrong.is_some_and(|wrong| wrong.0 == name),
             choices: Vec::new(),

@@ -90,7 +90,7 @@ pub async fn page(
         operator: caller.is_operator(),
         begin: view.ring.turn.is_none() && view.past.is_empty(),
         kind: view.rules.types.first().map_or_else(String::new, |kind| kind.name.to_string()),
-        row: RotationRow::new(&view, lang),
+        row: RotationRow::new(&view, lang).with_all_turns(),
         frame,
     }))
 }
@@ -177,7 +177,7 @@ pub(super) fn form(
     let wrong = refused.and_then(Refused::field);
     let one = |name: &str| Field::new((name, name), typed, wrong, lang);
     let group = |title: &str, fields: Vec<Field>| Group { title: say(lang, title, &[]), fields };
-    let skip = ["absent", "never"].map(|value| (value, say(lang, &format!("skip-{value}"), &[])));
+    let skip = [("absent", say(lang, "skip-absent", &[])), ("never", say(lang, "skip-never", &[]))];
     let mut groups = Vec::new();
     if name.is_none() {
         groups.push(group("rules-name", vec![one("name")]));
@@ -291,6 +291,7 @@ pub async fn rules_page(
     name: web::Path<String>,
 ) -> Result<HttpResponse, WebError> {
     let view = seen(&web, &caller, &name, 0).await?;
+    caller.actor().check_operator()?;
     Ok(show(&web, &caller, Some(&view.name), &typed(&view.rules), None))
 }
 

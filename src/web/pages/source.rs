@@ -13,17 +13,18 @@ use super::source_rules::at;
 use super::{Frame, seen_other, whole};
 use crate::domain::dispatch::TaskState;
 use crate::domain::name::SourceName;
+use crate::domain::time::StoreTime;
 use crate::store::dispatch::{
     CollectorView, Dispatch as _, SourceView, Sources as _, TaskFilter, TaskId, TaskView,
 };
 use crate::web::Web;
-use crate::web::acts::source::{self, named};
+use crate::web::acts::source::{self, seen};
 use crate::web::api::tasks::{self as api, TaskBody};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::day::Day;
 use crate::web::parts::dispatch::{Collectors, Extent, SourceRow, short_key};
-use crate::words::{Arg, Language, Piece, day_clock, grouped, iso, local, say};
+use crate::words::{Arg, Language, Piece, clock, grouped, iso, local, say};
 
 /// Tasks on a page.
 const SHOWN: usize = 50;
@@ -45,6 +46,8 @@ pub(super) struct SourcePage<'a> {
     /// This is not the first page.
     pub(super) newest: Option<String>,
     pub(super) collectors: Collectors,
+    /// Nobody holds a task of it.
+    pub(super) idle: bool,
     pub(super) operator: bool,
     pub(super) paused: bool,
     pub(super) blocked: bool,
@@ -103,7 +106,7 @@ const STATES: [TaskState; 5] =
     [TaskState::Ready, TaskState::Due, TaskState::Leased, TaskState::Dead, TaskState::Done];
 
 impl TaskRow {
-    pub(super) fn of(task: TaskView, lang: Language) -> Self {
+    pub(super) fn of(task: TaskView, now: StoreTime, lang: Language) -> Self {
         let (state, id) = word(task.state);
         let held = task.held.as_ref().map(|(who, _, _)| vec![Piece::text(who)]);
         let due = task.at.filter(|_| task.state == TaskState::Due);
@@ -114,9 +117,9 @@ impl TaskRow {
             state,
             word: say(lang, id, &[]),
             attempts: task.attempt,
-            changed: vec![day_clock(task.changed.floor())],
+            changed: vec![clock(lang, task.changed.floor(), now)],
             more: held
-                .or_else(|| due.map(|due| vec![day_clock(due.ceil())]))
+                .or_else(|| due.map(|due| vec![clock(lang, due.ceil(), now)]))
                 .or(error)
                 .unwrap_or_default(),
             is_error,
@@ -230,9 +233,10 @@ async fn show(
         day: Day::of(&web.live.day(name), view.now.floor(), lang),
         tabs: tabs(view, state, lang),
         begin: tasks.is_empty() && state.is_none() && before.is_none() && view.started == 0,
-        tasks: tasks.into_iter().map(|task| TaskRow::of(task, lang)).collect(),
+        tasks: tasks.into_iter().map(|task| TaskRow::of(task, view.now.floor(), lang)).collect(),
         older: last.map(|last| format!("{address}?{words}before={last}#tasks")),
         newest: before.map(|_| format!("{address}?{words}#tasks").replace("&#", "#")),
+        idle: held.is_empty(),
         collectors: Collectors::new(&held, view.now, lang, Extent::Some),
         operator: caller.is_operator(),
         paused: view.rules.paused,
@@ -262,8 +266,7 @@ pub async fn page(
     name: web::Path<String>,
     query: web::Query<Query>,
 ) -> Result<HttpResponse, WebError> {
-    let view = named(&web, &name).await?;
-    caller.bound.check_source(&view.name)?;
+    let view = seen(&web, &caller, &name).await?;
     show(&web, &caller, &view, &query, Done::default()).await
 }
 
@@ -277,8 +280,7 @@ pub async fn put(
     name: web::Path<String>,
     form: web::Form<Vec<(String, String)>>,
 ) -> Result<HttpResponse, WebError> {
-    let view = named(&web, &name).await?;
-    caller.bound.check_source(&view.name)?;
+    let view = seen(&web, &caller, &name).await?;
     let typed = Typed::from(form.into_inner());
     match put_typed(&web, &caller, &view.name, &typed).await {
         Ok(new) => {

@@ -7,7 +7,7 @@ use super::{Frame, seen_other, whole};
 use crate::domain::dispatch::{Backoff, Rules, Window};
 use crate::domain::name::SourceName;
 use crate::web::Web;
-use crate::web::acts::source::{self, named};
+use crate::web::acts::source::{self, seen};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::words::{Arg, Language, say};
@@ -166,7 +166,7 @@ pub async fn add(
 async fn add_typed(web: &Web, caller: &Caller, typed: &Typed) -> Result<SourceName, Refused> {
     let name = SourceName::new(typed.get("name")).map_err(|_| Wrong("name".to_owned()))?;
     let rules = rules(typed, false)?;
-    match named(web, name.as_str()).await {
+    match seen(web, caller, name.as_str()).await {
         Err(WebError::NotFound { .. }) => {}
         Err(error) => return Err(error.into()),
         Ok(_) => {
@@ -188,8 +188,8 @@ pub async fn page(
     caller: Caller,
     name: web::Path<String>,
 ) -> Result<HttpResponse, WebError> {
-    let view = named(&web, &name).await?;
-    caller.bound.check_source(&view.name)?;
+    let view = seen(&web, &caller, &name).await?;
+    caller.actor().check_operator()?;
     Ok(show(&web, &caller, Some(&view.name), &typed(&view.rules), None))
 }
 
@@ -203,7 +203,7 @@ pub async fn change(
     name: web::Path<String>,
     form: web::Form<Vec<(String, String)>>,
 ) -> Result<HttpResponse, WebError> {
-    let view = named(&web, &name).await?;
+    let view = seen(&web, &caller, &name).await?;
     let typed = Typed::from(form.into_inner());
     let done = async {
         let rules = rules(&typed, view.rules.paused)?;

@@ -48,7 +48,7 @@ fn source_page(view: &SourceView, full: bool, lang: Language, theme: &str) -> St
     typed.set("payload", "{<b>");
     let fields = ["key", "payload", "priority", "at", "every"];
     let put = Field::all(&fields, &typed, full.then_some(&wrong), lang).into_iter();
-    let tasks = STATES.map(|state| TaskRow::of(task(state), lang));
+    let tasks = STATES.map(|state| TaskRow::of(task(state), NOW.floor(), lang));
     whole(&SourcePage {
         frame: frame(lang, theme, "dispatch", view.name.as_str()),
         name: view.name.to_string(),
@@ -66,6 +66,7 @@ fn source_page(view: &SourceView, full: bool, lang: Language, theme: &str) -> St
             lang,
             Extent::Some,
         ),
+        idle: !full,
         operator: true,
         paused: view.rules.paused,
         blocked: !full,
