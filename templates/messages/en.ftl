@@ -1346,3 +1346,4 @@ did-user-uninvite = withdrew the link to set the password of the account
 told-user-uninvite = { $who } withdrew the link to set the password of { $target }
 alerts-rule-jobs-at-once = { $what }, at once. Only { $jobs }.
 source-held-none = Nobody holds a task of it.
+task-remove = Remove the task

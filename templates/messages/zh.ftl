@@ -1278,3 +1278,4 @@ did-user-uninvite = 撤回了账号设置密码的链接
 told-user-uninvite = { $who } 撤回了为 { $target } 设置密码的链接
 alerts-rule-jobs-at-once = { $what }，立即通知。仅限 { $jobs }。
 source-held-none = 没有采集器持有它的工作项。
+task-remove = 移除工作项

@@ -35,7 +35,7 @@ pub struct PastRow {
 pub struct RuleRow {
     pub name: String,
     pub words: String,
-    pub to: String,
+    pub to: Vec<String>,
     pub muted: Option<Vec<Piece>>,
 }
 
@@ -122,7 +122,7 @@ impl RuleRow {
             (_, false) => say(lang, "alerts-rule-jobs", &[what, lasting, jobs()]),
         };
         let muted = muted(rule.muted_until.as_deref(), lang);
-        Self { name: rule.name.clone(), words, to: list(&rule.to), muted }
+        Self { name: rule.name.clone(), words, to: rule.to.clone(), muted }
     }
 }
 
@@ -159,6 +159,31 @@ impl ChannelRow {
                     _ => phrase(lang, "alerts-channel-took", &[at]),
                 })
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_without_a_time_tells_at_once_also_of_some_jobs() {
+        for (jobs, en, zh) in [
+            ("*", "A job was given up, at once.", "立即通知。"),
+            ("labels", "A job was given up, at once. Only labels.", "立即通知。仅限 labels。"),
+        ] {
+            let rule = AlertView {
+                name: "gone".to_owned(),
+                when: "given_up".to_owned(),
+                for_ms: 0,
+                jobs: vec![jobs.to_owned()],
+                to: vec!["ops".to_owned()],
+                on: Vec::new(),
+                muted_until: None,
+            };
+            assert_eq!(RuleRow::of(&rule, Language::En).words, en);
+            assert!(RuleRow::of(&rule, Language::Zh).words.ends_with(zh));
         }
     }
 }

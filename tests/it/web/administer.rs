@@ -182,6 +182,8 @@ async fn several_tasks_are_revived_and_removed_and_one_in_hands_only_if_that_was
     let left = api.get("/api/v1/tasks?source=shop").await["tasks"].clone();
     assert_eq!((left.as_array().unwrap().len(), &left[0]["id"]), (1, &json!(held)));
     let one = [("task", held.as_str()), ("act", "remove"), ("back", SHOP)];
+    let own = olga.page(&format!("/dispatch/tasks/{held}"), "en").await;
+    assert!(own.contains("Remove the task") && own.contains(&format!("value=\"{held}\"")), "{own}");
     let (_, asked) = olga.form("/dispatch/tasks", &one).await;
     assert!(asked.contains("is in the hands of c1"), "{asked}");
     assert!(asked.contains(&format!("name=\"held\" value=\"{held}\"")), "{asked}");
@@ -309,6 +311,26 @@ async fn what_goes_with_an_account_is_said_before_it_is_removed(on: On) {
     let li = UserName::new("li").unwrap();
 
     assert!(server.store().user(&li).await.unwrap().is_some(), "the account stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_day_of_a_source_is_drawn_once_the_node_has_read_it() {
+    let (server, api) = shop_on(On::Redis, json!({})).await;
+    put(&api, &["a"]).await;
+    until_async("the source was read", async || {
+        let page = server.page(SHOP, api.token(), "en").await;
+        page.contains("<svg class=\"day\"").then_some(())
+    })
+    .await;
+    let done = claim(&api, "r1", json!({})).await["tasks"][0].clone();
+    let report = json!({"id": done["id"], "token": done["token"], "outcome": "done"});
+    let body = json!({"results": [report]});
+    super::dispatch::ok(&api, reqwest::Method::POST, "/api/v1/results", body).await;
+    until_async("what was done is in it", async || {
+        let page = server.page(SHOP, api.token(), "zh").await;
+        page.contains("完成 <strong>1</strong> 项").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -113,6 +113,8 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
             frame: around("task-title"),
             task: TaskShown::of(&task(state), Some(5), NOW.floor(), lang),
             revivable: state == TaskState::Dead,
+            operator: true,
+            source: "/dispatch/sources/open".to_owned(),
         })
     };
     vec![
