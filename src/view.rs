@@ -6,6 +6,7 @@
 
 pub mod alerts;
 mod clauses;
+pub mod day;
 mod drift;
 pub mod drill;
 pub mod json;

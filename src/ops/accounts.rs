@@ -191,6 +191,40 @@ pub async fn invite(store: &Store, actor: &Actor, user: &User, url: &str) -> Res
     Ok(new_invitation(&noted, name.clone(), url).await?)
 }
 
+/// Withdraws the one-time link of an account that has no password yet: whoever has the link can do nothing with it.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Conflict`] for an account that has a password, [`OpsError::Store`].
+pub async fn withdraw(store: &Store, actor: &Actor, user: &User) -> Result<()> {
+    actor.check_accounts()?;
+    let name = &user.name;
+    if user.password != NO_PASSWORD || user.role == Role::Collector {
+        return Err(OpsError::Conflict(format!("no invitation of {name} is open")));
+    }
+    // Another password, also none again, ends all links of the account in the same step.
+    let changes = Changes { password: Some(NO_PASSWORD.to_owned()), ..Changes::default() };
+    let by = &actor.signature;
+    let noted = noting(store, by, Act::InviteWithdraw, name.as_str(), None);
+    noted.change_user(name, &changes).await?;
+    Ok(())
+}
+
+/// The jobs of `jobs` that an account has switched on, each with whether it is the last that did: what [`remove`] ends.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn wants(
+    store: &Store,
+    actor: &Actor,
+    name: &UserName,
+    jobs: &[JobName],
+) -> Result<Vec<(JobName, bool)>> {
+    actor.check_accounts()?;
+    let records = store.snapshot(jobs).await?.jobs.into_iter();
+    let own = records.filter(|record| record.participates(name));
+    Ok(own.map(|record| (record.name.clone(), record.participants.len() == 1)).collect())
+}
+
 /// Takes an account's password away, signs it out everywhere and ends its tokens at once; answers with the one-time link with
 /// which a new password is set.
 ///

@@ -89,9 +89,11 @@ acts! {
     UserDisplay, "user.display", "did-user-display", "told-user-display";
     UserRemove, "user.remove", "did-user-remove", "told-user-remove";
     SessionEnd, "session.end", "did-session-end", "told-session-end";
+    SessionEndAll, "session.end.all", "did-session-end-all", "told-session-end-all";
     TokenNew, "token.new", "did-token-new", "told-token-new";
     TokenRevoke, "token.revoke", "did-token-revoke", "told-token-revoke";
     UserLink, "user.link", "did-user-link", "told-user-link";
     LinkNew, "link.new", "did-link-new", "told-link-new";
     Invite, "user.invite", "did-user-invite", "told-user-invite";
+    InviteWithdraw, "user.invite.withdraw", "did-user-uninvite", "told-user-uninvite";
 }

@@ -176,3 +176,13 @@ pub async fn end_session(
     noted.close_sessions(user, Some(&found.hash)).await?;
     Ok(found)
 }
+
+/// Ends every session of `owner`: everywhere they are signed in, they must sign in again. Tokens live on.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn end_sessions(store: &Store, actor: &Actor, owner: &UserName) -> Result<()> {
+    actor.check_credentials(owner)?;
+    let noted = noting(store, &actor.signature, Act::SessionEndAll, owner.as_str(), None);
+    Ok(noted.close_sessions(owner, None).await?)
+}

@@ -66,15 +66,22 @@ pub async fn put(
     Ok(store.put_source(source, rules).await?)
 }
 
-/// Serves no collector from a source, or serves again.
+/// Serves no collector from a source, or serves again. The audit says why, if that was given.
 ///
 /// # Errors
-/// [`OpsError::NotFound`], [`OpsError::Forbidden`], [`OpsError::Store`].
-pub async fn pause(store: &Store, actor: &Actor, source: &SourceName, on: bool) -> Result<()> {
+/// [`OpsError::NotFound`], [`OpsError::Field`], [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn pause(
+    store: &Store,
+    actor: &Actor,
+    source: &SourceName,
+    on: bool,
+    given: Option<&str>,
+) -> Result<()> {
     actor.check_operator()?;
     actor.bound.check_source(source)?;
+    let reason = reason(given)?;
     let act = if on { Act::SourcePause } else { Act::SourceResume };
-    let store = noting(store, &actor.signature, act, source.as_str(), None);
+    let store = noting(store, &actor.signature, act, source.as_str(), reason.as_deref());
     store.pause_source(source, on).await.map_err(of_source(source))?;
     Ok(())
 }
@@ -89,17 +96,20 @@ pub async fn block(
     actor: &Actor,
     source: &SourceName,
     lasting: Duration,
+    given: Option<&str>,
 ) -> Result<SourceView> {
     actor.check_collector()?;
     actor.bound.check_source(source)?;
+    let reason = reason(given)?;
     if lasting > quota::LONGEST_BLOCK {
         let what = "at most a day: pause the source for longer, or block it again".to_owned();
         return Err(OpsError::Malformed(format!("a block lasts {what}")));
     }
     let (act, said) = if lasting.is_zero() {
-        (Act::SourceUnblock, None)
+        (Act::SourceUnblock, reason)
     } else {
-        (Act::SourceBlock, Some(format!("for {} ms", lasting.as_millis())))
+        let said = format!("for {} ms", lasting.as_millis());
+        (Act::SourceBlock, Some(reason.map_or(said.clone(), |why| format!("{said}: {why}"))))
     };
     let store = noting(store, &actor.signature, act, source.as_str(), said.as_deref());
     store.block_source(source, lasting).await.map_err(of_source(source))

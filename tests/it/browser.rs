@@ -1,5 +1,6 @@
 //! Two people, two browsers, two nodes: a click in one window is seen in the other.
 
+mod administer;
 mod output;
 
 use fantoccini::Locator;

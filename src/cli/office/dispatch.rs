@@ -116,7 +116,7 @@ impl Office {
         match self {
             Self::Store(context) => {
                 let actor = context.operator(user).await?;
-                sources::block(&context.store, &actor, name, lasting).await?;
+                sources::block(&context.store, &actor, name, lasting, None).await?;
                 Ok(())
             }
             Self::Server(server) => {
@@ -137,7 +137,7 @@ impl Office {
         match self {
             Self::Store(context) => {
                 let actor = context.operator(user).await?;
-                Ok(sources::pause(&context.store, &actor, name, on).await?)
+                Ok(sources::pause(&context.store, &actor, name, on, None).await?)
             }
             Self::Server(server) => {
                 server.is_own(user).await?;

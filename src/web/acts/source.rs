@@ -37,8 +37,10 @@ pub async fn block(
     caller: &Caller,
     source: &SourceName,
     lasting: Duration,
+    reason: Option<&str>,
 ) -> Result<SourceView, WebError> {
-    let view = sources::block(web.desk.store()?, &caller.actor(), source, lasting).await?;
+    let store = web.desk.store()?;
+    let view = sources::block(store, &caller.actor(), source, lasting, reason).await?;
     web.desk.expect(Some(view.blocked_until));
     Ok(view)
 }
@@ -47,9 +49,15 @@ pub async fn block(
 ///
 /// # Errors
 /// [`WebError::NotFound`], [`WebError::Unavailable`].
-pub async fn pause(web: &Web, caller: &Caller, source: &str, on: bool) -> Result<(), WebError> {
+pub async fn pause(
+    web: &Web,
+    caller: &Caller,
+    source: &str,
+    on: bool,
+    reason: Option<&str>,
+) -> Result<(), WebError> {
     let name = named(web, source).await?.name;
-    sources::pause(web.desk.store()?, &caller.actor(), &name, on).await?;
+    sources::pause(web.desk.store()?, &caller.actor(), &name, on, reason).await?;
     web.desk.expect(None);
     Ok(())
 }
@@ -131,6 +139,17 @@ pub async fn named(web: &Web, name: &str) -> Result<SourceView, WebError> {
         .map_err(|wrong| WebError::not_found(format!("there is no source {wrong}")))?;
     let found = web.store.sources(Some(&name)).await.map_err(trouble)?;
     found.into_iter().next().ok_or_else(|| no_source(&name))
+}
+
+/// The same, for `caller`: a token that is bound to others learns nothing of it, not even whether it exists.
+///
+/// # Errors
+/// As [`named`], and [`WebError::Forbidden`].
+pub async fn seen(web: &Web, caller: &Caller, name: &str) -> Result<SourceView, WebError> {
+    if let Ok(name) = SourceName::new(name) {
+        caller.bound.check_source(&name)?;
+    }
+    named(web, name).await
 }
 
 /// A failure of dispatch; what is not found is a source.

@@ -23,7 +23,7 @@ const TURNS_SHOWN: usize = 50;
 /// How many of each in the list of all.
 pub(in crate::web) const TURNS_LISTED: usize = 10;
 /// How long a turn lasts, unless the rules say otherwise.
-const LEASE: Duration = Duration::from_secs(30);
+pub(in crate::web) const LEASE: Duration = Duration::from_secs(30);
 
 /// A type of work.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]

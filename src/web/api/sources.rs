@@ -171,7 +171,7 @@ pub async fn block(
             "for_ms: at most 86400000, a day: use `paused` for longer, or block again",
         ));
     }
-    answer(Source::from(acts::source::block(&web, &caller, &source, lasting).await?))
+    answer(Source::from(acts::source::block(&web, &caller, &source, lasting, None).await?))
 }
 
 /// Serves nobody from a source until it is resumed; all else of its rules stays.
@@ -204,7 +204,7 @@ async fn set_paused(
     source: web::Path<String>,
     on: bool,
 ) -> Answer<Source> {
-    acts::source::pause(&web, &caller, &source, on).await?;
+    acts::source::pause(&web, &caller, &source, on, None).await?;
     one(web, caller, source).await
 }
 

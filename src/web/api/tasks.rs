@@ -14,6 +14,7 @@ use crate::domain::time::{Stamp, StoreTime};
 use crate::store::StoreError;
 use crate::store::dispatch::{
     Dispatch as _, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, TASKS_AT_ONCE, TaskFilter, TaskId,
+    TaskView,
 };
 use crate::view::lists::{PutTask, PutTasks};
 use crate::view::task::{Task, TaskList};
@@ -91,9 +92,13 @@ pub async fn post(web: web::Data<Web>, caller: Caller, body: Bytes) -> Answer<Pu
 }
 
 /// The field that is wrong, and how it should be.
-type Wrong = (&'static str, String);
+pub(in crate::web) type Wrong = (&'static str, String);
 
-fn checked(task: TaskBody) -> Result<NewTask, Wrong> {
+/// A task as the store takes it.
+///
+/// # Errors
+/// The field that is wrong, and how it should be.
+pub(in crate::web) fn checked(task: TaskBody) -> Result<NewTask, Wrong> {
     let wrong = |field, problem: &str| Err((field, problem.to_owned()));
     if task.key.is_empty() || task.key.len() > LONGEST_KEY {
         return wrong("key", "from 1 to 2048 bytes");
@@ -182,12 +187,7 @@ pub async fn list(web: web::Data<Web>, caller: Caller, request: HttpRequest) -> 
     let bad = |field: &str, problem: String| WebError::bad(format!("parameter {field}: {problem}"));
     let source = page.source.as_deref().map(SourceName::new).transpose();
     let source = source.map_err(|error| bad("source", error.to_string()))?;
-    let before = page.before.as_deref().map(|text| {
-        let (at, id) = text.split_once('-')?;
-        Some((Stamp(at.parse().ok().filter(|at| *at > 0)?), known(id.to_owned()).ok()?))
-    });
-    let wrong = || bad("before", "send `next` of the page before, as it was".to_owned());
-    let before = before.map(|before| before.ok_or_else(wrong)).transpose()?;
+    let before = page.before.as_deref().map(place).transpose()?;
     let limit = clamp(page.limit, 50, 100);
     let source = only_source(&caller, source)?;
     let filter = TaskFilter { source, state: page.state };
@@ -195,10 +195,28 @@ pub async fn list(web: web::Data<Web>, caller: Caller, request: HttpRequest) -> 
     let views = store.tasks(&filter, before.as_ref(), limit).await;
     let views = views.map_err(acts::source::trouble)?;
     let last = views.last().filter(|_| views.len() >= limit);
-    let next = last.map(|last| format!("{}-{}", last.changed.0, last.id.0));
+    let next = last.map(place_of);
     let views = views.into_iter().filter(|task| caller.bound.reads_source(task.source.as_str()));
     let tasks = views.map(Task::try_from).collect::<Result<_, StoreError>>()?;
     answer(TaskList { tasks, next })
+}
+
+/// Where a page of tasks ends, as the address of the next one has it.
+pub(in crate::web) fn place_of(last: &TaskView) -> String {
+    format!("{}-{}", last.changed.0, last.id.0)
+}
+
+/// The same, read.
+///
+/// # Errors
+/// [`WebError::BadRequest`].
+pub(in crate::web) fn place(text: &str) -> Result<(Stamp, TaskId), WebError> {
+    let read = || {
+        let (at, id) = text.split_once('-')?;
+        Some((Stamp(at.parse().ok().filter(|at| *at > 0)?), known(id.to_owned()).ok()?))
+    };
+    let wrong = || WebError::bad("parameter before: send `next` of the page before, as it was");
+    read().ok_or_else(wrong)
 }
 
 /// The source that is asked for: that of the token where it has one and none is said.

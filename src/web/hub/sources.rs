@@ -10,9 +10,11 @@ use super::board::{Board, Picture, Reading, Row, Shown};
 use super::seats::{Pending, Seat};
 use super::{Hub, lock};
 use crate::clock;
+use crate::domain::name::SourceName;
 use crate::domain::time::{Boot, Stamp};
 use crate::store::StoreError;
 use crate::store::dispatch::{CollectorView, SourceView, Sources as _};
+use crate::view::day::{Days, Step};
 use crate::view::json::Source;
 use crate::view::pace::{Pace, Paces, READ_EVERY};
 use crate::web::auth::Caller;
@@ -49,6 +51,7 @@ impl PartialEq for Table {
 #[derive(Default)]
 pub(super) struct Rates {
     paces: Paces,
+    days: Days,
     sampled: Option<Boot>,
     collectors: Option<Boot>,
 }
@@ -67,6 +70,12 @@ impl Hub {
     pub fn paces(&self, sources: &[SourceView]) -> Vec<Option<Pace>> {
         let rates = lock(&self.rates);
         sources.iter().map(|source| rates.paces.of(&source.name)).collect()
+    }
+
+    /// What a source did in the last day, as far as this node saw it.
+    #[must_use]
+    pub fn day(&self, source: &SourceName) -> Vec<Step> {
+        lock(&self.rates).days.of(source)
     }
 
     /// The newest reading of sources and collectors, however old.
@@ -122,10 +131,12 @@ impl Row for SourceRow {
             },
             false => None,
         };
-        let paces = &mut lock(&hub.rates).paces;
+        let rates = &mut *lock(&hub.rates);
         if sample {
-            paces.note(&sources);
+            rates.paces.note(&sources);
+            rates.days.note(&sources);
         }
+        let paces = &rates.paces;
         let row = |view: SourceView| Self::of(paces.of(&view.name), view);
         Some(Ok(Reading { rows: sources.into_iter().map(row).collect(), aside }))
     }

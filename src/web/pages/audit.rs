@@ -67,6 +67,18 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// As somebody with this sight may see it.
+    pub(super) fn seen(
+        entry: AuditEntry,
+        title: Option<&str>,
+        sight: &Sight,
+        lang: Language,
+    ) -> Self {
+        let from = sight.sees_address(&entry);
+        let shown = Self::of(entry, title, lang);
+        if from { shown } else { Self { from: String::new(), ..shown } }
+    }
+
     /// `title` is what the target is called.
     pub(super) fn of(entry: AuditEntry, title: Option<&str>, lang: Language) -> Self {
         let is_named_otherwise = title.is_some_and(|title| title != entry.target);
@@ -175,26 +187,24 @@ pub async fn page(
             .entries
             .into_iter()
             .map(|entry| {
-                let from = sight.sees_address(&entry);
                 let job = of_job(&entry.act).then(|| web.live.job_named(&entry.target)).flatten();
                 let title = job.as_ref().map(|job| match lang {
                     Language::En => job.title.en.as_str(),
                     Language::Zh => job.title.zh.as_str(),
                 });
-                let shown = Entry::of(entry, title, lang);
-                if from { shown } else { Entry { from: String::new(), ..shown } }
+                Entry::seen(entry, title, &sight, lang)
             })
             .collect(),
     }))
 }
 
 /// Whether acts of this code are done to jobs.
-fn of_job(code: &str) -> bool {
+pub(super) fn of_job(code: &str) -> bool {
     code.starts_with("job.") || code.starts_with("participation.")
 }
 
 /// An instant of an address as a form takes it.
-fn typed(text: &str) -> String {
+pub(super) fn typed(text: &str) -> String {
     let at = text.parse::<jiff::Timestamp>();
     at.map_or_else(|_| String::new(), |at| wall(StoreTime(at.as_millisecond())))
 }

@@ -111,6 +111,8 @@ pub async fn page(
 #[expect(missing_docs, reason = "as in the form")]
 pub struct Pause {
     pub on: bool,
+    pub reason: Option<String>,
+    pub back: Option<String>,
     pub confirm: Option<String>,
 }
 
@@ -125,6 +127,7 @@ pub async fn pause(
     source: web::Path<String>,
     form: web::Form<Pause>,
 ) -> Result<HttpResponse, WebError> {
+    let back = form.back.as_deref().unwrap_or(HERE);
     if form.on && form.confirm.as_deref() != Some("yes") {
         let name = acts::source::named(&web, &source).await?.name;
         let lang = caller.language;
@@ -133,15 +136,26 @@ pub async fn pause(
             frame: Frame::of(&web, &caller, "dispatch", HERE.to_owned(), title),
             text: say(lang, "source-pause-text", &[]),
             action: format!("/dispatch/sources/{name}/pause"),
-            fields: vec![("on", "true".to_owned())],
+            fields: kept(vec![("on", "true".to_owned())], &form.reason, back),
             yes: say(lang, "source-pause-yes", &[]),
             no: say(lang, "cancel", &[]),
-            back: HERE.to_owned(),
+            back: back.to_owned(),
         };
         return Ok(ask_back(&request, &confirm));
     }
-    acts::source::pause(&web, &caller, &source, form.on).await?;
-    Ok(done(&request, HERE))
+    acts::source::pause(&web, &caller, &source, form.on, form.reason.as_deref()).await?;
+    Ok(done(&request, back))
+}
+
+/// What the question keeps of the form.
+fn kept(
+    mut fields: Vec<(&'static str, String)>,
+    reason: &Option<String>,
+    back: &str,
+) -> Vec<(&'static str, String)> {
+    fields.extend(reason.clone().map(|reason| ("reason", reason)));
+    fields.push(("back", back.to_owned()));
+    fields
 }
 
 /// `for=60s`; `for=0s` lifts a block.
@@ -149,6 +163,8 @@ pub async fn pause(
 #[expect(missing_docs, reason = "as in the form")]
 pub struct Block {
     pub r#for: String,
+    pub reason: Option<String>,
+    pub back: Option<String>,
     pub confirm: Option<String>,
 }
 
@@ -169,6 +185,7 @@ pub async fn block(
     if lasting > LONGEST_BLOCK {
         return Err(WebError::bad("field for: a block may last a day at most; pause it instead"));
     }
+    let back = form.back.as_deref().unwrap_or(HERE);
     if lasting > Duration::ZERO && form.confirm.as_deref() != Some("yes") {
         let name = acts::source::named(&web, &source).await?.name;
         let lang = caller.language;
@@ -179,14 +196,14 @@ pub async fn block(
             frame: Frame::of(&web, &caller, "dispatch", HERE.to_owned(), title),
             text: say(lang, "source-block-text", &[time]),
             action: format!("/dispatch/sources/{name}/block"),
-            fields: vec![("for", form.r#for.clone())],
+            fields: kept(vec![("for", form.r#for.clone())], &form.reason, back),
             yes: say(lang, "source-block-yes", &[]),
             no: say(lang, "cancel", &[]),
-            back: HERE.to_owned(),
+            back: back.to_owned(),
         };
         return Ok(ask_back(&request, &confirm));
     }
     let name = acts::source::named(&web, &source).await?.name;
-    acts::source::block(&web, &caller, &name, lasting).await?;
-    Ok(done(&request, HERE))
+    acts::source::block(&web, &caller, &name, lasting, form.reason.as_deref()).await?;
+    Ok(done(&request, back))
 }

@@ -1,12 +1,18 @@
 //! `GET /jobs/{job}`: where, since when, under which token, who held it, what it said, how runs ended. `acts` has its forms.
 
 mod acts;
+pub(super) mod configuration;
+pub(super) mod past;
+pub(super) mod tabs;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
 pub use self::acts::{drill, hold, move_, participation, resume};
+pub use self::configuration::configuration;
+pub use self::past::past;
+use self::tabs::Tabs;
 use super::output::{self, Output};
 use super::{Frame, html, picture, rings, viewer};
 use crate::config::JobConfig;
@@ -39,6 +45,7 @@ pub(super) struct JobPage<'a> {
     pub(super) frame: Frame,
     pub(super) epoch: String,
     pub(super) head: Head<'a>,
+    pub(super) tabs: Tabs,
     /// Rendered: `parts/output.html`.
     pub(super) output: String,
     pub(super) side: Side,
@@ -212,6 +219,7 @@ pub async fn page(
         epoch: web.feed.epoch(),
         output: output.html(),
         head: Head::new(&view, viewer, lang).with_ring(ring),
+        tabs: Tabs::new(&job, "now", lang),
         side,
         frame,
     }))

@@ -12,15 +12,21 @@ pub mod dashboard;
 pub mod dead;
 pub mod dispatch;
 pub mod error;
+mod form;
 pub mod job;
 pub mod login;
 pub mod nodes;
 pub mod output;
 pub mod people;
+pub mod person;
 pub mod preferences;
 pub mod remove;
+pub mod ring;
 pub mod rotations;
+pub mod source;
+pub mod source_rules;
 pub mod task;
+pub mod tasks;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -301,7 +307,7 @@ macro_rules! framed {
 
 framed! {
     account::AccountPage alerts::AlertsPage audit::AuditPage away::Away bulk::Preview bulk::Outcome Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
-    error::ErrorPage job::JobPage<'_> job::SidePage login::Login<'_> nodes::NodesPage people::PeoplePage rotations::RotationsPage<'_> task::TaskPage
+    error::ErrorPage job::JobPage<'_> job::SidePage job::configuration::ConfigurationPage job::past::PastPage form::RulesPage login::Login<'_> nodes::NodesPage people::PeoplePage person::PersonPage ring::RingPage<'_> rotations::RotationsPage<'_> source::SourcePage<'_> task::TaskPage tasks::TasksPage
 }
 
 /// The text of a page, with the reader's secret in its forms.
@@ -326,12 +332,17 @@ fn ask_back(request: &HttpRequest, confirm: &Confirm) -> HttpResponse {
     }))
 }
 
+/// To another address of ours, after a form that was carried out.
+fn seen_other(address: &str) -> HttpResponse {
+    HttpResponse::SeeOther().insert_header((header::LOCATION, local(address))).finish()
+}
+
 /// After a form: back to a page, or, for a script that asked for it, a word.
 fn done(request: &HttpRequest, back: &str) -> HttpResponse {
     if wants_json(request) {
         return HttpResponse::Ok().json(serde_json::json!({"ok": true}));
     }
-    HttpResponse::SeeOther().insert_header((header::LOCATION, local(back))).finish()
+    seen_other(back)
 }
 
 fn wants_json(request: &HttpRequest) -> bool {

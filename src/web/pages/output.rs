@@ -4,6 +4,7 @@
 use askama::Template;
 use serde::Deserialize;
 
+use super::audit::typed;
 use crate::domain::name::{JobName, RunId};
 use crate::store::journal::{Journal, LogFilter, LogFrom, LogPage, RunEntry};
 use crate::store::{Store, StoreError};
@@ -12,7 +13,7 @@ use crate::web::error::WebError;
 use crate::web::parts::endings::{Acts, Endings};
 use crate::web::parts::output::Lines;
 use crate::web::parts::render_for;
-use crate::words::{Arg, Language, say, visible};
+use crate::words::{Arg, Language, iso, local, say, visible};
 
 /// Lines on a page.
 const LINES: usize = 200;
@@ -48,11 +49,16 @@ impl Wanted {
     /// # Errors
     /// [`WebError::BadRequest`] that names the parameter.
     pub(super) fn asked(&self) -> Result<Asked, WebError> {
+        // A form sends what a clock on the wall shows; an address may have an instant.
+        let instant = |text: &Option<String>| {
+            let text = text.as_ref()?;
+            Some(local(text).map_or_else(|| text.clone(), iso))
+        };
         let sought = Sought {
             run: self.run.clone(),
             grep: self.grep.clone(),
-            since: self.since.clone(),
-            until: self.until.clone(),
+            since: instant(&self.since),
+            until: instant(&self.until),
         };
         let number = |name: &str, text: &Option<String>| match text.as_deref().map(str::trim) {
             None | Some("") => Ok(None),
@@ -99,6 +105,8 @@ pub(super) struct Output {
     older: Option<String>,
     newer: Option<String>,
     grep: String,
+    since: String,
+    until: String,
     run: String,
     run_said: String,
     download: String,
@@ -169,6 +177,8 @@ impl Output {
             older,
             newer,
             grep: asked.sought.grep.clone().unwrap_or_default(),
+            since: asked.sought.since.as_deref().map(typed).unwrap_or_default(),
+            until: asked.sought.until.as_deref().map(typed).unwrap_or_default(),
             run_said: say(lang, "output-run", &[("run", Arg::from(&*visible(&run)))]),
             run,
             download: address(&format!("/api/v1/jobs/{job}/log.txt"), &asked.sought, None),

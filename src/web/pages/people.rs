@@ -2,15 +2,19 @@
 //!
 //! A link is shown in the answer to the form that made it, and nowhere again.
 
+use std::collections::HashMap;
+
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use askama::Template;
 use serde::Deserialize;
 
 use super::confirm::Confirm;
+use super::person::losses;
 use super::{Frame, ask_back, whole};
 use crate::domain::name::UserName;
-use crate::ops::accounts;
+use crate::domain::time::StoreTime;
+use crate::ops::{accounts, credentials};
 use crate::store::accounts::{NO_PASSWORD, Role, User};
 use crate::web::Web;
 use crate::web::api::users::{self, NewUserBody};
@@ -53,6 +57,8 @@ pub(super) struct PersonRow {
     pub(super) display_name: Option<String>,
     pub(super) role: &'static str,
     pub(super) created: Vec<Piece>,
+    /// The newest sign of them: an act in a session, or a use of a token.
+    pub(super) seen: Vec<Piece>,
     /// It waits for its person to set a password.
     pub(super) invited: bool,
     /// Has no password and needs none.
@@ -70,6 +76,7 @@ impl PersonRow {
             display_name: user.display_name,
             role: user.role.as_str(),
             created: vec![day_clock(user.created)],
+            seen: Vec::new(),
             invited: user.password == NO_PASSWORD && !collector,
             collector,
         }
@@ -97,11 +104,24 @@ struct Done {
 
 async fn show(web: &Web, caller: &Caller, done: Done) -> Result<HttpResponse, WebError> {
     let lang = caller.language;
-    let people = accounts::list(&web.store, &caller.actor()).await?;
+    let actor = caller.actor();
+    let people = accounts::list(&web.store, &actor).await?;
+    let mut seen: HashMap<UserName, StoreTime> = HashMap::new();
+    let sessions = credentials::sessions(&web.store, &actor, None).await?.into_iter();
+    let tokens = credentials::tokens(&web.store, &actor, None).await?.into_iter();
+    let used = sessions.map(|one| (one.session.user, one.used));
+    for (name, at) in used.chain(tokens.filter_map(|one| Some((one.user, one.last_used?)))) {
+        let newest = seen.entry(name).or_insert(at);
+        *newest = at.max(*newest);
+    }
+    let row = |user: User| {
+        let seen = seen.get(&user.name).map(|at| vec![day_clock(*at)]).unwrap_or_default();
+        PersonRow { seen, ..PersonRow::of(user, caller.user.as_str()) }
+    };
     let title = say(lang, "people-title", &[]);
     let page = PeoplePage {
         frame: Frame::of(web, caller, "people", "/people".to_owned(), title),
-        people: people.into_iter().map(|user| PersonRow::of(user, caller.user.as_str())).collect(),
+        people: people.into_iter().map(row).collect(),
         roles: roles(lang),
         said: done.said,
         error: done.error.as_ref().map(|error| error.sentence(lang)),
@@ -127,7 +147,7 @@ fn back() -> HttpResponse {
     HttpResponse::SeeOther().insert_header((header::LOCATION, "/people")).finish()
 }
 
-fn about(lang: Language, id: &str, user: &str) -> String {
+pub(super) fn about(lang: Language, id: &str, user: &str) -> String {
     say(lang, id, &[("user", Arg::from(user))])
 }
 
@@ -274,7 +294,7 @@ pub async fn remove(
         let title = about(lang, "people-remove-title", name);
         let confirm = Confirm {
             frame: Frame::of(&web, &caller, "people", "/people".to_owned(), title),
-            text: say(lang, "people-remove-text", &[]),
+            text: losses(&web, &caller, &user).await?,
             action: format!("/people/{name}/remove"),
             fields: vec![],
             yes: say(lang, "people-remove-yes", &[]),

@@ -1,6 +1,7 @@
 //! Every page with made-up data: escaped, without inline code, in both languages. The test also writes them to
 //! `target/preview/`, where a browser can look at them: `python3 -m http.server` there, then open `/en/`.
 
+mod administer;
 mod alerts;
 mod dispatch;
 mod history;
@@ -14,6 +15,7 @@ use super::audit::{AuditPage, Choice, Entry};
 use super::bulk::{Line as ChosenLine, Outcome, Preview, What};
 use super::confirm::Confirm;
 use super::dashboard::{Choice as Pick, Dashboard, placed};
+use super::job::tabs::Tabs;
 use super::job::{JobPage, Operate, Side};
 use super::login::{LinkFor, LoginForm};
 use super::nodes::{HeldRow, NodeRow, NodesPage};
@@ -173,6 +175,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             frame: frame(lang, theme, "jobs", &view.title),
             epoch: "e".to_owned(),
             head: Head::new(view, viewer_of(view), lang),
+            tabs: Tabs::of(&view.name, &view.title, "now", lang),
             output: {
                 let asked = Wanted::default().asked().expect("nothing is asked for");
                 let page = LogPage { lines: lines.to_vec(), next: Some(1) };
@@ -472,6 +475,7 @@ fn every_page_renders_in_both_languages_without_inline_code_or_missing_words() {
                 .into_iter()
                 .chain(dispatch::pages(lang, theme))
                 .chain(rotation::pages(lang, theme))
+                .chain(administer::pages(lang, theme))
             {
                 assert!(html.ends_with("</html>"), "{name}");
                 let secret = if name == "away" { "" } else { "secret" };

@@ -20,6 +20,8 @@ use crate::words::{Arg, say};
 #[expect(missing_docs, reason = "as in the form")]
 pub struct Removal {
     pub name: String,
+    /// Where "no" goes.
+    pub back: Option<String>,
     pub confirm: Option<String>,
 }
 
@@ -48,7 +50,7 @@ pub async fn source(
     let args = [("tasks", number(quota::kept(&view))), ("flight", number(view.in_flight))];
     let text = say(caller.language, "remove-source-text", &args);
     let name = view.name.to_string();
-    Ok(ask_back(&request, &question(&web, &caller, ("dispatch", "/dispatch"), name, text)))
+    Ok(ask_back(&request, &question(&web, &caller, ("dispatch", "/dispatch"), &form, name, text)))
 }
 
 /// `POST /rotations/remove`.
@@ -78,25 +80,26 @@ pub async fn rotation(
         None => say(caller.language, "remove-rotation-free", &[waiting]),
     };
     let name = name.to_string();
-    Ok(ask_back(&request, &question(&web, &caller, ("rotations", "/rotations"), name, text)))
+    Ok(ask_back(&request, &question(&web, &caller, ("rotations", "/rotations"), &form, name, text)))
 }
 
 fn question(
     web: &Web,
     caller: &Caller,
-    (section, back): (&'static str, &str),
+    (section, list): (&'static str, &str),
+    form: &Removal,
     name: String,
     text: String,
 ) -> Confirm {
     let lang = caller.language;
     let title = say(lang, "remove-title", &[("name", Arg::from(name.as_str()))]);
     Confirm {
-        frame: Frame::of(web, caller, section, back.to_owned(), title),
+        frame: Frame::of(web, caller, section, list.to_owned(), title),
         text,
-        action: format!("{back}/remove"),
+        action: format!("{list}/remove"),
         fields: vec![("name", name)],
         yes: say(lang, "remove-yes", &[]),
         no: say(lang, "cancel", &[]),
-        back: back.to_owned(),
+        back: form.back.clone().unwrap_or_else(|| list.to_owned()),
     }
 }

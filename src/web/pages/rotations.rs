@@ -1,7 +1,7 @@
 //! `GET /rotations`: whose turn it is, who waits for what and why, and how the last turns went.
 //!
-//! It only shows, and removes (`remove.rs`): rules are defined over HTTP or by `soloist rotation set`, and a turn ends by its
-//! holder's word or its lease, never by a button.
+//! It only shows, and removes (`remove.rs`): rules are defined by the forms of `ring.rs`, over HTTP or by `soloist rotation set`.
+//! A turn ends by its holder's word or its lease, never by a button.
 
 use actix_web::{HttpResponse, web};
 use askama::Template;

@@ -5,6 +5,7 @@ use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
+use super::source_rules::at;
 use super::{Frame, html};
 use crate::domain::dispatch::TaskState;
 use crate::domain::time::StoreTime;
@@ -29,6 +30,10 @@ pub(super) struct TaskPage {
     pub(super) task: TaskShown,
     /// The reader may revive it.
     pub(super) revivable: bool,
+    /// Whether the reader may remove it.
+    pub(super) operator: bool,
+    /// The page of its source.
+    pub(super) source: String,
 }
 
 /// A task in words.
@@ -201,6 +206,8 @@ pub async fn page(
     let most = source.map(|source| source.rules.max_attempts);
     Ok(html(&TaskPage {
         revivable: caller.is_operator() && task.state == TaskState::Dead,
+        operator: caller.is_operator(),
+        source: at(&task.source),
         task: TaskShown::of(&task, most, now, lang),
         frame,
     }))

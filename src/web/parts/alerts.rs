@@ -35,7 +35,7 @@ pub struct PastRow {
 pub struct RuleRow {
     pub name: String,
     pub words: String,
-    pub to: String,
+    pub to: Vec<String>,
     pub muted: Option<Vec<Piece>>,
 }
 
@@ -114,16 +114,15 @@ impl RuleRow {
         let when = When::ALL.into_iter().find(|when| when.as_str() == rule.when);
         let what = when.map_or(rule.when.clone(), |when| say(lang, what(when), &[]));
         let what = ("what", Arg::from(what));
+        let jobs = || ("jobs", Arg::from(list(&rule.jobs)));
         let words = match (rule.for_ms, is_of_all) {
             (0, true) => say(lang, "alerts-rule-at-once", &[what]),
+            (0, false) => say(lang, "alerts-rule-jobs-at-once", &[what, jobs()]),
             (_, true) => say(lang, "alerts-rule", &[what, lasting]),
-            (_, false) => {
-                let jobs = ("jobs", Arg::from(list(&rule.jobs)));
-                say(lang, "alerts-rule-jobs", &[what, lasting, jobs])
-            }
+            (_, false) => say(lang, "alerts-rule-jobs", &[what, lasting, jobs()]),
         };
         let muted = muted(rule.muted_until.as_deref(), lang);
-        Self { name: rule.name.clone(), words, to: list(&rule.to), muted }
+        Self { name: rule.name.clone(), words, to: rule.to.clone(), muted }
     }
 }
 
@@ -160,6 +159,31 @@ impl ChannelRow {
                     _ => phrase(lang, "alerts-channel-took", &[at]),
                 })
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_without_a_time_tells_at_once_also_of_some_jobs() {
+        for (jobs, en, zh) in [
+            ("*", "A job was given up, at once.", "立即通知。"),
+            ("labels", "A job was given up, at once. Only labels.", "立即通知。仅限 labels。"),
+        ] {
+            let rule = AlertView {
+                name: "gone".to_owned(),
+                when: "given_up".to_owned(),
+                for_ms: 0,
+                jobs: vec![jobs.to_owned()],
+                to: vec!["ops".to_owned()],
+                on: Vec::new(),
+                muted_until: None,
+            };
+            assert_eq!(RuleRow::of(&rule, Language::En).words, en);
+            assert!(RuleRow::of(&rule, Language::Zh).words.ends_with(zh));
         }
     }
 }

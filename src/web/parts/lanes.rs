@@ -62,9 +62,9 @@ impl Drawn {
     }
 }
 
-/// The turns of `view`, oldest first.
-pub(super) fn turns(view: &RotationView) -> Vec<Drawn> {
-    let past = view.past.iter().take(TURNS_SHOWN).rev().map(|turn| Drawn {
+/// The newest `most` turns of `view` that have ended, and the present one; oldest first.
+pub(super) fn turns(view: &RotationView, most: usize) -> Vec<Drawn> {
+    let past = view.past.iter().take(most).rev().map(|turn| Drawn {
         token: turn.token.0,
         kind: turn.kind.clone(),
         worker: turn.worker.to_string(),
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn every_type_has_a_lane_and_every_turn_a_bar() {
         let view = every_state().remove(0);
-        let turns = turns(&view);
+        let turns = turns(&view, TURNS_SHOWN);
         let lanes = Lanes::of(&view, &turns, NOW, Language::En).expect("a picture");
         let names: Vec<_> = lanes.lanes.iter().map(|lane| lane.name.as_str()).collect();
         assert_eq!(names.len(), 4, "{names:?}");

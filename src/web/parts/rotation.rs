@@ -8,7 +8,7 @@ use askama::Template;
 use super::lanes::{Drawn, Lanes, about, turns};
 use super::render;
 use crate::domain::name::{JobName, RotationName, TypeName};
-use crate::store::rotation::{RotationView, TypeView};
+use crate::store::rotation::{RotationView, TURNS_KEPT, TypeView};
 use crate::view::rotation::{RotationWords, Standing, type_rules};
 use crate::view::source::ago;
 use crate::web::assets;
@@ -177,6 +177,13 @@ struct TurnRow {
 }
 
 impl<'a> RotationRow<'a> {
+    /// The same, with every turn in its table that was read.
+    #[must_use]
+    pub fn with_all_turns(self) -> Self {
+        let turns = told(&turns(self.view, TURNS_KEPT), self.view, self.lang);
+        Self { turns, ..self }
+    }
+
     /// Puts the card together.
     #[must_use]
     pub fn new(view: &'a RotationView, lang: Language) -> Self {
@@ -202,7 +209,7 @@ impl<'a> RotationRow<'a> {
         });
         let waiting: u64 = view.types.iter().map(|one| one.waiting).sum();
         let left = waiting.saturating_sub(WAITERS_SHOWN.min(view.waiters.len()) as u64);
-        let drawn = turns(view);
+        let drawn = turns(view, TURNS_SHOWN);
         let at = |stamp: crate::domain::time::Stamp| clock(lang, stamp.floor(), view.now.floor());
         let span = drawn.first().zip(drawn.last()).map(|(first, last)| {
             let to = last.ended.unwrap_or(view.now);
@@ -369,7 +376,7 @@ mod tests {
                 found.sort_unstable();
                 found
             };
-            let expected = turns(&view).len();
+            let expected = turns(&view, TURNS_SHOWN).len();
             assert_eq!(tokens("<rect").len(), expected, "{}", view.name);
             assert_eq!(tokens("<rect"), tokens("<tr"), "{}", view.name);
         }

@@ -78,9 +78,11 @@ fn more(act: Act, noted: &str, lang: Language) -> Option<Vec<String>> {
             tell("told-drill-of", &[text("node", node), text("token", token)])
         }
         Act::SourceBlock => {
-            let ms = noted.strip_prefix("for ")?.strip_suffix(" ms")?.parse().ok()?;
-            let time = exactly(lang, Duration::from_millis(ms));
-            tell("told-for-time", &[("time", time.into())])
+            let (ms, why) = noted.strip_prefix("for ")?.split_once(" ms")?;
+            let time = exactly(lang, Duration::from_millis(ms.parse().ok()?));
+            let mut told = tell("told-for-time", &[("time", time.into())]);
+            told.extend(why.strip_prefix(": ").map(|why| visible(why).into_owned()));
+            told
         }
         Act::TaskRevive | Act::TaskRemove => tell("told-of-source", &[text("source", noted)]),
         Act::SourceRevive => {
@@ -256,6 +258,7 @@ mod tests {
             ("user.add", "the first admin", "as the first admin", "作为第一个管理员"),
             ("job.move", "to node-b", "to node-b", "到 node-b"),
             ("source.block", "for 1500 ms", "for 1.5 s", "时长 1.5 秒"),
+            ("source.block", "for 1500 ms: HTTP 429", "for 1.5 s · HTTP 429", "HTTP 429"),
             ("source.remove", "3 tasks, 1 in flight", "with 3 tasks", "连同 3 项"),
             ("rotation.remove", "nobody had the turn, 2 waited", "2 waited", "2 个在等待"),
             ("user.passwd", "by one-time link", "by one-time link", "一次性链接"),

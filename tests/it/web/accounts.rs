@@ -43,19 +43,19 @@ async fn read(response: Response) -> (u16, Value) {
 }
 
 /// A browser that is signed in.
-struct Browser<'a> {
+pub(super) struct Browser<'a> {
     server: &'a Server,
-    cookie: String,
+    pub(super) cookie: String,
     csrf: String,
 }
 
 impl<'a> Browser<'a> {
-    async fn of(server: &'a Server, user: &str) -> Self {
+    pub(super) async fn of(server: &'a Server, user: &str) -> Self {
         let (cookie, csrf) = server.session(&UserName::new(user).unwrap()).await;
         Self { server, cookie, csrf }
     }
 
-    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    pub(super) async fn call(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let mut request = self.server.ask(method, path).header("cookie", &self.cookie);
         request = request.header("x-csrf-token", &self.csrf);
         if let Some(body) = body {
@@ -64,7 +64,7 @@ impl<'a> Browser<'a> {
         read(request.send().await.unwrap()).await
     }
 
-    async fn page(&self, path: &str, language: &str) -> String {
+    pub(super) async fn page(&self, path: &str, language: &str) -> String {
         let request = self.server.ask("GET", path).header("cookie", &self.cookie);
         let response = request.header("accept-language", language).send().await.unwrap();
         assert_eq!(response.status(), 200, "{path}");
@@ -72,7 +72,7 @@ impl<'a> Browser<'a> {
     }
 
     /// What a page without scripts sends; status, and the page or where it leads.
-    async fn form(&self, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
+    pub(super) async fn form(&self, path: &str, fields: &[(&str, &str)]) -> (u16, String) {
         let all = fields.iter().copied().chain([("csrf", self.csrf.as_str())]);
         let encode = |text: &str| {
             let byte = |byte: u8| match byte.is_ascii_alphanumeric() {

@@ -23,6 +23,7 @@ macro_rules! on_every_store {
 
 mod access;
 mod accounts;
+mod administer;
 mod alerts;
 mod api;
 mod asyncapi;

@@ -17,7 +17,7 @@ use crate::view::source::tests::{NOW, every_state};
 use crate::web::parts::dispatch::{Collectors, Extent, SourceRow, Totals};
 use crate::words::{Language, say};
 
-fn task(state: TaskState) -> TaskView {
+pub(super) fn task(state: TaskState) -> TaskView {
     let source = every_state().remove(0).name;
     let collector = CollectorName::new("crawler-<3").expect("a label");
     let past = |event, error: Option<&str>| Past {
@@ -52,7 +52,7 @@ fn task(state: TaskState) -> TaskView {
     }
 }
 
-fn collectors() -> Vec<CollectorView> {
+pub(super) fn collectors() -> Vec<CollectorView> {
     let view = |n: u32, held: u32| CollectorView {
         name: CollectorName::new(&format!("crawler-{n}")).expect("a label"),
         seen: NOW,
@@ -113,6 +113,8 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
             frame: around("task-title"),
             task: TaskShown::of(&task(state), Some(5), NOW.floor(), lang),
             revivable: state == TaskState::Dead,
+            operator: true,
+            source: "/dispatch/sources/open".to_owned(),
         })
     };
     vec![

@@ -1,0 +1,100 @@
+//! The last day of a source: a bar for each quarter of an hour, as high as what was done in it, and what failed on top.
+
+use askama::Template;
+
+use crate::domain::time::StoreTime;
+use crate::view::day::{STEP, STEPS, Step};
+use crate::words::{Arg, Language, Piece, grouped, minute, phrase, plain, say};
+
+/// The box of the picture; a step is [`WIDTH`] / [`STEPS`] wide.
+const WIDTH: u64 = 960;
+const HEIGHT: u64 = 64;
+
+/// The picture and what it says.
+#[derive(Template)]
+#[template(path = "parts/day.html")]
+pub struct Day {
+    bars: Vec<Bar>,
+    label: String,
+    /// When the picture begins and ends.
+    from: Vec<Piece>,
+    to: Vec<Piece>,
+    /// How much was done, and since when this node looks.
+    said: Vec<Piece>,
+}
+
+struct Bar {
+    kind: &'static str,
+    x: u64,
+    y: u64,
+    width: u64,
+    height: u64,
+    title: String,
+}
+
+impl Day {
+    /// Draws `steps`, of which the last is under way at `now`; `None` if there are none.
+    #[must_use]
+    pub fn of(steps: &[Step], now: StoreTime, lang: Language) -> Option<Self> {
+        let (first, last) = (steps.first()?, steps.last()?);
+        let length = i64::try_from(STEP.as_millis()).unwrap_or(i64::MAX);
+        let begins = last.from.0 - length * (i64::try_from(STEPS).unwrap_or(i64::MAX) - 1);
+        let top = steps.iter().map(|step| step.finished + step.failed).max().unwrap_or(0).max(1);
+        let wide = WIDTH / STEPS as u64;
+        let mut bars = Vec::new();
+        for step in steps {
+            let nth = u64::try_from((step.from.0 - begins) / length).unwrap_or(0);
+            let at = plain(&[minute(lang, step.from, now)]);
+            let number = |n: u64| Arg::from(grouped(n));
+            let args =
+                [("at", Arg::from(at)), ("n", number(step.finished)), ("m", number(step.failed))];
+            let title = say(lang, "day-step", &args);
+            // What is there is seen.
+            let high = |n: u64| if n == 0 { 0 } else { (n * HEIGHT / top).max(2) };
+            let (done, failed) = (high(step.finished), high(step.failed));
+            let bar = |kind, y, height| Bar {
+                kind,
+                x: nth * wide,
+                y,
+                width: wide - 2,
+                height,
+                title: title.clone(),
+            };
+            bars.extend((done > 0).then(|| bar("done", HEIGHT - done.min(HEIGHT), done)));
+            let y = HEIGHT.saturating_sub(done + failed);
+            bars.extend((failed > 0).then(|| bar("failed", y, failed)));
+        }
+        let sum = |of: fn(&Step) -> u64| grouped(steps.iter().map(of).sum::<u64>());
+        let args = [
+            ("done", Piece::strong(sum(|step| step.finished))),
+            ("failed", Piece::strong(sum(|step| step.failed))),
+            ("since", minute(lang, first.from, now)),
+        ];
+        let said = phrase(lang, "day-said", &args);
+        Some(Self {
+            bars,
+            label: plain(&said),
+            from: vec![minute(lang, StoreTime(begins), now)],
+            to: vec![minute(lang, now, now)],
+            said,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_highest_bar_fills_the_picture_and_little_is_still_seen() {
+        let step =
+            |nth: i64, finished, failed| Step { from: StoreTime(nth * 900_000), finished, failed };
+        let steps = [step(1_000, 990, 10), step(1_001, 1, 0), step(1_003, 0, 0)];
+        let day = Day::of(&steps, StoreTime(1_003 * 900_000 + 5_000), Language::En).expect("a day");
+        let told: Vec<_> =
+            day.bars.iter().map(|bar| (bar.kind, bar.x, bar.y, bar.height)).collect();
+        assert_eq!(told, [("done", 920, 1, 63), ("failed", 920, 0, 2), ("done", 930, 62, 2)]);
+        assert!(day.label.contains("991") && day.label.contains("10"), "{}", day.label);
+        assert!(Day::of(&[], StoreTime(0), Language::En).is_none());
+    }
+}
