@@ -1,6 +1,9 @@
 //! Two people, two browsers, two nodes: a click in one window is seen in the other.
 
+mod acts;
+mod axe;
 mod output;
+mod world;
 
 use fantoccini::Locator;
 use nix::sys::signal::Signal;
