@@ -1183,3 +1183,24 @@ drain-goes = { $n ->
 }
 drain-nowhere = { $jobs } has nowhere to go: no other living node may run it. It stops, and stays down until the drain ends or another node may run it.
 drain-nothing = It holds nothing now.
+
+# Wall, API, notices, first run
+wall-title = Wall
+api-title = API
+api-document = As a document for programs (OpenAPI)
+notices-title = Notices of this browser
+notices-text = When a job begins to need somebody and a page with the list of jobs is open in the background, this browser says so. It is asked for its permission first; the choice is kept in this browser, for this account.
+notices-switch = Tell me
+notices-needs-you = needs you
+begin-link = The terminal where soloist serve runs printed a link. It works once, for 30 minutes. Open it in this browser.
+begin-again = It is gone or too old? On the machine of a node, with the same soloist.toml, this prints another:
+begin-name = The link asks for a name (a-z, 0-9, '.', '_', '-', beginning with a letter or digit) and a password of at least ten characters. There is no default password.
+begin-switch = Then you are here as an admin. Switch the first job on, and watch it run.
+failover-title = See a fail-over
+failover-text = The holder of a job is killed on purpose, and another node goes on. You see this page lose a node and the job change its place.
+failover-second = Start a second node, in another terminal of this machine.
+failover-elsewhere = Give it a file soloist.toml with the same store and the same jobs, and a name of its own.
+failover-several = More than one node lives here already.
+failover-on = Switch a job on and wait until it runs.
+failover-kill = Kill the node that holds it, as kill -9 would. It comes back by itself only where a service manager starts it.
+failover-watch = Watch: the line at the top says who took over and within how many milliseconds. If the node that was killed is the one that shows this page, open the page at the other.

@@ -1124,3 +1124,24 @@ node-held-then = 曾运行 { $job }，直到 { $until }；随后由 { $node } �
 drain-goes = { $n } 个任务预计转到 { $node }：{ $jobs }。
 drain-nowhere = { $jobs } 无处可去：没有其他可用节点可以运行。它会停止，直到腾空结束或有其他节点可以运行。
 drain-nothing = 它目前没有运行任何任务。
+
+# 墙上大屏、API、浏览器通知、首次使用
+wall-title = 大屏
+api-title = API
+api-document = 供程序读取的文档（OpenAPI）
+notices-title = 此浏览器的通知
+notices-text = 当某个任务开始需要有人处理、而任务列表页面在后台打开时，此浏览器会通知您。首次打开时浏览器会请求许可；该选择保存在此浏览器中，只对此账号有效。
+notices-switch = 通知我
+notices-needs-you = 需要您处理
+begin-link = 运行 soloist serve 的终端里打印过一个链接，只能使用一次，30 分钟内有效。请在此浏览器中打开它。
+begin-again = 找不到或已过期？在节点所在的机器上，用同一个 soloist.toml 运行这条命令，会再打印一个：
+begin-name = 链接会要求填写用户名（可用 a-z、0-9、“.”、“_”、“-”，以字母或数字开头）和至少十个字符的密码。没有默认密码。
+begin-switch = 之后您就是管理员。打开第一个任务的开关，看它运行。
+failover-title = 演示故障切换
+failover-text = 有意杀死持有任务的节点，由另一个节点接着运行。您会看到本页失去一个节点，任务换了地方。
+failover-second = 在这台机器的另一个终端里启动第二个节点。
+failover-elsewhere = 给它一个 soloist.toml，使用相同的存储和相同的任务，并取一个自己的名字。
+failover-several = 这里已经有不止一个节点在运行。
+failover-on = 打开一个任务的开关，等它运行起来。
+failover-kill = 杀死持有它的节点，效果与 kill -9 相同。只有在服务管理器负责启动时，它才会自己回来。
+failover-watch = 请看：页面顶部会写出由谁接管、用了多少毫秒。如果被杀死的正是显示本页的节点，请在另一个节点上打开页面。

@@ -2,6 +2,7 @@
 
 mod acts;
 mod axe;
+mod comfort;
 mod output;
 mod world;
 
