@@ -25,14 +25,16 @@ static FILES: &[(&str, &[u8])] = embed! {
     "css/base.css"
     "css/layout.css"
     "css/components.css"
+    "icon-192.png"
+    "icon-512.png"
     "icon.svg"
     "icon-trouble.svg"
     "icons.svg"
+    "soloist.webmanifest"
     "js/board.js"
     "js/clock.js"
     "js/confirm.js"
-    "js/copy.js"
-    "js/dispatch.js"
+    "js/forms.js"
     "js/groups.js"
     "js/keyboard.js"
     "js/live.js"
@@ -40,8 +42,7 @@ static FILES: &[(&str, &[u8])] = embed! {
     "js/main.js"
     "js/mark.js"
     "js/morph.js"
-    "js/nodes.js"
-    "js/passwords.js"
+    "js/notices.js"
     "js/rotations.js"
     "js/row.js"
     "js/rows.js"
@@ -118,6 +119,8 @@ fn kind(name: &str) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("svg") => "image/svg+xml",
+        Some("png") => "image/png",
+        Some("webmanifest") => "application/manifest+json",
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }

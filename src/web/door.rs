@@ -125,7 +125,7 @@ impl From<WebError> for Refusal {
 
 /// Whether people read the answers under this path.
 fn is_page(path: &str) -> bool {
-    let machine = ["/api/", "/live", "/metrics", "/healthz", "/readyz"];
+    let machine = ["/api/", "/badge/", "/live", "/metrics", "/healthz", "/readyz"];
     !machine.iter().any(|prefix| path.starts_with(prefix))
 }
 

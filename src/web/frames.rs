@@ -159,6 +159,9 @@ impl JobFrames {
         // Writing to a String cannot fail.
         if let Some(Place { key, under }) = place {
             write!(out, r#","mine":{mine},"key":{},"under":{}"#, text(key), text(under)).ok();
+            if view.shown.needs {
+                out.push_str(r#","needs":true"#);
+            }
         }
         match told {
             Told::Nothing => {}

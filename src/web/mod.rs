@@ -9,6 +9,7 @@ pub mod api;
 pub mod assets;
 pub mod asyncapi;
 pub mod auth;
+pub mod badge;
 mod body;
 mod compress;
 pub mod connections;

@@ -3,6 +3,7 @@
 //! A row depends on who looks only through [`RowViewer`], so that one rendering serves many sockets.
 
 pub mod alerts;
+pub mod badge;
 pub mod day;
 pub mod dispatch;
 pub mod endings;

@@ -7,8 +7,8 @@ use actix_web::http::Method;
 use actix_web::{Route as Handler, web};
 
 use super::{
-    BODY_MAX, LARGE_BODY_MAX, api, assets, asyncapi, health, live, login, metrics, oidc, openapi,
-    pages, sse,
+    BODY_MAX, LARGE_BODY_MAX, api, assets, asyncapi, badge, health, live, login, metrics, oidc,
+    openapi, pages, sse,
 };
 
 /// Who may use an address.
@@ -81,6 +81,7 @@ pub static ROUTES: &[Route] = &[
     // Pages.
     Route::get("/", Login, || web::to(pages::dashboard::page)),
     Route::post("/bulk", Operator, || web::to(pages::bulk::act)),
+    Route::get("/wall", Login, || web::to(pages::wall::page)),
     Route::get("/jobs/{job}", Login, || web::to(pages::job::page)),
     Route::get("/jobs/{job}/configuration", Login, || web::to(pages::job::configuration)),
     Route::get("/jobs/{job}/audit", Login, || web::to(pages::job::past)),
@@ -122,6 +123,7 @@ pub static ROUTES: &[Route] = &[
     Route::post("/alerts/{alert}/unmute", Operator, || web::to(pages::alerts::unmute)),
     Route::post("/alerts/channels/{channel}/test", Admin, || web::to(pages::alerts::test)),
     Route::get("/audit", Login, || web::to(pages::audit::page)),
+    Route::get("/api", Login, || web::to(pages::api::page)),
     Route::get("/account", Login, || web::to(pages::account::page)),
     Route::post("/account/password", Login, || web::to(pages::account::password)),
     Route::post("/account/sessions/{id}/end", Login, || web::to(pages::account::end_session)),
@@ -150,6 +152,7 @@ pub static ROUTES: &[Route] = &[
     // Machines.
     Route::get("/healthz", Open, || web::to(health::healthz)),
     Route::get("/readyz", Open, || web::to(health::readyz)),
+    Route::get("/badge/{job}.svg", Login, || web::to(badge::picture)),
     Route::get("/metrics", LoopbackOrLogin, || web::to(metrics::metrics)),
     Route::get("/live", Login, || web::to(live::connect)),
     Route::get("/api/v1/openapi.json", Login, || web::to(openapi::document)),

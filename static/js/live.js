@@ -1,10 +1,9 @@
 // The socket: connects, comes back with jitter, notices silence. Frames are the server's own rendering (rows.js).
 
 import { correct } from "./clock.js";
-import * as dispatch from "./dispatch.js";
 import * as log from "./log.js";
 import * as mark from "./mark.js";
-import * as nodes from "./nodes.js";
+import * as notices from "./notices.js";
 import * as rotations from "./rotations.js";
 import { moved } from "./row.js";
 import * as rows from "./rows.js";
@@ -20,10 +19,8 @@ let [heard, tries, probed, whole] = [0, 0, false, false];
 
 const frames = {
   hello: ({ at }) => at && correct(at),
-  nodes: nodes.changed,
   log: log.add,
   moved,
-  dispatch: dispatch.show,
   ...mark.frames,
   ...rotations.frames,
   ...rows.frames,
@@ -35,14 +32,14 @@ function send(message) {
 
 function open() {
   clearTimeout(timer);
-  if (socket || document.hidden) return;
+  if (socket || (document.hidden && !notices.on())) return;
   const address = new URL(document.body.dataset.live, location.href);
   address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
   const mine = new WebSocket(address, ["soloist.html.v1"]);
   socket = mine;
   heard = Date.now();
   whole = probed = false;
-  mine.onopen = () => [log, dispatch, rotations].map((part) => part.wanted()).forEach((what) => what && send(what));
+  mine.onopen = () => [log, rotations].map((part) => part.wanted()).forEach((what) => what && send(what));
   mine.onmessage = ({ data }) => {
     if (mine !== socket) return;
     heard = Date.now();
@@ -78,7 +75,7 @@ function drop() {
 
 function watch() {
   const silent = Date.now() - heard;
-  if (!socket || document.hidden || silent < QUIET) return;
+  if (!socket || (document.hidden && !notices.on()) || silent < QUIET) return;
   if (probed && silent > DEAD) return drop();
   if (probed && silent > LATE) mark.lost(heard);
   // Any answer will do, also that there is no such job.

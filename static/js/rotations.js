@@ -1,14 +1,15 @@
-// Rotations as they change: their cards, and the rings of member jobs (src/web/hub/rotations.rs).
+// Sources, collectors and rotations as they change, and the rings of member jobs (src/web/hub/sources.rs, rotations.rs).
 
 import * as board from "./board.js";
 import { correct, localise, tick } from "./clock.js";
 import { children, parse } from "./morph.js";
 
-const list = document.querySelector("[data-rotations]");
+const [sources, rotations] = ["sources", "rotations"].map((what) => document.querySelector(`[data-${what}]`));
 
 /** What to ask the server for. */
 export function wanted() {
-  if (list) return { type: "follow", rotations: true };
+  if (sources) return { type: "follow", dispatch: true, all: sources.dataset.all !== undefined };
+  if (rotations) return { type: "follow", rotations: true };
   return document.querySelector("[data-ring]") && { type: "follow", rings: true };
 }
 
@@ -22,4 +23,10 @@ function rings({ at, rings }) {
   }
 }
 
-export const frames = { rotations: (frame) => list && board.show(list, "rotation", frame), rings };
+function dispatch(frame) {
+  if (!sources) return;
+  board.show(sources, "source", frame);
+  if (frame.collectors !== undefined) children(document.querySelector("[data-collectors]"), parse(frame.collectors));
+}
+
+export const frames = { dispatch, rotations: (frame) => rotations && board.show(rotations, "rotation", frame), rings };

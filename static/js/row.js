@@ -1,6 +1,7 @@
 // One row of the dashboard: new, what changed of it, and how far its run is.
 
 import { fragment, morph } from "./morph.js";
+import { tell as notice } from "./notices.js";
 import { announce, say } from "./words.js";
 
 /** An older picture never replaces a newer one; the same version may look different as time passes. */
@@ -13,7 +14,7 @@ export function tell(before, after) {
 }
 
 /** Whether the row stands somewhere else from now on. `html` is all of it, `now` what is otherwise. */
-export function put(list, { job, version, state, mine, key, under, html, now }, anyVersion) {
+export function put(list, { job, version, state, mine, key, under, needs, html, now }, anyVersion) {
   const old = find(job);
   if (!list || !(html || (now && old)) || (!anyVersion && older(version, old))) return false;
   const before = { ...old?.dataset };
@@ -21,6 +22,9 @@ export function put(list, { job, version, state, mine, key, under, html, now }, 
   else morph(html ? old : old.querySelector(".now"), fragment(html ?? now));
   const row = find(job);
   Object.assign(row.dataset, { version, state, key });
+  if (needs && before.needs === undefined && !anyVersion) notice(job, row.querySelector(".title a").textContent);
+  if (needs) row.dataset.needs = "";
+  else delete row.dataset.needs;
   if (under) row.dataset.group = under;
   else delete row.dataset.group;
   const button = row.querySelector(".switch");

@@ -66,4 +66,11 @@ function gone({ job }) {
 
 const hour = ({ job, html }) => document.getElementById(`job-${job}`)?.querySelector(".hour").replaceChildren(fragment(html));
 
-export const frames = { snapshot, row, gone, hour, summary: ({ html }) => count(html) };
+// When a node came, went or changed, and now and then for the heartbeats.
+const nodes = () => document.querySelector("[data-nodes]") && again(["nodes"]);
+
+export const frames = { snapshot, row, gone, hour, nodes, summary: ({ html }) => count(html) };
+
+export function start() {
+  setInterval(() => document.hidden || nodes(), 5000);
+}

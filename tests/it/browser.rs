@@ -1,7 +1,11 @@
 //! Two people, two browsers, two nodes: a click in one window is seen in the other.
 
+mod acts;
 mod administer;
+mod axe;
+mod comfort;
 mod output;
+mod world;
 
 use fantoccini::Locator;
 use nix::sys::signal::Signal;

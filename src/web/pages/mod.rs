@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod alerts;
+pub mod api;
 pub mod audit;
 pub mod away;
 pub mod bulk;
@@ -12,6 +13,7 @@ pub mod dashboard;
 pub mod dead;
 pub mod dispatch;
 pub mod error;
+mod failover;
 mod form;
 pub mod job;
 pub mod login;
@@ -27,6 +29,7 @@ pub mod source;
 pub mod source_rules;
 pub mod task;
 pub mod tasks;
+pub mod wall;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -154,6 +157,19 @@ impl Frame {
         self.theme.as_deref().unwrap_or("system")
     }
 
+    /// The colour of a window's frame, where the page is one of its own: that of the bar at the top.
+    fn theme_colours(&self) -> Vec<(&'static str, Option<&'static str>)> {
+        let (light, dark) = ("#ffffff", "#1c1e25");
+        match self.theme_word() {
+            "light" => vec![(light, None)],
+            "dark" => vec![(dark, None)],
+            _ => vec![
+                (light, Some("(prefers-color-scheme: light)")),
+                (dark, Some("(prefers-color-scheme: dark)")),
+            ],
+        }
+    }
+
     fn next_theme(&self) -> &'static str {
         match self.theme_word() {
             "dark" => "light",
@@ -233,6 +249,7 @@ impl Frame {
             "held": self.say("output-held"),
             "progress": say(self.lang, "progress-of", &[("done", Arg::from("#1")), ("total", Arg::from("#2"))]),
             "differs": self.say("login-differs"),
+            "needsYou": self.say("notices-needs-you"),
             "ago": say(self.lang, "heard-ago", &[("ago", Arg::from("#"))]),
             "theme-system": self.say("theme-system"),
             "theme-dark": self.say("theme-dark"),
@@ -306,8 +323,8 @@ macro_rules! framed {
 }
 
 framed! {
-    account::AccountPage alerts::AlertsPage audit::AuditPage away::Away bulk::Preview bulk::Outcome Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
-    error::ErrorPage job::JobPage<'_> job::SidePage job::configuration::ConfigurationPage job::past::PastPage form::RulesPage login::Login<'_> nodes::NodesPage people::PeoplePage person::PersonPage ring::RingPage<'_> rotations::RotationsPage<'_> source::SourcePage<'_> task::TaskPage tasks::TasksPage
+    account::AccountPage alerts::AlertsPage api::ApiPage audit::AuditPage away::Away bulk::Preview bulk::Outcome Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
+    error::ErrorPage job::JobPage<'_> job::SidePage job::configuration::ConfigurationPage job::past::PastPage form::RulesPage login::Login<'_> nodes::NodesPage people::PeoplePage person::PersonPage ring::RingPage<'_> rotations::RotationsPage<'_> source::SourcePage<'_> task::TaskPage tasks::TasksPage wall::Wall<'_>
 }
 
 /// The text of a page, with the reader's secret in its forms.

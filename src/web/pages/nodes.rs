@@ -8,6 +8,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use super::confirm::Confirm;
+use super::failover::Failover;
 use super::{Frame, done, html};
 use crate::domain::definition::MISSING;
 use crate::domain::name::{JobName, NodeName};
@@ -32,6 +33,8 @@ pub(super) struct NodesPage {
     pub(super) held: Option<Vec<HeldRow>>,
     /// Whether the reader may drain.
     pub(super) operator: bool,
+    /// How a fail-over is seen here; only for admins, as it names files of this machine.
+    pub(super) failover: Option<Failover>,
 }
 
 /// One lease.
@@ -232,7 +235,8 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let nodes = nodes.collect();
     let held = held(&web, &caller).await;
     let (unread, operator) = (frame.truth.away, caller.is_operator());
-    Ok(html(&NodesPage { unread, nodes, held, operator, frame }))
+    let failover = caller.is_admin().then(|| Failover::of(&web, &caller));
+    Ok(html(&NodesPage { unread, nodes, held, operator, failover, frame }))
 }
 
 /// `on=true|false`; draining is asked back for.

@@ -11,16 +11,19 @@ use std::path::{Path, PathBuf};
 
 use self::history::holding;
 use super::account::{AccountPage, SessionRow, TokenRow};
+use super::api::{ApiPage, CALLS};
 use super::audit::{AuditPage, Choice, Entry};
 use super::bulk::{Line as ChosenLine, Outcome, Preview, What};
 use super::confirm::Confirm;
 use super::dashboard::{Choice as Pick, Dashboard, placed};
+use super::failover::Failover;
 use super::job::tabs::Tabs;
 use super::job::{JobPage, Operate, Side};
 use super::login::{LinkFor, LoginForm};
 use super::nodes::{HeldRow, NodeRow, NodesPage};
 use super::output::{Output, Wanted};
 use super::people::{PeoplePage, PersonRow};
+use super::wall::Wall;
 use super::*;
 use crate::domain::job::{Exit, LeaseRecord, RunEnd};
 use crate::domain::lease::Token;
@@ -271,8 +274,22 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 nodes: nodes.collect(),
                 held: Some(held_rows(lang)),
                 operator: true,
+                failover: Some(Failover {
+                    several: false,
+                    second: Some("soloist --config /etc/soloist/soloist.toml serve --node node-b --listen 127.0.0.1:8081".to_owned()),
+                    drill: "soloist --config /etc/soloist/soloist.toml drill outbound".to_owned(),
+                }),
             }),
         ),
+        (
+            "api",
+            whole(&ApiPage {
+                frame: frame(lang, theme, "api", &title("api-title")),
+                about: &CALLS.0,
+                groups: &CALLS.1,
+            }),
+        ),
+        ("wall", wall(&views, lang, theme)),
         (
             "audit",
             whole(&AuditPage {
@@ -446,6 +463,20 @@ fn people_page(lang: Language, theme: &str) -> String {
             format!("https://jobs.example.org/login?link={}", "4e".repeat(32)),
         )),
         typed: people::Typed::default(),
+    })
+}
+
+fn wall(views: &[JobView], lang: Language, theme: &str) -> String {
+    whole(&Wall {
+        frame: frame(lang, theme, "wall", &say(lang, "wall-title", &[])),
+        epoch: "e".to_owned(),
+        summary: Summary::new(views.iter(), &Sieve::default(), lang),
+        rows: placed(views.iter().enumerate().map(|(nth, view)| {
+            let place = Sieve::default().place(view, nth, lang);
+            let strip = Strip::of(&holding(), NOW, lang);
+            let row = Row::new(view, RowViewer::default(), lang).with_strip(Some(strip));
+            (place.clone(), row.at(place))
+        })),
     })
 }
 

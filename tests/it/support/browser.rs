@@ -6,10 +6,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use fantoccini::elements::Element;
-use fantoccini::wd::Capabilities;
+use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
-use serde_json::json;
+use reqwest::{Method, Url};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::node::{Node, password_of};
@@ -96,6 +97,24 @@ impl Drop for Driver {
     }
 }
 
+/// A command of ChromeDriver that WebDriver does not know.
+#[derive(Debug)]
+struct DevTools(Value);
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(
+        &self,
+        base: &Url,
+        session: Option<&str>,
+    ) -> Result<Url, <Url as std::str::FromStr>::Err> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(self.0.to_string()))
+    }
+}
+
 /// A browser window.
 pub(crate) struct Window {
     /// To do with what fantoccini can.
@@ -108,12 +127,49 @@ impl Window {
     /// # Panics
     /// When that does not work.
     pub(crate) async fn sign_in(&self, node: &Node, user: &str) {
+        self.enter(node, user).await;
+        self.element("[data-job]").await;
+    }
+
+    /// Signs in where there may be no job.
+    ///
+    /// # Panics
+    /// When that does not work.
+    pub(crate) async fn enter(&self, node: &Node, user: &str) {
         self.client.goto(&format!("{}/login", node.url)).await.expect("the page opens");
         self.element("input[name=name]").await.send_keys(user).await.expect("typed");
         let password = self.element("input[name=password]").await;
         password.send_keys(&password_of(user)).await.expect("typed");
         self.element("form[action='/login'] button").await.click().await.expect("clicked");
-        self.element("[data-job]").await;
+        self.element("[data-menu]").await;
+    }
+
+    /// Asks Chromium in its own protocol (DevTools).
+    ///
+    /// # Panics
+    /// When it refuses.
+    pub(crate) async fn devtools(&self, command: &str, params: Value) -> Value {
+        let asked = DevTools(json!({"cmd": command, "params": params}));
+        let answer = self.client.issue_cmd(asked).await;
+        answer.unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+
+    /// Makes the window's inside so large, in the page's own pixels; a window has a least width, this has none.
+    pub(crate) async fn resize(&self, width: u32, height: u32) {
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.devtools("Emulation.setDeviceMetricsOverride", size).await;
+    }
+
+    /// What a script says about the page.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub(crate) async fn told(&self, script: &str) -> Value {
+        self.client
+            .execute(script, vec![])
+            .await
+            .unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
     /// The first element of that CSS selector, once it is there.

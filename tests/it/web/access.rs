@@ -24,7 +24,9 @@ pub(super) fn concrete(path: &str) -> String {
 }
 
 fn is_page(path: &str) -> bool {
-    !["/api/", "/live", "/metrics", "/healthz", "/readyz"].iter().any(|m| path.starts_with(m))
+    !["/api/", "/badge/", "/live", "/metrics", "/healthz", "/readyz"]
+        .iter()
+        .any(|machine| path.starts_with(machine))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,6 +31,7 @@ mod audit;
 mod away;
 mod bounds;
 mod bulk;
+mod comfort;
 mod dashboard;
 mod dispatch;
 mod dispatch_page;

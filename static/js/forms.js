@@ -1,4 +1,6 @@
-// Buttons that copy a block of commands. Without scripts the block selects itself whole when it is pressed.
+// Buttons that copy a block of commands (without scripts it selects itself whole), and a word at once when two new passwords differ.
+
+import { say } from "./words.js";
 
 async function copy(button) {
   const block = document.getElementById(button.dataset.copy);
@@ -18,4 +20,7 @@ export function start() {
     button.hidden = false;
     button.addEventListener("click", () => copy(button));
   }
+  const { password, again } = document.querySelector("[data-passwords]")?.elements ?? {};
+  const compare = () => again.setCustomValidity(again.value === password.value ? "" : say("differs"));
+  if (again) for (const field of [password, again]) field.addEventListener("input", compare);
 }

@@ -1,0 +1,323 @@
+//! Each act in Chromium under other conditions: the keyboard alone, no scripts, the system's own colours.
+
+use fantoccini::Locator;
+use fantoccini::key::Key;
+use serde_json::{Value, json};
+
+use super::Driver;
+use crate::support::api::Api;
+use crate::support::browser::Window;
+use crate::support::node::{Ground, Node, password_of};
+use crate::support::wait::until_async;
+
+/// Four jobs that run until they are stopped; one tells how far it is.
+const JOBS: &str = r#"
+[[job]]
+name = "outbound"
+title = { en = "Outbound shipping", zh = "出库任务" }
+command = ["sh", "-c", "echo ::progress 400/1000 order 400; exec sleep 1000"]
+[[job]]
+name = "stock"
+command = ["sleep", "1000"]
+[[job]]
+name = "labels"
+command = ["sleep", "1000"]
+"#;
+
+async fn until_job(api: &Api, job: &str, what: &str, is: impl Fn(&Value) -> bool) {
+    until_async(&format!("{job} {what}"), async || {
+        is(&api.get(&format!("/api/v1/jobs/{job}")).await).then_some(())
+    })
+    .await;
+}
+
+async fn until_state(api: &Api, job: &str, state: &str) {
+    until_job(api, job, &format!("is {state}"), |shown| shown["state"] == state).await;
+}
+
+/// Two nodes on one file, an admin, and a program that looks.
+fn installation() -> (Ground, Node, Node, Api) {
+    let ground = Ground::new("sqlite:soloist.db", JOBS);
+    ground.add_user("li", "admin");
+    let (a, b) = (ground.start("node-a"), ground.start("node-b"));
+    let api = a.api(&ground.token("li"));
+    (ground, a, b, api)
+}
+
+/// Whether what has the focus fits `css`, and whether somebody who looks at it sees that: the address of the place, for failures.
+const FOCUS: &str = "const [css] = arguments; const at = document.activeElement; const style = getComputedStyle(at);
+    const seen = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2;
+    const box = at.getBoundingClientRect();
+    return [at.matches(css), seen || at === document.body || at.tagName === 'MAIN', at.outerHTML.slice(0, 120),
+        at === document.body || (box.bottom > 0 && box.top < innerHeight && box.width > 0)]";
+
+/// Goes on by Tab to the first that fits, as a person does; every stop on the way must be seen.
+async fn tab_to(window: &Window, css: &str) {
+    for _ in 0..80 {
+        press(window, &char::from(Key::Tab).to_string()).await;
+        let at = window.client.execute(FOCUS, vec![json!(css)]).await.expect("an answer");
+        assert!(at[1] == true && at[3] == true, "the focus cannot be seen on {}", at[2]);
+        if at[0] == true {
+            return;
+        }
+    }
+    panic!("Tab does not reach {css}");
+}
+
+async fn press(window: &Window, keys: &str) {
+    window.client.active_element().await.expect("an element").send_keys(keys).await.expect("typed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_done_with_the_keyboard_alone_and_the_focus_is_always_seen() {
+    let (_ground, a, b, api) = installation();
+    let driver = Driver::start();
+    let li = driver.window("li").await;
+
+    // Signing in.
+    li.client.goto(&format!("{}/login", a.url)).await.expect("the page opens");
+    press(&li, "li").await;
+    tab_to(&li, "input[name=password]").await;
+    press(&li, &password_of("li")).await;
+    tab_to(&li, "form[action='/login'] button").await;
+    press(&li, " ").await;
+    li.element("[data-menu]").await;
+    li.element(".mark[data-mark='live']").await;
+
+    // Past the navigation; then on by the switch, once with Space and once with Enter.
+    press(&li, &char::from(Key::Tab).to_string()).await;
+    press(&li, "\n").await;
+    tab_to(&li, "#job-outbound .switch").await;
+    press(&li, " ").await;
+    until_state(&api, "outbound", "running").await;
+    tab_to(&li, "#job-stock .switch").await;
+    press(&li, "\n").await;
+    until_state(&api, "stock", "running").await;
+
+    // Off asks back; the dialog has the focus.
+    li.element("#job-stock .switch[aria-checked='true']").await;
+    press(&li, " ").await;
+    li.element("dialog[open]").await;
+    tab_to(&li, "dialog[open] button[value=yes]").await;
+    press(&li, "\n").await;
+    until_state(&api, "stock", "off").await;
+
+    // Several off together, with a reason.
+    tab_to_from_start(&li, &a, "/", "#job-outbound .tick-box").await;
+    press(&li, " ").await;
+    tab_to(&li, "#bulk button[value=off]").await;
+    press(&li, "\n").await;
+    tab_to(&li, "main input[name=reason]").await;
+    press(&li, "quarter closed").await;
+    tab_to(&li, "main form[method=post] button").await;
+    press(&li, "\n").await;
+    until_state(&api, "outbound", "off").await;
+    let audit = api.get("/api/v1/audit").await;
+    assert!(audit.to_string().contains("quarter closed"), "{audit}");
+
+    // Search and filter.
+    tab_to_from_start(&li, &a, "/", "[data-search]").await;
+    press(&li, "labels\n").await;
+    until_async("the search is done", async || {
+        li.client.current_url().await.ok()?.query()?.contains("q=labels").then_some(())
+    })
+    .await;
+    li.element("#job-labels").await;
+    tab_to_from_start(&li, &a, "/", ".summary a[href*='state=off']").await;
+    press(&li, "\n").await;
+    li.element(".summary [aria-current]").await;
+
+    // The acts of one job: move, hold with a reason, resume, drill.
+    api.switch("labels", true).await;
+    until_state(&api, "labels", "running").await;
+    let from = api.get("/api/v1/jobs/labels").await["lease"]["node"].clone();
+    let other = if from == "node-a" { "node-b" } else { "node-a" };
+    tab_to_from_start(&li, &a, "/jobs/labels", "#move-to").await;
+    press(&li, other).await;
+    tab_to(&li, "form[action$='/move'] button").await;
+    press(&li, "\n").await;
+    until_job(&api, "labels", "has moved", |job| {
+        job["state"] == "running" && job["lease"]["node"] == other
+    })
+    .await;
+    tab_to_from_start(&li, &a, "/jobs/labels", "#hold-reason").await;
+    press(&li, "stocktaking").await;
+    tab_to(&li, "form[action$='/hold'] button").await;
+    press(&li, "\n").await;
+    until_state(&api, "labels", "held").await;
+    tab_to_from_start(&li, &a, "/jobs/labels", "form[action$='/resume'] button").await;
+    press(&li, " ").await;
+    until_state(&api, "labels", "running").await;
+
+    // A drill kills the node that holds it: not the one that is looked at.
+    let held = api.get("/api/v1/jobs/labels").await["lease"]["node"].clone();
+    let mut nodes = [a, b];
+    let (here, there) = if held == "node-a" { (1, 0) } else { (0, 1) };
+    let watched = driver.window("wang").await;
+    watched.enter(&nodes[here], "li").await;
+    tab_to_from_start(&watched, &nodes[here], "/jobs/labels", "form[action$='/drill'] button")
+        .await;
+    press(&watched, "\n").await;
+    confirm(&watched).await;
+    assert!(nodes[there].wait().is_none(), "killed by a signal");
+    let api = nodes[here].api(api.token());
+    until_job(&api, "labels", "runs again", |job| {
+        job["state"] == "running" && job["lease"]["node"] != held
+    })
+    .await;
+
+    // Signing out.
+    tab_to_from_start(&watched, &nodes[here], "/", "[data-menu] > summary").await;
+    press(&watched, "\n").await;
+    tab_to(&watched, "form[action='/logout'] button").await;
+    press(&watched, "\n").await;
+    watched.element("form[action='/login']").await;
+    watched.close().await;
+    li.close().await;
+}
+
+/// Answers what is asked back, if anything is, by keyboard.
+async fn confirm(window: &Window) {
+    let asked = "main form[method=post] .danger, dialog[open] button[value=yes]";
+    until_async("it is asked back, or done", async || {
+        let found = window.client.find(Locator::Css(asked)).await.is_ok();
+        let url = window.client.current_url().await.ok()?;
+        (found || !url.path().ends_with("/drill")).then_some(())
+    })
+    .await;
+    if window.told("return !document.querySelector('#operate')").await == true {
+        tab_to(window, asked).await;
+        press(window, "\n").await;
+    }
+}
+
+/// Opens the address, and goes on from its beginning.
+async fn tab_to_from_start(window: &Window, node: &Node, path: &str, css: &str) {
+    window.client.goto(&format!("{}{path}", node.url)).await.expect("the page opens");
+    window.element(".mark[data-mark='live']").await;
+    tab_to(window, css).await;
+}
+
+/// Presses what stands there; without scripts each act is a page.
+async fn click(window: &Window, css: &str) {
+    window.element(css).await.click().await.expect("clicked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_act_works_without_javascript() {
+    let (_ground, a, b, api) = installation();
+    let driver = Driver::start();
+    let li = driver.window("li").await;
+    li.devtools("Emulation.setScriptExecutionDisabled", json!({"value": true})).await;
+    li.enter(&a, "li").await;
+    let open = async |path: &str| {
+        li.client.goto(&format!("{}{path}", a.url)).await.expect("the page opens");
+    };
+    // The proof that no script runs: the mark stays as the server wrote it.
+    li.element(".mark[data-mark='still']").await;
+
+    click(&li, "#job-outbound .switch").await;
+    until_state(&api, "outbound", "running").await;
+    open("/").await;
+    click(&li, "#job-outbound .switch[aria-checked='true']").await;
+    click(&li, "main form[action$='/participation'] .button.danger").await;
+    until_state(&api, "outbound", "off").await;
+
+    open("/").await;
+    click(&li, "#job-stock .tick-box").await;
+    click(&li, "#bulk button[value=on]").await;
+    click(&li, "main form[method=post] .button.primary, main form[method=post] button").await;
+    until_state(&api, "stock", "running").await;
+
+    let from = api.get("/api/v1/jobs/stock").await["lease"]["node"].clone();
+    open("/jobs/stock").await;
+    click(&li, "form[action$='/move'] button").await;
+    until_job(&api, "stock", "has moved", |job| {
+        job["state"] == "running" && job["lease"]["node"] != from
+    })
+    .await;
+    open("/jobs/stock").await;
+    li.element("#hold-reason").await.send_keys("stocktaking").await.expect("typed");
+    click(&li, "form[action$='/hold'] button").await;
+    until_state(&api, "stock", "held").await;
+    open("/jobs/stock").await;
+    click(&li, "form[action$='/resume'] button").await;
+    until_state(&api, "stock", "running").await;
+
+    open("/?q=labels").await;
+    li.element("#job-labels").await;
+    assert!(
+        li.client.find(Locator::Css("#job-stock")).await.is_err(),
+        "the search is the server's"
+    );
+    click(&li, ".summary a[href*='state=off']").await;
+    li.element(".summary [aria-current]").await;
+
+    open("/nodes").await;
+    click(&li, &format!("#node-{} form[action$='/drain'] button", b.name)).await;
+    click(&li, "main form[action$='/drain'] .button.danger, main form[action$='/drain'] button")
+        .await;
+    until_async("the node is drained", async || {
+        let nodes = api.get("/api/v1/nodes").await;
+        let all = nodes["nodes"].as_array()?;
+        all.iter().any(|node| node["name"] == "node-b" && node["draining"] == true).then_some(())
+    })
+    .await;
+
+    open("/account").await;
+    li.element("#token-name").await.send_keys("nightly").await.expect("typed");
+    click(&li, "form[action='/account/tokens'] button").await;
+    let secret = li.element("#secret").await.text().await.expect("text");
+    assert!(secret.starts_with("sol_"), "{secret}");
+    click(&li, "button[name=language]").await;
+    li.element("html[lang=zh]").await;
+    click(&li, "button[name=theme]").await;
+    li.element("html[data-theme=dark]").await;
+    click(&li, "[data-menu] > summary").await;
+    click(&li, "form[action='/logout'] button").await;
+    li.element("form[action='/login']").await;
+    li.close().await;
+}
+
+/// What somebody sees of switches and of progress where the system chooses the colours.
+const SEEN: &str = "const of = (css, name, part) => getComputedStyle(document.querySelector(css), part)[name];
+    const track = (job) => of(`#job-${job} .track`, 'backgroundColor');
+    const knob = (job) => document.querySelector(`#job-${job} .knob`).getBoundingClientRect().x - document.querySelector(`#job-${job} .track`).getBoundingClientRect().x;
+    return { forced: matchMedia('(forced-colors: active)').matches,
+        on: track('outbound'), off: track('stock'), onKnob: knob('outbound'), offKnob: knob('stock'),
+        offEdge: of('#job-stock .track', 'borderTopStyle'),
+        edge: of('#job-outbound progress', 'borderTopStyle') }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn switches_and_progress_are_seen_in_the_colours_of_the_system() {
+    let (_ground, a, _b, api) = installation();
+    api.switch("outbound", true).await;
+    until_job(&api, "outbound", "says how far it is", |job| job["run"]["progress"]["done"] == 400)
+        .await;
+    let driver = Driver::start();
+    let li = driver.window("li").await;
+    li.sign_in(&a, "li").await;
+    let features = json!({"features": [{"name": "forced-colors", "value": "active"}]});
+    li.devtools("Emulation.setEmulatedMedia", features).await;
+    li.element("#job-outbound .switch[aria-checked='true']").await;
+    li.element("#job-outbound progress").await;
+    let seen = until_async("the knob has arrived", async || {
+        let seen = li.told(SEEN).await;
+        (seen["onKnob"].as_f64()? - seen["offKnob"].as_f64()? > 10.0).then_some(seen)
+    })
+    .await;
+    assert_eq!(seen["forced"], true, "{seen}");
+    assert_ne!(seen["on"], seen["off"], "on and off differ by more than the knob: {seen}");
+    assert_eq!(seen["offEdge"], "solid", "{seen}");
+    assert_eq!(seen["edge"], "solid", "{seen}");
+    // What of a bar is full has no style that a script could read: it is looked at.
+    let picture = async |done: u32| {
+        let bar = "const bar = document.querySelector('#job-outbound progress'); bar.style.transition = 'none';";
+        li.told(&format!("{bar} bar.value = {done}")).await;
+        let bar = li.element("#job-outbound progress").await;
+        bar.screenshot().await.expect("a picture")
+    };
+    let (empty, full) = (picture(0).await, picture(1_000).await);
+    assert!(empty != full, "how full the bar is cannot be seen");
+    li.close().await;
+}

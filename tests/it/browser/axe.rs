@@ -1,0 +1,244 @@
+//! What axe-core finds on any page is a failure: in both languages and themes, at three widths, with much to show, with
+//! nothing, and in trouble. And no page is wider than its window, down to 320 px and at twice the size.
+//!
+//! Pages are found in the URL table: one that has no view here fails. axe-core comes from `tests/run`; ChromeDriver puts it into
+//! the page, past the policy that keeps other scripts out.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use soloist::web::routes::ROUTES;
+
+use super::Driver;
+use super::world::World;
+use crate::support::browser::Window;
+use crate::support::node::{Ground, Node};
+
+/// Addresses of people that are no pages, and why.
+const NOT_PAGES: &[&str] = &[
+    "/static/{hash}/{path:.*}",
+    "/favicon.ico",
+    // They only lead on.
+    "/login/oidc",
+    "/login/oidc/callback",
+    "/dispatch/tasks",
+];
+/// What machines read.
+const MACHINES: [&str; 6] = ["/api/", "/live", "/metrics", "/healthz", "/readyz", "/badge/"];
+/// More views of pages of the table, and what is answered in the place of one.
+const MORE: [&str; 9] = [
+    "/?state=trouble",
+    "/?q=there-is-none",
+    "/jobs/crashed",
+    "/jobs/held",
+    "/jobs/program",
+    "/jobs/outbound?lines_before=20",
+    "/dispatch?all=1",
+    "/audit?kind=refusal",
+    "/no-such-page",
+];
+/// In CSS pixels.
+const WIDTHS: [u32; 3] = [1440, 768, 390];
+/// Where little is shown, the widest and the narrowest show it.
+const EDGES: [u32; 2] = [1440, 390];
+
+/// At these the page must fit; the second is 1280 px at twice the size.
+const REFLOW: [u32; 4] = [1440, 640, 390, 320];
+
+/// All that axe-core knows of WCAG 2.2 A and AA and of good practice, with two rules that are off by default; the second time only
+/// what theme and width can change.
+const RUN: &str = "const [narrow, done] = arguments;
+    const changing = ['color-contrast', 'link-in-text-block', 'target-size', 'scrollable-region-focusable', 'label-content-name-mismatch'];
+    const rules = Object.fromEntries(changing.map((rule) => [rule, { enabled: true }]));
+    const options = narrow ? { runOnly: changing } : { rules };
+    const brief = ({ id, nodes }) => nodes.map(({ target, any, all, none }) =>
+        `${id}: ${target.join(' ')}: ${[...any, ...all, ...none].map(({ message }) => message).join('; ')}`);
+    axe.run(document, { ...options, resultTypes: ['violations'] })
+        .then(({ violations }) => done(violations.flatMap(brief)), (error) => done([`axe failed: ${error}`]));";
+
+/// How far the page stands out of its window, in pixels.
+const TOO_WIDE: &str =
+    "const root = document.documentElement; return root.scrollWidth - root.clientWidth";
+
+fn axe() -> String {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("target/axe/axe_playwright_python/axe.min.js");
+    std::fs::read_to_string(&file).unwrap_or_else(|error| {
+        panic!("{}: {error}: tests/run installs axe-core from PyPI: run that first", file.display())
+    })
+}
+
+/// An address of each page of the table.
+fn pages(task: &str) -> Vec<String> {
+    let pages = ROUTES.iter().filter(|route| {
+        let machine = MACHINES.iter().any(|start| route.path.starts_with(start));
+        route.method == "GET" && !machine && !NOT_PAGES.contains(&route.path)
+    });
+    pages
+        .map(|route| {
+            let path = match route.path {
+                "/dispatch/tasks/{id}" => format!("/dispatch/tasks/{task}"),
+                path => path
+                    .replace("{job}", "outbound")
+                    .replace("{node}", "node-a")
+                    .replace("{source}", "shop")
+                    .replace("{rotation}", "api")
+                    .replace("{user}", "li"),
+            };
+            assert!(!path.contains('{'), "say in tests/it/browser/axe.rs what to show for {path}");
+            path
+        })
+        .collect()
+}
+
+/// What is wrong with the open page in both themes at all widths.
+async fn faults(window: &Window, axe: &str, widths: &[u32], place: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    window.client.execute(axe, vec![]).await.expect("axe is put into the page");
+    let mut first = true;
+    for theme in ["light", "dark"] {
+        window.told(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
+        for width in widths {
+            window.resize(*width, 900).await;
+            let said = window.client.execute_async(RUN, vec![json!(!first)]).await;
+            let said = said.unwrap_or_else(|error| panic!("{place}: {error}"));
+            first = false;
+            let lines = said.as_array().into_iter().flatten().filter_map(Value::as_str);
+            found.extend(lines.map(|line| format!("{place} {theme} {width}: {line}")));
+        }
+    }
+    for width in REFLOW {
+        window.resize(width, 900).await;
+        let wide = window.told(TOO_WIDE).await.as_i64().unwrap_or(i64::MAX);
+        if wide > 0 {
+            found.push(format!("{place} {width}: {wide} px too wide"));
+        }
+    }
+    found
+}
+
+/// Signs in, in a language, and looks at every address. With `all`, each must be there.
+async fn walk(
+    driver: &Driver,
+    node: &Node,
+    (user, language): (&str, &str),
+    addresses: &[String],
+    all: bool,
+) -> Vec<String> {
+    let window = driver.window(user).await;
+    window.enter(node, user).await;
+    let found = look(&window, &node.url, language, addresses, all).await;
+    window.close().await;
+    found
+}
+
+async fn look(
+    window: &Window,
+    url: &str,
+    language: &str,
+    addresses: &[String],
+    all: bool,
+) -> Vec<String> {
+    let (axe, mut found) = (axe(), Vec::new());
+    let widths = if all { &WIDTHS[..] } else { &EDGES };
+    speak(window, language).await;
+    for address in addresses {
+        window.client.goto(&format!("{url}{address}")).await.expect("the page opens");
+        let asked = "return [document.documentElement.lang, performance.getEntriesByType('navigation')[0].responseStatus]";
+        let answer = window.told(asked).await;
+        let answers = |code: u64| !all || answer[1] == code || MORE.contains(&address.as_str());
+        assert!(answer[0] == language && answers(200), "{address} has no view: {answer}");
+        found.extend(faults(window, &axe, widths, &format!("{address} {language}")).await);
+    }
+    found
+}
+
+/// Presses the button of the other language, if need be.
+async fn speak(window: &Window, language: &str) {
+    if window.told("return document.documentElement.lang").await == language {
+        return;
+    }
+    window
+        .element(&format!("button[name=language][value={language}]"))
+        .await
+        .click()
+        .await
+        .expect("clicked");
+    window.element(&format!("html[lang={language}]")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn axe_finds_nothing_on_any_page_that_has_something_to_show() {
+    let world = World::start().await;
+    let driver = Driver::start();
+    let mut addresses = pages(&world.task);
+    assert!(addresses.len() > 10, "pages are found: {addresses:?}");
+    addresses.extend(MORE.map(str::to_owned));
+    let (english, chinese) = tokio::join!(
+        walk(&driver, &world.a, ("li", "en"), &addresses, true),
+        walk(&driver, &world.b, ("wang", "zh"), &addresses, true),
+    );
+    let found = [english, chinese].concat();
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn axe_finds_nothing_while_a_node_is_lost_and_the_store_is_away() {
+    let mut world = World::start().await;
+    let driver = Driver::start();
+    let addresses = pages(&world.task);
+    let (li, wang) = (driver.window("li").await, driver.window("wang").await);
+    li.enter(&world.a, "li").await;
+    wang.enter(&world.a, "wang").await;
+    speak(&wang, "zh").await;
+    for window in [&li, &wang] {
+        window.element(".mark[data-mark='live'][data-store='ok']").await;
+    }
+    world.b.kill();
+    world.redis.pause();
+    li.element(".mark[data-store='away']").await;
+    li.element("[data-truth] [data-fact='store']").await;
+    let (english, chinese) = tokio::join!(
+        look(&li, &world.a.url, "en", &addresses, false),
+        look(&wang, &world.a.url, "zh", &addresses, false),
+    );
+    world.redis.resume();
+    let found = [english, chinese].concat();
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+    li.close().await;
+    wang.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn axe_finds_nothing_where_nothing_is_yet_and_before_anybody_has_an_account() {
+    let ground = Ground::new("sqlite:soloist.db", "");
+    let node = ground.start("node-a");
+    let driver = Driver::start();
+    let link = ground.must(&["link"]);
+    let link = link.split_whitespace().find(|word| word.contains("/login?link=")).expect("a link");
+    let (_, query) = link.split_once("/login").expect("an address");
+    let strangers = ["/".to_owned(), "/login".to_owned(), format!("/login{query}")];
+    let mut found = Vec::new();
+    for language in ["en", "zh"] {
+        let window = driver.window(language).await;
+        window.client.goto(&format!("{}/login", node.url)).await.expect("the page opens");
+        found.extend(look(&window, &node.url, language, &strangers, false).await);
+        window.close().await;
+    }
+    ground.add_user("li", "admin");
+    ground.add_user("wang", "admin");
+    let stranger = driver.window("stranger").await;
+    let doors = ["/login".to_owned(), "/login?link=used".to_owned()];
+    stranger.client.goto(&format!("{}/login", node.url)).await.expect("the page opens");
+    for language in ["en", "zh"] {
+        found.extend(look(&stranger, &node.url, language, &doors, false).await);
+    }
+    stranger.close().await;
+    let addresses = pages("none");
+    let (english, chinese) = tokio::join!(
+        walk(&driver, &node, ("li", "en"), &addresses, false),
+        walk(&driver, &node, ("wang", "zh"), &addresses, false),
+    );
+    found.extend([english, chinese].concat());
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
