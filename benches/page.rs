@@ -113,12 +113,6 @@ async fn measure(jobs: usize, changes: usize, seconds: u32) {
     took.sort_by(f64::total_cmp);
     let at = |share: f64| {
         let last = took.len().saturating_sub(1);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "an index"
-        )]
         took[(last as f64 * share).round() as usize]
     };
     println!(

@@ -4,7 +4,6 @@ import { say } from "./words.js";
 
 const box = document.querySelector("[data-notices]");
 const key = `notices-${document.body.dataset.user}`;
-
 export const on = () => globalThis.Notification?.permission === "granted" && localStorage.getItem(key) === "on";
 
 export function tell(job, title) {
@@ -13,7 +12,8 @@ export function tell(job, title) {
 
 export function start() {
   if (!box || !globalThis.Notification) return;
-  const show = () => (box.hidden = box.querySelector(".switch").setAttribute("aria-checked", on()));
+  const show = () => box.querySelector(".switch").setAttribute("aria-checked", on());
+  box.hidden = false;
   box.querySelector(".switch").addEventListener("click", async () => {
     localStorage.setItem(key, !on() && (await Notification.requestPermission()) === "granted" ? "on" : "off");
     show();

@@ -13,6 +13,7 @@ use super::Driver;
 use super::world::World;
 use crate::support::browser::Window;
 use crate::support::node::{Ground, Node};
+use crate::support::wait::until_async;
 
 /// Addresses of people that are no pages, and why.
 const NOT_PAGES: &[&str] = &[
@@ -195,9 +196,16 @@ async fn axe_finds_nothing_while_a_node_is_lost_and_the_store_is_away() {
         window.element(".mark[data-mark='live'][data-store='ok']").await;
     }
     world.b.kill();
+    li.element("[data-truth] [data-fact='lost']").await;
     world.redis.pause();
     li.element(".mark[data-store='away']").await;
     li.element("[data-truth] [data-fact='store']").await;
+    let tab =
+        "return [document.title, document.querySelector('link[rel=icon]').href.split('/').pop()]";
+    until_async("title and icon count both", async || {
+        (li.told(tab).await == json!(["(2!) Jobs · Soloist", "icon-trouble.svg"])).then_some(())
+    })
+    .await;
     let (english, chinese) = tokio::join!(
         look(&li, &world.a.url, "en", &addresses, false),
         look(&wang, &world.a.url, "zh", &addresses, false),
