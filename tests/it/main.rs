@@ -39,6 +39,7 @@ mod nursery;
 mod outbound;
 mod packaged;
 mod pages;
+mod postgres;
 mod redis;
 mod reload;
 mod resting;

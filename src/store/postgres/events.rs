@@ -1,8 +1,8 @@
 //! The bell: one NOTIFY for everything that was committed meanwhile, and a connection that listens.
 //!
-//! NOTIFY never stands in the transaction of a change: commits that notify wait for each other until each is on disk. So a ringer rings
-//! after the commit, one ring at a time. A hint that is lost that way, because its process died in between, is found by the sweep of
-//! every listener (`../sql/follow.rs`).
+//! Commits that notify wait for each other until each is on disk. So a ringer rings after the commit, one ring at a time. A hint that
+//! is lost that way, because its process died in between, is found by the sweep of every listener (`../sql/follow.rs`). Only what a
+//! process does that may end right after it, an act of a person or a lease given back, is told with its commit.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -103,6 +103,12 @@ async fn ring_on(
             tracing::debug!(?fault, "nobody was told; the sweep finds it");
         }
     }
+}
+
+/// The hint of one commit, if it is one NOTIFY.
+pub(super) fn payload(jobs: &[JobEvent]) -> Option<String> {
+    let mut payloads = payloads(Hint { jobs: jobs.to_vec(), ..Hint::default() });
+    payloads.pop().filter(|_| payloads.is_empty())
 }
 
 /// The hint in pieces that fit.

@@ -33,13 +33,10 @@ use super::engine::Way;
 use super::memory::Opening;
 use super::records::Tell;
 use super::sql::packet::{Answers, Packet, Repeat};
-use super::sql::session::Dialect;
+use super::sql::session::{Dialect, Statement};
 use super::sql::{Server, SqlStore};
 use super::{Description, For, Options, Result};
 use crate::domain::event::JobEvent;
-
-/// What the URL begins with.
-pub(super) const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 
 /// A store on PostgreSQL.
 pub(super) type PostgresStore = SqlStore<Postgres>;
@@ -73,6 +70,12 @@ impl Server for Postgres {
             Way::Rest => &self.rest,
         };
         link.send(packet, repeat).await
+    }
+
+    fn telling(&self, jobs: &[JobEvent]) -> Option<Statement> {
+        let payload = events::payload(jobs)?;
+        let said = vec![self.place.schema.as_str().into(), payload.as_str().into()];
+        Some(Statement::new("SELECT pg_notify(?, ?) FROM (SELECT 1) AS here WHERE {holds}", said))
     }
 
     fn ring(&self, jobs: &[JobEvent], tells: &[Tell]) {

@@ -4,11 +4,12 @@ use super::fault::Fault;
 use super::session::Conn;
 use super::{Postgres, link};
 use crate::clock;
+use crate::store::sql::dispatch;
 use crate::store::sql::session::{Session as _, Value};
 use crate::store::{Result, StoreError};
 
 /// In order; never edited once released, only appended to.
-const MIGRATIONS: [&str; 1] = [include_str!("0001_start.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("0001_start.sql"), dispatch::POSTGRES];
 
 /// The first version in which everything is there that is used here.
 const OLDEST: i64 = 130_000;
@@ -62,7 +63,7 @@ async fn ask(conn: &mut Conn, schema: &str) -> Result<Facts> {
         current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('server_encoding'), \
         pg_is_in_recovery(), pg_backend_pid(), \
         EXISTS (SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = ?), \
-        (SELECT count(*) FROM pg_stat_activity WHERE application_name = ? AND pid <> pg_backend_pid())";
+        (SELECT count(*) FROM pg_stat_activity WHERE application_name = ? AND datname = current_database())";
     let params = [Value::Text(format!("{schema}_trial")), Value::Text(witness(schema))];
     let rows = conn.query(sql, &params).await?;
     let again = conn.query("SELECT pg_backend_pid()", &[]).await?;

@@ -7,11 +7,11 @@ use std::task::Poll;
 
 use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::{Client, Statement as Prepared};
 
 use super::fault::Fault;
 use crate::store::sql::packet::{Answers, Packet};
-use crate::store::sql::session::{Dialect, Row, Session, Value};
+use crate::store::sql::session::{Dialect, Row, Session, Statement, Value};
 use crate::store::{Result, StoreError};
 
 /// More than this is never prepared; the texts of our statements are fixed.
@@ -20,7 +20,7 @@ const MOST_STATEMENTS: usize = 1_000;
 /// A connection, as its task owns it.
 pub(super) struct Conn {
     pub(super) client: Client,
-    statements: HashMap<(String, Vec<Type>), Statement>,
+    statements: HashMap<(String, Vec<Type>), Prepared>,
     /// What the last statement of a transaction ended with, so that the task knows what became of it.
     fault: Option<Fault>,
 }
@@ -38,10 +38,25 @@ impl Conn {
         &mut self,
         packet: &Packet,
     ) -> std::result::Result<Answers, Fault> {
-        let mut statements = Vec::with_capacity(packet.statements.len());
-        for one in &packet.statements {
-            let sql = packet.dialect.said(&one.sql);
-            statements.push((self.prepared(&sql, &one.params).await?, &one.params));
+        let begin = if packet.looks {
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        } else {
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+        };
+        self.in_one_go(Some(begin), &packet.statements, Some("COMMIT")).await
+    }
+
+    /// Sends all of it before the first answer is awaited.
+    async fn in_one_go(
+        &mut self,
+        before: Option<&'static str>,
+        statements: &[Statement],
+        after: Option<&'static str>,
+    ) -> std::result::Result<Answers, Fault> {
+        let mut prepared = Vec::with_capacity(statements.len());
+        for one in statements {
+            let sql = Dialect::Postgres.said(&one.sql);
+            prepared.push((self.prepared(&sql, &one.params).await?, &one.params));
         }
         let client = &self.client;
         let plain = |sql: &'static str| -> Answer<'_> {
@@ -50,26 +65,22 @@ impl Conn {
                 Ok(Vec::new())
             })
         };
-        let mut answers: Vec<Answer<'_>> = vec![plain(if packet.looks {
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        } else {
-            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-        })];
-        for (statement, params) in &statements {
+        let mut answers: Vec<Answer<'_>> = before.map(plain).into_iter().collect();
+        for (statement, params) in &prepared {
             answers
                 .push(Box::pin(async move { Ok(client.query(statement, &refs(params)).await?) }));
         }
-        answers.push(plain("COMMIT"));
-        let mut found = in_order(answers).await?;
-        found.pop();
-        found.into_iter().skip(1).map(|rows| rows.iter().map(row).collect()).collect()
+        answers.extend(after.map(plain));
+        let found = in_order(answers).await?;
+        let found = found.into_iter().skip(usize::from(before.is_some())).take(statements.len());
+        found.map(|rows| rows.iter().map(row).collect()).collect()
     }
 
     async fn prepared(
         &mut self,
         sql: &str,
         params: &[Value],
-    ) -> std::result::Result<Statement, Fault> {
+    ) -> std::result::Result<Prepared, Fault> {
         if let Some(Value::Text(bad)) =
             params.iter().find(|value| matches!(value, Value::Text(text) if text.contains('\0')))
         {
@@ -127,6 +138,15 @@ impl Session for Conn {
         };
         let done: std::result::Result<u64, Fault> = done.await;
         done.map_err(|fault| self.noted(fault))
+    }
+
+    async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
+        let found = self.in_one_go(None, statements, None).await;
+        found.map_err(|fault| self.noted(fault))
+    }
+
+    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
+        self.query_all(statements).await.map(drop)
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::job::{self, stored};
 use super::packet::{Packet, Repeat, outcome};
+use super::row::int;
 use super::session::{Row, Value};
 use super::{Server, SqlStore, trust};
 use crate::clock;
@@ -50,8 +51,9 @@ impl<S: Server> Engine for SqlStore<S> {
             })
             .await?;
         let now = micros(&trusted.answers)?;
-        let mut found = by_name(trusted.answers.get(1), now)?;
-        let records = jobs.iter().map(|job| found.remove(job.as_str()).unwrap_or_default());
+        let found = by_name(trusted.answers.get(1), now)?;
+        // One may be asked for twice.
+        let records = jobs.iter().map(|job| found.get(job.as_str()).cloned().unwrap_or_default());
         Ok(Reading {
             epoch: trusted.epoch,
             at: trusted.now,
@@ -76,9 +78,9 @@ impl<S: Server> Engine for SqlStore<S> {
             })
             .await?;
         let now = micros(&trusted.answers)?;
-        let mut found = by_name(trusted.answers.get(1), now)?;
+        let found = by_name(trusted.answers.get(1), now)?;
         let each = jobs.iter().map(|job| {
-            let Stored { head, lease, .. } = found.remove(job.as_str()).unwrap_or_default();
+            let Stored { head, lease, .. } = found.get(job.as_str()).cloned().unwrap_or_default();
             let version = if head.is_empty() { Some(0) } else { version(&head) };
             let version = version.ok_or_else(|| {
                 StoreError::Corrupt(format!("job {job}, head: it does not begin with a version"))
@@ -91,11 +93,16 @@ impl<S: Server> Engine for SqlStore<S> {
     async fn commit(&self, change: &Change<'_>) -> Result<Commit> {
         let dialect = self.shared.server.dialect();
         let repeat = if change.once { Repeat::Never } else { Repeat::Harmless };
+        // Who acts may be a command, and who gives back the agent of a node that was killed: both end soon, and take a ringer with them.
+        let ends_soon = !change.notes.is_empty() || change.lease_write == LeaseWrite::Drop;
+        let telling = Some(change.tell).filter(|tell| ends_soon && !tell.is_empty());
+        let telling = telling.and_then(|tell| self.shared.server.telling(tell));
         let (answers, quarantine, jumped) = match change.grant {
             Some(ttl) => {
-                let packet = |asked: &_| job::packet(dialect, change, Some(asked));
+                let packet =
+                    |asked: &_| job::packet(dialect, change, Some(asked), telling.as_ref());
                 // Refused before it is sent, if at all.
-                job::packet(dialect, change, None)?;
+                job::packet(dialect, change, None, None)?;
                 let trusted = self
                     .trusted(change.way, ttl, None, |asked| {
                         packet(asked).unwrap_or_else(|_| Packet::change(dialect))
@@ -104,7 +111,7 @@ impl<S: Server> Engine for SqlStore<S> {
                 (trusted.answers, trusted.quarantine, trusted.jumped)
             }
             None => {
-                let packet = job::packet(dialect, change, None)?;
+                let packet = job::packet(dialect, change, None, telling.as_ref())?;
                 let sent = clock::boot();
                 let answers = self.shared.server.send(change.way, &packet, repeat).await?;
                 let (_, at) = outcome(&answers, answers.len() - 2)?;
@@ -117,7 +124,9 @@ impl<S: Server> Engine for SqlStore<S> {
             let stored = by_name(answers.last(), at)?.remove(change.job.as_str());
             return Ok(Commit::Refused { stored: stored.unwrap_or_default(), quarantine });
         }
-        self.shared.server.ring(change.tell, &[]);
+        if telling.is_none() {
+            self.shared.server.ring(change.tell, &[]);
+        }
         let head = match change.record {
             Some((version, _)) => format!("{version} {at}"),
             None => change.head.to_owned(),
@@ -298,10 +307,6 @@ fn names(jobs: &[JobName]) -> Result<Value> {
 
 fn text(job: &JobName) -> Value {
     job.as_str().into()
-}
-
-pub(super) fn int(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A duration as columns keep it.

@@ -3,9 +3,9 @@
 //! What the store sets (`id`, `at`, `count`, `until`) stands in columns and goes into the JSON object when it is read: no server's
 //! JSON is asked for.
 
-use super::engine::int;
 use super::packet::Packet;
 use super::plan::count;
+use super::row::int;
 use super::session::{Row, Value};
 use crate::store::records::{FOLDS_KEPT, Fold, Line};
 use crate::store::{Result, StoreError};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::engine::int;
 use super::log;
 use super::packet::{Answers, Packet, only};
+use super::row::int;
 use super::session::{Row, Value};
 use crate::domain::rotation::Memory;
 use crate::domain::time::{Stamp, StoreTime};

@@ -5,7 +5,8 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `session` | an interactive transaction, for dispatch |
+//! | `session`, `row` | a transaction under way, and values in columns |
+//! | `dispatch`, `relay` | dispatch on such a transaction: SQLite uses it as well |
 //! | `packet`, `dialect` | a transaction that is sent as a whole, and its words |
 //! | `trust` | may the server be believed: `domain::doubt` on its epoch row |
 //! | `engine`, `job` | the port of jobs |
@@ -19,6 +20,7 @@
 //! [ADR 0022](../../../docs/adr/0022-sql-stores.md).
 
 mod dialect;
+pub(super) mod dispatch;
 mod engine;
 pub(super) mod follow;
 mod job;
@@ -27,14 +29,15 @@ mod look;
 pub(super) mod packet;
 mod plan;
 mod records;
-#[expect(dead_code, reason = "dispatch moves here next")]
+pub(super) mod relay;
+pub(super) mod row;
 pub(super) mod session;
 pub(super) mod trust;
 
 use std::sync::{Arc, Mutex};
 
 use self::packet::{Answers, Packet, Repeat};
-use self::session::Dialect;
+use self::session::{Dialect, Statement};
 use super::core::{Known, KnownTurns};
 use super::engine::Way;
 use super::journal::AuditEntry;
@@ -55,6 +58,9 @@ pub(super) trait Server: Send + Sync + 'static {
 
     /// Carries a packet out as one transaction, and answers with the rows of each statement.
     async fn send(&self, way: Way, packet: &Packet, repeat: Repeat) -> Result<Answers>;
+
+    /// What tells everybody who follows with the commit: for a process that may end right after it.
+    fn telling(&self, jobs: &[JobEvent]) -> Option<Statement>;
 
     /// Tells everybody who follows, after the commit and without waiting.
     fn ring(&self, jobs: &[JobEvent], tells: &[Tell]);

@@ -6,17 +6,10 @@
 
 use std::borrow::Cow;
 
-use super::session::{Dialect, Row, Value};
+use super::session::{Dialect, Row, Statement, Value};
 use crate::store::{Result, StoreError};
 
-/// One statement, with `?` for parameters and the words of [`Dialect::said`].
-#[derive(Debug, Clone)]
-pub(in crate::store) struct Statement {
-    pub(in crate::store) sql: Cow<'static, str>,
-    pub(in crate::store) params: Vec<Value>,
-}
-
-/// Statements of one transaction.
+/// Statements of one transaction, with the words of [`Dialect::said`].
 #[derive(Debug, Clone)]
 pub(in crate::store) struct Packet {
     pub(in crate::store) dialect: Dialect,

@@ -1,8 +1,8 @@
 //! A plan as a packet: its checks as conditions, its writes as statements that happen only if all of them hold.
 
-use super::engine::int;
 use super::log;
 use super::packet::Packet;
+use super::row::int;
 use super::session::Value;
 use crate::store::Result;
 use crate::store::records::{Check, Plan, Tell, Write};

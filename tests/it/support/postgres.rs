@@ -76,7 +76,9 @@ impl PostgresServer {
         initdb.arg(&data).current_dir(directory.path()).stdout(Stdio::null());
         let made = as_user(&mut initdb).status().expect("initdb runs");
         assert!(made.success(), "initdb failed");
-        Self::run_in(directory, options)
+        let server = Self::run_in(directory, options);
+        server.psql("postgres", "CREATE ROLE soloist LOGIN");
+        server
     }
 
     /// A copy of this server's files as they are now, under a server of its own that follows nobody.
@@ -141,25 +143,20 @@ impl PostgresServer {
         !gone
     }
 
-    /// Its port on 127.0.0.1.
-    #[must_use]
-    pub(crate) fn port(&self) -> u16 {
-        self.port
-    }
-
-    /// A new database, and its URL.
+    /// A new database in which the user `soloist` has what docs/stores.md gives it, and its URL for that user.
     #[must_use]
     pub(crate) fn database(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = format!("law_{}", NEXT.fetch_add(1, Ordering::Relaxed));
         self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        self.psql(&name, "CREATE SCHEMA soloist AUTHORIZATION soloist");
         self.url_of(&name)
     }
 
     /// Of a database there.
     #[must_use]
     pub(crate) fn url_of(&self, database: &str) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://soloist@127.0.0.1:{}/{database}", self.port)
     }
 
     /// What `sql` answers, as psql prints it without ornament.
@@ -168,18 +165,6 @@ impl PostgresServer {
     /// When it fails.
     pub(crate) fn psql(&self, database: &str, sql: &str) -> String {
         psql_at(self.port, database, sql).unwrap_or_else(|why| panic!("{sql}: {why}"))
-    }
-
-    /// To the postmaster and everything it started.
-    pub(crate) fn signal(&self, signal: Signal) {
-        let pid = self.process.as_ref().expect("it runs").id();
-        let mut all = descendants(pid);
-        all.push(pid);
-        for pid in all {
-            let pid = Pid::from_raw(i32::try_from(pid).expect("a pid"));
-            // One that ended meanwhile needs none.
-            kill(pid, signal).ok();
-        }
     }
 
     /// kill -9 of all of it, as a power cut without the disk.
