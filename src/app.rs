@@ -346,9 +346,9 @@ fn followed(config: &Config) -> Vec<Followed> {
 /// A store URL that may be shown.
 #[must_use]
 pub fn without_password(url: &str) -> String {
-    // The password of sentinels stands there.
+    // The password of sentinels stands there, and any of PostgreSQL may.
     let url = match url.split_once('?') {
-        Some((front, _)) if url.starts_with("redis") => front,
+        Some((front, _)) if !url.starts_with("sqlite") => front,
         _ => url,
     };
     match (url.find("://"), url.rfind('@')) {

@@ -94,7 +94,7 @@ pub struct Cli {
     /// Configuration file [default: $SOLOIST_CONFIG, else ./soloist.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Store that the nodes share: sqlite:PATH, redis://HOST:PORT/DB, rediss://..., redis+sentinel://HOST,HOST,HOST/MASTERNAME, redis+cluster://HOST,HOST,HOST/ [default: `store` of the configuration]
+    /// Store that the nodes share: sqlite:PATH, redis://HOST:PORT/DB, rediss://..., redis+sentinel://HOST,HOST,HOST/MASTERNAME, redis+cluster://HOST,HOST,HOST/, postgres://HOST:PORT/DATABASE [default: `store` of the configuration]
     #[arg(long, global = true, value_name = "URL")]
     pub store: Option<String>,
     /// Ask a node over HTTP instead of opening the store: https://HOST:PORT, several of one cluster separated by commas [default: $SOLOIST_SERVER]

@@ -77,7 +77,7 @@ pub(super) fn origin_of(listen: SocketAddr, tls: bool) -> String {
 
 /// A store URL with a relative SQLite path resolved against `base`.
 pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
-    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME or redis+cluster://HOST1,HOST2,HOST3/";
+    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/ or postgres://HOST:PORT/DATABASE";
     let Some((scheme, rest)) = text.split_once(':') else {
         return Err(format!("is not a store URL: {KINDS}"));
     };
@@ -98,6 +98,18 @@ pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
                 Some(host) if !host.is_empty() && !host.starts_with(':') => Ok(text.to_owned()),
                 _ => Err(format!("names no host: use for example {scheme}://127.0.0.1:6379/0")),
             }
+        }
+        "postgres" | "postgresql" => {
+            let place = rest.strip_prefix("//").map(|rest| rest.split('?').next().unwrap_or(rest));
+            let (authority, database) =
+                place.and_then(|place| place.split_once('/')).unwrap_or_default();
+            let host = authority.rsplit('@').next().unwrap_or(authority);
+            if host.is_empty() || host.starts_with(':') || database.is_empty() {
+                return Err(format!(
+                    "names no host, or no database: use for example {scheme}://soloist@127.0.0.1:5432/soloist"
+                ));
+            }
+            Ok(text.to_owned())
         }
         "redis+sentinel" | "rediss+sentinel" => {
             let place = rest.split('?').next().unwrap_or(rest).strip_prefix("//");

@@ -74,6 +74,7 @@ impl Store {
         let mut findings = match &self.backend {
             super::Backend::Sqlite(store) => store.examine().await?,
             super::Backend::Redis(store) => store.examine().await?,
+            super::Backend::Postgres(store) => store.examine().await?,
         };
         findings.extend(self.time().await?);
         Ok(findings)

@@ -1,7 +1,7 @@
 //! The one door to shared state.
 //!
-//! Small traits by noun, implemented by two backends and forwarded by the closed [`Store`]; one conformance
-//! suite (`tests/it/conformance`) holds both to the same law. Lease and data live in one backend, because a
+//! Small traits by noun, implemented by three backends and forwarded by the closed [`Store`]; one conformance
+//! suite (`tests/it/conformance`) holds all of them to the same law. Lease and data live in one backend, because a
 //! token is worth something only where the write that carries it is refused in the same atomic step.
 //! This room decides nothing about processes. A call whose outcome is unknown is not made again for the caller; a commit that was
 //! refused, and so did nothing, is decided anew (`core`).
@@ -16,9 +16,13 @@ pub mod events;
 pub mod examine;
 pub mod jobs;
 pub mod journal;
+mod latest;
 pub mod leases;
 pub mod line;
+mod memory;
 pub mod nodes;
+mod outlet;
+mod postgres;
 mod records;
 pub mod redis;
 pub mod rotation;
@@ -97,7 +101,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub struct Options {
     /// Longest time for one call; past it the call is [`StoreError::Unavailable`].
     pub timeout: Duration,
-    /// Key prefix (Redis only), `soloist:` by default.
+    /// Key prefix of Redis, `soloist:` by default; on PostgreSQL the schema, without the colon, unless the URL names one.
     pub prefix: String,
     /// Longest lease that others may hold, as far as this process knows: so long a store is doubted that turns out to be
     /// empty although it was in use, or to have just started.
@@ -105,7 +109,7 @@ pub struct Options {
     /// Told the name and duration of every call; the composition root makes a metric of it.
     pub observe: fn(&'static str, Duration),
     /// Somebody has opened this store with the same program already, and checked it: a process that has only a few
-    /// milliseconds to give a lease back need not do so again (Redis only).
+    /// milliseconds to give a lease back need not do so again (not SQLite).
     pub checked: bool,
     /// Make the store if there is none; else that is [`StoreError::Absent`], and nothing is written. Whoever only looks
     /// at a store, or changes what is in it, makes none: a mistyped path would look like a store in which nothing is on.
@@ -161,6 +165,7 @@ pub struct Store {
 enum Backend {
     Sqlite(sqlite::SqliteStore),
     Redis(redis::RedisStore),
+    Postgres(postgres::PostgresStore),
 }
 
 impl Store {
@@ -172,6 +177,7 @@ impl Store {
     /// PASSWORD are for the servers; `?sentinel_user=...&sentinel_password=...` at the end is for the sentinels.
     /// `redis+cluster://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../` or `rediss+cluster://` for a cluster of which
     /// those are members (port 6379 unless said); the others are found by asking.
+    /// `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE[?schema=NAME]` for PostgreSQL 13 or later.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] for another scheme or an unsafe set-up, [`StoreError::NewerSchema`],
@@ -195,16 +201,19 @@ impl Store {
                 "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
                 | "rediss+cluster",
             ) => Backend::Redis(redis::RedisStore::named(url, options)?),
+            Some("postgres" | "postgresql") => {
+                Backend::Postgres(postgres::PostgresStore::named(url, options)?)
+            }
             _ => {
                 return Err(StoreError::Unsupported(
-                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME or redis+cluster://HOST1,HOST2,HOST3/"
+                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/ or postgres://HOST:PORT/DATABASE"
                         .to_owned(),
                 ));
             }
         };
         let shut = match &backend {
             Backend::Sqlite(_) => None,
-            Backend::Redis(_) => Some("it was not asked yet".to_owned()),
+            Backend::Redis(_) | Backend::Postgres(_) => Some("it was not asked yet".to_owned()),
         };
         Ok(Self { backend, observe: options.observe, shut: Arc::new(Mutex::new(shut)) })
     }
@@ -217,6 +226,7 @@ impl Store {
         let opened = match &self.backend {
             Backend::Sqlite(_) => Ok(()),
             Backend::Redis(store) => store.open(options).await,
+            Backend::Postgres(store) => store.open(options).await,
         };
         let mut shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
         *shut = match &opened {
@@ -237,6 +247,7 @@ impl Store {
         match &self.backend {
             Backend::Sqlite(_) => Ok(()),
             Backend::Redis(store) => store.be_ready(what).await,
+            Backend::Postgres(store) => store.be_ready(what).await,
         }
     }
 
@@ -245,6 +256,7 @@ impl Store {
         match &self.backend {
             Backend::Sqlite(_) => false,
             Backend::Redis(store) => store.refuses_login().await,
+            Backend::Postgres(store) => store.refuses_login().await,
         }
     }
 
@@ -255,6 +267,7 @@ impl Store {
         let backend = match &self.backend {
             Backend::Sqlite(store) => Backend::Sqlite(store.noting(entry)),
             Backend::Redis(store) => Backend::Redis(store.noting(entry)),
+            Backend::Postgres(store) => Backend::Postgres(store.noting(entry)),
         };
         Self { backend, ..self.clone() }
     }
@@ -269,7 +282,7 @@ impl Store {
     #[must_use]
     pub fn is_sharded(&self) -> bool {
         match &self.backend {
-            Backend::Sqlite(_) => false,
+            Backend::Sqlite(_) | Backend::Postgres(_) => false,
             Backend::Redis(store) => store.is_sharded(),
         }
     }
@@ -283,6 +296,7 @@ impl Store {
         match &self.backend {
             Backend::Sqlite(store) => store.describe().await,
             Backend::Redis(store) => store.describe().await,
+            Backend::Postgres(store) => store.describe().await,
         }
     }
 }
@@ -296,6 +310,9 @@ macro_rules! forward {
                 let result = match &self.backend {
                     Backend::Sqlite(store) => <sqlite::SqliteStore as $trait>::$method(store, $($arg),*).await,
                     Backend::Redis(store) => <redis::RedisStore as $trait>::$method(store, $($arg),*).await,
+                    Backend::Postgres(store) => {
+                        <postgres::PostgresStore as $trait>::$method(store, $($arg),*).await
+                    }
                 };
                 (self.observe)(stringify!($method), crate::clock::boot().since(begun));
                 result

@@ -39,6 +39,7 @@ mod nursery;
 mod outbound;
 mod packaged;
 mod pages;
+mod postgres;
 mod printed;
 mod redis;
 mod reload;

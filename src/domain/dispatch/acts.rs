@@ -191,6 +191,32 @@ pub fn give_back(
 type Granted = (CollectorName, Claim, Vec<(TaskId, Token)>);
 
 impl Round<'_> {
+    fn remove(&mut self, id: &TaskId, force: bool) -> Out<bool> {
+        let Some(task) = self.task(id)?.cloned() else { return Err(Halt::NoTask(id.clone())) };
+        if task.state == TaskState::Leased && !force {
+            return Ok(false);
+        }
+        if task.state != TaskState::Done {
+            let source = self.touch(&task.source)?;
+            let count = match task.state {
+                TaskState::Ready => &mut source.ready,
+                TaskState::Due => &mut source.due,
+                TaskState::Leased => &mut source.in_flight,
+                TaskState::Done | TaskState::Dead => &mut source.dead,
+            };
+            *count = count.saturating_sub(1);
+        }
+        if let Some(claim) = &task.claim {
+            self.strike_task(claim, id)?;
+        }
+        let was_done = task.state == TaskState::Done;
+        // In no queue and in nobody's hands, whatever else this step looks at.
+        let gone = Task { state: TaskState::Done, place: None, at: None, until: None, ..task };
+        self.tasks.insert(id.clone(), gone);
+        self.writes.push(Write::Remove(id.clone(), was_done));
+        Ok(true)
+    }
+
     /// A claim that granted something, with its tasks, if `only` may touch it.
     fn granted(&self, id: &ClaimId, only: Option<&ClaimOwner>) -> Out<Option<Granted>> {
         self.want(Wanted { claims: [id.clone()].into(), ..Wanted::default() })?;
@@ -228,29 +254,21 @@ pub fn pump(sets: &Sets, now: Stamp) -> Out<Change<u64>> {
 /// [`Halt::Need`], [`Halt::NoTask`].
 pub fn remove(sets: &Sets, id: &TaskId, force: bool, now: Stamp) -> Out<Change<bool>> {
     let mut round = Round::begin(sets, now);
-    let Some(task) = round.task(id)?.cloned() else { return Err(Halt::NoTask(id.clone())) };
-    if task.state == TaskState::Leased && !force {
-        return round.close(false);
+    let removed = round.remove(id, force)?;
+    round.close(removed)
+}
+
+/// Removes tasks, whoever has them in hand.
+///
+/// # Errors
+/// [`Halt::Need`], [`Halt::NoTask`]: then none is removed.
+pub fn remove_all(sets: &Sets, ids: &BTreeSet<TaskId>, now: Stamp) -> Out<Change<()>> {
+    let mut round = Round::begin(sets, now);
+    round.want(Wanted { tasks: ids.clone(), ..Wanted::default() })?;
+    for id in ids {
+        round.remove(id, true)?;
     }
-    if task.state != TaskState::Done {
-        let source = round.touch(&task.source)?;
-        let count = match task.state {
-            TaskState::Ready => &mut source.ready,
-            TaskState::Due => &mut source.due,
-            TaskState::Leased => &mut source.in_flight,
-            TaskState::Done | TaskState::Dead => &mut source.dead,
-        };
-        *count = count.saturating_sub(1);
-    }
-    if let Some(claim) = &task.claim {
-        round.strike_task(claim, id)?;
-    }
-    let was_done = task.state == TaskState::Done;
-    // In no queue and in nobody's hands, whatever else this step looks at.
-    let gone = Task { state: TaskState::Done, place: None, at: None, until: None, ..task };
-    round.tasks.insert(id.clone(), gone);
-    round.writes.push(Write::Remove(id.clone(), was_done));
-    round.close(true)
+    round.close(())
 }
 
 /// Makes a dead task ready again, behind all others, its attempts counted from zero; one that is not dead is left as it is.

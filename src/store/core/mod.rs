@@ -51,8 +51,8 @@ use crate::sabotage::{Bug, planted};
 const ATTEMPTS: usize = 64;
 /// A commit may arrive so much later than it was decided.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
-/// How an entry of the history shows that it stands for idle runs. SQLite has an index of it (`0008_jobs.sql`).
-const FOLDED: &str = "\"folded\":";
+/// How an entry of the history shows that it stands for idle runs. SQLite has an index of it (`0008_jobs.sql`), the other SQL stores a column.
+pub(in crate::store) const FOLDED: &str = "\"folded\":";
 
 /// What a decision is made on, beside the job.
 struct Look<'a> {

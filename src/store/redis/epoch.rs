@@ -6,10 +6,10 @@ use std::time::Duration;
 use ::redis::Value;
 
 use super::lane::Call;
-use super::memory::{Asked, Seen};
 use super::record::parsed;
 use crate::domain::doubt::Epoch;
 use crate::domain::time::StoreTime;
+use crate::store::memory::{Asked, Seen};
 use crate::store::{Result, StoreError};
 
 /// What the server says of the store.

@@ -11,7 +11,6 @@ use ::redis::AsyncConnectionConfig;
 use ::redis::aio::{PubSubSink, PubSubStream};
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
-use tokio::sync::mpsc::error::TrySendError;
 
 use super::fault::in_words;
 use super::link;
@@ -20,6 +19,7 @@ use super::{Place, RedisStore, Shared, shards};
 use crate::domain::name::JobName;
 use crate::store::core::understood;
 use crate::store::events::{Events, StoreEvent};
+use crate::store::outlet::Outlet;
 use crate::store::{Result, StoreError};
 
 /// Events that wait for a slow reader before it is told to read everything again.
@@ -108,7 +108,7 @@ async fn keep(
 ) {
     loop {
         let why = follow(&shared, &route, &mut subscription, &mut outlet).await;
-        if outlet.sender.is_closed() {
+        if outlet.is_closed() {
             return;
         }
         tracing::warn!(address = %route.name(), why, "the subscription is interrupted");
@@ -172,83 +172,5 @@ async fn follow(
             }
             listened = outlet.settle() => if !listened { return "nobody listens" },
         }
-    }
-}
-
-/// The bounded way to the reader.
-pub(super) struct Outlet {
-    sender: mpsc::Sender<StoreEvent>,
-    /// What a slow reader must be told before anything else; hints are dropped meanwhile.
-    owed: Option<StoreEvent>,
-}
-
-impl Outlet {
-    pub(super) fn new(sender: mpsc::Sender<StoreEvent>) -> Self {
-        Self { sender, owed: None }
-    }
-
-    pub(super) fn deliver(&mut self, event: StoreEvent) {
-        let turn = matches!(event, StoreEvent::Subscribed | StoreEvent::Interrupted);
-        if self.owed.is_some() {
-            if turn {
-                self.owed = Some(event);
-            }
-            return;
-        }
-        if let Err(TrySendError::Full(event)) = self.sender.try_send(event) {
-            self.owed = Some(match event {
-                StoreEvent::Interrupted => StoreEvent::Interrupted,
-                _ => StoreEvent::Subscribed,
-            });
-        }
-    }
-
-    /// Waits for room and tells what is owed, or for the end of the reader; returns whether it lives.
-    pub(super) async fn settle(&mut self) -> bool {
-        if self.owed.is_none() {
-            self.sender.closed().await;
-            return false;
-        }
-        match self.sender.reserve().await {
-            Ok(permit) => {
-                if let Some(event) = self.owed.take() {
-                    permit.send(event);
-                }
-                true
-            }
-            Err(_) => false,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn a_reader_that_was_too_slow_is_told_to_read_everything_again() {
-        let (sender, mut receiver) = mpsc::channel(2);
-        let mut outlet = Outlet::new(sender);
-        for _ in 0..10 {
-            outlet.deliver(StoreEvent::Nodes);
-        }
-        assert_eq!(receiver.recv().await, Some(StoreEvent::Nodes));
-        assert_eq!(receiver.recv().await, Some(StoreEvent::Nodes));
-        assert!(outlet.settle().await);
-        assert_eq!(receiver.recv().await, Some(StoreEvent::Subscribed));
-        outlet.deliver(StoreEvent::Nodes);
-        assert_eq!(receiver.recv().await, Some(StoreEvent::Nodes));
-    }
-
-    #[tokio::test]
-    async fn an_interruption_is_not_hidden_by_a_full_channel() {
-        let (sender, mut receiver) = mpsc::channel(1);
-        let mut outlet = Outlet::new(sender);
-        outlet.deliver(StoreEvent::Nodes);
-        outlet.deliver(StoreEvent::Nodes);
-        outlet.deliver(StoreEvent::Interrupted);
-        assert_eq!(receiver.recv().await, Some(StoreEvent::Nodes));
-        assert!(outlet.settle().await);
-        assert_eq!(receiver.recv().await, Some(StoreEvent::Interrupted));
     }
 }

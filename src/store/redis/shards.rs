@@ -15,13 +15,14 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::Shared;
 use super::cluster::Cluster;
-use super::events::{Outlet, PING_EVERY, WAITING, of_the_cluster};
+use super::events::{PING_EVERY, WAITING, of_the_cluster};
 use super::fault::in_words;
 use super::members::Slot;
 use super::route::Master;
 use crate::domain::name::JobName;
 use crate::store::core::understood;
 use crate::store::events::StoreEvent;
+use crate::store::outlet::Outlet;
 use crate::store::{Result, StoreError};
 
 /// How often it is compared who has which channel; also the pause before a lost connection is made again.

@@ -1,7 +1,110 @@
-//! What the stores that speak SQL have in common.
+//! What the stores that speak SQL to a server have in common: jobs, records, trust and events, over *packets*.
 //!
 //! A statement that all of them understand is written once, here; what differs between them is asked of [`session::Dialect`].
-//! Each driver (`../sqlite/`, `../postgres/`) brings its connection, its clock, its bell and what is refused of its server.
+//! Each driver (`../postgres/`) brings its connections, its bell, its tables and what is refused of its server; it is a [`Server`].
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `session`, `row` | a transaction under way, and values in columns |
+//! | `dispatch`, `relay` | dispatch on such a transaction: SQLite uses it as well |
+//! | `packet`, `dialect` | a transaction that is sent as a whole, and its words |
+//! | `trust` | may the server be believed: `domain::doubt` on its epoch row |
+//! | `engine`, `job` | the port of jobs |
+//! | `records`, `look`, `plan`, `log` | the port of what belongs to no job |
+//! | `follow` | hints made into events, and the sweep that finds what no hint told |
+//!
+//! # One packet
+//!
+//! Nobody may hold a lock of the server while he thinks: a node that is stopped then would stop all others. So a change is sent as
+//! one packet: it takes its locks, reads the clock once, compares, writes if all of it held, and commits. See
+//! [ADR 0022](../../../docs/adr/0022-sql-stores.md).
 
-#[expect(dead_code, reason = "dispatch moves here next")]
+mod dialect;
+pub(super) mod dispatch;
+mod engine;
+pub(super) mod follow;
+mod job;
+pub(in crate::store) mod log;
+mod look;
+pub(super) mod packet;
+mod plan;
+mod records;
+pub(super) mod relay;
+pub(super) mod row;
 pub(super) mod session;
+pub(super) mod trust;
+
+use std::sync::{Arc, Mutex};
+
+use self::packet::{Answers, Packet, Repeat};
+use self::session::{Dialect, Statement};
+use super::core::{Known, KnownTurns};
+use super::engine::Way;
+use super::journal::AuditEntry;
+use super::latest::Latest;
+use super::memory::Memory;
+use super::{Options, Result};
+use crate::domain::event::JobEvent;
+use crate::domain::log::LogBounds;
+use crate::store::records::Tell;
+
+/// A server that speaks SQL.
+pub(super) trait Server: Send + Sync + 'static {
+    /// Its words.
+    fn dialect(&self) -> Dialect;
+
+    /// For messages; never a password.
+    fn name(&self) -> &str;
+
+    /// Carries a packet out as one transaction, and answers with the rows of each statement.
+    async fn send(&self, way: Way, packet: &Packet, repeat: Repeat) -> Result<Answers>;
+
+    /// What tells everybody who follows with the commit: for a process that may end right after it.
+    fn telling(&self, jobs: &[JobEvent]) -> Option<Statement>;
+
+    /// Tells everybody who follows, after the commit and without waiting.
+    fn ring(&self, jobs: &[JobEvent], tells: &[Tell]);
+}
+
+/// A store on such a server; cheap to clone.
+pub(super) struct SqlStore<S> {
+    pub(super) shared: Arc<Shared<S>>,
+    /// What is written down with each call.
+    note: Option<Arc<AuditEntry>>,
+}
+
+/// What all clones share.
+pub(super) struct Shared<S> {
+    pub(super) server: S,
+    memory: Mutex<Memory>,
+    pub(super) known: Known,
+    turns: KnownTurns,
+    latest: Mutex<Option<Latest>>,
+    log: LogBounds,
+}
+
+impl<S> Clone for SqlStore<S> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), note: self.note.clone() }
+    }
+}
+
+impl<S: Server> SqlStore<S> {
+    /// A store on `server`, to which no word was said.
+    pub(super) fn new(server: S, options: &Options) -> Self {
+        let shared = Shared {
+            server,
+            memory: Mutex::default(),
+            known: Known::default(),
+            turns: KnownTurns::default(),
+            latest: Mutex::default(),
+            log: options.log,
+        };
+        Self { shared: Arc::new(shared), note: None }
+    }
+
+    /// The same store, whose calls write `entry` down.
+    pub(super) fn noting(&self, entry: AuditEntry) -> Self {
+        Self { note: Some(Arc::new(entry)), ..self.clone() }
+    }
+}

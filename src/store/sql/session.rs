@@ -2,12 +2,15 @@
 //!
 //! All of it sees and makes one state, or nothing; the driver begins and ends it. Whoever gets one never waits for anything but its statements.
 
+use std::borrow::Cow;
+
 use crate::store::{Result, StoreError};
 
 /// A parameter, or a value of a row. Instants are integers, and so are truth values (0, 1).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(in crate::store) enum Value {
     /// Nothing.
+    #[default]
     Null,
     /// A signed integer of 64 bits.
     Int(i64),
@@ -30,6 +33,15 @@ pub(in crate::store) enum Dialect {
     Mysql,
 }
 
+/// A statement, and what stands for its `?`, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::store) struct Statement {
+    /// One statement; drivers may keep it prepared, so there are few different ones.
+    pub(in crate::store) sql: Cow<'static, str>,
+    /// As many as it has `?`.
+    pub(in crate::store) params: Vec<Value>,
+}
+
 /// A transaction under way.
 pub(in crate::store) trait Session {
     /// Which server it is.
@@ -40,6 +52,65 @@ pub(in crate::store) trait Session {
 
     /// How many rows a statement changed.
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64>;
+
+    /// What several statements find, none of which needs the answer of another: a driver may send them together.
+    async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
+        let mut found = Vec::with_capacity(statements.len());
+        for one in statements {
+            found.push(self.query(&one.sql, &one.params).await?);
+        }
+        Ok(found)
+    }
+
+    /// Executes several statements in this order, whose answers nobody needs: a driver may send them together.
+    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
+        for one in statements {
+            self.execute(&one.sql, &one.params).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Dialect {
+    /// What ends a query of rows that nobody else may change before this transaction ends. SQLite has one writer anyhow.
+    pub(in crate::store) fn lock(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres | Self::Mysql => " FOR UPDATE",
+        }
+    }
+}
+
+impl Statement {
+    /// Of these words and values.
+    pub(in crate::store) fn new(sql: impl Into<Cow<'static, str>>, params: Vec<Value>) -> Self {
+        Self { sql: sql.into(), params }
+    }
+
+    /// `head` ends with a column; it must be one of `values`. There are few such statements, whatever the number of values:
+    /// the list is filled up to a power of two with NULL, which no column equals.
+    pub(in crate::store) fn within(head: &str, values: Vec<Value>, tail: &str) -> Self {
+        let mut params = values;
+        let places = params.len().next_power_of_two();
+        params.resize(places, Value::Null);
+        let sql = format!("{head} IN ({}){tail}", vec!["?"; places].join(", "));
+        Self::new(sql, params)
+    }
+
+    /// Inserts rows, each of `width` values, in few statements of few different kinds; `head` ends with the columns.
+    pub(in crate::store) fn insert(head: &str, width: usize, rows: Vec<Vec<Value>>) -> Vec<Self> {
+        let row = format!("({})", vec!["?"; width].join(", "));
+        let mut statements = Vec::new();
+        let mut rows = rows.into_iter();
+        for at_once in [64, 8, 1] {
+            while rows.len() >= at_once {
+                let sql = format!("{head} VALUES {}", vec![row.as_str(); at_once].join(", "));
+                let params = rows.by_ref().take(at_once).flatten().collect();
+                statements.push(Self::new(sql, params));
+            }
+        }
+        statements
+    }
 }
 
 impl Row {
@@ -54,6 +125,20 @@ impl Row {
             Some(Value::Int(value)) => Ok(Some(*value)),
             Some(Value::Null) => Ok(None),
             Some(Value::Text(_)) | None => Err(unexpected(column, "no number")),
+        }
+    }
+
+    /// A text, taken out of the row. Errors: as [`Row::text`].
+    pub(in crate::store) fn take(&mut self, column: usize) -> Result<String> {
+        self.opt_take(column)?.ok_or_else(|| unexpected(column, "no text"))
+    }
+
+    /// A text or nothing, taken out of the row. Errors: as [`Row::text`].
+    pub(in crate::store) fn opt_take(&mut self, column: usize) -> Result<Option<String>> {
+        match self.0.get_mut(column).map(std::mem::take) {
+            Some(Value::Text(value)) => Ok(Some(value)),
+            Some(Value::Null) => Ok(None),
+            Some(Value::Int(_)) | None => Err(unexpected(column, "no text")),
         }
     }
 
@@ -81,6 +166,12 @@ impl From<i64> for Value {
 impl From<&str> for Value {
     fn from(value: &str) -> Self {
         Self::Text(value.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::Text(value)
     }
 }
 

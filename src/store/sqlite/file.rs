@@ -131,7 +131,7 @@ impl Place {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(&self.path, flags)?;
         db.busy_timeout(timeout)?;
-        db.set_prepared_statement_cache_capacity(128);
+        db.set_prepared_statement_cache_capacity(256);
         // Else a statement with a join or a subquery is compiled again whenever a parameter changes, because its value might
         // choose another plan (https://sqlite.org/c3ref/prepare.html): ten times what the statement itself costs.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;

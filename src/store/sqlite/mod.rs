@@ -17,7 +17,6 @@
 mod clock;
 mod convert;
 mod deadline;
-mod dispatch;
 mod engine;
 mod examine;
 mod fault;
@@ -26,6 +25,7 @@ mod notify;
 mod records;
 mod row;
 mod schema;
+mod session;
 mod step;
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use super::{SqliteStore, clock};
 use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 use crate::store::Result;
-use crate::store::core::{KnownTurns, noted};
+use crate::store::core::KnownTurns;
 use crate::store::journal::AuditEntry;
 use crate::store::records::{
     Changed, Check, FOLDS_KEPT, Fold, Found, Line, Look, Looked, Plan, Records, Tell, Write, folds,
@@ -208,16 +208,8 @@ pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
     Ok(())
 }
 
-impl SqliteStore {
-    /// What is to be written into the audit in the same step; for [`note`].
-    pub(super) fn noted(&self) -> Result<Option<Line>> {
-        self.note().map(noted).transpose()
-    }
-}
-
 /// Writes down what goes with an act of dispatch.
-pub(super) fn note(step: &Step<'_>, line: Option<&Line>) -> Outcome<()> {
-    let Some(line) = line else { return Ok(()) };
+pub(super) fn note(step: &Step<'_>, line: &Line) -> Outcome<()> {
     let now = clock::of_writer(step)?;
     log(step, line, now)
 }

@@ -7,17 +7,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::fault::{Fault, Outcome};
-use crate::store::StoreError;
-
-/// SQLite's integers are signed; ours never come near the difference.
-pub(super) fn int(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// The way back.
-pub(super) fn uint(value: i64) -> u64 {
-    u64::try_from(value).unwrap_or(0)
-}
+use crate::store::sql::row as shared;
+pub(super) use crate::store::sql::row::{int, uint};
 
 /// Milliseconds, as columns keep durations.
 pub(super) fn ms(span: Duration) -> i64 {
@@ -26,7 +17,7 @@ pub(super) fn ms(span: Duration) -> i64 {
 
 /// `what` cannot be read, because of `why`.
 pub(super) fn corrupt(what: &str, why: &str) -> Fault {
-    StoreError::Corrupt(format!("{what}: {why}")).into()
+    shared::corrupt(what, why).into()
 }
 
 /// A text column that holds JSON, or nothing.
@@ -40,14 +31,13 @@ pub(super) fn json<T: DeserializeOwned>(
 }
 
 /// The JSON of `value`.
-pub(super) fn text<T: Serialize>(value: &T) -> Outcome<String> {
-    serde_json::to_string(value).map_err(|why| corrupt("a value to be kept", &why.to_string()))
+pub(super) fn text<T: Serialize + ?Sized>(value: &T) -> Outcome<String> {
+    Ok(shared::text(value)?)
 }
 
 /// The variant whose word stands in the column.
 pub(super) fn word<T: DeserializeOwned>(what: &str, word: &str) -> Outcome<T> {
-    let value = serde_json::Value::String(word.to_owned());
-    serde_json::from_value(value).map_err(|why| corrupt(what, &why.to_string()))
+    Ok(shared::word(what, word)?)
 }
 
 /// One value of one row, if there is one.

@@ -391,6 +391,7 @@ macro_rules! laws {
 laws!(sqlite, crate::conformance::fresh_sqlite());
 laws!(redis, crate::conformance::fresh_redis());
 laws!(cluster, crate::conformance::fresh_cluster());
+laws!(postgres, crate::conformance::fresh_postgres());
 
 /// A store of its own for one test, gone with it.
 pub(crate) struct Fresh {
@@ -436,6 +437,12 @@ fn fresh_cluster() -> Fresh {
     let cluster = crate::support::cluster::RedisCluster::shared();
     let options = Options { prefix: format!("{}:", unique("law")), ..patient() };
     Fresh::new((), cluster.url(), options)
+}
+
+/// A database of its own on the server that all of them share.
+fn fresh_postgres() -> Fresh {
+    let server = crate::support::postgres::PostgresServer::shared();
+    Fresh::new((), server.database(), patient())
 }
 
 /// Options for tests: a machine that is busy with other tests is not an unreachable store.

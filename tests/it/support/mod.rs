@@ -7,6 +7,7 @@ pub(crate) mod guarded;
 pub(crate) mod machine;
 pub(crate) mod nobody;
 pub(crate) mod node;
+pub(crate) mod postgres;
 pub(crate) mod redis;
 pub(crate) mod sentinel;
 pub(crate) mod wait;

@@ -5,6 +5,7 @@ use super::{Errand, decide, pump, remove, unknown, view};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, Waiter, WorkerName};
 use crate::domain::rotation::{Caller, Kept, Pass, Round, Rules, Taken, TurnAsk};
+use crate::store::postgres::PostgresStore;
 use crate::store::records::Records;
 use crate::store::rotation::{PumpedTurns, RemovedRotation, RotationView, Rotations};
 use crate::store::sqlite::SqliteStore;
@@ -199,3 +200,4 @@ macro_rules! rotations_by_records {
 }
 
 rotations_by_records!(SqliteStore, |store| store);
+rotations_by_records!(PostgresStore, |store| store);

@@ -16,23 +16,23 @@ const SLACK_MS: i64 = 250;
 
 /// What is remembered under each epoch record: one on a single server, one for each job on a cluster.
 #[derive(Debug, Default)]
-pub(super) struct Memories {
+pub(in crate::store) struct Memories {
     each: HashMap<String, Memory>,
     /// How many of them were found emptied or replaced so far.
-    pub(super) replaced: u64,
+    pub(in crate::store) replaced: u64,
     /// The first epoch seen of the record that belongs to no job.
     begun: Option<String>,
 }
 
 impl Memories {
     /// Under the record `epoch_key`.
-    pub(super) fn of(&mut self, epoch_key: &str) -> &mut Memory {
+    pub(in crate::store) fn of(&mut self, epoch_key: &str) -> &mut Memory {
         self.each.entry(epoch_key.to_owned()).or_default()
     }
 
     /// One epoch for all jobs of a cluster: another one whenever any of them began anew. `global` is the record that
     /// belongs to no job.
-    pub(super) fn whole(&mut self, global: &str) -> String {
+    pub(in crate::store) fn whole(&mut self, global: &str) -> String {
         if self.begun.is_none() {
             self.begun = self.each.get(global).map(|memory| memory.epoch.clone());
         }
@@ -42,13 +42,13 @@ impl Memories {
 
 /// One process's memory of one record.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(in crate::store) struct Memory {
     /// Epoch of the last reply; empty before the first.
-    pub(super) epoch: String,
+    pub(in crate::store) epoch: String,
     /// Longest lease that may be out there, in milliseconds.
-    pub(super) longest_ms: u64,
+    pub(in crate::store) longest_ms: u64,
     /// The clock jumped, and the store has not been told yet.
-    pub(super) suspect: bool,
+    pub(in crate::store) suspect: bool,
     /// What the store says of itself; `None` before the first look.
     seen: Option<Seen>,
     last: Option<Reading>,
@@ -59,32 +59,32 @@ pub(super) struct Memory {
 
 /// The record of a store, and who had it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(in crate::store) struct Seen {
     /// `None`: there is none.
-    pub(super) record: Option<Epoch>,
+    pub(in crate::store) record: Option<Epoch>,
     /// Run id of the server.
-    pub(super) server: String,
+    pub(in crate::store) server: String,
     /// How long that has been running.
-    pub(super) up: Duration,
+    pub(in crate::store) up: Duration,
 }
 
 /// A store that may be new is being opened.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Opening {
+pub(in crate::store) struct Opening {
     /// Nothing shows that it was ever used.
-    pub(super) unused: bool,
-    pub(super) longest_ms: u64,
+    pub(in crate::store) unused: bool,
+    pub(in crate::store) longest_ms: u64,
 }
 
 /// What a call says of the store to its server.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
+pub(in crate::store) struct Asked {
     /// What was seen; `None`: the call is to learn that.
-    pub(super) seen: Option<Seen>,
+    pub(in crate::store) seen: Option<Seen>,
     /// The record from now on.
-    pub(super) judged: Epoch,
+    pub(in crate::store) judged: Epoch,
     /// It must be written first.
-    pub(super) write: bool,
+    pub(in crate::store) write: bool,
     /// It tells the store that its clock jumped.
     suspect: bool,
 }
@@ -99,7 +99,7 @@ struct Reading {
 impl Memory {
     /// The store's clock at `now`, as well as it is known: never later than it is, unless one of the two clocks was set or is
     /// fast. And how far it may be off without a jump. `None` before the first reading.
-    pub(super) fn estimate(&self, now: Boot) -> Option<(StoreTime, Duration)> {
+    pub(in crate::store) fn estimate(&self, now: Boot) -> Option<(StoreTime, Duration)> {
         let (last, (ahead, _)) = (self.last?, self.ahead?);
         let took = last.received.since(last.sent);
         let slack =
@@ -109,7 +109,7 @@ impl Memory {
     }
 
     /// What a call at `now` has to say. `ttl_ms` is the longest lease that it asks for; `fresh` names a new epoch.
-    pub(super) fn ask(
+    pub(in crate::store) fn ask(
         &self,
         now: Boot,
         ttl_ms: u64,
@@ -144,12 +144,12 @@ impl Memory {
     }
 
     /// The store is not as it was seen: it is so.
-    pub(super) fn learn(&mut self, seen: Seen) {
+    pub(in crate::store) fn learn(&mut self, seen: Seen) {
         self.seen = Some(seen);
     }
 
     /// The store is as `asked` says.
-    pub(super) fn accept(&mut self, asked: &Asked) {
+    pub(in crate::store) fn accept(&mut self, asked: &Asked) {
         self.epoch.clone_from(&asked.judged.id);
         self.longest_ms = u64::try_from(asked.judged.reach()).unwrap_or(0);
         if let Some(seen) = &asked.seen {
@@ -162,7 +162,12 @@ impl Memory {
 
     /// Notes that a call sent at `sent` and answered at `received` read `store`; returns whether the store's
     /// clock jumped since the reading before.
-    pub(super) fn read_clock(&mut self, store: StoreTime, sent: Boot, received: Boot) -> bool {
+    pub(in crate::store) fn read_clock(
+        &mut self,
+        store: StoreTime,
+        sent: Boot,
+        received: Boot,
+    ) -> bool {
         let now = Reading { store, sent, received };
         let jumped = self.last.is_some_and(|last| jumped(&last, &now));
         self.suspect |= jumped;

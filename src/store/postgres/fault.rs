@@ -1,0 +1,102 @@
+//! What an error of the server or of the connection means to a caller, and what a person can do about it.
+
+use tokio_postgres::error::SqlState;
+
+use crate::store::StoreError;
+
+/// Why something did not happen.
+#[derive(Debug, Clone)]
+pub(super) enum Fault {
+    /// Others were in the way; nothing was done, and it is tried again.
+    Again(String),
+    /// The connection is of no use any more; what became of the transaction is not known.
+    Broken(String),
+    /// It is known, and not ours to repeat.
+    Ours(StoreError),
+    /// The server does not let this user in.
+    Login(String),
+}
+
+impl From<tokio_postgres::Error> for Fault {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(said) => judge(said.code(), said.message()),
+            None if error.is_closed() || is_io(&error) => Self::Broken(words(&error)),
+            None => Self::Ours(StoreError::Corrupt(format!("PostgreSQL: {}", words(&error)))),
+        }
+    }
+}
+
+impl Fault {
+    /// For the caller of a store `at`.
+    pub(super) fn told(self, at: &str) -> StoreError {
+        match self {
+            Self::Again(why) | Self::Broken(why) | Self::Login(why) => {
+                StoreError::Unavailable(format!("{at}: {why}"))
+            }
+            Self::Ours(error) => error,
+        }
+    }
+}
+
+/// With every cause: the first words are only `error connecting to server`.
+fn words(error: &tokio_postgres::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(why) = cause {
+        words += &format!(": {why}");
+        cause = why.source();
+    }
+    words
+}
+
+fn is_io(error: &tokio_postgres::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(why) = cause {
+        if why.is::<std::io::Error>() {
+            return true;
+        }
+        cause = why.source();
+    }
+    // A server that is starting, and a handshake that did not end, have no kind of their own.
+    let words = error.to_string();
+    words.contains("connect") || words.contains("TLS") || words.contains("timed out")
+}
+
+fn judge(code: &SqlState, message: &str) -> Fault {
+    let remedy = match code.code() {
+        // Serialization failure, deadlock, lock_timeout.
+        "40001" | "40P01" | "55P03" => return Fault::Again(message.to_owned()),
+        "28P01" | "28000" => {
+            return Fault::Login(format!(
+                "{message}; check user and password in the store URL, and pg_hba.conf"
+            ));
+        }
+        "3D000" => {
+            return Fault::Ours(StoreError::Unsupported(format!(
+                "PostgreSQL: {message}; make it with createdb, or name another in the store URL"
+            )));
+        }
+        "42501" => {
+            return Fault::Ours(StoreError::Unsupported(format!(
+                "PostgreSQL: {message}; make the schema and give it to the user: CREATE SCHEMA soloist AUTHORIZATION soloist"
+            )));
+        }
+        "53300" => "raise max_connections, or give the user fewer: each node needs six",
+        "53100" => "free some disk space there",
+        "25006" => "this server takes no writes: name the address of the primary",
+        "57P01" | "57P02" | "57P03" | "25P03" | "57P05" => {
+            return Fault::Broken(message.to_owned());
+        }
+        "57014" => "it was slower than the time for one call",
+        "42P01" | "3F000" => {
+            "its tables are gone: restore them, or restart a node, which makes new ones"
+        }
+        code if code.starts_with("53") || code.starts_with("58") => "look at the log of the server",
+        code if code.starts_with("08") => return Fault::Broken(message.to_owned()),
+        code => {
+            return Fault::Ours(StoreError::Corrupt(format!("PostgreSQL: {message} ({code})")));
+        }
+    };
+    Fault::Ours(StoreError::Unavailable(format!("PostgreSQL: {message}; {remedy}")))
+}

@@ -1,0 +1,214 @@
+//! What is refused of a server, and the tables: made once, in one transaction, under a number.
+
+use super::fault::Fault;
+use super::session::Conn;
+use super::{Postgres, link};
+use crate::clock;
+use crate::store::sql::dispatch;
+use crate::store::sql::session::{Session as _, Value};
+use crate::store::{Result, StoreError};
+
+/// In order; never edited once released, only appended to.
+const MIGRATIONS: [&str; 2] = [include_str!("0001_start.sql"), dispatch::POSTGRES];
+
+/// The first version in which everything is there that is used here.
+const OLDEST: i64 = 130_000;
+
+/// What the server says of itself.
+pub(super) struct Facts {
+    pub(super) version: String,
+    number: i64,
+    pub(super) settings: Settings,
+    recovers: bool,
+    /// Whether it is written down in the server that somebody listens: not behind a pooler of transactions.
+    listens: bool,
+    /// Of two transactions.
+    pids: [i64; 2],
+    /// Processes that opened this store.
+    witnesses: i64,
+}
+
+/// What was set there.
+pub(super) struct Settings {
+    pub(super) fsync: String,
+    pub(super) synchronous_commit: String,
+    pub(super) standbys: String,
+    pub(super) encoding: String,
+}
+
+/// How the connections of a process are called that has opened the store.
+pub(super) fn witness(schema: &str) -> String {
+    format!("soloist {schema}")
+}
+
+/// Asks, on a connection of its own.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(super) async fn facts(server: &Postgres) -> Result<Facts> {
+    let name = &server.place.name;
+    let (mut conn, _) = link::connect(&server.place, server.timeout, "soloist")
+        .await
+        .map_err(|fault| fault.told(name))?;
+    let asking = ask(&mut conn, &server.place.schema);
+    let late = || StoreError::Unavailable(format!("PostgreSQL at {name} is too slow"));
+    tokio::time::timeout(server.timeout, asking).await.unwrap_or_else(|_| Err(late()))
+}
+
+async fn ask(conn: &mut Conn, schema: &str) -> Result<Facts> {
+    let failed = |error: tokio_postgres::Error| Fault::from(error).told("PostgreSQL");
+    let channel = format!("LISTEN \"{schema}_trial\"");
+    conn.client.batch_execute(&channel).await.map_err(failed)?;
+    let sql = "SELECT current_setting('server_version'), current_setting('server_version_num')::bigint, current_setting('fsync'), \
+        current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('server_encoding'), \
+        pg_is_in_recovery(), pg_backend_pid(), \
+        EXISTS (SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = ?), \
+        (SELECT count(*) FROM pg_stat_activity WHERE application_name = ? AND datname = current_database())";
+    let params = [Value::Text(format!("{schema}_trial")), Value::Text(witness(schema))];
+    let rows = conn.query(sql, &params).await?;
+    let again = conn.query("SELECT pg_backend_pid()", &[]).await?;
+    let empty = || StoreError::Corrupt("PostgreSQL: an answer is missing".to_owned());
+    let (row, again) = (rows.first().ok_or_else(empty)?, again.first().ok_or_else(empty)?);
+    let word = |nth| row.text(nth).map(str::to_owned);
+    Ok(Facts {
+        // `15.13 (Debian 15.13-0+deb12u1)`
+        version: word(0)?.split(' ').next().unwrap_or_default().to_owned(),
+        number: row.int(1)?,
+        settings: Settings {
+            fsync: word(2)?,
+            synchronous_commit: word(3)?,
+            standbys: word(4)?,
+            encoding: word(5)?,
+        },
+        recovers: row.int(6)? == 1,
+        listens: row.int(8)? == 1,
+        pids: [row.int(7)?, again.int(0)?],
+        witnesses: row.int(9)?,
+    })
+}
+
+/// Refuses what cannot keep the promise.
+///
+/// # Errors
+/// [`StoreError::Unsupported`]; [`StoreError::Unavailable`] for a replica, which may be promoted.
+pub(super) fn check(server: &Postgres, facts: &Facts) -> Result<()> {
+    let name = &server.place.name;
+    let refused =
+        |why: String| Err(StoreError::Unsupported(format!("PostgreSQL at {name}: {why}")));
+    if !facts.listens || facts.pids[0] != facts.pids[1] {
+        return refused("a pooler gives each transaction another connection, so nobody would hear of a change: name the address of the server itself, or of a pool in session mode".to_owned());
+    }
+    if facts.number < OLDEST {
+        return refused(format!("version {} is too old: upgrade it to 13 or later", facts.version));
+    }
+    if facts.recovers {
+        return Err(StoreError::Unavailable(format!(
+            "PostgreSQL at {name} is a replica: name the address of the primary"
+        )));
+    }
+    let Settings { fsync, synchronous_commit, encoding, .. } = &facts.settings;
+    if fsync != "on" {
+        return refused("fsync is off, so a power cut takes leases that were granted: set fsync = on in postgresql.conf".to_owned());
+    }
+    if synchronous_commit == "off" {
+        return refused("synchronous_commit is off, and this user may not set it: ALTER ROLE ... SET synchronous_commit = on".to_owned());
+    }
+    if encoding != "UTF8" {
+        return refused(format!(
+            "the encoding of the database is {encoding}: make one with createdb -E UTF8 -T template0"
+        ));
+    }
+    Ok(())
+}
+
+/// What deserves a warning.
+pub(super) fn warnings(facts: &Facts) -> Vec<String> {
+    let Settings { synchronous_commit, standbys, .. } = &facts.settings;
+    let mut warnings = Vec::new();
+    if !standbys.is_empty() && synchronous_commit == "local" {
+        warnings.push("there are synchronous replicas, and synchronous_commit is local: a promoted one may have forgotten leases; set it to on".to_owned());
+    }
+    warnings
+}
+
+/// Checks the server and makes its tables; returns whether nothing shows that anybody uses them.
+///
+/// # Errors
+/// As [`Store::open`](crate::store::Store::open).
+pub(super) async fn open(server: &Postgres, make: bool) -> Result<bool> {
+    let facts = facts(server).await?;
+    check(server, &facts)?;
+    let (schema, name) = (server.place.schema.clone(), server.place.name.clone());
+    // Making tables takes longer than a call.
+    let until = clock::boot() + server.timeout.max(std::time::Duration::from_secs(30));
+    let made = server
+        .rest
+        .call(until, move |conn| {
+            Box::pin(async move {
+                let made = migrate(conn, &schema, &name, make).await;
+                if made.is_err() {
+                    conn.client.batch_execute("ROLLBACK").await?;
+                }
+                made
+            })
+        })
+        .await;
+    made.map_err(|fault| fault.told(&server.place.name))?;
+    Ok(facts.witnesses == 0)
+}
+
+async fn migrate(
+    conn: &mut Conn,
+    schema: &str,
+    name: &str,
+    make: bool,
+) -> std::result::Result<(), Fault> {
+    let client = &conn.client;
+    // One after the other, whoever comes first; it lasts until the end of the transaction.
+    client.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(hashtext('soloist'))").await?;
+    let there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
+    if client.query_opt(there, &[&schema]).await?.is_none() {
+        if !make {
+            return Err(Fault::Ours(StoreError::Absent(format!("PostgreSQL {name}"))));
+        }
+        client.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
+    }
+    let tables = "SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'";
+    let tables: Vec<String> =
+        client.query(tables, &[&schema]).await?.iter().map(|row| row.get(0)).collect();
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found = if tables.iter().any(|table| table == "soloist_schema") {
+        let row = client.query_one("SELECT number FROM soloist_schema", &[]).await?;
+        u32::try_from(row.get::<_, i64>(0)).unwrap_or(u32::MAX)
+    } else if tables.is_empty() {
+        if !make {
+            return Err(Fault::Ours(StoreError::Absent(format!("PostgreSQL {name}"))));
+        }
+        0
+    } else {
+        return Err(Fault::Ours(StoreError::Unsupported(format!(
+            "PostgreSQL at {name}: the schema has tables of another program: name another one with ?schema=NAME"
+        ))));
+    };
+    if found > known {
+        return Err(Fault::Ours(StoreError::NewerSchema { found, known }));
+    }
+    if found < known {
+        if found > 0 && !make {
+            return Err(Fault::Ours(StoreError::Unsupported(format!(
+                "{name} was written by the version before: start a node of this version (soloist serve), which converts it; looking changes nothing"
+            ))));
+        }
+        for migration in MIGRATIONS.iter().skip(found as usize) {
+            client.batch_execute(migration).await?;
+        }
+        client
+            .batch_execute(&format!(
+                "CREATE TABLE IF NOT EXISTS soloist_schema (number BIGINT NOT NULL); DELETE FROM soloist_schema; \
+                 INSERT INTO soloist_schema VALUES ({known})"
+            ))
+            .await?;
+    }
+    client.batch_execute("COMMIT").await?;
+    Ok(())
+}

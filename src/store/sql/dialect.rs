@@ -1,0 +1,98 @@
+//! The words in which servers differ.
+//!
+//! | word | what it stands for |
+//! | --- | --- |
+//! | `{clock}` | the server's clock now, in microseconds since 1970 |
+//! | `{at}` | the instant of this transaction, as [`Packet::at_this_instant`](super::packet::Packet::at_this_instant) read it |
+//! | `{at_ms}` | the same in whole milliseconds, rounded down |
+//! | `{holds}` | all conditions so far hold |
+//! | `{fresh}` | the entry of a log is not one of before, told again |
+//! | `{server}` | names the server and its history: another one may have forgotten something |
+
+use std::borrow::Cow;
+
+use super::session::Dialect;
+
+/// System identifier and timeline. The timeline of `pg_control_checkpoint()` is the old one for a second after a promotion.
+const POSTGRES_SERVER: &str = "((SELECT system_identifier::text FROM pg_control_system()) || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))";
+
+const POSTGRES: [(&str, &str); 6] = [
+    ("{clock}", "((extract(epoch from clock_timestamp()) * 1000000)::bigint)"),
+    ("{at}", "(current_setting('soloist.at')::bigint)"),
+    ("{at_ms}", "(current_setting('soloist.at')::bigint / 1000)"),
+    ("{holds}", "(current_setting('soloist.holds') = '1')"),
+    ("{fresh}", "(current_setting('soloist.fresh') = '1')"),
+    ("{server}", POSTGRES_SERVER),
+];
+
+/// The history of a MySQL server shows in no name; `{server}` is the server alone.
+const MYSQL: [(&str, &str); 6] = [
+    ("{clock}", "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"),
+    ("{at}", "@soloist_at"),
+    ("{at_ms}", "(@soloist_at DIV 1000)"),
+    ("{holds}", "(@soloist_holds = 1)"),
+    ("{fresh}", "(@soloist_fresh = 1)"),
+    ("{server}", "@@server_uuid"),
+];
+
+impl Dialect {
+    /// `sql` as this server understands it; `?` stays.
+    pub(in crate::store) fn said(self, sql: &str) -> Cow<'_, str> {
+        if !sql.contains('{') {
+            return Cow::Borrowed(sql);
+        }
+        let words = if self == Self::Mysql { &MYSQL } else { &POSTGRES };
+        let said = words.iter().fold(sql.to_owned(), |sql, (word, means)| sql.replace(word, means));
+        Cow::Owned(said)
+    }
+
+    /// What keeps a number under `name` until the end of the transaction.
+    pub(in crate::store) fn remember(self, name: &str, number: &str) -> String {
+        match self {
+            Self::Mysql => format!("SET @soloist_{name} = {number}"),
+            Self::Sqlite | Self::Postgres => {
+                format!("SELECT set_config('soloist.{name}', ({number})::text, true)")
+            }
+        }
+    }
+
+    /// The end of an `INSERT`: a row with the same `key` gets the new values of `columns` instead.
+    pub(in crate::store) fn or_change(self, key: &str, columns: &[&str]) -> String {
+        let (begin, new) = match self {
+            Self::Mysql => (" ON DUPLICATE KEY UPDATE ".to_owned(), ("VALUES(", ")")),
+            Self::Sqlite | Self::Postgres => {
+                (format!(" ON CONFLICT ({key}) DO UPDATE SET "), ("excluded.", ""))
+            }
+        };
+        let set = columns.iter().map(|column| format!("{column} = {}{column}{}", new.0, new.1));
+        begin + &set.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The end of an `INSERT`: a row with the same `key` stays.
+    pub(in crate::store) fn or_stay(self, key: &str) -> String {
+        match self {
+            Self::Mysql => format!(" ON DUPLICATE KEY UPDATE {key} = {key}"),
+            Self::Sqlite | Self::Postgres => " ON CONFLICT DO NOTHING".to_owned(),
+        }
+    }
+
+    /// The texts of the JSON array that is the next parameter, as a table with a column `one`.
+    pub(in crate::store) fn each_text(self) -> &'static str {
+        match self {
+            Self::Mysql => "JSON_TABLE(?, '$[*]' COLUMNS (one VARCHAR(512) PATH '$')) AS asked",
+            Self::Sqlite | Self::Postgres => "json_array_elements_text((?)::json) AS asked (one)",
+        }
+    }
+
+    /// The objects of the JSON array that is the next parameter, as a table `asked` of `job`, `begins` and `ttl`.
+    pub(in crate::store) fn each_lease(self) -> &'static str {
+        match self {
+            Self::Mysql => {
+                "JSON_TABLE(?, '$[*]' COLUMNS (job VARCHAR(512) PATH '$.job', begins TEXT PATH '$.begins', ttl BIGINT PATH '$.ttl')) AS asked"
+            }
+            Self::Sqlite | Self::Postgres => {
+                "json_to_recordset((?)::json) AS asked (job text, begins text, ttl bigint)"
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Load, decide, write: how every transition of dispatch is carried out in one transaction.
+//!
+//! The decision is `domain::dispatch`'s. It says what it must look at, [`errand`](super::errand) finds it by an index, and what is
+//! decided is written in the same transaction. Nothing that happens here depends on what is in a record.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::row::{int, uint};
+use super::super::session::{Row, Statement};
+use super::errand::{Errand, List};
+use super::{DispatchSession, claims, commit, source, task};
+use crate::domain::dispatch::{
+    Book, Change, ClaimId, Halt, Kept, NewTask, Overdue, Recent, Sets, TaskId,
+};
+use crate::domain::lease::Token;
+use crate::domain::name::SourceName;
+use crate::domain::time::Stamp;
+use crate::store::{Result, StoreError};
+
+/// A transition under way: what was loaded, and in which rows it stands.
+pub(super) struct Desk<'s, S> {
+    pub(super) session: &'s mut S,
+    pub(super) now: Stamp,
+    pub(super) sets: Sets,
+    /// Rows of the tasks that were loaded.
+    pub(super) rows: BTreeMap<TaskId, i64>,
+    /// Rows of the claims that were loaded or begun.
+    pub(super) claims: BTreeMap<ClaimId, i64>,
+    /// Done tasks that are remembered.
+    pub(super) done: u64,
+}
+
+impl<'s, S: DispatchSession> Desk<'s, S> {
+    /// Takes the lock under which all of dispatch is written.
+    pub(super) async fn open(session: &'s mut S) -> Result<Self> {
+        let lock = session.dialect().lock();
+        let book = format!("SELECT newest, token, turn, done FROM dispatch{lock}");
+        let (row, now) = session.query_at(&book).await?;
+        let book = Book { token: Token(uint(row.int(1)?)), turn: uint(row.int(2)?) };
+        Ok(Self {
+            session,
+            now,
+            sets: Sets { book, ..Sets::default() },
+            rows: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            done: uint(row.int(3)?),
+        })
+    }
+
+    /// Lets decide, loading what that needs, and writes it. `put` are the tasks that are put.
+    pub(super) async fn carry_out<T>(
+        &mut self,
+        act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<T>, Halt>,
+        put: &[NewTask],
+    ) -> Result<T> {
+        let change = loop {
+            match act(&self.sets, self.now) {
+                Ok(change) => break change,
+                Err(Halt::Need(needs)) => self.load(Errand::all_of(needs)).await?,
+                Err(Halt::NoSource(name)) => return Err(source::unknown(&name)),
+                Err(Halt::NoTask(id)) => return Err(not_found("task", &id.0)),
+                Err(Halt::NoClaim(id)) => return Err(not_found("claim", &id.0)),
+            }
+        };
+        commit::commit(self, change, put).await
+    }
+
+    /// Runs errands, and those that come of them, until there are none.
+    async fn load(&mut self, errands: Vec<Errand>) -> Result<()> {
+        let mut errands = errands;
+        while !errands.is_empty() {
+            let asks: Vec<Statement> = errands.iter().map(|one| one.ask(self.now)).collect();
+            let found = self.session.query_all(&asks).await?;
+            let mut more = Vec::new();
+            for (errand, rows) in errands.into_iter().zip(found) {
+                self.keep(errand, rows, &mut more)?;
+            }
+            errands = more;
+        }
+        Ok(())
+    }
+}
+
+impl<S> Desk<'_, S> {
+    /// Keeps what an errand found; `more` has to be found next.
+    fn keep(&mut self, errand: Errand, rows: Vec<Row>, more: &mut Vec<Errand>) -> Result<()> {
+        match errand {
+            Errand::Sources(names) => {
+                self.keep_sources(&rows, more)?;
+                for name in names {
+                    self.sets.sources.entry(name).or_insert(None);
+                }
+            }
+            Errand::Tasks(ids) => {
+                let found = self.keep_tasks(rows)?;
+                self.go_with(&found, true, more);
+                for id in ids {
+                    self.sets.tasks.entry(id).or_insert(None);
+                }
+            }
+            Errand::Claims(ids) => {
+                for row in rows {
+                    let (n, claim) = claims::read(row)?;
+                    self.claims.insert(claim.id.clone(), n);
+                    if matches!(claim.kept, Kept::Granted { .. }) {
+                        more.push(Errand::Granted(claim.id.clone(), n));
+                    }
+                    self.sets.claims.insert(claim.id.clone(), Some(claim));
+                }
+                for id in ids {
+                    self.sets.claims.entry(id).or_insert(None);
+                }
+            }
+            Errand::Granted(id, _) => {
+                let found = rows.into_iter().map(claims::task).collect::<Result<_>>()?;
+                if let Some(Some(claim)) = self.sets.claims.get_mut(&id)
+                    && let Kept::Granted { tasks, .. } = &mut claim.kept
+                {
+                    *tasks = found;
+                }
+            }
+            Errand::Recent(name, span) => {
+                let known = self.sets.sources.get(&name).and_then(Option::as_ref);
+                let started = known.map_or(0, |source| source.started);
+                let recent: Recent = source::recent(rows.first(), started)?;
+                self.sets.recent.insert((name, span), recent);
+            }
+            Errand::Clock(most) => {
+                self.sets.overdue = Some(Overdue::default());
+                if is_so(&rows)? {
+                    more.extend(List::OVERDUE.map(|list| Errand::List(list, most)));
+                }
+            }
+            Errand::Queues(counts) => {
+                let some = is_so(&rows)?;
+                for (name, most) in counts {
+                    if some {
+                        more.push(Errand::List(List::Waiting(name), most));
+                    } else {
+                        self.sets.queues.insert(name, Vec::new());
+                    }
+                }
+            }
+            Errand::List(list, most) => self.keep_list(list, most, rows, more)?,
+        }
+        Ok(())
+    }
+
+    fn keep_list(
+        &mut self,
+        list: List,
+        most: usize,
+        rows: Vec<Row>,
+        more: &mut Vec<Errand>,
+    ) -> Result<()> {
+        if let List::Waiting(name) = list {
+            let waiting = rows.into_iter().map(super::waiters::waiting).collect::<Result<_>>()?;
+            self.sets.queues.insert(name, waiting);
+            return Ok(());
+        }
+        if list.is_of_sources() {
+            let names = self.keep_sources(&rows, more)?;
+            let sets = &mut self.sets;
+            match list {
+                List::Ring => sets.ring = Some((most, names)),
+                List::Opened => sets.overdue.get_or_insert_default().opens = names,
+                List::Lapsed => sets.overdue.get_or_insert_default().lapsed = names,
+                // The first of those that are shut.
+                List::Opening => sets.shut = Some(names),
+                _ => sets.shut.get_or_insert_default().extend(names),
+            }
+            return Ok(());
+        }
+        let ids = self.keep_tasks(rows)?;
+        if matches!(list, List::Ended | List::Due) {
+            self.go_with(&ids, false, more);
+        }
+        let sets = &mut self.sets;
+        match list {
+            List::Heads(name) => drop(sets.heads.insert(name, ids)),
+            List::Ends(name) => drop(sets.ends.insert(name, ids)),
+            List::Dues(name) => drop(sets.dues.insert(name, ids)),
+            List::Ended => sets.overdue.get_or_insert_default().leases = ids,
+            _ => sets.overdue.get_or_insert_default().due = ids,
+        }
+        Ok(())
+    }
+
+    /// The sources in these rows, in their order; with each the starts that its window counts.
+    fn keep_sources(&mut self, rows: &[Row], more: &mut Vec<Errand>) -> Result<Vec<SourceName>> {
+        let mut names = Vec::with_capacity(rows.len());
+        for row in rows {
+            let name = source::name(row.text(0)?)?;
+            if !self.sets.sources.contains_key(&name) {
+                let found = source::read(row)?;
+                let window = found.rules.window;
+                more.extend(window.map(|window| Errand::Recent(name.clone(), window.span)));
+                self.sets.sources.insert(name.clone(), Some(found));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// The tasks in these rows, in their order.
+    fn keep_tasks(&mut self, rows: Vec<Row>) -> Result<Vec<TaskId>> {
+        let mut ids = Vec::with_capacity(rows.len());
+        for row in rows {
+            let (row, task) = task::read(row)?;
+            ids.push(task.id.clone());
+            self.rows.insert(task.id.clone(), row);
+            self.sets.tasks.insert(task.id.clone(), Some(task));
+        }
+        Ok(ids)
+    }
+
+    /// What is loaded with tasks: their sources, and perhaps their claims.
+    fn go_with(&self, tasks: &[TaskId], with_claims: bool, more: &mut Vec<Errand>) {
+        let tasks = tasks.iter().filter_map(|id| self.sets.tasks.get(id)?.as_ref());
+        let (mut sources, mut claims): (BTreeSet<_>, BTreeSet<_>) =
+            tasks.map(|task| (task.source.clone(), task.claim.clone())).unzip();
+        sources.retain(|name| !self.sets.sources.contains_key(name));
+        if !sources.is_empty() {
+            more.push(Errand::Sources(sources));
+        }
+        claims.retain(|id| id.as_ref().is_some_and(|id| !self.sets.claims.contains_key(id)));
+        if with_claims && !claims.is_empty() {
+            more.push(Errand::Claims(claims.into_iter().flatten().collect()));
+        }
+    }
+
+    /// Writes what grows over all sources, and the newest instant that was written down.
+    pub(super) fn save_book(&self, book: &Book) -> Statement {
+        let numbers = [self.now.0, int(book.token.0), int(book.turn), int(self.done)];
+        Statement::new(
+            "UPDATE dispatch SET newest = ?, token = ?, turn = ?, done = ?",
+            numbers.map(Into::into).into(),
+        )
+    }
+}
+
+fn is_so(rows: &[Row]) -> Result<bool> {
+    Ok(rows.first().map(|row| row.int(0)).transpose()? == Some(1))
+}
+
+fn not_found(what: &str, id: &str) -> StoreError {
+    StoreError::NotFound(format!("{what} {id}"))
+}

@@ -1,0 +1,261 @@
+//! A task's rows: read, put, written back, shown.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::row::{corrupt, count, int, uint, word as read_word};
+use super::super::session::{Row, Session, Statement, Value};
+use super::source;
+use crate::domain::dispatch::{Place, Task, TaskState};
+use crate::domain::lease::Token;
+use crate::domain::name::{CollectorName, SourceName};
+use crate::domain::time::Stamp;
+use crate::store::Result;
+use crate::store::dispatch::{ClaimId, NewTask, Past, PastEvent, TaskId, TaskView};
+
+/// What [`read`] reads; the claim is named while it lasts.
+pub(super) const TASKS: &str = "SELECT t.n, t.id, t.source, t.state, t.priority, t.place, t.at, t.until, t.attempt, t.token, \
+     t.accepted, t.collector, t.every_us, t.created, t.changed, t.error, c.claim FROM tasks t \
+     LEFT JOIN claims c ON c.n = t.claim AND t.state = 'leased' WHERE ";
+/// What [`views`] reads.
+const VIEWS: &str = "SELECT t.n, t.id, p.key, t.source, p.payload, t.priority, t.state, t.attempt, t.token, t.every_us, t.created, \
+     t.changed, t.at, t.collector, c.claim, t.until, t.error FROM tasks t JOIN payloads p ON p.task = t.n \
+     LEFT JOIN claims c ON c.n = t.claim AND t.state = 'leased' WHERE ";
+const NEW: &str = "INSERT INTO tasks (n, id, source, state, priority, place, at, attempt, token, accepted, \
+     every_us, created, changed)";
+/// Histories that one statement reads.
+const HISTORIES: usize = 256;
+
+/// A task, and the number of its row.
+pub(super) fn read(mut row: Row) -> Result<(i64, Task)> {
+    let stamp =
+        |row: &Row, column| Ok::<_, crate::store::StoreError>(row.opt_int(column)?.map(Stamp));
+    let task = Task {
+        id: TaskId(row.take(1)?),
+        source: source::name(row.text(2)?)?,
+        state: state(row.text(3)?)?,
+        priority: small(row.int(4)?),
+        place: row.opt_int(5)?.map(|place| Place(uint(place))),
+        at: stamp(&row, 6)?,
+        until: stamp(&row, 7)?,
+        attempt: small(row.int(8)?),
+        token: Token(uint(row.int(9)?)),
+        accepted: Token(uint(row.int(10)?)),
+        collector: row.opt_text(11)?.map(collector).transpose()?,
+        every: row.opt_int(12)?.map(every),
+        created: Stamp(row.int(13)?),
+        changed: Stamp(row.int(14)?),
+        error: row.opt_take(15)?,
+        claim: row.opt_take(16)?.map(ClaimId),
+    };
+    Ok((row.int(0)?, task))
+}
+
+/// Writes what may change of a task in its row; `claim` is the row of its claim.
+pub(super) fn save(row: i64, task: &Task, claim: Option<i64>) -> Statement {
+    Statement::new(
+        "UPDATE tasks SET state = ?, place = ?, at = ?, until = ?, attempt = ?, token = ?, accepted = ?, \
+         collector = ?, claim = ?, changed = ?, error = ? WHERE n = ?",
+        vec![
+            task.state.as_str().into(),
+            task.place.map(|place| int(place.0)).into(),
+            task.at.map(|at| at.0).into(),
+            task.until.map(|until| until.0).into(),
+            i64::from(task.attempt).into(),
+            int(task.token.0).into(),
+            int(task.accepted.0).into(),
+            task.collector.as_ref().map(CollectorName::as_str).into(),
+            claim.into(),
+            task.changed.0.into(),
+            task.error.as_deref().into(),
+            row.into(),
+        ],
+    )
+}
+
+/// Adds new tasks, with their keys and payloads; before each, the number of its row.
+pub(super) fn add(new: Vec<(i64, Box<Task>, &NewTask)>) -> Vec<Statement> {
+    let (mut tasks, mut payloads) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
+    for (n, task, new) in new {
+        payloads.push(vec![n.into(), new.key.as_str().into(), new.payload.as_str().into()]);
+        let every = task.every.map(|every| i64::try_from(every.as_micros()).unwrap_or(i64::MAX));
+        tasks.push(vec![
+            n.into(),
+            task.id.0.into(),
+            task.source.as_str().into(),
+            task.state.as_str().into(),
+            i64::from(task.priority).into(),
+            task.place.map(|place| int(place.0)).into(),
+            task.at.map(|at| at.0).into(),
+            0.into(),
+            0.into(),
+            0.into(),
+            every.into(),
+            task.created.0.into(),
+            task.created.0.into(),
+        ]);
+    }
+    let mut statements = Statement::insert(NEW, 13, tasks);
+    // `key` is a reserved word of MySQL: all columns, in their order.
+    statements.extend(Statement::insert("INSERT INTO payloads", 3, payloads));
+    statements
+}
+
+/// The keys and payloads of tasks, by their rows.
+pub(super) async fn texts<S: Session>(
+    session: &mut S,
+    tasks: Vec<i64>,
+) -> Result<BTreeMap<i64, (String, String)>> {
+    let mut texts = BTreeMap::new();
+    if tasks.is_empty() {
+        return Ok(texts);
+    }
+    let head = "SELECT p.task, p.key, p.payload FROM payloads p WHERE p.task";
+    let ask = Statement::within(head, tasks.into_iter().map(Value::Int).collect(), "");
+    for mut row in session.query(&ask.sql, &ask.params).await? {
+        texts.insert(row.int(0)?, (row.take(1)?, row.take(2)?));
+    }
+    Ok(texts)
+}
+
+/// What is remembered is that it was done, not how it looked.
+pub(super) fn drop_payload(row: i64) -> Statement {
+    Statement::new("UPDATE payloads SET payload = 'null' WHERE task = ?", vec![row.into()])
+}
+
+/// Forgets a task and all about it.
+pub(super) fn forget(row: i64) -> impl Iterator<Item = Statement> {
+    [
+        "DELETE FROM tasks WHERE n = ?",
+        "DELETE FROM payloads WHERE task = ?",
+        "DELETE FROM pasts WHERE task = ?",
+    ]
+    .into_iter()
+    .map(move |forget| Statement::new(forget, vec![row.into()]))
+}
+
+/// It is in no claim that it was lost from.
+pub(super) fn forget_grants(row: i64) -> Statement {
+    Statement::new("DELETE FROM grants WHERE task = ?", vec![row.into()])
+}
+
+/// At most so many tasks of a source in this state.
+pub(super) fn some_of(source: &SourceName, state: TaskState, most: usize) -> Statement {
+    // A word and not a parameter, so that the index of that state is used.
+    let select =
+        format!("SELECT id FROM tasks WHERE state = '{}' AND source = ? LIMIT ?", state.as_str());
+    Statement::new(select, vec![source.as_str().into(), count(most).into()])
+}
+
+/// The number of the newest entry of its history; NULL when it has none.
+pub(super) fn newest_past(row: i64) -> Statement {
+    Statement::new("SELECT max(n) FROM pasts WHERE task = ?", vec![row.into()])
+}
+
+/// Adds an entry of that number to its history.
+pub(super) fn note(row: i64, n: i64, past: &Past) -> Statement {
+    Statement::new(
+        "INSERT INTO pasts (task, n, at, event, attempt, collector, error) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        vec![
+            row.into(),
+            n.into(),
+            past.at.0.into(),
+            event_word(past.event).into(),
+            i64::from(past.attempt).into(),
+            past.collector.as_ref().map(CollectorName::as_str).into(),
+            past.error.as_deref().into(),
+        ],
+    )
+}
+
+/// Forgets the entries of its history up to that number.
+pub(super) fn cut_history(row: i64, n: i64) -> Statement {
+    Statement::new("DELETE FROM pasts WHERE task = ? AND n <= ?", vec![row.into(), n.into()])
+}
+
+/// Tasks as callers see them; `rest` of a query about `t`.
+pub(super) async fn views<S: Session>(
+    session: &mut S,
+    rest: &str,
+    params: Vec<Value>,
+) -> Result<Vec<TaskView>> {
+    let found = session.query(&format!("{VIEWS}{rest}"), &params).await?;
+    let rows: Vec<i64> = found.iter().map(|row| row.int(0)).collect::<Result<_>>()?;
+    let mut histories = histories(session, &rows).await?;
+    let mut views = Vec::with_capacity(found.len());
+    for mut row in found {
+        let holder = row.opt_text(13)?.map(collector).transpose()?;
+        let held = match (holder, row.opt_take(14)?, row.opt_int(15)?) {
+            (Some(name), Some(claim), Some(until)) => Some((name, ClaimId(claim), Stamp(until))),
+            _ => None,
+        };
+        views.push(TaskView {
+            id: TaskId(row.take(1)?),
+            key: row.take(2)?,
+            source: source::name(row.text(3)?)?,
+            payload: row.take(4)?,
+            priority: small(row.int(5)?),
+            state: state(row.text(6)?)?,
+            attempt: small(row.int(7)?),
+            token: Token(uint(row.int(8)?)),
+            every: row.opt_int(9)?.map(every),
+            created: Stamp(row.int(10)?),
+            changed: Stamp(row.int(11)?),
+            at: row.opt_int(12)?.map(Stamp),
+            held,
+            error: row.opt_take(16)?,
+            history: histories.remove(&row.int(0)?).unwrap_or_default(),
+        });
+    }
+    Ok(views)
+}
+
+/// By the rows of tasks, oldest first.
+async fn histories<S: Session>(session: &mut S, tasks: &[i64]) -> Result<BTreeMap<i64, Vec<Past>>> {
+    let head = "SELECT task, at, event, attempt, collector, error FROM pasts WHERE task";
+    let asks: Vec<Statement> = tasks
+        .chunks(HISTORIES)
+        .map(|tasks| {
+            let tasks = tasks.iter().copied().map(Value::Int).collect();
+            Statement::within(head, tasks, " ORDER BY task, n")
+        })
+        .collect();
+    let mut histories: BTreeMap<i64, Vec<Past>> = BTreeMap::new();
+    for mut row in session.query_all(&asks).await?.into_iter().flatten() {
+        histories.entry(row.int(0)?).or_default().push(Past {
+            at: Stamp(row.int(1)?),
+            event: read_word("pasts.event", row.text(2)?)?,
+            attempt: small(row.int(3)?),
+            collector: row.opt_text(4)?.map(collector).transpose()?,
+            error: row.opt_take(5)?,
+        });
+    }
+    Ok(histories)
+}
+
+/// The name in a row.
+pub(super) fn collector(text: &str) -> Result<CollectorName> {
+    CollectorName::new(text).map_err(|why| corrupt("a collector", &why.to_string()))
+}
+
+/// Priorities and attempts, which never come near their ends.
+fn small<T: TryFrom<i64> + Default>(value: i64) -> T {
+    T::try_from(value).unwrap_or_default()
+}
+
+fn every(us: i64) -> Duration {
+    Duration::from_micros(uint(us))
+}
+
+fn state(word: &str) -> Result<TaskState> {
+    word.parse().map_err(|_| corrupt("tasks.state", word))
+}
+
+fn event_word(event: PastEvent) -> &'static str {
+    match event {
+        PastEvent::Retried => "retried",
+        PastEvent::Expired => "expired",
+        PastEvent::Died => "died",
+        PastEvent::Revived => "revived",
+    }
+}

@@ -1,0 +1,185 @@
+//! What no store shows: how statements are made, and that acts may run on any thread.
+
+use super::super::relay;
+use super::super::session::{Dialect, Row, Session, Statement, Value};
+use super::acts::{Exchanging, Pump, Put};
+use super::{Act, DispatchSession, POSTGRES};
+use crate::domain::dispatch::Exchange;
+use crate::domain::time::Stamp;
+use crate::store::dispatch::Waiter;
+use crate::store::records::Line;
+use crate::store::{Result, StoreError};
+
+/// A session on a server that never answers.
+struct Silent;
+
+fn silent<T>() -> Result<T> {
+    Err(StoreError::Unavailable("silent".to_owned()))
+}
+
+impl Session for Silent {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    async fn query(&mut self, _: &str, _: &[Value]) -> Result<Vec<Row>> {
+        silent()
+    }
+
+    async fn execute(&mut self, _: &str, _: &[Value]) -> Result<u64> {
+        silent()
+    }
+}
+
+impl DispatchSession for Silent {
+    async fn query_at(&mut self, _: &str) -> Result<(Row, Stamp)> {
+        silent()
+    }
+
+    async fn publish_wake(&mut self, _: &[Waiter]) -> Result<()> {
+        silent()
+    }
+
+    async fn note(&mut self, _: &Line) -> Result<()> {
+        silent()
+    }
+}
+
+#[tokio::test]
+async fn an_act_on_a_server_may_run_on_any_thread_and_ends_with_its_first_failure() {
+    let acts = tokio::spawn(async {
+        let session = &mut Silent;
+        let exchanged = Exchanging(Exchange::default()).run(session).await.map(drop);
+        let put = Put(Vec::new()).run(session).await.map(drop);
+        [exchanged, put, Pump.run(session).await.map(drop)]
+    });
+    for ended in acts.await.expect("no act panics") {
+        assert!(matches!(ended, Err(StoreError::Unavailable(_))), "{ended:?}");
+    }
+}
+
+/// A session that finds its statements, and keeps those that change something.
+#[derive(Default)]
+struct Echo(Vec<String>);
+
+impl Session for Echo {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    async fn query(&mut self, sql: &str, _: &[Value]) -> Result<Vec<Row>> {
+        Ok(vec![Row(vec![sql.into()])])
+    }
+
+    async fn execute(&mut self, sql: &str, _: &[Value]) -> Result<u64> {
+        self.0.push(sql.to_owned());
+        Ok(self.0.len() as u64)
+    }
+}
+
+impl DispatchSession for Echo {
+    async fn query_at(&mut self, book: &str) -> Result<(Row, Stamp)> {
+        Ok((Row(vec![book.into()]), Stamp(7)))
+    }
+
+    async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()> {
+        self.0.extend(waiters.iter().map(|waiter| waiter.0.clone()));
+        Ok(())
+    }
+
+    async fn note(&mut self, _: &Line) -> Result<()> {
+        silent()
+    }
+}
+
+/// Says something of each kind.
+struct Talk;
+
+impl Act for Talk {
+    type Answer = (Vec<String>, u64);
+
+    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Self::Answer> {
+        let plain = |sql: &'static str| Statement::new(sql, Vec::new());
+        let (row, now) = session.query_at("book").await?;
+        assert_eq!((row.text(0)?, now), ("book", Stamp(7)));
+        let mut found = session.query("one", &[]).await?;
+        found.extend(session.query_all(&[plain("two"), plain("three")]).await?.concat());
+        let changed = session.execute("four", &[]).await?;
+        session.execute_all(&[plain("five"), plain("six")]).await?;
+        session.publish_wake(&[Waiter("seven".to_owned())]).await?;
+        let found = found.into_iter().map(|mut row| row.take(0)).collect::<Result<_>>()?;
+        Ok((found, changed))
+    }
+}
+
+#[tokio::test]
+async fn a_relay_does_the_same_in_the_same_order_and_is_committed() {
+    let (relay, asked) = relay::pair(Dialect::Postgres);
+    let acted = tokio::spawn(async move { relay.run(&Talk).await });
+    let mut there = Echo::default();
+    assert!(asked.serve(&mut there).await, "it is to be committed");
+    let mut here = Echo::default();
+    let directly = Talk.run(&mut here).await.expect("the act succeeds");
+    assert_eq!(acted.await.expect("no panic").expect("the act succeeds"), directly);
+    assert_eq!(directly, (["one", "two", "three"].map(String::from).into(), 1));
+    assert_eq!(there.0, ["four", "five", "six", "seven"]);
+    assert_eq!(there.0, here.0);
+}
+
+#[tokio::test]
+async fn an_act_that_fails_or_is_given_up_is_not_committed() {
+    let (relay, asked) = relay::pair(Dialect::Postgres);
+    let acted = tokio::spawn(async move { relay.run(&Pump).await.map(drop) });
+    assert!(!asked.serve(&mut Silent).await);
+    assert!(matches!(acted.await.expect("no panic"), Err(StoreError::Unavailable(_))));
+
+    let (relay, asked) = relay::pair(Dialect::Postgres);
+    drop(relay);
+    assert!(!asked.serve(&mut Echo::default()).await);
+
+    let (relay, asked) = relay::pair(Dialect::Postgres);
+    drop(asked);
+    assert!(matches!(relay.run(&Talk).await, Err(StoreError::Unavailable(_))));
+}
+
+#[test]
+fn a_list_of_values_is_filled_up_to_a_power_of_two_with_null() {
+    let one = Statement::within("SELECT 1 FROM t WHERE n", vec![7.into()], " ORDER BY n");
+    assert_eq!(one, Statement::new("SELECT 1 FROM t WHERE n IN (?) ORDER BY n", vec![7.into()]));
+    let three = Statement::within("SELECT 1 FROM t WHERE n", (1..=3).map(Value::Int).collect(), "");
+    assert_eq!(three.sql, "SELECT 1 FROM t WHERE n IN (?, ?, ?, ?)");
+    assert_eq!(three.params, [1.into(), 2.into(), 3.into(), Value::Null]);
+}
+
+#[test]
+fn rows_are_inserted_in_their_order_by_three_kinds_of_statements() {
+    let rows = (0..74).map(|n| vec![Value::Int(n), Value::Int(-n)]).collect();
+    let statements = Statement::insert("INSERT INTO t (a, b)", 2, rows);
+    let places = |one: &Statement| one.sql.matches('?').count();
+    assert_eq!(statements.iter().map(places).collect::<Vec<_>>(), [128, 16, 2, 2]);
+    let params = statements.iter().flat_map(|one| one.params.clone());
+    assert!(params.eq((0..74).flat_map(|n| [Value::Int(n), Value::Int(-n)])));
+    assert_eq!(statements[3].sql, "INSERT INTO t (a, b) VALUES (?, ?)");
+    assert!(Statement::insert("INSERT INTO t (a, b)", 2, Vec::new()).is_empty());
+}
+
+#[test]
+fn the_schema_of_servers_has_the_tables_and_columns_of_sqlite() {
+    let sqlite = tables(include_str!("../../sqlite/migrations/0003_dispatch.sql"));
+    let ours = ["clocks"];
+    let sqlite: Vec<_> = sqlite.into_iter().filter(|(name, _)| !ours.contains(name)).collect();
+    assert!(sqlite.len() > 10, "{sqlite:?}");
+    assert_eq!(tables(POSTGRES), sqlite);
+}
+
+/// The tables that a schema makes, each with its columns in order.
+fn tables(schema: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut tables = Vec::new();
+    for table in schema.split("CREATE TABLE ").skip(1) {
+        let (name, columns) = table.split_once(" (\n").expect("a table has columns");
+        let columns = columns.lines().take_while(|line| line.starts_with("    "));
+        let columns = columns.filter_map(|line| line.split_whitespace().next());
+        tables.push((name, columns.filter(|word| *word != "PRIMARY").collect()));
+    }
+    tables
+}

@@ -1,0 +1,96 @@
+//! A packet: a transaction that is sent as a whole, so that no lock waits for the client.
+//!
+//! A packet that changes begins with its locks, then reads the clock ([`Packet::at_this_instant`]), then says on what condition it
+//! writes ([`Packet::only_if`]). Every statement after that has `{holds}` in its `WHERE`, so a packet whose conditions do not hold
+//! commits and has changed nothing. No error is needed for that: an error would stand in the server's log for each lost race.
+
+use std::borrow::Cow;
+
+use super::session::{Dialect, Row, Statement, Value};
+use crate::store::{Result, StoreError};
+
+/// Statements of one transaction, with the words of [`Dialect::said`].
+#[derive(Debug, Clone)]
+pub(in crate::store) struct Packet {
+    pub(in crate::store) dialect: Dialect,
+    /// It only looks: at one instant, and locks nothing.
+    pub(in crate::store) looks: bool,
+    pub(in crate::store) statements: Vec<Statement>,
+}
+
+/// What each statement of a packet answered.
+pub(in crate::store) type Answers = Vec<Vec<Row>>;
+
+/// How often a packet may be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Repeat {
+    /// Twice does what once does: sent again when the connection broke.
+    Harmless,
+    /// Twice would be wrong: the caller hears that the outcome is unknown.
+    Never,
+}
+
+impl Packet {
+    /// One that reads everything at one instant.
+    pub(in crate::store) fn look(dialect: Dialect) -> Self {
+        Self { dialect, looks: true, statements: Vec::new() }
+    }
+
+    /// One that changes.
+    pub(in crate::store) fn change(dialect: Dialect) -> Self {
+        Self { dialect, looks: false, statements: Vec::new() }
+    }
+
+    /// Adds a statement; returns which it is.
+    pub(in crate::store) fn add(
+        &mut self,
+        sql: impl Into<Cow<'static, str>>,
+        params: Vec<Value>,
+    ) -> usize {
+        self.statements.push(Statement { sql: sql.into(), params });
+        self.statements.len() - 1
+    }
+
+    /// After the locks: the clock is read, once for all of it; `{at}` from then on, in microseconds.
+    pub(in crate::store) fn at_this_instant(&mut self) {
+        let sql = self.dialect.remember("at", "{clock}");
+        self.add(sql, Vec::new());
+        let sql = self.dialect.remember("holds", "1");
+        self.add(sql, Vec::new());
+    }
+
+    /// One condition more: what comes after is written only if `condition` holds as well.
+    pub(in crate::store) fn only_if(&mut self, condition: &str, params: Vec<Value>) {
+        let and = format!("CASE WHEN {{holds}} AND ({condition}) THEN 1 ELSE 0 END");
+        let sql = self.dialect.remember("holds", &and);
+        self.add(sql, params);
+    }
+
+    /// Whether everything held, and the instant; returns which statement says so. See [`outcome`].
+    pub(in crate::store) fn ask_outcome(&mut self) -> usize {
+        self.add("SELECT CASE WHEN {holds} THEN 1 ELSE 0 END, {at}", Vec::new())
+    }
+
+    /// Holds until the end the lock of everything that belongs to no job (`turns`: of rotations).
+    pub(in crate::store) fn through_the_gate(&mut self, gate: &'static str) {
+        self.add("SELECT newest FROM numbers WHERE name = ? FOR UPDATE", vec![gate.into()]);
+    }
+}
+
+/// The first row of a statement that has one always.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(in crate::store) fn only(answers: &Answers, nth: usize) -> Result<&Row> {
+    let row = answers.get(nth).and_then(|rows| rows.first());
+    row.ok_or_else(|| StoreError::Corrupt(format!("statement {nth}: an answer is missing")))
+}
+
+/// What [`Packet::ask_outcome`] asked: whether it was done, and the instant in microseconds.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub(in crate::store) fn outcome(answers: &Answers, nth: usize) -> Result<(bool, i64)> {
+    let row = only(answers, nth)?;
+    Ok((row.int(0)? == 1, row.int(1)?))
+}

@@ -1,0 +1,141 @@
+//! A session by relay: an act runs in the task of its caller, its statements in the task that owns the connection.
+//!
+//! The caller may give up at any moment. Then the relay ends, and the task that owns the connection rolls back: no future
+//! of a driver is dropped half way. A driver uses it so:
+//!
+//! ```text
+//! let (relay, asked) = relay::pair(dialect);
+//! served: on the connection: BEGIN; if asked.serve(conn) says so, COMMIT, else ROLLBACK
+//! acted:  relay.run(&act), beside it
+//! the answer is that of `acted`, if `served` did not fail
+//! ```
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::dispatch::{Act, DispatchSession};
+use super::session::{Dialect, Row, Session, Statement, Value};
+use crate::domain::time::Stamp;
+use crate::store::dispatch::Waiter;
+use crate::store::records::Line;
+use crate::store::{Result, StoreError};
+
+type Answer<T> = oneshot::Sender<Result<T>>;
+
+/// What is relayed.
+enum Ask {
+    Query(Vec<Statement>, Answer<Vec<Vec<Row>>>),
+    Execute(Vec<Statement>, Answer<()>),
+    Change(Statement, Answer<u64>),
+    At(String, Answer<(Row, Stamp)>),
+    Wake(Vec<Waiter>, Answer<()>),
+    Note(Box<Line>, Answer<()>),
+    Commit,
+}
+
+/// The end of who acts.
+pub(in crate::store) struct Relay {
+    dialect: Dialect,
+    asks: mpsc::UnboundedSender<Ask>,
+}
+
+/// The end of who owns the connection.
+pub(in crate::store) struct Asked(mpsc::UnboundedReceiver<Ask>);
+
+/// Both ends, for one transaction.
+pub(in crate::store) fn pair(dialect: Dialect) -> (Relay, Asked) {
+    let (asks, asked) = mpsc::unbounded_channel();
+    (Relay { dialect, asks }, Asked(asked))
+}
+
+impl Relay {
+    /// Runs an act, and has it committed if it succeeds.
+    ///
+    /// # Errors
+    /// Those of the act; [`StoreError::Unavailable`]: the connection was given up.
+    pub(in crate::store) async fn run<A: Act>(mut self, act: &A) -> Result<A::Answer> {
+        let answer = act.run(&mut self).await?;
+        self.asks.send(Ask::Commit).map_err(|_| given_up())?;
+        Ok(answer)
+    }
+
+    async fn ask<T>(&self, ask: impl FnOnce(Answer<T>) -> Ask) -> Result<T> {
+        let (answer, answered) = oneshot::channel();
+        self.asks.send(ask(answer)).map_err(|_| given_up())?;
+        answered.await.map_err(|_| given_up())?
+    }
+}
+
+fn given_up() -> StoreError {
+    StoreError::Unavailable("the connection was given up".to_owned())
+}
+
+impl Asked {
+    /// Does what is asked, until the act has ended; says whether to commit.
+    pub(in crate::store) async fn serve<S: DispatchSession>(mut self, session: &mut S) -> bool {
+        while let Some(ask) = self.0.recv().await {
+            // Whoever gave up meanwhile hears nothing.
+            let _gave_up = match ask {
+                Ask::Commit => return true,
+                Ask::Query(all, answer) => answer.send(session.query_all(&all).await).is_err(),
+                Ask::Execute(all, answer) => answer.send(session.execute_all(&all).await).is_err(),
+                Ask::Change(one, answer) => {
+                    answer.send(session.execute(&one.sql, &one.params).await).is_err()
+                }
+                Ask::At(book, answer) => answer.send(session.query_at(&book).await).is_err(),
+                Ask::Wake(who, answer) => answer.send(session.publish_wake(&who).await).is_err(),
+                Ask::Note(line, answer) => answer.send(session.note(&line).await).is_err(),
+            };
+        }
+        false
+    }
+}
+
+impl Session for Relay {
+    fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+        let one = vec![Statement::new(sql.to_owned(), params.to_vec())];
+        let found = self.ask(|answer| Ask::Query(one, answer)).await?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
+        let one = Statement::new(sql.to_owned(), params.to_vec());
+        self.ask(|answer| Ask::Change(one, answer)).await
+    }
+
+    async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
+        if statements.is_empty() {
+            return Ok(Vec::new());
+        }
+        let all = statements.to_vec();
+        self.ask(|answer| Ask::Query(all, answer)).await
+    }
+
+    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
+        if statements.is_empty() {
+            return Ok(());
+        }
+        let all = statements.to_vec();
+        self.ask(|answer| Ask::Execute(all, answer)).await
+    }
+}
+
+impl DispatchSession for Relay {
+    async fn query_at(&mut self, book: &str) -> Result<(Row, Stamp)> {
+        let book = book.to_owned();
+        self.ask(|answer| Ask::At(book, answer)).await
+    }
+
+    async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()> {
+        let waiters = waiters.to_vec();
+        self.ask(|answer| Ask::Wake(waiters, answer)).await
+    }
+
+    async fn note(&mut self, line: &Line) -> Result<()> {
+        let line = Box::new(line.clone());
+        self.ask(|answer| Ask::Note(line, answer)).await
+    }
+}

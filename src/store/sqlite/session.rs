@@ -1,0 +1,137 @@
+//! A transaction on SQLite as a session of `store/sql`: its statements are answered at once, on the thread of the connection.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ToSql, params_from_iter};
+
+use super::fault::{Fault, Outcome};
+use super::file::Place;
+use super::step::{Moment, Step};
+use super::{SqliteStore, clock, records};
+use crate::domain::time::Stamp;
+use crate::store::Result;
+use crate::store::dispatch::Waiter;
+use crate::store::records::Line;
+use crate::store::sql::dispatch::{Act, DispatchSession, Transactions};
+use crate::store::sql::row::corrupt;
+use crate::store::sql::session::{Dialect, Row, Session, Value};
+
+/// See the head of this file.
+struct SqliteSession<'s> {
+    place: &'s Place,
+    db: &'s Connection,
+    at: &'s Moment,
+    /// Of who writes.
+    step: Option<&'s Step<'s>>,
+}
+
+impl Transactions for SqliteStore {
+    async fn transact<A: Act>(&self, act: A) -> Result<A::Answer> {
+        let place = Arc::clone(&self.inner.place);
+        self.write(move |step| {
+            let (place, db, at) = (&*place, &**step, &step.at);
+            run(&act, SqliteSession { place, db, at, step: Some(step) })
+        })
+        .await
+    }
+
+    async fn inspect<A: Act>(&self, act: A) -> Result<A::Answer> {
+        let place = Arc::clone(&self.inner.place);
+        self.read(move |db, at| run(&act, SqliteSession { place: &place, db, at, step: None }))
+            .await
+    }
+}
+
+fn run<A: Act>(act: &A, mut session: SqliteSession<'_>) -> Outcome<A::Answer> {
+    // An act waits for nothing but its statements, and these for nothing.
+    let done = act.run(&mut session).now_or_never();
+    Ok(done.expect("an act on SQLite waits for nothing")?)
+}
+
+impl SqliteSession<'_> {
+    fn fail(&self, fault: impl Into<Fault>) -> crate::store::StoreError {
+        fault.into().at(&self.place.to_string())
+    }
+
+    /// Who writes.
+    fn writing(&self) -> Result<&Step<'_>> {
+        self.step.ok_or_else(|| corrupt("a transaction that only looks", "it was to write"))
+    }
+}
+
+impl Session for SqliteSession<'_> {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+        query(self.db, sql, params).map_err(|fault| self.fail(fault))
+    }
+
+    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
+        let execute = || self.db.prepare_cached(sql)?.execute(params_from_iter(params));
+        let changed = execute().map_err(|error| self.fail(error))?;
+        Ok(changed as u64)
+    }
+}
+
+impl DispatchSession for SqliteSession<'_> {
+    async fn query_at(&mut self, book: &str) -> Result<(Row, Stamp)> {
+        let found = self.query(book, &[]).await?.into_iter().next();
+        let row = found.ok_or_else(|| corrupt("dispatch", "its row is missing"))?;
+        let now = match self.step {
+            Some(step) => clock::take(step, row.int(0)?),
+            None => clock::now(self.db, self.at),
+        };
+        Ok((row, now.map_err(|fault| self.fail(fault))?))
+    }
+
+    async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()> {
+        self.writing()?.publish_wake(waiters).map_err(|fault| self.fail(fault))
+    }
+
+    async fn note(&mut self, line: &Line) -> Result<()> {
+        records::note(self.writing()?, line).map_err(|fault| self.fail(fault))
+    }
+}
+
+fn query(db: &Connection, sql: &str, params: &[Value]) -> Outcome<Vec<Row>> {
+    let mut statement = db.prepare_cached(sql)?;
+    let columns = statement.column_count();
+    let mut found = statement.query(params_from_iter(params))?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        let mut values = Vec::with_capacity(columns);
+        for column in 0..columns {
+            values.push(value(row.get_ref(column)?, sql)?);
+        }
+        rows.push(Row(values));
+    }
+    Ok(rows)
+}
+
+fn value(value: ValueRef<'_>, sql: &str) -> Outcome<Value> {
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Int(number),
+        ValueRef::Text(text) => {
+            let text = std::str::from_utf8(text).map_err(|why| corrupt(sql, &why.to_string()))?;
+            Value::Text(text.to_owned())
+        }
+        ValueRef::Real(_) | ValueRef::Blob(_) => {
+            return Err(corrupt(sql, "neither a number nor a text").into());
+        }
+    })
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(number) => ValueRef::Integer(*number),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}

@@ -1,0 +1,252 @@
+//! A real PostgreSQL for the tests: one server for all that only need a database, and servers of their own for those that break it.
+//!
+//! It listens on a free port of the loopback, in a directory of its own, and refuses to run as root: then it runs as the user `postgres`
+//! of Debian's package. It is killed by its process id at the end, and by the kernel should the test process end without an end.
+
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, mpsc};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Gid, Pid, Uid, User};
+use tempfile::TempDir;
+
+use super::wait::until;
+
+/// A running server.
+pub(crate) struct PostgresServer {
+    port: u16,
+    options: Vec<String>,
+    directory: TempDir,
+    process: Option<Child>,
+}
+
+/// Who may run it, when we are root.
+fn user() -> Option<(u32, u32)> {
+    if !Uid::effective().is_root() {
+        return None;
+    }
+    let user = User::from_name("postgres").ok().flatten();
+    let user = user.expect("the user postgres of Debian's package postgresql");
+    Some((user.uid.as_raw(), user.gid.as_raw()))
+}
+
+/// A program of the newest server that is installed.
+fn program(name: &str) -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = versions
+        .filter(|entry| entry.path().join("bin").join(name).exists())
+        .max_by_key(|entry| entry.file_name().to_string_lossy().parse::<u32>().unwrap_or(0));
+    let newest = newest.expect("PostgreSQL is installed: apt-get install postgresql");
+    newest.path().join("bin").join(name)
+}
+
+/// As that user, and no longer than the thread that starts it.
+fn as_user(command: &mut Command) -> &mut Command {
+    if let Some((uid, gid)) = user() {
+        command.uid(uid).gid(gid);
+    }
+    command
+}
+
+impl PostgresServer {
+    /// The one that tests share; each makes a database of its own.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::start(&[]));
+        &SHARED
+    }
+
+    /// Starts a server with `options` (`["fsync=off"]`).
+    ///
+    /// # Panics
+    /// When PostgreSQL is not installed, or does not come up.
+    #[must_use]
+    pub(crate) fn start(options: &[&str]) -> Self {
+        let directory = TempDir::new().expect("a directory");
+        if let Some((uid, gid)) = user() {
+            let owner = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+            nix::unistd::chown(directory.path(), owner.0, owner.1).expect("given to postgres");
+        }
+        let data = directory.path().join("data");
+        let mut initdb = Command::new(program("initdb"));
+        initdb.args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-sync", "-D"]);
+        initdb.arg(&data).current_dir(directory.path()).stdout(Stdio::null());
+        let made = as_user(&mut initdb).status().expect("initdb runs");
+        assert!(made.success(), "initdb failed");
+        let server = Self::run_in(directory, options);
+        server.psql("postgres", "CREATE ROLE soloist LOGIN");
+        server
+    }
+
+    /// A copy of this server's files as they are now, under a server of its own that follows nobody.
+    #[must_use]
+    pub(crate) fn replica(&self) -> Self {
+        let directory = TempDir::new().expect("a directory");
+        if let Some((uid, gid)) = user() {
+            let owner = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+            nix::unistd::chown(directory.path(), owner.0, owner.1).expect("given to postgres");
+        }
+        let mut copy = Command::new(program("pg_basebackup"));
+        copy.args(["-h", "127.0.0.1", "-U", "postgres", "--checkpoint=fast", "-p"]);
+        copy.arg(self.port.to_string()).arg("-D").arg(directory.path().join("data"));
+        let copied = as_user(copy.current_dir(directory.path())).status();
+        assert!(copied.expect("pg_basebackup runs").success(), "pg_basebackup failed");
+        let signal = directory.path().join("data/standby.signal");
+        let mut touch = Command::new("touch");
+        as_user(touch.arg(signal).current_dir("/")).status().expect("a standby");
+        Self::run_in(directory, &[])
+    }
+
+    fn run_in(directory: TempDir, options: &[&str]) -> Self {
+        let options = options.iter().map(|&option| option.to_owned()).collect();
+        let mut server = Self { port: 0, options, directory, process: None };
+        for _ in 0..5 {
+            let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            server.port = free.local_addr().expect("its address").port();
+            drop(free);
+            if server.spawn() {
+                return server;
+            }
+        }
+        panic!("PostgreSQL did not start: {}", server.said());
+    }
+
+    /// What it wrote.
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    fn spawn(&mut self) -> bool {
+        let path = self.directory.path();
+        let log = std::fs::File::create(path.join("log")).expect("a log");
+        let mut command = Command::new(program("postgres"));
+        command.arg("-D").arg(path.join("data")).current_dir(path);
+        let socket = format!("unix_socket_directories={}", path.display());
+        let port = format!("port={}", self.port);
+        let own = ["listen_addresses=127.0.0.1", "max_connections=300", "shared_buffers=16MB"];
+        let own = own.iter().copied().chain([socket.as_str(), port.as_str()]);
+        for option in own.chain(self.options.iter().map(String::as_str)) {
+            command.args(["-c", option]);
+        }
+        command.stdout(Stdio::null()).stderr(log);
+        self.process = Some(spawn_from_the_keeper(command));
+        let child = self.process.as_mut().expect("started just now");
+        let port = self.port;
+        let mut gone = false;
+        until("PostgreSQL answers, or has ended", || {
+            gone = child.try_wait().expect("its state").is_some();
+            (gone || psql_at(port, "postgres", "SELECT 1").is_ok()).then_some(())
+        });
+        !gone
+    }
+
+    /// A new database in which the user `soloist` has what docs/stores.md gives it, and its URL for that user.
+    #[must_use]
+    pub(crate) fn database(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let name = format!("law_{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        self.psql(&name, "CREATE SCHEMA soloist AUTHORIZATION soloist");
+        self.url_of(&name)
+    }
+
+    /// Of a database there.
+    #[must_use]
+    pub(crate) fn url_of(&self, database: &str) -> String {
+        format!("postgres://soloist@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// What `sql` answers, as psql prints it without ornament.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub(crate) fn psql(&self, database: &str, sql: &str) -> String {
+        psql_at(self.port, database, sql).unwrap_or_else(|why| panic!("{sql}: {why}"))
+    }
+
+    /// kill -9 of all of it, as a power cut without the disk.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let pid = Pid::from_raw(i32::try_from(process.id()).expect("a pid"));
+            let children = descendants(process.id());
+            kill(pid, Signal::SIGKILL).ok();
+            for child in children {
+                kill(Pid::from_raw(i32::try_from(child).expect("a pid")), Signal::SIGKILL).ok();
+            }
+            process.wait().expect("it has ended");
+        }
+    }
+
+    /// Kills it and starts it again on the same port and files.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        std::fs::remove_file(self.directory.path().join("data/postmaster.pid")).ok();
+        assert!(self.spawn(), "PostgreSQL did not come back: {}", self.said());
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The processes below `pid`.
+fn descendants(pid: u32) -> Vec<u32> {
+    let children = Path::new("/proc").join(pid.to_string()).join("task").join(pid.to_string());
+    let children = std::fs::read_to_string(children.join("children")).unwrap_or_default();
+    let children: Vec<u32> = children.split_whitespace().flat_map(str::parse).collect();
+    let below = children.iter().flat_map(|child| descendants(*child));
+    let below: Vec<u32> = below.collect();
+    children.into_iter().chain(below).collect()
+}
+
+fn psql_at(port: u16, database: &str, sql: &str) -> Result<String, String> {
+    let mut psql = Command::new(program("psql"));
+    psql.args(["-h", "127.0.0.1", "-U", "postgres", "-XAtq", "-v", "ON_ERROR_STOP=1", "-p"]);
+    psql.arg(port.to_string()).args(["-d", database, "-c", sql]);
+    let output = psql.output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+/// A child that the kernel ends with the thread that started it must be started by one that lasts: tests' threads end.
+fn spawn_from_the_keeper(command: Command) -> Child {
+    type Order = (Command, mpsc::Sender<Child>);
+    static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
+        let (orders, todo) = mpsc::channel::<Order>();
+        std::thread::spawn(move || {
+            while let Ok((mut command, answer)) = todo.recv() {
+                let child = spawn_tied(&mut command);
+                answer.send(child).ok();
+            }
+        });
+        orders
+    });
+    let (answer, child) = mpsc::channel();
+    KEEPER.send((command, answer)).expect("the keeper lives");
+    child.recv().expect("it was started")
+}
+
+/// The kernel kills it when the keeper, and so the test process, ends.
+fn spawn_tied(command: &mut Command) -> Child {
+    let mut tied = Command::new("setpriv");
+    tied.arg("--pdeathsig").arg("KILL");
+    if let Some((uid, gid)) = user() {
+        tied.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}")).arg("--clear-groups");
+    }
+    tied.arg(command.get_program()).args(command.get_args());
+    if let Some(directory) = command.get_current_dir() {
+        tied.current_dir(directory);
+    }
+    let log = command.get_current_dir().map(|directory| directory.join("log"));
+    let log = log.and_then(|log| std::fs::File::options().append(true).open(log).ok());
+    tied.stdout(Stdio::null()).stderr(log.map_or_else(Stdio::null, Stdio::from));
+    tied.spawn().expect("setpriv runs")
+}
