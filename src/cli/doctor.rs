@@ -137,7 +137,7 @@ fn permissions(file: &Path, store: &str) -> Vec<Finding> {
         ));
     }
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    if mode & 0o004 != 0 && store.contains('@') && text.contains(store) {
+    if mode & 0o004 != 0 && has_password(store) && text.contains(store) {
         findings.push(Finding::warn(
             "configuration",
             format!("{shown} holds the store's password and everybody may read it"),
@@ -145,6 +145,13 @@ fn permissions(file: &Path, store: &str) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// Whether the URL names more than a user before the `@`.
+fn has_password(store: &str) -> bool {
+    let before = store.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+    let password = before.and_then(|(before, _)| before.split_once(':'));
+    password.is_some_and(|(_, password)| !password.is_empty())
 }
 
 /// That commands and directories are there is checked with the configuration; a missing one stands there already.
@@ -311,4 +318,24 @@ fn containment(wanted: Option<Containment>) -> Finding {
             whys.join("; ")
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_password;
+
+    #[test]
+    fn a_user_without_a_password_is_no_secret() {
+        for (url, secret) in [
+            ("postgres://soloist@db/jobs", false),
+            ("postgres://soloist:@db/jobs", false),
+            ("postgres://soloist:sesame@db/jobs", true),
+            ("rediss://:sesame@cache:6380", true),
+            ("redis+sentinel://u:sesame@one,two/main", true),
+            ("redis://cache:6379", false),
+            ("sqlite:/var/lib/a@b.db", false),
+        ] {
+            assert_eq!(has_password(url), secret, "{url}");
+        }
+    }
 }

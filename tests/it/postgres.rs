@@ -1,6 +1,8 @@
 //! What only PostgreSQL can do to a store: settings that are refused, a replica that is promoted, a server that is killed, connections
 //! that are cut; and two nodes of the program itself on it.
 
+mod faults;
+
 use std::time::Duration;
 
 use soloist::clock;

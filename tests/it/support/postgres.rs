@@ -55,7 +55,11 @@ fn as_user(command: &mut Command) -> &mut Command {
 impl PostgresServer {
     /// The one that tests share; each makes a database of its own.
     pub(crate) fn shared() -> &'static Self {
-        static SHARED: LazyLock<PostgresServer> = LazyLock::new(|| PostgresServer::start(&[]));
+        static SHARED: LazyLock<PostgresServer> = LazyLock::new(|| {
+            let server = PostgresServer::start(&[]);
+            sweep_behind(server.directory.path());
+            server
+        });
         &SHARED
     }
 
@@ -194,6 +198,17 @@ impl Drop for PostgresServer {
     }
 }
 
+/// Removes `directory` when this process has ended, in whatever way: what all tests share is dropped by nobody.
+fn sweep_behind(directory: &Path) {
+    // Its standard input ends with us; the server needs a moment to end as well.
+    let script = "trap '' INT TERM; read -r _; for _ in 1 2 3 4 5 6 7 8 9; do rm -rf \"$1\" && break; sleep 1; done";
+    let mut sweeper = Command::new("sh");
+    sweeper.args(["-c", script, "sh"]).arg(directory).current_dir("/").stdin(Stdio::piped());
+    sweeper.stdout(Stdio::null()).stderr(Stdio::null());
+    // Neither the pipe nor the child is ever dropped.
+    std::mem::forget(sweeper.spawn().expect("sh runs"));
+}
+
 /// The processes below `pid`.
 fn descendants(pid: u32) -> Vec<u32> {
     let children = Path::new("/proc").join(pid.to_string()).join("task").join(pid.to_string());
@@ -249,4 +264,60 @@ fn spawn_tied(command: &mut Command) -> Child {
     let log = log.and_then(|log| std::fs::File::options().append(true).open(log).ok());
     tied.stdout(Stdio::null()).stderr(log.map_or_else(Stdio::null, Stdio::from));
     tied.spawn().expect("setpriv runs")
+}
+
+/// A pool of connections before a server, as PgBouncer makes it.
+pub(crate) struct Pooler {
+    port: u16,
+    process: Child,
+    _directory: TempDir,
+}
+
+impl Pooler {
+    /// Starts one in `mode` (`transaction`).
+    ///
+    /// # Panics
+    /// When PgBouncer is not installed, or does not come up.
+    #[must_use]
+    pub(crate) fn before(server: &PostgresServer, mode: &str) -> Self {
+        let directory = TempDir::new().expect("a directory");
+        let path = directory.path();
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = free.local_addr().expect("its address").port();
+        drop(free);
+        let users = path.join("users");
+        std::fs::write(&users, "\"soloist\" \"\"\n\"postgres\" \"\"\n").expect("its users");
+        let settings = format!(
+            "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+             unix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = {mode}\n",
+            server.port,
+            users.display()
+        );
+        std::fs::write(path.join("settings"), settings).expect("its settings");
+        std::fs::write(path.join("log"), "").expect("a log");
+        if let Some((uid, gid)) = user() {
+            let owner = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+            nix::unistd::chown(path, owner.0, owner.1).expect("given to postgres");
+        }
+        // It stands in a directory that is on the PATH of root alone.
+        let mut command = Command::new("/usr/sbin/pgbouncer");
+        command.arg(path.join("settings")).current_dir(path);
+        let process = spawn_from_the_keeper(command);
+        until("PgBouncer answers", || psql_at(port, "postgres", "SELECT 1").ok());
+        Self { port, process, _directory: directory }
+    }
+
+    /// The same database as at `url`, through the pool.
+    #[must_use]
+    pub(crate) fn url_of(&self, url: &str) -> String {
+        let database = url.rsplit('/').next().expect("its name");
+        format!("postgres://soloist@127.0.0.1:{}/{database}", self.port)
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
 }
