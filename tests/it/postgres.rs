@@ -3,6 +3,8 @@
 
 mod faults;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use soloist::clock;
@@ -157,17 +159,30 @@ async fn connections_that_are_cut_come_back_and_half_of_nothing_is_done() {
     let url = server.database();
     let store = Store::connect(&url, &options()).await.expect("it opens");
     let li = UserName::new("li").expect("a good name");
-    let writer = store.clone();
+    let (writer, over) = (store.clone(), Arc::new(AtomicBool::new(false)));
+    let (done, ended) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&over));
+    let count = Arc::clone(&done);
     let load = tokio::spawn(async move {
-        for nth in 0..150_u32 {
-            // Of some the outcome is unknown; the last one is asked until it is told.
-            writer.participate(&job(), &li, nth % 2 == 0, None).await.ok();
+        let mut on = false;
+        while !ended.load(Ordering::Relaxed) {
+            on = !on;
+            // Of some the outcome is unknown.
+            if writer.participate(&job(), &li, on, None).await.is_ok() {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
         }
+        // The last one is asked until it is told.
         while writer.participate(&job(), &li, true, None).await.is_err() {}
     });
-    while !load.is_finished() {
+    for cut in 1..=12 {
+        let before = done.load(Ordering::Relaxed);
         server.psql("postgres", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'soloist%'");
+        until_async(&format!("acts go on after cut {cut}"), async || {
+            (done.load(Ordering::Relaxed) > before + 1).then_some(())
+        })
+        .await;
     }
+    over.store(true, Ordering::Relaxed);
     load.await.expect("it ends");
     let fresh = Store::connect(&url, &options()).await.expect("it opens");
     let record = fresh.snapshot(&[job()]).await.expect("a snapshot").jobs.remove(0);

@@ -89,7 +89,10 @@ fn judge(code: &SqlState, message: &str) -> Fault {
         "26000" | "42P05" => return Fault::Ours(StoreError::Unsupported(POOLER.to_owned())),
         "53300" => "raise max_connections, or give the user fewer: each node needs six",
         "53100" => "free some disk space there",
-        "25006" => "this server takes no writes: name the address of the primary",
+        "25006" => {
+            "this server takes no writes, as a replica does: name the address of the primary"
+        }
+        "55000" => "let connections in again: ALTER DATABASE ... ALLOW_CONNECTIONS true",
         "57P01" | "57P02" | "57P03" | "25P03" | "57P05" => {
             return Fault::Broken(message.to_owned());
         }
