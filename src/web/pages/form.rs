@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Duration;
 
+use actix_web::http::StatusCode;
+use actix_web::{HttpResponse, ResponseError as _};
 use askama::Template;
 
 use super::Frame;
@@ -226,14 +228,18 @@ impl Refused {
         }
     }
 
-    /// The status of the answer.
-    pub(super) fn status(&self) -> actix_web::http::StatusCode {
-        use actix_web::ResponseError as _;
+    fn status(&self) -> StatusCode {
         match self {
-            Self::Field(_) => actix_web::http::StatusCode::BAD_REQUEST,
+            Self::Field(_) => StatusCode::BAD_REQUEST,
             Self::Other(error) => error.status_code(),
         }
     }
+}
+
+/// The answer with a page whose form is to be filled in, or was refused.
+pub(super) fn answer(body: String, refused: Option<&Refused>) -> HttpResponse {
+    let status = refused.map_or(StatusCode::OK, Refused::status);
+    HttpResponse::build(status).content_type("text/html; charset=utf-8").body(body)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
 
-use super::form::{Field, Group, Refused, RulesPage, Typed, Wrong, length};
+use super::form::{Field, Group, Refused, RulesPage, Typed, Wrong, answer, length};
 use super::{Frame, html, seen_other, whole};
 use crate::domain::dispatch::Window;
 use crate::domain::name::{RotationName, TypeName};
@@ -223,12 +223,7 @@ fn show(
 ) -> HttpResponse {
     let (title, path) = title(caller.language, name);
     let frame = Frame::of(web, caller, "rotations", path, title);
-    let mut answer = HttpResponse::Ok();
-    if let Some(refused) = refused {
-        answer.status(refused.status());
-    }
-    let page = form(frame, name, typed, refused);
-    answer.content_type("text/html; charset=utf-8").body(whole(&page))
+    answer(whole(&form(frame, name, typed, refused)), refused)
 }
 
 fn title(lang: Language, name: Option<&RotationName>) -> (String, String) {

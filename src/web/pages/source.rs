@@ -8,7 +8,7 @@ use askama::Template;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::form::{Field, Refused, Typed, Wrong, sentence};
+use super::form::{Field, Refused, Typed, Wrong, answer, sentence};
 use super::source_rules::at;
 use super::{Frame, seen_other, whole};
 use crate::domain::dispatch::TaskState;
@@ -249,11 +249,7 @@ async fn show(
         name: name.to_string(),
         frame,
     };
-    let mut answer = HttpResponse::Ok();
-    if let Some(refused) = &done.refused {
-        answer.status(refused.status());
-    }
-    Ok(answer.content_type("text/html; charset=utf-8").body(whole(&page)))
+    Ok(answer(whole(&page), done.refused.as_ref()))
 }
 
 /// Shows a source.

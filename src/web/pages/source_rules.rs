@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 
-use super::form::{Field, Group, Refused, RulesPage, Typed, Wrong, length};
+use super::form::{Field, Group, Refused, RulesPage, Typed, Wrong, answer, length};
 use super::{Frame, seen_other, whole};
 use crate::domain::dispatch::{Backoff, Rules, Window};
 use crate::domain::name::SourceName;
@@ -121,12 +121,7 @@ fn show(
 ) -> HttpResponse {
     let (title, path) = title(caller.language, source);
     let frame = Frame::of(web, caller, "dispatch", path, title);
-    let mut answer = HttpResponse::Ok();
-    if let Some(refused) = refused {
-        answer.status(refused.status());
-    }
-    let page = form(frame, source, typed, refused);
-    answer.content_type("text/html; charset=utf-8").body(whole(&page))
+    answer(whole(&form(frame, source, typed, refused)), refused)
 }
 
 fn title(lang: Language, source: Option<&SourceName>) -> (String, String) {
