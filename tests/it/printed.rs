@@ -208,6 +208,7 @@ fn what_pages_print_for_a_terminal_works_as_it_stands() {
     assert!(run("README.md", 4).contains("orders"));
     assert!(run("README.md", 5).contains("backup --full"));
     assert!(run("docs/http.md", 0).contains("\"name\":\"outbound\""));
+    run("docs/http.md", 1);
     assert!(run("docs/dispatch.md", 0).contains("shop"));
     assert!(run("docs/rotations.md", 0).contains("supplier-api"));
     run("docs/commands.md", 0);
