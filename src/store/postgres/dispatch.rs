@@ -9,9 +9,10 @@ use super::session::Conn;
 use crate::clock;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
-use crate::store::records::{Line, Tell};
+use crate::store::records::Line;
 use crate::store::sql::Server as _;
 use crate::store::sql::dispatch::{Act, DispatchSession, Transactions};
+use crate::store::sql::follow::Hint;
 use crate::store::sql::packet::Packet;
 use crate::store::sql::session::{Dialect, Row, Session, Statement, Value};
 use crate::store::sql::{log, relay};
@@ -30,7 +31,7 @@ impl Transactions for PostgresStore {
     async fn transact<A: Act>(&self, act: A) -> Result<A::Answer> {
         let (answer, wakes) = self.act(WRITE, act).await?;
         if !wakes.is_empty() {
-            self.shared.server.ring(&[], &[Tell::Wake(wakes)]);
+            drop(self.shared.server.ring(Hint { wake: wakes, ..Hint::default() }));
         }
         Ok(answer)
     }

@@ -1,13 +1,13 @@
 //! The bell: one NOTIFY for everything that was committed meanwhile, and a connection that listens.
 //!
-//! Commits that notify wait for each other until each is on disk. So a ringer rings after the commit, one ring at a time. A hint that
-//! is lost that way, because its process died in between, is found by the sweep of every listener (`../sql/follow.rs`). Only what a
-//! process does that may end right after it, an act of a person or a lease given back, is told with its commit.
+//! Commits that notify wait for each other until each is on disk. So a ringer rings after the commit, one ring at a time, in the order
+//! of the commits of this process. A hint that is lost that way, because its process died in between, is found by the sweep of every
+//! listener (`../sql/follow.rs`). Only who may end right after a commit, for an act of a person or a lease given back, waits for it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::link::{self, Heard, Link};
 use super::place::Place;
@@ -18,7 +18,6 @@ use crate::domain::event::JobEvent;
 use crate::domain::name::JobName;
 use crate::store::events::{Events, StoreEvent};
 use crate::store::outlet::Outlet;
-use crate::store::records::Tell;
 use crate::store::sql::follow::{Follower, Hint};
 use crate::store::sql::session::{Session as _, Value};
 use crate::store::{Result, StoreError};
@@ -40,26 +39,22 @@ pub(super) struct Ringer {
     place: Arc<Place>,
     timeout: Duration,
     /// Begun by the first ring.
-    hints: OnceLock<mpsc::UnboundedSender<Hint>>,
+    hints: OnceLock<mpsc::UnboundedSender<Ring>>,
 }
+
+/// A hint, and who waits until it was told.
+type Ring = (Hint, oneshot::Sender<()>);
 
 impl Ringer {
     pub(super) fn new(place: Arc<Place>, timeout: Duration) -> Self {
         Self { place, timeout, hints: OnceLock::new() }
     }
 
-    /// Tells everybody, soon.
-    pub(super) fn ring(&self, jobs: &[JobEvent], tells: &[Tell]) {
-        let mut hint = Hint { jobs: jobs.to_vec(), ..Hint::default() };
-        for tell in tells {
-            match tell {
-                Tell::Nodes => hint.nodes = true,
-                Tell::Accounts => hint.accounts = true,
-                Tell::Wake(waiters) => hint.wake.extend(waiters.iter().cloned()),
-            }
-        }
+    /// Tells everybody, soon; what it returns ends when that was done or has failed.
+    pub(super) fn ring(&self, hint: Hint) -> oneshot::Receiver<()> {
+        let (done, rung) = oneshot::channel();
         if hint == Hint::default() {
-            return;
+            return rung;
         }
         let hints = self.hints.get_or_init(|| {
             let (hints, todo) = mpsc::unbounded_channel();
@@ -68,7 +63,8 @@ impl Ringer {
             hints
         });
         // It ends with this process only.
-        drop(hints.send(hint));
+        drop(hints.send((hint, done)));
+        rung
     }
 }
 
@@ -77,14 +73,13 @@ async fn ring_on(
     link: Link,
     channel: String,
     timeout: Duration,
-    mut todo: mpsc::UnboundedReceiver<Hint>,
+    mut todo: mpsc::UnboundedReceiver<Ring>,
 ) {
-    while let Some(mut hint) = todo.recv().await {
-        while let Ok(more) = todo.try_recv() {
-            hint.jobs.extend(more.jobs);
-            hint.nodes |= more.nodes;
-            hint.accounts |= more.accounts;
-            hint.wake.extend(more.wake);
+    while let Some((mut hint, done)) = todo.recv().await {
+        let mut waiting = vec![done];
+        while let Ok((more, done)) = todo.try_recv() {
+            hint.add(more);
+            waiting.push(done);
         }
         let payloads = payloads(hint);
         let channel = channel.clone();
@@ -105,22 +100,24 @@ async fn ring_on(
     }
 }
 
-/// The hint of one commit, if it is one NOTIFY.
-pub(super) fn payload(jobs: &[JobEvent]) -> Option<String> {
-    let mut payloads = payloads(Hint { jobs: jobs.to_vec(), ..Hint::default() });
-    payloads.pop().filter(|_| payloads.is_empty())
-}
-
-/// The hint in pieces that fit.
+/// The hint in pieces that fit. What one commit did stays together: the follower knows it by its version.
 fn payloads(hint: Hint) -> Vec<String> {
-    let mut hints = vec![Hint { nodes: hint.nodes, accounts: hint.accounts, ..Hint::default() }];
+    let Hint { jobs, nodes, accounts, wake } = hint;
+    let wakes = wake.chunks(MOST_WAITERS);
+    let mut hints: Vec<Hint> =
+        wakes.map(|wake| Hint { wake: wake.to_vec(), ..Hint::default() }).collect();
+    if nodes.is_some() || accounts.is_some() {
+        hints.push(Hint { nodes, accounts, ..Hint::default() });
+    }
+    let mut piece: Vec<JobEvent> = Vec::new();
+    for commit in jobs.chunk_by(|one, next| (&one.job, one.version) == (&next.job, next.version)) {
+        if piece.len() + commit.len() > MOST_JOBS {
+            hints.push(Hint::of_jobs(&std::mem::take(&mut piece)));
+        }
+        piece.extend_from_slice(commit);
+    }
+    hints.push(Hint::of_jobs(&piece));
     hints.retain(|hint| *hint != Hint::default());
-    hints.extend(
-        hint.jobs.chunks(MOST_JOBS).map(|jobs| Hint { jobs: jobs.to_vec(), ..Hint::default() }),
-    );
-    hints.extend(
-        hint.wake.chunks(MOST_WAITERS).map(|wake| Hint { wake: wake.to_vec(), ..Hint::default() }),
-    );
     let texts = hints.iter().filter_map(|hint| serde_json::to_string(hint).ok());
     texts.filter(|text| text.len() < ROOM).collect()
 }
@@ -240,11 +237,12 @@ mod tests {
     #[test]
     fn no_hint_is_longer_than_a_notify_may_be() {
         let job = JobName::new(&"j".repeat(64)).unwrap();
-        let event = JobEvent { job, version: u64::MAX, event: EventKind::ParticipationChanged };
+        let event = JobEvent { job, version: 0, event: EventKind::ParticipationChanged };
+        let events = (0..500).map(|nth| JobEvent { version: u64::MAX - nth / 3, ..event.clone() });
         let hint = Hint {
-            jobs: vec![event; 500],
-            nodes: true,
-            accounts: true,
+            jobs: events.collect(),
+            nodes: Some(i64::MAX),
+            accounts: Some(i64::MAX),
             wake: vec![Waiter("w".repeat(200)); 100],
         };
         let payloads = payloads(hint);
@@ -253,6 +251,8 @@ mod tests {
         assert!(payloads.iter().all(|text| text.len() < 8_000));
         assert_eq!(back.iter().map(|hint| hint.jobs.len()).sum::<usize>(), 500);
         assert_eq!(back.iter().map(|hint| hint.wake.len()).sum::<usize>(), 100);
-        assert!(back.iter().any(|hint| hint.nodes && hint.accounts));
+        assert!(back.iter().any(|hint| hint.nodes.is_some() && hint.accounts.is_some()));
+        let ends = back.windows(2).filter_map(|two| two[0].jobs.last().zip(two[1].jobs.first()));
+        assert!(ends.into_iter().all(|(last, first)| last.version != first.version), "torn");
     }
 }

@@ -63,6 +63,9 @@ fn is_io(error: &tokio_postgres::Error) -> bool {
     words.contains("connect") || words.contains("TLS") || words.contains("timed out")
 }
 
+/// What is wrong with a pooler in transaction mode.
+pub(super) const POOLER: &str = "PostgreSQL: a pooler gives each transaction another connection, so nobody would hear of a change: name the address of the server itself, or of a pool in session mode";
+
 fn judge(code: &SqlState, message: &str) -> Fault {
     let remedy = match code.code() {
         // Serialization failure, deadlock, lock_timeout.
@@ -82,6 +85,8 @@ fn judge(code: &SqlState, message: &str) -> Fault {
                 "PostgreSQL: {message}; make the schema and give it to the user: CREATE SCHEMA soloist AUTHORIZATION soloist"
             )));
         }
+        // What one transaction prepared is unknown to the next.
+        "26000" | "42P05" => return Fault::Ours(StoreError::Unsupported(POOLER.to_owned())),
         "53300" => "raise max_connections, or give the user fewer: each node needs six",
         "53100" => "free some disk space there",
         "25006" => "this server takes no writes: name the address of the primary",

@@ -26,17 +26,18 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
+
 use self::events::Ringer;
 use self::link::Link;
 use self::place::Place;
 use super::engine::Way;
 use super::memory::Opening;
-use super::records::Tell;
+use super::sql::follow::Hint;
 use super::sql::packet::{Answers, Packet, Repeat};
-use super::sql::session::{Dialect, Statement};
+use super::sql::session::Dialect;
 use super::sql::{Server, SqlStore};
 use super::{Description, For, Options, Result};
-use crate::domain::event::JobEvent;
 
 /// A store on PostgreSQL.
 pub(super) type PostgresStore = SqlStore<Postgres>;
@@ -72,14 +73,8 @@ impl Server for Postgres {
         link.send(packet, repeat).await
     }
 
-    fn telling(&self, jobs: &[JobEvent]) -> Option<Statement> {
-        let payload = events::payload(jobs)?;
-        let said = vec![self.place.schema.as_str().into(), payload.as_str().into()];
-        Some(Statement::new("SELECT pg_notify(?, ?) FROM (SELECT 1) AS here WHERE {holds}", said))
-    }
-
-    fn ring(&self, jobs: &[JobEvent], tells: &[Tell]) {
-        self.ringer.ring(jobs, tells);
+    fn ring(&self, hint: Hint) -> oneshot::Receiver<()> {
+        self.ringer.ring(hint)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is refused of a server, and the tables: made once, in one transaction, under a number.
 
-use super::fault::Fault;
+use super::fault::{Fault, POOLER};
 use super::session::Conn;
 use super::{Postgres, link};
 use crate::clock;
@@ -22,8 +22,8 @@ pub(super) struct Facts {
     recovers: bool,
     /// Whether it is written down in the server that somebody listens: not behind a pooler of transactions.
     listens: bool,
-    /// Of two transactions.
-    pids: [i64; 2],
+    /// Our connection is one at the server, and nobody else's.
+    alone: bool,
     /// Processes that opened this store.
     witnesses: i64,
 }
@@ -47,15 +47,15 @@ pub(super) fn witness(schema: &str) -> String {
 /// [`StoreError::Unavailable`].
 pub(super) async fn facts(server: &Postgres) -> Result<Facts> {
     let name = &server.place.name;
-    let (mut conn, _) = link::connect(&server.place, server.timeout, "soloist")
-        .await
-        .map_err(|fault| fault.told(name))?;
-    let asking = ask(&mut conn, &server.place.schema);
+    let connect = || link::connect(&server.place, server.timeout, "soloist");
+    let (mut conn, _) = connect().await.map_err(|fault| fault.told(name))?;
+    let (mut other, _) = connect().await.map_err(|fault| fault.told(name))?;
+    let asking = ask(&mut conn, &mut other, &server.place.schema);
     let late = || StoreError::Unavailable(format!("PostgreSQL at {name} is too slow"));
     tokio::time::timeout(server.timeout, asking).await.unwrap_or_else(|_| Err(late()))
 }
 
-async fn ask(conn: &mut Conn, schema: &str) -> Result<Facts> {
+async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> Result<Facts> {
     let failed = |error: tokio_postgres::Error| Fault::from(error).told("PostgreSQL");
     let channel = format!("LISTEN \"{schema}_trial\"");
     conn.client.batch_execute(&channel).await.map_err(failed)?;
@@ -66,9 +66,13 @@ async fn ask(conn: &mut Conn, schema: &str) -> Result<Facts> {
         (SELECT count(*) FROM pg_stat_activity WHERE application_name = ? AND datname = current_database())";
     let params = [Value::Text(format!("{schema}_trial")), Value::Text(witness(schema))];
     let rows = conn.query(sql, &params).await?;
+    // In a pool the other one gets what this one has left, and this one something else.
+    other.client.batch_execute("BEGIN").await.map_err(failed)?;
+    let taken = other.query("SELECT pg_backend_pid()", &[]).await?;
     let again = conn.query("SELECT pg_backend_pid()", &[]).await?;
     let empty = || StoreError::Corrupt("PostgreSQL: an answer is missing".to_owned());
     let (row, again) = (rows.first().ok_or_else(empty)?, again.first().ok_or_else(empty)?);
+    let taken = taken.first().ok_or_else(empty)?.int(0)?;
     let word = |nth| row.text(nth).map(str::to_owned);
     Ok(Facts {
         // `15.13 (Debian 15.13-0+deb12u1)`
@@ -82,7 +86,7 @@ async fn ask(conn: &mut Conn, schema: &str) -> Result<Facts> {
         },
         recovers: row.int(6)? == 1,
         listens: row.int(8)? == 1,
-        pids: [row.int(7)?, again.int(0)?],
+        alone: row.int(7)? == again.int(0)? && row.int(7)? != taken,
         witnesses: row.int(9)?,
     })
 }
@@ -95,8 +99,8 @@ pub(super) fn check(server: &Postgres, facts: &Facts) -> Result<()> {
     let name = &server.place.name;
     let refused =
         |why: String| Err(StoreError::Unsupported(format!("PostgreSQL at {name}: {why}")));
-    if !facts.listens || facts.pids[0] != facts.pids[1] {
-        return refused("a pooler gives each transaction another connection, so nobody would hear of a change: name the address of the server itself, or of a pool in session mode".to_owned());
+    if !facts.listens || !facts.alone {
+        return Err(StoreError::Unsupported(POOLER.to_owned()));
     }
     if facts.number < OLDEST {
         return refused(format!("version {} is too old: upgrade it to 13 or later", facts.version));

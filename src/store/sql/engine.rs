@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::follow::{Hint, TOLD, told};
 use super::job::{self, stored};
 use super::packet::{Packet, Repeat, outcome};
 use super::row::int;
@@ -22,6 +23,8 @@ use crate::store::{Result, StoreError};
 
 /// Jobs in one packet.
 const BATCH: usize = 500;
+/// So long whoever may end soon waits until everybody was told; then the sweep tells it.
+const RUNG: Duration = Duration::from_secs(1);
 
 /// What [`stored`] reads; the lease is the last three columns.
 pub(super) const COLUMNS: &str = "job, head, body, lease, ends";
@@ -93,16 +96,11 @@ impl<S: Server> Engine for SqlStore<S> {
     async fn commit(&self, change: &Change<'_>) -> Result<Commit> {
         let dialect = self.shared.server.dialect();
         let repeat = if change.once { Repeat::Never } else { Repeat::Harmless };
-        // Who acts may be a command, and who gives back the agent of a node that was killed: both end soon, and take a ringer with them.
-        let ends_soon = !change.notes.is_empty() || change.lease_write == LeaseWrite::Drop;
-        let telling = Some(change.tell).filter(|tell| ends_soon && !tell.is_empty());
-        let telling = telling.and_then(|tell| self.shared.server.telling(tell));
         let (answers, quarantine, jumped) = match change.grant {
             Some(ttl) => {
-                let packet =
-                    |asked: &_| job::packet(dialect, change, Some(asked), telling.as_ref());
+                let packet = |asked: &_| job::packet(dialect, change, Some(asked));
                 // Refused before it is sent, if at all.
-                job::packet(dialect, change, None, None)?;
+                job::packet(dialect, change, None)?;
                 let trusted = self
                     .trusted(change.way, ttl, None, |asked| {
                         packet(asked).unwrap_or_else(|_| Packet::change(dialect))
@@ -111,7 +109,7 @@ impl<S: Server> Engine for SqlStore<S> {
                 (trusted.answers, trusted.quarantine, trusted.jumped)
             }
             None => {
-                let packet = job::packet(dialect, change, None, telling.as_ref())?;
+                let packet = job::packet(dialect, change, None)?;
                 let sent = clock::boot();
                 let answers = self.shared.server.send(change.way, &packet, repeat).await?;
                 let (_, at) = outcome(&answers, answers.len() - 2)?;
@@ -124,8 +122,10 @@ impl<S: Server> Engine for SqlStore<S> {
             let stored = by_name(answers.last(), at)?.remove(change.job.as_str());
             return Ok(Commit::Refused { stored: stored.unwrap_or_default(), quarantine });
         }
-        if telling.is_none() {
-            self.shared.server.ring(change.tell, &[]);
+        let rung = self.shared.server.ring(Hint::of_jobs(change.tell));
+        // Who acts may be a command, and who gives back the agent of a node that was killed: both end soon, and take the ringer with them.
+        if !change.notes.is_empty() || change.lease_write == LeaseWrite::Drop {
+            tokio::time::timeout(RUNG, rung).await.ok();
         }
         let head = match change.record {
             Some((version, _)) => format!("{version} {at}"),
@@ -343,17 +343,10 @@ impl<S: Server> SqlStore<S> {
     pub(super) async fn heads(&self) -> Result<(Vec<(String, String)>, [i64; 2])> {
         let mut packet = Packet::look(self.shared.server.dialect());
         packet.add("SELECT job, head FROM jobs WHERE head <> ''", Vec::new());
-        packet.add(
-            "SELECT name, newest FROM numbers WHERE name IN ('told:nodes', 'told:accounts') ORDER BY name DESC",
-            Vec::new(),
-        );
+        packet.add(TOLD, Vec::new());
         let answers = self.shared.server.send(Way::Rest, &packet, Repeat::Harmless).await?;
         let rows = answers.first().into_iter().flatten();
         let heads = rows.map(|row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned())));
-        let mut told = [0, 0];
-        for row in answers.get(1).into_iter().flatten() {
-            told[usize::from(row.text(0)? == "told:accounts")] = row.int(1)?;
-        }
-        Ok((heads.collect::<Result<_>>()?, told))
+        Ok((heads.collect::<Result<_>>()?, told(answers.get(1))?))
     }
 }

@@ -1,12 +1,14 @@
 //! Hints made into events: what a hint names is read, and told with its record.
 //!
-//! A hint may be lost, come twice or late. Once a second the heads of all jobs are compared with what was told; one that differs
-//! twice in a row was changed without a hint that arrived.
+//! A hint may be lost, come twice or late. Once a second what the store says of itself is compared with what was told: the versions of all
+//! jobs, and how often something happened to nodes and accounts. A job that differs twice in a row was changed without a hint that
+//! arrived. What was told that way is not told again when its hint comes at last.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::session::Row;
 use super::{Server, SqlStore};
 use crate::domain::event::{EventKind, JobEvent};
 use crate::domain::name::JobName;
@@ -15,50 +17,122 @@ use crate::store::core::{record, version};
 use crate::store::dispatch::Waiter;
 use crate::store::events::StoreEvent;
 use crate::store::outlet::Outlet;
+use crate::store::records::Tell;
+
+/// What [`told`] reads.
+pub(super) const TOLD: &str =
+    "SELECT name, newest FROM numbers WHERE name IN ('told:nodes', 'told:accounts')";
+
+/// How often something was told about nodes, and about accounts.
+///
+/// # Errors
+/// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt).
+pub(super) fn told(rows: Option<&Vec<Row>>) -> Result<[i64; 2]> {
+    let mut told = [0, 0];
+    for row in rows.into_iter().flatten() {
+        told[usize::from(row.text(0)? == "told:accounts")] = row.int(1)?;
+    }
+    Ok(told)
+}
 
 /// What happened, for whoever follows: everything since the hint before.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::store) struct Hint {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) jobs: Vec<JobEvent>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(in crate::store) nodes: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(in crate::store) accounts: bool,
+    /// The how manieth time something happened to nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) nodes: Option<i64>,
+    /// The same of accounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) accounts: Option<i64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(in crate::store) wake: Vec<Waiter>,
+}
+
+impl Hint {
+    /// Of a commit of a job.
+    pub(in crate::store) fn of_jobs(jobs: &[JobEvent]) -> Self {
+        Self { jobs: jobs.to_vec(), ..Self::default() }
+    }
+
+    /// Of a plan; `rows` are those of [`TOLD`], read in its transaction.
+    ///
+    /// # Errors
+    /// As [`told`].
+    pub(super) fn of_records(tells: &[Tell], rows: Option<&Vec<Row>>) -> Result<Self> {
+        let [nodes, accounts] = told(rows)?;
+        let mut hint = Self::default();
+        for tell in tells {
+            match tell {
+                Tell::Nodes => hint.nodes = Some(nodes),
+                Tell::Accounts => hint.accounts = Some(accounts),
+                Tell::Wake(waiters) => hint.wake.extend(waiters.iter().cloned()),
+            }
+        }
+        Ok(hint)
+    }
+
+    /// And what happened after it.
+    pub(in crate::store) fn add(&mut self, more: Self) {
+        self.jobs.extend(more.jobs);
+        self.nodes = self.nodes.max(more.nodes);
+        self.accounts = self.accounts.max(more.accounts);
+        self.wake.extend(more.wake);
+    }
 }
 
 /// What one subscription was told.
 pub(in crate::store) struct Follower<S> {
     store: SqlStore<S>,
-    heads: HashMap<String, String>,
-    /// Differed at the last sweep.
-    suspects: HashMap<String, String>,
+    jobs: HashMap<String, Versions>,
+    /// The versions that differed at the last sweep.
+    suspects: HashMap<String, u64>,
     /// How often something was told about nodes, and about accounts.
     told: [i64; 2],
+}
+
+/// Of a job.
+#[derive(Debug, Default, Clone, Copy)]
+struct Versions {
+    /// The newest that was told.
+    newest: u64,
+    /// Known without a hint, as everything before it: a hint of it says nothing new.
+    known: u64,
 }
 
 impl<S: Server> Follower<S> {
     /// From now on: what is there already is read by whoever subscribed.
     pub(in crate::store) async fn start(store: SqlStore<S>) -> Result<Self> {
         let (heads, told) = store.heads().await?;
-        Ok(Self { store, heads: heads.into_iter().collect(), suspects: HashMap::new(), told })
+        let known = |(job, head): (String, String)| {
+            version(&head).map(|version| (job, Versions { newest: version, known: version }))
+        };
+        let jobs = heads.into_iter().filter_map(known).collect();
+        Ok(Self { store, jobs, suspects: HashMap::new(), told })
     }
 
     /// Tells what a hint says.
     pub(in crate::store) async fn hear(&mut self, hint: Hint, outlet: &mut Outlet) -> Result<()> {
-        self.tell_jobs(&hint.jobs, outlet).await?;
-        if hint.nodes {
-            outlet.deliver(StoreEvent::Nodes);
+        let Hint { mut jobs, nodes, accounts, wake } = hint;
+        if !wake.is_empty() {
+            outlet.deliver(StoreEvent::Wake(wake));
         }
-        if hint.accounts {
-            outlet.deliver(StoreEvent::Accounts);
+        let [before_nodes, before_accounts] = &mut self.told;
+        for (before, now, event) in [
+            (before_nodes, nodes, StoreEvent::Nodes),
+            (before_accounts, accounts, StoreEvent::Accounts),
+        ] {
+            // The sweep may have been faster.
+            if let Some(now) = now.filter(|now| *now > *before) {
+                *before = now;
+                outlet.deliver(event);
+            }
         }
-        if !hint.wake.is_empty() {
-            outlet.deliver(StoreEvent::Wake(hint.wake));
-        }
-        Ok(())
+        jobs.retain(|event| {
+            self.jobs.get(event.job.as_str()).is_none_or(|job| event.version > job.known)
+        });
+        self.tell_jobs(&jobs, outlet).await
     }
 
     async fn tell_jobs(&mut self, events: &[JobEvent], outlet: &mut Outlet) -> Result<()> {
@@ -71,10 +145,11 @@ impl<S: Server> Follower<S> {
         for event in events {
             // The record goes before the first event of its job.
             if let Some(stored) = found.remove(event.job.as_str()) {
-                self.heads.insert(event.job.to_string(), stored.head.clone());
                 let told = record(&self.store.shared.known, &event.job, stored, at);
                 told.into_iter().for_each(|record| outlet.deliver(record));
             }
+            let job = self.jobs.entry(event.job.to_string()).or_default();
+            job.newest = job.newest.max(event.version);
             outlet.deliver(StoreEvent::Job(event.clone()));
         }
         Ok(())
@@ -85,28 +160,20 @@ impl<S: Server> Follower<S> {
         let (heads, told) = self.store.heads().await?;
         let mut missed = Vec::new();
         let mut suspects = HashMap::new();
-        for (job, head) in heads {
-            if self.heads.get(&job) == Some(&head) {
+        for (name, head) in heads {
+            let (Some(version), Ok(job)) = (version(&head), JobName::new(&name)) else { continue };
+            if self.jobs.get(&name).is_some_and(|job| job.newest == version) {
                 continue;
             }
-            if self.suspects.get(&job) == Some(&head) {
-                missed.push((job, head));
+            if self.suspects.get(&name) == Some(&version) {
+                self.jobs.insert(name, Versions { newest: version, known: version });
+                // What happened is not known; whoever hears it reads the record.
+                missed.push(JobEvent { job, version, event: EventKind::RunProgressed });
             } else {
-                suspects.insert(job, head);
+                suspects.insert(name, version);
             }
         }
         self.suspects = suspects;
-        let events: Vec<JobEvent> = missed
-            .iter()
-            .filter_map(|(job, head)| {
-                let version = version(head)?;
-                let job = JobName::new(job).ok()?;
-                // What happened is not known; whoever hears it reads the record.
-                Some(JobEvent { job, version, event: EventKind::RunProgressed })
-            })
-            .collect();
-        self.heads.extend(missed);
-        self.tell_jobs(&events, outlet).await?;
         for (before, now, event) in [
             (self.told[0], told[0], StoreEvent::Nodes),
             (self.told[1], told[1], StoreEvent::Accounts),
@@ -116,6 +183,6 @@ impl<S: Server> Follower<S> {
             }
         }
         self.told = told;
-        Ok(())
+        self.tell_jobs(&missed, outlet).await
     }
 }

@@ -4,7 +4,7 @@ use super::engine::{COLUMNS, micros_span, span};
 use super::packet::Packet;
 use super::plan;
 use super::row::int;
-use super::session::{Dialect, Row, Statement, Value};
+use super::session::{Dialect, Row, Value};
 use super::trust;
 use crate::store::Result;
 use crate::store::core::FOLDED;
@@ -35,7 +35,7 @@ pub(super) fn kept(dialect: Dialect, mine: &str) -> String {
     )
 }
 
-/// `asked`: what the store must be known for, when a lease is asked for; `telling`: what is said with the commit. The last two statements are the outcome and the row; the
+/// `asked`: what the store must be known for, when a lease is asked for. The last two statements are the outcome and the row; the
 /// one before them is the row of the epoch, if that matters.
 ///
 /// # Errors
@@ -44,7 +44,6 @@ pub(super) fn packet(
     dialect: Dialect,
     change: &Change<'_>,
     asked: Option<&Asked>,
-    telling: Option<&Statement>,
 ) -> Result<Packet> {
     let mut packet = Packet::change(dialect);
     let job: Value = change.job.as_str().into();
@@ -77,7 +76,6 @@ pub(super) fn packet(
     for note in &change.notes {
         plan::write(&mut packet, note)?;
     }
-    packet.statements.extend(telling.cloned());
     if asked.is_some() {
         trust::ask(&mut packet);
     }

@@ -36,17 +36,18 @@ pub(super) mod trust;
 
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::oneshot;
+
+use self::follow::Hint;
 use self::packet::{Answers, Packet, Repeat};
-use self::session::{Dialect, Statement};
+use self::session::Dialect;
 use super::core::{Known, KnownTurns};
 use super::engine::Way;
 use super::journal::AuditEntry;
 use super::latest::Latest;
 use super::memory::Memory;
 use super::{Options, Result};
-use crate::domain::event::JobEvent;
 use crate::domain::log::LogBounds;
-use crate::store::records::Tell;
 
 /// A server that speaks SQL.
 pub(super) trait Server: Send + Sync + 'static {
@@ -59,11 +60,9 @@ pub(super) trait Server: Send + Sync + 'static {
     /// Carries a packet out as one transaction, and answers with the rows of each statement.
     async fn send(&self, way: Way, packet: &Packet, repeat: Repeat) -> Result<Answers>;
 
-    /// What tells everybody who follows with the commit: for a process that may end right after it.
-    fn telling(&self, jobs: &[JobEvent]) -> Option<Statement>;
-
-    /// Tells everybody who follows, after the commit and without waiting.
-    fn ring(&self, jobs: &[JobEvent], tells: &[Tell]);
+    /// Tells everybody who follows, after the commit, in the order of these calls. What it returns ends when that was done or has failed:
+    /// nobody but a process that may end soon waits for it.
+    fn ring(&self, hint: Hint) -> oneshot::Receiver<()>;
 }
 
 /// A store on such a server; cheap to clone.

@@ -5,6 +5,7 @@
 
 use std::sync::PoisonError;
 
+use super::follow::{Hint, TOLD};
 use super::packet::{Packet, Repeat, only, outcome};
 use super::{Server, SqlStore, look, plan};
 use crate::clock;
@@ -46,6 +47,10 @@ impl<S: Server> Records for SqlStore<S> {
         plan::add(&mut packet, plan)?;
         let nth = packet.ask_outcome();
         done.iter().for_each(|one| look::add(&mut packet, one));
+        let told = packet.statements.len();
+        if !plan.tells.is_empty() {
+            packet.add(TOLD, Vec::new());
+        }
         let repeat = if plan.once { Repeat::Never } else { Repeat::Harmless };
         let sent = clock::boot();
         let answers = self.shared.server.send(Way::Rest, &packet, repeat).await?;
@@ -55,7 +60,8 @@ impl<S: Server> Records for SqlStore<S> {
             // Nothing was done; whoever decides anew looks at what is newest now.
             return Ok((Changed::Refused, self.look(refused).await?));
         }
-        self.shared.server.ring(&[], &plan.tells);
+        // Nobody waits: who may end soon changes jobs, or is asked again.
+        drop(self.shared.server.ring(Hint::of_records(&plan.tells, answers.get(told))?));
         let found = look::found(done, &answers, nth + 1)?;
         Ok((Changed::Done, Looked { at: Stamp(at), found }))
     }
