@@ -101,7 +101,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/dispatch/new", Operator, || web::to(pages::source_rules::new)),
     Route::post("/dispatch/sources", Operator, || web::to(pages::source_rules::add)),
     Route::get("/dispatch/sources/{source}", Login, || web::to(pages::source::page)),
-    Route::get("/dispatch/sources/{source}/rules", Operator, || web::to(pages::source_rules::page)),
+    Route::get("/dispatch/sources/{source}/rules", Login, || web::to(pages::source_rules::page)),
     Route::post("/dispatch/sources/{source}/rules", Operator, || {
         web::to(pages::source_rules::change)
     }),

@@ -141,9 +141,9 @@ impl Reader {
         let script = format!("{PRELUDE}fetched={fetched}\n{}", self.here(printed));
         let mut sh = Command::new("sh");
         let program = Path::new(crate::support::node::SOLOIST).parent().expect("a directory");
-        let path = std::env::var("PATH").expect("a PATH");
+        let path = std::env::var_os("PATH").unwrap_or_default();
         sh.args(["-c", &script]).current_dir(self.ground.path("")).stdin(Stdio::null());
-        sh.env("PATH", format!("{}:{path}", program.display()));
+        sh.env("PATH", format!("{}:{}", program.display(), path.display()));
         sh.env("SOLOIST_CONFIG", self.ground.path("soloist.toml"));
         sh.env("TOKEN", &self.token).env("PASSWORD", "quiet-violet-harbour").env("record", "one");
         sh.env("SOLOIST_TOKEN", "7").env("HOME", self.ground.path(""));
@@ -208,6 +208,7 @@ fn what_pages_print_for_a_terminal_works_as_it_stands() {
     assert!(run("README.md", 4).contains("orders"));
     assert!(run("README.md", 5).contains("backup --full"));
     assert!(run("docs/http.md", 0).contains("\"name\":\"outbound\""));
+    run("docs/http.md", 1);
     assert!(run("docs/dispatch.md", 0).contains("shop"));
     assert!(run("docs/rotations.md", 0).contains("supplier-api"));
     run("docs/commands.md", 0);
@@ -220,7 +221,8 @@ fn what_pages_print_for_a_terminal_works_as_it_stands() {
     run("docs/operations.md", 5);
     // The page exports it a section before.
     let robot = take(&mut all, "docs/operations.md", 4);
-    reader.run(&format!("export SOLOIST_SERVER={}\n{robot}", reader.node.url), 0);
+    let exported = format!("export SOLOIST_SERVER={} SOLOIST_API_TOKEN=$TOKEN", reader.node.url);
+    reader.run(&format!("{exported}\n{robot}"), 0);
 
     // `alert test` says with its exit code that nobody is at the channel: all before it must succeed.
     let alerts = take(&mut all, "docs/alerts.md", 0);
@@ -251,7 +253,7 @@ fn what_pages_print_for_a_terminal_works_as_it_stands() {
     let (turn, token) = (answer["turn"].as_str().expect("a turn"), answer["token"].to_string());
     let printed = "1835019492704256.5f2a90c3d1e84b7796d03ac8e1f7b264";
     let rest = turns[asked..].replace(printed, turn).replace("1835019492704256", &token);
-    let said = reader.run(&format!("{}{rest}", &turns[..turns.find("\n\n").expect("a line")]), 0);
+    let said = reader.run(&format!("{}\n{rest}", &turns[..turns.find("\n\n").expect("a line")]), 0);
     assert!(said.contains("lease_until") && !said.contains("\"status\":4"), "{said}");
 
     let rights = take(&mut all, "docs/stores.md", 0);
