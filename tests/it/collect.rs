@@ -14,8 +14,14 @@ use soloist::domain::name::{RunId, SourceName};
 use soloist::store::dispatch::{Dispatch as _, TaskId, TaskView};
 
 use crate::support::guarded::{alive, runs as lives};
+use crate::support::machine::{in_time, judged};
 use crate::support::wait::until;
 use crate::support::worker::{Running, Site, WAITS};
+
+judged! {
+    three_collectors_of_four_slots_run_every_task_once
+    three_collectors_of_four_slots_run_every_task_once_on_a_file
+}
 
 /// Writes down its task and attempt, in one write.
 const NOTES: &str = r#"echo "$SOLOIST_TASK_KEY $SOLOIST_ATTEMPT" >> noted"#;
@@ -90,13 +96,11 @@ fn words<'a>(options: &[&'a str], script: &'a str) -> Vec<&'a str> {
     words
 }
 
-#[test]
-fn three_collectors_of_four_slots_run_every_task_once() {
+async fn three_collectors_of_four_slots_run_every_task_once() {
     every_task_runs_once(&Place::new(&["--lease", "30s"]));
 }
 
-#[test]
-fn three_collectors_of_four_slots_run_every_task_once_on_a_file() {
+async fn three_collectors_of_four_slots_run_every_task_once_on_a_file() {
     every_task_runs_once(&Place::on_file(&["--lease", "30s"]));
 }
 
@@ -106,7 +110,10 @@ fn every_task_runs_once(place: &Place) {
     let collectors: Vec<Running> =
         (0..3).map(|_| place.start(&["--parallel", "4", "--until-empty"], NOTES)).collect();
     for collector in collectors {
-        assert_eq!(collector.end(), (0, String::new()));
+        let (code, said) = collector.end();
+        assert_eq!(code, 0, "{said}");
+        // On a machine without a free core the store may need its second.
+        in_time(said.is_empty(), || said.clone());
     }
     let mut noted = place.lines("noted");
     noted.sort_unstable();
