@@ -30,9 +30,9 @@ const BESIDE_LIVE: usize = 2_000;
 const FEWEST: usize = 16;
 /// Connections from one address, when the configuration does not say.
 const PER_ADDRESS: usize = 200;
-/// A node that ends goes on answering until nobody has asked for so long: then whoever stands before it knows that it ends.
+/// A node that ends goes on answering until no request has come for so long: by then its balancer has seen that it ends.
 const QUIET: Duration = Duration::from_millis(200);
-/// It ends after this, whoever still asks.
+/// It ends after this, even if requests still come.
 const PARTING_MAX: Duration = Duration::from_secs(2);
 /// How often it looks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -80,12 +80,12 @@ impl Connections {
         self.counts.open.load(Ordering::Relaxed) * 8 >= self.cap * 7
     }
 
-    /// Somebody was answered by a node that is about to end.
+    /// The node, which is about to end, answered a request.
     pub fn on_last_answer(&self) {
         self.counts.last.store(boot().0, Ordering::Relaxed);
     }
 
-    /// Waits until nobody is connected, or nobody has asked for anything for a while.
+    /// Waits until no connection is open, or no request has come for a while.
     pub async fn quiet(&self) {
         let began = boot();
         let open = || self.counts.open.load(Ordering::Relaxed) > 0;

@@ -88,9 +88,9 @@ pub async fn door(
     })
 }
 
-/// A node that is about to end says so with each answer: the next request of this client, or balancer, goes over another connection,
-/// and so to another node. One that it sends while the node hangs up would be lost, so the node waits until no more come; who only looks
-/// whether it is ready keeps it from nothing.
+/// A node that is about to end says so with each answer: the client, or the balancer, sends its next request over another connection,
+/// and so to another node. A request that arrives while the node hangs up is lost, so the node waits until no more requests come. A health
+/// check does not make it wait.
 fn part<B>(web: &Web, response: &mut ServiceResponse<B>) {
     if web.live.is_draining() {
         if !matches!(response.request().path(), "/healthz" | "/readyz") {
