@@ -1,6 +1,6 @@
-//! Dispatch measured: claim and done beside BullMQ on one Redis, the latency of a claim over HTTP, and memory.
+//! Dispatch measured: claim and done beside BullMQ on one Redis, and on a SQLite file; the latency of a claim over HTTP; and memory.
 //!
-//! `cargo bench --bench dispatch [-- --only store|http|million --tasks N --rounds N --million]`
+//! `cargo bench --bench dispatch [-- --only store|sqlite|http|million --tasks N --rounds N --million]`
 //!
 //! Everything runs on this machine: what is compared by the second depends on who else uses its cores, Redis CPU per
 //! task hardly does. BullMQ is installed under `target/peers/`. What cannot be installed is said, never left out in
@@ -47,6 +47,9 @@ fn main() {
     if only.is_none_or(|only| only == "store") {
         runtime.block_on(beside_bullmq(count("--tasks", 50_000), count("--rounds", 3)));
     }
+    if only.is_none_or(|only| only == "sqlite") {
+        runtime.block_on(on_a_file(count("--tasks", 20_000), count("--rounds", 3)));
+    }
     if only.is_none_or(|only| only == "http") {
         runtime.block_on(http::measure(count("--rate", 3_000), count("--seconds", 20)));
     }
@@ -76,12 +79,29 @@ async fn beside_bullmq(tasks: usize, rounds: usize) {
             for (batch, sources) in [(1, 1), (10, 1), (10, 100)] {
                 let name = format!("Soloist, batch {batch}, sources {sources}");
                 let load = ours::Load { in_flight, batch, sources, tasks, round };
-                note(name, ours::run_on(&server, &load).await);
+                note(name, ours::run_on(&server.url(), || redis_cpu(&server), &load).await);
             }
         }
         rows.push(row);
     }
-    println!("{}", table::render(&rows, tasks, rounds));
+    println!("{}", table::render(&rows, "Redis", tasks, rounds));
+}
+
+/// The same load on a SQLite file in the directory for temporary files. A build of another commit, in turns with this one, is
+/// the peer.
+async fn on_a_file(tasks: usize, rounds: usize) {
+    let mut row = Row { in_flight: IN_FLIGHT[0], systems: Vec::new() };
+    for round in 0..rounds {
+        for (batch, sources) in [(1, 1), (10, 1), (10, 100)] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
+            let load = ours::Load { in_flight: row.in_flight, batch, sources, tasks, round };
+            let figure = ours::run_on(&url, own_cpu, &load).await;
+            eprintln!("SQLite, round {}: batch {batch}, sources {sources}: {figure:?}", round + 1);
+            row.note(format!("Soloist on SQLite, batch {batch}, sources {sources}"), figure);
+        }
+    }
+    println!("{}", table::render(&[row], "process", tasks, rounds));
 }
 
 fn load() -> String {
@@ -96,6 +116,15 @@ fn redis_cpu(server: &RedisServer) -> f64 {
         line.and_then(|text| text.trim().parse::<f64>().ok()).expect("a figure of INFO")
     };
     of("used_cpu_user:") + of("used_cpu_sys:")
+}
+
+/// This process' CPU time so far, in seconds.
+fn own_cpu() -> f64 {
+    let used = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF);
+    let used = used.expect("getrusage");
+    let seconds =
+        |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    seconds(used.user_time()) + seconds(used.system_time())
 }
 
 /// The root of the repository.

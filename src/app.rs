@@ -52,11 +52,11 @@ use crate::web::{Desks, Web};
 const PASSED_ON: [&str; 8] =
     ["PATH", "HOME", "LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "TMPDIR"];
 
-/// Runs a node until it is told to stop. A store that cannot be reached is waited for: until it is there the node serves
-/// what it can and starts nothing.
+/// Runs a node until it is told to stop. It waits for a store that cannot be reached: until the store is there the node
+/// serves what it can and starts nothing.
 ///
 /// # Errors
-/// Whatever keeps it from starting, worded for the operator.
+/// What keeps it from starting, worded for the operator.
 pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let metrics = Metrics::global();
     let options = store_options(&asked, crate::telemetry::observe_store_call);
@@ -75,7 +75,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
 
     child::become_subreaper();
     let containment = contain(&config)?;
-    // Before the first word to the store: whoever lives on from an earlier process must not meet a new run of this one.
+    // Before the first call to the store: a script that an earlier process left must not meet a new run of this one.
     let notes = leftovers::notes_of(&config.store, &config.prefix);
     for swept in
         leftovers::sweep(&notes).context("cannot clear away what an earlier process left")?
@@ -89,11 +89,12 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let feed = Feed::idle();
     let (follow, following) = watch::channel(followed(&config));
     let (offer, offered) = watch::channel(Arc::new(Offer::of(&config)));
-    let begun = begin(&config, &store, &options, (&feed, following.clone()), level).await?;
+    let said = (level, offered.clone());
+    let begun = begin(&config, &store, &options, (&feed, following.clone()), &said).await?;
     let keeper = Keeper::start(store.clone(), Arc::clone(&metrics));
     let room = WaitingRoom::open(store.clone(), &feed, &config.node);
-    let work = dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
-    let turns = rotation::Desk::start(room.clone(), Arc::clone(&metrics));
+    let work = dispatch::ClaimDesk::start(room.clone(), Arc::clone(&metrics));
+    let turns = rotation::TurnDesk::start(room.clone(), Arc::clone(&metrics));
     let around = Surroundings {
         store: store.clone(),
         store_url: config.store.clone(),
@@ -141,7 +142,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
             Begun::Beating(beat) => Ok(*beat),
             Begun::Away => {
                 let following = (&feed, following);
-                go_on_when_it_is_there(&current, &store, &options, following, level).await
+                go_on_when_it_is_there(&current, &store, &options, following, &said).await
             }
         }
     });

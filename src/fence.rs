@@ -93,7 +93,7 @@ pub fn fence(file: &Path, argv: &[String], token: Option<&str>) -> Result<i32, F
 fn open(file: &Path) -> io::Result<Flock<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
-    // A new one is this user's alone, whatever the umask; one that is there keeps the mode that somebody gave it.
+    // A new one is this user's alone, whatever the umask; one that is there keeps the mode that an operator gave it.
     let opened = match options.clone().create_new(true).mode(0o600).open(file) {
         Ok(new) => new.set_permissions(Permissions::from_mode(0o600)).map(|()| new),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options.open(file),
@@ -143,7 +143,7 @@ impl Slots {
         if self.newest != Some(token) {
             lock.write_all_at(record(token).as_bytes(), (self.write_next * RECORD) as u64)?;
         }
-        // Also when nothing was written here: whoever wrote it may have been killed before this.
+        // Also when nothing was written here: the process that wrote it may have been killed before this.
         lock.sync_all()
     }
 }

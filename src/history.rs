@@ -20,8 +20,6 @@ use crate::feed::{Change, Feed};
 use crate::store::timeline::Timelines as _;
 use crate::store::{Result, Store};
 
-/// What is shown at a glance.
-pub const HOUR: Duration = Duration::from_secs(3_600);
 /// How often a job that changes is read.
 const READ_EVERY: Duration = Duration::from_secs(60);
 /// How often it is looked which are due.
@@ -104,7 +102,7 @@ impl History {
         Some((known.line.within(from, now), now))
     }
 
-    /// Reads and folds for as long as the runtime lives.
+    /// Reads and folds until the runtime ends.
     pub async fn run(self) {
         let mut changes = self.inner.feed.subscribe();
         let mut tick = tokio::time::interval(TICK);

@@ -1,6 +1,6 @@
-//! Soloist runs a script exactly once in a cluster, for as long as somebody wants it.
+//! Soloist runs a script exactly once in a cluster, for as long as a user wants it.
 
-pub mod alerts;
+mod alerts;
 pub mod app;
 pub mod cli;
 pub mod clock;
@@ -10,8 +10,8 @@ pub mod domain;
 pub mod feed;
 pub mod fence;
 pub mod guard;
-pub mod history;
-pub mod leases;
+mod history;
+mod leases;
 pub mod ops;
 pub mod remote;
 pub mod rotation;
@@ -20,7 +20,7 @@ pub mod sabotage;
 pub mod secrets;
 pub mod store;
 pub mod telemetry;
-pub mod view;
+mod view;
 pub mod waiting;
 pub mod web;
 pub mod words;

@@ -1,7 +1,7 @@
 //! Passwords and random secrets: made here, hashed here, compared here.
 //!
 //! Only hashes leave for the store. A leaf room, so that the command line and the web page make accounts, tokens
-//! and sign-in links in one way. It knows no HTTP and throttles nobody.
+//! and sign-in links in one way. It knows no HTTP and throttles no client.
 
 pub(crate) mod strength;
 
@@ -20,11 +20,11 @@ use crate::store::{Result as StoreResult, Store};
 
 /// Shortest password that is accepted.
 pub const PASSWORD_MIN: usize = 10;
-/// Longest password that is accepted, so that nobody makes the server hash megabytes.
+/// Longest password that is accepted, so that no client makes the server hash megabytes.
 pub const PASSWORD_MAX: usize = 1_024;
-/// How long a one-time link lives.
+/// How long a one-time link is valid.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(30 * 60);
-/// How long a one-time link lives with which somebody sets their password: it is sent to them.
+/// How long a one-time link is valid with which a person sets their password: it is sent to them.
 pub const INVITATION_LIFETIME: Duration = Duration::from_secs(48 * 60 * 60);
 
 /// Why a password was not hashed.
@@ -54,14 +54,14 @@ fn argon2() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
 }
 
-/// Whether a password that somebody chose for an account is long enough and not easily guessed. `about`: what is known of that
+/// Whether a password that a person chose for an account is long enough and not easily guessed. `about`: what is known of that
 /// person (the account's name), which is guessed first.
 fn check_chosen(password: &str, about: &[&str]) -> Result<(), PasswordError> {
     check_length(password)?;
     strength::check(password, about).map_err(PasswordError::Weak)
 }
 
-/// Hashes a password that somebody chose for an account, if it is long enough and not easily guessed; `about` as in what is guessed
+/// Hashes a password that a person chose for an account, if it is long enough and not easily guessed; `about` is what is guessed
 /// first. Takes some 20 ms of one core: not on an async thread.
 ///
 /// # Errors
@@ -71,10 +71,10 @@ pub fn new_password(password: &str, about: &[&str]) -> Result<String, PasswordEr
     hash_password(password)
 }
 
-/// So many passwords are hashed at once.
-const AT_ONCE: usize = 2;
+/// So many passwords are hashed at once: each takes 19 MiB, and the other cores belong to leases.
+const AT_ONCE: usize = 1;
 /// So many more may wait for it: behind them an answer would take too long.
-const WAITING: usize = 16;
+const WAITING: usize = 17;
 /// Room that is asked for, in blocks: 34 MiB, of which 19 are ever touched. The C library keeps a large block that is given back, and
 /// each thread gets its own; only what is larger than 32 MiB goes back to the kernel in any case.
 const ROOM: usize = 34 * 1_024;
@@ -158,7 +158,7 @@ pub struct Passwords {
     /// One for each that works or waits.
     queue: Arc<Semaphore>,
     places: Arc<Semaphore>,
-    /// What is not in use; empty as soon as nobody works or waits.
+    /// What is not in use; empty as soon as no check runs or waits.
     spare: Arc<Mutex<Vec<Memory>>>,
 }
 
@@ -177,7 +177,7 @@ impl Passwords {
     /// the time of an answer does not tell who has an account.
     ///
     /// # Errors
-    /// [`PasswordError::Busy`]: nobody looked at it.
+    /// [`PasswordError::Busy`]: it was not checked.
     pub async fn check(
         &self,
         phc: Option<String>,
@@ -187,7 +187,8 @@ impl Passwords {
             // Nor does it tell who has an account without a password.
             let phc = phc.filter(|phc| PasswordHash::new(phc).is_ok());
             let known = phc.is_some();
-            verify_in(memory, phc.as_deref().unwrap_or_else(|| nobody()), &password) && known
+            let nobody = nobody(memory);
+            verify_in(memory, phc.as_deref().unwrap_or(nobody), &password) && known
         })
         .await
     }
@@ -218,7 +219,7 @@ impl Passwords {
             Arc::clone(&self.queue).try_acquire_owned().map_err(|_| PasswordError::Busy)?;
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(ending)?;
         let (queue, spare) = (Arc::clone(&self.queue), Arc::clone(&self.spare));
-        // Whoever asked may be gone before it is done: the place is free only then.
+        // The caller may be gone before it is done: the place is free only when it is done.
         let working = tokio::task::spawn_blocking(move || {
             let (_queued, _place) = (queued, place);
             let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
@@ -236,10 +237,10 @@ impl Passwords {
     }
 }
 
-/// The hash of a password nobody has.
-fn nobody() -> &'static str {
+/// The hash of a password that no user has.
+fn nobody(memory: &mut Memory) -> &'static str {
     static HASH: OnceLock<String> = OnceLock::new();
-    HASH.get_or_init(|| hash_password(&random_secret()).unwrap_or_default())
+    HASH.get_or_init(|| hash_in(memory, &random_secret()).unwrap_or_default())
 }
 
 /// 256 random bits in hexadecimal.
@@ -272,7 +273,7 @@ pub fn new_api_token() -> (String, String, String) {
     (secret, hash, id)
 }
 
-/// Makes a one-time sign-in link for `user`, or for the first admin when `None`; lives [`LINK_LIFETIME`].
+/// Makes a one-time sign-in link for `user`, or for the first admin when `None`; valid for [`LINK_LIFETIME`].
 ///
 /// # Errors
 /// [`crate::store::StoreError::Unavailable`].
@@ -284,7 +285,7 @@ pub async fn new_link(
     add_link(store, Link { user, sets_password: false }, LINK_LIFETIME, public_url).await
 }
 
-/// Makes a one-time link with which `user` sets their password; lives [`INVITATION_LIFETIME`], and ends earlier ones.
+/// Makes a one-time link with which `user` sets their password; valid for [`INVITATION_LIFETIME`]. It ends earlier ones.
 ///
 /// # Errors
 /// [`crate::store::StoreError::NotFound`], [`crate::store::StoreError::Unavailable`].

@@ -1,26 +1,26 @@
-//! What everyone is told about a job: the JSON of the API, and the words that rows and pages show.
+//! What all readers are told about a job: the JSON of the API, and the words that rows and pages show.
 //!
 //! One computation serves page, push, API and command line, so that none of them can say more or something
 //! else than the others. It decides no state (that is `domain::job::state`) and reads nothing: records, node
 //! reports and the clock arrive as values.
 
-pub mod alerts;
+pub(crate) mod alerts;
 mod clauses;
-pub mod day;
+pub(crate) mod day;
 mod drift;
-pub mod drill;
-pub mod json;
-pub mod lists;
-pub mod pace;
-pub mod people;
+pub(crate) mod drill;
+pub(crate) mod json;
+pub(crate) mod lists;
+pub(crate) mod pace;
+pub(crate) mod people;
 mod records;
-pub mod rotation;
-pub mod rules;
-pub mod source;
-pub mod status;
-pub mod task;
+pub(crate) mod rotation;
+pub(crate) mod rules;
+pub(crate) mod source;
+pub(crate) mod status;
+pub(crate) mod task;
 mod turn;
-pub mod whole;
+pub(crate) mod whole;
 mod why;
 
 use std::time::Duration;
@@ -30,11 +30,11 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 
 use self::people::DisplayNames;
-pub use clauses::Clause;
-pub use drift::{DriftView, elsewhere};
-pub use records::{
+pub(crate) use clauses::Clause;
+pub(crate) use drift::{DriftView, elsewhere};
+pub(crate) use records::{
     AuditView, ExitView, HeldLeaseView, LeaseKind, LogLineView, NodeView, RunExit, RunView,
-    SpanView, TimelineView, VitalsView, WantedView,
+    TimelineView, VitalsView,
 };
 
 use crate::config::JobConfig;
@@ -47,7 +47,7 @@ use crate::store::nodes::NodeRecord;
 use crate::store::rotation::RotationView;
 use crate::words::{Language, Piece, iso, plain, say};
 
-/// A job as everybody sees it.
+/// A job as all readers see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Job)]
 pub struct JobView {
@@ -63,7 +63,7 @@ pub struct JobView {
     /// The one word.
     #[schema(schema_with = states, example = "running")]
     pub state: State,
-    /// At least one user participates and nobody holds it.
+    /// At least one user participates and no node holds it.
     pub wanted: bool,
     /// Grows with every change.
     pub version: u64,
@@ -77,7 +77,7 @@ pub struct JobView {
     pub run: Option<PresentRun>,
     /// How the newest run ended.
     pub last_exit: Option<ExitView>,
-    /// What happens next without anybody acting.
+    /// What happens next without any act of a person.
     pub next: Option<NextView>,
     /// Evidence, consequence and next step in one paragraph.
     pub why: String,
@@ -91,11 +91,10 @@ pub struct JobView {
 /// One user's switch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Participant)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct ParticipantView {
     pub user: String,
     pub since: String,
-    /// How the person is called; left out while nobody said so.
+    /// How the person is called; left out while it is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
 }
@@ -103,7 +102,6 @@ pub struct ParticipantView {
 /// An operator forbids the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Hold)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct HoldView {
     pub by: String,
     pub reason: String,
@@ -126,10 +124,9 @@ pub struct LeaseView {
 
 /// The present execution of the job's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct PresentRun {
     pub id: String,
-    /// Of the script's first process; null when the run is a program's.
+    /// The process id of the script's first process; null when the run is a program's.
     pub pid: Option<u32>,
     pub started: String,
     pub progress: Option<ProgressView>,
@@ -138,7 +135,6 @@ pub struct PresentRun {
 /// How far a run says it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Progress)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct ProgressView {
     pub done: u64,
     pub total: u64,
@@ -163,7 +159,8 @@ pub struct Shown {
     pub word: String,
     /// Backing off after several crashes in a row.
     pub looping: bool,
-    /// Nothing goes on by itself, or nobody knows: given up, crash after crash, stopped at a limit, no node may run it, unknown.
+    /// Nothing goes on by itself, or its state is not known: given up, crash after crash, stopped at a limit, no node may run it,
+    /// unknown.
     pub needs: bool,
     /// A row's sentence: evidence, then what happens next.
     pub evidence: Vec<Clause>,
@@ -179,7 +176,7 @@ pub struct Shown {
     pub rotation: Option<String>,
     /// How many nodes reported lately.
     pub living: usize,
-    /// It runs in somebody's own program.
+    /// It runs in an external program.
     pub external: bool,
     /// This node does not define it: it can be switched here and not be run.
     pub elsewhere: bool,
@@ -210,7 +207,7 @@ impl Person {
 
 /// A display name with the name that identifies the account; or that alone.
 #[must_use]
-pub fn both_names(lang: Language, name: &str, display_name: Option<&str>) -> String {
+pub(crate) fn both_names(lang: Language, name: &str, display_name: Option<&str>) -> String {
     match display_name {
         None => name.to_owned(),
         Some(shown) => say(lang, "both-names", &[("shown", shown.into()), ("user", name.into())]),
@@ -229,7 +226,7 @@ struct Scene<'a> {
     /// How old the record is.
     age: Duration,
     state: State,
-    /// Until when the store may have forgotten a lease that lives.
+    /// Until when the store may have forgotten a lease that is still held.
     doubted_until: Option<StoreTime>,
 }
 
@@ -432,7 +429,7 @@ impl Scene<'_> {
             .filter(|node| node.is_alive() && node.beat.jobs.contains(&self.record.name))
     }
 
-    /// When `node` lost the newest run of the job, if nothing was heard of it since: for some seconds a dead node counts as
+    /// When `node` lost the newest run of the job, if it has not renewed itself since: for some seconds a dead node counts as
     /// alive.
     fn lost_at(&self, node: &NodeRecord) -> Option<StoreTime> {
         let last = self.record.last_exit.as_ref()?;
@@ -484,11 +481,11 @@ enum Waiting {
     Doubted(StoreTime),
     /// It runs in a program, and none has asked for the lease.
     NobodyAsked,
-    /// Nobody is alive.
+    /// No node is alive.
     NoNode,
-    /// Nobody alive has it in its configuration.
+    /// No living node has it in its configuration.
     NotOffered,
-    /// Everybody who may run it is being emptied.
+    /// All nodes that may run it are being emptied.
     Draining,
     /// The only one that may run it lost its newest run, and may be dead.
     Suspect { node: NodeName, lost: StoreTime },
@@ -500,7 +497,7 @@ enum Waiting {
 
 /// `job` as `seen`, from where this node stands: all that the word for it depends on.
 #[must_use]
-pub fn viewpoint(
+pub(crate) fn viewpoint(
     seen: &Seen,
     job: &JobConfig,
     nodes: &[NodeRecord],
@@ -521,7 +518,7 @@ fn states() -> Object {
 
 /// The word for a state.
 #[must_use]
-pub fn state_word(lang: Language, state: State) -> String {
+pub(crate) fn state_word(lang: Language, state: State) -> String {
     let id = match state {
         State::Off => "state-off",
         State::Waiting => "state-waiting",
@@ -540,13 +537,13 @@ pub fn state_word(lang: Language, state: State) -> String {
 
 /// Nodes to which `job` could be moved: alive, offering it, not being emptied.
 #[must_use]
-pub fn takers(job: &JobName, nodes: &[NodeRecord]) -> Vec<NodeName> {
+pub(crate) fn takers(job: &JobName, nodes: &[NodeRecord]) -> Vec<NodeName> {
     nodes.iter().filter(|node| node.may_take(job)).map(|node| node.beat.node.clone()).collect()
 }
 
 /// Whole milliseconds.
 #[must_use]
-pub fn millis(length: Duration) -> u64 {
+pub(crate) fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -23,7 +23,7 @@ pub use moment::{
     wall, zone_minutes,
 };
 
-/// A language somebody reads.
+/// A language of a reader.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default, utoipa::ToSchema,
 )]

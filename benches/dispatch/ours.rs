@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use soloist::clock;
-use soloist::domain::dispatch::{Outcome, Rules};
+use soloist::domain::dispatch::{Rules, TaskOutcome};
 use soloist::domain::name::{CollectorName, RequestId, SourceName};
 use soloist::store::dispatch::{
     ClaimAsk, ClaimOwner, Claimed, Dispatch as _, Exchange, Handed, NewTask, Report, Reported,
@@ -13,8 +13,6 @@ use soloist::store::dispatch::{
 };
 use soloist::store::{Options, Store};
 
-use super::redis_cpu;
-use super::support::redis::RedisServer;
 use super::table::Figure;
 
 /// What is done.
@@ -26,10 +24,10 @@ pub(crate) struct Load {
     pub round: usize,
 }
 
-/// One run. As a node does, it pumps once a second.
-pub(crate) async fn run_on(server: &RedisServer, load: &Load) -> Figure {
+/// One run on the store at `url`, whose CPU time so far `cpu` tells in seconds. As a node does, it pumps once a second.
+pub(crate) async fn run_on(url: &str, cpu: impl Fn() -> f64, load: &Load) -> Figure {
     let options = Options { timeout: Duration::from_secs(20), ..Options::default() };
-    let store = Store::connect(&server.url(), &options).await.expect("the store");
+    let store = Store::connect(url, &options).await.expect("the store");
     let name = |nth: usize| -> SourceName {
         let Load { in_flight, batch, sources, round, .. } = load;
         let text = format!("bench-{in_flight}-{batch}-{sources}-{round}-{nth}");
@@ -38,7 +36,7 @@ pub(crate) async fn run_on(server: &RedisServer, load: &Load) -> Figure {
     let names: Vec<SourceName> = (0..load.sources).map(name).collect();
     put(&store, &names, load.tasks).await;
 
-    let (cpu, begun) = (redis_cpu(server), clock::boot());
+    let (used, begun) = (cpu(), clock::boot());
     let (left, most) = (Arc::new(AtomicUsize::new(load.tasks)), AtomicUsize::new(0));
     let workers: Vec<_> = (0..(load.in_flight / load.batch).max(1))
         .map(|nth| tokio::spawn(work(store.clone(), nth, load.batch, Arc::clone(&left))))
@@ -58,7 +56,7 @@ pub(crate) async fn run_on(server: &RedisServer, load: &Load) -> Figure {
     Figure {
         tasks: load.tasks,
         seconds: last.since(begun).as_secs_f64(),
-        cpu: redis_cpu(server) - cpu,
+        cpu: cpu() - used,
         in_flight: most.into_inner(),
     }
 }
@@ -96,7 +94,7 @@ async fn work(
         let done = |task: &Handed| Report {
             id: task.id.clone(),
             token: task.token,
-            outcome: Outcome::Done,
+            outcome: TaskOutcome::Done,
             delay: None,
             error: None,
         };

@@ -8,7 +8,7 @@ pub(crate) struct Figure {
     /// Claimed and done.
     pub tasks: usize,
     pub seconds: f64,
-    /// Of Redis, in seconds.
+    /// Of Redis; on SQLite of this process, which is the store. In seconds.
     pub cpu: f64,
     /// At most, as seen in the store.
     pub in_flight: usize,
@@ -46,11 +46,11 @@ fn median(figures: &[Figure], of: impl Fn(&Figure) -> f64) -> f64 {
 }
 
 /// The first system of a row is what the others are compared with.
-pub(crate) fn render(rows: &[Row], tasks: usize, rounds: usize) -> String {
+pub(crate) fn render(rows: &[Row], whose: &str, tasks: usize, rounds: usize) -> String {
     let mut text = format!(
         "Claim + done of {tasks} tasks, medians of {rounds}. Times better than the first line of each load in brackets; \
          the last column compares the CPU with the same system at the smallest load.\n\n\
-         | in flight (seen) | system | tasks a second | Redis CPU, us a task | against {} in flight |\n\
+         | in flight (seen) | system | tasks a second | {whose} CPU, us a task | against {} in flight |\n\
          | --- | --- | --- | --- | --- |\n",
         rows.first().map_or(0, |row| row.in_flight)
     );

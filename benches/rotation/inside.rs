@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use soloist::domain::name::{NodeName, RotationName};
-use soloist::domain::rotation::{Outcome, Rules, Skip, TypeRules};
+use soloist::domain::rotation::{Rules, Skip, TurnOutcome, TypeRules};
 use soloist::feed::Feed;
-use soloist::rotation::Desk;
+use soloist::rotation::TurnDesk;
 use soloist::store::rotation::{Pass, Rotations as _, Taken, TurnAsk};
 use soloist::store::{Options, Store};
 use soloist::telemetry::Metrics;
@@ -21,7 +21,7 @@ pub(crate) async fn measure(waiters: usize, turns: usize) -> Figure {
     let store = Store::connect(&server.url(), &Options::default()).await.expect("the store");
     let feed = Feed::start(store.clone(), Vec::new()).await;
     let room = WaitingRoom::open(store, &feed, &NodeName::new("bench").expect("a name"));
-    let desk = Desk::start(room.clone(), Arc::new(Metrics::new()));
+    let desk = TurnDesk::start(room.clone(), Arc::new(Metrics::new()));
     let rotation: RotationName = "supplier".parse().expect("a name");
     let kind = |name: &&str| TypeRules {
         name: name.parse().expect("a name"),
@@ -58,7 +58,7 @@ pub(crate) async fn measure(waiters: usize, turns: usize) -> Figure {
 }
 
 async fn work(
-    desk: Desk,
+    desk: TurnDesk,
     rotation: RotationName,
     nth: usize,
     crowd: Arc<Crowd>,
@@ -79,7 +79,7 @@ async fn work(
         hand.delivered();
         crowd.granted(&server);
         crowd.passing();
-        let (outcome, turn) = (Outcome::Done, turn.token);
+        let (outcome, turn) = (TurnOutcome::Done, turn.token);
         let rotation = rotation.clone();
         let pass = Pass { rotation, turn, only: None, outcome, next: None, not_before: None };
         desk.pass(&pass).await.expect("an answer");

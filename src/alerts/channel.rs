@@ -29,8 +29,7 @@ const SHOWN: usize = 200;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Kind {
+pub(crate) enum Kind {
     #[serde(rename = "alert.begin")]
     Begin,
     #[serde(rename = "alert.end")]
@@ -41,15 +40,14 @@ pub enum Kind {
 
 /// The same in both languages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the names say it")]
-pub struct Text {
+pub(crate) struct Text {
     pub en: String,
     pub zh: String,
 }
 
 /// A message, as webhooks get it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Message {
+pub(crate) struct Message {
     /// The same in each attempt.
     #[serde(skip)]
     pub id: String,
@@ -85,7 +83,7 @@ impl Message {
 ///
 /// # Errors
 /// What was in the way, for people.
-pub async fn send(way: &Way, message: &Message) -> Result<String, String> {
+pub(crate) async fn send(way: &Way, message: &Message) -> Result<String, String> {
     let now = jiff::Timestamp::now();
     let (request, judge): (RequestBuilder, fn(&Value) -> bool) = match way {
         Way::Webhook { url, key } => {

@@ -35,7 +35,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const KEPT: usize = 500;
 
 /// A message that is on its way, and what came of it.
-struct Outcome {
+struct Delivery {
     letter: Letter,
     result: std::result::Result<String, String>,
 }
@@ -49,7 +49,7 @@ struct Letter {
 }
 
 /// The task of a node; ends when it is dropped.
-pub struct Alerting {
+pub(crate) struct Alerting {
     store: Store,
     feed: Feed,
     config: Current,
@@ -73,19 +73,19 @@ pub struct Alerting {
     /// Attempts that failed, and when the next one may be.
     failed: BTreeMap<Letter, (u32, Boot)>,
     busy: BTreeSet<String>,
-    sending: JoinSet<Outcome>,
+    sending: JoinSet<Delivery>,
 }
 
 /// The id of a message.
 #[must_use]
-pub fn id_of_message() -> String {
+pub(crate) fn id_of_message() -> String {
     format!("msg_{:032x}", rand::random::<u128>())
 }
 
 impl Alerting {
     /// Nothing is watched before [`Alerting::run`].
     #[must_use]
-    pub fn new(store: Store, feed: Feed, config: Current) -> Self {
+    pub(crate) fn new(store: Store, feed: Feed, config: Current) -> Self {
         let node = config.get().node.clone();
         Self {
             store,
@@ -110,7 +110,7 @@ impl Alerting {
     }
 
     /// Watches and sends until `end`; then the seat is given up, so that another node has it at once.
-    pub async fn run(mut self, mut end: tokio::sync::oneshot::Receiver<()>) {
+    pub(crate) async fn run(mut self, mut end: tokio::sync::oneshot::Receiver<()>) {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -290,7 +290,7 @@ impl Alerting {
         self.own.retain(|incident| !is_done(incident, config));
     }
 
-    /// The store's clock, or this machine's before it was ever heard.
+    /// The store's clock, or this machine's before the store's first answer.
     fn now(&self) -> StoreTime {
         let known = self.feed.store_time(clock::boot());
         known.unwrap_or_else(|| StoreTime(jiff::Timestamp::now().as_millisecond()))
@@ -331,7 +331,7 @@ impl Alerting {
             self.busy.insert(letter.channel.clone());
             self.sending.spawn(async move {
                 let result = channel::send(&channel.way, &message).await;
-                Outcome { letter, result }
+                Delivery { letter, result }
             });
         }
     }
@@ -352,8 +352,8 @@ impl Alerting {
         (incident.end.is_some() && is_open).then_some(end)
     }
 
-    fn settle(&mut self, outcome: Outcome) {
-        let Outcome { letter, result } = outcome;
+    fn settle(&mut self, outcome: Delivery) {
+        let Delivery { letter, result } = outcome;
         self.busy.remove(&letter.channel);
         let at = self.now();
         let (ok, error) = match result {

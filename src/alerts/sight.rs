@@ -136,8 +136,8 @@ pub(super) fn page(public_url: &str, subject: &Subject) -> String {
     }
 }
 
-/// Sources with tasks that a collector lost and nobody has taken since, and when the oldest of them was lost. A source that is
-/// paused is meant to stand still.
+/// Sources with tasks that a collector lost and no collector has taken since, and when the oldest of them was lost. A source
+/// that is paused is meant to stand still.
 pub(super) async fn overdue(store: &Store) -> Result<Vec<(SourceName, StoreTime)>> {
     let mut found = Vec::new();
     for source in store.sources(None).await? {

@@ -8,7 +8,7 @@ use crate::view::alerts::Tested;
 use crate::words::{Language, iso, say};
 
 /// Sends a test by `channel` in the name of `user` and waits for the answer.
-pub async fn test(config: &Config, channel: &Channel, user: &str) -> Tested {
+pub(crate) async fn test(config: &Config, channel: &Channel, user: &str) -> Tested {
     let text = |lang| {
         let args = [("channel", channel.name.as_str().into()), ("user", user.into())];
         say(lang, "alert-test", &args)

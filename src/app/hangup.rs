@@ -38,7 +38,7 @@ fn only() -> SigSet {
     SigSet::from(Signal::SIGHUP)
 }
 
-/// Where the signal is heard.
+/// Where the signal is received.
 pub(super) struct Hangups(mpsc::UnboundedReceiver<Asked>);
 
 impl Hangups {
@@ -57,7 +57,7 @@ impl Hangups {
                     Ok(Some(signal)) => signal.ssi_code == libc::SI_KERNEL,
                     Ok(None) | Err(Errno::EINTR) => continue,
                     Err(error) => {
-                        tracing::error!(%error, "SIGHUP is not heard any more");
+                        tracing::error!(%error, "SIGHUP is not received any more");
                         return;
                     }
                 };

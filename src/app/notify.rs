@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(super) struct Manager(Option<Arc<UnixDatagram>>);
 
 impl Manager {
-    /// The one that `$NOTIFY_SOCKET` names. An address that cannot be used is said, and nobody is told anything.
+    /// The one that `$NOTIFY_SOCKET` names. An address that cannot be used is logged, and no manager is told anything.
     pub(super) fn of_environment() -> Self {
         let Some(address) = std::env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty())
         else {
@@ -35,7 +35,7 @@ impl Manager {
         self.tell("READY=1");
         if let (Some(_), Some(patience)) = (&self.0, watchdog()) {
             let manager = self.clone();
-            // Twice within the patience, as sd_watchdog_enabled(3) advises. By a task: when no task runs any more, nobody is told.
+            // Twice within the patience, as sd_watchdog_enabled(3) advises. By a task: when no task runs any more, the manager is not told.
             let mut beat = tokio::time::interval(patience / 2);
             tokio::spawn(async move {
                 loop {

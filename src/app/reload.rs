@@ -13,7 +13,7 @@ use crate::feed::Followed;
 use crate::runner::beat::Offer;
 use crate::telemetry::Metrics;
 
-/// Reads the configuration as the command line asked for it; the name is the one to go by when nobody gives one.
+/// Reads the configuration as the command line asked for it; the name is used when neither gives one.
 pub type Read<'a> = &'a (dyn Fn(&NodeName) -> Examination + Sync);
 
 /// Where a newer configuration goes.
@@ -62,7 +62,7 @@ impl Reload<'_> {
         self.offer.send_replace(Arc::new(Offer::of(&taken)));
         let followed = followed(&taken);
         self.current.replace(taken);
-        // Last: who hears of it finds the newer configuration in force.
+        // Last: a task that receives it finds the newer configuration in force.
         self.followed.send_replace(followed);
     }
 }

@@ -1,7 +1,8 @@
-//! The first words of a node to its store, and to whoever started it. A store that is away is waited for.
+//! The first words of a node to its store, and to the person who started it. It waits for a store that is away.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -25,6 +26,9 @@ const TRY_AGAIN: Duration = Duration::from_millis(250);
 /// How often the connections for a take-over are used at least.
 const READY_EVERY: Duration = Duration::from_secs(10);
 
+/// What a node says of itself beside its name: how well it contains scripts, and what it may run.
+pub(super) type Said = (Containment, watch::Receiver<Arc<Offer>>);
+
 /// What came of the first words to the store.
 pub(super) enum Begun {
     /// This node is known to the others and follows what they do.
@@ -33,7 +37,7 @@ pub(super) enum Begun {
     Away,
 }
 
-/// Opens the store, says who we are, and begins to follow what everybody does.
+/// Opens the store, says who we are, and begins to follow all changes in the cluster.
 ///
 /// # Errors
 /// What is wrong with the store and time does not mend; that it cannot be reached is none.
@@ -42,11 +46,11 @@ pub(super) async fn begin(
     store: &Store,
     options: &Options,
     (feed, followed): (&Feed, watch::Receiver<Vec<Followed>>),
-    level: Containment,
+    said: &Said,
 ) -> anyhow::Result<Begun> {
     let beginning = async {
         store.open(options).await.with_context(|| unusable(config))?;
-        first_beat(config, store, level).await
+        first_beat(config, store, said).await
     };
     let beat = match beginning.await {
         Ok(beat) => beat,
@@ -88,12 +92,12 @@ pub(super) async fn go_on_when_it_is_there(
     store: &Store,
     options: &Options,
     (feed, followed): (&Feed, watch::Receiver<Vec<Followed>>),
-    level: Containment,
+    said: &Said,
 ) -> anyhow::Result<Beat> {
     loop {
         tokio::time::sleep(TRY_AGAIN).await;
         let (now, following) = (config.get(), (feed, followed.clone()));
-        if let Begun::Beating(beat) = begin(&now, store, options, following, level).await? {
+        if let Begun::Beating(beat) = begin(&now, store, options, following, said).await? {
             tracing::info!("the store is there: this node goes on");
             return Ok(*beat);
         }
@@ -104,25 +108,21 @@ pub(super) fn unusable(config: &Config) -> String {
     format!("cannot use the store {}", without_password(&config.store))
 }
 
-async fn first_beat(
-    config: &Config,
-    store: &Store,
-    containment: Containment,
-) -> anyhow::Result<Beat> {
+async fn first_beat(config: &Config, store: &Store, (level, offer): &Said) -> anyhow::Result<Beat> {
     let now = store.snapshot(&[]).await.context("cannot read the store's clock")?.at;
     let mut beat = Beat {
         node: config.node.clone(),
         boot: format!("{:032x}", rand::random::<u128>()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started: StoreTime(now.0),
-        containment: containment.to_string(),
+        containment: level.to_string(),
         url: String::new(),
         jobs: BTreeSet::new(),
         digest: String::new(),
         holds: Vec::new(),
         vitals: None,
     };
-    Offer::of(config).put_into(&mut beat);
+    offer.borrow().put_into(&mut beat);
     match beat::first(store, &beat).await.context("cannot report to the store")? {
         Heard::Welcome { .. } => Ok(beat),
         Heard::Duplicate => Err(duplicate(&config.node)),

@@ -1,6 +1,6 @@
 //! Accounts: who may look, switch and administer.
 //!
-//! Passwords are typed or piped, never an argument: arguments stand in everybody's process list.
+//! Passwords are typed or piped, never an argument: every user of the machine sees arguments in its process list.
 
 use std::io::{IsTerminal as _, Read as _};
 
@@ -37,7 +37,7 @@ async fn add(
     how: Given,
     display_name: Option<&str>,
 ) -> Result<(), Failure> {
-    // Asked first, so that nobody types a password in vain.
+    // Asked first, so that no person types a password in vain.
     if office.has_user(&name).await? {
         return Err(Failure::Refused(format!(
             "there is an account {name} already: change it with soloist user role, or soloist user passwd"
@@ -74,7 +74,7 @@ async fn add(
 enum Given {
     /// Here; on standard input, or else asked for.
     Password(bool),
-    /// By whoever gets the link.
+    /// By the person who gets the link.
     Invited,
 }
 

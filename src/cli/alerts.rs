@@ -55,7 +55,7 @@ Exit code 0 when the message was taken, else 1. It goes out from this machine, w
     },
 }
 
-/// Of `alert mute`.
+/// Arguments of `alert mute`.
 #[derive(Debug, Args)]
 pub struct MuteArgs {
     /// Name of the alert, as `soloist alert list` shows it

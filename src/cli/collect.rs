@@ -48,7 +48,7 @@ pub struct CollectArgs {
     /// End after so many tasks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max: Option<u64>,
-    /// End when the sources have nothing that is ready, due later or in anybody's hands
+    /// End when the sources have nothing that is ready, due later or in a collector's hands
     #[arg(long)]
     pub until_empty: bool,
     /// How long commands at work may take to end after a signal, before they are killed

@@ -1,6 +1,6 @@
 //! Colours for words that say a state, on a terminal that wants them; nothing else is coloured.
 //!
-//! Whoever reads a pipe gets plain text, and so does whoever sets `NO_COLOR` (no-color.org) or has a terminal that knows none.
+//! A pipe gets plain text, and so does a person who sets `NO_COLOR` (no-color.org) or has a terminal that knows none.
 
 use std::io::IsTerminal as _;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
 //! Where every command sits: the configuration, the open store, and who is acting.
 //!
-//! Whoever can reach the store from a terminal could do anything to it; the checks of [`crate::ops`] keep honest people from
+//! A person who can reach the store from a terminal could do anything to it; the checks of [`crate::ops`] keep honest people from
 //! mistakes and give the audit a name.
 
 use std::sync::Arc;
@@ -102,8 +102,8 @@ impl CommandContext {
         }
     }
 
-    /// As [`Self::actor`], but a login name without an account is let through under its own name: whoever has the
-    /// store's address could as well make an account.
+    /// As [`Self::actor`], but a login name without an account is let through under its own name: a person who has
+    /// the store's address could as well make an account.
     pub(super) async fn operator(&self, given: Option<&str>) -> Result<Actor, Failure> {
         if given.is_none()
             && let Some(login) = login_name().and_then(|name| UserName::new(&name).ok())
@@ -190,7 +190,7 @@ fn login_name() -> Option<String> {
 }
 
 /// A store URL without its password.
-fn shown(url: &str) -> String {
+pub(super) fn shown(url: &str) -> String {
     match (url.find("://"), url.rfind('@')) {
         (Some(scheme), Some(at)) if at > scheme => {
             format!("{}{}", &url[..scheme + 3], &url[at + 1..])

@@ -113,8 +113,8 @@ fn configuration(examined: &Examination) -> Vec<Finding> {
     findings
 }
 
-/// Whoever can write the file can run any command as the node's user. That *everybody* may is found by the
-/// configuration itself.
+/// A user who can write the file can run any command as the node's user. The configuration itself finds
+/// that *every* user may.
 fn permissions(file: &Path, store: &str) -> Vec<Finding> {
     let Ok(found) = std::fs::metadata(file) else { return Vec::new() };
     let (mode, shown) = (found.permissions().mode(), file.display());
@@ -330,6 +330,7 @@ mod tests {
             ("postgres://soloist@db/jobs", false),
             ("postgres://soloist:@db/jobs", false),
             ("postgres://soloist:sesame@db/jobs", true),
+            ("mysql://soloist:sesame@db/jobs", true),
             ("rediss://:sesame@cache:6380", true),
             ("redis+sentinel://u:sesame@one,two/main", true),
             ("redis://cache:6379", false),

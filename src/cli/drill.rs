@@ -163,7 +163,7 @@ fn report(now: TakeOver, of: &Ordered, seen: &Progress, json: bool) -> Result<()
     })
 }
 
-/// What to look at when nobody took over in time.
+/// What to look at when no node took over in time.
 fn blame(name: &str, node: &str, seen: &Progress, limit: Duration) -> String {
     let what = match (seen.released_ms, seen.acquired_ms) {
         (None, _) => format!(

@@ -24,7 +24,7 @@ pub enum Failure {
     /// It is forbidden, or would do harm; exit code 4.
     #[error("{0}")]
     Refused(String),
-    /// Whoever read the output stopped reading: nothing to say, exit code 0.
+    /// The reader of the output stopped reading: nothing to say, exit code 0.
     #[error("the reader of the output is gone")]
     Unread,
 }

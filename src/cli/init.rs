@@ -14,7 +14,7 @@ use super::{Cli, Failure};
 use crate::config::{Environment, Overrides, examine};
 use crate::domain::name::JobName;
 
-/// What the answers are when nobody gives any.
+/// What the answers are when none are given.
 const STORE: &str = "sqlite:data/soloist.db";
 const JOB: &str = "example";
 const COMMAND: &str = "sh -c 'while :; do date; sleep 5; done'";

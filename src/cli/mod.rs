@@ -29,6 +29,7 @@ mod rotations;
 mod server;
 mod sessions;
 mod sources;
+mod store;
 mod switch;
 mod task_acts;
 mod tasks;
@@ -53,6 +54,7 @@ pub use manual::{ManArgs, Shell};
 pub use ping::PingArgs;
 pub use rotations::RotationCommand;
 pub use sources::SourceCommand;
+pub use store::{CopyArgs, StoreCommand};
 pub use tasks::TaskCommand;
 pub use turn::TurnArgs;
 
@@ -80,7 +82,7 @@ Examples:
 A job runs on exactly one node for as long as at least one user has it switched on and nobody holds it.
 
 With --server URL (or $SOLOIST_SERVER) and an API token every command asks a node and needs neither the store nor a
-configuration; not serve, check, fence, link, init, ping, completions and man. $SOLOIST_SERVER_CA names a PEM file of certificate authorities of your own.
+configuration; not serve, check, fence, link, store, init, ping, completions and man. $SOLOIST_SERVER_CA names a PEM file of certificate authorities of your own.
 
 The configuration is --config FILE, else $SOLOIST_CONFIG, else ./soloist.toml. Every top-level key can be set as
 SOLOIST_<KEY>: SOLOIST_STORE=redis://10.0.0.5:6379/0 soloist status
@@ -94,7 +96,7 @@ pub struct Cli {
     /// Configuration file [default: $SOLOIST_CONFIG, else ./soloist.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Store that the nodes share: sqlite:PATH, redis://HOST:PORT/DB, rediss://..., redis+sentinel://HOST,HOST,HOST/MASTERNAME, redis+cluster://HOST,HOST,HOST/, postgres://HOST:PORT/DATABASE [default: `store` of the configuration]
+    /// Store that the nodes share: sqlite:PATH, redis://HOST:PORT/DB, rediss://..., redis+sentinel://HOST,HOST,HOST/MASTERNAME, redis+cluster://HOST,HOST,HOST/, postgres://HOST:PORT/DATABASE, mysql://HOST:PORT/DATABASE [default: `store` of the configuration]
     #[arg(long, global = true, value_name = "URL")]
     pub store: Option<String>,
     /// Ask a node over HTTP instead of opening the store: https://HOST:PORT, several of one cluster separated by commas [default: $SOLOIST_SERVER]
@@ -214,6 +216,9 @@ once. Its output is passed on unchanged; its standard input is empty: give it fi
     /// Manage rotations: types of work that take turns
     #[command(subcommand)]
     Rotation(RotationCommand),
+    /// Move to another store
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Run a command only if $SOLOIST_TOKEN is not older than the newest token that FILE has seen
     #[command(after_help = "\
 Example, in a script that Soloist runs: soloist fence shipped.fence -- sh -c 'echo 10248 >> shipped.csv'
@@ -422,7 +427,7 @@ Example: printf %s \"$PASSWORD\" | soloist user add li --role operator --passwor
         /// What the provider calls the person for ever (`sub`)
         #[arg(long, required_unless_present = "none", conflicts_with = "none")]
         subject: Option<String>,
-        /// Nobody: the account signs in by password only
+        /// No person: the account signs in by password only
         #[arg(long)]
         none: bool,
     },
@@ -578,6 +583,7 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
     match command {
         Command::Check => check::check(examined),
         Command::Doctor(args) => doctor::doctor(examined, &args).await,
+        Command::Store(command) => store::act(examined, command).await,
         Command::Audit(AuditArgs { verify: Some(file), .. }) => audit::check(&file),
         command => {
             let context = CommandContext::open(examined, command.makes_a_store()).await?;
@@ -632,6 +638,7 @@ async fn carry_out(command: Command, office: &Office) -> Result<(), Failure> {
         Command::Serve(_)
         | Command::Check
         | Command::Doctor(_)
+        | Command::Store(_)
         | Command::Link { .. }
         | Command::Run(_)
         | Command::Collect(_)

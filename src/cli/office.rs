@@ -1,8 +1,8 @@
 //! Where a command is carried out: at the store, or by a node that is asked over HTTP (`--server`).
 //!
 //! The one seam between the two. What a command prints is made of the views of [`crate::view`], which are the same from either
-//! side; how they are had stands in `office/`, one file per noun. At the store the checks of [`crate::ops`] apply to whoever
-//! is at the terminal; a node applies them to the account of the token.
+//! side; how they are fetched stands in `office/`, one file per noun. At the store the checks of [`crate::ops`] apply to the
+//! person at the terminal; a node applies them to the account of the token.
 
 mod accounts;
 mod alerts;
@@ -46,7 +46,7 @@ impl Server {
         self.get("/api/v1/me").await
     }
 
-    /// Nobody acts as another here: the user is the token's own account.
+    /// No caller acts as another here: the user is the token's own account.
     async fn is_own(&self, given: Option<&str>) -> Result<(), Failure> {
         let Some(given) = given else { return Ok(()) };
         let me = self.me().await?;

@@ -1,6 +1,6 @@
 //! `soloist ping`: whether the node of this machine answers. For health checks of containers, which have nothing else at hand.
 //!
-//! It asks over the door that the configuration names, with TLS if that does, and believes any certificate: the answer carries no
+//! It asks over the door that the configuration names, with TLS if that does, and accepts any certificate: the answer carries no
 //! secret, and comes from this machine.
 
 use std::io::{BufRead as _, BufReader, Read, Write};

@@ -1,6 +1,6 @@
 //! The question before something is removed: what would be lost, and whether that is meant.
 //!
-//! Asked on a terminal only. Without one nobody can answer, and the command is refused unless it says `--yes`.
+//! It is asked on a terminal only. Without one no person can answer, and the command is refused unless it says `--yes`.
 
 use std::io::{BufRead as _, IsTerminal as _};
 

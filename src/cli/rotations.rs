@@ -51,7 +51,7 @@ kept, too. Gaps and quotas are between and of starts, over all workers, by the s
     },
 }
 
-/// Of `rotation set`.
+/// Arguments of `rotation set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// Its name: a-z, 0-9, '.', '_', '-'

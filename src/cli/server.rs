@@ -74,6 +74,7 @@ fn stays_here(command: &Command) -> Option<(&'static str, &'static str)> {
         Command::Completions { .. } => ("completions", "it prints what this program knows"),
         Command::Man(_) => ("man", "it prints what this program knows"),
         Command::Fence { .. } => ("fence", "it compares tokens in a file of this machine"),
+        Command::Store(_) => ("store", "it opens both stores itself"),
         Command::Link { .. } => (
             "link",
             "whoever may open the store makes sign-in links; an account is invited with soloist user add NAME --invite",

@@ -26,7 +26,7 @@ Example: soloist source set api --window 100/1m --max-attempts 3 --backoff 5s
 Its tasks, its last start and its blocks are kept. A gap, a window and a cap hold over all collectors, by the store's
 clock.")]
     Set(SetArgs),
-    /// Serve nobody from a source for a while (a site that answered 429)
+    /// Serve no collector from a source for a while (a site that answered 429)
     #[command(after_help = "Example: soloist source block shop --for 60s    (0s lifts it)")]
     Block {
         /// Its name
@@ -38,7 +38,7 @@ clock.")]
         #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
         user: Option<String>,
     },
-    /// Serve nobody from a source until it is resumed
+    /// Serve no collector from a source until it is resumed
     Pause {
         /// Its name
         name: SourceName,
@@ -69,7 +69,7 @@ clock.")]
     List(ListArgs),
 }
 
-/// Of `source set`.
+/// Arguments of `source set`.
 #[derive(Debug, Args)]
 pub struct SetArgs {
     /// Its name: a-z, 0-9, '.', '_', '-'
@@ -95,7 +95,7 @@ pub struct SetArgs {
     /// Most that the backoff grows to [default: 5m, or --backoff if that is more]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub backoff_max: Option<Duration>,
-    /// Serve nobody
+    /// Serve no collector
     #[arg(long)]
     pub paused: bool,
     /// Who does it [default: the login name]

@@ -71,7 +71,7 @@ in whatever state it is. A wrong line ends it; the lines before that one may hav
     },
 }
 
-/// Of `task put`.
+/// Arguments of `task put`.
 #[derive(Debug, Args)]
 pub struct PutArgs {
     /// Its source, which must exist
@@ -80,7 +80,7 @@ pub struct PutArgs {
     /// What makes it unique within its source, for example a URL [default: read lines from standard input]
     #[arg(long, value_name = "TEXT")]
     pub key: Option<String>,
-    /// JSON for whoever works on it [default: null]
+    /// JSON for the collector that works on it [default: null]
     #[arg(long, value_name = "JSON", requires = "key")]
     pub payload: Option<String>,
     /// 0 to 9, 9 is the most urgent

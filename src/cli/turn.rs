@@ -44,7 +44,7 @@ pub struct TurnArgs {
     /// How long to wait for the turn, and for a store that is away; 0 tries once [default: for ever]
     #[arg(long, value_name = "DUR", value_parser = duration)]
     pub wait: Option<Duration>,
-    /// Who comes next, whoever would by the order
+    /// Which type comes next, whichever would by the order
     #[arg(long, value_name = "TYPE")]
     pub next: Option<TypeName>,
     /// The exit code by which the command says that there was nothing to do

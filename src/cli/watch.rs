@@ -1,5 +1,5 @@
 //! Following the store from a terminal: a change, Ctrl-C, or a look once a second for what time alone changes. Under `--server`
-//! nothing is heard, so it is looked at every half second.
+//! no events come, so the store is looked at every half second.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;

@@ -60,7 +60,7 @@ pub(super) fn origin(text: &str) -> Result<String, String> {
     }
 }
 
-/// The origin that goes with an address nobody gave a `public_url` for.
+/// The origin that goes with an address that has no `public_url`.
 pub(super) fn origin_of(listen: SocketAddr, tls: bool) -> String {
     let (scheme, usual) = if tls { ("https", ":443") } else { ("http", ":80") };
     match listen {
@@ -77,7 +77,7 @@ pub(super) fn origin_of(listen: SocketAddr, tls: bool) -> String {
 
 /// A store URL with a relative SQLite path resolved against `base`.
 pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
-    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/ or postgres://HOST:PORT/DATABASE";
+    const KINDS: &str = "use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/, postgres://HOST:PORT/DATABASE or mysql://HOST:PORT/DATABASE";
     let Some((scheme, rest)) = text.split_once(':') else {
         return Err(format!("is not a store URL: {KINDS}"));
     };
@@ -99,14 +99,15 @@ pub(super) fn store(text: &str, base: &Path) -> Result<String, String> {
                 _ => Err(format!("names no host: use for example {scheme}://127.0.0.1:6379/0")),
             }
         }
-        "postgres" | "postgresql" => {
+        "postgres" | "postgresql" | "mysql" | "mariadb" => {
+            let port = if scheme.starts_with("postgres") { 5432 } else { 3306 };
             let place = rest.strip_prefix("//").map(|rest| rest.split('?').next().unwrap_or(rest));
             let (authority, database) =
                 place.and_then(|place| place.split_once('/')).unwrap_or_default();
             let host = authority.rsplit('@').next().unwrap_or(authority);
             if host.is_empty() || host.starts_with(':') || database.is_empty() {
                 return Err(format!(
-                    "names no host, or no database: use for example {scheme}://soloist@127.0.0.1:5432/soloist"
+                    "names no host, or no database: use for example {scheme}://soloist@127.0.0.1:{port}/soloist"
                 ));
             }
             Ok(text.to_owned())
@@ -226,6 +227,7 @@ mod tests {
             "redis+sentinel://:sesame@h",
             "redis+sentinel://:sesame@/m",
             "mysql://u:sesame@h",
+            "oracle://u:sesame@h/d",
             "redis://u:sesame@",
             "sesame",
         ] {

@@ -80,7 +80,7 @@ pub(super) fn unreadable_script(command: &[String], dir: &Path) -> Option<String
     None
 }
 
-/// Whether everybody on the machine may write `file`.
+/// Whether every user of the machine may write `file`.
 pub(super) fn writable_by_others(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o002 != 0)
 }

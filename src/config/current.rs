@@ -17,7 +17,7 @@ impl Current {
         Self(watch::Sender::new(Arc::new(config)))
     }
 
-    /// The one in force now; whoever needs several of its values together asks once.
+    /// The one in force now; a caller that needs several of its values together asks once.
     #[must_use]
     pub fn get(&self) -> Arc<Config> {
         Arc::clone(&self.0.borrow())

@@ -88,19 +88,18 @@ impl JobConfig {
             ("operators", json!(sorted(operators))),
             ("viewers", json!(sorted(viewers))),
             ("user", json!(user)),
-            // Where they are; a value is read when a run starts and is told to nobody.
+            // Where they are; a value is read when a run starts and is never told.
             ("secrets", json!(secrets)),
             ("rotation", json!(rotation.as_ref().map(ToString::to_string))),
         ];
         let hash = |key: &str, value: &Value| short_hash(&[name.as_str(), key, &value.to_string()]);
-        let shown: Vec<String> = keys
+        let hashes = keys.each_ref().map(|(key, value)| hash(key, value));
+        let names_of_env = hash("env", &json!(env.keys().collect::<Vec<_>>()));
+        let shown: Vec<&str> = keys
             .iter()
-            .map(|(key, value)| match *key {
-                "env" => hash(key, &json!(env.keys().collect::<Vec<_>>())),
-                key => hash(key, value),
-            })
+            .zip(&hashes)
+            .map(|((key, _), hash)| if *key == "env" { &names_of_env } else { hash }.as_str())
             .collect();
-        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
         Definition {
             title_en: title.en.clone(),
             title_zh: title.zh.clone(),
@@ -115,7 +114,7 @@ impl JobConfig {
             viewers: viewers.clone(),
             rotation: rotation.clone(),
             hash: short_hash(&shown),
-            keys: keys.iter().map(|(key, value)| ((*key).to_owned(), hash(key, value))).collect(),
+            keys: keys.iter().map(|(key, _)| (*key).to_owned()).zip(hashes).collect(),
         }
     }
 
@@ -167,7 +166,9 @@ fn short_hash(texts: &[&str]) -> String {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text);
     }
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let bytes = hash.finalize();
+    let first: u64 = bytes.iter().take(8).fold(0, |all, byte| (all << 8) | u64::from(*byte));
+    format!("{first:016x}")
 }
 
 /// One hash of everything that a node defines.

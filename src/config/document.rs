@@ -190,7 +190,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A table whose keys are looked up one by one; what nobody asked for is unknown.
+/// A table whose keys are looked up one by one; a key that no code asked for is unknown.
 #[derive(Clone)]
 pub(super) struct Section<'a> {
     pub(super) report: &'a Report,

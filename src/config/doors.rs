@@ -20,7 +20,7 @@ const HOSTS: &str = "write allowed_hosts = [\"jobs.example.org\"]";
 const ORIGINS: &str = "write allowed_origins = [\"https://wall.example.org\"]";
 const TLS: &str = "write tls = { cert = \"cert.pem\", key = \"key.pem\" }";
 
-/// Caps, times, and who is believed.
+/// Caps, times, and who is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doors {
     /// Connections at once; `None`: as many as there are descriptors for, within reason.
@@ -31,7 +31,7 @@ pub struct Doors {
     pub body_idle: Duration,
     /// A body of a request must be there after this long.
     pub body_total: Duration,
-    /// Who is believed about the address of a client.
+    /// Who is trusted about the address of a client.
     pub trusted_proxies: Vec<IpNet>,
     /// Names by which requests may address this node, besides that of `public_url`; `*.example.org` is any below it, `*` any.
     pub allowed_hosts: Vec<String>,
@@ -66,7 +66,7 @@ impl Default for Doors {
 }
 
 impl Doors {
-    /// Whether what this address says about the address of a client is believed.
+    /// Whether what this address says about the address of a client is trusted.
     #[must_use]
     pub fn trusts(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -206,7 +206,7 @@ fn host(text: &str) -> Result<String, String> {
     }
 }
 
-/// An origin whose pages are believed to be no attack. A pattern would believe whoever gets a name that fits.
+/// An origin whose pages are trusted to be no attack. A pattern would trust every owner of a name that fits.
 fn front_end(text: &str) -> Result<String, String> {
     match text.contains('*') {
         true => Err(format!(

@@ -13,7 +13,7 @@ use crate::domain::account::Account;
 
 /// Largest secret in bytes.
 const LARGEST: u64 = 64 * 1024;
-/// Whoever else may read or write it.
+/// The bits of a file's mode by which other users may read or write it.
 const OTHERS: u32 = 0o066;
 
 /// Why a secret cannot be used.
@@ -101,7 +101,7 @@ pub fn secret(file: &Path) -> Result<String, SecretProblem> {
     // A FIFO must not keep the node waiting.
     let opened = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(file);
     let opened = opened.map_err(failed)?;
-    // Of what was opened: the name may mean another file by now.
+    // The metadata of what was opened: the name may mean another file by now.
     let found = opened.metadata().map_err(failed)?;
     if !found.is_file() {
         return Err(bad(format!("{shown} is not a file: name the file that holds the secret")));

@@ -1,5 +1,5 @@
-//! What follows the end of a run, by the rules of its job. One law for scripts that a node starts and for programs that hold a
-//! lease themselves.
+//! What follows the end of a run, by the rules of its job. The rules are the same for scripts that a node starts and for programs
+//! that hold a lease themselves.
 //!
 //! It draws no random number and writes nothing.
 

@@ -11,6 +11,6 @@ pub fn in_groups<T>(items: &mut [T], job: impl Fn(&T) -> &JobConfig) {
         }
     }
     let place = |group: &String| groups.iter().position(|known| known == group);
-    // Stable; whoever has no group comes after all that have one.
+    // Stable; one that has no group comes after all that have one.
     items.sort_by_key(|item| job(item).group.as_ref().and_then(place).unwrap_or(usize::MAX));
 }

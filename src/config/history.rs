@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::document::parse_duration;
 
-/// When nobody says.
+/// When the configuration does not say.
 pub(super) const DEFAULT: Duration = Duration::from_secs(30 * 24 * 3_600);
 /// The page shows a week in one look, so less than an hour would be none.
 const LEAST: Duration = Duration::from_secs(3_600);

@@ -38,7 +38,7 @@ const KEYS: [&str; 21] = [
 ];
 const COMMAND: &str =
     r#"write command = ["sh", "ship.sh"], a program and its arguments; there is no shell"#;
-/// What a job whose program is somebody else's cannot have, and why.
+/// What a job with an external program cannot have, and why.
 const NOT_EXTERNAL: [(&str, &str); 8] = [
     ("command", "Soloist starts nothing for it: remove it, or remove runner"),
     ("dir", "Soloist starts nothing for it, so there is no directory to start it in: remove it"),

@@ -30,10 +30,10 @@ pub struct Overrides {
     pub listen: Option<String>,
     /// `--node`.
     pub node: Option<String>,
-    /// The name that a running node has, for when nobody gives one; else one is made up.
+    /// The name that a running node has, for when none is given; else one is made up.
     pub own_name: Option<NodeName>,
     /// For a command that runs no job: whether this process could be a job's user and read its secrets says nothing then.
-    /// An operator who looks at the cluster may be anybody.
+    /// An operator who looks at the cluster may be any user of the machine.
     pub only_looks: bool,
 }
 

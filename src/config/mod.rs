@@ -79,7 +79,7 @@ pub struct Config {
     pub doors: Doors,
     /// Single sign-on, where it is set up.
     pub oidc: Option<Arc<Oidc>>,
-    /// What somebody is told of, and by which way.
+    /// What people are told of, and by which way.
     pub alerting: Arc<Alerting>,
     /// Jobs, in the order of the file.
     pub jobs: Vec<JobConfig>,
@@ -116,7 +116,7 @@ pub enum Repeat {
 pub enum Runner {
     /// Soloist starts a command.
     Soloist,
-    /// Somebody's own program takes the lease and does it; Soloist starts nothing.
+    /// An external program takes the lease and does the work; Soloist starts nothing.
     External,
 }
 
@@ -177,7 +177,7 @@ pub struct JobConfig {
 }
 
 impl JobConfig {
-    /// Whether a program of somebody's own takes its lease: no node ever asks for it, and nothing is started.
+    /// Whether an external program takes its lease: no node ever asks for it, and nothing is started.
     #[must_use]
     pub fn is_external(&self) -> bool {
         self.runner == Runner::External
@@ -195,7 +195,7 @@ impl JobConfig {
         lists(&self.operators, user, groups)
     }
 
-    /// Whether `user` may see it: `viewers` lists them, or `operators` names them. A `*` in `operators` names nobody.
+    /// Whether `user` may see it: `viewers` lists them, or `operators` names them. A `*` in `operators` names no account.
     #[must_use]
     pub fn viewed_by(&self, user: &UserName, groups: &[String]) -> bool {
         lists(&self.viewers, user, groups) || names(&self.operators, user, groups)
@@ -208,7 +208,7 @@ impl JobConfig {
     }
 }
 
-/// Whether a list of `operators` or `viewers` has this account, by its name, by a group, or because it has everybody.
+/// Whether a list of `operators` or `viewers` has this account, by its name, by a group, or because it has `*`.
 fn lists(list: &[String], user: &UserName, groups: &[String]) -> bool {
     list.iter().any(|entry| entry == "*") || names(list, user, groups)
 }

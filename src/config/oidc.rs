@@ -69,7 +69,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What somebody may do who is in none of the groups.
+/// What a person may do who is in none of the groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum DefaultRole {
@@ -84,7 +84,7 @@ pub struct RolesOfGroups {
     pub admin: Vec<String>,
     pub operator: Vec<String>,
     pub viewer: Vec<String>,
-    /// For everybody else; `None` refuses them.
+    /// For all other people; `None` refuses them.
     pub otherwise: Option<DefaultRole>,
 }
 
@@ -105,7 +105,7 @@ pub struct Oidc {
     pub name_claim: String,
     /// What the groups mean.
     pub roles: RolesOfGroups,
-    /// Whether whoever signs in for the first time gets an account.
+    /// Whether a person who signs in for the first time gets an account.
     pub create_accounts: bool,
     /// Roots in PEM that are trusted beside the usual ones.
     pub ca: Option<Vec<u8>>,

@@ -13,7 +13,7 @@ pub enum Place {
     File {
         /// As it was named.
         path: PathBuf,
-        /// Of the value or key.
+        /// The line of the value or key.
         line: Option<usize>,
         /// Only for mistakes of TOML syntax.
         column: Option<usize>,
@@ -22,7 +22,7 @@ pub enum Place {
     Env(String),
     /// An option of the command line.
     Option(&'static str),
-    /// Nobody gave it: a default.
+    /// It was not given: a default.
     Default,
 }
 

@@ -1,13 +1,13 @@
 //! Results in, work out: one call, or as many as it takes until there is work or the time is over.
 //!
-//! Whoever waits sleeps until the store names them. Should that word be lost, they ask again by themselves, about a
-//! second later: later than the pump would have woken them, or every end of a gap would see all of them asking at once.
+//! A waiter sleeps until the store names it. If that wake is lost, the waiter asks again by itself, about a second later:
+//! later than the pump would have woken it. Otherwise all waiters would ask at once at every end of a gap.
 
 use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::Desk;
+use super::ClaimDesk;
 use crate::clock;
 use crate::domain::dispatch::Reason;
 use crate::domain::name::SourceName;
@@ -57,7 +57,7 @@ impl Errand for Work {
     }
 }
 
-/// What [`Desk::exchange`] answers.
+/// What [`ClaimDesk::exchange`] answers.
 pub struct Answer {
     /// One for each report, in order.
     pub reports: Vec<Reported>,
@@ -67,7 +67,7 @@ pub struct Answer {
     pub hand: Option<Hand>,
 }
 
-impl Desk {
+impl ClaimDesk {
     /// Takes results and grants what is asked, waiting for work up to `wait`. The results count at once. Dropped before
     /// its end, it leaves neither a waiter nor a grant behind; `ask.claim.wait` is set here.
     ///

@@ -19,14 +19,14 @@ use crate::waiting::{self, Bell, DeskError, Newest, Pump, Round, WaitingRoom};
 
 /// Where claims are asked for at a node; cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub struct ClaimDesk {
     room: WaitingRoom,
     metrics: Arc<Metrics>,
     bell: Arc<Bell>,
     newest: Newest<Work>,
 }
 
-impl Desk {
+impl ClaimDesk {
     /// Opens a desk in `room` and lets the pump run until that closes.
     ///
     /// # Panics

@@ -1,7 +1,7 @@
-//! Alerts: what a node sees that somebody must be told of, since when, and which alerts begin and end by it.
+//! Alerts: what a node sees that a person must be told of, since when, and which alerts begin and end by it.
 //!
-//! It decides; it reads no clock and sends nothing. Every node watches all the time, so that whoever becomes the sender knows
-//! since when something lasts.
+//! It decides; it reads no clock and sends nothing. Every node watches all the time, so that a node that becomes the sender
+//! knows since when something lasts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,13 +27,13 @@ pub enum When {
     CrashLoop,
     /// A node does not report and did not say good-bye.
     NodeLost,
-    /// This node cannot reach the store. Each says so for itself: without a store nobody is elected.
+    /// This node cannot reach the store. Each node says so for itself: without a store no sender is elected.
     StoreLost,
     /// A run says nothing, and its progress stands still.
     Stuck,
     /// A node defines a job otherwise than most.
     Drift,
-    /// Tasks whose lease ran out, and that nobody has taken since.
+    /// Tasks whose lease ran out, and that no collector has taken since.
     OverdueClaims,
 }
 
@@ -65,7 +65,7 @@ impl When {
         }
     }
 
-    /// How long it lasts before anybody is told, unless the rule says otherwise.
+    /// How long it lasts before an alert is sent, unless the rule says otherwise.
     #[must_use]
     pub fn lasting(self) -> Duration {
         match self {
@@ -88,7 +88,7 @@ pub struct Rule {
     pub name: String,
     /// What it is about.
     pub when: When,
-    /// How long that lasts before anybody is told.
+    /// How long that lasts before an alert is sent.
     pub lasting: Duration,
     /// Of which jobs; `*` all.
     pub jobs: Vec<String>,
@@ -105,7 +105,7 @@ impl Rule {
     }
 }
 
-/// Of whom it is true.
+/// What it is true of.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Subject {
@@ -240,7 +240,7 @@ impl Watch {
     }
 }
 
-/// A job that somebody wants should not be in these states for long. Resting is none of them.
+/// A wanted job should not be in these states for long. Resting is none of them.
 fn is_missing(state: State) -> bool {
     matches!(
         state,
@@ -264,7 +264,7 @@ pub struct Begin {
     pub alert: String,
     /// What the rule is about.
     pub when: When,
-    /// Of whom it is true.
+    /// What it is true of.
     pub subject: Subject,
     /// Since when.
     pub mark: Mark,

@@ -11,7 +11,7 @@ pub struct Backoff {
     pub first: Duration,
     /// Longest wait.
     pub max: Duration,
-    /// Crashes in a row after which nobody tries again; 0 never.
+    /// After so many crashes in a row no node tries again; 0: nodes always try again.
     pub give_up_after: u32,
     /// A run shorter than this continues the row; a longer one begins a new row.
     pub min_uptime: Duration,

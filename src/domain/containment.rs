@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Containment {
-    /// A pid namespace: the kernel kills everything in it when its first process dies, whoever else is dead already.
+    /// A pid namespace: the kernel kills everything in it when its first process dies, whichever other processes are dead already.
     PidNamespace,
-    /// A cgroup: the kernel kills everything in it at one word, but somebody must be left to say it.
+    /// A cgroup: the kernel kills everything in it on one command, but a process must be alive to give it.
     Cgroup,
-    /// The guard as the subreaper of all orphans, who finds them in /proc one by one.
+    /// The guard is the subreaper of all orphans, and finds them in /proc one by one.
     #[default]
     Subreaper,
 }

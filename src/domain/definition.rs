@@ -33,12 +33,12 @@ pub struct Definition {
     pub max_runtime_ms: Option<u64>,
     pub nodes: Vec<String>,
     pub operators: Vec<String>,
-    /// All, where a node of an older version does not tell.
+    /// All, if a node of an older version does not say.
     #[serde(default = "everybody")]
     pub viewers: Vec<String>,
     pub rotation: Option<RotationName>,
-    /// Of all keys, but of `env` only the names: this one is shown to everybody who may look, and what is short can be
-    /// guessed from its hash.
+    /// Of all keys, but of `env` only the names: every user who may look sees this hash, and a short value can be guessed
+    /// from its hash.
     pub hash: String,
     /// Of each key alone, `env` with its values: only the store and the nodes see these.
     pub keys: BTreeMap<String, String>,

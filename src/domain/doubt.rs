@@ -1,14 +1,14 @@
-//! May this store be believed? One pure function on the record that a store keeps about itself.
+//! May this store be trusted? One pure function on the record that a store keeps about itself.
 //!
 //! A store that forgot leases grants them a second time. FLUSHALL, a restart without persistence, a promoted replica and a clock
-//! that was set each make a store forget, or let leases end too early. Each is noticed by somebody:
+//! that was set each make a store forget, or let leases end too early. A process notices each of them:
 //!
 //! - the record is gone, or is another than a process remembers: the store was emptied or replaced;
 //! - the server is another process than the record names: it restarted, or another one took over, and the newest writes may be lost;
 //! - a process saw the store's clock jump ([`Look::suspect`]).
 //!
 //! Then nothing is granted until every lease that may have been forgotten is over (*quarantine*), while living holders assert theirs
-//! again. How long that is, the record says: it notes the longest lease in two buckets that turn more slowly than any lease lasts, so
+//! again. The record says how long that is: it notes the longest lease in two buckets that turn more slowly than any lease lasts, so
 //! that one long lease of last week does not lengthen the quarantine of today.
 //!
 //! Another server is another epoch: versions are not compared across it. All instants are milliseconds of the store's clock.
@@ -59,10 +59,10 @@ pub struct Look<'a> {
 const BUCKET: i64 = 60_000;
 
 impl Epoch {
-    /// The record of a store that had none when a process opened it that remembers none.
+    /// The first record of a store that has none, made by a process that remembers none.
     ///
-    /// What it may have forgotten was written before `lost`: before its server began, if nobody uses it and nothing shows that it was
-    /// used, else before now. Leases may be as long as `longest`.
+    /// What the store may have forgotten was written before `lost`: before its server began, if no process uses it and nothing shows
+    /// that it was used, else before now. Leases may be as long as `longest`.
     #[must_use]
     pub fn begin(look: &Look<'_>, lost: i64, longest: i64) -> Self {
         let (began, _) = judge(None, look);
@@ -82,7 +82,7 @@ impl Epoch {
     }
 }
 
-/// The record as it is after a look, and whether it must be written before anything is believed.
+/// The record as it is after a look, and whether it must be written before anything in the store is trusted.
 #[must_use]
 pub fn judge(record: Option<&Epoch>, look: &Look<'_>) -> (Epoch, bool) {
     let now = look.now;
@@ -101,7 +101,7 @@ pub fn judge(record: Option<&Epoch>, look: &Look<'_>) -> (Epoch, bool) {
     }
     let reach = epoch.reach();
     if emptied {
-        // Whoever notices first begins the quarantine; later ones only make sure that it is long enough.
+        // The first process that notices begins the quarantine; later ones only make sure that it is long enough.
         if epoch.since == 0 {
             epoch.since = now;
         }
@@ -119,7 +119,7 @@ pub fn judge(record: Option<&Epoch>, look: &Look<'_>) -> (Epoch, bool) {
         look.fresh.clone_into(&mut epoch.id);
     }
     if epoch.since > 0 {
-        // Whoever noticed may never have heard of a lease as long as the one that is asked for now.
+        // The process that noticed may not know of a lease as long as the one that is asked for now.
         epoch.until = epoch.until.max(epoch.since + look.ttl);
     }
     // The clock may have been set back since.

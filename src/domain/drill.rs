@@ -18,8 +18,8 @@ pub struct Drill {
     pub token: Token,
     /// Who ordered it.
     pub by: UserName,
-    /// When the order was written. The crash itself is later by the time that the order took to arrive, so whatever
-    /// is measured from here is rather too long than too short.
+    /// When the order was written. The crash itself comes later, by the time that the order took to arrive. So a time
+    /// measured from here is too long rather than too short.
     pub at: StoreTime,
     /// The node that started the next run; `None` until then.
     pub to: Option<NodeName>,
@@ -28,7 +28,7 @@ pub struct Drill {
 }
 
 impl Drill {
-    /// From the order to the start of the next run, by the store's clock; `None` until somebody took over.
+    /// From the order to the start of the next run, by the store's clock; `None` until a node took over.
     #[must_use]
     pub fn takeover(&self) -> Option<Duration> {
         Some(self.started?.since(self.at))

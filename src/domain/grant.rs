@@ -1,7 +1,7 @@
 //! Asking for a lease and keeping it: the questions that a node puts to the store, and the answers.
 //!
-//! Data alone. What is answered is decided in `transition/lease.rs`; a store and a node that each had their own words for it
-//! would not agree on who may run.
+//! Data alone. `transition/lease.rs` decides the answers. A store and a node with words of their own would not agree on who
+//! may run.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub enum Acquired {
         /// Time left at the store.
         remaining: Duration,
     },
-    /// Nobody wants it, it is held, or it has given up.
+    /// No user wants it, it is held, or it has given up.
     NotWanted,
     /// Its next run is not due before `wait` from now.
     NotYet {

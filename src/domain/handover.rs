@@ -1,7 +1,7 @@
 //! Hand-overs: whether a move may be asked for, and how long it keeps a job for another node.
 //!
-//! One rule for page, API, command line and supervisor. A move that cannot be is refused with the reason; one that can be no
-//! more (the node that it is for has died since) keeps nobody from running the job.
+//! One rule for page, API, command line and supervisor. A move that is impossible is refused with the reason. One that has
+//! become impossible (the node that it is for has died since) keeps no node from running the job.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ fn known(nodes: &[NodeName]) -> String {
 pub enum Takers<'a> {
     /// A node: these are known.
     Nodes(&'a [Taker]),
-    /// A program that asks for the lease. Which there are is known to nobody, so any name may be meant.
+    /// A program that asks for the lease. No node knows which programs there are, so any name may be meant.
     Programs,
 }
 

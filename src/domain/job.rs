@@ -29,7 +29,7 @@ pub struct Hold {
     pub since: StoreTime,
 }
 
-/// The store's record that one node may run the job. It exists if and only if somebody may be running it.
+/// The store's record that one node may run the job. It exists if and only if a holder may be running it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LeaseRecord {
     /// The holder.
@@ -42,7 +42,7 @@ pub struct LeaseRecord {
     pub since: StoreTime,
     /// Time left, by the store's clock, at the moment of the snapshot.
     pub expires_in: Duration,
-    /// Its full length, from the record and not from anybody's configuration.
+    /// Its full length, from the record and not from a node's configuration.
     pub ttl: Duration,
 }
 
@@ -101,7 +101,7 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// Nobody saw anything of it: no line of output, no progress.
+    /// It showed nothing: no line of output, no progress.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.progress.is_none() && self.last_output.is_none()
@@ -132,7 +132,7 @@ pub enum RunEnd {
     Exited,
     /// By itself, any other way; or it could not be started.
     Crashed,
-    /// Because nobody wanted it, it was held, moved or drained, or the node shut down.
+    /// Because no user wanted it, it was held, moved or drained, or the node shut down.
     Stopped,
     /// Its node died or went silent.
     Lost,
@@ -167,7 +167,7 @@ pub struct LastExit {
     pub at: StoreTime,
 }
 
-/// What happens next without anybody acting.
+/// What happens next if no person acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NextWhat {
@@ -213,7 +213,7 @@ pub struct Move {
 pub struct JobRecord {
     /// Which job.
     pub name: JobName,
-    /// Grows with every change; 0 for a job that nobody ever touched.
+    /// Grows with every change; 0 for a job that was never touched.
     pub version: u64,
     /// Who wants it, oldest first.
     pub participants: Vec<Participant>,
@@ -246,7 +246,7 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// A job nobody ever touched.
+    /// A job that was never touched.
     #[must_use]
     pub fn untouched(name: JobName) -> Self {
         Self {
@@ -269,13 +269,13 @@ impl JobRecord {
         }
     }
 
-    /// At least one user participates and nobody holds it.
+    /// At least one user participates, and no user holds it.
     #[must_use]
     pub fn wanted(&self) -> bool {
         !self.participants.is_empty() && self.hold.is_none()
     }
 
-    /// Since when a wanted job has had no holder: since it was first wanted, or since its newest run ended.
+    /// When a wanted job became free: when it was first wanted, or when its newest run ended.
     #[must_use]
     pub fn free_since(&self) -> Option<StoreTime> {
         let wanted = self.participants.iter().map(|p| p.since).min();
@@ -376,7 +376,7 @@ pub struct Viewpoint {
     pub min_uptime: Duration,
     /// Its runs are turns of a rotation: under its lease it waits for the next.
     pub takes_turns: bool,
-    /// That turn cannot come before somebody changes the rotation.
+    /// That turn cannot come before an operator changes the rotation.
     pub turn_barred: bool,
     /// A living node may take it, as far as nodes are known.
     pub can_run: bool,
@@ -387,12 +387,12 @@ pub struct Viewpoint {
     pub quarantine: Duration,
 }
 
-/// A due run that nobody has taken for this long has something in its way.
+/// If no node has taken a due run for this long, something is in its way.
 const OVERDUE: Duration = Duration::from_secs(2);
 
 /// The word for `record` as seen from `view`.
 ///
-/// A lease always outranks everything but ignorance: while it exists somebody may be running, so the word is
+/// A lease always outranks everything but ignorance: while it exists its holder may be running, so the word is
 /// never `off` or `held`, and `resting` or `waiting` only for a member of a rotation before its turn. A store that
 /// forgot may have forgotten a lease: until every old one has run out nothing is called off, given up or held.
 /// `resting` is said only when time alone brings the next run: whatever else must happen first makes it `waiting`.

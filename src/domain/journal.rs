@@ -1,4 +1,4 @@
-//! What runs did and said: the reports of nodes, and the entries that are kept of them.
+//! What runs did and said: the reports of nodes, and the entries made from them.
 //!
 //! Data alone. `transition/run.rs` and `transition/output.rs` decide what becomes of a report; the history must read the same
 //! whichever store kept it.
@@ -32,7 +32,7 @@ pub struct Started {
 /// What follows a run, decided by the domain; instants are made by the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
-    /// Stopped, lost or fenced: whoever may try does so at once. `crashes` and `next` are cleared.
+    /// Stopped, lost or fenced: every node that may try does so at once. `crashes` and `next` are cleared.
     Nothing,
     /// Exit 0: again after this long.
     Repeat(Duration),

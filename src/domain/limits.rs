@@ -1,6 +1,6 @@
 //! How long a run may last, and how long it may say nothing.
 //!
-//! Decides alone: whoever watches a run asks often, by a clock that also runs while the machine sleeps.
+//! It only decides: the watcher of a run asks often, by a clock that also runs while the machine sleeps.
 
 use std::fmt;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub enum Limit {
 }
 
 impl Limits {
-    /// The limit that a run has reached at `now` which began at `began` and was heard of at `heard` for the last time.
+    /// The limit that a run has reached at `now`. It began at `began`, and said something at `heard` for the last time.
     #[must_use]
     pub fn reached(&self, began: Boot, heard: Boot, now: Boot) -> Option<Limit> {
         let over = |limit: &Duration, since: Boot| now.since(since) >= *limit;

@@ -127,14 +127,14 @@ fn check_label(text: &str) -> Result<(), InvalidLabel> {
 texts! { check_label, InvalidLabel:
     /// A collector, as it calls itself: often a host name with a number.
     CollectorName;
-    /// Whoever takes turns, as it calls itself.
+    /// A worker that takes turns, by the name that it gives itself.
     WorkerName;
     /// Chosen by a client for one request, so that asking again is the same request.
     RequestId;
 }
 
 impl NodeName {
-    /// Stands for a node that nobody can name any more.
+    /// Stands for a node whose name is not known any more.
     #[must_use]
     pub fn unknown() -> Self {
         Self(Arc::from("unknown"))
@@ -202,7 +202,7 @@ impl Owner {
     }
 }
 
-/// Somebody who waits at a node for work or for a turn: `NODE/RANDOM/NUMBER`, printable and without spaces.
+/// A client that waits at a node for work or for a turn: `NODE/RANDOM/NUMBER`, printable and without spaces.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Waiter(pub String);

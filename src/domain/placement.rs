@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use super::name::{JobName, NodeName};
 
-/// How long each later node waits for the one before it: some store round trips, so that it hears of the grant before
-/// it asks itself. Shorter than that costs the store one more refusal; longer, a job waits when the first is dead.
+/// How long each later node waits for the one before it: some store round trips, so that it learns of the grant before
+/// it asks itself. A shorter wait costs the store one more refusal; with a longer one, a job waits when the first is dead.
 const STEP: Duration = Duration::from_millis(5);
-/// Longest courtesy, however many nodes there are: dead ones that still count must not hold the living up. Whoever is
-/// later in line than this asks at the same moment as its neighbours; the store refuses all but one.
+/// Longest courtesy, however many nodes there are: dead ones that still count must not delay the living. Nodes that
+/// are later in line than this ask at the same moment; the store refuses all but one.
 const LONGEST: Duration = Duration::from_millis(25);
 
 /// A node that may run a job, and how many jobs it holds.
@@ -136,7 +136,7 @@ mod tests {
         assert!(goals.iter().all(|(_, goal)| *goal != Some(node(0))), "it gives them up");
         let got = |nth| goals.iter().filter(|(_, goal)| *goal == Some(node(nth))).count();
         assert!(got(1) >= 12 && got(2) >= 12, "they spread: {} and {}", got(1), got(2));
-        // The same that the nodes decide: whoever waits for nobody is the first.
+        // The same that the nodes decide: the node that waits for no other is the first.
         let candidates = [(1, 0), (2, 3)].map(|(nth, holds)| Candidate { node: node(nth), holds });
         let first = candidates.iter().find(|c| courtesy(&jobs[0], &c.node, &candidates).is_zero());
         assert_eq!(goal(0), first.map(|first| first.node.clone()));

@@ -22,7 +22,7 @@ pub struct Facts {
     pub eligible: bool,
     /// Until when a move asks this node to let go, or keeps the job for another. It lapses by itself: no event says so.
     pub reserved_until: Option<Boot>,
-    /// Nobody may start before this.
+    /// No node may start before this.
     pub not_before: Option<Boot>,
     /// When the lease of another owner runs out unless it is renewed; `None` when it is free.
     pub held_until: Option<Boot>,
@@ -76,7 +76,7 @@ pub enum Run {
 
 /// A job's slot on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Slot {
+pub struct JobSlot {
     /// The newest facts.
     pub facts: Facts,
     /// What is being done.
@@ -85,7 +85,7 @@ pub struct Slot {
     pub attempt: Attempt,
 }
 
-impl Default for Slot {
+impl Default for JobSlot {
     fn default() -> Self {
         let doing = Doing::Idle { pause_until: Boot(0), free_since: None };
         Self { facts: Facts::default(), doing, attempt: Attempt(0) }
@@ -150,7 +150,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const LEAST_TRUST: Duration = Duration::from_millis(100);
 
 /// Takes one step. Effects are to be carried out in order.
-pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
+pub fn step(slot: &mut JobSlot, input: Input, now: Boot) -> Vec<Effect> {
     let mut effects = Vec::new();
     if let Input::Facts(facts) = input {
         slot.facts = facts;
@@ -166,7 +166,7 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
                 slot.doing = Doing::Idle { pause_until: now + ASK_AGAIN, free_since: None };
             }
         }
-        // An answer that overtook its own release: give back what nobody will use.
+        // A grant that arrived after its own release was sent: give it back, this node will not use it.
         (Doing::Idle { .. }, Input::Granted { .. }) => effects.push(Effect::Release(slot.attempt)),
         (Doing::Acquiring, Input::Refused { wait }) => {
             let pause_until = now + wait.min(LOOK_AGAIN).max(Duration::from_millis(5));
@@ -179,7 +179,7 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
             if facts.may_run(now) {
                 effects.push(Effect::Acquire(slot.attempt));
             } else {
-                // It may have been granted: giving back what was never had is harmless.
+                // It may have been granted: giving back what was never held is harmless.
                 effects.push(Effect::Release(slot.attempt));
                 slot.doing = Doing::Idle { pause_until: now, free_since: None };
             }
@@ -210,7 +210,7 @@ pub fn step(slot: &mut Slot, input: Input, now: Boot) -> Vec<Effect> {
             let free = facts.held_until.is_none_or(|until| until <= now);
             if !free {
                 *free_since = None;
-                // Whoever was refused because of this lease need not sit the pause out once it is given back.
+                // A node that was refused because of this lease need not wait for the end of its pause once the lease is given back.
                 *pause_until = now;
                 effects.push(Effect::Wake(facts.held_until.unwrap_or(now).min(now + LOOK_AGAIN)));
                 return effects;
@@ -247,7 +247,7 @@ mod tests {
         Facts { wanted: true, eligible: true, ..Facts::default() }
     }
 
-    fn holding(slot: &mut Slot, now: Boot) {
+    fn holding(slot: &mut JobSlot, now: Boot) {
         assert_eq!(step(slot, Input::Facts(wanted()), now), [Effect::Acquire(slot.attempt)]);
         let granted = Input::Granted { token: Token(1), trusted_until: now + TTL };
         assert_eq!(step(slot, granted, now), [Effect::Start(slot.attempt)]);
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_lease_is_released_only_after_the_tree_is_gone() {
-        let (mut slot, now) = (Slot::default(), Boot(1));
+        let (mut slot, now) = (JobSlot::default(), Boot(1));
         holding(&mut slot, now);
         assert_eq!(step(&mut slot, Input::Facts(Facts::default()), now), [Effect::Stop]);
         assert_eq!(step(&mut slot, Input::Tick, now + TTL), []);
@@ -266,13 +266,13 @@ mod tests {
     #[test]
     fn stop_beats_restart_at_every_moment() {
         let now = Boot(1);
-        let mut slot = Slot::default();
+        let mut slot = JobSlot::default();
         holding(&mut slot, now);
         step(&mut slot, Input::Facts(Facts::default()), now);
         step(&mut slot, Input::Gone, now);
         assert_eq!(step(&mut slot, Input::Recorded, now), []);
         // switched off while the acquire was on its way
-        let mut slot = Slot::default();
+        let mut slot = JobSlot::default();
         step(&mut slot, Input::Facts(wanted()), now);
         assert_eq!(step(&mut slot, Input::Facts(Facts::default()), now), []);
         let granted = Input::Granted { token: Token(1), trusted_until: now + TTL };
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_lost_answer_is_asked_again_with_the_same_owner_and_given_back_when_unwanted() {
-        let (mut slot, now) = (Slot::default(), Boot(1));
+        let (mut slot, now) = (JobSlot::default(), Boot(1));
         step(&mut slot, Input::Facts(wanted()), now);
         let attempt = slot.attempt;
         let again = now + ASK_AGAIN;
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_grant_that_comes_too_late_is_not_used() {
-        let (mut slot, now) = (Slot::default(), Boot(1));
+        let (mut slot, now) = (JobSlot::default(), Boot(1));
         step(&mut slot, Input::Facts(wanted()), now);
         let granted = Input::Granted { token: Token(1), trusted_until: now + TTL };
         let effects = step(&mut slot, granted, now + TTL);
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_grant_that_arrives_after_it_was_given_up_is_given_back() {
-        let (mut slot, now) = (Slot::default(), Boot(1));
+        let (mut slot, now) = (JobSlot::default(), Boot(1));
         step(&mut slot, Input::Facts(wanted()), now);
         step(&mut slot, Input::Facts(Facts::default()), now);
         assert_eq!(step(&mut slot, Input::Tick, now), [Effect::Release(slot.attempt)]);
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_lost_lease_kills_at_once_even_during_a_graceful_stop() {
-        let (mut slot, now) = (Slot::default(), Boot(1));
+        let (mut slot, now) = (JobSlot::default(), Boot(1));
         holding(&mut slot, now);
         step(&mut slot, Input::Facts(Facts::default()), now);
         assert_eq!(step(&mut slot, Input::LeaseLost, now), [Effect::Kill]);
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn who_lost_a_race_asks_again_as_soon_as_the_winner_is_gone() {
-        let (mut slot, now) = (Slot::default(), Boot(1));
+        let (mut slot, now) = (JobSlot::default(), Boot(1));
         let later = |ms| now + Duration::from_millis(ms);
         step(&mut slot, Input::Facts(wanted()), now);
         step(&mut slot, Input::Refused { wait: TTL }, later(1));
@@ -335,23 +335,23 @@ mod tests {
 
     #[test]
     fn a_node_comes_back_when_a_move_to_another_lapses() {
-        let (mut slot, now) = (Slot::default(), Boot(1));
+        let (mut slot, now) = (JobSlot::default(), Boot(1));
         let until = now + TTL;
         let moving = Facts { reserved_until: Some(until), ..wanted() };
         assert_eq!(step(&mut slot, Input::Facts(moving), now), [Effect::Wake(until)]);
         assert_eq!(step(&mut slot, Input::Tick, until), [Effect::Acquire(Attempt(1))]);
         let unwanted = Facts { reserved_until: Some(until), ..Facts::default() };
-        assert_eq!(step(&mut Slot::default(), Input::Facts(unwanted), now), []);
+        assert_eq!(step(&mut JobSlot::default(), Input::Facts(unwanted), now), []);
     }
 
     #[test]
     fn a_node_waits_for_the_lease_of_another_and_for_the_due_time() {
-        let (mut slot, now) = (Slot::default(), Boot(1));
+        let (mut slot, now) = (JobSlot::default(), Boot(1));
         let until = now + Duration::from_millis(700);
         let facts = Facts { held_until: Some(until), ..wanted() };
         assert_eq!(step(&mut slot, Input::Facts(facts), now), [Effect::Wake(until)]);
         assert_eq!(step(&mut slot, Input::Tick, until), [Effect::Acquire(Attempt(1))]);
-        let mut slot = Slot::default();
+        let mut slot = JobSlot::default();
         let due = now + TTL;
         let facts = Facts { not_before: Some(due), ..wanted() };
         assert_eq!(step(&mut slot, Input::Facts(facts), now), [Effect::Wake(due)]);

@@ -68,7 +68,7 @@ impl StoreTime {
     }
 }
 
-/// When something began, as whoever did it remembers: on its machine's clock, and on the store's once that has said it.
+/// When something began, as the process that did it remembers: on its machine's clock, and on the store's once that answered.
 ///
 /// A store that forgot is told again, and shows the same instant as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,7 +121,7 @@ impl Stamp {
         StoreTime(self.0.div_euclid(1_000))
     }
 
-    /// The first whole millisecond at or after this: whoever comes then does not come too soon.
+    /// The first whole millisecond at or after this: a client that comes then does not come too soon.
     #[must_use]
     pub fn ceil(self) -> StoreTime {
         StoreTime(self.0.saturating_add(999).div_euclid(1_000))

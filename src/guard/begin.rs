@@ -1,5 +1,5 @@
-//! The beginning of a run in its guard: the script, started on the level of containment that was planned, or on the
-//! next that works here and now. Whoever falls back says why; whoever may not, starts nothing.
+//! The beginning of a run in its guard: it starts the script on the planned level of containment, or on the next that
+//! works here and now. A guard that falls back says why; a guard that may not fall back starts nothing.
 
 use std::io;
 

@@ -36,7 +36,7 @@ impl RunCgroup {
         Ok(Self { path })
     }
 
-    /// One that exists, left by an earlier life or held by a guard.
+    /// One that exists, left by an earlier incarnation of the node or held by a guard.
     pub(crate) fn existing(path: &Path) -> Option<Self> {
         path.join("cgroup.procs").exists().then(|| Self { path: path.to_owned() })
     }
@@ -46,7 +46,7 @@ impl RunCgroup {
         OpenOptions::new().write(true).open(self.path.join("cgroup.procs"))
     }
 
-    /// KILL to everybody in it and in cgroups below, by the kernel.
+    /// The kernel sends KILL to every process in it and in cgroups below.
     pub(crate) fn kill(&self) -> io::Result<()> {
         fs::write(self.path.join("cgroup.kill"), "1")
     }
@@ -63,7 +63,7 @@ impl RunCgroup {
             .is_ok_and(|events| events.lines().any(|line| line == "populated 1"))
     }
 
-    /// Removes it, if nobody is left in it. What a script made below it goes too.
+    /// Removes it, if no process is left in it. What a script made below it goes too.
     pub(crate) fn remove(&self) {
         remove_below(&self.path);
         if let Some(node) = self.path.parent() {

@@ -33,7 +33,7 @@ impl Available {
         }
     }
 
-    /// Why `level` cannot be had here, with the remedy; `None` when it can.
+    /// Why `level` is not available here, with the remedy; `None` when it is.
     #[must_use]
     pub fn why_not(&self, level: Containment) -> Option<&str> {
         match level {
@@ -46,7 +46,7 @@ impl Available {
     /// What guards are told: the level `wanted`, or without one the strongest.
     ///
     /// # Errors
-    /// When `wanted` cannot be had: why, and what to do.
+    /// When `wanted` is not available: why, and what to do.
     pub fn choose(&self, wanted: Option<Containment>) -> Result<Choice, String> {
         let level = wanted.unwrap_or_else(|| self.strongest());
         if let Some(why) = self.why_not(level) {

@@ -1,4 +1,4 @@
-//! How many files a process may have open: a node takes all it may have, and whoever it starts gets the old limit back.
+//! How many files a process may have open: a node takes all it may have, and every process it starts gets the old limit back.
 //!
 //! A script may use select(2), which breaks above 1,024. So a node raises its own soft limit only, and says the old one to each
 //! of its guards and nurseries, which take it before they do anything else.
@@ -38,7 +38,7 @@ pub fn inherited() -> Option<(&'static str, OsString)> {
     BEFORE.get().map(|soft| (VARIABLE, soft.to_string().into()))
 }
 
-/// In a guard or nursery: takes the soft limit that the node had before it raised its own.
+/// In a guard or nursery: takes the soft limit of the node from before it raised its own.
 pub(super) fn restore() {
     let said = std::env::var_os(VARIABLE);
     let Some(soft) = said.as_deref().and_then(OsStr::to_str).and_then(|text| text.parse().ok())

@@ -1,16 +1,16 @@
 //! A pid namespace for one run, and its init: the first process in it, a copy of the guard.
 //!
-//! When an init dies, however it dies, the kernel kills every process of its namespace and lets nobody reap it before
+//! When an init dies, however it dies, the kernel kills every process of its namespace and lets no parent reap it before
 //! they are dead (pid_namespaces(7)). It dies with its guard (PR_SET_PDEATHSIG), so nothing is left even when node and
 //! guard are killed at once. The script is not the init itself: to an init without handlers TERM means nothing.
 //!
 //! It is made before there is a plan, so that a warm guard (`nursery`) has it ready; its mounts are made when the plan is
 //! there, so that a script sees the mounts of its own time. Then the init starts the script, reaps all the time, tells
-//! the guard how the script ended, and ends when nobody is left.
-//! Its guard kills it to kill all. It hears no signal and forwards none: the guard, outside, sees every process of the
+//! the guard how the script ended, and ends when no process is left.
+//! Its guard kills it to kill all. It handles no signal and forwards none: the guard, outside, sees every process of the
 //! namespace below itself. It has its own mounts, passed on from outside but not back, with a /proc that shows the
 //! numbers a script in there knows: `ps`, `kill $!` and `/proc/$$` work. `$$` itself is the number outside, too: one
-//! that the guard has had from the kernel for it, so that nobody is given it again when the run is over.
+//! that the kernel gave to the guard for it, so that no process is given it again when the run is over.
 //!
 //! Needs root (CAP_SYS_ADMIN). A user namespace would do without, but in it sudo, su, ping and the like stop working
 //! in scripts: a node that is not root uses the next level instead.
@@ -62,7 +62,7 @@ mod word {
 pub(super) enum NotBegun {
     /// The init is dead that should have started it: another may do.
     NoInit,
-    /// The namespace cannot be had; a weaker level may do.
+    /// The namespace cannot be made; a weaker level may do.
     Namespace(String),
     /// The script cannot be started, on whatever level.
     Script(io::Error),
@@ -284,7 +284,7 @@ fn furnish() -> Result<(), Errno> {
     mount(Some("proc"), "/proc", Some("proc"), safe, None::<&str>)
 }
 
-/// Reaps until nobody is left.
+/// Reaps until no process is left.
 fn reap(line: &Line, first: Pid) {
     let mut first_is_reaped = false;
     loop {
@@ -302,7 +302,7 @@ fn reap(line: &Line, first: Pid) {
     }
 }
 
-/// Whether a namespace can be had here, by making one.
+/// Whether a namespace can be made here, by making one.
 ///
 /// # Errors
 /// Why not, with the remedy.

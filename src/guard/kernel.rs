@@ -92,7 +92,7 @@ pub(super) fn close_inherited() -> Result<(), Errno> {
 
 /// Closes what a copy of another process has no business with: all but standard input, output and error, and `kept`.
 ///
-/// Whoever owns another descriptor must never be dropped in this process: it goes on without returning.
+/// A value that owns another descriptor must never be dropped in this process: it goes on without returning.
 pub(super) fn close_all_but(kept: Option<RawFd>) -> Result<(), Errno> {
     let kept = kept.and_then(|fd| u32::try_from(fd).ok()).filter(|fd| *fd > 2);
     let (before, after) = match kept {
@@ -118,7 +118,7 @@ pub(super) fn forget_variable(name: &OsStr) {
         let value = libc::getenv(in_c.as_ptr());
         if !value.is_null() {
             for at in 0..libc::strlen(value) {
-                // Volatile: nobody reads it again, and it must be written all the same.
+                // Volatile: no code reads it again, and it must be written all the same.
                 value.add(at).write_volatile(b'*'.cast_signed());
             }
         }
@@ -215,7 +215,7 @@ impl Becoming {
             nix::sys::prctl::set_dumpable(false)?;
         }
         nix::sys::prctl::set_no_new_privs()?;
-        // Whoever may not enter it is told so, and does not find itself in a place where it can open nothing.
+        // A script that may not enter it is told so, and does not start in a directory where it can open nothing.
         chdir(self.dir.as_c_str())
     }
 }
@@ -250,7 +250,7 @@ pub(super) fn start(plan: &Plan, deadline: Boot, doors: Doors) -> io::Result<Pid
 /// As [`start`], under the number `number` in this pid namespace and in the one above, if that is free in both; under
 /// any other if not, or if this kernel cannot, or if it is 0.
 ///
-/// So `$$` in the script is the number that everybody outside knows it by, although it lives in a namespace.
+/// So `$$` in the script is also its number outside, although it lives in a namespace.
 pub(super) fn start_numbered(
     plan: &Plan,
     deadline: Boot,
@@ -394,7 +394,7 @@ fn fork_as(flags: libc::c_int, numbers: &[libc::pid_t]) -> Result<Option<Pid>, E
         ..CloneArguments::default()
     };
     // SAFETY: without CLONE_VM and without a stack this is fork(2): the child goes on in a copy of everything. Guards
-    // have a single thread, so no lock is held by somebody who is not there. The pointers outlive the call.
+    // have a single thread, so no lock is held by a thread that is not there. The pointers outlive the call.
     let result = unsafe {
         libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>())
     };
@@ -402,7 +402,7 @@ fn fork_as(flags: libc::c_int, numbers: &[libc::pid_t]) -> Result<Option<Pid>, E
     Ok((child != 0).then(|| Pid::from_raw(i32::try_from(child).unwrap_or(-1))))
 }
 
-/// A number that no fork is given until all others had their turn, and that nobody has now.
+/// A number that no process has now, and that no fork is given until all others were given.
 ///
 /// A number that is only chosen (`set_tid`) leaves the kernel's next one where it was: when its bearer is dead, the next
 /// fork may get it. So the kernel itself is let give one, to a process that ends at once.
@@ -466,7 +466,7 @@ pub(super) fn pidfd(pid: Pid) -> Result<OwnedFd, Errno> {
     // SAFETY: pidfd_open(2) takes two integers and touches no memory.
     let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })?;
     let fd = i32::try_from(fd).map_err(|_| Errno::EBADF)?;
-    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else owns it.
+    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -15,7 +15,7 @@ use crate::domain::containment::Containment;
 use crate::domain::job::Exit;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, NodeName, Owner, RotationName, RunId, TypeName};
-use crate::domain::rotation::Outcome;
+use crate::domain::rotation::TurnOutcome;
 use crate::domain::time::Boot;
 use crate::remote::Access;
 use crate::store::dispatch::TaskId;
@@ -94,7 +94,7 @@ pub enum Work {
 pub struct Turn {
     /// Of which rotation.
     pub rotation: RotationName,
-    /// As a node calls it, to whom it is passed.
+    /// As a node calls the worker that it is passed to.
     #[serde(default)]
     pub name: Option<String>,
     /// Who is to come next.
@@ -108,10 +108,10 @@ impl Turn {
     #[must_use]
     pub fn pass(&self, token: Token, exit: &Exit) -> Pass {
         let outcome = match exit.code {
-            // Before 0: whoever calls 0 empty means it.
-            Some(code) if Some(code) == self.empty_code => Outcome::Empty,
-            Some(0) => Outcome::Done,
-            _ => Outcome::Failed,
+            // Before 0: a user who calls 0 empty means it.
+            Some(code) if Some(code) == self.empty_code => TurnOutcome::Empty,
+            Some(0) => TurnOutcome::Done,
+            _ => TurnOutcome::Failed,
         };
         Pass {
             rotation: self.rotation.clone(),
@@ -127,7 +127,7 @@ impl Turn {
 /// What a nursery is for: its first message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Nursing {
-    /// Whose it is.
+    /// The node that it belongs to.
     pub node: NodeName,
     /// The level that guards are made ready for.
     pub containment: Choice,
@@ -194,7 +194,7 @@ pub enum FromGuard {
         /// Which.
         seq: u64,
     },
-    /// The script could not be started; nothing lives.
+    /// The script could not be started; no process of it exists.
     Failed {
         /// With the remedy.
         error: String,

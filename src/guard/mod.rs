@@ -4,13 +4,13 @@
 //! exists. It has a session of its own, blocks every signal, is the subreaper of everything the script leaves behind,
 //! and keeps a deadline of its own on CLOCK_BOOTTIME that only the node's successful renewals move. It decides
 //! nothing about jobs: it starts one command, kills it when told, when the deadline comes or when the node is gone,
-//! and proves the death of the whole tree (`ECHILD` from `waitpid`) before anybody gives the lease back.
+//! and proves the death of the whole tree (`ECHILD` from `waitpid`) before node or guard gives the lease back.
 //!
-//! A node that runs jobs keeps a few guards warm (`nursery`): copies of a small process that have come as far as anybody
-//! can without a plan. Whoever starts one script and ends is guarded by a process of its own.
+//! A node that runs jobs keeps a few guards warm (`nursery`): copies of a small process that have come as far as a guard
+//! can without a plan. A command that starts one script and ends starts one guard process for it.
 //!
-//! How the tree is held together is one of three levels, `containment` says which: what each of them survives when
-//! guard and node are killed at once stands in ADR 0007. A weaker level than the planned one is never used silently.
+//! The tree is held together by one of three levels, `containment` says which: ADR 0007 says what each of them survives
+//! when guard and node are killed at once. A weaker level than the planned one is never used silently.
 
 mod begin;
 pub(crate) mod cgroup;
@@ -75,7 +75,7 @@ fn try_containment() -> i32 {
 
 /// The first steps of every process that a node starts by this program.
 fn enter() -> Result<(), NotStarted> {
-    // Before signals are blocked: whoever typed this by hand must be able to interrupt it.
+    // Before signals are blocked: a person who typed this by hand must be able to interrupt it.
     if !matches!(getsockopt(&std::io::stdin(), sockopt::SockType), Ok(SockType::SeqPacket)) {
         return Err(NotStarted::ByHand);
     }

@@ -1,13 +1,13 @@
 //! The nursery: a process between a node and its guards that does nothing but copy itself.
 //!
 //! Starting this program anew for each run costs milliseconds of loading and linking, at the very moment in which a job
-//! waits for its node. The nursery is started once, has one thread, opens nothing, and forks whatever the node orders:
+//! waits for its node. The nursery is started once, has one thread, opens nothing, and forks as many guards as the node orders:
 //! each copy is a child of the *node* (CLONE_PARENT), has a socket and two pipes whose other ends go to the node, has its
 //! init ready, and waits for a plan. From then on it is a guard like any other.
 //!
 //! The session of a guard without a plan is the nursery's: by that the node tells it from an orphan.
 //!
-//! It ends when its node does, and its guards without a plan with it. Beside it lives the agent ([`Agent`]).
+//! It ends when its node does, and its guards without a plan with it. The agent ([`Agent`]) runs beside it.
 
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -88,7 +88,7 @@ fn send_offer(pid: Pid, ends: &[OwnedFd; 3]) -> Result<(), Errno> {
     sendmsg::<()>(line, &parts, &control, MsgFlags::MSG_NOSIGNAL, None).map(drop)
 }
 
-/// The life of a guard from its fork on. It never returns to what the nursery was about to do.
+/// What a guard does from its fork on. It never returns to what the nursery was about to do.
 fn wait_warm(
     nursing: &Nursing,
     agent: Option<&Agent>,

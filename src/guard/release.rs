@@ -1,11 +1,11 @@
 //! Gives the lease back for a node that is dead, after the tree is proved gone: a run's by recording its end, a task's
 //! by reporting what came of it, a turn by passing it.
 //!
-//! Who guards for a node that runs jobs asks the node's agent: one process with a connection that is open already, so
-//! that two hundred guards of a dead node do not dial at once, and another node hears a millisecond after the proof. A
-//! guard without an agent, or whose agent does not answer, dials by itself. Either way it is tried for as long as the lease
-//! could still be in the way of another node, then left to run out. What is given back twice is refused the second time:
-//! its token is gone.
+//! A guard of a node that runs jobs asks the node's agent: one process with a connection that is open already. So two
+//! hundred guards of a dead node do not dial at once, and another node is told a millisecond after the proof. A guard
+//! without an agent, or whose agent does not answer, dials by itself. Either way it tries for as long as the lease could
+//! still be in the way of another node, then leaves it to run out. A second attempt to give a lease back is refused: its
+//! token is gone.
 //!
 //! Only here does a guard start a runtime: nothing is left to kill, so nothing can be late.
 
@@ -33,7 +33,7 @@ use tokio::time::sleep;
 use super::kernel;
 use super::message::{LARGEST_ORDER, Nursing, Plan, Turn, Work};
 use crate::clock;
-use crate::domain::dispatch::Outcome;
+use crate::domain::dispatch::TaskOutcome;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, Owner, RunId};
@@ -104,7 +104,7 @@ impl Lost {
         }
     }
 
-    /// Gives it back by a connection of its own. It returns when that is done, or is not to be had any more.
+    /// Gives it back by a connection of its own. It returns when that is done, or is not possible any more.
     pub(super) fn give_back(&self) {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
             return;
@@ -126,7 +126,7 @@ impl Lost {
                     sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
-                // Given back, or not to be had any more.
+                // Given back, or not held any more.
                 Ok(()) | Err(_) => return,
             }
         }
@@ -138,9 +138,9 @@ impl Lost {
             Held::Task(id) => {
                 let report = self.report(id.clone());
                 let outcome = match report.outcome {
-                    Outcome::Done => "done",
-                    Outcome::Retry => "retry",
-                    Outcome::Dead => "dead",
+                    TaskOutcome::Done => "done",
+                    TaskOutcome::Retry => "retry",
+                    TaskOutcome::Dead => "dead",
                 };
                 let delay = report.delay.map(|_| 0);
                 Call::post("/api/v1/results").with(&json!({"results": [{
@@ -161,7 +161,7 @@ impl Lost {
                 let path = format!("/api/v1/leases/{}/release", part(self.job.as_str()));
                 Call::post(path).with(&json!({
                     "secret": self.owner, "end": "failed", "code": self.exit.code,
-                    "error": "whoever held it died",
+                    "error": "its holder died",
                 }))
             }
         };
@@ -212,15 +212,15 @@ impl Lost {
     }
 
     fn report(&self, id: TaskId) -> Report {
-        let outcome = Outcome::of(&self.exit);
+        let outcome = TaskOutcome::of(&self.exit);
         Report {
             id,
             token: self.token,
             outcome,
             // Killed because its collector died: that is no reason to wait.
-            delay: (self.exit.code.is_none() && outcome == Outcome::Retry)
+            delay: (self.exit.code.is_none() && outcome == TaskOutcome::Retry)
                 .then_some(Duration::ZERO),
-            error: (outcome != Outcome::Done).then(|| "its collector died".to_owned()),
+            error: (outcome != TaskOutcome::Done).then(|| "its collector died".to_owned()),
         }
     }
 }
@@ -284,7 +284,7 @@ impl Agent {
         waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) != Ok(WaitStatus::StillAlive)
     }
 
-    /// Its line's number: what a guard keeps open of all that the nursery had.
+    /// Its line's number: the only one of the nursery's descriptors that a guard keeps open.
     pub(super) fn line(&self) -> RawFd {
         self.line.as_raw_fd()
     }
@@ -323,7 +323,7 @@ impl Agent {
     }
 }
 
-/// The life of an agent: from its fork until the nursery and every guard that could ask it are gone.
+/// What an agent does, from its fork until the nursery and every guard that could ask it are gone.
 fn serve_from(line: OwnedFd, nursing: &Nursing) -> io::Result<()> {
     kernel::let_go_of_output().ok();
     // The line of the nursery to the node must not stay open here.
@@ -366,7 +366,7 @@ enum Heard {
     Request(Box<Lost>, OwnedFd),
     /// Answered by the end of its line: the guard does it by itself.
     Nonsense,
-    /// Nobody has the other end any more.
+    /// No process has the other end any more.
     NobodyLeft,
 }
 

@@ -10,8 +10,8 @@ use super::message::FromGuard;
 /// What came from the node.
 pub(super) enum Heard<T> {
     Message(T),
-    /// The end of the socket, or something on it that no node of this version says: either way nobody who could be
-    /// trusted with the script is there.
+    /// The end of the socket, or something on it that no node of this version says: either way there is no node that
+    /// could be trusted with the script.
     NodeGone,
 }
 

@@ -26,7 +26,7 @@ impl Title {
         (begins > 0).then_some(Self { begins, room })
     }
 
-    /// Replaces the arguments of this process, which nobody reads again, by `words`, cut where the room ends.
+    /// Replaces the arguments of this process, which it does not read again, by `words`, cut where the room ends.
     pub(super) fn say(self, words: &str) {
         let mut title = vec![0; self.room];
         let length = words.len().min(self.room.saturating_sub(1));

@@ -2,9 +2,9 @@
 //!
 //! Every descendant of a script, also one that forked twice and called setsid, is a descendant of its guard, because
 //! the guard, or the init of the script's pid namespace, is their reaper. So one walk from parent to child serves every
-//! level of containment. Where the kernel has a way of its own to kill everybody, that is used: in a namespace its
-//! init is killed, and in a cgroup `cgroup.kill` is written, each as long as the tree is large; the walk only counts,
-//! or finds who left its cgroup.
+//! level of containment. Where the kernel has a way of its own to kill all of them, that is used: in a namespace
+//! its init is killed, and in a cgroup `cgroup.kill` is written, each as long as the tree is large. The walk only counts,
+//! or finds processes that left the cgroup.
 //!
 //! Proof of death is `ECHILD` and nothing else. Sources: prctl(2) PR_SET_CHILD_SUBREAPER, pid_namespaces(7).
 
@@ -30,7 +30,7 @@ use crate::sabotage::{Bug, planted};
 const FRUITLESS: u32 = 8;
 /// How soon to look again while processes are being killed: a forker may have made new ones.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-/// The same when nobody new was found for a while: who ends says so by a signal.
+/// The same when no new process was found for a while: a process that ends says so by a signal.
 const LOOK_LATER: Duration = Duration::from_millis(64);
 
 /// What one reaping found.
@@ -61,7 +61,7 @@ pub(super) struct Tree {
     held: Held,
     first_is_reaped: bool,
     passes: u32,
-    /// Passes in a row that found somebody new, or after which nobody had ended.
+    /// Passes in a row that found a new process, or after which no process had ended.
     fruitless: u32,
     look_again: Duration,
     /// Signalled with KILL, once each.
@@ -103,7 +103,7 @@ impl Tree {
         }
     }
 
-    /// KILL to every process there is now. One pass: whoever forked meanwhile is found by the next.
+    /// KILL to every process there is now. One pass: a process that was forked meanwhile is found by the next.
     pub(super) fn kill(&mut self) {
         self.passes += 1;
         if planted(Bug::ProcessGroupOnly) {
@@ -148,7 +148,7 @@ impl Tree {
             if found_new { LOOK_AGAIN } else { (self.look_again * 2).min(LOOK_LATER) };
     }
 
-    /// How soon [`Tree::kill`] wants to be called again, if nobody ends before.
+    /// How soon [`Tree::kill`] wants to be called again, if no process ends before.
     pub(super) fn look_again(&self) -> Duration {
         self.look_again
     }
@@ -192,7 +192,7 @@ impl Tree {
             Err(Errno::ECHILD) => return self.nobody_left(),
             Err(_) => return Reaped::NothingYet,
         };
-        // After a pass that found nobody new, every end is on the way to the last one.
+        // After a pass that found no new process, every end is on the way to the last one.
         if self.look_again > LOOK_AGAIN {
             self.fruitless = 0;
         }

@@ -1,4 +1,4 @@
-//! Processes as the kernel tells of them: who is below whom, and who is who.
+//! Processes as the kernel shows them: which is below which, and which is which.
 //!
 //! A walk over all processes of the machine would make the end of many runs cost their square: it is taken only when the
 //! quick one leads nowhere. A signal goes only to a process whose parent is in the tree at that moment, through a pidfd.
@@ -64,7 +64,7 @@ impl Descendants {
     /// Signals `pid` if it still belongs here; false when it does not, or may not be signalled.
     pub(crate) fn signal(&self, pid: Pid, signals: &[Signal]) -> bool {
         let process = kernel::pidfd(pid);
-        // Read after the pidfd was opened: whoever bears the number now, the signal can only hit one of ours.
+        // Read after the pidfd was opened: whichever process has the number now, the signal can only hit one of ours.
         let ours =
             parent_of(pid).is_some_and(|ppid| ppid == self.root || self.found.contains(&ppid));
         ours && signals.iter().all(|signal| match &process {

@@ -1,7 +1,7 @@
 //! One script under one guard: started when the plan comes, killed in time, and proved gone.
 //!
-//! The deadline is an absolute instant of CLOCK_BOOTTIME that only messages of the node move, and only forwards. Whatever fails
-//! meanwhile, this ends with the proof (`ECHILD`) and no sooner.
+//! The deadline is an absolute instant of CLOCK_BOOTTIME that only messages of the node move, and only forwards. Even if something
+//! fails meanwhile, this ends with the proof (`ECHILD`) and no sooner.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -155,7 +155,7 @@ impl Watch {
                 PollFd::new(signals.as_fd(), PollFlags::POLLIN),
                 PollFd::new(timer.as_fd(), PollFlags::POLLIN),
             ];
-            // A socket nobody holds is always "ready"; it is left out once that is known.
+            // A socket without another end is always "ready"; it is left out once that is known.
             if !self.node_is_gone {
                 fds.push(PollFd::new(stdin.as_fd(), PollFlags::POLLIN));
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::secret::Secret;
-use super::{Desk, Kind, Terms};
+use super::{Kind, LeaseDesk, Terms};
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::job::{Exit, JobRecord, RunEnd, RunPhase, RunRecord};
@@ -31,7 +31,7 @@ pub struct Ending {
     pub error: Option<String>,
 }
 
-/// What [`Desk::release`] answers.
+/// What [`LeaseDesk::release`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
     /// The lease is free, or was already.
@@ -40,7 +40,7 @@ pub enum Released {
     Another,
 }
 
-impl Desk {
+impl LeaseDesk {
     /// Gives a lease back. The same release twice is harmless.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ fn ended(
     }
 }
 
-/// How a run ended. What its holder says counts only if nobody had told it to stop.
+/// How a run ended. What its holder says counts only if it was not told to stop.
 fn how(
     job: Option<&JobConfig>,
     record: &JobRecord,
@@ -161,8 +161,8 @@ fn how(
     }
 }
 
-/// Gives back a lease that nobody received: no program works under it.
-pub(super) async fn give_back(desk: &Desk, terms: &Terms, secret: &Secret) -> Stored<()> {
+/// Gives back a lease that no program received: none works under it.
+pub(super) async fn give_back(desk: &LeaseDesk, terms: &Terms, secret: &Secret) -> Stored<()> {
     let Ok(store) = desk.store() else { return Ok(()) };
     if terms.job.is_none() {
         store.release(&terms.name, &secret.owner()).await?;
@@ -186,8 +186,8 @@ pub(super) async fn give_back(desk: &Desk, terms: &Terms, secret: &Secret) -> St
     }
 }
 
-/// Writes down that runs of programs are lost whose lease ran out, until the room closes. Any node may; the store takes it once.
-pub(super) async fn close_silent(desk: Desk) {
+/// Records runs of programs as lost when their lease ran out, until the room closes. Any node may; the store takes it once.
+pub(super) async fn close_silent(desk: LeaseDesk) {
     let mut closing = desk.shared.room.closing();
     loop {
         tokio::select! {
@@ -209,7 +209,7 @@ pub(super) async fn close_silent(desk: Desk) {
     }
 }
 
-async fn close(desk: &Desk, job: &JobConfig, run: &RunRecord) -> Result<(), DeskError> {
+async fn close(desk: &LeaseDesk, job: &JobConfig, run: &RunRecord) -> Result<(), DeskError> {
     let (record, _) = desk.record(&job.name).await?;
     let open = record.run.as_ref().is_some_and(|known| known.id == run.id);
     if record.lease.is_some() || !open {

@@ -1,8 +1,8 @@
 //! Renewals of a program's lease, and when its holder must stop.
 //!
-//! A renewal extends the lease when it arrives. Then it waits, as long as the program wants, for a reason to stop; so the program hears it at
-//! once and polls nothing. Once a holder was told to stop, its lease is extended until its grace is over and no longer: then it runs out, the program's
-//! own clock ends its work, and the job passes on.
+//! A renewal extends the lease when it arrives. Then it waits, as long as the program wants, for a reason to stop. So the program is told
+//! at once and polls nothing. After a holder was told to stop, its lease is extended until its grace is over and no longer: then it runs
+//! out, the program's own clock ends its work, and the job passes on.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::sync::broadcast;
 use tokio::time::sleep;
 
 use super::secret::Secret;
-use super::{Desk, Kind, Terms};
+use super::{Kind, LeaseDesk, Terms};
 use crate::clock;
 use crate::domain::handover::is_for_another;
 use crate::domain::job::{JobRecord, LeaseRecord, Progress, RunPhase, RunRecord};
@@ -45,7 +45,7 @@ pub struct Stop {
     pub within: Duration,
 }
 
-/// What [`Desk::renew`] answers.
+/// What [`LeaseDesk::renew`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
     /// The lease is the holder's.
@@ -87,7 +87,7 @@ fn reason(terms: &Terms, secret: &Secret, seen: Option<&Seen>, now: Boot) -> Opt
     matches!(run.phase, RunPhase::Stopping { .. }).then_some("off")
 }
 
-impl Desk {
+impl LeaseDesk {
     /// Extends a lease, keeps what its holder says, and answers as soon as the holder must stop or has waited long enough.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Desk {
         renewal: Renewal,
     ) -> Result<Renewed, DeskError> {
         let mut changes = self.shared.feed.subscribe();
-        // Whoever waits for longer would come too late with its next renewal.
+        // A program that waits for longer would come too late with its next renewal.
         let deadline = clock::boot() + renewal.wait.min(terms.timing.ttl / 3);
         let mut holder = None;
         if let Some(seen) = self.seen(&terms.name)
@@ -169,7 +169,7 @@ impl Desk {
         self.shared.config.get().jobs.iter().any(|job| job.name == *name)
     }
 
-    /// Who holds the lease of that secret, as the store has it; `None`: nobody does under that secret.
+    /// The holder of the lease of that secret, as the store has it; `None`: no lease is held under that secret.
     async fn holder(&self, terms: &Terms, secret: &Secret) -> Result<Option<NodeName>, DeskError> {
         let (record, _) = self.record(&terms.name).await?;
         let own = secret.owner();
@@ -177,7 +177,7 @@ impl Desk {
             (Some(lease), _) => {
                 (lease.owner == own && lease.token == secret.token).then(|| lease.node.clone())
             }
-            // It ran out, or the store forgot it: whether it may be had again, the transition says.
+            // It ran out, or the store forgot it: the transition says whether it may be taken again.
             (None, Some(run)) if run.id == secret.run(&terms.name) => Some(run.node.clone()),
             (None, _) => Some(NodeName::unknown()),
         })

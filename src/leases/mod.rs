@@ -1,14 +1,14 @@
 //! Leases for programs at a node: asked for, waited for, kept and given back over HTTP.
 //!
-//! A thread or service in somebody's own program is the one that may act; nobody here can stop it. So this room grants, renews and tells
-//! it to stop, and the token lets every sink refuse an older one. The store decides every grant by the same transitions as for a job with a
-//! command (`domain/transition`); a program's name stands where a node's does.
+//! The holder is a thread or service in a user's own program; no node can stop it. So this room grants, renews and tells it to stop, and
+//! the token lets every sink refuse an older one. The store decides every grant by the same transitions as for a job with a command
+//! (`domain/transition`); the name of a program takes the place of a node's name.
 //!
 //! | file | what |
 //! | --- | --- |
 //! | `secret` | what a holder sends, and what any node reads from it |
 //! | `take` | the request for a lease: one call, or a place in the line |
-//! | `usher` | who of those who wait asks next, and when |
+//! | `usher` | which waiter asks next, and when |
 //! | `keep` | renewals, and when a holder must stop |
 //! | `end` | releases, and the runs of holders that fell silent |
 //!
@@ -16,7 +16,7 @@
 
 mod end;
 mod keep;
-pub mod secret;
+pub(crate) mod secret;
 mod take;
 mod usher;
 
@@ -26,11 +26,11 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-pub use self::end::{Ending, Released};
-pub use self::keep::{Renewal, Renewed, Stop};
-pub use self::secret::{Kind, Secret};
+pub(crate) use self::end::{Ending, Released};
+pub(crate) use self::keep::{Renewal, Renewed};
+pub(crate) use self::secret::{Kind, Secret};
 use self::take::Wish;
-pub use self::take::{Answer, Ask, Hand, Refusal};
+pub(crate) use self::take::{Answer, Ask};
 use self::usher::Post;
 use crate::config::{Current, JobConfig};
 use crate::domain::job::JobRecord;
@@ -43,11 +43,11 @@ use crate::store::{Store, StoreError};
 use crate::waiting::{DeskError, Newest, WaitingRoom};
 
 /// The shortest lease of a program's own name.
-pub const SHORTEST: Duration = Duration::from_secs(1);
+pub(crate) const SHORTEST: Duration = Duration::from_secs(1);
 /// The longest.
-pub const LONGEST: Duration = Duration::from_secs(600);
+pub(crate) const LONGEST: Duration = Duration::from_secs(600);
 /// Unless the program says otherwise.
-pub const DEFAULT: Duration = Duration::from_secs(10);
+pub(crate) const DEFAULT: Duration = Duration::from_secs(10);
 
 /// So many ask the store for the first time at once: a crowd that arrives must not stand before those who renew.
 const ARRIVALS: usize = 16;
@@ -56,7 +56,7 @@ const NAMES_REMEMBERED: usize = 20_000;
 
 /// Where programs ask for leases at a node; cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub struct LeaseDesk {
     shared: Arc<Shared>,
 }
 
@@ -65,9 +65,9 @@ struct Shared {
     feed: Feed,
     config: Current,
     newest: Newest<Wish>,
-    /// Held by whoever asks for the first time.
+    /// Held by each request that asks for the first time.
     arrivals: Semaphore,
-    /// Lines with somebody who waits at this node.
+    /// Lines with a waiter at this node.
     posts: Mutex<HashMap<JobName, Arc<Post>>>,
     /// The highest token that this node has seen of each name.
     seen: Mutex<HashMap<JobName, Token>>,
@@ -98,7 +98,7 @@ impl Terms {
     }
 }
 
-impl Desk {
+impl LeaseDesk {
     /// Opens a desk in `room`, until that closes.
     ///
     /// # Panics

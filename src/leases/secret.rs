@@ -1,7 +1,7 @@
 //! The secret of a lease: what only its holder can send, and all that any node needs to renew it.
 //!
 //! `TOKEN.TTL.KIND.SEAL`: the fencing token, the length of the lease in milliseconds, `j` for a job's lease or `p` for a program's own, and 32
-//! hexadecimal digits that nobody can guess. The store knows only a hash of the seal, as the lease's owner; so whoever reads the
+//! hexadecimal digits that cannot be guessed. The store knows only a hash of the seal, as the lease's owner; so a reader of the
 //! store cannot renew. Owner and run follow from seal and token: a node that never saw this lease, and a store that forgot
 //! it, can go on with it.
 
@@ -50,7 +50,7 @@ pub struct Secret {
 
 /// Who holds a lease that was asked for under this seal.
 #[must_use]
-pub fn owner(seal: &str) -> Owner {
+pub(crate) fn owner(seal: &str) -> Owner {
     Owner(format!("{}{}", Owner::OF_PROGRAMS, &secrets::sha256_hex(seal)[..SEAL]))
 }
 

@@ -1,8 +1,8 @@
-//! A request for a lease: one call to the store, or as many as it takes until the lease is had or the time is over.
+//! A request for a lease: one call to the store, or as many as it takes until the lease is granted or the time is over.
 //!
-//! Whoever cannot have it now and may wait stands in the line, in the store: one entry, kept for a while when the connection is lost, so
-//! that the same request finds its place again at any node. It sleeps until the [`usher`](super::usher) or the node that gave the lease
-//! back calls it.
+//! A request that gets no lease now and may wait stands in the line, in the store: one entry, kept for a while when the connection is lost,
+//! so that the same request finds its place again at any node. It sleeps until the [`usher`](super::usher) or the node that gave the
+//! lease back calls it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::{sleep, timeout};
 
 use super::secret::{Secret, owner};
 use super::usher::Seat;
-use super::{Desk, Terms, end};
+use super::{LeaseDesk, Terms, end};
 use crate::clock;
 use crate::domain::handover::is_for_another;
 use crate::domain::job::{JobRecord, Move, NextWhat};
@@ -25,11 +25,11 @@ use crate::store::line::{Lines as _, Place};
 use crate::store::{Result as Stored, Store};
 use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 
-/// A place is kept for so long after its program was heard of.
+/// A place is kept for so long after its program last asked.
 pub(super) const PLACE_KEPT: Duration = Duration::from_secs(10);
-/// Whoever comes with many others is let in after so long at the latest.
+/// A request that comes with many others is let in after so long at the latest.
 const LET_IN_AFTER: Duration = Duration::from_secs(3);
-/// Who waits asks again unasked this often, in case no word reached it.
+/// A waiter asks again by itself this often, in case no call reached it.
 const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// When asking again may help, if only people can change what is in the way.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 const AHEAD: usize = 4;
 
 /// A lease, until it is delivered.
-pub type Hand = crate::waiting::Hand<Wish>;
+pub(crate) type Hand = crate::waiting::Hand<Wish>;
 
 /// What a program asks for.
 #[derive(Debug, Clone)]
@@ -53,18 +53,18 @@ pub struct Ask {
 /// A request for a lease.
 #[derive(Clone)]
 pub struct Wish {
-    desk: Desk,
+    desk: LeaseDesk,
     ask: Arc<Ask>,
 }
 
 /// One call to the store.
 #[derive(Clone)]
 pub struct Step {
-    desk: Desk,
+    desk: LeaseDesk,
     ask: Arc<Ask>,
-    /// It was called from the line: nobody else is before it.
+    /// It was called from the line: no other waiter is before it.
     called: bool,
-    /// Where it waits from now on if the lease cannot be had, and for how long.
+    /// Where it waits from now on if the lease is not granted, and for how long.
     waits: Option<(Waiter, Duration)>,
     /// It has a place in the line already.
     placed: bool,
@@ -72,13 +72,13 @@ pub struct Step {
 
 /// What the store answered.
 pub enum Said {
-    /// The lease is had.
+    /// The lease is granted.
     Granted(Token),
     /// It is not.
     Refused {
-        /// Another's, or not to be had.
+        /// Another holder has it, or it cannot be granted.
         why: Acquired,
-        /// Somebody else comes first.
+        /// Another waiter comes first.
         behind: bool,
     },
 }
@@ -94,7 +94,7 @@ pub struct Refusal {
     pub retry_in: Duration,
 }
 
-/// What [`Desk::take`] answers.
+/// What [`LeaseDesk::take`] answers.
 pub enum Answer {
     /// The lease is the caller's.
     Granted {
@@ -105,7 +105,7 @@ pub enum Answer {
         /// Delivers it, or gives it back.
         hand: Hand,
     },
-    /// It is not to be had now.
+    /// It cannot be granted now.
     Refused(Refusal),
 }
 
@@ -224,7 +224,7 @@ pub(super) fn may_take(moving: Option<&Move>, place: &Place) -> bool {
     !moving.is_some_and(|moving| is_for_another(moving, &place.holder))
 }
 
-impl Desk {
+impl LeaseDesk {
     /// The move of a job that lasts at `now`.
     pub(super) fn moving(&self, name: &JobName, now: StoreTime) -> Option<Move> {
         let seen = self.seen(name)?;
@@ -243,7 +243,7 @@ impl Desk {
         let name = &ask.terms.name;
         let wish = Wish { desk: self.clone(), ask: Arc::clone(&ask) };
         let mut asking = Asking::new(&self.shared.room, &self.shared.newest, wish);
-        // With a store that hangs nobody is let in any more; then it is not the crowd that is in the way.
+        // With a store that hangs no request is let in any more; then the crowd is not the obstacle.
         let arrival = timeout(LET_IN_AFTER.min(wait), self.shared.arrivals.acquire());
         let mut arrival = arrival.await.ok();
         let mut seat: Option<Seat> = None;
@@ -298,7 +298,7 @@ impl Desk {
     }
 }
 
-/// Why nobody may have a job that nobody has.
+/// Why no program may have a job that is free.
 fn barred(record: &JobRecord) -> &'static str {
     if record.hold.is_some() {
         "held"

@@ -1,8 +1,8 @@
-//! Who of those who wait asks next, and when: one task for each name that somebody waits for at this node.
+//! Which waiter asks next, and when: one task for each name that has a waiter at this node.
 //!
-//! When a lease becomes free, every node with waiters reads the first places of the line. The node at which the first one waits calls it, and it
-//! asks the store. Should nothing come of that (its node is dead, its program is gone and nobody has noticed yet), the next one is called
-//! after a short time. The store decides who has the lease; being called wrongly costs one call.
+//! When a lease becomes free, every node with waiters reads the first places of the line. The node at which the first one waits calls it,
+//! and it asks the store. If nothing comes of that (its node is dead, or its program is gone and no node has noticed yet), the next one is
+//! called after a short time. The store decides who has the lease; a wrong call costs one request to the store.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::{Notify, broadcast};
 use tokio::time::sleep;
 
 use super::take::may_take;
-use super::{Desk, locked};
+use super::{LeaseDesk, locked};
 use crate::clock;
 use crate::domain::job::JobRecord;
 use crate::domain::name::{JobName, Waiter};
@@ -42,13 +42,13 @@ const BEYOND: Duration = Duration::from_millis(3);
 pub(super) struct Post {
     waiting: AtomicUsize,
     nudged: Notify,
-    /// The store said that nobody can have it before.
+    /// The store said that no program can have it before.
     not_before: std::sync::Mutex<Option<Boot>>,
 }
 
-/// Somebody waits, as long as this lives.
+/// A waiter waits for as long as this exists.
 pub(super) struct Seat {
-    desk: Desk,
+    desk: LeaseDesk,
     name: JobName,
     post: Arc<Post>,
 }
@@ -79,8 +79,8 @@ impl Drop for Seat {
     }
 }
 
-impl Desk {
-    /// Somebody waits for `name` at this node from now on.
+impl LeaseDesk {
+    /// A waiter for `name` is at this node from now on.
     pub(super) fn sit(&self, name: &JobName) -> Seat {
         let mut posts = locked(&self.shared.posts);
         let post = posts.entry(name.clone()).or_insert_with(|| {
@@ -125,8 +125,8 @@ struct Memory {
     silent: HashMap<String, Boot>,
 }
 
-/// Calls who is first whenever the lease may be free, until nobody waits here.
-async fn usher(desk: Desk, name: JobName, post: Arc<Post>) {
+/// Calls the first waiter whenever the lease may be free, until no waiter is left here.
+async fn usher(desk: LeaseDesk, name: JobName, post: Arc<Post>) {
     let mut changes = desk.shared.feed.subscribe();
     let mut closing = desk.shared.room.closing();
     let mut memory = Memory::default();
@@ -159,19 +159,19 @@ async fn usher(desk: Desk, name: JobName, post: Arc<Post>) {
     }
 }
 
-/// Whether a lease can be had.
+/// Whether a lease is free.
 enum Now {
     /// Not for so long, unless something happens.
     In(Duration),
-    /// By whoever asks.
+    /// For any waiter that asks.
     Free,
 }
 
 impl Memory {
-    /// Calls whoever is to ask now; answers when to look again.
+    /// Calls the waiter that is to ask now; answers when to look again.
     async fn round(
         &mut self,
-        desk: &Desk,
+        desk: &LeaseDesk,
         name: &JobName,
         post: &Post,
     ) -> std::result::Result<Duration, DeskError> {
@@ -207,8 +207,8 @@ impl Memory {
         Ok(PROMISE)
     }
 
-    /// Who was called and did not ask is passed over for a while. Elsewhere its node may be dead, with everybody who waits there.
-    fn judge(&mut self, desk: &Desk, line: &Line, now: Boot) {
+    /// A waiter that was called and did not ask is passed over for a while. At another node, that node may be dead, with all its waiters.
+    fn judge(&mut self, desk: &LeaseDesk, line: &Line, now: Boot) {
         self.silent.retain(|_, until| *until > now);
         let Some((called, at)) = &self.called else { return };
         let waits = line.places.iter().any(|place| place.waiter.as_ref() == Some(called));
@@ -230,7 +230,7 @@ impl Memory {
     }
 }
 
-/// Whether a job can be had by a program, as last heard.
+/// Whether a program can take a job, by the newest state that was read.
 fn of_job(seen: &Seen, now: Boot) -> Now {
     let record: &JobRecord = &seen.record;
     if let Some(lease) = &record.lease {
@@ -246,8 +246,8 @@ fn of_job(seen: &Seen, now: Boot) -> Now {
     if wait.is_zero() { Now::Free } else { Now::In(wait) }
 }
 
-/// Whether a lease of a program's own name can be had, by asking the store.
-async fn of_program(desk: &Desk, name: &JobName) -> std::result::Result<Now, DeskError> {
+/// Whether a lease of a program's own name is free, by asking the store.
+async fn of_program(desk: &LeaseDesk, name: &JobName) -> std::result::Result<Now, DeskError> {
     let observed: Result<_> = desk.store()?.observe(std::slice::from_ref(name)).await;
     let first = observed?
         .into_iter()

@@ -1,7 +1,7 @@
 //! What administrators do to accounts, and people to their own: who may, and the entry in the audit in the same step.
 //!
-//! An account is administered by admins ([`Actor`] with that role, by no bound token), by whoever reaches the store from a terminal,
-//! and by whoever has a one-time link. Tokens and sessions are `credentials`.
+//! An account is administered by admins ([`Actor`] with that role, by no bound token), by a person who reaches the store from
+//! a terminal, and by the holder of a one-time link. Tokens and sessions are `credentials`.
 
 use super::{Act, Actor, OpsError, Result, Signature, line, noting, quota};
 use crate::domain::name::{JobName, UserName};
@@ -92,8 +92,8 @@ pub async fn change_role(
     Ok(store.change_user(name, &changes).await?)
 }
 
-/// Gives an account another password (already hashed), signs it out everywhere, and ends its tokens and links: whoever had the
-/// old password may have made them.
+/// Gives an account another password (already hashed), signs it out everywhere, and ends its tokens and links: a person who had
+/// the old password may have made them.
 ///
 /// # Errors
 /// [`OpsError::Forbidden`], [`OpsError::Store`].
@@ -156,7 +156,7 @@ pub async fn set_by_link(
     Ok(store.change_user(name, &changes).await?)
 }
 
-/// Gives an account another display name; `None` takes it away. Everybody may do so to their own.
+/// Gives an account another display name; `None` takes it away. Every person may do so to their own.
 ///
 /// # Errors
 /// [`OpsError::Forbidden`], [`OpsError::Store`].
@@ -191,7 +191,8 @@ pub async fn invite(store: &Store, actor: &Actor, user: &User, url: &str) -> Res
     Ok(new_invitation(&noted, name.clone(), url).await?)
 }
 
-/// Withdraws the one-time link of an account that has no password yet: whoever has the link can do nothing with it.
+/// Withdraws the one-time link of an account that has no password yet: a person who has the link can do nothing
+/// with it then.
 ///
 /// # Errors
 /// [`OpsError::Forbidden`], [`OpsError::Conflict`] for an account that has a password, [`OpsError::Store`].

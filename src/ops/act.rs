@@ -95,5 +95,6 @@ acts! {
     UserLink, "user.link", "did-user-link", "told-user-link";
     LinkNew, "link.new", "did-link-new", "told-link-new";
     Invite, "user.invite", "did-user-invite", "told-user-invite";
+    StoreCopy, "store.copy", "did-store-copy", "told-store-copy";
     InviteWithdraw, "user.invite.withdraw", "did-user-uninvite", "told-user-uninvite";
 }

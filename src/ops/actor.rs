@@ -119,7 +119,7 @@ impl Actor {
         self.check_accounts().is_ok()
     }
 
-    /// May make and end credentials of `owner`: a person their own, and whoever administers accounts those of everybody. A token
+    /// May make and end credentials of `owner`: a person their own, and an administrator of accounts those of all. A token
     /// makes nothing that could do more, or live longer, than itself.
     pub(super) fn check_credentials(&self, owner: &UserName) -> Result<()> {
         if self.by_token || *owner != self.user {

@@ -1,8 +1,8 @@
 //! Who may see what of the audit: once, for page, API and command line.
 //!
 //! Admins see everything. Operators see what people and programs did, and from where. Viewers see that as well, but only their own
-//! addresses. Nobody but admins sees refusals: they tell from where the doors are tried, and who is being tried for. What was done to a
-//! job is seen by who may see the job.
+//! addresses. Only admins see refusals: they tell from where the doors are tried, and who is being tried for. What was done to a
+//! job is shown to readers who may see the job.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::domain::name::UserName;
 use crate::store::accounts::Role;
 use crate::store::journal::{AuditEntry, AuditFilter, Kind};
 
-/// What somebody may see.
+/// What a reader may see.
 #[derive(Debug, Clone)]
 pub struct Sight {
     role: Role,
@@ -20,13 +20,13 @@ pub struct Sight {
 }
 
 impl Sight {
-    /// Of an account; `hidden` are the names of jobs that it may not see, and of their rotations.
+    /// The sight of an account; `hidden` are the names of jobs that it may not see, and of their rotations.
     #[must_use]
     pub fn of(role: Role, name: &UserName, hidden: BTreeSet<String>) -> Self {
         Self { role, name: name.to_string(), hidden }
     }
 
-    /// Of whoever has the store itself.
+    /// The sight of a person who has the store itself.
     #[must_use]
     pub fn whole() -> Self {
         Self { role: Role::Admin, name: String::new(), hidden: BTreeSet::new() }

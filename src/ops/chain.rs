@@ -4,7 +4,7 @@
 //! digits, of `prev` followed by the line without `hash`; its `prev` is the `hash` of the line before, at first 64 zeros. The last line,
 //! `{"end":true,...}`, says how many came before it, so that a cut end shows.
 //!
-//! There is no key: whoever changes a file can make its chain anew. The last hash says so, if it was kept elsewhere.
+//! There is no key: a person who changes a file can make its chain anew. The last hash says so, if it was kept elsewhere.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};

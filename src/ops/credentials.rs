@@ -1,4 +1,4 @@
-//! API tokens and sessions: people make and end their own, admins everybody's.
+//! API tokens and sessions: people make and end their own, admins those of all accounts.
 //!
 //! A token never makes a credential, unless it is an admin's and bound to nothing: what leaks could otherwise outlive its own
 //! revocation.
@@ -13,9 +13,9 @@ use crate::store::accounts::Accounts as _;
 use crate::store::credentials::{ApiToken, Credentials as _, OpenSession};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a token lives unless it is said.
+/// How long a token is valid unless the request says how long.
 pub const TOKEN_LIFETIME: Duration = DAY.saturating_mul(90);
-/// How long a token lives at most, if it ends at all.
+/// The longest time that a token is valid, if it ends at all.
 pub const TOKEN_LIFETIME_MAX: Duration = DAY.saturating_mul(5 * 365 + 1);
 /// Longest name of a token, in characters.
 pub const TOKEN_NAME_MAX: usize = 100;
@@ -48,7 +48,7 @@ impl std::str::FromStr for Expiry {
     }
 }
 
-/// The living tokens of `owner`, or of everybody.
+/// The living tokens of `owner`, or of all accounts.
 ///
 /// # Errors
 /// [`OpsError::Forbidden`], [`OpsError::Store`].
@@ -140,7 +140,7 @@ pub async fn revoke_token(store: &Store, actor: &Actor, id: &str) -> Result<ApiT
     Ok(token)
 }
 
-/// The living sessions of `owner`, or of everybody, newest first.
+/// The living sessions of `owner`, or of all accounts, newest first.
 ///
 /// # Errors
 /// [`OpsError::Forbidden`], [`OpsError::Store`].
@@ -155,7 +155,7 @@ pub async fn sessions(
     Ok(store.sessions(owner, SESSION_IDLE).await?)
 }
 
-/// Ends the session of that public id, one of `owner`'s or of anybody's; returns it.
+/// Ends the session of that public id, one of `owner`'s or of any account's; returns it.
 ///
 /// # Errors
 /// [`OpsError::NotFound`], [`OpsError::Forbidden`], [`OpsError::Store`].

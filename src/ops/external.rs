@@ -1,7 +1,7 @@
-//! Whose account a person is who comes from a provider of single sign-on, and with which role.
+//! Which account a person from a provider of single sign-on gets, and with which role.
 //!
 //! The link is the issuer with the subject, never a name and never an e-mail address: people can choose those, and a provider
-//! may give them to somebody else later. Groups say the role at every sign-in. What the provider says was verified before
+//! may give them to another person later. Groups say the role at every sign-in. What the provider says was verified before
 //! (`web::oidc`); this room knows no HTTP.
 
 use super::accounts::display_name;
@@ -151,7 +151,7 @@ async fn known(
     }
 }
 
-/// Links an account to a person at the provider, or to nobody.
+/// Links an account to a person at the provider, or to no person.
 ///
 /// # Errors
 /// [`OpsError::Field`], [`OpsError::Conflict`] when another account is that person's, [`OpsError::Store`].
@@ -208,7 +208,7 @@ pub fn wanted_name(who: &Identity) -> UserName {
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
     let mapped: String = lower.chars().map(|c| if allowed(c) { c } else { '-' }).collect();
     let cut: String = mapped.trim_matches(['.', '_', '-']).chars().take(LONGEST_NAME).collect();
-    // A name of which nothing is left tells nobody apart.
+    // A name of which nothing is left tells no two people apart.
     UserName::new(&cut).unwrap_or_else(|_| {
         let External { issuer, subject } = &who.external;
         let hash = sha256_hex(&format!("{issuer}\n{subject}"));

@@ -11,6 +11,7 @@ pub mod alerts;
 pub mod audit;
 mod bound;
 pub mod chain;
+pub mod copy;
 pub mod credentials;
 mod error;
 pub mod external;
@@ -51,7 +52,7 @@ pub async fn note(
     store.audit(&entry(by, act, target, reason)).await.map_err(OpsError::Unnoted)
 }
 
-/// Adds what was refused to the audit, `count` times. Whoever asked for it is named as far as that is known: `unknown` else.
+/// Adds what was refused to the audit, `count` times. The caller is named as far as that is known: `unknown` else.
 ///
 /// # Errors
 /// [`OpsError::Unnoted`].

@@ -32,7 +32,7 @@ pub async fn drain(store: &Store, actor: &Actor, node: &NodeName, on: bool) -> R
 /// [`OpsError::Forbidden`] names those jobs; [`OpsError::Store`].
 pub async fn check_drain(store: &Store, actor: &Actor, node: &NodeName) -> Result<()> {
     actor.check_operator()?;
-    // Whoever may operate every job needs no look at them.
+    // An account that may operate every job needs no look at them.
     let Some(role) = actor.role.filter(|role| *role != Role::Admin) else { return Ok(()) };
     let nodes = listed(store).await?;
     let mut foreign = elsewhere(&[], &nodes);

@@ -1,6 +1,6 @@
 //! How much there may be of what people and programs make: sources, rotations, tasks, accounts, tokens.
 //!
-//! A program that runs wild fills the store of everybody. Each number is far beyond what is sensible, and reaching one is
+//! A program that runs wild fills the store that all share. Each number is far beyond what is sensible, and reaching one is
 //! refused with the number and the remedy. It is counted before the write and not in its step: requests at the same time may
 //! go beyond it by as many as they are. What may be in one request is not decided here (`domain`, `store`).
 

@@ -30,7 +30,7 @@ pub async fn put(
 }
 
 /// Removes a rotation with its turn and its past turns; says who had the turn, and how many waited. Without `force` only one
-/// that nobody holds or waits for: the refusal says who does.
+/// that no worker holds or waits for: the refusal says who does.
 ///
 /// # Errors
 /// [`OpsError::NotFound`], [`OpsError::Forbidden`], [`OpsError::Conflict`], [`OpsError::Store`].

@@ -87,7 +87,7 @@ impl Access {
         &self.token_from
     }
 
-    /// The value of the header `Authorization`; whatever prints headers leaves it out.
+    /// The value of the header `Authorization`; code that prints headers leaves it out.
     pub(super) fn bearer(&self) -> HeaderValue {
         #[expect(clippy::expect_used, reason = "the token was checked to be printable ASCII")]
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.token)).expect("a header");
@@ -100,7 +100,7 @@ impl Access {
 fn server(text: &str) -> Result<String, String> {
     let bad = |what: &str| Err(format!("--server: {what}: use https://HOST:PORT"));
     let Ok(url) = Url::parse(text) else {
-        // Not the text itself: somebody may have written a password into it.
+        // Not the text itself: a user may have written a password into it.
         return bad("that is no address");
     };
     if !matches!(url.scheme(), "http" | "https") {

@@ -4,8 +4,8 @@
 //! token goes to the addresses that were named, and nowhere else. It stands in no argument and in no error.
 //!
 //! Several addresses are nodes of one cluster. The one that answered last is asked first. The next one is asked when a request
-//! was certainly not sent, or when sending it twice does no harm ([`Call::repeatable`]). Whoever stops waiting for an answer has
-//! the next call go to the next address.
+//! was certainly not sent, or when sending it twice does no harm ([`Call::repeatable`]). When a caller stops waiting
+//! for an answer, its next call goes to the next address.
 
 mod access;
 mod error;

@@ -23,21 +23,21 @@ use crate::telemetry::Metrics;
 use crate::waiting::{self, Bell, DeskError, Newest, Pump, Round, WaitingRoom};
 
 /// So many ask the store for the first time at once. When a node dies, thousands of waiters may come to another in one
-/// moment: whoever passes a turn, extends it or takes the one they were promised must not stand behind them.
+/// moment: a worker that passes a turn, extends it or takes the one it was promised must not queue behind them.
 const ARRIVALS: usize = 8;
 
 /// Where turns are asked for at a node; cheap to clone.
 #[derive(Clone)]
-pub struct Desk {
+pub struct TurnDesk {
     room: WaitingRoom,
     metrics: Arc<Metrics>,
     bell: Arc<Bell>,
     newest: Newest<Wish>,
-    /// Held by whoever asks for the first time.
+    /// Held by each request that asks for the first time.
     arrivals: Arc<Semaphore>,
 }
 
-impl Desk {
+impl TurnDesk {
     /// Opens a desk in `room` and lets the pump run until that closes.
     ///
     /// # Panics

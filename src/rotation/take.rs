@@ -1,13 +1,13 @@
-//! A request for a turn: one call, or as many as it takes until the turn is had or the time is over.
+//! A request for a turn: one call, or as many as it takes until the turn is granted or the time is over.
 //!
-//! Whoever waits sleeps until the store names them. Should that word be lost, they ask again by themselves.
+//! A waiter sleeps until the store names it. If that wake is lost, the waiter asks again by itself.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::Desk;
+use super::TurnDesk;
 use crate::clock;
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
@@ -19,11 +19,11 @@ use crate::store::{Result as Stored, Store};
 use crate::telemetry::Metrics;
 use crate::waiting::{Asking, DeskError, Errand, SHORTEST_WAIT, left};
 
-/// A waiter is remembered by the store for no longer than this after it was heard of last; it keeps its place, because it
-/// asks again long before. So the place of one who died is soon given up, however long it meant to wait.
+/// The store remembers a waiter for no longer than this after it last asked; a living waiter keeps its place, because it
+/// asks again long before. So a waiter that died soon loses its place, however long it meant to wait.
 const REMEMBERED: Duration = Duration::from_secs(30);
 
-/// Whoever comes with many others is let in after so long at the latest.
+/// A request that comes with many others is let in after so long at the latest.
 const LET_IN_AFTER: Duration = Duration::from_secs(3);
 
 /// A turn, until it is delivered.
@@ -70,7 +70,7 @@ impl Errand for Wish {
     }
 }
 
-/// What [`Desk::take`] answers.
+/// What [`TurnDesk::take`] answers.
 pub struct Answer {
     /// The newest word of the store.
     pub taken: Taken,
@@ -80,7 +80,7 @@ pub struct Answer {
     pub sent: Boot,
 }
 
-impl Desk {
+impl TurnDesk {
     /// Asks for a turn, waiting for it up to `wait`. Dropped before its end, it leaves neither a waiter nor a turn behind;
     /// `ask.wait` is set here.
     ///
@@ -97,13 +97,13 @@ impl Desk {
             request: ask.request.clone(),
         };
         let mut asking = Asking::new(&self.room, &self.newest, wish);
-        // With a store that hangs nobody is let in any more; then it is not the crowd that is in the way.
+        // With a store that hangs no request is let in any more; then the crowd is not the obstacle.
         let mut arrival = timeout(LET_IN_AFTER.min(wait), self.arrivals.acquire()).await.ok();
         loop {
             self.store()?;
             let patience = left(deadline);
             let waits = patience >= SHORTEST_WAIT && !*closing.borrow();
-            // Whoever was promised the turn has it at the last moment, too.
+            // A waiter that was promised the turn gets it at the last moment, too.
             let waiter = if waits { Some(asking.waiter()) } else { asking.sitting() };
             ask.wait = waiter.map(|waiter| (waiter, patience.min(REMEMBERED)));
             let sent = clock::boot();

@@ -54,8 +54,8 @@ impl Ended {
     }
 }
 
-/// Attends to `child` for as long as all `holds` are held. `None`: the guard ended without proof, so whatever is held must
-/// run out by itself.
+/// Attends to `child` for as long as all `holds` are held. `None`: the guard ended without proof, so all that is held
+/// must run out by itself.
 pub(super) async fn attend(
     child: &Child,
     events: &mut mpsc::Receiver<ChildEvent>,

@@ -1,5 +1,5 @@
 //! The heartbeat: tells the store that this node lives, what it may run and what it defines, and notices a second process
-//! of the same name. Leases do not depend on it; whether the node is to be emptied comes through the feed.
+//! of the same name. Leases do not depend on it; the feed says whether the node is to be drained.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub async fn go_on(
         }
         let offer = Arc::clone(&offer.borrow_and_update());
         offer.put_into(&mut beat);
-        // A guard may have had to fall back since.
+        // A guard may have fallen back since.
         beat.containment = super::child::in_force(planned).to_string();
         beat.holds = holds.borrow().iter().cloned().collect();
         beat.vitals = Some(super::vitals::read());

@@ -1,8 +1,8 @@
 //! The node's end of a guard: starts it, moves its deadline, reads the script's output, and steps in when it fails.
 //!
-//! Whatever happens, the last event is [`ChildEvent::Gone`] or [`ChildEvent::Failed`], and after it no process of the
-//! run is left; when that cannot be known the channel just ends, and the lease must run out by itself. A guard that
-//! misses three acknowledgements or dies without a last word is killed, and the tree with it, by this side.
+//! In every case the last event is [`ChildEvent::Gone`] or [`ChildEvent::Failed`], and after it no process of the run is
+//! left. When that cannot be known the channel just ends, and the lease must run out by itself. If a guard misses three
+//! acknowledgements or dies without a last message, this side kills it and its tree.
 
 use std::io;
 use std::path::Path;
@@ -94,7 +94,7 @@ impl Child {
         let mut line = match Line::open(socket, pid, &run) {
             Ok(line) => line,
             Err(error) => {
-                // It hears the end of its socket and goes.
+                // It sees the end of its socket and ends.
                 tokio::spawn(process.reaped());
                 noted.iter().for_each(Noted::erase);
                 return Err(error);
@@ -114,7 +114,7 @@ impl Child {
     }
 
     fn order(&self, order: Order) {
-        // Nobody listens any more when everything is over.
+        // The receiver is gone when everything is over.
         drop(self.orders.send(order));
     }
 
@@ -146,12 +146,12 @@ impl Child {
 }
 
 /// Makes orphans of dead guards children of this process, so that they can be found and reaped. Only for a process
-/// that starts nothing but guards: whatever else it starts later would be taken for such an orphan.
+/// that starts nothing but guards: any other process that it starts later would be taken for such an orphan.
 pub fn become_subreaper() {
     sweep::become_subreaper();
 }
 
-/// Notes a run for whoever comes when node and guard are both dead.
+/// Notes a run for the process that cleans up when node and guard are both dead.
 fn note(run: &Run, guard: &Process) -> Option<Noted> {
     let Run { spec, notes, cgroup, .. } = run;
     let of = (&spec.job, &spec.run, &spec.program.node);
@@ -175,7 +175,7 @@ impl Employed {
     /// From the plan to the end of the guard's process.
     async fn until_it_is_reaped(mut self, mut line: Line) {
         let Some(last) = attend(&mut line, &mut self.orders).await else {
-            // This node's side is gone: the guard hears it, and does what is left.
+            // This node's side is gone: the guard sees it, and does what is left.
             drop(line);
             self.readers.end().await;
             drop(self.events);
@@ -198,7 +198,7 @@ impl Employed {
         }
         let noted = line.noted.take();
         drop(line);
-        // Only now may its number go to somebody else.
+        // Only now may another process get its number.
         self.process.reaped().await;
         noted.iter().for_each(Noted::erase);
     }

@@ -163,7 +163,7 @@ impl Crew {
         self.stop.send_replace(stop);
     }
 
-    /// Hears who is woken; ends never. A node wakes by its answer.
+    /// Receives wake events of the store; never ends. A node wakes by its answer.
     async fn listen(&self) {
         let Counter::Store(store, _) = &self.counter else { return pending().await };
         loop {

@@ -17,7 +17,7 @@ use crate::domain::job::Exit;
 use crate::domain::time::Boot;
 use crate::store::{Options, Store, StoreError};
 
-/// What was waited for was not had in time.
+/// What was waited for was not granted in time.
 pub(super) const NOT_HAD: i32 = 75;
 /// What was held was lost and the command was killed.
 const LOST: i32 = 76;
@@ -31,7 +31,7 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
 /// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Says something beside the command's own output; that nobody reads it is no reason to stop.
+/// Says something beside the command's own output; if no reader is left, that is no reason to stop.
 pub(super) fn say(text: &str) {
     writeln!(std::io::stderr(), "soloist: {text}").ok();
 }

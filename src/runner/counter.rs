@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::trouble::Trouble;
-use crate::domain::dispatch::Outcome;
+use crate::domain::dispatch::TaskOutcome;
 use crate::domain::lease::Token;
 use crate::domain::name::SourceName;
 use crate::domain::time::{Stamp, StoreTime};
@@ -157,7 +157,7 @@ impl Counter {
     }
 
     /// Keeps a task for another lease. The rules of its source are read again, because they say how long the next lease lasts.
-    /// After `patience` nobody waits for the answer: until then every node is asked.
+    /// After `patience` the caller does not wait for the answer any more: until then every node is asked.
     pub(super) async fn extend(
         &self,
         claim: &ClaimId,
@@ -168,7 +168,7 @@ impl Counter {
         match self {
             Self::Store(store, owner) => {
                 let lease = lease_at(store, source).await?;
-                // After the rules: whoever shortens a lease in between is a round trip late.
+                // After the rules: an operator who shortens a lease in between is a round trip late.
                 let extended = store.extend(claim, Some(owner)).await?;
                 let kept = extended.kept.contains(id);
                 Ok(if kept { Extended::Kept(lease) } else { Extended::Lost })
@@ -210,7 +210,7 @@ impl Counter {
         }
     }
 
-    /// Whether nothing is ready, due or in anybody's hands.
+    /// Whether no task is ready, due or leased.
     pub(super) async fn is_empty(&self, sources: &[SourceName]) -> Result<bool, Trouble> {
         for source in sources {
             let left = match self {
@@ -256,9 +256,9 @@ async fn lease_at(store: &Store, source: &SourceName) -> Result<Duration, StoreE
 /// A result as `POST /api/v1/results` takes it.
 fn result(report: &Report) -> Value {
     let outcome = match report.outcome {
-        Outcome::Done => "done",
-        Outcome::Retry => "retry",
-        Outcome::Dead => "dead",
+        TaskOutcome::Done => "done",
+        TaskOutcome::Retry => "retry",
+        TaskOutcome::Dead => "dead",
     };
     let delay = report.delay.map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX));
     json!({

@@ -32,7 +32,7 @@ pub struct CollectCommand {
     pub parallel: u32,
     /// End after so many tasks.
     pub max: Option<u64>,
-    /// End when the sources have nothing ready, due or in anybody's hands.
+    /// End when the sources have no task that is ready, due or leased.
     pub until_empty: bool,
     pub program: Program,
     pub longest_lease: Duration,

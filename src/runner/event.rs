@@ -1,4 +1,4 @@
-//! What a guarded script says to whoever had it started.
+//! What a guarded script says to the process that started it.
 
 use crate::domain::job::{Exit, Progress};
 use crate::guard::message::Cause;
@@ -16,7 +16,7 @@ pub enum ChildEvent {
     Line(NewLine),
     /// A progress line.
     Progress(Progress),
-    /// It could not be started; nothing lives. The last event.
+    /// It could not be started; no process of it exists. The last event.
     Failed {
         /// With the remedy.
         error: String,

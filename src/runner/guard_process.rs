@@ -26,7 +26,7 @@ pub(super) struct Guard {
     pub(super) stderr: Option<Pipe>,
 }
 
-/// A guard's process. Its number goes to somebody else once its end was awaited.
+/// A guard's process. Another process may get its number once its end was awaited.
 pub(super) struct Process {
     pub(super) pid: Pid,
     from: From,

@@ -26,7 +26,7 @@ use crate::sabotage::{Bug, planted};
 /// A renewal that failed is sent again this long after it was sent, or sooner: a quarter of the period at most.
 const ASK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Longer than anything lives.
+/// Longer than any process lives.
 const NEVER: Duration = Duration::from_secs(1_000_000);
 
 /// How far something held may be trusted.
@@ -34,7 +34,7 @@ const NEVER: Duration = Duration::from_secs(1_000_000);
 pub(super) enum Trust {
     /// Until then, unless a renewal moves it.
     Until(Boot),
-    /// Another has it, or will have: whatever runs under it must be killed.
+    /// Another holder has it, or will have it: everything that runs under it must be killed.
     Lost,
 }
 

@@ -21,7 +21,7 @@ use super::report::Reporter;
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::limits::{Limit, Limits};
-use crate::domain::rotation::Outcome;
+use crate::domain::rotation::TurnOutcome;
 use crate::domain::time::{Began, Boot};
 use crate::store::Store;
 
@@ -56,7 +56,7 @@ pub(super) struct Gone {
     pub processes_killed: u32,
     /// What ended it; `None`: it could not be started.
     pub cause: Option<Cause>,
-    /// The limit for which it was told to stop, before anybody else said so.
+    /// The limit for which it was told to stop, if no other order to stop came before.
     pub limit: Option<Limit>,
     /// When the script started; `None`: it never did.
     pub began: Option<Began>,
@@ -70,7 +70,7 @@ impl Gone {
     }
 }
 
-/// Waits for the turn of a run, as long as nobody stops it and the lease is held. `None` when that ended it.
+/// Waits for the turn of a run, as long as no stop is ordered and the lease is held. `None` when that ended it.
 async fn await_turn(
     member: &Member,
     kept: &Kept,
@@ -225,7 +225,7 @@ fn every(period: Duration) -> Interval {
 struct Attending<'a, T> {
     reporter: Reporter,
     commands: &'a mut mpsc::UnboundedReceiver<Command>,
-    /// Changes when the store had forgotten the run.
+    /// Changes when the store forgot the run.
     forgot: watch::Receiver<()>,
     tell: &'a T,
     flush: Interval,
@@ -310,7 +310,7 @@ impl<T: Fn(News)> Attendant for Attending<'_, T> {
                 self.is_heard();
                 self.reporter.progress(progress);
             }
-            // The end is for whoever attends.
+            // `attend` handles the end.
             ChildEvent::Failed { .. } | ChildEvent::Gone { .. } => {}
         }
     }
@@ -332,5 +332,5 @@ async fn pass(turn: Option<KeptTurn>, gone: &Gone, stopped: bool) {
         Some(Cause::Stopped | Cause::Kill) => stopped,
         Some(Cause::Deadline | Cause::GuardLost) | None => false,
     };
-    turn.pass(if well { Outcome::Done } else { Outcome::Failed }).await;
+    turn.pass(if well { TurnOutcome::Done } else { TurnOutcome::Failed }).await;
 }

@@ -1,9 +1,9 @@
 //! The turn of a run whose job is a member of a rotation: waited for under the job's lease, extended, and passed on.
 //!
-//! A job takes turns as the type of its own name and as one worker, `job/NAME`, because only the holder of its lease may. So
-//! whoever holds that lease, when it has read of such a turn, knows that its run is gone: it passes it on at once instead of
-//! waiting for its lease. A turn is trusted as a lease is: from before the request was sent, and for less than it lasts. What is in the
-//! way of a turn (no such rotation, a store that is away) is said once and looked at again; giving up is not for here.
+//! A job takes turns as the type of its own name and as one worker, `job/NAME`, because only the holder of its lease may. So a
+//! holder of that lease that reads of such an earlier turn knows that its run is gone: it passes the turn on at once instead of
+//! waiting for the turn's lease to end. A turn is trusted as a lease is: from before the request was sent, and for less than it
+//! lasts. An obstacle (no such rotation, a store that is away) is logged once and looked at again; this file never gives up.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::lease::{Timing, Token, UnsafeTiming};
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
-use crate::domain::rotation::{Outcome, Rules, Turn};
+use crate::domain::rotation::{Rules, Turn, TurnOutcome};
 use crate::domain::time::Boot;
-use crate::rotation::Desk;
+use crate::rotation::TurnDesk;
 use crate::store::StoreError;
 use crate::store::rotation::{Kept, Pass, RotationView, Rotations as _, Taken, TurnAsk};
 use crate::waiting::DeskError;
@@ -33,13 +33,13 @@ const LEAST_TRUST: Duration = Duration::from_millis(100);
 /// A job as a member of its rotation; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Member {
-    desk: Desk,
+    desk: TurnDesk,
     rotation: RotationName,
     kind: TypeName,
     worker: WorkerName,
 }
 
-/// Why no turn can be had.
+/// Why no turn can be granted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum Obstacle {
     #[error(
@@ -61,7 +61,7 @@ enum Obstacle {
 impl Member {
     /// `None` for a job that takes no turns.
     #[must_use]
-    pub(super) fn of(desk: &Desk, job: &JobConfig) -> Option<Self> {
+    pub(super) fn of(desk: &TurnDesk, job: &JobConfig) -> Option<Self> {
         Some(Self {
             desk: desk.clone(),
             rotation: job.rotation.clone()?,
@@ -100,7 +100,7 @@ impl Member {
         if let Some(left) = view.ring.turn.filter(|turn| turn.worker == self.worker) {
             tracing::info!(worker = %self.worker, turn = %left.token,
                 "the turn of a run that is gone is passed on");
-            self.pass(left.token, Outcome::Failed).await;
+            self.pass(left.token, TurnOutcome::Failed).await;
         }
         let ask = TurnAsk {
             rotation: self.rotation.clone(),
@@ -116,7 +116,7 @@ impl Member {
         let timing = self.timing(turn.lease)?;
         let trusted_until = timing.trusted_until(answer.sent);
         if trusted_until.min(lease.trusted_until()).since(clock::boot()) < LEAST_TRUST {
-            // The job's lease comes back or is lost by itself; the turn goes to whoever can use it.
+            // The job's lease comes back or is lost by itself; the turn goes to a worker that can use it.
             drop(hand);
             sleep(LOOK_AGAIN).await;
             return Ok(None);
@@ -150,7 +150,7 @@ impl Member {
         }
     }
 
-    async fn pass(&self, turn: Token, outcome: Outcome) {
+    async fn pass(&self, turn: Token, outcome: TurnOutcome) {
         let pass = Pass {
             rotation: self.rotation.clone(),
             turn,
@@ -228,7 +228,7 @@ pub(super) struct KeptTurn {
 
 impl KeptTurn {
     /// Ends it, unless it was lost.
-    pub(super) async fn pass(self, outcome: Outcome) {
+    pub(super) async fn pass(self, outcome: TurnOutcome) {
         let Self { member, token, mut hold } = self;
         hold.end();
         if !hold.is_lost() {
@@ -266,7 +266,7 @@ mod tests {
         let feed = Feed::start(store.clone(), Vec::new()).await;
         let node = NodeName::new("node-a").expect("a name");
         let room = WaitingRoom::open(store.clone(), &feed, &node);
-        let desk = Desk::start(room, Arc::new(Metrics::default()));
+        let desk = TurnDesk::start(room, Arc::new(Metrics::default()));
         let worker = WorkerName::new("job/stock").expect("a name");
         Member { desk, rotation, kind, worker }
     }

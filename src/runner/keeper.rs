@@ -47,7 +47,7 @@ struct Entry {
 pub struct Kept {
     /// How far the lease may be trusted.
     pub lease: Hold,
-    /// Changes when the store had forgotten the lease, or the run under it: what was reported must be reported again.
+    /// Changes when the store forgot the lease, or the run under it: what was reported must be reported again.
     pub forgot: watch::Receiver<()>,
     /// For telling the keeper which run the store knows.
     pub told: Told,
@@ -203,7 +203,7 @@ impl Leased {
         match *renewed {
             Renewed::Kept { margin, forgot } => {
                 if forgot {
-                    tracing::warn!(%job, "the store had forgotten the lease or its run: telling it again");
+                    tracing::warn!(%job, "the store forgot the lease or its run: reporting it again");
                     entry.forgot.send_replace(());
                 }
                 let after = party.next_after(entry.trusted.timing.renew_every);

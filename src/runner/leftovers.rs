@@ -1,15 +1,15 @@
 //! What an earlier process left behind: each run is noted in a small file, and a node (and `soloist run`) kills what is
 //! left of those whose node and guard are both dead, before it reports to the store or asks for a lease.
 //!
-//! While one of them lives nothing is left to chance: a guard kills when its node dies, a node when its guard dies, and
-//! in a pid namespace the kernel does when both die. Without a namespace somebody must come and look. Until then the
-//! lease runs out by itself (nobody is there to release it), and only its token keeps the leftovers away from
-//! sinks; so it is on a machine whose node is never started again.
+//! While one of the two lives nothing is left: a guard kills when its node dies, a node kills when its guard dies, and
+//! in a pid namespace the kernel kills when both die. Without a namespace a later process must clean up. Until then the
+//! lease runs out by itself (no process is there to release it), and only its token keeps the leftovers away from
+//! sinks. The same holds on a machine whose node is never started again.
 //!
 //! A process is killed only as one of a noted run: in its cgroup, with its mark `SOLOIST_RUN` in the environment, or
-//! in the session of its first process. Who left all three can be found in a pid namespace only. A number alone proves
-//! nothing: it goes with the instant at which its process began, the boot and the pid namespace of the node. Notes of
-//! living processes are left alone, whatever node they are of.
+//! in the session of its first process. A process that left all three can be found in a pid namespace only. A number alone
+//! proves nothing: it counts together with the instant at which its process began, the boot and the pid namespace of the
+//! node. Notes of living processes are left alone, whichever node they belong to.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder};
@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often a directory is made that vanishes at once.
 const ATTEMPTS: u32 = 10;
 
-/// A process, told from every other that had or will have its number.
+/// A process, distinct from every other that was or will be given its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Who {
     pid: i32,
@@ -156,7 +156,7 @@ pub fn notes_of(url: &str, prefix: &str) -> PathBuf {
     base.join(store)
 }
 
-/// Makes a directory that only this user can write to: whoever can write a note can have processes killed.
+/// Makes a directory that only this user can write to: a user who can write a note can have processes killed.
 fn make_private(directory: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     for directory in directory.ancestors().take(2) {
@@ -171,7 +171,7 @@ fn make_private(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What processes are numbered in: another boot, or another container, knows nobody of this one.
+/// What processes are numbered in: another boot, or another container, knows no process of this one.
 fn world() -> io::Result<String> {
     // It stays what it is for as long as this process lives.
     static WORLD: OnceLock<String> = OnceLock::new();
@@ -261,7 +261,7 @@ fn end(note: &Note) -> io::Result<Option<usize>> {
     Ok(Some(killed.len()))
 }
 
-/// Kills the session of a script's first process, also when that one is dead: no stranger can found a session of this
+/// Kills the session of a script's first process, also when that one is dead: no other process can found a session of this
 /// number while a member of it lives.
 fn kill_session(first: Option<Who>, killed: &mut HashSet<Pid>) -> bool {
     let Some(first) = first else { return false };

@@ -150,7 +150,7 @@ impl Line {
         recv(self.socket.as_raw_fd(), buffer, flags | MsgFlags::MSG_DONTWAIT).map_err(Into::into)
     }
 
-    /// Whether something (the end, too) waits to be heard.
+    /// Whether a message, or the end, waits to be received.
     pub(super) fn has_more_to_say(&self) -> bool {
         self.receive(&mut [0], MsgFlags::MSG_PEEK).is_ok()
     }

@@ -20,7 +20,7 @@ use crate::config::JobConfig;
 use crate::domain::job::{JobRecord, RunEnd};
 use crate::domain::lease::{Token, TokensSeen};
 use crate::domain::name::{JobName, NodeName, Owner, RunId};
-use crate::domain::supervise::{Attempt, Doing, Slot};
+use crate::domain::supervise::{Attempt, Doing, JobSlot};
 use crate::domain::time::{Began, Boot};
 use crate::domain::transition::drill::must_crash;
 use crate::store::journal::Ended;
@@ -35,7 +35,7 @@ pub(super) struct LocalJob {
     newer: Option<Arc<JobConfig>>,
     /// The configuration has it no more: nothing is started.
     pub(super) removed: bool,
-    pub(super) slot: Slot,
+    pub(super) slot: JobSlot,
     pub(super) wake: Option<Boot>,
     pub(super) owner: Owner,
     pub(super) run: RunId,
@@ -54,7 +54,7 @@ pub(super) struct LocalJob {
     pub(super) lost: bool,
     /// Nothing was started under the newest lease.
     pub(super) unused: bool,
-    /// Since when this node would have run the job without a break, had it been free.
+    /// Since when this node has been willing to run the job without a break, if it were free.
     pub(super) willing_since: Option<Boot>,
     /// When the newest lease of another runs out, or ran out.
     pub(super) anothers_until: Option<Boot>,
@@ -68,7 +68,7 @@ impl LocalJob {
             config: Arc::new(config),
             newer: None,
             removed: false,
-            slot: Slot::default(),
+            slot: JobSlot::default(),
             wake: None,
             owner: Owner(String::new()),
             run: RunId(String::new()),
@@ -232,6 +232,6 @@ impl LocalJob {
 fn crash(job: &JobName) {
     tracing::error!(%job, "a drill was ordered: this process kills itself now and does not come back by itself");
     nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).ok();
-    // Nobody survives that; but a drill that was ordered must never be a drill that was ignored.
+    // No process survives that; but an ordered drill must never be ignored.
     std::process::abort();
 }

@@ -1,6 +1,6 @@
 //! The runner: carries out what the domain decides.
 //!
-//! It hears about people's wishes only through the feed; it never meets the web. From below:
+//! It learns of people's wishes only through the feed; it never uses the web. From below:
 //!
 //! | file | what it does |
 //! | --- | --- |
@@ -18,9 +18,9 @@
 //! | `command`, `signals` | what the commands have in common; what may stop them |
 //! | `entrusted`, `hidden` | the user and the secrets of a script; what of them is kept out of its output |
 //! | `run_command`, `run_at_node` | `soloist run`, at the store and at nodes |
-//! | `trouble` | why something was not had, of the store or of a node |
+//! | `trouble` | why something was not granted, by the store or by a node |
 //! | `counter`, `crew`, `task_run`, `slot`, `collect_command` | `soloist collect`: who gives it work (the store or a node), what its slots share, one task, one slot, the whole |
-//! | `turn_ask`, `turn_place`, `turn_at_node`, `turn_run`, `turn_command` | `soloist turn`: what is asked for, who keeps it (the store or a node), how a node gives it, the turn that is had, the whole |
+//! | `turn_ask`, `turn_place`, `turn_at_node`, `turn_run`, `turn_command` | `soloist turn`: what is asked for, who keeps it (the store or a node), how a node gives it, the turn that is held, the whole |
 
 mod asking;
 mod attend;

@@ -46,7 +46,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// A guard that waits for its plan.
 pub(super) struct Warm {
-    /// Its process, a child of this one that nobody else reaps.
+    /// Its process, a child of this one that no other code reaps.
     pub(super) pid: Pid,
     /// Readable when it has ended.
     pub(super) process: AsyncFd<OwnedFd>,
@@ -93,7 +93,7 @@ impl Nursery {
         Self { warm, asks }
     }
 
-    /// A guard; `None` when none can be had in time.
+    /// A guard; `None` when none is ready in time.
     pub(super) async fn take(&self) -> Option<Warm> {
         // No other task stands between a run and a guard that is there.
         if let Some(warm) = pop(&self.warm) {
@@ -120,7 +120,7 @@ fn pop(warm: &Waiting) -> Option<Warm> {
     }
 }
 
-/// Keeps a nursery until nobody has a handle any more.
+/// Keeps a nursery until the last handle is dropped.
 async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver<Ask>) {
     loop {
         match Line::open(&nursing, Arc::clone(&warm)) {
@@ -140,7 +140,7 @@ async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver
         loop {
             tokio::select! {
                 () = sleep_until(again) => break,
-                // Whoever asks now hears at once that there is none.
+                // A caller that asks now is told at once that there is none.
                 ask = asks.recv() => if ask.is_none() { return },
             }
         }
@@ -148,7 +148,7 @@ async fn keep(nursing: Nursing, warm: Waiting, mut asks: mpsc::UnboundedReceiver
 }
 
 enum Ended {
-    /// Nobody has a handle any more.
+    /// The last handle was dropped.
     Unwanted,
     Died(io::Error),
 }
@@ -228,7 +228,7 @@ impl Line {
         for warm in left {
             warm.dismiss().await;
         }
-        // Not before: until they are reaped their session says whose they are.
+        // Not before: until they are reaped their session says which nursery they belong to.
         sweep::guards().nurse_no_more(self.pid);
         ended
     }

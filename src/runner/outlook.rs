@@ -1,4 +1,4 @@
-//! What this node knows of the others and makes of what the feed says: facts for the step, and whose runs were lost.
+//! What this node knows of the others, and what follows from the feed: facts for the step, and the nodes whose runs were lost.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Outlook {
         }
     }
 
-    /// Takes in whose run was lost.
+    /// Notes the node whose run was lost.
     pub(super) fn note_loss(&mut self, seen: &Seen) {
         if let Some(last) = seen.record.last_exit.as_ref().filter(|l| l.end == RunEnd::Lost) {
             let now = seen.store_now(clock::boot());
@@ -103,13 +103,13 @@ impl Outlook {
         standing(record, &takers, now)
     }
 
-    /// When the lease of another ended whose run was lost: given back by its guard, or run out. Only for a loss that
-    /// this node has been waiting for; whoever comes later, or only wants it now, takes nothing over.
+    /// When the lease of another node ended whose run was lost: given back by its guard, or run out. Only for a loss that
+    /// this node has been waiting for; a node that comes later, or wants the job only now, takes nothing over.
     pub(super) fn vacant_since(&self, job: &LocalJob) -> Option<Boot> {
         let seen = self.feed.job(&job.config.name)?;
         let (record, me) = (&seen.record, &self.node);
         let since = match (&record.run, &record.last_exit) {
-            // Nobody has closed it yet: its lease ran out.
+            // No node has closed it yet: its lease ran out.
             (Some(run), _) => job.anothers_until.filter(|_| &run.node != me)?,
             (None, Some(last)) if last.end == RunEnd::Lost && &last.node != me => {
                 seen.confirmed - seen.at.since(last.at)

@@ -90,14 +90,14 @@ impl Lines {
         self.offer(event);
     }
 
-    /// Never waits: the script must not be stopped by somebody who reads slowly.
+    /// Never waits: a slow reader must not stop the script.
     fn offer(&mut self, event: ChildEvent) {
         match self.events.try_send(event) {
             Err(TrySendError::Full(ChildEvent::Progress(progress))) => {
                 self.progress = Some(progress);
             }
             Err(TrySendError::Full(_)) => self.left_out += 1,
-            // Nobody listens only when the node is gone.
+            // The receiver is gone only when the node is.
             Ok(()) | Err(TrySendError::Closed(_)) => {}
         }
     }
@@ -114,7 +114,7 @@ impl Lines {
         let remark = (self.left_out > 0).then(|| self.remark());
         let progress = self.progress.take().map(ChildEvent::Progress);
         for event in [progress, remark].into_iter().flatten() {
-            // Nobody listens only when the node is gone.
+            // The receiver is gone only when the node is.
             drop(self.events.send(event).await);
         }
     }

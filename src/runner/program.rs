@@ -26,7 +26,7 @@ pub struct Program {
     pub server: Option<Access>,
     pub prefix: String,
     pub containment: Choice,
-    /// Whose user it is, and the secrets that it is given.
+    /// The user that it runs as, and the secrets that it is given.
     pub entrusted: Entrusted,
 }
 

@@ -1,4 +1,4 @@
-//! The readers of a script's output. They begin once its start was told: nobody shall hear a line before that.
+//! The readers of a script's output. They begin once its start was reported: no line may be reported before that.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::store::journal::Stream;
 
 /// How long the last output may take to arrive after the tree is gone (a pipe may have been passed to a stranger).
 const LAST_OUTPUT: Duration = Duration::from_millis(300);
-/// The same for output that somebody else reads, as fast as they like.
+/// The same for output that another process reads, at its own speed.
 const LAST_RELAYED: Duration = Duration::from_secs(10);
 
 /// The tasks that read.
@@ -80,7 +80,7 @@ impl Readers {
 }
 
 impl Gate {
-    /// Tells the start. Nothing has been read before it: there is room for it, so nobody has to wait.
+    /// Tells the start. Nothing has been read before it: there is room for it, so the caller need not wait.
     pub(super) fn open(self, start: ChildEvent) -> Opening {
         Opening { events: self.room.send(start), _reading: self.reading }
     }

@@ -1,7 +1,7 @@
 //! Passes the output of several commands on to this process's own, unchanged but for this: whole lines stay whole.
 //!
-//! One thread writes; the readers of the commands' pipes wait for it. So whoever reads slowly slows the commands down,
-//! as a pipe would, and never what renews their leases. Once the reader has gone, what is left is thrown away.
+//! One thread writes; the readers of the commands' pipes wait for it. So a slow reader slows the commands down,
+//! as a pipe would, and never the renewal of their leases. Once the reader has gone, what is left is thrown away.
 
 use std::io::{ErrorKind, Write};
 use std::time::Duration;
@@ -82,7 +82,7 @@ impl Relay {
         }
         if stream == Stream::Stderr && !last.is_empty() {
             let text = String::from_utf8_lossy(&last).into_owned();
-            // Nobody listens only when this process ends.
+            // The receiver is gone only when this process ends.
             events.send(ChildEvent::Line(NewLine { stream, text })).await.ok();
         }
     }
@@ -100,7 +100,7 @@ impl Writing {
     }
 }
 
-/// True when nobody reads any more.
+/// True when the reader has gone.
 fn write(out: &mut impl Write, bytes: &[u8]) -> bool {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) => error.kind() == ErrorKind::BrokenPipe,

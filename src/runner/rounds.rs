@@ -1,9 +1,9 @@
-//! Whose renewal is due when, and who goes with whom.
+//! When each owner's renewal is due, and which owners share a call.
 //!
-//! Calls are worth filling up: the next in line go along before they must. But never all at once: what left in one
+//! Calls are worth filling up: the next in line go along before they must. But never all at once: renewals sent in one
 //! burst (thousands of leases after a start, or after the store was away) would come due in one burst for ever, and
-//! hold up whoever else waits for the store; so each burst is spread a little before its next time. Knows names and
-//! instants, and nothing of leases or the store.
+//! delay every other caller of the store; so each burst is spread a little before its next time. This file knows names
+//! and instants, and nothing of leases or the store.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,7 +53,7 @@ impl Rounds {
         self.by_due.first_key_value().map(|((due, _), _)| *due)
     }
 
-    /// Takes everybody who is due, in calls of at most `size`, and fills the last call with who is due soon.
+    /// Takes all owners that are due, in calls of at most `size`, and fills the last call with those that are due soon.
     pub(super) fn take(&mut self, now: Boot, size: usize) -> Vec<Party> {
         let mut parties: Vec<Vec<Owner>> = Vec::new();
         while let Some(first) = self.by_due.first_entry() {

@@ -1,4 +1,4 @@
-//! `soloist run --server`: the lease of a command, had, renewed and released at nodes instead of at the store.
+//! `soloist run --server`: the lease of a command, taken, renewed and released at nodes instead of at the store.
 //!
 //! What the command gets, how it is stopped and what is exited with is as of [`super::run_command`]. A grant may have waited for
 //! long, so the lease is renewed once before the command starts, and the trust counts from before that.
@@ -198,7 +198,7 @@ async fn acquire(
                     }
                     Ok(_) => (Duration::ZERO, "it came too late to be trusted".to_owned()),
                     Err(Trouble::NotFound(_)) => {
-                        (ASK_AGAIN, "it ended before it was heard of".to_owned())
+                        (ASK_AGAIN, "it ended before its grant arrived".to_owned())
                     }
                     Err(error) => (ASK_AGAIN, error.passing()?),
                 }
@@ -235,7 +235,7 @@ async fn give_back(client: &Client, with: &RunCommand, request: &str) {
     drop(timeout(LAST_WORDS, asked).await);
 }
 
-/// A lease that is had.
+/// A lease that is held.
 struct Had {
     lease: Leased,
     token: Token,
@@ -282,7 +282,7 @@ impl Had {
     }
 }
 
-/// Whether the lease is given back, or not had any more; otherwise that is left to the guard.
+/// Whether the lease is given back, or not held any more; otherwise that is left to the guard.
 async fn released(lease: &Leased, exit: Exit, failed: bool) -> bool {
     let begun = clock::boot();
     loop {

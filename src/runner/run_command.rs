@@ -46,14 +46,14 @@ pub struct RunCommand {
     pub program: Program,
 }
 
-/// Runs the command; returns its exit code, 128 + signal, 75 when the lease was not had in time, 76 when it was
+/// Runs the command; returns its exit code, 128 + signal, 75 when the lease was not granted in time, 76 when it was
 /// lost and the command was killed.
 ///
 /// # Errors
 /// When the store cannot be used at all, the guard cannot be started, or signals cannot be listened to.
 pub async fn run(with: RunCommand) -> anyhow::Result<i32> {
     let mut signals = Signals::listen()?;
-    // This process starts one guard and nothing else: whatever comes to it as an orphan is of that guard's script.
+    // This process starts one guard and nothing else: every orphan that comes to it is of that guard's script.
     become_subreaper();
     with.program.sweep()?;
     let options = with.program.options(with.timing.ttl);
@@ -319,7 +319,7 @@ impl Held {
                     ));
                     return false;
                 }
-                // Whoever came later has closed this run already.
+                // The next holder has closed this run already.
                 Err(StoreError::Stale { .. }) => return true,
                 Err(error) => {
                     say(&format!("the lease of {name} is left to run out by itself: {error}"));

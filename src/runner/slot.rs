@@ -116,7 +116,7 @@ impl Crew {
                 }
                 Err(error) => return Err(error),
             };
-            // Its source opens again after the gap, perhaps for somebody who waits.
+            // Its source opens again after the gap, perhaps for a waiter.
             self.stir.notify_one();
             match claimed {
                 Some(Claimed::Granted { claim, lease_until, mut tasks }) => {
@@ -166,7 +166,7 @@ impl Crew {
         ClaimAsk {
             owner: match &self.counter {
                 Counter::Store(_, owner) => owner.clone(),
-                // The node knows whose it is.
+                // The node knows the owner.
                 Counter::Server(_) => ClaimOwner::of(""),
             },
             collector: self.with.collector.clone(),
@@ -177,7 +177,7 @@ impl Crew {
         }
     }
 
-    /// Whether nothing is ready, due or in anybody's hands.
+    /// Whether no task is ready, due or leased.
     async fn is_empty(&self) -> Result<bool, Trouble> {
         match self.counter.is_empty(&self.with.sources).await {
             Err(Trouble::Away(_)) => Ok(false),

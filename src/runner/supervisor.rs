@@ -190,7 +190,7 @@ impl Supervisor {
     fn refresh(&mut self, job: usize) {
         let local = &self.jobs[job];
         let Some(seen) = self.outlook.feed.job(&local.config.name) else {
-            // Nobody follows it any more.
+            // The feed does not follow it any more.
             if local.removed && local.slot.facts.eligible {
                 let facts = Facts { eligible: false, ..local.slot.facts };
                 self.step(job, Input::Facts(facts));

@@ -31,7 +31,7 @@ pub struct Surroundings {
     /// The keeper.
     pub keeper: Keeper,
     /// Where jobs take turns that are members of a rotation.
-    pub turns: rotation::Desk,
+    pub turns: rotation::TurnDesk,
     /// Metrics.
     pub metrics: Arc<Metrics>,
 }

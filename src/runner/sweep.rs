@@ -61,7 +61,7 @@ impl Guards {
 }
 
 /// Makes orphans of dead guards children of this process, so that they can be found and reaped. Only for a process
-/// that starts nothing but guards: whatever else is started later would be taken for such an orphan.
+/// that starts nothing but guards: any other process that it starts later would be taken for such an orphan.
 pub(super) fn become_subreaper() {
     match nix::sys::prctl::set_child_subreaper(true) {
         Ok(()) => ADOPTS.store(true, Ordering::Release),
@@ -87,7 +87,7 @@ pub(super) fn forget(guard: Pid) {
 pub(super) fn sweep(guard: Pid, run: &RunId, first: Option<Pid>, cgroup: Option<&Path>) -> u32 {
     let since = began(guard);
     let mut killed = HashSet::new();
-    // First what is below a guard that only froze: once it is dead, nothing says whose they were.
+    // First what is below a guard that only froze: once it is dead, nothing says which guard they belonged to.
     kill_tree(guard, &mut killed);
     // Not reaped yet, so the number is still its own.
     kill(guard, Signal::SIGKILL).ok();
@@ -117,7 +117,7 @@ pub(super) fn kill_tree(root: Pid, killed: &mut HashSet<Pid>) {
     killed.extend(tree.iter().filter(|pid| tree.signal(*pid, &[Signal::SIGKILL])));
 }
 
-/// Kills whoever carries `mark`, with everything below; false when nobody does. A dead process has no environment.
+/// Kills every process that carries `mark`, with everything below; false when none does. A dead process has no environment.
 pub(super) fn kill_marked(mark: &[u8], killed: &mut HashSet<Pid>) -> bool {
     let mut found = false;
     for pid in everybody().into_iter().filter(|pid| carries(*pid, mark)) {
@@ -128,8 +128,8 @@ pub(super) fn kill_marked(mark: &[u8], killed: &mut HashSet<Pid>) -> bool {
         if carries(pid, mark) && kill(pid, Signal::SIGKILL).is_ok() {
             killed.insert(pid);
         }
-        // Whoever forks and ends for ever is gone when its own number is signalled; a group cannot be missed. A script
-        // has a session, and so groups, of its own. Last, so that those above are counted.
+        // A process that forks and ends for ever is gone when its own number is signalled; a group cannot be missed. A
+        // script has a session, and so groups, of its own. Last, so that those above are counted.
         group.map(|group| killpg(group, Signal::SIGKILL)).and_then(Result::ok);
     }
     found

@@ -1,8 +1,8 @@
 //! One task in a collector's hands: its lease extended, its command guarded, its end made into a result.
 //!
 //! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. The guard has
-//! that end as its deadline, so the command is gone before anybody else may be given the task, whatever becomes of this
-//! process and of the store. The rules of the source are read again at every extension, because they say how
+//! that end as its deadline, so the command is gone before another collector may be given the task, whatever becomes of
+//! this process and of the store. The rules of the source are read again at every extension, because they say how
 //! long the next lease lasts.
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ use super::hold::{Hold, Renew, Renewed};
 use super::program::Program;
 use super::trouble::Trouble;
 use crate::clock;
-use crate::domain::dispatch::Outcome;
+use crate::domain::dispatch::TaskOutcome;
 use crate::domain::job::Exit;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, Owner, RunId, SourceName};
@@ -32,7 +32,7 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 const AT_ONCE: Duration = Duration::from_millis(50);
 /// How long the first extension may take.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A task that nobody says anything about is left to its lease after this long.
+/// If neither store nor node answers about a task for this long, it is left to its lease.
 const LONGEST_DOUBT: Duration = Duration::from_secs(60);
 /// A token holds the millisecond of its grant: so far may the lease that follows from it be off.
 const ROUNDING: Duration = Duration::from_millis(50);
@@ -195,18 +195,18 @@ impl ClaimedTask {
             (_, Exit { code: Some(code), .. }) => format!("ended with exit code {code}"),
             (_, Exit { signal, .. }) => format!("was killed by signal {}", signal.unwrap_or(0)),
         };
-        // A command that was told to end because its lease does has not failed, whatever it says then.
+        // A command that was told to end because its lease does has not failed, whatever its exit code is.
         let out_of_time = cause == Cause::Deadline;
-        let outcome = match Outcome::of(&exit) {
-            Outcome::Dead if out_of_time => Outcome::Retry,
+        let outcome = match TaskOutcome::of(&exit) {
+            TaskOutcome::Dead if out_of_time => TaskOutcome::Retry,
             outcome => outcome,
         };
-        let error = (outcome != Outcome::Done).then(|| {
-            let then = if outcome == Outcome::Dead { "never" } else { "to be" };
+        let error = (outcome != TaskOutcome::Done).then(|| {
+            let then = if outcome == TaskOutcome::Dead { "never" } else { "to be" };
             say(&format!("task {} {by}: {then} tried again", self.task.key));
             one_line(last_line.unwrap_or(by))
         });
-        let delay = (out_of_time && outcome == Outcome::Retry).then_some(Duration::ZERO);
+        let delay = (out_of_time && outcome == TaskOutcome::Retry).then_some(Duration::ZERO);
         Report { id: self.task.id.clone(), token: self.task.token, outcome, delay, error }
     }
 }

@@ -1,4 +1,4 @@
-//! Why something that a command holds, or asks for, was not had: the same whether the store was asked or a node.
+//! Why something that a command asks for was not granted, or was not kept: the same whether the store or a node was asked.
 
 use crate::remote::RemoteError;
 use crate::store::StoreError;

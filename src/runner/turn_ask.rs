@@ -6,7 +6,7 @@ use super::program::Program;
 use crate::domain::lease::Timing;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::Rules;
-use crate::rotation::Desk;
+use crate::rotation::TurnDesk;
 use crate::store::StoreError;
 use crate::store::rotation::{Rotations as _, TurnAsk};
 use crate::waiting::DeskError;
@@ -42,7 +42,7 @@ impl TurnCommand {
     }
 
     /// Whether all that is asked of the rotation is there.
-    pub(super) async fn look(&self, desk: &Desk) -> Result<(), DeskError> {
+    pub(super) async fn look(&self, desk: &TurnDesk) -> Result<(), DeskError> {
         let rules = rules(desk, &self.rotation).await.map_err(|error| self.explained(error))?;
         let known: Vec<&str> = rules.types.iter().map(|kind| kind.name.as_str()).collect();
         for kind in [Some(&self.kind), self.next.as_ref()].into_iter().flatten() {
@@ -76,7 +76,7 @@ impl TurnCommand {
 }
 
 /// The rules as they are now.
-async fn rules(desk: &Desk, rotation: &RotationName) -> Result<Rules, DeskError> {
+async fn rules(desk: &TurnDesk, rotation: &RotationName) -> Result<Rules, DeskError> {
     let views = desk.store()?.rotations(Some(rotation), 0).await?;
     let rules = views.into_iter().next().map(|view| view.rules);
     rules.ok_or_else(|| StoreError::NotFound(format!("rotation {rotation}")).into())

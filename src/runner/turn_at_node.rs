@@ -13,7 +13,7 @@ use super::turn_place::{Place, at};
 use super::turn_run::Extending;
 use crate::clock;
 use crate::domain::lease::{Timing, Token};
-use crate::domain::rotation::Outcome;
+use crate::domain::rotation::TurnOutcome;
 use crate::domain::time::Boot;
 use crate::remote::{Call, Client, RemoteError};
 use crate::store::StoreError;
@@ -42,8 +42,8 @@ struct Holder {
     r#type: String,
 }
 
-/// Waits at a node for a turn, and extends it once: the request that had it may have waited for long, so it is no measure for
-/// trust. With when that was sent; `None` when the patience is over.
+/// Waits at a node for a turn, and extends it once: the request that got it may have waited for long, so it is no measure for
+/// trust. Returns the turn and when the extension was sent; `None` when the patience is over.
 ///
 /// # Errors
 /// As [`super::turn_command::run`].
@@ -93,10 +93,10 @@ pub(super) async fn turn_of_node(
                 let soon = !wait.is_zero() && clock::boot().since(asked) < ASK_AGAIN;
                 (if soon { ASK_AGAIN } else { Duration::ZERO }, in_the_way(&waiting))
             }
-            // Had by an answer that never came, and over by now.
+            // Granted by an answer that never came, and over by now.
             Err(RemoteError::Refused { status: 409, .. }) => {
                 request = with.ask().request;
-                (Duration::ZERO, "it ended before it was heard of".to_owned())
+                (Duration::ZERO, "it ended before its grant arrived".to_owned())
             }
             // What came of it is unknown: the same is asked again, which is the same request.
             Err(error) => (ASK_AGAIN, Trouble::from(error).passing()?),
@@ -107,13 +107,13 @@ pub(super) async fn turn_of_node(
     }
 }
 
-/// Nobody shall wait for a turn that nothing is done under.
+/// No worker shall wait for a turn under which nothing is done.
 async fn leave(place: &Place, with: &TurnCommand, token: Token) {
     let pass = Pass {
         rotation: with.rotation.clone(),
         turn: token,
         only: None,
-        outcome: Outcome::Failed,
+        outcome: TurnOutcome::Failed,
         next: None,
         not_before: None,
     };

@@ -4,7 +4,7 @@
 //! gone. While it waits and while the command runs this process does what the store's clock makes due, as nodes do, so
 //! turns need no node. The command's output, input and signals are as of `soloist run`.
 //!
-//! What becomes of a turn that is had is in `turn_run`.
+//! What becomes of a turn that is held is in `turn_run`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +22,13 @@ use crate::domain::rotation::Reason;
 use crate::domain::time::{Boot, Stamp};
 use crate::feed::Feed;
 use crate::remote::Client;
-use crate::rotation::{Answer, Desk};
+use crate::rotation::{Answer, TurnDesk};
 use crate::store::rotation::Taken;
 use crate::store::{Options, StoreError};
 use crate::telemetry::Metrics;
 use crate::waiting::{DeskError, WaitingRoom};
 
-/// Runs the command for one turn; returns its exit code, 128 + signal, 75 when the turn was not had in time, 76 when
+/// Runs the command for one turn; returns its exit code, 128 + signal, 75 when the turn was not granted in time, 76 when
 /// it was lost and the command was killed.
 ///
 /// # Errors
@@ -43,7 +43,7 @@ pub async fn run(with: TurnCommand) -> anyhow::Result<i32> {
     let mut patience = Patience::new(what, with.wait);
     if let Some(access) = &with.program.server {
         let client = Client::new(access.clone())?;
-        // A request that is dropped gives its turn back: the node sees that nobody reads the answer.
+        // A request that is dropped gives its turn back: the node sees that the connection is closed.
         let had = tokio::select! {
             had = turn_of_node(&client, &with, &mut patience) => had?,
             signal = signals.next() => return Ok(SIGNALLED + signal),
@@ -76,7 +76,7 @@ pub async fn run(with: TurnCommand) -> anyhow::Result<i32> {
 struct Seat {
     with: TurnCommand,
     room: WaitingRoom,
-    desk: Desk,
+    desk: TurnDesk,
 }
 
 impl Seat {
@@ -88,7 +88,7 @@ impl Seat {
         };
         let feed = Feed::start(store.clone(), Vec::new()).await;
         let room = WaitingRoom::open(store, &feed, &with.program.node);
-        let desk = Desk::start(room.clone(), Arc::new(Metrics::default()));
+        let desk = TurnDesk::start(room.clone(), Arc::new(Metrics::default()));
         loop {
             match with.look(&desk).await {
                 Ok(()) => return Ok(Some(Self { with, room, desk })),
@@ -122,10 +122,10 @@ impl Seat {
                     ask = self.with.ask();
                     (Duration::ZERO, "it came too late to be trusted".to_owned())
                 }
-                // Had by an answer that never came.
+                // Granted by an answer that never came.
                 Ok(Answer { taken: Taken::Over(_), .. }) => {
                     ask = self.with.ask();
-                    (Duration::ZERO, "it ended before it was heard of".to_owned())
+                    (Duration::ZERO, "it ended before its grant arrived".to_owned())
                 }
                 Ok(Answer { taken: waiting @ Taken::Waiting { .. }, .. }) => {
                     (Duration::ZERO, self.why(&waiting))
@@ -185,7 +185,7 @@ impl Seat {
         }
     }
 
-    /// Nobody shall wait for this process: neither for its place in the queue nor for a turn that came too late.
+    /// No worker shall wait for this process: neither for its place in the queue nor for a turn that came too late.
     async fn leave(&self) {
         drop(timeout(LAST_WORDS, self.room.cleared()).await);
     }

@@ -8,14 +8,14 @@ use super::trouble::Trouble;
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, WorkerName};
 use crate::remote::{Call, Client, RemoteError, part};
-use crate::rotation::Desk;
+use crate::rotation::TurnDesk;
 use crate::store::rotation::{Kept, Pass};
 
 /// Who keeps a turn.
 #[derive(Clone)]
 pub(super) enum Place {
     /// The store, by way of this process's own desk.
-    Desk(Desk),
+    Desk(TurnDesk),
     /// A node, which calls the turn so.
     Server(Client, String),
 }
@@ -25,7 +25,7 @@ pub(super) fn at(rotation: &RotationName, what: &str) -> String {
     format!("/api/v1/rotations/{}/turns{what}", part(rotation.as_str()))
 }
 
-/// Whether a turn is still had.
+/// Whether a turn is still held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Still {
     Had,
@@ -41,7 +41,7 @@ impl Place {
         }
     }
 
-    /// Extends the turn by a whole lease. After `patience` nobody waits for the answer: until then every node is asked.
+    /// Extends the turn by a whole lease. After `patience` the caller does not wait any more: until then every node is asked.
     pub(super) async fn extend(
         &self,
         rotation: &RotationName,

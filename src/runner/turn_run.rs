@@ -1,8 +1,8 @@
 //! A turn that `soloist turn` has: extended, its command guarded, its end made into a pass.
 //!
-//! A turn is trusted as a lease is, from before a request and for less than it lasts. The request that had the turn is no
+//! A turn is trusted as a lease is, from before a request and for less than it lasts. The request that got the turn is no
 //! measure, as it may have waited for long or have been answered before; so the turn is extended once before anything is
-//! started. How long an extension lasts was settled with the turn.
+//! started. The length of an extension was settled with the turn.
 
 use tokio::time::sleep;
 
@@ -17,9 +17,9 @@ use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::lease::{Timing, Token};
 use crate::domain::name::{JobName, Owner, RotationName, RunId, TypeName, WorkerName};
-use crate::domain::rotation::Outcome;
+use crate::domain::rotation::TurnOutcome;
 use crate::domain::time::Boot;
-use crate::rotation::Desk;
+use crate::rotation::TurnDesk;
 use crate::store::StoreError;
 
 /// A turn that is extended.
@@ -38,7 +38,7 @@ impl Extending {
     /// # Errors
     /// When nothing could be killed within its lease: the rules were changed since they were looked at.
     pub(super) fn of(
-        desk: &Desk,
+        desk: &TurnDesk,
         with: &TurnCommand,
         turn: &crate::domain::rotation::Turn,
     ) -> Result<Self, StoreError> {
@@ -153,7 +153,7 @@ impl Held {
             Ok(spawned) => spawned,
             Err(error) => {
                 self.hold.end();
-                self.pass(Outcome::Failed, None).await;
+                self.pass(TurnOutcome::Failed, None).await;
                 return Err(error.into());
             }
         };
@@ -163,15 +163,15 @@ impl Held {
         self.hold.end();
         let pass = self.turn().pass(self.token, &ended.exit);
         let failed = interrupts.came || ended.is_fenced();
-        let outcome = if failed { Outcome::Failed } else { pass.outcome };
+        let outcome = if failed { TurnOutcome::Failed } else { pass.outcome };
         if ended.lost || self.pass(outcome, pass.next).await {
             child.dismiss();
         }
         Ok(exit_code(&ended, &turn, &turn, "not extended in time"))
     }
 
-    /// Whether the turn is passed, or not had any more; otherwise that is left to the guard.
-    async fn pass(&self, outcome: Outcome, next: Option<TypeName>) -> bool {
+    /// Whether the turn is passed, or not held any more; otherwise that is left to the guard.
+    async fn pass(&self, outcome: TurnOutcome, next: Option<TypeName>) -> bool {
         let rotation = &self.with.rotation;
         let mut pass = self.turn().pass(self.token, &Exit::default());
         pass.only = Some(self.with.worker.clone());

@@ -54,7 +54,7 @@ impl std::str::FromStr for Role {
     }
 }
 
-/// Who somebody is at a provider of identities (OpenID Connect Core 1.0, section 5.7: only both together are unique and stay).
+/// A person's identity at an identity provider (OpenID Connect Core 1.0, section 5.7: only both together are unique and stay).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct External {
@@ -77,8 +77,8 @@ pub struct User {
     pub language: Option<String>,
     /// `light` or `dark`, once chosen; the system's preference otherwise.
     pub theme: Option<String>,
-    /// How the person is called, in any script: one line, as [`clean_line`](crate::domain::line::clean_line) allows it. It
-    /// identifies nobody.
+    /// How the person is called, in any script: one line, as [`clean_line`](crate::domain::line::clean_line) allows it. It is
+    /// no identifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// Who this is at the provider of single sign-on.
@@ -89,8 +89,8 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
-/// Stands for a password that nobody has: it is no PHC string, so nothing verifies against it. Of invited accounts, of those that
-/// sign in by [`User::external`] only, and of collectors, which only use tokens.
+/// Marks an account without a password. It is no PHC string, so nothing verifies against it. It stands for invited accounts,
+/// accounts that sign in by [`User::external`] only, and collectors, which only use tokens.
 pub const NO_PASSWORD: &str = "!";
 
 impl User {
@@ -136,18 +136,18 @@ pub struct Changes {
     pub theme: Option<Option<String>>,
     /// Another display name; `Some(None)` takes it away.
     pub display_name: Option<Option<String>>,
-    /// Who this is at the provider; `Some(None)` is nobody. It signs the account out everywhere.
+    /// Who this is at the provider; `Some(None)` removes the identity. It signs the account out everywhere.
     pub external: Option<Option<External>>,
     /// The groups that the provider names.
     pub groups: Option<Vec<String>>,
-    /// The one session that stays when all others end: of whoever changes their own password (the hash).
+    /// The one session that stays when all others end (the hash): that of a person who changes their own password.
     pub keep: Option<String>,
-    /// API tokens end too: whoever had the old password may have made them.
+    /// API tokens end too: a person who had the old password may have made them.
     pub end_tokens: bool,
 }
 
 impl Changes {
-    /// Whether whoever is signed in must sign in again.
+    /// Whether the person who is signed in must sign in again.
     #[must_use]
     pub fn ends_sessions(&self) -> bool {
         self.role.is_some() || self.password.is_some() || self.external.is_some()

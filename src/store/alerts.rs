@@ -1,7 +1,7 @@
 //! Alerts: what is on, what was sent where, who is muted, and which node sends.
 //!
-//! The store decides nothing about them but who may write: whoever has the seat of the sender. A message that was sent and could
-//! not be noted is sent again.
+//! The store decides nothing about them but who may write: the node that holds the seat of the sender. A message that was sent
+//! and could not be noted is sent again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -128,19 +128,20 @@ pub trait Alerts {
     /// As [`Alerts::alert_book`].
     async fn past_alerts(&self, most: usize) -> Result<Vec<Incident>>;
 
-    /// Takes the seat of the sender, if it is free or that of `node` in this life of it (`boot`), for `lasting` from now. Says whether it is had.
+    /// Takes the seat of the sender for `lasting` from now, if it is free or held by this incarnation (`boot`) of `node`. Says
+    /// whether `node` holds it now.
     ///
     /// # Errors
     /// As [`Alerts::alert_book`].
     async fn keep_sending(&self, node: &NodeName, boot: &str, lasting: Duration) -> Result<bool>;
 
-    /// Gives the seat up, if it is had.
+    /// Gives the seat up, if this incarnation of `node` holds it.
     ///
     /// # Errors
     /// As [`Alerts::alert_book`].
     async fn stop_sending(&self, node: &NodeName, boot: &str) -> Result<()>;
 
-    /// Writes what the sender decided; nothing, and `false`, when somebody else has the seat.
+    /// Writes what the sender decided. Writes nothing and says `false` when another holds the seat.
     ///
     /// # Errors
     /// As [`Alerts::alert_book`].

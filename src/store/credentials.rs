@@ -111,7 +111,7 @@ impl ApiToken {
 pub struct Link {
     /// For whom; `None`: creates the first admin.
     pub user: Option<UserName>,
-    /// Whoever has it sets the account's password (an invitation, a reset); else it signs in.
+    /// Its bearer sets the account's password (an invitation, a reset); else the link signs in.
     pub sets_password: bool,
 }
 
@@ -230,7 +230,7 @@ pub struct SignIn {
 pub enum Tried {
     /// The password was right.
     Right,
-    /// Nobody looked at the password.
+    /// The password was not checked.
     Unchecked,
 }
 

@@ -3,9 +3,9 @@
 //!
 //! Rules and fates are decided by [`crate::domain::dispatch`]; this room makes each decision and its consequences one
 //! atomic step, on the store's clock. A task is always in exactly one state, a leased one in exactly one claim. Only the
-//! token of the present lease counts: whoever lost it changes nothing. What happens without a client is
-//! [`Dispatch::pump`], which any node may call at any time; whose turn it is to be woken is decided in the same step in
-//! which something became ready.
+//! token of the present lease counts: a collector that lost the lease changes nothing. [`Dispatch::pump`] does what happens
+//! without a client; any node may call it at any time. The step in which something becomes ready also decides which waiter is
+//! woken.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ pub struct SourceView {
     pub name: SourceName,
     /// Its rules.
     pub rules: Rules,
-    /// Nobody is served before this (in the past when it is not blocked).
+    /// No collector is served before this (in the past when it is not blocked).
     pub blocked_until: Stamp,
     /// Tasks in each state. `ready + due + in_flight + dead` are here now; `done` counts all that were accepted as
     /// done for good (a recrawl is due again instead).
@@ -96,7 +96,7 @@ pub struct SourceView {
     pub retried: u64,
     /// See `started`.
     pub expired: u64,
-    /// Why nobody is served from it now; `None`: it can be served.
+    /// Why no collector is served from it now; `None`: it can be served.
     pub shut: Option<Shut>,
     /// The store's clock at this reading.
     pub now: Stamp,
@@ -175,7 +175,7 @@ pub struct CollectorView {
 pub struct Pumped {
     /// The store's clock.
     pub now: Stamp,
-    /// When there may be something to do next, as far as is known now; `None`: not before somebody does something.
+    /// When there may be something to do next, as far as is known now; `None`: not before another call changes something.
     pub next: Option<Stamp>,
     /// Leases that ran out and were acted on by this call.
     pub expired: u64,
@@ -192,13 +192,13 @@ pub trait Sources {
     /// [`super::StoreError::Unavailable`] (as for every call of this trait).
     async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView>;
 
-    /// Serves nobody from it until it is resumed, or serves again; all else of its rules stays.
+    /// Serves no collector from it until it is resumed, or serves again; all else of its rules stays.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
     async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView>;
 
-    /// Serves nobody from it for so long from now; zero lifts a block.
+    /// Serves no collector from it for so long from now; zero lifts a block.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].

@@ -12,7 +12,7 @@
 //! # The lease beside it
 //!
 //! A lease is a text of its own that is gone when its time is over, by the store's clock and without a writer. Whether it lasts
-//! is only ever a condition of a commit; nobody compares its end with a clock.
+//! is only ever a condition of a commit; no process compares its end with a clock.
 //!
 //! # Clocks
 //!
@@ -123,9 +123,9 @@ pub(super) struct Change<'a> {
     pub(super) record: Option<(u64, &'a str)>,
     pub(super) lease_write: LeaseWrite,
     pub(super) beside: Vec<Beside>,
-    /// What is told to whoever follows the job; the record is told with it. Empty: nothing.
+    /// What the followers of the job are told; the record is told with it. Empty: nothing.
     pub(super) tell: &'a [JobEvent],
-    /// Carrying it out twice would be wrong; never is it sent again when a connection broke.
+    /// Carrying it out twice would be wrong, so it is never sent again when a connection broke.
     pub(super) once: bool,
     /// What is added to the audit and to other lists. On a cluster these lie with another master, so it is a second call there, after
     /// this one.
@@ -193,7 +193,7 @@ pub(super) trait Engine: Records {
     fn known(&self) -> &super::core::Known;
 
     /// The store's clock now, as well as it is known here without asking: never later than it is. And how far it may be off
-    /// from what an answer would say, if nobody set it. `None` before the first answer.
+    /// from what an answer would say, unless the clock was set. `None` before the first answer.
     fn estimate(&self, job: &JobName, now: Boot) -> Option<(StoreTime, Duration)>;
 
     /// Reads records, and whether the store may be believed.

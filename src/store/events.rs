@@ -17,13 +17,13 @@ pub enum StoreEvent {
     /// A job changed.
     Job(JobEvent),
     /// How it is since then, told before the [`StoreEvent::Job`] of the change, or of the first of several. It may be lost, come twice
-    /// or late, or be newer than the change: whoever keeps the newest compares versions and instants.
+    /// or late, or be newer than the change: a reader that keeps the newest compares versions and instants.
     Record(Told),
     /// Something about nodes changed.
     Nodes,
-    /// An account, a session or a token was changed or ended: whoever goes on under one asks again.
+    /// An account, a session or a token was changed or ended: a connection that goes on under one asks again.
     Accounts,
-    /// It is their turn; those of other nodes are heard as well.
+    /// It is the turn of these waiters; those of other nodes are heard as well.
     Wake(Vec<Waiter>),
     /// The subscription is confirmed (first, and after every interruption): take a snapshot now.
     Subscribed,
@@ -44,8 +44,8 @@ pub struct Told {
 /// The subscription of changes.
 #[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
 pub trait Events {
-    /// Subscribes to `jobs` and nodes; other jobs may be heard as well. The store keeps the subscription alive by itself for as long as the
-    /// receiver lives. The channel is bounded: when its reader is slow, hints are dropped and
+    /// Subscribes to `jobs` and nodes; other jobs may be heard as well. The store keeps the subscription alive by itself until
+    /// the receiver is dropped. The channel is bounded: when its reader is slow, hints are dropped and
     /// [`StoreEvent::Subscribed`] is sent instead, so that it takes a snapshot.
     ///
     /// # Errors

@@ -75,6 +75,7 @@ impl Store {
             super::Backend::Sqlite(store) => store.examine().await?,
             super::Backend::Redis(store) => store.examine().await?,
             super::Backend::Postgres(store) => store.examine().await?,
+            super::Backend::Mysql(store) => store.examine().await?,
         };
         findings.extend(self.time().await?);
         Ok(findings)

@@ -26,12 +26,12 @@ pub const FOLDED_WITHIN: Duration = Duration::from_secs(60);
 )]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Somebody at a page or a terminal.
+    /// A person at a page or a terminal.
     #[default]
     Person,
-    /// Something with an API token.
+    /// A program with an API token.
     Program,
-    /// Somebody or something that was not let in, or not allowed.
+    /// A person or a program that was not let in, or not allowed.
     Refusal,
 }
 

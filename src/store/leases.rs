@@ -16,7 +16,7 @@ pub struct Observed {
     pub lease_left: Option<Duration>,
 }
 
-/// A lease that somebody has, whatever its name stands for.
+/// A lease that is held, whatever its name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldLease {
     /// Of a job, or what `soloist run --name` was told.
@@ -45,8 +45,8 @@ pub trait Leases {
     async fn renew(&self, renewals: &[Renewal]) -> Result<Vec<Renewed>>;
 
     /// Gives the lease back without a run having been recorded (never started, or `soloist run`).
-    /// Not being the owner any more is not an error: there is nothing to give back. The owner alone is compared: it is
-    /// random per acquisition, and whoever lost the answer to its request knows no token.
+    /// Not being the owner any more is not an error: there is nothing to give back. The owner alone is compared: it is random
+    /// per acquisition, and a caller that lost the answer to its request knows no token.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].

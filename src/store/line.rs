@@ -9,7 +9,7 @@ use super::Result;
 use crate::domain::name::{JobName, NodeName, Owner, Waiter};
 use crate::domain::time::Stamp;
 
-/// One program's place in a line.
+/// The owner that it would hold the lease as: one request has one place, however often it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// As what it would hold the lease: one request has one place, however often it is sent.
@@ -18,7 +18,7 @@ pub struct Place {
     pub holder: NodeName,
     /// Where it waits now; `None`: its connection is gone, and its place is kept for a while.
     pub waiter: Option<Waiter>,
-    /// The place is given up then, unless it is heard of again.
+    /// The place is given up then, unless it is renewed.
     pub until: Stamp,
 }
 

@@ -236,7 +236,7 @@ mod tests {
     fn an_estimate_is_never_later_than_the_clock_nor_earlier_than_a_reading() {
         let mut memory = Memory::default();
         assert!(memory.estimate(boot(5_000)).is_none());
-        // Answered after 40 ms, then after one; whoever answered soonest is believed.
+        // Answered after 40 ms, then after one; the soonest answer is trusted.
         memory.read_clock(StoreTime(1_000_000), boot(5_000), boot(5_040));
         memory.read_clock(StoreTime(1_000_100), boot(5_099), boot(5_101));
         memory.read_clock(StoreTime(1_000_200), boot(5_199), boot(5_240));

@@ -1,6 +1,6 @@
 //! The one door to shared state.
 //!
-//! Small traits by noun, implemented by three backends and forwarded by the closed [`Store`]; one conformance
+//! Small traits by noun, implemented by four backends and forwarded by the closed [`Store`]; one conformance
 //! suite (`tests/it/conformance`) holds all of them to the same law. Lease and data live in one backend, because a
 //! token is worth something only where the write that carries it is refused in the same atomic step.
 //! This room decides nothing about processes. A call whose outcome is unknown is not made again for the caller; a commit that was
@@ -8,6 +8,7 @@
 
 pub mod accounts;
 pub mod alerts;
+pub mod copy;
 mod core;
 pub mod credentials;
 pub mod dispatch;
@@ -20,8 +21,10 @@ mod latest;
 pub mod leases;
 pub mod line;
 mod memory;
+mod mysql;
 pub mod nodes;
 mod outlet;
+mod portable;
 mod postgres;
 mod records;
 pub mod redis;
@@ -101,7 +104,8 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 pub struct Options {
     /// Longest time for one call; past it the call is [`StoreError::Unavailable`].
     pub timeout: Duration,
-    /// Key prefix of Redis, `soloist:` by default; on PostgreSQL the schema, without the colon, unless the URL names one.
+    /// Key prefix of Redis, `soloist:` by default; on PostgreSQL the schema, without the colon, unless the URL names one;
+    /// without meaning on MySQL, where a store has a database of its own.
     pub prefix: String,
     /// Longest lease that others may hold, as far as this process knows: so long a store is doubted that turns out to be
     /// empty although it was in use, or to have just started.
@@ -166,6 +170,7 @@ enum Backend {
     Sqlite(sqlite::SqliteStore),
     Redis(redis::RedisStore),
     Postgres(postgres::PostgresStore),
+    Mysql(mysql::MysqlStore),
 }
 
 impl Store {
@@ -178,6 +183,7 @@ impl Store {
     /// `redis+cluster://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../` or `rediss+cluster://` for a cluster of which
     /// those are members (port 6379 unless said); the others are found by asking.
     /// `postgres://USER:PASSWORD@HOST[:PORT]/DATABASE[?schema=NAME]` for PostgreSQL 13 or later.
+    /// `mysql://USER:PASSWORD@HOST[:PORT]/DATABASE` or `mariadb://` for MySQL 8.0.17, MariaDB 10.6 or later.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] for another scheme or an unsafe set-up, [`StoreError::NewerSchema`],
@@ -204,16 +210,19 @@ impl Store {
             Some("postgres" | "postgresql") => {
                 Backend::Postgres(postgres::PostgresStore::named(url, options)?)
             }
+            Some("mysql" | "mariadb") => Backend::Mysql(mysql::MysqlStore::named(url, options)?),
             _ => {
                 return Err(StoreError::Unsupported(
-                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/ or postgres://HOST:PORT/DATABASE"
+                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/, postgres://HOST:PORT/DATABASE or mysql://HOST:PORT/DATABASE"
                         .to_owned(),
                 ));
             }
         };
         let shut = match &backend {
             Backend::Sqlite(_) => None,
-            Backend::Redis(_) | Backend::Postgres(_) => Some("it was not asked yet".to_owned()),
+            Backend::Redis(_) | Backend::Postgres(_) | Backend::Mysql(_) => {
+                Some("it was not asked yet".to_owned())
+            }
         };
         Ok(Self { backend, observe: options.observe, shut: Arc::new(Mutex::new(shut)) })
     }
@@ -221,13 +230,14 @@ impl Store {
     /// Makes or migrates its schema and checks that it can keep the promise; from then on it answers.
     ///
     /// # Errors
-    /// As [`Store::connect`]. After [`StoreError::Unavailable`] it may be tried again.
+    /// As [`Store::connect`]; [`StoreError::Unsupported`] as well while a copy into it is not finished ([`copy`]). After
+    /// [`StoreError::Unavailable`] it may be tried again.
     pub async fn open(&self, options: &Options) -> Result<()> {
-        let opened = match &self.backend {
-            Backend::Sqlite(_) => Ok(()),
-            Backend::Redis(store) => store.open(options).await,
-            Backend::Postgres(store) => store.open(options).await,
-        };
+        let mut opened = self.open_unfinished(options).await;
+        // Whoever has only a few milliseconds follows a node that looked.
+        if opened.is_ok() && !options.checked {
+            opened = copy::refuse_unfinished(self).await;
+        }
         let mut shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
         *shut = match &opened {
             Ok(()) => None,
@@ -235,6 +245,16 @@ impl Store {
             Err(error) => Some(error.to_string()),
         };
         opened
+    }
+
+    /// As [`Self::open`], also when a copy into it is not finished; no call is let through by this.
+    async fn open_unfinished(&self, options: &Options) -> Result<()> {
+        match &self.backend {
+            Backend::Sqlite(_) => Ok(()),
+            Backend::Redis(store) => store.open(options).await,
+            Backend::Postgres(store) => store.open(options).await,
+            Backend::Mysql(store) => store.open(options).await,
+        }
     }
 
     /// Opens the connections that are needed when every millisecond counts, and makes the server know what will be asked
@@ -248,6 +268,7 @@ impl Store {
             Backend::Sqlite(_) => Ok(()),
             Backend::Redis(store) => store.be_ready(what).await,
             Backend::Postgres(store) => store.be_ready(what).await,
+            Backend::Mysql(store) => store.be_ready(what).await,
         }
     }
 
@@ -257,6 +278,7 @@ impl Store {
             Backend::Sqlite(_) => false,
             Backend::Redis(store) => store.refuses_login().await,
             Backend::Postgres(store) => store.refuses_login().await,
+            Backend::Mysql(store) => store.refuses_login().await,
         }
     }
 
@@ -268,6 +290,7 @@ impl Store {
             Backend::Sqlite(store) => Backend::Sqlite(store.noting(entry)),
             Backend::Redis(store) => Backend::Redis(store.noting(entry)),
             Backend::Postgres(store) => Backend::Postgres(store.noting(entry)),
+            Backend::Mysql(store) => Backend::Mysql(store.noting(entry)),
         };
         Self { backend, ..self.clone() }
     }
@@ -282,7 +305,7 @@ impl Store {
     #[must_use]
     pub fn is_sharded(&self) -> bool {
         match &self.backend {
-            Backend::Sqlite(_) | Backend::Postgres(_) => false,
+            Backend::Sqlite(_) | Backend::Postgres(_) | Backend::Mysql(_) => false,
             Backend::Redis(store) => store.is_sharded(),
         }
     }
@@ -297,6 +320,7 @@ impl Store {
             Backend::Sqlite(store) => store.describe().await,
             Backend::Redis(store) => store.describe().await,
             Backend::Postgres(store) => store.describe().await,
+            Backend::Mysql(store) => store.describe().await,
         }
     }
 }
@@ -313,6 +337,7 @@ macro_rules! forward {
                     Backend::Postgres(store) => {
                         <postgres::PostgresStore as $trait>::$method(store, $($arg),*).await
                     }
+                    Backend::Mysql(store) => <mysql::MysqlStore as $trait>::$method(store, $($arg),*).await,
                 };
                 (self.observe)(stringify!($method), crate::clock::boot().since(begun));
                 result

@@ -38,7 +38,7 @@ impl Outlet {
         self.sender.is_closed()
     }
 
-    /// Waits for room and tells what is owed, or for the end of the reader; returns whether it lives.
+    /// Waits for room and tells what is owed, or for the end of the reader; returns whether there still is a reader.
     pub(in crate::store) async fn settle(&mut self) -> bool {
         if self.owed.is_none() {
             self.sender.closed().await;

@@ -1,7 +1,8 @@
 //! What a store must be able to do for everything that belongs to no job: accounts, credentials, nodes, the audit, rotations.
 //!
-//! The port beside [`engine`](super::engine), which is that of jobs and their leases. As there, whoever implements it decides
-//! nothing: `core` looks, decides, and changes on condition that nothing it looked at has changed. There are three kinds of things:
+//! The port beside [`engine`](super::engine), which is that of jobs and their leases. As there, an implementation decides
+//! nothing: `core` looks, decides, and changes on condition that nothing it looked at has changed. There are three kinds of
+//! things:
 //!
 //! - a *table* of rows, each a text under a name;
 //! - a *list* of texts, each once, in the order of their numbers;
@@ -19,12 +20,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Result;
 use super::core::KnownTurns;
 use super::dispatch::Waiter;
 use super::journal::AuditEntry;
+use super::{Result, StoreError};
 use crate::domain::rotation::Memory;
-use crate::domain::time::Stamp;
+use crate::domain::time::{Stamp, StoreTime};
 
 /// Something to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,6 +116,46 @@ pub(super) enum Write {
     Cut { list: String, kept: usize },
     /// A JSON object is added to a log.
     Log(Line),
+    /// An entry of another store is added behind those of a log, as it stood there.
+    Entry(Entry),
+}
+
+/// An entry of a log with the numbers and instants that another store gave it. That number is the last of `counter` from then on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Which log.
+    pub(super) log: String,
+    /// What numbers it.
+    pub(super) counter: String,
+    pub(super) id: u64,
+    pub(super) at: StoreTime,
+    pub(super) count: u64,
+    pub(super) until: Option<StoreTime>,
+    /// Without the members that are named above, as in [`Line`].
+    pub(super) entry: String,
+}
+
+impl Entry {
+    /// The whole JSON object.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`]: `entry` is no JSON object.
+    pub(super) fn text(&self) -> Result<String> {
+        let Self { id, at, count, until, .. } = self;
+        let until = until.map(|until| format!("\"until\":{},", until.0)).unwrap_or_default();
+        Ok(format!("{{\"id\":{id},\"at\":{},\"count\":{count},{until}{}}}", at.0, self.inside()?))
+    }
+
+    /// What stands between the braces of `entry`.
+    ///
+    /// # Errors
+    /// As [`Self::text`].
+    pub(super) fn inside(&self) -> Result<&str> {
+        let inside = self.entry.strip_prefix('{').and_then(|entry| entry.strip_suffix('}'));
+        inside.ok_or_else(|| {
+            StoreError::Corrupt(format!("{}: {:?} is no JSON object", self.log, self.entry))
+        })
+    }
 }
 
 /// A JSON object for a log. The store sets `id`, which is one more than the last of `counter`, and `at`.
@@ -154,7 +195,7 @@ pub(super) fn folds(log: &str) -> String {
 /// More keys than these are not remembered: then nothing is, and folding begins anew.
 pub(super) const FOLDS_KEPT: usize = 4_096;
 
-/// What is told to whoever listens, in the same step.
+/// What listeners are told, in the same step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tell {
     /// [`StoreEvent::Nodes`](super::events::StoreEvent::Nodes).

@@ -34,7 +34,7 @@ pub struct TypeView {
     pub lost: u64,
 }
 
-/// Somebody who waits.
+/// A worker that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct WaiterView {
@@ -80,7 +80,7 @@ pub struct RemovedRotation {
 pub struct PumpedTurns {
     /// The store's clock.
     pub now: Stamp,
-    /// When there may be something to do next, as far as is known now; `None`: not before somebody does something.
+    /// When there may be something to do next, as far as is known now; `None`: not before another call changes something.
     pub next: Option<Stamp>,
     /// Turns whose lease ran out, ended by this call or by any other since the last one: each is named once, by whichever
     /// node calls first.
@@ -92,15 +92,15 @@ pub struct PumpedTurns {
 /// Transitions and readings of rotations.
 #[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
 pub trait Rotations {
-    /// Makes a rotation, or changes its rules ([`Ring::adapt`]). The rules were checked. Whoever waits for a type that is gone
-    /// is woken, and finds it gone.
+    /// Makes a rotation, or changes its rules ([`Ring::adapt`]). The rules were checked. A waiter for a type that is gone is
+    /// woken, and finds it gone.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`] (as for every call of this trait).
     async fn put_rotation(&self, rotation: &RotationName, rules: &Rules) -> Result<RotationView>;
 
-    /// Removes a rotation with its turn and its past turns; who waits is woken, and finds it gone. Without `force` only
-    /// one that nobody holds or waits for.
+    /// Removes a rotation with its turn and its past turns. Its waiters are woken, and find it gone. Without `force` only a
+    /// rotation that has neither a holder nor waiters.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`], [`super::StoreError::Unavailable`].
@@ -160,9 +160,9 @@ pub trait Rotations {
     /// [`super::StoreError::Unavailable`]: harmless, it is forgotten when its time is over.
     async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()>;
 
-    /// Does what is due, by the store's clock: ends turns whose lease ran out, lets promises lapse, promises turns whose gap
-    /// is over, and wakes those to whom they are promised. Calling it twice does no more than once. `incarnation` is what the
-    /// waiters of the calling node begin with (`NODE/RANDOM`): it is heard of by this.
+    /// Does what is due, by the store's clock: ends turns whose lease ran out, lets promises lapse, promises turns whose gap is
+    /// over, and wakes the waiters to whom they are promised. Calling it twice does no more than once. `incarnation` is what
+    /// the waiters of the calling node begin with (`NODE/RANDOM`): this call renews it.
     ///
     /// # Errors
     /// [`super::StoreError::Unavailable`].

@@ -122,7 +122,7 @@ pub struct Tested {
     pub said: String,
 }
 
-/// So many of those that are over are shown.
+/// How many of those that are over are shown.
 const PAST_SHOWN: usize = 50;
 
 impl AlertsView {

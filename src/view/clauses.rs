@@ -48,7 +48,7 @@ impl Scene<'_> {
         clock(self.lang, at, self.now)
     }
 
-    /// When the holder was last heard: its lease was `ttl` long then.
+    /// When the holder last renewed its lease, which was `ttl` long then.
     pub(super) fn heard(&self, lease: &LeaseRecord) -> StoreTime {
         let left = lease.expires_in.saturating_sub(self.age);
         self.ago(lease.ttl.saturating_sub(left))
@@ -98,7 +98,7 @@ impl Scene<'_> {
         self.record.last_line.as_ref().is_some_and(|line| *line == limit.to_string())
     }
 
-    /// Why a run is being stopped that everybody wants: it has lasted or been silent for too long.
+    /// Why a run that is still wanted is being stopped: it has lasted or been silent for too long.
     pub(super) fn limit(&self) -> Option<String> {
         let run = self.run().filter(|run| matches!(run.phase, RunPhase::Stopping { .. }))?;
         let said = |id, limit| {

@@ -12,9 +12,9 @@ use crate::domain::time::{Stamp, StoreTime};
 use crate::store::dispatch::SourceView;
 
 /// How long a step is.
-pub const STEP: Duration = Duration::from_secs(15 * 60);
+pub(crate) const STEP: Duration = Duration::from_secs(15 * 60);
 /// Steps of a day.
-pub const STEPS: usize = 96;
+pub(crate) const STEPS: usize = 96;
 
 /// Counters at the end of a step, or as far as it has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ struct Reading {
 
 /// What each source did.
 #[derive(Debug, Default)]
-pub struct Days {
+pub(crate) struct Days {
     rings: HashMap<SourceName, VecDeque<Reading>>,
 }
 
@@ -48,7 +48,7 @@ fn step_of(at: Stamp) -> i64 {
 
 impl Days {
     /// Notes a reading of all sources; those that are gone are forgotten.
-    pub fn note(&mut self, sources: &[SourceView]) {
+    pub(crate) fn note(&mut self, sources: &[SourceView]) {
         let names: HashSet<&SourceName> = sources.iter().map(|source| &source.name).collect();
         self.rings.retain(|name, _| names.contains(name));
         for source in sources {
@@ -83,7 +83,7 @@ impl Days {
 
     /// The steps of the last day in which a source did anything or was looked at, oldest first; none until it was read.
     #[must_use]
-    pub fn of(&self, source: &SourceName) -> Vec<Step> {
+    pub(crate) fn of(&self, source: &SourceName) -> Vec<Step> {
         let Some(ring) = self.rings.get(source) else { return Vec::new() };
         let newest = ring.back().map_or(0, |last| last.step);
         let kept = i64::try_from(STEPS).unwrap_or(i64::MAX);

@@ -1,6 +1,6 @@
 //! Definitions that differ between nodes, and the jobs that only other nodes define.
 //!
-//! Every node shows the same: the definition that most living nodes have is the measure, whoever is asked.
+//! Every node shows the same: the definition that most living nodes have is the reference, whichever node is asked.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -49,9 +49,9 @@ fn tells(node: &NodeRecord) -> bool {
     !node.beat.digest.is_empty() && (node.beat.jobs.is_empty() || !node.told.is_empty())
 }
 
-/// Jobs that nobody defines here, as the others tell them: living nodes first, most of them, else silent ones.
+/// Jobs that this node does not define, as the others tell them: living nodes first, most of them, else silent ones.
 #[must_use]
-pub fn elsewhere(own: &[JobConfig], nodes: &[NodeRecord]) -> Vec<JobConfig> {
+pub(crate) fn elsewhere(own: &[JobConfig], nodes: &[NodeRecord]) -> Vec<JobConfig> {
     let mut all: BTreeMap<&JobName, Vec<(bool, &NodeName, &Definition)>> = BTreeMap::new();
     for node in nodes {
         for (job, told) in node.told.iter() {

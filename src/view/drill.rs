@@ -14,8 +14,8 @@ use crate::words::iso;
 
 /// Why no drill is ordered; each says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoDrill {
-    /// An operator forbids the job: nobody would take over.
+pub(crate) enum NoDrill {
+    /// An operator forbids the job: no node would take over.
     #[error("{job} is held by {by}, so nobody would take over: soloist resume {job}")]
     Held {
         /// Which job.
@@ -23,7 +23,7 @@ pub enum NoDrill {
         /// Who holds it.
         by: String,
     },
-    /// There is nobody to crash.
+    /// There is no node to crash.
     #[error("{0} is not running, so there is nobody to crash: soloist why {0}")]
     NotRunning(JobName),
     /// Its holder is no process of Soloist.
@@ -48,8 +48,8 @@ pub enum NoDrill {
 /// The lease whose holder a drill would crash.
 ///
 /// # Errors
-/// [`NoDrill`]; `insist` lets a job go that nobody can take over, and `force` is how the caller would say so.
-pub fn target<'a>(
+/// [`NoDrill`]; `insist` lets a job go that no node can take over, and `force` is how the caller would say so.
+pub(crate) fn target<'a>(
     record: &'a JobRecord,
     nodes: &[NodeRecord],
     insist: bool,
@@ -71,7 +71,7 @@ pub fn target<'a>(
 
 /// What happens to whom; said before anything is done.
 #[must_use]
-pub fn warning(node: &str) -> String {
+pub(crate) fn warning(node: &str) -> String {
     format!(
         "the node process {node} is killed with kill -9; all its jobs move; it comes back only if a service manager (systemd, Docker restart policy) starts it again"
     )

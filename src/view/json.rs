@@ -68,13 +68,13 @@ impl From<Window> for Quota {
 
 /// An instant at which something may begin: never said too early.
 #[must_use]
-pub fn not_before(at: Stamp) -> String {
+pub(crate) fn not_before(at: Stamp) -> String {
     iso(at.ceil())
 }
 
 /// An instant at which something ends: never said too late.
 #[must_use]
-pub fn not_after(at: Stamp) -> String {
+pub(crate) fn not_after(at: Stamp) -> String {
     iso(at.floor())
 }
 
@@ -97,7 +97,7 @@ pub struct Source {
     pub backoff: BackoffRule,
     /// As in the rules.
     pub paused: bool,
-    /// Nobody is served before this; null when it is not blocked.
+    /// No collector is served before this; null when it is not blocked.
     #[schema(format = DateTime)]
     pub blocked_until: Option<String>,
     /// Tasks that may be claimed.
@@ -118,7 +118,7 @@ pub struct Source {
     pub retried: u64,
     /// Leases that ran out, ever.
     pub expired: u64,
-    /// Why nobody is served now: `empty`, `gap`, `cap`, `paused` or `blocked`; null when it can be served.
+    /// Why no collector is served now: `empty`, `gap`, `cap`, `paused` or `blocked`; null when it can be served.
     #[schema(value_type = Option<String>, example = "gap")]
     pub reason: Option<Reason>,
     /// When that may be over, as far as is known.
@@ -201,7 +201,7 @@ pub struct RotationType {
     pub empty: u64,
     /// Turns passed as failed, ever.
     pub failed: u64,
-    /// Turns whose lease ran out, or whose grant nobody received, ever.
+    /// Turns whose lease ran out, or whose grant no worker received, ever.
     pub lost: u64,
     /// What a start of this type waits for besides the order: `gap`, `quota`, `not_before` or `recovery`; left out when that is
     /// nothing.
@@ -249,12 +249,12 @@ impl Holder {
 /// Who comes next.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct NextTurn {
-    /// Of those somebody waits for, or with `skip` `never` the first in order; null when that is nobody.
+    /// Of those that workers wait for, or with `skip` `never` the first in order; null when there is none.
     pub r#type: Option<String>,
     /// When it may start; null when it can start now, or when that is not known.
     #[schema(format = DateTime)]
     pub at: Option<String>,
-    /// What it waits for: `held`, `gap`, `quota`, `not_before`, `recovery` or `absent`; `idle` when nobody waits; null when it can
+    /// What it waits for: `held`, `gap`, `quota`, `not_before`, `recovery` or `absent`; `idle` when no worker waits; null when it can
     /// start now.
     #[schema(example = "gap")]
     pub reason: Option<String>,
@@ -262,7 +262,7 @@ pub struct NextTurn {
 
 /// Who comes next, when and why then. Known also while a worker has the turn, but not when.
 #[must_use]
-pub fn coming(view: &RotationView) -> (Option<TypeName>, Option<Stamp>, Option<Why>) {
+pub(crate) fn coming(view: &RotationView) -> (Option<TypeName>, Option<Stamp>, Option<Why>) {
     let waits = |kind: &TypeName| view.types.iter().any(|one| one.kind == *kind && one.waiting > 0);
     let held = view.ring.turn.is_some();
     let free = Ring { turn: None, ..view.ring.clone() };
@@ -281,7 +281,7 @@ impl NextTurn {
     }
 }
 
-/// Somebody who waits.
+/// A worker that waits.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WaitingWorker {
     /// For which type.
@@ -353,7 +353,7 @@ pub struct Rotation {
     /// As in the rules.
     #[schema(value_type = SkipRule)]
     pub skip: Skip,
-    /// Who has the turn; null when nobody has.
+    /// Who has the turn; null when it has no holder.
     pub holder: Option<Holder>,
     /// The types in the order in which their turns come, beginning with the next.
     pub order: Vec<String>,
@@ -411,7 +411,7 @@ impl From<RotationView> for Rotation {
 
 /// As in the answers.
 #[must_use]
-pub fn word(reason: Why) -> &'static str {
+pub(crate) fn word(reason: Why) -> &'static str {
     match reason {
         Why::Held => "held",
         Why::Gap => "gap",

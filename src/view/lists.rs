@@ -21,7 +21,7 @@ pub struct Runs {
 
 /// Lines, oldest first.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct Log {
+pub(crate) struct Log {
     /// The lines.
     pub lines: Vec<LogLineView>,
     /// Give this as `before` for those that are older; left out when there are none, or when lines `after` one are asked for.

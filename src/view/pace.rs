@@ -11,7 +11,7 @@ use crate::domain::time::Stamp;
 use crate::store::dispatch::SourceView;
 
 /// How far apart readings should be.
-pub const READ_EVERY: Duration = Duration::from_secs(3);
+pub(crate) const READ_EVERY: Duration = Duration::from_secs(3);
 /// Readings kept of each source: three minutes.
 const KEPT: usize = 61;
 /// The rate of now is that of so many steps, so that one slow reading does not make it jump.
@@ -26,7 +26,7 @@ struct Reading {
 
 /// The newest readings of every source.
 #[derive(Debug, Default)]
-pub struct Paces {
+pub(crate) struct Paces {
     rings: HashMap<SourceName, VecDeque<Reading>>,
 }
 
@@ -45,7 +45,7 @@ pub struct Pace {
 
 impl Paces {
     /// Adds a reading of all sources; those that are gone are forgotten.
-    pub fn note(&mut self, sources: &[SourceView]) {
+    pub(crate) fn note(&mut self, sources: &[SourceView]) {
         let names: HashSet<&SourceName> = sources.iter().map(|source| &source.name).collect();
         self.rings.retain(|name, _| names.contains(name));
         for source in sources {
@@ -70,7 +70,7 @@ impl Paces {
 
     /// The rates of a source; `None` until it was read twice.
     #[must_use]
-    pub fn of(&self, source: &SourceName) -> Option<Pace> {
+    pub(crate) fn of(&self, source: &SourceName) -> Option<Pace> {
         let ring = self.rings.get(source)?;
         let (first, last) = (ring.front()?, ring.back()?);
         if ring.len() < 2 {

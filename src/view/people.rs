@@ -13,18 +13,18 @@ use crate::store::credentials::{ApiToken, OpenSession};
 use crate::words::iso;
 
 /// Display names, by account; those who have none are not in it.
-pub type DisplayNames = Arc<HashMap<UserName, String>>;
+pub(crate) type DisplayNames = Arc<HashMap<UserName, String>>;
 
-/// Those of `users`.
+/// The display names of `users`.
 #[must_use]
-pub fn display_names(users: Vec<User>) -> DisplayNames {
+pub(crate) fn display_names(users: Vec<User>) -> DisplayNames {
     let named = users.into_iter().filter_map(|user| Some((user.name, user.display_name?)));
     Arc::new(named.collect())
 }
 
 /// The words of [`Role`], for the OpenAPI document.
 #[must_use]
-pub fn roles() -> Object {
+pub(crate) fn roles() -> Object {
     let words = [Role::Viewer, Role::Operator, Role::Admin, Role::Collector].map(Role::as_str);
     ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).build()
 }
@@ -38,7 +38,7 @@ pub struct UserView {
     /// What it may do.
     #[schema(schema_with = roles, example = "operator")]
     pub role: Role,
-    /// How the person is called; left out while nobody said so.
+    /// How the person is called; left out while it is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// When it was made.
@@ -143,7 +143,7 @@ pub struct Tokens {
 
 /// A token that was made just now.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub struct NewToken {
+pub(crate) struct NewToken {
     /// What can be shown again.
     #[serde(flatten)]
     pub token: TokenView,
@@ -211,7 +211,7 @@ pub struct Me {
     /// What it may do.
     #[schema(schema_with = roles, example = "operator")]
     pub role: Role,
-    /// How the person is called; left out while nobody said so.
+    /// How the person is called; left out while it is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// By what it asks: `session` or `token`.

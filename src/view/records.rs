@@ -18,7 +18,6 @@ use crate::words::iso;
 /// How the newest run ended, and when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LastExit)]
-#[expect(missing_docs, reason = "the names say it")]
 pub struct ExitView {
     pub code: Option<i32>,
     pub signal: Option<i32>,
@@ -44,7 +43,6 @@ impl From<Exit> for RunExit {
 /// A run in the history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Run)]
-#[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct RunView {
     pub id: String,
     pub job: String,
@@ -84,10 +82,9 @@ impl From<RunEntry> for RunView {
 /// Who held a job from when to when: in one run, or in several alike, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Span)]
-#[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct SpanView {
     pub node: String,
-    /// Of the last of its runs.
+    /// The token of the last of its runs.
     pub token: u64,
     pub from: String,
     /// Null while it goes on.
@@ -108,7 +105,6 @@ pub struct SpanView {
 /// Who wanted a job, or forbade it, from when to when.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Wanted)]
-#[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct WantedView {
     pub user: String,
     pub from: String,
@@ -180,7 +176,6 @@ impl From<&Timeline> for TimelineView {
 /// A line of output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LogLine)]
-#[expect(missing_docs, reason = "the names are those of the JSON, and say it")]
 pub struct LogLineView {
     pub seq: u64,
     pub at: String,
@@ -214,7 +209,7 @@ pub struct NodeView {
     pub alive: bool,
     /// Age of its newest heartbeat.
     pub age_ms: u64,
-    /// Of the program.
+    /// The version of the program.
     pub version: String,
     /// When its process started.
     pub started: String,
@@ -308,7 +303,7 @@ impl NodeView {
                 offered.chain(told).collect()
             },
             offers: beat.jobs.iter().map(ToString::to_string).collect(),
-            // Whoever is silent may still have a lease for a moment; it is another's to take, not its own to use.
+            // A silent node may still have a lease for a moment. Others may take it; the node itself may not use it.
             holds: if alive { holds } else { Vec::new() },
             url: Some(beat.url.clone()).filter(|url| !url.is_empty()),
             vitals: beat.vitals.as_ref().map(VitalsView::from),
@@ -340,7 +335,7 @@ impl LeaseKind {
     }
 }
 
-/// A lease that somebody has.
+/// A lease that is held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = HeldLease)]
 pub struct HeldLeaseView {
@@ -386,7 +381,6 @@ impl HeldLeaseView {
 /// One act of a person or program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Act)]
-#[expect(missing_docs, reason = "as in AuditEntry")]
 pub struct AuditView {
     pub id: u64,
     pub at: String,

@@ -1,4 +1,4 @@
-//! What everyone is told about a rotation: whose turn it is, who waits for what, and until when.
+//! What all readers are told about a rotation: whose turn it is, who waits for what, and until when.
 //!
 //! Which reason holds is decided by the rules of [`crate::domain::rotation`]; here it only becomes a sentence.
 
@@ -12,38 +12,38 @@ use crate::words::{Arg, Language, Piece, exactly, phrase, say, until};
 
 /// How a rotation stands: all that time alone can change about a reading, without the clock of the reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub(crate) struct Standing {
     /// Whose turn it is.
     pub choice: Choice,
     /// Whose turn comes after the present one, as far as is known.
     pub next: Option<TypeName>,
     /// What each type waits for, in the order of the rules.
     pub waits: Vec<Wait>,
-    /// Nobody waits: no turn could start before this.
+    /// No worker waits: no turn could start before this.
     pub shut_until: Option<Stamp>,
 }
 
 /// What the waiters of a type wait for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wait {
+pub(crate) enum Wait {
     /// There are none.
     Nobody,
     /// It is their turn.
     Turn,
-    /// Somebody has the turn.
+    /// A worker has the turn.
     Held,
     /// A gap, a quota, or an order of who had the last turn.
     Until(Reason, Stamp),
     /// This type comes first.
     Behind(TypeName),
-    /// This type comes first, and nobody waits for it.
+    /// This type comes first, and no worker waits for it.
     Absent(TypeName),
 }
 
 impl Standing {
-    /// Of `view`, at the instant it was read.
+    /// How the rotation stood when `view` was read.
     #[must_use]
-    pub fn of(view: &RotationView) -> Self {
+    pub(crate) fn of(view: &RotationView) -> Self {
         let RotationView { rules, ring, now, .. } = view;
         let asked = |kind: &TypeName| view.types.iter().any(|t| t.kind == *kind && t.waiting > 0);
         let choice = ring.choose(rules, asked, *now);
@@ -93,7 +93,7 @@ fn wait(view: &RotationView, choice: &Choice, kind: &TypeRules) -> Wait {
 
 /// A rotation in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RotationWords {
+pub(crate) struct RotationWords {
     /// `taken`, `pacing`, `open`, `absent` or `idle`.
     pub state: &'static str,
     /// The same for people.
@@ -107,9 +107,9 @@ pub struct RotationWords {
 }
 
 impl RotationWords {
-    /// Of `view`, which stands so.
+    /// Words for `view` in the state `standing`.
     #[must_use]
-    pub fn of(view: &RotationView, standing: &Standing, lang: Language) -> Self {
+    pub(crate) fn of(view: &RotationView, standing: &Standing, lang: Language) -> Self {
         let (state, word, why) = sentence(view, standing, lang);
         let waits = standing.waits.iter().map(|wait| waiting(wait, view.now, lang));
         Self {
@@ -205,7 +205,7 @@ fn rules(rules: &Rules, lang: Language) -> Vec<String> {
 
 /// The rules of a rotation with those of its types, one clause each.
 #[must_use]
-pub fn all_rules(of: &Rules, lang: Language) -> Vec<String> {
+pub(crate) fn all_rules(of: &Rules, lang: Language) -> Vec<String> {
     let gap = say(lang, "list-separator", &[]);
     let types = of.types.iter().map(|kind| match type_rules(kind, lang) {
         none if none.is_empty() => kind.name.to_string(),
@@ -216,7 +216,7 @@ pub fn all_rules(of: &Rules, lang: Language) -> Vec<String> {
 
 /// The rules of one type, one clause each.
 #[must_use]
-pub fn type_rules(kind: &TypeRules, lang: Language) -> Vec<String> {
+pub(crate) fn type_rules(kind: &TypeRules, lang: Language) -> Vec<String> {
     let time = |length: Duration| ("time", Arg::from(exactly(lang, length)));
     let mut clauses = Vec::new();
     if !kind.gap.is_zero() {
@@ -258,7 +258,7 @@ pub(crate) mod tests {
         WorkerName::new(name).expect("a label")
     }
 
-    /// Of `orders`, `stock` and `returns`, of which so many wait.
+    /// A rotation of `orders`, `stock` and `returns`; `waiting` says how many workers wait for each.
     pub(crate) fn rotation(name: &str, waiting: [u64; 3]) -> RotationView {
         let names = ["orders", "stock", "returns"];
         let rules = Rules {

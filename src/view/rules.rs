@@ -8,10 +8,9 @@ use crate::domain::dispatch::Rules as OfSource;
 use crate::domain::name::TypeName;
 use crate::domain::rotation::{Rules as OfRotation, Skip, TypeRules};
 
-/// Of a source.
+/// The rules of a source.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names of the rules of a source, as the API has them")]
-pub struct SourceRules {
+pub(crate) struct SourceRules {
     pub gap_ms: u64,
     pub window: Option<WindowRule>,
     pub cap: Option<u32>,
@@ -21,20 +20,18 @@ pub struct SourceRules {
     pub paused: bool,
 }
 
-/// Of a rotation.
+/// The rules of a rotation.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names of the rules of a rotation, as the API has them")]
-pub struct RotationRules {
+pub(crate) struct RotationRules {
     pub types: Vec<TypeRulesView>,
     pub min_gap_ms: u64,
     pub lease_ms: u64,
     pub skip: Skip,
 }
 
-/// Of one type of a rotation.
+/// The rules of one type of a rotation.
 #[derive(Debug, Serialize)]
-#[expect(missing_docs, reason = "the names of the rules of a rotation, as the API has them")]
-pub struct TypeRulesView {
+pub(crate) struct TypeRulesView {
     pub name: TypeName,
     pub gap_ms: u64,
     pub quota: Option<Quota>,
@@ -74,9 +71,9 @@ impl From<&OfRotation> for RotationRules {
 }
 
 impl SourceRules {
-    /// What the audit says of them when nobody gave a reason: what they are now, and under `was` what they were.
+    /// What the audit says of them when no reason was given: what they are now, and under `was` what they were.
     #[must_use]
-    pub fn noted(rules: &OfSource, was: Option<&OfSource>) -> String {
+    pub(crate) fn noted(rules: &OfSource, was: Option<&OfSource>) -> String {
         json(&Self::from(rules), was.map(Self::from).as_ref())
     }
 }
@@ -84,7 +81,7 @@ impl SourceRules {
 impl RotationRules {
     /// As [`SourceRules::noted`].
     #[must_use]
-    pub fn noted(rules: &OfRotation, was: Option<&OfRotation>) -> String {
+    pub(crate) fn noted(rules: &OfRotation, was: Option<&OfRotation>) -> String {
         json(&Self::from(rules), was.map(Self::from).as_ref())
     }
 }

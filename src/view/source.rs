@@ -1,4 +1,4 @@
-//! What everyone is told about a source: its word, why it is or is not served, and until when.
+//! What all readers are told about a source: its word, why it is or is not served, and until when.
 //!
 //! Which reason holds was decided by the rules in the store's own step; here it only becomes a sentence.
 
@@ -11,7 +11,7 @@ use crate::words::{Arg, Language, Piece, duration, exactly, grouped, phrase, say
 
 /// A source in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SourceWords {
+pub(crate) struct SourceWords {
     /// `open`, `empty`, `pacing`, `full`, `paused` or `blocked`.
     pub state: &'static str,
     /// The same for people.
@@ -23,9 +23,9 @@ pub struct SourceWords {
 }
 
 impl SourceWords {
-    /// Of `source`, at the instant it was read.
+    /// Words for `source` at the instant it was read.
     #[must_use]
-    pub fn of(source: &SourceView, lang: Language) -> Self {
+    pub(crate) fn of(source: &SourceView, lang: Language) -> Self {
         let sentence = Sentence { source, lang };
         let (state, word, why) = sentence.standing();
         Self { state, word: say(lang, word, &[]), why, rules: rules(&source.rules, lang) }
@@ -121,7 +121,7 @@ impl Sentence<'_> {
 
 /// The rules of a source, one clause each.
 #[must_use]
-pub fn rules(rules: &Rules, lang: Language) -> Vec<String> {
+pub(crate) fn rules(rules: &Rules, lang: Language) -> Vec<String> {
     let mut clauses = Vec::new();
     let time = |length: Duration| ("time", Arg::from(exactly(lang, length)));
     let count = |n: u32| ("n", Arg::from(i64::from(n)));
@@ -144,7 +144,7 @@ pub fn rules(rules: &Rules, lang: Language) -> Vec<String> {
 
 /// How long ago `then` is, growing on the page.
 #[must_use]
-pub fn ago(lang: Language, then: Stamp, now: Stamp) -> Vec<Piece> {
+pub(crate) fn ago(lang: Language, then: Stamp, now: Stamp) -> Vec<Piece> {
     let text = duration(lang, now.since(then));
     phrase(lang, "heard-ago", &[("ago", Piece::Since { ms: then.floor().0, text })])
 }

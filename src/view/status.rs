@@ -35,7 +35,7 @@ pub struct StatusRow {
     pub since: Option<String>,
     /// Accounts, in the order in which they switched it on.
     pub wanted_by: Vec<String>,
-    /// What comes next, in English; empty: nothing, unless somebody acts.
+    /// What comes next, in English; empty: nothing, unless a person acts.
     pub next: String,
     /// When, if that is known.
     #[schema(format = DateTime)]

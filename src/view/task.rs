@@ -55,7 +55,7 @@ pub struct Task {
     pub state: TaskState,
     /// Tries so far, the present one counted.
     pub attempt: u32,
-    /// Of the newest lease; 0 before the first.
+    /// The token of the newest lease; 0 before the first.
     pub token: u64,
     /// As put.
     pub every_ms: Option<u64>,
@@ -95,7 +95,7 @@ impl TryFrom<TaskView> for Task {
             created: not_after(view.created),
             changed: not_after(view.changed),
             at: view.at.map(not_before),
-            // Not under which claim: that is known to who made it alone.
+            // Not under which claim: only the caller that made it knows that.
             held: view.held.map(|(collector, _, until)| HeldBy {
                 collector: collector.to_string(),
                 lease_until: not_after(until),

@@ -1,6 +1,6 @@
 //! What a member of a rotation waits for under its lease, in words.
 //!
-//! Whose turn it is, is the store's to decide; this only says what a reading of the rotation shows.
+//! The store decides whose turn it is; this file only says what a reading of the rotation shows.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ type Cause = (&'static str, Vec<(&'static str, Piece)>);
 enum Standing<'a> {
     /// The rotation was not read.
     Unread,
-    /// Nobody has defined it.
+    /// It is not defined.
     Undefined,
     /// It has no type of the job's name.
     NoType,
@@ -48,7 +48,7 @@ fn standing<'a>(
     }
 }
 
-/// Whether the turn of `job` cannot come before somebody changes the rotation.
+/// Whether the turn of `job` cannot come before an operator changes the rotation.
 pub(super) fn is_barred(job: &JobConfig, rotations: Option<&[RotationView]>) -> bool {
     let Some(rotation) = &job.rotation else { return false };
     let standing = standing(rotation, &TypeName::of(&job.name), rotations);

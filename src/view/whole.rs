@@ -13,7 +13,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 ///
 /// # Errors
 /// When it is no number, not whole, or too large or small for `T`.
-pub fn number<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub(crate) fn number<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64> + TryFrom<i64>,
@@ -25,7 +25,7 @@ where
 ///
 /// # Errors
 /// As of [`number`].
-pub fn optional<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub(crate) fn optional<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<u64> + TryFrom<i64>,

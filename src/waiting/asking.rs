@@ -1,11 +1,11 @@
 //! A request on its way, and what becomes of it when its client hangs up.
 //!
-//! Dropping the future of a request is all that a hang-up is. At that moment the store may be at work on a call, or has
-//! a waiter noted, or has granted something that nobody will receive. The drop leaves nothing of that behind: the call is
-//! carried to its end elsewhere, then the waiter is struck out or the grant given back. Unless the same request has come
-//! again meanwhile: then what was granted is the answer to that one. Should it come while the grant goes back, it waits
-//! for that: or it would be answered with what is about to be taken away. At another node the store knows: what was
-//! answered again does not go back.
+//! When a client disconnects, actix drops the request's future. That drop is the only signal we get. At that moment the
+//! store may be at work on a call, may have noted a waiter, or may have granted something that no client will receive. The
+//! drop leaves nothing of that behind: a task carries the call to its end, then removes the waiter or gives the grant back.
+//! If the same request has come again meanwhile, the grant is the answer to that one. If it comes while the grant goes back,
+//! it waits for that: otherwise it would be answered with what is about to be taken away. If it comes to another node, the
+//! store knows: a grant that was answered again does not go back.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -38,7 +38,7 @@ pub trait Errand: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Answer>> + Send + 'static;
     /// What an answer grants.
     fn granted(answer: &Self::Answer) -> Option<Self::Grant>;
-    /// Gives back what nobody received.
+    /// Gives back what no client received.
     fn give_back(
         &self,
         store: &Store,
@@ -74,7 +74,7 @@ impl<E: Errand> Default for Newest<E> {
 struct Names<E: Errand> {
     count: u64,
     requests: HashMap<E::Name, u64>,
-    /// Whose grants are going back; closed when they have.
+    /// The names whose grants are going back; closed when they have.
     returning: HashMap<E::Name, watch::Receiver<()>>,
 }
 
@@ -145,7 +145,7 @@ impl<E: Errand> Asking<E> {
         }
     }
 
-    /// One call; it is carried to its end whatever becomes of this future.
+    /// One call; it is carried to its end even if this future is dropped.
     ///
     /// # Errors
     /// As the store's.
@@ -202,7 +202,7 @@ impl<E: Errand> Drop for Asking<E> {
     }
 }
 
-/// Something is being cleared away for as long as this lives; see [`WaitingRoom::cleared`].
+/// Something is being cleared away for as long as this exists; see [`WaitingRoom::cleared`].
 struct Clearing(WaitingRoom);
 
 impl Clearing {

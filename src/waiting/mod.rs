@@ -1,9 +1,9 @@
-//! What dispatch and rotations have in common: clients that wait at a node, and what must happen without any.
+//! What dispatch and rotations have in common: clients that wait at a node, and what must happen without a client.
 //!
-//! The store decides everything in atomic steps; here is only who calls it when. `waiters` hands a wake to the one
-//! request that it names; `asking` sees to it that a grant which nobody received goes back and that a waiter who hung up
-//! is forgotten; `pump` calls the store in time for whatever the clock alone makes due. Nothing is kept here that the
-//! store does not have, but for who waits at this node.
+//! The store decides everything in atomic steps; this room decides only when it is called. `waiters` hands a wake to the one
+//! request that it names; `asking` gives back a grant that no client received, and forgets a waiter whose client hung up;
+//! `pump` calls the store in time for all that the clock alone makes due. This room keeps nothing that the store does not
+//! have, except the waiters of this node.
 //!
 //! A store that was set up badly meanwhile (it may evict) is refused: leases that vanish are leases granted twice.
 
@@ -60,7 +60,7 @@ struct Shared {
     waiters: Waiters,
     clock: StoreClock,
     refusal: Mutex<Option<String>>,
-    /// Somebody was woken, here or elsewhere.
+    /// A waiter was woken, at this node or another.
     woken: watch::Sender<()>,
     closing: watch::Sender<bool>,
     /// How many dropped requests are being cleared away.
@@ -122,7 +122,7 @@ impl WaitingRoom {
         self.shared.waiters.incarnation()
     }
 
-    /// How long until the store's clock shows `at`; `None` as long as it was never heard.
+    /// How long until the store's clock shows `at`; `None` before the store's first answer.
     #[must_use]
     pub fn until(&self, at: Stamp) -> Option<Duration> {
         self.shared.clock.until(at)
@@ -147,11 +147,11 @@ impl WaitingRoom {
     /// end.
     pub async fn cleared(&self) {
         let mut clearing = self.shared.clearing.subscribe();
-        // The sender lives in this very room.
+        // This room owns the sender.
         clearing.wait_for(|clearing| *clearing == 0).await.ok();
     }
 
-    /// Answers everybody who waits, at once and with what is known, and ends the pumps.
+    /// Answers all waiters, at once and with what is known, and ends the pumps.
     pub fn close(&self) {
         self.shared.closing.send_replace(true);
     }

@@ -1,9 +1,9 @@
 //! The loop of a node that does what is due: leases that ran out, gaps that ended, waiters to wake.
 //!
-//! Every node runs one for dispatch and one for rotations, because any of them may die, and doing it twice does no more
-//! than once. It acts when the store said that there may be something to do, and a few times a second in any case while
-//! there is anything at all: what another node granted is heard of in no other way. While there is nothing it only looks
-//! for something now and then.
+//! Every node runs one for dispatch and one for rotations, because any node may die, and doing it twice does no more than
+//! once. It acts when the store said that there may be something to do. While there is anything at all, it also acts a few
+//! times a second: it learns in no other way what another node granted. While there is nothing it only looks for something
+//! now and then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ impl Bell {
         }
     }
 
-    /// Somebody waits: if there was nothing here so far, there may be something by now, defined at another node.
+    /// A client waits: if there was nothing here so far, there may be something by now, defined at another node.
     pub fn look_around(&self) {
         if !self.in_use.load(Ordering::Relaxed) {
             self.ring_in(Duration::ZERO);
@@ -62,18 +62,18 @@ impl Bell {
     }
 }
 
-/// The store's clock as it was last heard.
+/// The store's clock as of its last answer.
 #[derive(Default)]
 pub(super) struct StoreClock(Mutex<Option<(Stamp, Boot)>>);
 
 impl StoreClock {
-    /// The store said `now`. Counted from this moment, when its answer is here: so it is never believed to be further
-    /// than it is, and nobody asks too soon.
+    /// The store said `now`. Counted from this moment, when its answer is here. So our view of its clock is never ahead of
+    /// it, and no caller asks too soon.
     fn heard(&self, now: Stamp) {
         *locked(&self.0) = Some((now, clock::boot()));
     }
 
-    /// How long until the store's clock shows `at`; `None` as long as it was never heard.
+    /// How long until the store's clock shows `at`; `None` before the store's first answer.
     pub(super) fn until(&self, at: Stamp) -> Option<Duration> {
         let (now, heard) = (*locked(&self.0))?;
         Some(at.since(now).saturating_sub(clock::boot().since(heard)))
@@ -84,7 +84,7 @@ impl StoreClock {
 pub trait Pump: Send + 'static {
     /// For the log: `dispatch`.
     const WHAT: &'static str;
-    /// After somebody was woken, here or elsewhere, the store is asked so much later what is due next.
+    /// After a waiter was woken, at this node or another, the store is asked so much later what is due next.
     const AFTER_A_WAKE: Duration;
 
     /// Whether there is anything in the store that could become due.

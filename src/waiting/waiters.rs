@@ -10,9 +10,9 @@ use crate::domain::name::NodeName;
 use crate::feed::Change;
 use crate::store::dispatch::Waiter;
 
-/// Everybody who waits here.
+/// All waiters of this node.
 pub(super) struct Waiters {
-    /// `NODE/RANDOM`: another incarnation of this node is somebody else.
+    /// `NODE/RANDOM`: another incarnation of this node has another prefix.
     prefix: String,
     count: AtomicU64,
     seats: Mutex<HashMap<Waiter, Arc<Notify>>>,
@@ -24,7 +24,7 @@ impl Waiters {
         Self { prefix, count: AtomicU64::new(0), seats: Mutex::default() }
     }
 
-    /// A name for somebody new, and what is notified when it is their turn. A wake that comes before they sleep is kept.
+    /// A name for a new waiter, and what is notified when it is woken. A wake that comes before it sleeps is kept.
     pub(super) fn sit(&self) -> (Waiter, Arc<Notify>) {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
         let waiter = Waiter(format!("{}/{number}", self.prefix));

@@ -1,5 +1,5 @@
 //! Operations of [`crate::ops`] as this node's web carries them out: what an address names is looked up, and the desks of this
-//! node hear what has changed. It answers nothing and knows no HTTP.
+//! node learn what has changed. It answers nothing and knows no HTTP.
 
 pub mod account;
 pub mod rotation;

@@ -1,7 +1,7 @@
 //! Where a request comes from, and by which name it asks for us.
 //!
-//! A header may claim anything. It is believed only as far as trusted proxies wrote it: from the right, up to the first address
-//! that is none of theirs. It decides nothing about who somebody is.
+//! A header may claim anything. It is trusted only as far as trusted proxies wrote it: from the right, up to the first address
+//! that is none of theirs. This file decides nothing about who the client is.
 
 use std::net::IpAddr;
 
@@ -25,10 +25,10 @@ const FORWARDING: [HeaderName; 6] = [
 pub struct Client(pub Option<IpAddr>);
 
 impl Client {
-    /// By the headers, as far as they are believed.
+    /// The client by the headers, as far as they are trusted.
     ///
     /// A proxy adds to one of the two headers and may hand the other on as it came. So when both are there and do not agree, the
-    /// peer itself is the client: nobody else is certain.
+    /// peer itself is the client: no other address is certain.
     #[must_use]
     pub fn of(peer: Option<IpAddr>, headers: &HeaderMap, doors: &Doors) -> Self {
         let Some(peer) = peer.map(|peer| peer.to_canonical()) else { return Self(None) };
@@ -50,7 +50,7 @@ impl Client {
         Self(Some(found))
     }
 
-    /// Whether it is on this machine: the peer is, and nothing says that somebody else stands behind it; or proxies that are trusted
+    /// Whether it is on this machine: the peer is, and nothing says that another client stands behind it; or proxies that are trusted
     /// say so.
     #[must_use]
     pub fn is_here(self, peer: Option<IpAddr>, headers: &HeaderMap, doors: &Doors) -> bool {

@@ -114,6 +114,13 @@ pub async fn favicon() -> HttpResponse {
     HttpResponse::PermanentRedirect().insert_header((header::LOCATION, url("icon.svg"))).finish()
 }
 
+/// `GET /robots.txt`, for search engines and for tools that ask for it: what needs a sign-in is found by none of them.
+pub async fn robots() -> HttpResponse {
+    let rules =
+        "# Every page asks for a sign-in: there is nothing to index.\nUser-agent: *\nDisallow:\n";
+    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, kind("robots.txt"))).body(rules)
+}
+
 fn kind(name: &str) -> &'static str {
     match name.rsplit('.').next() {
         Some("css") => "text/css; charset=utf-8",

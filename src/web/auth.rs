@@ -1,6 +1,6 @@
 //! Who is asking: sessions in a cookie, API tokens in a header.
 //!
-//! The door identifies once per request and leaves a [`Caller`] for the handlers; nobody else reads credentials.
+//! The door identifies once per request and leaves a [`Caller`] for the handlers; no other code reads credentials.
 //! When the store is out of reach, a caller known from the last minutes may still *look* (the pictures then say
 //! `unknown`), and nothing else.
 
@@ -43,7 +43,7 @@ const REMEMBERED_AT_MOST: usize = 10_000;
 const USE_NOTED_EVERY: Duration = Duration::from_secs(60);
 /// Longest name of a browser that is kept, in characters.
 const USER_AGENT_MAX: usize = 200;
-/// How long a token is believed without asking the store where thousands of requests a second come in (dispatch): so long
+/// How long a token is trusted without asking the store where thousands of requests a second come in (dispatch): so long
 /// a revoked one still works there.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
@@ -93,7 +93,7 @@ fn offered_token(request: &HttpRequest) -> Option<&str> {
     offered.find_map(|name| name.trim().strip_prefix(TOKEN_PROTOCOL))
 }
 
-/// Somebody who is signed in.
+/// A person or program that is signed in.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// Account name.
@@ -179,7 +179,7 @@ impl Caller {
         self
     }
 
-    /// Whose its claims are: of what it showed, so that nobody who has not shown the same can name them.
+    /// The owner of its claims: made of what it showed, so that no caller who has not shown the same can name them.
     #[must_use]
     pub fn claim_owner(&self) -> ClaimOwner {
         ClaimOwner::of(self.shown.hash())
@@ -212,7 +212,7 @@ impl FromRequest for Caller {
 /// How a credential is asked for.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ask {
-    /// Whoever asks only looks: an answer of the last minutes is good enough while the store is out of reach.
+    /// The caller only looks: an answer of the last minutes is good enough while the store is out of reach.
     pub looking: bool,
     /// A person does something: it keeps their session alive. What a page does by itself does not.
     pub renews: bool,
@@ -254,7 +254,7 @@ impl Identities {
         }
     }
 
-    /// Notes the use of a token, at most once a minute, and without anybody waiting for it.
+    /// Notes the use of a token, at most once a minute, and no caller waits for it.
     fn note_use(&self, store: &Store, shown: &Shown) {
         let Shown::Token { hash } = shown else { return };
         let now = clock::boot();
@@ -340,7 +340,7 @@ impl Identities {
         remembered.insert(caller.shown.clone(), (caller.clone(), now));
     }
 
-    /// Whom it saw under this credential in the last minutes: good enough to look at an old picture, and for nothing else.
+    /// The caller that was seen under this credential in the last minutes: good enough to look at an old picture, and for nothing else.
     #[must_use]
     pub fn recall(&self, shown: &Shown) -> Option<Caller> {
         let remembered = self.lock();

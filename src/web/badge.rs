@@ -1,5 +1,5 @@
 //! `GET /badge/{job}.svg`: the state of a job as a small picture. Who may see the job may see it, by a session or a token;
-//! nobody else, and no token stands in an address.
+//! no other reader may, and no token stands in an address.
 
 use actix_web::http::header;
 use actix_web::{HttpResponse, web};

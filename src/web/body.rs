@@ -1,4 +1,4 @@
-//! The body of a request: it must come in time, whoever reads it.
+//! The body of a request: it must come in time, whichever handler reads it.
 //!
 //! The door puts a clock around every body, so no handler needs one. What a handler leaves unread is kept until the answer
 //! is out: then the framework closes the connection and does not wait for the rest. It reads nothing by itself.

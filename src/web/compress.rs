@@ -1,7 +1,7 @@
 //! Answers made small on the wire: brotli or gzip, whichever the client takes.
 //!
 //! Only whole texts are compressed, in one go. A stream (events, a download) passes untouched: a compressor would hold its
-//! pieces back. Neither is an answer that sets a cookie. Sockets are not compressed; their frames are small instead.
+//! pieces back. Nor is an answer that sets a cookie compressed. Sockets are not compressed; their frames are small instead.
 //!
 //! A page holds a secret (the CSRF secret) beside text that an attacker may choose (a search in the address), so the length of a
 //! compressed page could tell the secret letter by letter (BREACH). Therefore a page shows the secret under a mask that is new in
@@ -18,16 +18,20 @@ use actix_web::http::header::{
 };
 use actix_web::middleware::Next;
 use actix_web::web::{self, Bytes};
+use tokio::sync::Semaphore;
 
 /// Smaller texts fit into one packet anyway.
 const WORTH_IT: usize = 1_024;
-/// Larger ones are compressed where they block nobody.
+/// Larger ones are compressed where they block no other request.
 const LARGE: usize = 32 * 1_024;
 
-/// How hard to try: an answer is made once for one reader, a file once for everybody.
+/// Of those, one at a time: a page of a thousand jobs takes some 10 ms and 8 MB, and many readers may come at once.
+static AT_ONCE: Semaphore = Semaphore::const_new(1);
+
+/// How hard to try: an answer is made once for one reader, a file once for all readers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Effort {
-    /// While somebody waits.
+    /// While a reader waits.
     Quick,
     /// Once in the life of this process.
     Thorough,
@@ -112,6 +116,8 @@ pub(super) async fn compress(
         WORTH_IT..LARGE => encode(&text, encoding, Effort::Quick),
         _ => {
             let text = text.clone();
+            // Nothing closes it.
+            let _turn = AT_ONCE.acquire().await.ok();
             web::block(move || encode(&text, encoding, Effort::Quick)).await?
         }
     };

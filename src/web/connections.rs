@@ -1,7 +1,7 @@
 //! How many connections a node takes, in all and from one address; tunes each when it comes.
 //!
-//! Past the cap nobody is accepted until a place is free; the kernel keeps them waiting. Whoever has too many from one address is
-//! hung up on. It reads no request: how long a request may take is decided in `body` and by the framework.
+//! Past the cap no connection is accepted until a place is free; the kernel keeps new ones waiting. A client with too many from one
+//! address is cut off. It reads no request: how long a request may take is decided in `body` and by the framework.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -40,7 +40,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// which stopped reading (the framework stops polling it, and with it every timer of ours).
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(15);
 /// Bytes that the kernel keeps for a peer which does not read, beyond what is under way: without a bound it takes megabytes, and a
-/// slow reader is told what was long ago. What is under way is not counted, so nobody is slower for it.
+/// slow reader is told what was long ago. What is under way is not counted, so no reader is slower for it.
 const UNSENT_MAX: u32 = 64 * 1024;
 
 /// Counts connections; cheap to clone.
@@ -68,13 +68,14 @@ impl Connections {
         Self { config, cap, counts: Arc::default() }
     }
 
-    /// So many at once.
+    /// How many are allowed at once.
     #[must_use]
     pub fn cap(&self) -> usize {
         self.cap
     }
 
-    /// Whether places are running out: then whoever holds one must hurry. As many live sockets as are allowed by default are no crowd.
+    /// Whether places are running out: then a client that holds one must hurry. As many live sockets as are allowed by default are no
+    /// crowd.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.counts.open.load(Ordering::Relaxed) * 8 >= self.cap * 7
@@ -120,7 +121,7 @@ impl Connections {
         let most = match doors.connections_per_address {
             _ if doors.trusts(address) => usize::MAX,
             Some(most) => most,
-            // A proxy on this machine that nobody named.
+            // A proxy on this machine that the configuration does not name.
             None if address.to_canonical().is_loopback() => usize::MAX,
             None => PER_ADDRESS,
         };
@@ -156,7 +157,7 @@ impl Drop for Counted {
     }
 }
 
-/// What counts as one address: in IPv6 whoever has one has all of its /64.
+/// What counts as one address: in IPv6 the owner of one has all of its /64.
 #[must_use]
 pub fn place(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -1,4 +1,4 @@
-//! Front ends of one's own on other origins (`allowed_origins`): what browsers are told, so that their pages may use the API.
+//! Front ends of operators on other origins (`allowed_origins`): what browsers are told, so that their pages may use the API.
 //!
 //! Only the API, and only with a token: credentials are never allowed, a cookie is no login there, and pages and forms know
 //! nothing of it. An origin that is not listed gets no header. Who may connect to `/live` is decided in `live`.

@@ -3,8 +3,8 @@
 //! A request that the framework cannot read is answered by it alone, before any service of ours: a status, three headers, no body, and the
 //! connection ends. It offers no hook there. So this stream knows such an answer by its bytes, and sends a whole one instead.
 //! Nothing of ours can be taken for one: our answers carry more headers than these three, and no body of ours holds a carriage return
-//! that somebody else wrote. JSON and frames escape it, a page ends with its own tag, and the text of a log replaces it (`words::visible`). A body that
-//! did not would let its author end it with such bytes: keep it so.
+//! that a user or a program wrote. JSON and frames escape it, a page ends with its own tag, and the text of a log replaces it
+//! (`words::visible`). A body that did not would let its author end it with such bytes: keep it so.
 
 use std::io;
 use std::pin::Pin;
@@ -96,7 +96,7 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Courteous<T> {
 /// An answer of the framework's own.
 #[derive(Debug, PartialEq, Eq)]
 struct Bare<'b> {
-    /// Where it begins.
+    /// Where the answer begins.
     start: usize,
     status: StatusCode,
     /// Its `date`, as a line.

@@ -16,7 +16,7 @@ use super::error::WebError;
 use crate::secrets;
 
 /// Stands for the reader's secret in fragments that many readers share. It is random and leaves this process in no
-/// answer, so nobody's text can contain it: a script that printed it would have the secret of every reader of its output.
+/// answer, so no text of others can contain it: a script that printed it would have the secret of every reader of its output.
 pub(super) fn mark() -> &'static str {
     static MARK: LazyLock<String> =
         LazyLock::new(|| format!("\u{e000}csrf-{:032x}\u{e000}", rand::random::<u128>()));

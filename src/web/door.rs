@@ -103,12 +103,12 @@ fn part<B>(web: &Web, response: &mut ServiceResponse<B>) {
 enum Refusal {
     /// A person: to the sign-in page.
     SignIn(String),
-    /// A person whose session nobody can check, because the store is away.
+    /// A person whose session cannot be checked, because the store is away.
     Away,
     Error(WebError),
 }
 
-/// Who reads the answer, for the words and the navigation around an error. Unlike [`Caller`] it admits nobody.
+/// Who reads the answer, for the words and the navigation around an error. Unlike [`Caller`] it gives no access.
 struct Reader(Caller);
 
 impl Reader {
@@ -148,7 +148,7 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
     let shown =
         shown.filter(|_| !(by_cookie && cors::is_from_elsewhere(&web.config(), request.request())));
     let misnamed = foreign_name(web, request.request());
-    // Who holds a token is no page that was led here.
+    // A client that holds a token is no page that was led here.
     let program = matches!(shown, Some(Shown::Token { .. }));
     if let Some(name) = misnamed.as_deref().filter(|_| !program) {
         let host: String = name.chars().filter(|c| !c.is_control()).take(64).collect();

@@ -1,7 +1,7 @@
 //! Which failure becomes which answer.
 //!
 //! Machines get `application/problem+json` (RFC 9457), people get a page; the door decides which, by the path. Every
-//! `detail` says what to do. Logs only what is our own fault.
+//! `detail` says what to do. This file logs only our own faults.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -26,7 +26,7 @@ pub enum WebError {
     /// 400: the request is malformed.
     #[error("{detail}")]
     BadRequest { detail: String },
-    /// 401: nobody is signed in.
+    /// 401: the caller is not signed in.
     #[error("sign in, or send a valid token in the header Authorization: Bearer TOKEN")]
     Unauthorized,
     /// 403: signed in, but not allowed.

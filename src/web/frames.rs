@@ -1,7 +1,7 @@
 //! What goes over live sockets, as text: rendered once per change and shared by all who see the same.
 //!
-//! Two protocols say the same things: JSON for programs, and server-rendered fragments for our own page. Knows
-//! neither sockets nor who is connected.
+//! Two protocols say the same things: JSON for programs, and server-rendered fragments for our own page. This file
+//! knows neither sockets nor who is connected.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
 //! The gate before the WebSocket parser, which would buffer a frame of any length before it complained.
 //!
-//! Knows bytes and RFC 6455 frame headers; no crate that speaks WebSocket, and no contents.
+//! It knows bytes and RFC 6455 frame headers. It knows no crate that speaks WebSocket, and no contents.
 
 use std::cell::Cell;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! The headers that every answer carries, whoever gives it.
+//! The headers that every answer carries, whichever code gives it.
 
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 
@@ -18,7 +18,7 @@ const ALWAYS: [(HeaderName, &str); 5] = [
 const HSTS: (HeaderName, &str) =
     (header::STRICT_TRANSPORT_SECURITY, "max-age=31536000; includeSubDomains");
 
-/// Those of a server with this configuration.
+/// The headers of a server with this configuration.
 pub fn always(config: &Config) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     let hsts = auth::is_https(config).then_some(HSTS);
     ALWAYS.into_iter().chain(hsts).map(|(name, value)| (name, HeaderValue::from_static(value)))

@@ -1,7 +1,7 @@
 //! `/healthz`: the process lives. `/readyz`: it can reach the store, or says at once why not; `/readyz?for=reading`: its pages
 //! can be read, whatever the store does.
 //!
-//! Open to everybody, for load balancers: they say nothing about jobs or people. A balancer that knew only the first two
+//! Open to all clients, for load balancers: they say nothing about jobs or people. A balancer that knew only the first two
 //! would take out every node of a cluster whose store is away, and with them the pages that say so.
 
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl Readiness {
     }
 }
 
-/// Whoever is on this machine, or signed in.
+/// Whether the client is on this machine, or signed in.
 async fn may_know(web: &Web, request: &HttpRequest) -> bool {
     let config = web.config();
     if auth::is_here(request, &config) {

@@ -135,7 +135,7 @@ struct Socket {
     seat: Option<Arc<Seat>>,
     admission: Option<Admission>,
     overflow: Rc<Cell<bool>>,
-    /// Of the newest frame from the client.
+    /// When the newest frame came from the client.
     heard: Boot,
     /// When the ping was sent that has no answer yet, and what was unconfirmed then.
     ping: Option<(Boot, usize)>,
@@ -403,7 +403,7 @@ impl Actor for Socket {
 }
 
 impl Drop for Socket {
-    /// Also when the connection was cut and nobody said goodbye.
+    /// Also when the connection was cut and the client sent no close.
     fn drop(&mut self) {
         if let Some(seat) = self.seat.take() {
             self.hub.leave(&seat);

@@ -98,12 +98,12 @@ pub async fn sign_in(
     };
     match entered {
         Ok(user) => {
-            // A new secret at every sign-in; whoever planted or knew the old one has nothing.
+            // A new secret at every sign-in; an attacker who planted or knew the old one has nothing.
             if let Some(shown @ Shown::Session { .. }) = Shown::in_request(&request, &web.config())
                 && let Some(before) =
                     web.store.peek_session(shown.hash(), auth::SESSION_IDLE).await?
             {
-                // Of whomever it was: the same browser is somebody else now.
+                // Whichever account it was of: the same browser is another account now.
                 close(&web, &before.user, &shown).await?;
             }
             let cookie =
@@ -336,7 +336,7 @@ pub(super) async fn show(
     let known = known.map(|cookie| cookie.value().to_owned());
     let csrf = known.filter(|value| value.len() == 64).unwrap_or_else(secrets::random_secret);
     let mut failure = error.cloned();
-    // Without an answer nobody says that there is no account.
+    // Without an answer it is not known that there is no account.
     let nobody = web.store.users().await.is_ok_and(|users| users.is_empty());
     let link_for = match link {
         None => None,

@@ -1,6 +1,6 @@
 //! The newest output of a followed job, rendered once for all who follow it.
 //!
-//! A ring of at most [`LogRing::KEPT`] lines: whoever falls behind it is told how many lines were skipped and goes
+//! A ring of at most [`LogRing::KEPT`] lines: a reader that falls behind it is told how many lines were skipped and goes
 //! on from what is kept.
 
 use std::collections::VecDeque;
@@ -64,7 +64,7 @@ pub struct Chunk {
     pub lines: Vec<Arc<str>>,
     /// The last one's number.
     pub newest: u64,
-    /// Lines between what the follower had and the first of these.
+    /// Lines between what the follower has read and the first of these.
     pub skipped: u64,
     /// More are there.
     pub more: bool,

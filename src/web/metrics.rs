@@ -1,6 +1,6 @@
 //! `/metrics`, for Prometheus: with a login or a token, or from this machine itself.
 //!
-//! "This machine" is the peer of the connection when nothing says that it forwards for somebody else; see
+//! "This machine" is the peer of the connection when nothing says that it forwards for another client; see
 //! [`Client::is_here`](super::address::Client::is_here). Without a login it gets no series of jobs that only some may see: give Prometheus
 //! the token of an account that may.
 

@@ -1,7 +1,7 @@
 //! The web room: pages, API and live sockets of one node.
 //!
 //! It reads the feed and writes to the store, and never speaks to the supervisor: a toggle becomes a write, and the
-//! supervisor hears of it as everybody else does. [`routes`] is the only URL table; [`door`] lets nobody past it.
+//! supervisor learns of it as all others do. [`routes`] is the only URL table; [`door`] lets no request past it.
 
 pub mod acts;
 pub mod address;
@@ -95,11 +95,11 @@ pub struct Web {
     /// What is known of the provider of single sign-on.
     pub sso: oidc::SingleSignOn,
     /// Where work is asked for.
-    pub desk: dispatch::Desk,
+    pub desk: dispatch::ClaimDesk,
     /// Where turns are asked for.
-    pub turns: rotation::Desk,
+    pub turns: rotation::TurnDesk,
     /// Where programs ask for leases.
-    pub leases: leases::Desk,
+    pub leases: leases::LeaseDesk,
     /// What was refused of late.
     pub refused: refused::Ledger,
     /// Where clients wait for any of them.
@@ -111,9 +111,9 @@ pub struct Desks {
     /// Where.
     pub room: WaitingRoom,
     /// For work.
-    pub work: dispatch::Desk,
+    pub work: dispatch::ClaimDesk,
     /// For turns.
-    pub turns: rotation::Desk,
+    pub turns: rotation::TurnDesk,
 }
 
 impl Web {
@@ -127,7 +127,7 @@ impl Web {
         desks: Desks,
     ) -> Self {
         let Desks { room, work, turns } = desks;
-        let leases = leases::Desk::start(room.clone(), feed.clone(), config.clone());
+        let leases = leases::LeaseDesk::start(room.clone(), feed.clone(), config.clone());
         let identities = Identities::default();
         let connections = Connections::new(config.clone());
         let history = History::new(store.clone(), feed.clone(), config.clone());
@@ -184,7 +184,7 @@ impl Web {
     }
 }
 
-/// Ends the web server without cutting anybody off in the middle of a word.
+/// Ends the web server without cutting off a client in the middle of an answer.
 pub struct Drain {
     live: Arc<Hub>,
     room: WaitingRoom,

@@ -50,7 +50,7 @@ pub struct Row<'a> {
     lang: Language,
 }
 
-/// The part of a row that changes, whoever looks: a page that has the row is told only this.
+/// The part of a row that changes, whichever reader looks: a page that has the row is told only this.
 #[derive(Template)]
 #[template(path = "parts/job_now.html")]
 pub struct Now<'a> {
@@ -125,7 +125,7 @@ impl<'a> Row<'a> {
         Self { strip, ..self }
     }
 
-    /// With where it stands. A push says that beside the row, because not everybody's rows stand in one order.
+    /// With where it stands. A push says that beside the row, because the rows of readers do not all stand in one order.
     #[must_use]
     pub fn at(self, place: Place) -> Self {
         Self { place: Some(place), ..self }
@@ -135,6 +135,10 @@ impl<'a> Row<'a> {
     #[must_use]
     pub fn with_ring(self, ring: Option<RingLine>) -> Self {
         Self { ring, ..self }
+    }
+
+    fn icons(&self) -> String {
+        assets::url("icons.svg")
     }
 
     fn say(&self, id: &str) -> String {

@@ -56,13 +56,13 @@ const AWAY: Refusal = (
 );
 const NOT_READY: Refusal = ("503", "The store is not reachable, or this node is shutting down.");
 
-/// Of whatever needs no store.
+/// Refusals of an operation that needs no store.
 const LOGIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN, MISNAMED];
-/// Of whatever has no query and no body.
+/// Refusals of an operation that has no query and no body.
 const PLAIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN, MISNAMED, AWAY];
-/// Of whatever has a query.
+/// Refusals of an operation that has a query.
 const QUERY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, MISNAMED, AWAY];
-/// Of whatever has a body.
+/// Refusals of an operation that has a body.
 const BODY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, SLOW, TOO_LARGE, MISNAMED, AWAY];
 
 /// By `operationId`: what all operations of its kind may answer, and what only this one may.

@@ -2,7 +2,7 @@
 //!
 //! Every refusal is a line of the log (target `audit`). The audit has it as well, but a stranger must not keep the store busy: a node
 //! writes a few entries a second, counts refusals that are alike in one, and counts what is too much without saying of whom.
-//! Neither has passwords, tokens, or names that are no accounts.
+//! Neither the log nor the audit contains passwords, tokens, or names that are no accounts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -210,7 +210,7 @@ impl Ledger {
     }
 }
 
-/// The request was answered already, so nobody but the log can be told.
+/// The request was answered already, so only the log can be told.
 async fn write(store: &Store, refusal: &Refusal, act: Act, why: Option<&str>, count: u64) {
     let Refusal { who, from, target, .. } = refusal;
     if let Err(error) = ops::note_refusal(store, (who, from), act, target, why, count).await {

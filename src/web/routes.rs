@@ -14,11 +14,11 @@ use super::{
 /// Who may use an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody; nobody is asked who they are.
+    /// All clients; none is asked who it is.
     Open,
-    /// Everybody, but it matters who they are (signing in and out, preferences).
+    /// All clients, but it matters who they are (signing in and out, preferences).
     Guest,
-    /// Whoever is signed in and is not a collector.
+    /// Accounts that are signed in and are no collectors.
     Login,
     /// Collectors, operators and admins: the calls of dispatch and rotations that collectors make.
     Collector,
@@ -26,7 +26,7 @@ pub enum Access {
     Operator,
     /// Admins.
     Admin,
-    /// As [`Access::Login`], and everybody on this machine.
+    /// As [`Access::Login`], and all clients on this machine.
     LoopbackOrLogin,
 }
 
@@ -149,6 +149,7 @@ pub static ROUTES: &[Route] = &[
     Route::post("/logout", Guest, || web::to(login::sign_out)),
     Route::get("/static/{hash}/{path:.*}", Open, || web::to(assets::serve)),
     Route::get("/favicon.ico", Open, || web::to(assets::favicon)),
+    Route::get("/robots.txt", Open, || web::to(assets::robots)),
     // Machines.
     Route::get("/healthz", Open, || web::to(health::healthz)),
     Route::get("/readyz", Open, || web::to(health::readyz)),

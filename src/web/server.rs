@@ -29,9 +29,9 @@ const WORKERS: usize = 2;
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// A head of a request must arrive within this time.
 const HEAD_MAX: Duration = Duration::from_secs(5);
-/// So long a connection that ends is waited for.
+/// How long the server waits for a connection that ends.
 const DISCONNECT_MAX: Duration = Duration::from_secs(1);
-/// So many seconds a stop waits for requests under way.
+/// How many seconds a stop waits for requests under way.
 const STOP_MAX: u64 = 2;
 
 /// How the connections of a server are made.

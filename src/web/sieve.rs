@@ -1,7 +1,7 @@
 //! What of the jobs a page shows, and in which order: read from the query of the dashboard's address, once for the page and
 //! once for its socket, so that both mean the same rows.
 //!
-//! A query that says something unknown is read as if it had not: addresses are kept as bookmarks. It reads pictures and
+//! A query that says something unknown is read as if it did not: addresses are kept as bookmarks. It reads pictures and
 //! decides no state.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ const SEARCH_MAX: usize = 100;
 /// Which jobs a counter stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
-    /// Those that need somebody.
+    /// Those that need a person.
     Trouble,
     /// Those that crash again and again.
     Looping,
@@ -56,7 +56,7 @@ impl Only {
 /// In which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sort {
-    /// Those that need somebody, then by group.
+    /// Those that need a person, then by group.
     #[default]
     Need,
     /// By title.

@@ -1,7 +1,7 @@
 //! `GET /api/v1/live`: the frames of `/live` as Server-Sent Events (HTML standard, 9.2), for clients without WebSockets.
 //!
 //! A stream has a seat at the hub as a socket has, and asks for one frame after the other, only when the one before it was
-//! taken: a slow reader costs one frame and gets the newest state. It hears nothing of the client; what is
+//! taken: a slow reader costs one frame and gets the newest state. The client sends nothing; what is
 //! followed stands in the address.
 
 use std::convert::Infallible;
@@ -23,7 +23,7 @@ use super::sieve::Sieve;
 use super::{Web, csrf};
 use crate::clock;
 
-/// How often a comment is written: proxies cut what is silent, and whoever does not take it is gone.
+/// How often a comment is written: proxies cut what is silent, and a client that does not take it is gone.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 /// After how many of them the session is checked again, because it may have grown too old.
 const COMMENTS_PER_CHECK: u64 = 2;
@@ -42,7 +42,7 @@ pub async fn connect(
     request: HttpRequest,
 ) -> Result<HttpResponse, WebError> {
     if caller.by_session() {
-        // A page of another site could not read it, but would use up the places of whoever is signed in.
+        // A page of another site could not read it, but would use up the places of the person who is signed in.
         csrf::check_source(&web.config().public_url, request.headers())?;
     }
     let follows = follows(&request)?;
@@ -177,7 +177,7 @@ impl Events {
         ": still here\n\n".to_owned()
     }
 
-    /// Whether the account still is what it was when it connected. The store may take its time: nobody waits for it here.
+    /// Whether the account still is what it was when it connected. The store may take its time: no request waits for it here.
     fn check_again(&self) {
         let (web, caller, seat) = (self.web.clone(), self.caller.clone(), Arc::clone(&self.seat));
         tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Slows down who guesses passwords, on all nodes together.
+//! Slows down clients that guess passwords, on all nodes together.
 //!
 //! An attempt is counted before its password is looked at, in one step of the store: of any number of guesses at once only the free
 //! ones are checked. How many those are is decided in [`sign_in`](crate::domain::sign_in). It says nothing about whether the account exists.

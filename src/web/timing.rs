@@ -1,5 +1,5 @@
 //! `Server-Timing`: how long this node worked on an answer, for the tools of a browser. Strangers are not told: how long a
-//! password is looked at is nobody's business.
+//! password is looked at is not for them to know.
 
 use actix_web::Error;
 use actix_web::body::MessageBody;

@@ -17,7 +17,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::config::TlsFiles;
 
-/// How often the files are looked at. Two looks must find the same: whoever renews writes one file after the other.
+/// How often the files are looked at. Two looks must find the same: a program that renews them writes one file after the other.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// A certificate and its key, as they were last good.
@@ -75,7 +75,7 @@ impl ResolvesServerCert for Pair {
     }
 }
 
-/// Looks at the files for as long as somebody serves with them.
+/// Looks at the files for as long as a server uses them.
 async fn follow(pair: Weak<Pair>, read: [Option<Stamp>; 2]) {
     let (mut read, mut before) = (read, read);
     loop {

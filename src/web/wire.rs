@@ -2,7 +2,7 @@
 //! them.
 //!
 //! Frames that many readers share are put together as text (`frames`); here stands their shape all the same, and a test
-//! holds the real ones to it. Knows nobody's rights and sends nothing.
+//! holds the real ones to it. This file knows no caller's rights and sends nothing.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -27,11 +27,8 @@ async function detail(answer) {
 function complain(place, text) {
   place.querySelector(".failure")?.remove();
   if (!text) return;
-  const failure = document.createElement("p");
-  failure.className = "failure";
-  failure.setAttribute("role", "alert");
+  const failure = Object.assign(document.createElement("p"), { className: "failure", textContent: text, role: "alert" });
   failure.dataset.keep = "";
-  failure.textContent = text;
   place.append(failure);
 }
 
@@ -41,15 +38,18 @@ async function submit(event) {
   event.preventDefault();
   // All rows share one form; the button knows which row it is.
   const button = event.submitter;
-  const place = button?.closest(".row") ?? form;
+  const place = button?.closest(".row, .head .who") ?? form;
   if ("busy" in place.dataset) return;
   place.dataset.busy = "";
   complain(place);
+  if (form.popover) form.hidePopover();
   try {
     const last = button?.dataset.last ?? form.dataset.last;
     if (last && !(await ask(last))) return;
     const changed = await send(form, button, Boolean(last));
     const live = /live|connected/.test(document.querySelector(".mark")?.dataset.mark);
+    // What it was opened from leaves with the switch.
+    if (changed && form.popover) form.reset(), place.querySelector(".switch").focus();
     if (changed && !live) await again([place.closest("[id]").id]);
   } catch (error) {
     complain(place, error.message);
@@ -60,4 +60,5 @@ async function submit(event) {
 
 export function start() {
   document.addEventListener("submit", submit);
+  document.addEventListener("toggle", (event) => event.newState === "open" && event.target.elements?.reason?.focus(), true);
 }

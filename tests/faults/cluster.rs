@@ -24,6 +24,7 @@ use crate::network::Network;
 use crate::node::{self, Node, Plan, SOLOIST, WallClock};
 use crate::processes::{self, Process};
 use crate::proxy::Proxy;
+use crate::sql::{Kind, Sql};
 use crate::store::Redis;
 use crate::wait::{PATIENCE, until};
 use crate::witness::{self, Mode};
@@ -59,6 +60,8 @@ pub(crate) enum StoreKind {
     },
     /// A file in this directory.
     Sqlite(PathBuf),
+    /// A server of its own.
+    Sql(Kind),
 }
 
 /// What to build.
@@ -94,6 +97,7 @@ pub(crate) struct Cluster {
     pub(crate) options: Options,
     pub(crate) nodes: Vec<Arc<Node>>,
     redis: Option<Arc<Mutex<Redis>>>,
+    sql: Option<Mutex<Sql>>,
     records: Vec<Mutex<Records>>,
     /// For the operator: whether the jobs are wanted now.
     wanted: Arc<AtomicBool>,
@@ -117,24 +121,27 @@ impl Cluster {
         std::fs::create_dir_all(directory).expect("a directory");
         let number = next_number();
         let network = match options.store {
-            StoreKind::Redis { .. } => Network::build(number),
+            StoreKind::Redis { .. } | StoreKind::Sql(_) => Network::build(number),
             StoreKind::Sqlite(_) => None,
         };
-        let redis = match &options.store {
-            StoreKind::Redis { append_only, replica } => Some(Redis::start(*append_only, *replica)),
-            StoreKind::Sqlite(_) => None,
+        let (mut redis, mut sql) = (None, None);
+        let store = match &options.store {
+            StoreKind::Sqlite(place) => format!("sqlite:{}/soloist.db", place.display()),
+            StoreKind::Redis { append_only, replica } => {
+                redis.insert(Redis::start(*append_only, *replica)).now().url()
+            }
+            StoreKind::Sql(kind) => sql.insert(Sql::start(*kind)).url().to_owned(),
         };
-        let store = match (&redis, &options.store) {
-            (None, StoreKind::Sqlite(place)) => format!("sqlite:{}/soloist.db", place.display()),
-            (Some(redis), _) => redis.now().url(),
-            (None, _) => unreachable!("Redis was started"),
-        };
+        let address = redis.as_ref().map(Redis::address).or(sql.as_ref().map(Sql::address));
         let listen = network.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Network::store_side);
         write_configuration(directory, &store, &options);
         let nodes = (0..options.nodes).map(|index| {
             let name = format!("node-{}", char::from(b'a' + u8::try_from(index).expect("few")));
-            let proxy = redis.as_ref().map(|redis| Proxy::start(listen, redis.address()));
-            let through = proxy.as_ref().map(|proxy| format!("redis://{}/0", proxy.address()));
+            let proxy = address.map(|address| Proxy::start(listen, address));
+            let through = proxy.as_ref().map(|proxy| match &sql {
+                Some(sql) => sql.url_through(proxy.address()),
+                None => format!("redis://{}/0", proxy.address()),
+            });
             let own_clock = options.own_clock && index + 1 == options.nodes;
             Plan {
                 directory: directory.to_owned(),
@@ -151,6 +158,7 @@ impl Cluster {
             directory: directory.to_owned(),
             nodes: Vec::new(),
             redis: None,
+            sql: None,
             records: records.collect(),
             wanted: Arc::new(AtomicBool::new(false)),
             over: Arc::new(AtomicBool::new(false)),
@@ -167,6 +175,7 @@ impl Cluster {
             redis.keep_accounts();
             Arc::new(Mutex::new(redis))
         });
+        cluster.sql = sql.map(Mutex::new);
         cluster.nodes = plans.into_iter().map(Node::start).collect();
         for node in &cluster.nodes {
             until(&format!("{} listens", node.plan.name), || node.address());
@@ -246,6 +255,12 @@ impl Cluster {
     pub(crate) fn redis(&self) -> MutexGuard<'_, Redis> {
         let redis = self.redis.as_ref().expect("a cluster on Redis");
         redis.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server of SQL, for whoever is to harm it.
+    pub(crate) fn sql(&self) -> MutexGuard<'_, Sql> {
+        let sql = self.sql.as_ref().expect("a cluster on a server of SQL");
+        sql.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at the records of a job.

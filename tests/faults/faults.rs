@@ -47,6 +47,10 @@ pub(crate) enum Fault {
     TooFewReplicas,
     FailOver,
     FreezeRedis,
+    RestartServer,
+    FreezeServer,
+    ReadOnlyServer,
+    CutConnections,
 }
 
 impl Fault {
@@ -77,6 +81,10 @@ impl Fault {
             Self::TooFewReplicas => "Redis without enough replicas",
             Self::FailOver => "fail-over that loses writes",
             Self::FreezeRedis => "SIGSTOP of Redis",
+            Self::RestartServer => "kill -9 of the server",
+            Self::FreezeServer => "SIGSTOP of the server",
+            Self::ReadOnlyServer => "server read-only",
+            Self::CutConnections => "all connections ended by the server",
         }
     }
 }
@@ -183,6 +191,10 @@ pub(crate) fn inflict(
         }
         Fault::ClockForward => step_clock(cluster, HOUR, lasts),
         Fault::ClockBack => step_clock(cluster, -HOUR, lasts),
+        Fault::RestartServer
+        | Fault::FreezeServer
+        | Fault::ReadOnlyServer
+        | Fault::CutConnections => harm_server(cluster, fault, lasts),
         fault => harm_redis(cluster, fault, lasts),
     }
 }
@@ -305,6 +317,33 @@ fn harm_redis(cluster: &Cluster, fault: Fault, lasts: Duration) -> Outcome {
             redis.now().pause();
             sleep(lasts);
             redis.now().resume();
+        }
+        _ => return Outcome::NoTarget,
+    }
+    Outcome::Done { at, healed: boot() }
+}
+
+/// As [`harm_redis`], to a server of SQL.
+fn harm_server(cluster: &Cluster, fault: Fault, lasts: Duration) -> Outcome {
+    let mut server = cluster.sql();
+    let at = boot();
+    match fault {
+        Fault::RestartServer => server.restart(lasts),
+        Fault::FreezeServer => {
+            server.freeze(true);
+            sleep(lasts);
+            server.freeze(false);
+        }
+        Fault::ReadOnlyServer => {
+            server.read_only(true);
+            sleep(lasts);
+            server.read_only(false);
+        }
+        Fault::CutConnections => {
+            for _ in 0..5 {
+                server.cut_all();
+                sleep(Duration::from_millis(20));
+            }
         }
         _ => return Outcome::NoTarget,
     }

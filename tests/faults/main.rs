@@ -7,9 +7,9 @@
 //! faults                    everything, at most seven minutes
 //! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over`, `dispatch_redis`,
 //!                           `dispatch_sqlite` and `checker` count; `--seed N` repeats a `dispatch_`
-//! faults round --seed N     one random round (also SEED=N)
+//! faults round --seed N     one random round (also SEED=N); `--store postgres` or `mariadb`: on that store
 //! faults sabotage [BUG...]  every planted bug must be found (with the feature `sabotage`)
-//! faults --soak 2h          random rounds until the time is over
+//! faults --soak 2h          random rounds until the time is over; `--store` as above
 //! ```
 //!
 //! A failure keeps its directory, with every record and the log of every node, and prints the command that repeats
@@ -26,9 +26,15 @@ mod faults;
     reason = "shared with tests/it and tests/turns, whose tests are judged in other ways"
 )]
 mod machine;
+#[path = "../it/support/mariadb.rs"]
+#[allow(dead_code, reason = "shared with tests/it, which does more with it")]
+mod mariadb;
 mod measure;
 mod network;
 mod node;
+#[path = "../it/support/postgres.rs"]
+#[allow(dead_code, reason = "shared with tests/it, which does more with it")]
+mod postgres;
 mod processes;
 mod proxy;
 #[path = "../it/support/redis.rs"]
@@ -38,6 +44,10 @@ mod round;
 mod sabotage;
 mod scenarios;
 mod schedule;
+#[path = "../it/support/service.rs"]
+#[allow(dead_code, reason = "shared with tests/it, which does more with it")]
+mod service;
+mod sql;
 mod store;
 #[path = "../it/support/wait.rs"]
 #[allow(dead_code, reason = "shared with tests/it, which also waits in asynchronous tests")]
@@ -56,8 +66,9 @@ use tempfile::TempDir;
 
 use machine::{Step, Tries};
 use round::Tally;
+use sql::Kind;
 
-/// Random rounds of the short set.
+/// Random rounds of the short set on Redis; on each server of SQL there is one.
 const ROUNDS: u64 = 3;
 /// Scenarios wait more than they work.
 const AT_ONCE: usize = 3;
@@ -68,6 +79,8 @@ struct Asked {
     names: Vec<String>,
     seed: Option<u64>,
     soak: Option<Duration>,
+    /// On which server of SQL; `None` is Redis.
+    sql: Option<Kind>,
     list: bool,
 }
 
@@ -95,10 +108,13 @@ fn main() -> ExitCode {
     let first_seed = asked.seed.unwrap_or_else(|| boot().0 / 1_000_000);
     let mut failures = 0;
     if let Some(time) = asked.soak {
-        failures += usize::from(!measure::take_overs(60, 15));
-        failures += soak(first_seed, time);
+        // Measured on Redis alone.
+        if asked.sql.is_none() {
+            failures += usize::from(!measure::take_overs(60, 15));
+        }
+        failures += soak(asked.sql, first_seed, time);
     } else if asked.names.first().is_some_and(|name| name == "round") {
-        failures += rounds(first_seed, 1);
+        failures += rounds(asked.sql, first_seed, 1);
     } else {
         failures += run(&asked, first_seed);
     }
@@ -121,7 +137,8 @@ fn everything() -> impl Iterator<Item = String> {
     let first = ["checker"].into_iter().chain(scenarios::ALL.iter().map(|one| one.name));
     let dispatch = dispatch::STORES.map(|store| format!("dispatch_{store}"));
     let last = ["take_over", "rounds"].map(str::to_owned);
-    first.map(str::to_owned).chain(dispatch).chain(last)
+    let sql = Kind::ALL.map(|kind| rounds_on(Some(kind)));
+    first.map(str::to_owned).chain(dispatch).chain(last).chain(sql)
 }
 
 /// Flags that `cargo test` hands to every test program mean nothing here.
@@ -137,6 +154,14 @@ fn asked(arguments: impl Iterator<Item = String>, seed: Option<std::ffi::OsStrin
                 let text = arguments.next().unwrap_or_default();
                 let time = humantime::parse_duration(&text);
                 asked.soak = Some(time.unwrap_or_else(|error| panic!("--soak {text:?}: {error}")));
+            }
+            "--store" => {
+                let word = arguments.next().unwrap_or_default();
+                asked.sql = Kind::named(&word);
+                assert!(
+                    asked.sql.is_some() || word == "redis",
+                    "--store {word:?}: redis, postgres or mariadb"
+                );
             }
             "--list" => asked.list = true,
             // The only ones with a value of their own that is not joined by `=`.
@@ -184,7 +209,12 @@ fn run(asked: &Asked, first_seed: u64) -> usize {
         failures += usize::from(!measure::take_overs(8, 3));
     }
     if asked.chooses("rounds") {
-        failures += rounds(first_seed, ROUNDS);
+        failures += rounds(None, first_seed, ROUNDS);
+    }
+    for kind in Kind::ALL {
+        if asked.chooses(&rounds_on(Some(kind))) {
+            failures += rounds(Some(kind), first_seed, 1);
+        }
     }
     failures
 }
@@ -228,9 +258,15 @@ fn verdict(name: &str, directory: TempDir, result: Result<String, Vec<String>>) 
     false
 }
 
-fn one_round(seed: u64, total: &mut Tally) -> bool {
-    in_directory(&format!("round --seed {seed}"), |directory| {
-        let tally = round::round(seed, directory);
+/// The words that repeat a round.
+fn name_of(sql: Option<Kind>, seed: u64) -> String {
+    let store = sql.map(|kind| format!("--store {} ", kind.as_str())).unwrap_or_default();
+    format!("round {store}--seed {seed}")
+}
+
+fn one_round(sql: Option<Kind>, seed: u64, total: &mut Tally) -> bool {
+    in_directory(&name_of(sql, seed), |directory| {
+        let tally = round::round(sql, seed, directory);
         let line = format!(
             "{} faults, {} starts, acting {} % of the time, all back in {} ms, {} overlaps",
             tally.faults(),
@@ -245,31 +281,37 @@ fn one_round(seed: u64, total: &mut Tally) -> bool {
     })
 }
 
-fn rounds(first_seed: u64, count: u64) -> usize {
+fn rounds(sql: Option<Kind>, first_seed: u64, count: u64) -> usize {
     let mut total = Tally::default();
-    let failed = (0..count).filter(|round| !one_round(first_seed + round, &mut total)).count();
-    summary(&total);
+    let failed = (0..count).filter(|round| !one_round(sql, first_seed + round, &mut total)).count();
+    summary(sql, &total);
     failed
 }
 
-fn soak(first_seed: u64, time: Duration) -> usize {
+fn soak(sql: Option<Kind>, first_seed: u64, time: Duration) -> usize {
     let (begun, mut total, mut failed) = (boot(), Tally::default(), 0);
     let mut seed = first_seed;
     while boot().since(begun) < time {
-        failed += usize::from(!one_round(seed, &mut total));
+        failed += usize::from(!one_round(sql, seed, &mut total));
         seed += 1;
     }
-    summary(&total);
+    summary(sql, &total);
     failed
 }
 
-fn summary(total: &Tally) {
+/// The name of all rounds on a store.
+fn rounds_on(sql: Option<Kind>) -> String {
+    sql.map_or_else(|| "rounds".to_owned(), |kind| format!("rounds_{}", kind.as_str()))
+}
+
+fn summary(sql: Option<Kind>, total: &Tally) {
     for (kind, count) in &total.faults {
         println!("    {count:5} x {kind}");
     }
     println!(
-        "rounds: {}, faults: {} ({} left out as documented limits, {} found nothing to harm), starts: {}, \
+        "{}: {}, faults: {} ({} left out as documented limits, {} found nothing to harm), starts: {}, \
          acting {} % of the time, slowest return: {} ms, wrong: {}",
+        rounds_on(sql),
         total.rounds,
         total.faults(),
         total.excluded,

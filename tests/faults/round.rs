@@ -10,6 +10,7 @@ use soloist::clock::boot;
 use crate::cluster::{Cluster, FOUR, Options, StoreKind};
 use crate::faults::{Outcome, inflict};
 use crate::schedule::schedule;
+use crate::sql::Kind;
 
 /// How long a wanted job may take to act again after the last fault has healed: a node that was killed waits until its
 /// old report has faded (4 s), a store that forgot grants nothing for a lease (2 s), and this machine may be slow.
@@ -65,10 +66,14 @@ impl Tally {
     }
 }
 
-/// Runs the round of `seed` in `directory`, which afterwards holds all records and the log of every node.
-pub(crate) fn round(seed: u64, directory: &Path) -> Tally {
-    let plan = schedule(seed, 3, FOUR.len());
-    let store = StoreKind::Redis { append_only: plan.append_only, replica: plan.replica };
+/// Runs the round of `seed`, on a server of SQL or on Redis, in `directory`, which afterwards holds all records and the log of every
+/// node.
+pub(crate) fn round(sql: Option<Kind>, seed: u64, directory: &Path) -> Tally {
+    let plan = schedule(sql, seed, 3, FOUR.len());
+    let store = match sql {
+        Some(kind) => StoreKind::Sql(kind),
+        None => StoreKind::Redis { append_only: plan.append_only, replica: plan.replica },
+    };
     let options = Options {
         store,
         lease: Duration::from_secs(2),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::dice::Dice;
 use crate::faults::Fault;
+use crate::sql::Kind;
 
 /// A fault, when it begins and how long it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +30,8 @@ const COMMON: usize = 50;
 /// Faults of the store: they stop everybody, so more of them would leave nothing for the others to hit.
 const OF_THE_STORE: u64 = 5;
 
-/// The schedule of `seed` for `nodes` nodes and `jobs` jobs with a lease of about two seconds.
-pub(crate) fn schedule(seed: u64, nodes: usize, jobs: usize) -> Schedule {
+/// The schedule of `seed` for `nodes` nodes and `jobs` jobs with a lease of about two seconds; on a server of SQL or on Redis.
+pub(crate) fn schedule(sql: Option<Kind>, seed: u64, nodes: usize, jobs: usize) -> Schedule {
     let mut dice = Dice::new(seed);
     let (append_only, replica) = (dice.below(2) == 0, dice.below(2) == 0);
     let span = u64::try_from(SPAN.as_millis()).expect("short");
@@ -44,7 +45,10 @@ pub(crate) fn schedule(seed: u64, nodes: usize, jobs: usize) -> Schedule {
     let share = span / OF_THE_STORE;
     for turn in 0..OF_THE_STORE {
         let at = Duration::from_millis(turn * share) + dice.between(0, share);
-        let (fault, lasts) = of_the_store(&mut dice, replica);
+        let (fault, lasts) = match sql {
+            Some(_) => of_a_server(&mut dice),
+            None => of_the_store(&mut dice, replica),
+        };
         events.push(Event { at, fault, lasts });
     }
     events.sort_by_key(|event| event.at);
@@ -92,10 +96,20 @@ fn of_the_store(dice: &mut Dice, replica: bool) -> (Fault, Duration) {
     (fault, if stops_all { short } else { around })
 }
 
+fn of_a_server(dice: &mut Dice) -> (Fault, Duration) {
+    let (short, around) = (dice.between(0, 800), dice.between(100, 2_500));
+    match dice.below(4) {
+        0 => (Fault::RestartServer, short),
+        1 => (Fault::FreezeServer, around),
+        2 => (Fault::ReadOnlyServer, around),
+        _ => (Fault::CutConnections, short),
+    }
+}
+
 /// Without this a failure could not be repeated.
 pub(crate) fn the_same_seed_is_the_same_schedule() {
-    assert_eq!(schedule(7, 3, 4), schedule(7, 3, 4));
-    assert_ne!(schedule(7, 3, 4), schedule(8, 3, 4));
+    assert_eq!(schedule(None, 7, 3, 4), schedule(None, 7, 3, 4));
+    assert_ne!(schedule(None, 7, 3, 4), schedule(None, 8, 3, 4));
     let mut dice = Dice::new(1);
     assert_eq!(dice.roll(), 10_451_216_379_200_822_465, "the published first value for seed 1");
 }

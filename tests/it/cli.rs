@@ -270,7 +270,7 @@ fn wrong_usage_is_exit_code_2_and_help_is_0() {
         &["run", "--", "true"],
         &["run", "--name", "x", "--ttl", "fast", "--", "true"],
         &["status", "--config", "gone.toml"],
-        &["status", "--store", "mysql://x"],
+        &["status", "--store", "oracle://x"],
     ] {
         assert_eq!(place.run(args).code, 2, "{args:?}");
     }

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use soloist::clock::boot;
-use soloist::domain::dispatch::{Backoff, Outcome, Rules, Window};
+use soloist::domain::dispatch::{Backoff, Rules, TaskOutcome, Window};
 use soloist::domain::name::{CollectorName, RequestId, SourceName};
 use soloist::store::Store;
 use soloist::store::dispatch::{
@@ -196,7 +196,7 @@ async fn collect(
         let mut reports = Vec::new();
         let mut sent = Vec::new();
         for task in held.drain(..) {
-            let outcome = if dice.below(20) == 0 { Outcome::Retry } else { Outcome::Done };
+            let outcome = if dice.below(20) == 0 { TaskOutcome::Retry } else { TaskOutcome::Done };
             reports.push(Report {
                 id: TaskId(task.id.clone()),
                 token: soloist::domain::lease::Token(task.token),
@@ -204,7 +204,7 @@ async fn collect(
                 delay: None,
                 error: None,
             });
-            let outcome = if outcome == Outcome::Done { "done" } else { "retry" }.to_owned();
+            let outcome = if outcome == TaskOutcome::Done { "done" } else { "retry" }.to_owned();
             sent.push(Sent { id: task.id, token: task.token, outcome });
         }
         let max = [1, 3, 10, 30][dice.index(4)];
@@ -269,7 +269,7 @@ async fn nobody_starves(fresh: Fresh, batch: u32) {
         let done = |id: TaskId, token| Report {
             id,
             token,
-            outcome: Outcome::Done,
+            outcome: TaskOutcome::Done,
             delay: None,
             error: None,
         };

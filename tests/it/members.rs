@@ -5,7 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use soloist::domain::name::{JobName, RequestId, RotationName, TypeName, WorkerName};
-use soloist::domain::rotation::{Ending, Outcome, Rules, Skip, Turn, TypeRules};
+use soloist::domain::rotation::{Ending, Rules, Skip, Turn, TurnOutcome, TypeRules};
 use soloist::store::rotation::{
     Kept, Pass, PastTurn, RotationView, Rotations as _, Taken, TurnAsk,
 };
@@ -127,7 +127,7 @@ impl House {
             rotation: rotation(),
             turn: turn.token,
             only: None,
-            outcome: Outcome::Done,
+            outcome: TurnOutcome::Done,
             next: None,
             not_before: None,
         };

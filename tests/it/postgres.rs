@@ -11,26 +11,32 @@ use soloist::clock;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, UserName};
 use soloist::domain::time::Began;
+use soloist::store::events::{Events as _, StoreEvent};
 use soloist::store::jobs::Jobs as _;
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases as _, Renewal, Renewed};
 use soloist::store::{Options, Store, StoreError};
 
+use crate::support::machine::{in_time, judged};
 use crate::support::node::Ground;
 use crate::support::postgres::PostgresServer;
 use crate::support::wait::until_async;
 use crate::support::witness::{self, Witness};
 
-const LONG: Duration = Duration::from_secs(60);
+judged! {
+    a_change_is_heard_by_the_bell_and_not_by_the_sweep
+}
 
-fn job() -> JobName {
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+
+pub(crate) fn job() -> JobName {
     JobName::new("outbound").expect("a good name")
 }
 
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options { timeout: Duration::from_secs(10), ..Options::default() }
 }
 
-fn ask(node: &str, ttl: Duration) -> Acquire {
+pub(crate) fn ask(node: &str, ttl: Duration) -> Acquire {
     Acquire {
         job: job(),
         owner: Owner(format!("owner-of-{node}")),
@@ -41,14 +47,14 @@ fn ask(node: &str, ttl: Duration) -> Acquire {
     }
 }
 
-async fn granted(store: &Store, ask: &Acquire) -> Token {
+pub(crate) async fn granted(store: &Store, ask: &Acquire) -> Token {
     match store.acquire(ask).await.expect("an answer") {
         Acquired::Granted { token, .. } => token,
         other => panic!("{other:?}"),
     }
 }
 
-async fn renew(store: &Store, ask: &Acquire, token: Token) -> Renewed {
+pub(crate) async fn renew(store: &Store, ask: &Acquire, token: Token) -> Renewed {
     let renewal = Renewal {
         job: ask.job.clone(),
         owner: ask.owner.clone(),
@@ -64,7 +70,7 @@ async fn renew(store: &Store, ask: &Acquire, token: Token) -> Renewed {
     .await
 }
 
-async fn refusal(url: &str) -> String {
+pub(crate) async fn refusal(url: &str) -> String {
     match Store::connect(url, &options()).await.err() {
         Some(StoreError::Unsupported(why)) => why,
         other => panic!("not refused: {other:?}"),
@@ -156,8 +162,15 @@ async fn a_server_that_was_killed_has_forgotten_no_lease() {
 #[tokio::test]
 async fn connections_that_are_cut_come_back_and_half_of_nothing_is_done() {
     let server = PostgresServer::start(&[]);
-    let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
+    cut_again_and_again(&server.database(), || {
+        server.psql("postgres", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'soloist%'");
+    })
+    .await;
+}
+
+/// Acts at the store at `url` go on, and each is done or not, while `cut` ends all connections of the user.
+pub(crate) async fn cut_again_and_again(url: &str, cut: impl Fn()) {
+    let store = Store::connect(url, &options()).await.expect("it opens");
     let li = UserName::new("li").expect("a good name");
     let (writer, over) = (store.clone(), Arc::new(AtomicBool::new(false)));
     let (done, ended) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&over));
@@ -174,17 +187,17 @@ async fn connections_that_are_cut_come_back_and_half_of_nothing_is_done() {
         // The last one is asked until it is told.
         while writer.participate(&job(), &li, true, None).await.is_err() {}
     });
-    for cut in 1..=12 {
+    for nth in 1..=12 {
         let before = done.load(Ordering::Relaxed);
-        server.psql("postgres", "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'soloist%'");
-        until_async(&format!("acts go on after cut {cut}"), async || {
+        cut();
+        until_async(&format!("acts go on after cut {nth}"), async || {
             (done.load(Ordering::Relaxed) > before + 1).then_some(())
         })
         .await;
     }
     over.store(true, Ordering::Relaxed);
     load.await.expect("it ends");
-    let fresh = Store::connect(&url, &options()).await.expect("it opens");
+    let fresh = Store::connect(url, &options()).await.expect("it opens");
     let record = fresh.snapshot(&[job()]).await.expect("a snapshot").jobs.remove(0);
     assert_eq!(record.participants.len(), 1, "{record:?}");
 }
@@ -208,10 +221,12 @@ async fn a_database_that_lets_nobody_in_is_unavailable_and_then_the_lease_is_sti
 #[tokio::test(flavor = "multi_thread")]
 async fn two_nodes_take_a_job_over_within_the_lease_and_run_it_once() {
     let server = PostgresServer::start(&[]);
-    let ground = Ground::new(
-        &server.database(),
-        &witness::job("outbound", "stubborn", "lease_ttl = \"60s\""),
-    );
+    one_takes_over_from_the_other(&server.database()).await;
+}
+
+/// Two nodes at the store at `url`, of which one is killed.
+pub(crate) async fn one_takes_over_from_the_other(url: &str) {
+    let ground = Ground::new(url, &witness::job("outbound", "stubborn", "lease_ttl = \"60s\""));
     witness::place(&ground);
     ground.add_user("li", "operator");
     let li = ground.token("li");
@@ -229,11 +244,42 @@ async fn two_nodes_take_a_job_over_within_the_lease_and_run_it_once() {
     seen.check();
 }
 
+async fn a_change_is_heard_by_the_bell_and_not_by_the_sweep() {
+    let server = PostgresServer::start(&[]);
+    changes_are_heard_by_the_bell(&server.database()).await;
+}
+
+/// Of ten changes another process hears eight within 300 ms. The sweep comes once a second: alone it would do that in one of 600 tries.
+pub(crate) async fn changes_are_heard_by_the_bell(url: &str) {
+    let writer = Store::connect(url, &options()).await.expect("the store");
+    let reader = Store::connect(url, &options()).await.expect("the store");
+    let mut heard = reader.subscribe(&[job()]).await.expect("subscribed");
+    let mut until = async |wanted: fn(&StoreEvent) -> bool| {
+        while !wanted(&heard.recv().await.expect("the subscription lives")) {}
+    };
+    until(|event| *event == StoreEvent::Subscribed).await;
+    let li: UserName = "li".parse().expect("a name");
+    let mut spans = Vec::new();
+    for nth in 0..10 {
+        let begun = clock::boot();
+        let switched = writer.participate(&job(), &li, nth % 2 == 0, None).await;
+        assert!(switched.expect("an answer"));
+        until(|event| matches!(event, StoreEvent::Job(_))).await;
+        spans.push(clock::boot().since(begun));
+    }
+    let soon = spans.iter().filter(|span| **span < Duration::from_millis(300)).count();
+    in_time(soon >= 8, || format!("by the bell only {soon} of {spans:?}"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_goes_on_while_the_server_is_killed_and_comes_back() {
     let mut server = PostgresServer::start(&[]);
-    let ground =
-        Ground::new(&server.database(), &witness::job("outbound", "beat", "lease_ttl = \"30s\""));
+    a_run_outlives(&server.database(), || server.restart()).await;
+}
+
+/// A run at the store at `url` goes on while its server ends and comes back.
+pub(crate) async fn a_run_outlives(url: &str, restart: impl FnOnce()) {
+    let ground = Ground::new(url, &witness::job("outbound", "beat", "lease_ttl = \"30s\""));
     witness::place(&ground);
     ground.add_user("li", "operator");
     let li = ground.token("li");
@@ -241,7 +287,7 @@ async fn a_run_goes_on_while_the_server_is_killed_and_comes_back() {
     let seen = Witness::of(&ground, "outbound");
     a.api(&li).switch("outbound", true).await;
     let first = seen.until_started(1);
-    server.restart();
+    restart();
     seen.until_more(first.token, 100);
     assert_eq!(seen.starts(), 1, "the script was not touched");
     seen.check();

@@ -60,7 +60,13 @@ fn an_unreadable_configuration_is_named() {
 
 #[test]
 fn stores_that_cannot_be_are_refused() {
-    for url in ["redis+sentinel://h:1", "redis+cluster://h:1/3", "postgres://h", "mysql://h/db"] {
+    for url in [
+        "redis+sentinel://h:1",
+        "redis+cluster://h:1/3",
+        "postgres://h",
+        "mysql://h",
+        "oracle://h/db",
+    ] {
         let ground = Ground::new(url, JOB);
         assert!(refusal(&ground, &["serve"], 2).contains("use "), "{url}: says what to use");
     }

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use soloist::domain::lease::Token;
 use soloist::domain::name::RotationName;
-use soloist::domain::rotation::Outcome;
+use soloist::domain::rotation::TurnOutcome;
 use soloist::store::rotation::{Kept, Pass, Rotations as _};
 
 use crate::support::guarded::runs as lives;
@@ -102,7 +102,7 @@ impl Place {
             rotation: RotationName::new("api").expect("a name"),
             turn,
             only: None,
-            outcome: Outcome::Done,
+            outcome: TurnOutcome::Done,
             next: None,
             not_before: None,
         };

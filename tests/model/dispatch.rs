@@ -10,8 +10,8 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use soloist::domain::dispatch::{
-    Answer, ClaimAsk, ClaimOwner, Exchange, Kept, NewTask, Outcome, PROMISE, Place, REMEMBERED,
-    Report, Reported, Rules, Task, TaskId, TaskState,
+    Answer, ClaimAsk, ClaimOwner, Exchange, Kept, NewTask, PROMISE, Place, REMEMBERED, Report,
+    Reported, Rules, Task, TaskId, TaskOutcome, TaskState,
 };
 use soloist::domain::lease::Token;
 use soloist::domain::name::{SourceName, Waiter};
@@ -88,7 +88,7 @@ enum Act {
     Tick,
     Pump,
     Ask { who: usize, lost: bool },
-    Report { who: usize, outcome: Outcome, asks: bool },
+    Report { who: usize, outcome: TaskOutcome, asks: bool },
     Extend(usize),
     GiveBack(usize),
     TakeBackUnseen(usize),
@@ -169,7 +169,7 @@ impl Game {
             acts.extend([false, true].map(|lost| Act::Ask { who, lost }));
             if !world.hands[who].is_empty() {
                 acts.extend([Act::Extend(who), Act::GiveBack(who)]);
-                for outcome in [Outcome::Done, Outcome::Retry] {
+                for outcome in [TaskOutcome::Done, TaskOutcome::Retry] {
                     acts.extend([false, true].map(|asks| Act::Report { who, outcome, asks }));
                 }
             }
@@ -271,7 +271,7 @@ impl Game {
         self,
         world: &mut World,
         who: usize,
-        outcome: Outcome,
+        outcome: TaskOutcome,
         asks: bool,
     ) -> Result<(), &'static str> {
         let (nth, token) = world.hands[who].remove(0);
@@ -293,7 +293,7 @@ impl Game {
         match answer {
             Reported::Ok if counts => {
                 world.grants[nth] = None;
-                world.done[nth] |= outcome == Outcome::Done;
+                world.done[nth] |= outcome == TaskOutcome::Done;
             }
             Reported::Stale if counts => return Err(REFUSED),
             Reported::Unknown => return Err(LOST),
@@ -446,7 +446,7 @@ impl Game {
             world = self.after(&world, Act::Pump)?;
             world = self.after(&world, Act::Ask { who: 0, lost: false })?;
             while !world.hands[0].is_empty() {
-                let report = Act::Report { who: 0, outcome: Outcome::Done, asks: false };
+                let report = Act::Report { who: 0, outcome: TaskOutcome::Done, asks: false };
                 world = self.after(&world, report)?;
             }
             if let Some(Act::Revive(nth)) = Self::acts(&world).pop() {

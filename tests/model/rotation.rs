@@ -12,7 +12,7 @@ use std::time::Duration;
 use soloist::domain::dispatch::Window;
 use soloist::domain::lease::Token;
 use soloist::domain::rotation::{
-    Kept, Memory, Outcome, PROMISE, Pass, Rules, SILENT_FOR, Skip, Taken, TurnAsk, TypeRules,
+    Kept, Memory, PROMISE, Pass, Rules, SILENT_FOR, Skip, Taken, TurnAsk, TurnOutcome, TypeRules,
 };
 use soloist::domain::time::Stamp;
 
@@ -565,7 +565,7 @@ fn pass(turn: Token) -> Pass {
         rotation: "supplier".parse().expect("a name"),
         turn,
         only: None,
-        outcome: Outcome::Done,
+        outcome: TurnOutcome::Done,
         next: None,
         not_before: None,
     }

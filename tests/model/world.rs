@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use soloist::domain::job::{State, Viewpoint, state};
 use soloist::domain::lease::{Timing, Token};
-use soloist::domain::supervise::{Attempt, Doing, Effect, Facts, Input, Slot, step};
+use soloist::domain::supervise::{Attempt, Doing, Effect, Facts, Input, JobSlot, step};
 use soloist::domain::time::Boot;
 
 use super::rules::{self, Rules};
@@ -33,7 +33,7 @@ const TIMING: Timing = Timing {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Node {
     pub up: bool,
-    pub slot: Slot,
+    pub slot: JobSlot,
     /// The record has changed since this node read it. Time alone changes no record.
     news: bool,
     /// When the supervisor asked to be woken.
@@ -555,8 +555,8 @@ impl World {
     }
 }
 
-fn fresh(attempt: u64) -> Slot {
+fn fresh(attempt: u64) -> JobSlot {
     let doing = Doing::Idle { pause_until: NOW, free_since: None };
     // Owners are random: those of a process that was started again are not those of its earlier life.
-    Slot { doing, attempt: Attempt(attempt), ..Slot::default() }
+    JobSlot { doing, attempt: Attempt(attempt), ..JobSlot::default() }
 }

@@ -57,9 +57,9 @@ public final class Driver {
                 lease.progress(number, 100_000, "step " + number);
                 lease.log("this is step " + number);
                 try {
-                    Thread.sleep(20);
+                    Thread.sleep(mode.equals("asleep") ? 60_000 : 20);
                 } catch (InterruptedException error) {
-                    if (mode.equals("polite")) throw error;
+                    if (mode.equals("polite") || mode.equals("asleep")) throw error;
                 }
             }
             say(lease.token(), now(), "ended");
@@ -72,8 +72,8 @@ public final class Driver {
         Map<?, ?> payload = task.payload instanceof Map<?, ?> map ? map : Map.of();
         if (payload.get("slow") instanceof Number slow) Thread.sleep(slow.longValue() * 1000);
         task.check();
-        if (payload.get("fail") instanceof Long fail && fail >= task.attempt) throw new Task.Retry("not yet", 10L);
-        if (payload.get("dead") != null) throw new Task.Dead("never");
+        if (payload.get("fail") instanceof Long fail && fail >= task.attempt) throw new Retry("not yet", 10L);
+        if (payload.get("dead") != null) throw new Dead("never");
         say(task.token(), now(), task.key);
     }
 

@@ -33,6 +33,7 @@ async function work(hold) {
       hold.progress(number, 100000, `step ${number}`);
       hold.log(`this is step ${number}`);
       if (mode === "block") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+      else if (mode === "asleep") await sleep(60_000, undefined, { signal: hold.signal });
       else await sleep(20);
     }
     say(hold.token, now(), "ended");

@@ -6,8 +6,8 @@ WHAT is `lease`, `turn`, `collect` or `follow`; NAME the lease, ROTATION/TYPE, t
 boot-seconds word`. The clock is read before the library is asked, so a line that is written late after a pause tells when it was allowed.
 It ends when its standard input does.
 
-MODE of a lease: `polite` asks before every act; `hog` never does; `callback` works on until it is called; `fail` fails. MODE
-of turns and tasks is the length of their lease in seconds, or `ask`.
+MODE of a lease: `polite` asks before every act; `hog` never does; `callback` works on until it is called; `fail` fails; `asleep`
+does one act and sleeps until it is told to end. MODE of turns and tasks is the length of their lease in seconds, or `ask`.
 """
 
 import os
@@ -53,6 +53,8 @@ def work(hold: soloist.Lease) -> None:
             if what == "lease":
                 hold.progress(number, 100000, f"step {number}")
                 hold.log(f"this is step {number}")
+            if mode == "asleep" and hold.stopping.wait(60):
+                return
             time.sleep(0.02)
         say(hold.token(), now(), "ended")
     finally:

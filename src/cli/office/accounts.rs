@@ -311,7 +311,7 @@ impl Office {
                     )))
                     .await;
                 match all {
-                    // Who is no admin sees their own.
+                    // An account that is no admin sees its own.
                     Err(RemoteError::Refused { status: 403, detail }) => {
                         let me = server.me().await?;
                         match user {

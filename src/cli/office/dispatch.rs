@@ -106,7 +106,7 @@ impl Office {
         }
     }
 
-    /// Serves nobody from a source for a while.
+    /// Serves no collector from a source for a while.
     pub(in crate::cli) async fn block(
         &self,
         name: &SourceName,
@@ -127,7 +127,7 @@ impl Office {
         }
     }
 
-    /// Serves nobody from a source until it is resumed, or serves again.
+    /// Serves no collector from a source until it is resumed, or serves again.
     pub(in crate::cli) async fn pause(
         &self,
         name: &SourceName,
@@ -172,7 +172,7 @@ impl Office {
     pub(in crate::cli) async fn check_put(&self, user: Option<&str>) -> Result<(), Failure> {
         match self {
             Self::Store(context) => Ok(context.operator(user).await?.check_operator()?),
-            // Who a collector's token is cannot be asked, and the node refuses what is not allowed.
+            // A collector's token cannot ask whose it is; the node refuses what is not allowed.
             Self::Server(server) if user.is_some() => server.is_own(user).await,
             Self::Server(_) => Ok(()),
         }
@@ -354,7 +354,7 @@ impl Office {
         }
     }
 
-    /// Removes a rotation, also while somebody has its turn.
+    /// Removes a rotation, also while a worker has its turn.
     pub(in crate::cli) async fn remove_rotation(
         &self,
         name: &RotationName,
@@ -387,7 +387,7 @@ struct TaskBody {
     every_ms: Option<u64>,
 }
 
-/// So many bytes of tasks in one request: less than the 1 MiB that a node reads.
+/// How many bytes of tasks are put in one request: less than the 1 MiB that a node reads.
 const LARGEST_REQUEST: usize = 900 * 1024;
 
 fn in_pieces(tasks: Vec<TaskBody>) -> Vec<Vec<TaskBody>> {

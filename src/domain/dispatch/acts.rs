@@ -39,7 +39,7 @@ pub fn define(sets: &Sets, name: &SourceName, rules: &Rules, now: Stamp) -> Out<
     round.close(())
 }
 
-/// Serves nobody from a source until it is resumed, or serves again; all else of its rules stays.
+/// Serves no claim from a source until it is resumed, or serves again; the rest of its rules stays.
 ///
 /// # Errors
 /// [`Halt::Need`], [`Halt::NoSource`].
@@ -49,7 +49,7 @@ pub fn pause(sets: &Sets, name: &SourceName, paused: bool, now: Stamp) -> Out<Ch
     round.close(())
 }
 
-/// Serves nobody from a source for so long from now; zero lifts a block.
+/// Serves no claim from a source for so long from now; zero lifts a block.
 ///
 /// # Errors
 /// [`Halt::Need`], [`Halt::NoSource`].
@@ -210,7 +210,7 @@ impl Round<'_> {
             self.strike_task(claim, id)?;
         }
         let was_done = task.state == TaskState::Done;
-        // In no queue and in nobody's hands, whatever else this step looks at.
+        // In no queue and held by no collector, whatever else this step looks at.
         let gone = Task { state: TaskState::Done, place: None, at: None, until: None, ..task };
         self.tasks.insert(id.clone(), gone);
         self.writes.push(Write::Remove(id.clone(), was_done));
@@ -258,7 +258,7 @@ pub fn remove(sets: &Sets, id: &TaskId, force: bool, now: Stamp) -> Out<Change<b
     round.close(removed)
 }
 
-/// Removes tasks, whoever has them in hand.
+/// Removes tasks, whichever collectors hold them.
 ///
 /// # Errors
 /// [`Halt::Need`], [`Halt::NoTask`]: then none is removed.

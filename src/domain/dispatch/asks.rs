@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::task::Outcome;
+use super::task::TaskOutcome;
 use crate::domain::lease::Token;
 use crate::domain::name::{CollectorName, RequestId, SourceName, Waiter};
 use crate::domain::time::Stamp;
@@ -37,13 +37,13 @@ impl TaskId {
     }
 }
 
-/// Whose a claim is: made of what its maker showed to be let in, so nobody else can guess it: 32 hexadecimal digits.
+/// The owner of a claim: 32 hexadecimal digits made of the credential that its maker showed. So no other client can guess it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClaimOwner(String);
 
 impl ClaimOwner {
-    /// Of whoever has this secret: the hash of a credential, or a random text of the process's own.
+    /// Of the client that has this secret: the hash of a credential, or a random text of the process's own.
     #[must_use]
     pub fn of(secret: &str) -> Self {
         Self(digest(&format!("claims of {secret}")))
@@ -56,8 +56,8 @@ impl ClaimOwner {
     }
 }
 
-/// The id of a claim: its owner, then what is made of its collector and request. The same request of the same owner is the
-/// same claim, that of another owner is another; and whose claim it is stands in the id.
+/// The id of a claim: its owner, then a digest of its collector and request. The same request of the same owner is the
+/// same claim, that of another owner is another claim. The id shows the owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ClaimId(pub String);
@@ -77,7 +77,7 @@ impl ClaimId {
         digest(own) == digest(&owner.0)
     }
 
-    /// The part that says whose it is.
+    /// The part that names the owner.
     #[must_use]
     pub fn owner(&self) -> &str {
         self.0.get(..32).unwrap_or_default()
@@ -119,8 +119,8 @@ pub struct Report {
     /// Under which lease.
     pub token: Token,
     /// How it ended.
-    pub outcome: Outcome,
-    /// For [`Outcome::Retry`]: instead of the backoff.
+    pub outcome: TaskOutcome,
+    /// For [`TaskOutcome::Retry`]: instead of the backoff.
     pub delay: Option<Duration>,
     /// What went wrong: one line, at most [`LONGEST_ERROR`] bytes.
     pub error: Option<String>,
@@ -143,7 +143,7 @@ pub enum Reported {
 pub struct ClaimAsk {
     /// Who asks, and alone may extend, give back and report what is granted.
     pub owner: ClaimOwner,
-    /// For whom.
+    /// For which collector.
     pub collector: CollectorName,
     /// The same one gets the same answer, for as long as the claim's lease (a minute, for nothing).
     pub request: RequestId,
@@ -196,7 +196,7 @@ pub struct Past {
     pub event: PastEvent,
     /// In which attempt.
     pub attempt: u32,
-    /// In whose hands.
+    /// Which collector holds it.
     pub collector: Option<CollectorName>,
     /// As reported.
     pub error: Option<String>,

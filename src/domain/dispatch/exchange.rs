@@ -10,8 +10,8 @@
 //!   and is over comes before all others of its priority, in its old order. Sources that can be served again because of it
 //!   enter the ring in the order of those instants.
 //! - **Sources take turns** ([`share`]): in each round every source of the ring gives the same number, and what one cannot
-//!   give is divided among the others in the next. Whoever gave goes to the end of the ring.
-//! - Results make room for the claim in the same step, and the claim comes before who waits.
+//!   give is divided among the others in the next. A source that gave goes to the end of the ring.
+//! - Results make room for the claim in the same step, and the claim comes before the waiters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 
-/// Most of each kind that one exchange acts on although nobody asked for it.
+/// Most of each kind that one exchange acts on although its caller did not ask for them.
 const OVERDUE: u32 = 64;
 /// Which of several things that the clock changes at one instant comes first: tasks that are due, leases, sources.
 const KINDS: [u8; 3] = [0, 1, 2];
@@ -226,8 +226,8 @@ impl Round<'_> {
         Ok(turns.into_iter().take(most).map(|(_, name)| name).collect())
     }
 
-    /// Goes round the ring until the claim has all it wants or nobody can be served: which source gives how many, in the order
-    /// in which they do.
+    /// Goes round the ring until the claim has all it wants or no source can give more: which source gives how many, in the
+    /// order in which they do.
     fn divide(&mut self, ask: &ClaimAsk) -> Out<Vec<(SourceName, usize)>> {
         let mut served = Vec::new();
         let mut wanted = ask.max;

@@ -48,4 +48,4 @@ pub use record::{
 };
 pub use rules::{Backoff, InvalidRules, LONGEST, Reason, Rules, Shut, Standing, Window};
 pub use sets::{Halt, Need, Overdue, Sets, Waiting, Wanted};
-pub use task::{Departure, Next, Outcome, TaskState};
+pub use task::{Departure, Next, TaskOutcome, TaskState};

@@ -29,7 +29,7 @@ impl Place {
 
 /// How many tasks each of the `sources` of a ring gives, in one round, to a claim that still wants `wanted`.
 ///
-/// A claim goes round the ring until it has all it wants or nobody can give more: what one source cannot give is divided
+/// A claim goes round the ring until it has all it wants or no source can give more: what one source cannot give is divided
 /// among the others in the next round. The last round is one task each, as far as they go, and the next claim begins where
 /// it ended. So two sources that can both give more never differ by more than one task.
 #[must_use]

@@ -14,7 +14,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{CollectorName, RequestId, SourceName, Waiter};
 use crate::domain::time::Stamp;
 
-/// How long a task is promised to the waiter who was woken for it: meanwhile nobody else is woken for it.
+/// How long a task is promised to the waiter that was woken for it: meanwhile no other waiter is woken for it.
 pub const PROMISE: Duration = Duration::from_millis(100);
 /// How long an answer that gave nothing is remembered, and a claim after the last of its leases.
 pub const REMEMBERED: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ pub struct Source {
     pub name: SourceName,
     /// Its rules.
     pub rules: Rules,
-    /// Nobody is served before this.
+    /// No claim is served before this.
     pub blocked_until: Stamp,
     /// The newest start.
     pub last_start: Option<Stamp>,
@@ -131,7 +131,7 @@ impl Source {
         self.rules.cap.is_some_and(|cap| u64::from(cap) <= self.in_flight)
     }
 
-    /// Why nobody is served from it at `now`; `None` if somebody can be. `first_due` is when its first due task is.
+    /// Why no claim is served from it at `now`; `None` if one can be. `first_due` is the instant of its first due task.
     #[must_use]
     pub fn shut(
         &self,
@@ -255,7 +255,7 @@ pub enum Answer {
 /// step, on condition that nothing which was loaded has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change<T> {
-    /// For whoever called.
+    /// For the caller.
     pub answer: T,
     /// From now on.
     pub book: Book,
@@ -293,7 +293,7 @@ pub enum Write {
     },
     /// No window counts the starts of that source so far.
     ForgetStarts(SourceName),
-    /// This collector was heard of now.
+    /// This collector called now.
     Seen(CollectorName),
     /// It waits behind all others, until then; one that waits already keeps its place.
     Enter {

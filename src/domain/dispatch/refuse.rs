@@ -14,7 +14,7 @@ use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
 
 impl Round<'_> {
-    /// Nothing can be had: why, and what becomes of the request.
+    /// No task can be granted: why, and what becomes of the request.
     pub(super) fn refuse(&mut self, ask: &ClaimAsk) -> Out<Answer> {
         let (reason, next_at) = self.why_nothing(&ask.sources)?;
         match &ask.wait {
@@ -35,7 +35,7 @@ impl Round<'_> {
         Ok(Answer::Nothing { reason, next_at })
     }
 
-    /// Of the source that can be served the soonest; one that opens by nobody's doing comes last.
+    /// Of the source that can be served the soonest; one without a known instant comes last.
     fn why_nothing(&self, only: &[SourceName]) -> Out<(Reason, Option<Stamp>)> {
         let mut candidates: BTreeSet<&SourceName> = only.iter().collect();
         if only.is_empty() {

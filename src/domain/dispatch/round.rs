@@ -4,7 +4,7 @@
 //!
 //! - **One state.** A task is in exactly one state, and the counts of its source say so.
 //! - **The ring.** A source with ready tasks that may start stands in the ring, by turn; one that has them and may not
-//!   is shut, and says why and until when. Whoever enters the ring, or was just served, comes last.
+//!   is shut, and says why and until when. A source that enters the ring, or was just served, comes last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::order::Place;
 use super::record::{Book, Change, Claim, Kept, Recent, Seat, Source, Task, Write};
 use super::rules::{Reason, Shut};
 use super::sets::{Halt, Need, Sets, Wanted};
-use super::task::{Departure, Next, Outcome, TaskState};
+use super::task::{Departure, Next, TaskOutcome, TaskState};
 use crate::domain::lease::Token;
 use crate::domain::name::{SourceName, Waiter};
 use crate::domain::time::Stamp;
@@ -231,7 +231,7 @@ impl<'s> Round<'s> {
             Departure::Expired | Departure::Returned => None,
         };
         source.in_flight = source.in_flight.saturating_sub(1);
-        source.finished += u64::from(said == Some(Outcome::Done));
+        source.finished += u64::from(said == Some(TaskOutcome::Done));
         source.expired += u64::from(how == Departure::Expired);
         let mut left = Task { place: None, at: None, until: None, changed: now, ..task.clone() };
         match next {
@@ -243,7 +243,7 @@ impl<'s> Round<'s> {
                 left.attempt = task.attempt.saturating_sub(u32::from(how == Departure::Returned));
             }
             Next::Due { at, again } => {
-                source.retried += u64::from(said == Some(Outcome::Retry));
+                source.retried += u64::from(said == Some(TaskOutcome::Retry));
                 left.attempt = if again { 0 } else { task.attempt };
                 if at <= now {
                     source.ready += 1;
@@ -269,7 +269,7 @@ impl<'s> Round<'s> {
         if said.is_some() {
             left.accepted = task.token;
         }
-        if said == Some(Outcome::Done) {
+        if said == Some(TaskOutcome::Done) {
             left.error = None;
         } else if let Some(error) = error {
             left.error = Some(error.to_owned());
@@ -277,7 +277,9 @@ impl<'s> Round<'s> {
         let event = match (how, left.state) {
             (_, TaskState::Dead) => Some(PastEvent::Died),
             (Departure::Expired, _) => Some(PastEvent::Expired),
-            (Departure::Reported { outcome: Outcome::Retry, .. }, _) => Some(PastEvent::Retried),
+            (Departure::Reported { outcome: TaskOutcome::Retry, .. }, _) => {
+                Some(PastEvent::Retried)
+            }
             _ => None,
         };
         if let Some(event) = event {

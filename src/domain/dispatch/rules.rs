@@ -37,7 +37,7 @@ pub struct Rules {
     pub max_attempts: u32,
     /// Before another try that the collector asked for.
     pub backoff: Backoff,
-    /// Nobody is served.
+    /// No claim is served.
     pub paused: bool,
 }
 
@@ -105,10 +105,10 @@ impl Rules {
     }
 }
 
-/// What the store knows of a source when somebody asks.
+/// What the store knows of a source when a claim asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// Nobody is served before this.
+    /// No claim is served before this.
     pub blocked_until: Stamp,
     /// The newest start; `None` before the first.
     pub last_start: Option<Stamp>,
@@ -122,7 +122,7 @@ pub struct Standing {
     pub first_end: Option<Stamp>,
 }
 
-/// Why nobody is served now.
+/// Why no claim is served now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reason {

@@ -37,7 +37,7 @@ pub struct Sets {
     pub ends: BTreeMap<SourceName, Vec<TaskId>>,
     /// The tasks that are due first, by source; `None`: of all sources.
     pub dues: BTreeMap<Option<SourceName>, Vec<TaskId>>,
-    /// Who waits longest, by source; `None`: those who wait for any. Nobody whose time is over.
+    /// The longest waiters, by source; `None`: those that wait for any. Without waiters whose time is over.
     pub queues: BTreeMap<Option<SourceName>, Vec<Waiting>>,
 }
 
@@ -55,7 +55,7 @@ pub struct Overdue {
     pub lapsed: Vec<SourceName>,
 }
 
-/// Somebody who waits.
+/// A waiter in its queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// Lower came earlier, over all queues.

@@ -51,7 +51,7 @@ impl std::str::FromStr for TaskState {
 /// What a collector says of a task when it reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum TaskOutcome {
     /// Finished.
     Done,
     /// Try again, after `delay_ms` or else after the backoff.
@@ -63,7 +63,7 @@ pub enum Outcome {
 /// EX_DATAERR of sysexits.h: the input is wrong, and will be.
 const WRONG_INPUT: i32 = 65;
 
-impl Outcome {
+impl TaskOutcome {
     /// What a command says of its task by its end: exit code 0 is done, 65 dead, everything else another try (75, EX_TEMPFAIL
     /// of sysexits.h, is the word for that one).
     #[must_use]
@@ -82,7 +82,7 @@ pub enum Departure {
     /// Reported; `delay` is what the collector asked for.
     Reported {
         /// What it says.
-        outcome: Outcome,
+        outcome: TaskOutcome,
         /// Instead of the backoff.
         delay: Option<Duration>,
     },
@@ -112,7 +112,7 @@ pub enum Next {
 
 impl Rules {
     /// Where a task goes that left a collector's hands at `now`, in its `attempt` (from 1). `every` re-arms it after
-    /// [`Outcome::Done`].
+    /// [`TaskOutcome::Done`].
     #[must_use]
     pub fn after(&self, how: Departure, attempt: u32, every: Option<Duration>, now: Stamp) -> Next {
         let used_up = self.max_attempts > 0 && attempt >= self.max_attempts;
@@ -120,13 +120,13 @@ impl Rules {
             Departure::Returned => Next::Ready,
             Departure::Expired if used_up => Next::Dead,
             Departure::Expired => Next::Ready,
-            Departure::Reported { outcome: Outcome::Done, .. } => match every {
+            Departure::Reported { outcome: TaskOutcome::Done, .. } => match every {
                 Some(every) => Next::Due { at: now + every, again: true },
                 None => Next::Done,
             },
-            Departure::Reported { outcome: Outcome::Dead, .. } => Next::Dead,
-            Departure::Reported { outcome: Outcome::Retry, .. } if used_up => Next::Dead,
-            Departure::Reported { outcome: Outcome::Retry, delay } => {
+            Departure::Reported { outcome: TaskOutcome::Dead, .. } => Next::Dead,
+            Departure::Reported { outcome: TaskOutcome::Retry, .. } if used_up => Next::Dead,
+            Departure::Reported { outcome: TaskOutcome::Retry, delay } => {
                 let wait = delay.unwrap_or_else(|| self.wait(attempt)).min(LONGEST);
                 Next::Due { at: now + wait, again: false }
             }
@@ -148,13 +148,17 @@ mod tests {
     fn only_exit_code_0_is_done_and_only_65_is_dead() {
         for code in 0..=255 {
             let expected = match code {
-                0 => Outcome::Done,
-                65 => Outcome::Dead,
-                _ => Outcome::Retry,
+                0 => TaskOutcome::Done,
+                65 => TaskOutcome::Dead,
+                _ => TaskOutcome::Retry,
             };
-            assert_eq!(Outcome::of(&Exit { code: Some(code), signal: None }), expected, "{code}");
+            assert_eq!(
+                TaskOutcome::of(&Exit { code: Some(code), signal: None }),
+                expected,
+                "{code}"
+            );
         }
-        assert_eq!(Outcome::of(&Exit { code: None, signal: Some(9) }), Outcome::Retry);
-        assert_eq!(Outcome::of(&Exit::default()), Outcome::Retry);
+        assert_eq!(TaskOutcome::of(&Exit { code: None, signal: Some(9) }), TaskOutcome::Retry);
+        assert_eq!(TaskOutcome::of(&Exit::default()), TaskOutcome::Retry);
     }
 }

@@ -37,7 +37,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// For how many tasks of which sources somebody may be woken.
+    /// For how many tasks of which sources waiters may be woken.
     fn calls(&self) -> Vec<(&SourceName, u64)> {
         let more = |(name, servable): (&'_ SourceName, &u64)| {
             let source = self.sources.get(name)?;

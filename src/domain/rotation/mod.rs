@@ -21,7 +21,7 @@ pub(crate) mod tests;
 mod turns;
 
 pub use record::{Change, Memory, Promise, Queues, Rotation, Write};
-pub use ring::{Choice, Ending, Outcome, Reason, Ring, Starts, Turn};
+pub use ring::{Choice, Ending, Reason, Ring, Starts, Turn, TurnOutcome};
 pub use round::{Caller, Round, UnknownType};
 pub use rules::{InvalidRules, Rules, Skip, TypeRules};
 pub use turns::{

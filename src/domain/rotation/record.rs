@@ -16,11 +16,11 @@ pub struct Rotation {
     pub rules: Rules,
     /// How far it has come, and who has the turn.
     pub ring: Ring,
-    /// To whom the turn is promised; never while somebody has it.
+    /// The waiter that the turn is promised to; never while the turn is held.
     pub promise: Option<Promise>,
     /// The present turn was answered more than once, so a worker may know of it.
     pub seen: bool,
-    /// Node incarnations (`NODE/RANDOM`) whose waiters do not count, each until it is heard of, or until then.
+    /// Node incarnations (`NODE/RANDOM`) whose waiters are suspended, each until it renews itself or asks, or until then.
     pub silent: BTreeMap<String, Stamp>,
     /// The store's memory when it was looked at last.
     pub known: Memory,
@@ -28,7 +28,7 @@ pub struct Rotation {
     pub due: Option<Stamp>,
 }
 
-/// A waiter who was woken for the turn: nobody else gets it meanwhile.
+/// A waiter that was woken for the turn: no other waiter gets it meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Promise {
@@ -69,8 +69,8 @@ impl Rotation {
             promise: None,
             seen: false,
             silent: BTreeMap::new(),
-            // One that is new in a store that forgot may be an old one, and somebody may have its turn: that is still
-            // to be looked at.
+            // A rotation that is new in a store that forgot may be an old one, and a worker may hold its turn: the next
+            // transition looks at that.
             known: Memory { server: memory.server.clone(), forgot: None },
             due: None,
         }
@@ -82,7 +82,7 @@ impl Rotation {
         self.ring.edges(&self.rules).chain(promised).chain(self.silent.values().copied())
     }
 
-    /// How many of those who wait have a turn before somebody who waits for `kind`, if all take theirs.
+    /// How many waiters have a turn before a waiter for `kind`, if all take theirs.
     ///
     /// `before` wait for that type and came earlier; `waiting` is how many there are of each type. Counted and not decided: a
     /// store counts after it has written.
@@ -105,7 +105,7 @@ impl Rotation {
 /// What a transition leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change<T> {
-    /// For whoever called.
+    /// For the caller.
     pub answer: T,
     /// The record from now on.
     pub rotation: Rotation,
@@ -118,7 +118,7 @@ pub struct Change<T> {
 pub enum Write {
     /// A turn ended: it is the newest that is remembered ([`super::TURNS_KEPT`]), and counted for its type and ending.
     Remember(PastTurn),
-    /// Its lease ran out: whoever pumps next says so.
+    /// Its lease ran out: the next pump reports it.
     Report(Turn),
     /// Its request (of its type and worker) has this turn, as a repetition is told until then.
     Note(Turn, Stamp),
@@ -131,7 +131,7 @@ pub enum Write {
         waiter: Waiter,
         /// For what.
         kind: TypeName,
-        /// For whom.
+        /// Its worker.
         worker: WorkerName,
         /// Not counted any more from then on.
         until: Stamp,

@@ -10,7 +10,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, TypeName, WorkerName};
 use crate::domain::time::Stamp;
 
-/// A turn that somebody has.
+/// A turn that a worker holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Turn {
@@ -21,8 +21,8 @@ pub struct Turn {
     pub request: RequestId,
     pub since: Stamp,
     pub until: Stamp,
-    /// How long it lasts from each extension: as the rules were when it began. Whoever has it trusts that long, and must not be
-    /// told later that it was less.
+    /// How long it lasts from each extension: as the rules were when it began. Its holder trusts that long, and must not be told
+    /// later that it was less.
     pub lease: Duration,
 }
 
@@ -57,25 +57,25 @@ pub struct Ring {
     pub starts: BTreeMap<TypeName, Starts>,
 }
 
-/// Why somebody waits.
+/// Why a worker waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Somebody has the turn.
+    /// A worker holds the turn.
     Held,
     /// The gap of the rotation or of the type is not over.
     Gap,
     /// The type's quota is used up for now.
     Quota,
-    /// Whoever had the last turn said so.
+    /// The last holder said so.
     NotBefore,
-    /// The store may have forgotten a turn that somebody still has.
+    /// The store may have forgotten a turn that a worker still holds.
     Recovery,
     /// Another comes first.
     Order,
-    /// A type comes first that nobody waits for, and none is skipped.
+    /// The type that comes first has no waiter, and types are not skipped.
     Absent,
-    /// Nobody waits.
+    /// No worker waits.
     Idle,
 }
 
@@ -84,7 +84,7 @@ pub enum Reason {
 pub enum Choice {
     /// This type's, now.
     Now(TypeName),
-    /// Nobody's yet.
+    /// No type's yet.
     Later {
         /// Why.
         reason: Reason,
@@ -99,7 +99,7 @@ pub enum Choice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Outcome {
+pub enum TurnOutcome {
     Done,
     /// There was nothing to do.
     Empty,
@@ -109,12 +109,12 @@ pub enum Outcome {
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[expect(missing_docs, reason = "as in Outcome")]
+#[expect(missing_docs, reason = "as in TurnOutcome")]
 pub enum Ending {
     Done,
     Empty,
     Failed,
-    /// Its lease ran out, or nobody received it.
+    /// Its lease ran out, or no worker received it.
     Lost,
 }
 
@@ -131,12 +131,12 @@ impl Ending {
     }
 }
 
-impl From<Outcome> for Ending {
-    fn from(outcome: Outcome) -> Self {
+impl From<TurnOutcome> for Ending {
+    fn from(outcome: TurnOutcome) -> Self {
         match outcome {
-            Outcome::Done => Self::Done,
-            Outcome::Empty => Self::Empty,
-            Outcome::Failed => Self::Failed,
+            TurnOutcome::Done => Self::Done,
+            TurnOutcome::Empty => Self::Empty,
+            TurnOutcome::Failed => Self::Failed,
         }
     }
 }
@@ -150,7 +150,7 @@ impl Ring {
         (0..rules.types.len()).map(move |nth| &rules.types[(first + nth) % count])
     }
 
-    /// Whose turn it is at `now`, when somebody `waits` for some of the types.
+    /// Whose turn it is at `now`, if workers wait for the types that `waits` names.
     pub fn choose(&self, rules: &Rules, waits: impl Fn(&TypeName) -> bool, now: Stamp) -> Choice {
         if let Some(turn) = &self.turn {
             return Choice::Later { reason: Reason::Held, until: Some(turn.until), kind: None };
@@ -189,7 +189,7 @@ impl Ring {
 
     /// The instants before which a type does not start, each with its reason.
     fn limits(&self, rules: &Rules, kind: &TypeRules) -> [(Option<Stamp>, Reason); 5] {
-        // Without a gap a clock that was set back holds up nobody.
+        // Without a gap a clock that was set back delays no type.
         let after = |last: Stamp, gap: Duration| (!gap.is_zero()).then(|| last + gap);
         let starts = self.starts.get(&kind.name);
         let quota = kind.quota.zip(starts).and_then(|(quota, starts)| {
@@ -212,7 +212,7 @@ impl Ring {
         limits.filter_map(|(at, _)| at).chain(self.turn.iter().map(|turn| turn.until))
     }
 
-    /// The first instant, not before `now`, at which a type could start if nobody had the turn and nobody came first,
+    /// The first instant, not before `now`, at which a type could start if the turn were free and no other type came first,
     /// and what it has to wait for until then; [`Reason::Order`] when that is nothing.
     #[must_use]
     pub fn earliest(&self, rules: &Rules, kind: &TypeRules, now: Stamp) -> (Stamp, Reason) {
@@ -259,7 +259,7 @@ impl Ring {
         })
     }
 
-    /// The turn lasts for another lease from now; `None` if nobody has it.
+    /// The turn lasts for another lease from now; `None` if it has no holder.
     pub fn extend(&mut self, now: Stamp) -> Option<&Turn> {
         let turn = self.turn.as_mut()?;
         turn.until = now + turn.lease;
@@ -279,8 +279,8 @@ impl Ring {
         self.turn.take_if(|turn| turn.until <= now)
     }
 
-    /// The rules change from `old` to `new`. Whoever has the turn keeps it, with its lease, also when its type is gone; the order goes on
-    /// behind the last type before it that is left.
+    /// The rules change from `old` to `new`. The holder keeps the turn, with its lease, also when its type is gone; the order goes
+    /// on behind the last type before it that is left.
     pub fn adapt(&mut self, old: &Rules, new: &Rules) {
         self.next = self.next.take().filter(|kind| new.of(kind).is_some());
         if let Some(after) = self.after.take() {

@@ -18,15 +18,15 @@
 //!   given back together with its request, unless the request was answered again.
 //! - **First come, first served** within a type. The transition that opens the turn for a type promises it to the first
 //!   waiter of that type and wakes it. No other waiter gets the turn meanwhile.
-//! - **A promise lapses** after [`PROMISE`], when anybody but its waiter calls. The waiter loses its place, and the other
-//!   waiters of the same node incarnation are passed over until that incarnation is heard of: it may have died with a
-//!   thousand waiters. Then they stand where they stood. A waiter that comes late, but before all others, has its turn
-//!   still. New rules end a promise, too.
+//! - **A promise lapses** after [`PROMISE`], when a caller other than its waiter comes. The waiter loses its place, and the
+//!   other waiters of the same node incarnation are suspended until that incarnation renews itself or asks: it may have died
+//!   with a thousand waiters. Then they stand where they stood. A waiter that comes late, but before all others, still gets
+//!   its turn. New rules end a promise, too.
 //! - **No turn begins in doubt.** When the store may have forgotten a turn, none begins for the longest time that one may
 //!   last.
 //!
-//! Each transition looks at the doubt first. A store that pays for knowing its own memory may ask it only before a turn
-//! may begin or when a turn is extended; then the wait counts from that later instant.
+//! Each transition looks at the doubt first. A store for which that look is costly may do it only before a turn may begin
+//! or when a turn is extended; then the wait counts from that later instant.
 
 use super::record::{Change, Memory, Promise, Queues, Rotation, Write};
 use super::turns::{Kept, PROMISE, Pass, PastTurn, REQUEST_KEPT, SILENT_FOR, Taken, TurnAsk};
@@ -47,7 +47,7 @@ pub enum Caller<'a> {
     Asker(&'a TurnAsk),
     /// A waiter who waits no more.
     Leaver(&'a Waiter),
-    /// A node incarnation says that it lives.
+    /// A node incarnation renews itself.
     Node(&'a str),
     /// The present rules are replaced, and with them every promise.
     Rules,
@@ -64,8 +64,8 @@ pub struct Round {
 }
 
 impl Round {
-    /// Begins at `now`: what the store may have forgotten is looked at, a promise that nobody took up lapses, and
-    /// whoever calls is heard of.
+    /// Begins at `now`: looks at what the store may have forgotten, ends a promise that was not taken up, and ends the
+    /// suspension of the caller's incarnation.
     #[must_use]
     pub fn begin(rotation: Rotation, memory: &Memory, caller: Caller<'_>, now: Stamp) -> Self {
         let mut round = Self { rotation, now, writes: Vec::new() };
@@ -95,7 +95,7 @@ impl Round {
         self.now
     }
 
-    /// Whether an act looks at who waits: not while the turn is had and goes on. `ends` is the turn that the act is
+    /// Whether an act looks at the waiters: not while the turn is held and goes on. `ends` is the turn that the act is
     /// meant to end.
     #[must_use]
     pub fn looks_at_queues(&self, ends: Option<Token>) -> bool {
@@ -103,7 +103,8 @@ impl Round {
         !self.rotation.ring.turn.as_ref().is_some_and(goes_on)
     }
 
-    /// Whether the turn is promised to who asks. Then nobody's place matters, if the request had no turn before.
+    /// Whether the turn is promised to the waiter that asks. Then no place in a queue matters, if the request had no turn
+    /// before.
     #[must_use]
     pub fn is_promised_to(&self, ask: &TurnAsk) -> bool {
         let promise = self.rotation.promise.as_ref();
@@ -185,8 +186,8 @@ impl Round {
         Ok(self.settle(kept, queues))
     }
 
-    /// The turn ends, if nobody but its node knows of it; says whether it does. Its request can be made again, also
-    /// when its lease is over and nobody noticed.
+    /// Ends the turn if only its node knows of it; says whether it did. Its request can be made again, also when its lease
+    /// is over and no transition has noticed.
     #[must_use]
     pub fn give_back(mut self, token: Token, queues: &Queues) -> Change<bool> {
         let unseen = |turn: &Turn| turn.token == token && !self.rotation.seen;
@@ -205,7 +206,7 @@ impl Round {
         self.settle((), queues)
     }
 
-    /// The rules are these from now on. Who has the turn keeps it; who waits for a type that is gone is woken, and
+    /// The rules are these from now on. The holder of the turn keeps it; a waiter for a type that is gone is woken, and
     /// finds it gone.
     #[must_use]
     pub fn define(mut self, rules: &Rules, queues: &Queues) -> Change<()> {
@@ -214,7 +215,7 @@ impl Round {
         self.rotation.ring.adapt(&old, rules);
         let gone = old.types.into_iter().filter(|kind| rules.of(&kind.name).is_none());
         self.writes.extend(gone.map(|kind| Write::Dismiss(kind.name)));
-        // It may be another's turn under these, or nobody's yet.
+        // Under these it may be another type's turn, or no type's yet.
         self.rotation.promise = None;
         self.settle((), queues)
     }
@@ -226,8 +227,8 @@ impl Round {
         self.settle((), queues)
     }
 
-    /// Nobody begins until each turn that the store may have forgotten has run out. A promise of before may have
-    /// lapsed, and another may have begun.
+    /// No turn begins until each turn that the store may have forgotten has run out. An earlier promise may have lapsed,
+    /// and another turn may have begun.
     fn look(&mut self, memory: &Memory) {
         let Rotation { known, ring, rules, promise, .. } = &mut self.rotation;
         let forgot = if known.server == memory.server {
@@ -242,7 +243,7 @@ impl Round {
         ring.recovered_at = ring.recovered_at.max(forgot + lease.max(rules.min_gap));
     }
 
-    /// A promise that was not taken up in time lapses, unless it is its own waiter that calls.
+    /// A promise that was not taken up in time lapses, unless its own waiter calls.
     fn lapse(&mut self, caller: Caller<'_>) {
         let now = self.now;
         let spared = |promise: &Promise| match caller {
@@ -318,7 +319,7 @@ impl Round {
         turn
     }
 
-    /// Who asks waits, if it may, and hears for what.
+    /// The asker waits, if it may, and is told what it waits for.
     fn wait(&mut self, ask: &TurnAsk, queues: &Queues) -> Taken {
         let Rotation { ring, rules, .. } = &self.rotation;
         let (earliest_at, blocked) = match rules.of(&ask.kind) {
@@ -357,7 +358,7 @@ impl Round {
         stand.filter(|waiter| !left(waiter) && !silent(waiter)).chain(came).next()
     }
 
-    /// Promises the turn to whom it belongs, and notes when the clock alone changes something.
+    /// Promises the turn to the waiter whose turn it is, and notes when the clock alone changes something.
     fn settle<T>(mut self, answer: T, queues: &Queues) -> Change<T> {
         let waits = |kind: &TypeName| self.first(queues, kind).is_some();
         let Rotation { ring, rules, promise, .. } = &self.rotation;

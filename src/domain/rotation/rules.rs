@@ -19,18 +19,18 @@ pub struct TypeRules {
     pub quota: Option<Window>,
 }
 
-/// What becomes of a type that nobody waits for when its turn comes.
+/// What becomes of a type that has no waiter when its turn comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Skip {
     /// It is passed over. So is one that is inside its own gap, or whose quota is used up.
     #[default]
     Absent,
-    /// Everybody waits for it.
+    /// All other types wait for it.
     Never,
 }
 
-/// How types take turns: one at a time, in cyclic order among those with somebody waiting.
+/// How types take turns: one at a time, in cyclic order among those that have a waiter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rules {
     /// In their cyclic order.

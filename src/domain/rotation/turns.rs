@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ending, Outcome, Reason, Turn};
+use super::{Ending, Reason, Turn, TurnOutcome};
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, Waiter, WorkerName};
 use crate::domain::time::Stamp;
@@ -27,16 +27,16 @@ pub struct TurnAsk {
     pub rotation: RotationName,
     /// For which type.
     pub kind: TypeName,
-    /// For whom.
+    /// Which worker asks.
     pub worker: WorkerName,
     /// The same one (of the same type and worker) has the same turn.
     pub request: RequestId,
-    /// Should the turn not be had now, this one waits so long for it. `None`: a final answer, and no place in the queue.
+    /// If the turn is not free now, this waiter waits so long for it. `None`: the answer is final, with no place in the queue.
     pub wait: Option<(Waiter, Duration)>,
 }
 
 impl TurnAsk {
-    /// Who waits, if the turn cannot be had now.
+    /// The waiter, if the turn is not free now.
     #[must_use]
     pub fn waiter(&self) -> Option<&Waiter> {
         self.wait.as_ref().map(|(waiter, _)| waiter)
@@ -55,9 +55,9 @@ pub enum Taken {
         /// Who has it.
         holder: Option<Turn>,
         /// The first instant at which this type could start, as far as is known: not before the gaps and the quota are over.
-        /// Whoever has the turn may keep it for longer.
+        /// The holder of the turn may keep it for longer.
         earliest_at: Stamp,
-        /// How many of those who wait have a turn before this one, if all take theirs.
+        /// How many waiters have a turn before this one, if all take theirs.
         ahead: u64,
         /// What this one waits for. Never [`Reason::Idle`].
         reason: Reason,
@@ -74,7 +74,7 @@ pub struct Pass {
     /// Only if it is this worker's.
     pub only: Option<WorkerName>,
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: TurnOutcome,
     /// Who comes next.
     pub next: Option<TypeName>,
     /// No turn starts before this.

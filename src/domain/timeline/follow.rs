@@ -1,7 +1,7 @@
 //! A timeline that was read some time ago, brought up to the newest record of its job.
 //!
-//! Whoever shows the last hour of a thousand jobs cannot read each of them at each change. What happened between two records that
-//! were seen is seen again at the next reading.
+//! A page that shows the last hour of a thousand jobs cannot read each of them at each change. What happened between two records
+//! that were seen is read at the next full reading.
 
 use super::{Present, Span, Timeline, WantKind, Wanted};
 use crate::domain::job::JobRecord;

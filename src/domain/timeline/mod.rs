@@ -48,7 +48,7 @@ pub struct Span {
     pub held_ms: u64,
 }
 
-/// What somebody did to a job for a while.
+/// What a user did to a job for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WantKind {
@@ -105,7 +105,7 @@ pub struct Timeline {
 }
 
 impl RunEnd {
-    /// Something went wrong, other than that somebody wanted its end.
+    /// Something went wrong. An end that a person wanted is none.
     #[must_use]
     pub fn is_failure(self) -> bool {
         match self {

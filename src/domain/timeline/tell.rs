@@ -1,4 +1,4 @@
-//! What spans and participations tell together: why nobody held the job at a time, and how long a take-over took.
+//! What spans and participations tell together: why the job had no holder at a time, and how long a take-over took.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::domain::time::StoreTime;
 /// From an end on one node to the start on another is a take-over if it is not longer: after a longer rest it is another start.
 const AT_MOST: Duration = Duration::from_secs(600);
 
-/// Why nobody held the job.
+/// Why the job had no holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Why {
-    /// Nobody wanted it.
+    /// No user wanted it.
     Off,
-    /// Somebody forbade it.
+    /// A user forbade it.
     Held,
     /// Between two runs of `repeat`.
     Resting,
@@ -24,9 +24,9 @@ pub enum Why {
     BackingOff,
     /// A node was lost or gave it up, and none had taken it yet.
     TakingOver,
-    /// Wanted, and nobody took it.
+    /// Wanted, and no node took it.
     Waiting,
-    /// Who wanted it then is not known.
+    /// It is not known who wanted it then.
     Unknown,
 }
 
@@ -57,7 +57,7 @@ impl Why {
     }
 }
 
-/// A time in which nobody held the job.
+/// A time in which the job had no holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Gap {
@@ -77,8 +77,8 @@ pub struct Takeover {
     pub before: NodeName,
     /// How that ended.
     pub end: RunEnd,
-    /// From the recorded end to the start. An end that only the next holder could tell (the machine was gone) is recorded when the
-    /// lease had run out.
+    /// From the recorded end to the start. If only the next holder could report the end (the machine was gone), it is recorded
+    /// when the lease has run out.
     pub took: Duration,
 }
 
@@ -123,7 +123,7 @@ impl Timeline {
         is_one.then_some(Takeover { at, token, before: before.0, end: before.1, took })
     }
 
-    /// When nobody held the job between `from` and `to`, and why.
+    /// When the job had no holder between `from` and `to`, and why.
     #[must_use]
     pub fn gaps(&self, from: StoreTime, to: StoreTime) -> Vec<Gap> {
         let mut gaps = Vec::new();
@@ -156,8 +156,8 @@ impl Timeline {
         }
     }
 
-    /// The time from `from` to `to`, cut where it began or ended that somebody wanted or forbade the job; each part with what barred
-    /// it from running.
+    /// The time from `from` to `to`, cut where a participation or a hold began or ended; each part with what barred the job from
+    /// running.
     fn parts(&self, from: StoreTime, to: StoreTime) -> Vec<(StoreTime, StoreTime, Option<Why>)> {
         let edges = self.wants.iter().flat_map(|want| [Some(want.from), want.to]);
         if from >= to {

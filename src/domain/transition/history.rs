@@ -1,7 +1,7 @@
 //! The history of runs: how an entry is closed, which entries are folded into one, which one goes when there are too many.
 //!
 //! A run is closed by its own node or, as lost, by the next holder; both must leave the same record. A job that looks for work
-//! every second must not wash its failures out: runs of which nobody saw anything share one entry, and go first.
+//! every second must not wash its failures out: runs that showed nothing share one entry, and go first.
 
 use super::{Job, Write};
 use crate::domain::event::EventKind;
@@ -31,7 +31,7 @@ pub(super) struct Ending {
     pub(super) exit: Exit,
     pub(super) end: RunEnd,
     pub(super) processes_killed: u32,
-    /// Nobody saw anything of it.
+    /// It showed nothing.
     pub(super) silent: bool,
     pub(super) at: StoreTime,
 }
@@ -86,13 +86,13 @@ pub(super) fn close(
     writes
 }
 
-/// Whether the idle run `entry` only goes on with `before`: idle too, on the same node, nobody switched in between.
+/// Whether the idle run `entry` only goes on with `before`: idle too, on the same node, and no user switched in between.
 fn goes_on(before: &RunEntry, entry: &RunEntry, record: &JobRecord) -> bool {
     let switched = record.last_switch.as_ref().map(|last| last.at);
     before.folded > 0 && before.node == entry.node && before.ended >= switched
 }
 
-/// Closes the run that the record still shows, which nobody can report any more, and publishes the loss.
+/// Closes the run that the record still shows, which no node can report any more, and publishes the loss.
 pub(super) fn close_as_lost(job: &mut Job, past: &Past, at: StoreTime) -> Vec<Write> {
     let Some(run) = job.record.run.take() else { return Vec::new() };
     let entry = RunEntry::begun(&job.record, &run);

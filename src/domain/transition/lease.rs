@@ -114,7 +114,7 @@ impl Tenure {
     }
 }
 
-/// As [`renew`], on a whole job. Tells nobody: no state changes that people see.
+/// As [`renew`], on a whole job. It publishes nothing: no state changes that people see.
 pub fn renew_in(job: &mut Job, ask: &Renewal, now: Now) -> Renewed {
     let (answer, kept) = renew(&Tenure::of(job), ask, now);
     if let Some(kept) = kept {
@@ -126,7 +126,7 @@ pub fn renew_in(job: &mut Job, ask: &Renewal, now: Now) -> Renewed {
 
 /// Renews a lease for its `ttl`. The second value is what the lease is now; `None`: it stays as it is.
 ///
-/// A lease that is missing although nobody minted a newer token ran out unclaimed, or the store has forgotten it. Its living
+/// A lease is missing, and no newer token was minted: it ran out unclaimed, or the store has forgotten it. Its living
 /// holder asserts it again: that is what makes the quarantine harmless. The token of the job is then the lease's.
 #[must_use]
 pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseRecord>) {
@@ -161,8 +161,8 @@ pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseR
     (Renewed::Kept { margin: Duration::ZERO, forgot }, Some(lease))
 }
 
-/// Gives a lease back under which nothing runs. Only the owner is compared: it is random per acquisition, and whoever lost the
-/// answer to its request knows no token. Not being the owner any more is no error: there is nothing to give back.
+/// Gives a lease back under which nothing runs. Only the owner is compared: it is random per acquisition, and a node that lost
+/// the answer to its request knows no token. Not being the owner any more is no error: there is nothing to give back.
 pub fn release(job: &mut Job, owner: &Owner) -> Vec<Write> {
     let newest = job.record.lease.as_ref().or(job.lapsed.as_ref());
     let Some(token) = newest.filter(|lease| &lease.owner == owner).map(|lease| lease.token) else {

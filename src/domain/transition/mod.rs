@@ -46,7 +46,7 @@ pub struct Now {
     pub boot: Boot,
 }
 
-/// A job as its transitions see it: the record that everybody sees, and what only they look at.
+/// A job as its transitions see it: the record that all readers see, and what only transitions look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Its lease is there only while it lasts.
@@ -60,7 +60,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job nobody ever touched.
+    /// A job that was never touched.
     #[must_use]
     pub fn untouched(name: JobName) -> Self {
         let record = JobRecord::untouched(name);
@@ -91,7 +91,7 @@ impl Job {
         both.into_iter().find(|lease| lease.token == token)
     }
 
-    /// Nobody holds a lease up to `token` any more.
+    /// No lease up to `token` is held any more.
     fn give_back(&mut self, token: Token) {
         self.released = self.released.max(token);
         self.record.lease.take_if(|lease| lease.token <= token);
@@ -109,7 +109,7 @@ impl Job {
 /// What is to be written beside the job, in this order, in the same atomic step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {
-    /// The change is told to whoever follows the job.
+    /// All that follow the job are told of the change.
     Publish(JobEvent),
     /// Into the history of runs: a new entry, or the newest wording of the one with that id, in its old place.
     KeepRun(RunEntry),

@@ -1,7 +1,7 @@
 //! What people want: switches and holds.
 //!
-//! Switching on and resuming are how a person says "try now", so both forgive crashes and waits of before. Were that decided
-//! elsewhere, a job that gave up would stay down although somebody has just asked for it.
+//! With switching on and resuming a person says "try now", so both forgive earlier crashes and waits. If that were decided
+//! elsewhere, a job that gave up would stay down although a person has just asked for it.
 
 use super::{Job, Now, Write};
 use crate::domain::event::EventKind;

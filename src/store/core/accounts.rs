@@ -11,7 +11,7 @@ use crate::store::credentials::ApiToken;
 use crate::store::records::{Check, Look, Looked, Plan, Records, Tell, Write};
 use crate::store::{Result, StoreError};
 
-pub(super) const USERS: &str = "users";
+pub(in crate::store) const USERS: &str = "users";
 
 impl<R: Records> Accounts for R {
     async fn add_user(&self, user: &User, only_if_first: bool) -> Result<()> {
@@ -31,7 +31,7 @@ impl<R: Records> Accounts for R {
                 checks.push(Check::Empty { table: USERS.to_owned() });
             }
             let writes = vec![set(USERS, name, json(USERS, &made)?)];
-            // Nobody sits anywhere under a new account, but pages show its display name.
+            // A new account has no connections, but pages show its display name.
             let tells = made.display_name.map(|_| Tell::Accounts).into_iter().collect();
             Ok(((), Some(Plan { checks, writes, tells, once: true, ..Plan::default() })))
         })
@@ -105,8 +105,9 @@ fn about(name: &UserName, tables: &[&str]) -> Vec<Look> {
     looks
 }
 
-/// That another admin remains when `user` is none any more: without one, nobody could administer from the page. When `user` signs in
-/// without a provider, the other must be able to as well: a provider that is away must not shut everybody out.
+/// Makes sure that another admin remains when `user` is none any more: without one, the page could not administer anything.
+/// When `user` signs in without a provider, the other must be able to as well: a provider that is away must not shut every
+/// admin out.
 ///
 /// # Errors
 /// [`StoreError::LastAdmin`].

@@ -17,10 +17,10 @@ use crate::store::Result;
 use crate::store::alerts::{Alerts, Book, Incident, Mute, Noted, PAST_KEPT};
 use crate::store::records::{Changed, Check, Found, Look, Plan, Records, Write};
 
-const INCIDENTS: &str = "alerts";
-const MUTED: &str = "alerts:muted";
-const CHANNELS: &str = "alerts:channels";
-const PAST: &str = "alerts:past";
+pub(super) const INCIDENTS: &str = "alerts";
+pub(super) const MUTED: &str = "alerts:muted";
+pub(super) const CHANNELS: &str = "alerts:channels";
+pub(super) const PAST: &str = "alerts:past";
 const SENDER: &str = "alerts:sender";
 const SEAT: &str = "seat";
 

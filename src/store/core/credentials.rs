@@ -19,7 +19,7 @@ use crate::store::records::{Found, Look, Looked, Plan, Records, Tell, Write};
 use crate::store::{Result, StoreError};
 
 pub(super) const SESSIONS: &str = "sessions";
-pub(super) const TOKENS: &str = "tokens";
+pub(in crate::store) const TOKENS: &str = "tokens";
 pub(super) const LINKS: &str = "links";
 /// By what is counted: instants in milliseconds, oldest first.
 pub(super) const FAILURES: &str = "failures";
@@ -74,7 +74,7 @@ impl<R: Records> Credentials for R {
             own.sort_unstable();
             let surplus = (own.len() + 1).saturating_sub(MOST_SESSIONS);
             writes.extend(own.iter().take(surplus).map(|(_, row)| unset(SESSIONS, row)));
-            // Whoever sits under those hears of it.
+            // A connection under one of those is told.
             let tells = if surplus > 0 { vec![Tell::Accounts] } else { Vec::new() };
             let session = Session { created: now, expires: now + lifetime, ..session.clone() };
             writes.push(set(SESSIONS, hash, json(SESSIONS, &Opened { session, used: now })?));

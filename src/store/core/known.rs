@@ -12,7 +12,7 @@ use crate::domain::name::JobName;
 use crate::store::Result;
 use crate::store::engine::Stored;
 
-/// More jobs than anybody has; names of leases that come and go must not fill the memory.
+/// More jobs than any store has; names of leases that come and go must not fill the memory.
 const MOST: usize = 20_000;
 
 /// What is remembered.

@@ -1,4 +1,4 @@
-//! Output, read in either direction: only the lines that somebody asks for, with a bounded amount of work a call.
+//! Output, read in either direction: only the lines that the caller asks for, with a bounded amount of work a call.
 
 use crate::domain::log::{LogFilter, LogFrom, LogPage};
 use crate::domain::name::JobName;

@@ -108,7 +108,7 @@ impl MemoryRecords {
         std::mem::take(&mut self.lock().told)
     }
 
-    /// Written in the step of somebody else.
+    /// Writes as the step of another process does.
     pub(in crate::store) fn write(&self, write: &Write) {
         self.lock().write(write);
     }
@@ -227,6 +227,11 @@ impl World {
                 }
             }
             Write::Log(line) => self.log(line, now_ms),
+            Write::Entry(entry) => {
+                let log = self.logs.entry(entry.log.clone()).or_default();
+                log.insert(entry.id, entry.text().unwrap_or_default());
+                self.counters.insert(entry.counter.clone(), entry.id);
+            }
         }
     }
 

@@ -13,6 +13,7 @@ mod accounts;
 mod alerts;
 mod audit;
 mod calls;
+pub(in crate::store) mod carry;
 mod credentials;
 mod known;
 mod line;
@@ -47,7 +48,7 @@ use crate::domain::transition::history::Past;
 use crate::domain::transition::{Job, Now, Write};
 use crate::sabotage::{Bug, planted};
 
-/// How often a change is decided anew. One of those who write at once always wins, so nobody comes close to this.
+/// How often a change is decided anew. One of those that write at once always wins, so no change comes close to this.
 const ATTEMPTS: usize = 64;
 /// A commit may arrive so much later than it was decided.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
@@ -68,8 +69,8 @@ struct Kind<'a> {
     /// A lease is asked for, of this length.
     grant: Option<Duration>,
     once: bool,
-    /// The run of which a decision must know what the history says. None: the one that the record shows
-    /// while nobody holds the lease, as that is closed then.
+    /// The run of which a decision must know what the history says. None: the run that the record shows while the lease has no
+    /// holder, as that run is closed then.
     about: Option<About<'a>>,
 }
 

@@ -16,7 +16,7 @@ use crate::store::{Result, StoreError};
 
 const NODES: &str = "nodes";
 /// The text is empty; the row is the mark.
-const DRAINING: &str = "draining";
+pub(super) const DRAINING: &str = "draining";
 const DEFINITIONS: &str = "definitions";
 /// The digest of each row of `definitions`: reports are compared with it every second, and definitions are long.
 const DIGESTS: &str = "digests";
@@ -159,7 +159,7 @@ impl<R: Records> Nodes for R {
     }
 }
 
-/// Drops what was said by nodes that are silent for so long that nobody asks for them any more.
+/// Drops what was said by nodes that are silent for so long that no caller asks for them any more.
 async fn forget_silent<R: Records>(records: &R) -> Result<()> {
     let looks = [Look::Rows(NODES.to_owned())];
     decide(records, &looks, |looked| {

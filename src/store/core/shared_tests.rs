@@ -146,7 +146,7 @@ async fn a_beat_is_news_only_when_it_says_something_new_or_comes_after_silence()
     store.pass(Duration::from_secs(4));
     assert_eq!(store.beat(&beat("n", "another")).await.unwrap(), welcome(false));
     assert_eq!(store.told(), [Tell::Nodes]);
-    // The night after, whoever is still silent is forgotten.
+    // The night after, a node that is still silent is forgotten.
     store.beat(&beat("old", "b")).await.unwrap();
     store.pass(25 * HOUR);
     store.beat(&beat("n", "third")).await.unwrap();

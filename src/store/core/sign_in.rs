@@ -15,7 +15,7 @@ use crate::store::credentials::{SignIn, Tried};
 use crate::store::records::{Look, Looked, Plan, Records, Write};
 
 /// By account: where it has signed in.
-const HOMES: &str = "homes";
+pub(super) const HOMES: &str = "homes";
 /// So many addresses of an account are known, the newest.
 const MOST_HOMES: usize = 16;
 /// More attempts in a window change no answer.

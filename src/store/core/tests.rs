@@ -116,7 +116,7 @@ impl Dice {
     }
 }
 
-/// What the players know: grants that they heard of, and the runs under them.
+/// What the players know: grants that were answered, and the runs under them.
 #[derive(Clone)]
 struct Grant {
     owner: Owner,

@@ -23,7 +23,7 @@ use crate::store::engine::Engine;
 use crate::store::records::{Changed, Found, Look, Looked, Plan, Write};
 use crate::store::timeline::{Seen, Timelines};
 
-const MARKS: &str = "spans";
+pub(super) const MARKS: &str = "spans";
 /// Runs that are read at once.
 const AT_ONCE: usize = 100;
 /// What is too old or too much goes in such portions.
@@ -31,11 +31,11 @@ const PORTION: usize = 64;
 /// How often folding is tried while others fold the same.
 const ATTEMPTS: usize = 3;
 
-fn spans_of(job: &JobName) -> String {
+pub(super) fn spans_of(job: &JobName) -> String {
     format!("spans:{job}")
 }
 
-fn wants_of(job: &JobName) -> String {
+pub(super) fn wants_of(job: &JobName) -> String {
     format!("wants:{job}")
 }
 
@@ -155,7 +155,7 @@ impl<E: Engine> Timelines for E {
                 return Ok(());
             }
         }
-        // Somebody else folds the same.
+        // Another node folds the same.
         Ok(())
     }
 }
@@ -181,7 +181,7 @@ async fn fold_once<E: Engine>(engine: &E, job: &JobName, kept: Duration) -> Resu
         }
         let over: Vec<Want> = read(&looked, 3, &wants)?;
         let began = over.iter().map(|want| want.from);
-        // Since when somebody is known to have wanted it, everything is known.
+        // Everything is known since the first moment at which a person is known to have wanted it.
         mark.since =
             began.chain(record.participants.iter().map(|one| one.since)).fold(now, Ord::min);
     }

@@ -1,8 +1,8 @@
 //! What is told of a change, and what a listener makes of it: the events, and the record as it is since then.
 //!
 //! An engine that publishes messages sends [`members`] with the record beside them, and [`understood`] reads them. One whose
-//! events stand in a table beside the records hands the record on with [`record`]. A record that cannot be read is left out, for an
-//! event is a hint; whoever then reads the job hears what is wrong with it.
+//! events stand in a table beside the records hands the record on with [`record`]. A record that cannot be read is left out,
+//! for an event is a hint; the next call that reads the job says what is wrong with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +86,7 @@ pub(in crate::store) fn understood(payload: &[u8], known: &Known) -> Vec<StoreEv
     events
 }
 
-/// The record of `job` as it was at `at`, for whoever follows the job. `None` when there is none, or none that can be read.
+/// The record of `job` as it was at `at`, for the followers of the job. `None` when there is none, or none that can be read.
 pub(in crate::store) fn record(
     known: &Known,
     job: &JobName,

@@ -1,107 +1,28 @@
 //! The bell: one NOTIFY for everything that was committed meanwhile, and a connection that listens.
 //!
-//! Commits that notify wait for each other until each is on disk. So a ringer rings after the commit, one ring at a time, in the order
-//! of the commits of this process. A hint that is lost that way, because its process died in between, is found by the sweep of every
-//! listener (`../sql/follow.rs`). Only who may end right after a commit, for an act of a person or a lease given back, waits for it.
+//! Commits that notify wait for each other until each is on disk: so a ringer rings after the commit (`../sql/listen.rs`).
 
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use tokio::sync::mpsc;
 
-use tokio::sync::{mpsc, oneshot};
-
-use super::link::{self, Heard, Link};
-use super::place::Place;
+use super::link::{self, Heard};
 use super::session::Conn;
 use super::{Postgres, PostgresStore};
-use crate::clock;
 use crate::domain::event::JobEvent;
 use crate::domain::name::JobName;
 use crate::store::events::{Events, StoreEvent};
 use crate::store::outlet::Outlet;
 use crate::store::sql::follow::{Follower, Hint};
-use crate::store::sql::session::{Session as _, Value};
+use crate::store::sql::listen::{self, SWEEP_EVERY};
 use crate::store::{Result, StoreError};
 
-/// Events that wait for a slow reader before it is told to read everything again.
-const WAITING: usize = 1_024;
-/// How often what no hint told is looked for; the connection that listens is asked whether it lives as well.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
-const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// A NOTIFY takes less than 8,000 bytes.
 const ROOM: usize = 7_800;
 /// Of a hint in one NOTIFY; names have 64 bytes at most.
 const MOST_JOBS: usize = 40;
 const MOST_WAITERS: usize = 30;
 
-/// Rings for this process.
-pub(super) struct Ringer {
-    place: Arc<Place>,
-    timeout: Duration,
-    /// Begun by the first ring.
-    hints: OnceLock<mpsc::UnboundedSender<Ring>>,
-}
-
-/// A hint, and who waits until it was told.
-type Ring = (Hint, oneshot::Sender<()>);
-
-impl Ringer {
-    pub(super) fn new(place: Arc<Place>, timeout: Duration) -> Self {
-        Self { place, timeout, hints: OnceLock::new() }
-    }
-
-    /// Tells everybody, soon; what it returns ends when that was done or has failed.
-    pub(super) fn ring(&self, hint: Hint) -> oneshot::Receiver<()> {
-        let (done, rung) = oneshot::channel();
-        if hint == Hint::default() {
-            return rung;
-        }
-        let hints = self.hints.get_or_init(|| {
-            let (hints, todo) = mpsc::unbounded_channel();
-            let link = Link::new(Arc::clone(&self.place), self.timeout);
-            tokio::spawn(ring_on(link, self.place.schema.clone(), self.timeout, todo));
-            hints
-        });
-        // It ends with this process only.
-        drop(hints.send((hint, done)));
-        rung
-    }
-}
-
-/// One ring at a time, for everything that came meanwhile.
-async fn ring_on(
-    link: Link,
-    channel: String,
-    timeout: Duration,
-    mut todo: mpsc::UnboundedReceiver<Ring>,
-) {
-    while let Some((mut hint, done)) = todo.recv().await {
-        let mut waiting = vec![done];
-        while let Ok((more, done)) = todo.try_recv() {
-            hint.add(more);
-            waiting.push(done);
-        }
-        let payloads = payloads(hint);
-        let channel = channel.clone();
-        let rung = link
-            .call(clock::boot() + timeout, move |conn| {
-                Box::pin(async move {
-                    for payload in payloads {
-                        let notify = "SELECT pg_notify($1, $2)";
-                        conn.client.query(notify, &[&channel, &payload]).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await;
-        if let Err(fault) = rung {
-            tracing::debug!(?fault, "nobody was told; the sweep finds it");
-        }
-    }
-}
-
 /// The hint in pieces that fit. What one commit did stays together: the follower knows it by its version.
-fn payloads(hint: Hint) -> Vec<String> {
+pub(super) fn payloads(hint: Hint) -> Vec<String> {
     let Hint { jobs, nodes, accounts, wake } = hint;
     let wakes = wake.chunks(MOST_WAITERS);
     let mut hints: Vec<Hint> =
@@ -124,12 +45,7 @@ fn payloads(hint: Hint) -> Vec<String> {
 
 impl Events for PostgresStore {
     async fn subscribe(&self, _jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
-        let ear = Ear::open(self).await?;
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let mut outlet = Outlet::new(sender);
-        outlet.deliver(StoreEvent::Subscribed);
-        tokio::spawn(keep(self.clone(), ear, outlet));
-        Ok(receiver)
+        listen::subscribe::<Ear>(self).await
     }
 }
 
@@ -138,9 +54,12 @@ struct Ear {
     conn: Conn,
     heard: Heard,
     follower: Follower<Postgres>,
+    timeout: std::time::Duration,
 }
 
-impl Ear {
+impl listen::Ear for Ear {
+    type Server = Postgres;
+
     async fn open(store: &PostgresStore) -> Result<Self> {
         let server = &store.shared.server;
         let name = &server.place.name;
@@ -151,7 +70,7 @@ impl Ear {
         let listening = tokio::time::timeout(server.timeout, conn.client.batch_execute(&listen));
         match listening.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(super::fault::Fault::from(error).told(name)),
+            Ok(Err(error)) => return Err(crate::store::sql::fault::Fault::from(error).told(name)),
             Err(_) => {
                 return Err(StoreError::Unavailable(format!(
                     "PostgreSQL at {name} did not confirm the subscription within {:?}",
@@ -161,11 +80,10 @@ impl Ear {
         }
         // Behind LISTEN: what is committed from now on is heard.
         let follower = Follower::start(store.clone()).await?;
-        Ok(Self { conn, heard, follower })
+        Ok(Self { conn, heard, follower, timeout: server.timeout })
     }
 
-    /// Passes events on until the connection is lost (says why) or nobody listens.
-    async fn follow(&mut self, timeout: Duration, outlet: &mut Outlet) -> String {
+    async fn follow(&mut self, outlet: &mut Outlet) -> String {
         let mut tick = tokio::time::interval(SWEEP_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -181,10 +99,11 @@ impl Ear {
                     }
                 }
                 _ = tick.tick() => {
-                    let pong = self.conn.query("SELECT 1", &[] as &[Value]);
-                    match tokio::time::timeout(timeout, pong).await {
+                    // Whether the connection lives on which nobody may have anything to say.
+                    let pong = self.conn.query("SELECT 1", &[]);
+                    match tokio::time::timeout(self.timeout, pong).await {
                         Ok(Ok(_)) => {}
-                        Ok(Err(error)) => return error.to_string(),
+                        Ok(Err(fault)) => return fault.told("PostgreSQL").to_string(),
                         Err(_) => return "the server does not answer".to_owned(),
                     }
                     if let Err(error) = self.follower.sweep(outlet).await {
@@ -194,37 +113,6 @@ impl Ear {
                 listened = outlet.settle() => if !listened { return "nobody listens".to_owned() },
             }
         }
-    }
-}
-
-/// Listens on one connection after the other until nobody listens any more.
-async fn keep(store: PostgresStore, mut ear: Ear, mut outlet: Outlet) {
-    let server = &store.shared.server;
-    loop {
-        let why = ear.follow(server.timeout, &mut outlet).await;
-        if outlet.is_closed() {
-            return;
-        }
-        tracing::warn!(store = %server.place.name, why, "the subscription is interrupted");
-        outlet.deliver(StoreEvent::Interrupted);
-        let mut wait = Duration::ZERO;
-        ear = loop {
-            let pause = tokio::time::sleep(wait);
-            tokio::pin!(pause);
-            loop {
-                tokio::select! {
-                    listened = outlet.settle() => if !listened { return },
-                    () = &mut pause => break,
-                }
-            }
-            match Ear::open(&store).await {
-                Ok(ear) => break ear,
-                Err(error) => tracing::debug!(%error, "not subscribed yet"),
-            }
-            wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
-        };
-        tracing::info!(store = %server.place.name, "subscribed again");
-        outlet.deliver(StoreEvent::Subscribed);
     }
 }
 

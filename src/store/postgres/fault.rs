@@ -3,38 +3,20 @@
 use tokio_postgres::error::SqlState;
 
 use crate::store::StoreError;
-
-/// Why something did not happen.
-#[derive(Debug, Clone)]
-pub(super) enum Fault {
-    /// Others were in the way; nothing was done, and it is tried again.
-    Again(String),
-    /// The connection is of no use any more; what became of the transaction is not known.
-    Broken(String),
-    /// It is known, and not ours to repeat.
-    Ours(StoreError),
-    /// The server does not let this user in.
-    Login(String),
-}
+use crate::store::sql::fault::Fault;
 
 impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
             Some(said) => judge(said.code(), said.message()),
+            // As the crate words it: it has no kind for this.
+            None if words(&error).contains("server does not support TLS") => {
+                Self::Ours(StoreError::Unsupported(
+                    "PostgreSQL: the server speaks no TLS: give it a certificate, or say ?sslmode=disable in the store URL if nobody is on the way".to_owned(),
+                ))
+            }
             None if error.is_closed() || is_io(&error) => Self::Broken(words(&error)),
             None => Self::Ours(StoreError::Corrupt(format!("PostgreSQL: {}", words(&error)))),
-        }
-    }
-}
-
-impl Fault {
-    /// For the caller of a store `at`.
-    pub(super) fn told(self, at: &str) -> StoreError {
-        match self {
-            Self::Again(why) | Self::Broken(why) | Self::Login(why) => {
-                StoreError::Unavailable(format!("{at}: {why}"))
-            }
-            Self::Ours(error) => error,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL 13 and later: the store for whoever runs one already, shared by nodes on many machines.
+//! PostgreSQL 13 and later: a store that nodes on many machines share.
 //!
 //! Owned here: connections, TLS, what is refused of a server, the tables, the bell (`NOTIFY`), what doctor says. Everything that is decided,
 //! and nearly every statement, is in `../sql/` and `../core/`. Jsonb, advisory locks for leases, triggers and poolers are refused on purpose:
@@ -7,14 +7,13 @@
 //! | file | what |
 //! | --- | --- |
 //! | `place` | the URL, made into what the driver wants |
-//! | `link` | one task that owns one connection |
+//! | `link` | how a connection begins |
 //! | `session` | statements on it: prepared, pipelined, in a transaction |
 //! | `open` | what is refused, and the tables |
 //! | `events` | the listener and the ringer |
 //! | `fault` | what an error means, in words |
 //! | `examine` | what `soloist doctor` says |
 
-mod dispatch;
 mod events;
 mod examine;
 mod fault;
@@ -23,60 +22,20 @@ mod open;
 mod place;
 mod session;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::sync::oneshot;
-
-use self::events::Ringer;
-use self::link::Link;
 use self::place::Place;
+use self::session::Conn;
 use super::engine::Way;
-use super::memory::Opening;
-use super::sql::follow::Hint;
-use super::sql::packet::{Answers, Packet, Repeat};
-use super::sql::session::Dialect;
+use super::sql::fault::Fault;
+use super::sql::linked::Linked;
+use super::sql::packet::{Packet, Repeat};
 use super::sql::{Server, SqlStore};
-use super::{Description, For, Options, Result};
+use super::{Description, Options, Result};
 
 /// A store on PostgreSQL.
 pub(super) type PostgresStore = SqlStore<Postgres>;
 
 /// The server, and our connections to it.
-pub(super) struct Postgres {
-    place: Arc<Place>,
-    /// A renewal waits for nothing else.
-    leases: Link,
-    grants: Link,
-    rest: Link,
-    /// Dispatch is busy on its own account.
-    dispatch: Link,
-    ringer: Ringer,
-    timeout: Duration,
-}
-
-impl Server for Postgres {
-    fn dialect(&self) -> Dialect {
-        Dialect::Postgres
-    }
-
-    fn name(&self) -> &str {
-        &self.place.name
-    }
-
-    async fn send(&self, way: Way, packet: &Packet, repeat: Repeat) -> Result<Answers> {
-        let link = match way {
-            Way::Grant => &self.grants,
-            Way::Lease => &self.leases,
-            Way::Rest => &self.rest,
-        };
-        link.send(packet, repeat).await
-    }
-
-    fn ring(&self, hint: Hint) -> oneshot::Receiver<()> {
-        self.ringer.ring(hint)
-    }
-}
+pub(super) type Postgres = Linked<Conn>;
 
 impl PostgresStore {
     /// The server at `url`, to which no word was said.
@@ -84,18 +43,7 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError::Unsupported`].
     pub(super) fn named(url: &str, options: &Options) -> Result<Self> {
-        let place = Arc::new(Place::of(url, options)?);
-        let link = || Link::new(Arc::clone(&place), options.timeout);
-        let ringer = Ringer::new(Arc::clone(&place), options.timeout);
-        let server = Postgres {
-            leases: link(),
-            grants: link(),
-            rest: link(),
-            dispatch: link(),
-            ringer,
-            timeout: options.timeout,
-            place,
-        };
+        let server = Linked::new(Place::of(url, options)?, options.timeout);
         Ok(Self::new(server, options))
     }
 
@@ -109,35 +57,9 @@ impl PostgresStore {
         }
         let server = &self.shared.server;
         let unused = open::open(server, options.make).await?;
-        let longest_ms = u64::try_from(options.longest_lease.as_millis()).unwrap_or(u64::MAX);
-        let opening = Some(Opening { unused, longest_ms });
-        let dialect = server.dialect();
-        let look = |_: &_| {
-            let mut packet = Packet::look(dialect);
-            super::sql::trust::ask(&mut packet);
-            packet
-        };
-        self.trusted(Way::Rest, Duration::ZERO, opening, look).await?;
+        self.opened(unused, options).await?;
         // Only now, so that processes that start together in a fresh store do not take each other for witnesses.
-        let name = open::witness(&server.place.schema);
-        [&server.leases, &server.grants, &server.rest]
-            .iter()
-            .for_each(|link| link.call_itself(&name));
-        Ok(())
-    }
-
-    /// As [`Store::be_ready`](super::Store::be_ready).
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub(super) async fn be_ready(&self, what: For) -> Result<()> {
-        let ways: &[Way] = match what {
-            For::GivingBack => &[Way::Lease],
-            For::TakingOver => &[Way::Grant, Way::Lease, Way::Rest],
-        };
-        for way in ways {
-            self.learn(*way).await?;
-        }
+        server.links.call_themselves(&open::witness(&server.place.schema));
         Ok(())
     }
 
@@ -145,7 +67,7 @@ impl PostgresStore {
     pub(super) async fn refuses_login(&self) -> bool {
         let server = &self.shared.server;
         let tried = link::connect(&server.place, server.timeout, "soloist").await;
-        matches!(tried, Err(fault::Fault::Login(_)))
+        matches!(tried, Err(Fault::Login(_)))
     }
 
     /// As [`Store::describe`](super::Store::describe).

@@ -1,11 +1,12 @@
 //! What is refused of a server, and the tables: made once, in one transaction, under a number.
 
-use super::fault::{Fault, POOLER};
+use super::fault::POOLER;
 use super::session::Conn;
 use super::{Postgres, link};
 use crate::clock;
 use crate::store::sql::dispatch;
-use crate::store::sql::session::{Session as _, Value};
+use crate::store::sql::fault::Fault;
+use crate::store::sql::session::Value;
 use crate::store::{Result, StoreError};
 
 /// In order; never edited once released, only appended to.
@@ -51,14 +52,14 @@ pub(super) async fn facts(server: &Postgres) -> Result<Facts> {
     let (mut conn, _) = connect().await.map_err(|fault| fault.told(name))?;
     let (mut other, _) = connect().await.map_err(|fault| fault.told(name))?;
     let asking = ask(&mut conn, &mut other, &server.place.schema);
-    let late = || StoreError::Unavailable(format!("PostgreSQL at {name} is too slow"));
-    tokio::time::timeout(server.timeout, asking).await.unwrap_or_else(|_| Err(late()))
+    let late = || Fault::Ours(StoreError::Unavailable(format!("PostgreSQL at {name} is too slow")));
+    let asked = tokio::time::timeout(server.timeout, asking).await;
+    asked.unwrap_or_else(|_| Err(late())).map_err(|fault| fault.told("PostgreSQL"))
 }
 
-async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> Result<Facts> {
-    let failed = |error: tokio_postgres::Error| Fault::from(error).told("PostgreSQL");
+async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> std::result::Result<Facts, Fault> {
     let channel = format!("LISTEN \"{schema}_trial\"");
-    conn.client.batch_execute(&channel).await.map_err(failed)?;
+    conn.client.batch_execute(&channel).await?;
     let sql = "SELECT current_setting('server_version'), current_setting('server_version_num')::bigint, current_setting('fsync'), \
         current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('server_encoding'), \
         pg_is_in_recovery(), pg_backend_pid(), \
@@ -67,7 +68,7 @@ async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> Result<Facts> {
     let params = [Value::Text(format!("{schema}_trial")), Value::Text(witness(schema))];
     let rows = conn.query(sql, &params).await?;
     // In a pool the other one gets what this one has left, and this one something else.
-    other.client.batch_execute("BEGIN").await.map_err(failed)?;
+    other.client.batch_execute("BEGIN").await?;
     let taken = other.query("SELECT pg_backend_pid()", &[]).await?;
     let again = conn.query("SELECT pg_backend_pid()", &[]).await?;
     let empty = || StoreError::Corrupt("PostgreSQL: an answer is missing".to_owned());
@@ -146,8 +147,9 @@ pub(super) async fn open(server: &Postgres, make: bool) -> Result<bool> {
     // Making tables takes longer than a call.
     let until = clock::boot() + server.timeout.max(std::time::Duration::from_secs(30));
     let made = server
+        .links
         .rest
-        .call(until, move |conn| {
+        .call(until, move |conn: &mut Conn| {
             Box::pin(async move {
                 let made = migrate(conn, &schema, &name, make).await;
                 if made.is_err() {

@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject as _;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::store::sql::tls;
 use crate::store::{Options, Result, StoreError};
 
 /// Where the tables are, and how to get there.
-pub(super) struct Place {
+pub(in crate::store) struct Place {
     /// For messages: `HOST:PORT/DATABASE, schema SCHEMA`.
     pub(super) name: String,
     pub(super) schema: String,
@@ -53,7 +52,7 @@ impl Place {
         };
         let port = config.get_ports().first().copied().unwrap_or(5432);
         let name = format!("{host}:{port}/{database}, schema {schema}");
-        let tls = tls(mode.as_deref(), root.as_deref(), near)?;
+        let tls = protected(mode.as_deref(), root.as_deref(), near)?;
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
         config.connect_timeout(options.timeout);
         config.tcp_user_timeout(options.timeout.max(Duration::from_secs(1)));
@@ -81,31 +80,15 @@ fn schema_of(said: Option<&str>, prefix: &str) -> Result<String> {
     Ok(name)
 }
 
-/// How the connection is protected. Without a word: by TLS with a certificate that is checked, unless the server is this machine.
-fn tls(mode: Option<&str>, root: Option<&str>, near: bool) -> Result<Option<MakeRustlsConnect>> {
-    match mode {
-        Some("disable") => return Ok(None),
-        None if near && root.is_none() => return Ok(None),
-        None | Some("verify-full") => {}
-        Some(_) => {
-            return Err(refused(
-                "sslmode must be verify-full (the default, except on this machine) or disable: with prefer, allow, require or verify-ca somebody on the way could be the server; name your own certificate authority with sslrootcert=FILE",
-            ));
-        }
-    }
+/// How the connection is protected.
+fn protected(
+    mode: Option<&str>,
+    root: Option<&str>,
+    near: bool,
+) -> Result<Option<MakeRustlsConnect>> {
+    let Some(trusted) = tls::roots(mode, root, near)? else { return Ok(None) };
     let mut roots = rustls::RootCertStore::empty();
-    match root {
-        Some(path) => {
-            let certificates = CertificateDer::pem_file_iter(path)
-                .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>);
-            let certificates = certificates
-                .map_err(|error| refused(&format!("sslrootcert {path} cannot be read: {error}")))?;
-            roots.add_parsable_certificates(certificates);
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-    }
+    roots.add_parsable_certificates(trusted);
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

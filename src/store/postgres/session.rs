@@ -4,46 +4,39 @@ use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Statement as Prepared};
 
-use super::fault::Fault;
+use super::events;
+use super::link;
+use super::place::Place;
+use crate::store::StoreError;
+use crate::store::sql::fault::{Fault, Outcome};
+use crate::store::sql::follow::Hint;
+use crate::store::sql::link::Wire;
 use crate::store::sql::packet::{Answers, Packet};
-use crate::store::sql::session::{Dialect, Row, Session, Statement, Value};
-use crate::store::{Result, StoreError};
+use crate::store::sql::session::{Dialect, Row, Statement, Value};
 
 /// More than this is never prepared; the texts of our statements are fixed.
 const MOST_STATEMENTS: usize = 1_000;
+const CHANGE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 /// A connection, as its task owns it.
-pub(super) struct Conn {
+pub(in crate::store) struct Conn {
     pub(super) client: Client,
     statements: HashMap<(String, Vec<Type>), Prepared>,
-    /// What the last statement of a transaction ended with, so that the task knows what became of it.
-    fault: Option<Fault>,
 }
 
 type Answer<'a> =
-    Pin<Box<dyn Future<Output = std::result::Result<Vec<tokio_postgres::Row>, Fault>> + Send + 'a>>;
+    Pin<Box<dyn Future<Output = Result<Vec<tokio_postgres::Row>, Fault>> + Send + 'a>>;
 
 impl Conn {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, statements: HashMap::new(), fault: None }
-    }
-
-    /// Carries a packet out, in one transaction that is sent as a whole: the server waits for nobody between its statements.
-    pub(super) async fn carry_out(
-        &mut self,
-        packet: &Packet,
-    ) -> std::result::Result<Answers, Fault> {
-        let begin = if packet.looks {
-            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        } else {
-            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-        };
-        self.in_one_go(Some(begin), &packet.statements, Some("COMMIT")).await
+        Self { client, statements: HashMap::new() }
     }
 
     /// Sends all of it before the first answer is awaited.
@@ -52,7 +45,7 @@ impl Conn {
         before: Option<&'static str>,
         statements: &[Statement],
         after: Option<&'static str>,
-    ) -> std::result::Result<Answers, Fault> {
+    ) -> Result<Answers, Fault> {
         let mut prepared = Vec::with_capacity(statements.len());
         for one in statements {
             let sql = Dialect::Postgres.said(&one.sql);
@@ -76,11 +69,7 @@ impl Conn {
         found.map(|rows| rows.iter().map(row).collect()).collect()
     }
 
-    async fn prepared(
-        &mut self,
-        sql: &str,
-        params: &[Value],
-    ) -> std::result::Result<Prepared, Fault> {
+    async fn prepared(&mut self, sql: &str, params: &[Value]) -> Result<Prepared, Fault> {
         if let Some(Value::Text(bad)) =
             params.iter().find(|value| matches!(value, Value::Text(text) if text.contains('\0')))
         {
@@ -101,59 +90,66 @@ impl Conn {
         Ok(statement)
     }
 
-    /// What the first fault in the present transaction was.
-    pub(super) fn take_fault(&mut self) -> Option<Fault> {
-        self.fault.take()
-    }
-
-    /// Notes a fault; what the caller hears of it.
-    fn noted(&mut self, fault: Fault) -> StoreError {
-        let told = fault.clone().told("PostgreSQL");
-        self.fault.get_or_insert(fault);
-        told
+    /// What a statement of its own finds.
+    pub(super) async fn query(&mut self, sql: &str, params: &[Value]) -> Outcome<Vec<Row>> {
+        let sql = Dialect::Postgres.said(sql);
+        let statement = self.prepared(&sql, params).await?;
+        let rows = self.client.query(&statement, &refs(params)).await?;
+        rows.iter().map(row).collect()
     }
 }
 
-impl Session for Conn {
-    fn dialect(&self) -> Dialect {
-        Dialect::Postgres
+impl Wire for Conn {
+    type Place = Place;
+
+    const DIALECT: Dialect = Dialect::Postgres;
+    const KIND: &'static str = "PostgreSQL";
+
+    fn name(place: &Place) -> &str {
+        &place.name
     }
 
-    async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        let found = async {
-            let sql = Dialect::Postgres.said(sql);
-            let statement = self.prepared(&sql, params).await?;
-            let rows = self.client.query(&statement, &refs(params)).await?;
-            rows.iter().map(row).collect::<std::result::Result<Vec<_>, Fault>>()
-        };
-        let found = found.await;
-        found.map_err(|fault| self.noted(fault))
+    async fn connect(place: &Place, timeout: Duration, called: &str) -> Outcome<Self> {
+        Ok(link::connect(place, timeout, called).await?.0)
     }
 
-    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let done = async {
-            let sql = Dialect::Postgres.said(sql);
-            let statement = self.prepared(&sql, params).await?;
-            Ok(self.client.execute(&statement, &refs(params)).await?)
-        };
-        let done: std::result::Result<u64, Fault> = done.await;
-        done.map_err(|fault| self.noted(fault))
+    async fn is_alive(&mut self) -> bool {
+        !self.client.is_closed()
     }
 
-    async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
-        let found = self.in_one_go(None, statements, None).await;
-        found.map_err(|fault| self.noted(fault))
+    async fn carry_out(&mut self, packet: &Packet) -> Outcome<Answers> {
+        let begin = if packet.looks { LOOK } else { CHANGE };
+        self.in_one_go(Some(begin), &packet.statements, Some("COMMIT")).await
     }
 
-    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
-        self.query_all(statements).await.map(drop)
+    async fn begin(&mut self, looks: bool) -> Outcome<()> {
+        Ok(self.client.batch_execute(if looks { LOOK } else { CHANGE }).await?)
+    }
+
+    async fn end(&mut self, commit: bool) -> Outcome<()> {
+        Ok(self.client.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?)
+    }
+
+    async fn ask_all(&mut self, statements: &[Statement]) -> Outcome<Vec<Vec<Row>>> {
+        self.in_one_go(None, statements, None).await
+    }
+
+    async fn change(&mut self, statement: &Statement) -> Outcome<u64> {
+        let sql = Dialect::Postgres.said(&statement.sql);
+        let prepared = self.prepared(&sql, &statement.params).await?;
+        Ok(self.client.execute(&prepared, &refs(&statement.params)).await?)
+    }
+
+    async fn tell(&mut self, place: &Place, hint: Hint) -> Outcome<()> {
+        for payload in events::payloads(hint) {
+            self.client.query("SELECT pg_notify($1, $2)", &[&place.schema, &payload]).await?;
+        }
+        Ok(())
     }
 }
 
 /// Sends all of it before the first answer is awaited, in this order; then awaits the answers.
-async fn in_order(
-    mut answers: Vec<Answer<'_>>,
-) -> std::result::Result<Vec<Vec<tokio_postgres::Row>>, Fault> {
+async fn in_order(mut answers: Vec<Answer<'_>>) -> Result<Vec<Vec<tokio_postgres::Row>>, Fault> {
     let mut done: Vec<Option<_>> = Vec::new();
     poll_fn(|context| {
         done = answers
@@ -211,7 +207,7 @@ impl ToSql for Value {
         &self,
         kind: &Type,
         out: &mut BytesMut,
-    ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match self {
             Self::Null => Ok(IsNull::Yes),
             Self::Int(number) => number.to_sql(kind, out),
@@ -227,7 +223,7 @@ impl ToSql for Value {
 }
 
 /// A row in our three kinds of values.
-fn row(row: &tokio_postgres::Row) -> std::result::Result<Row, Fault> {
+fn row(row: &tokio_postgres::Row) -> Result<Row, Fault> {
     let each = row.columns().iter().enumerate().map(|(nth, column)| {
         let int = |number: Option<i64>| number.map_or(Value::Null, Value::Int);
         Ok(match *column.type_() {
@@ -238,5 +234,5 @@ fn row(row: &tokio_postgres::Row) -> std::result::Result<Row, Fault> {
             _ => row.try_get::<_, Option<String>>(nth)?.map_or(Value::Null, Value::Text),
         })
     });
-    each.collect::<std::result::Result<_, Fault>>().map(Row)
+    each.collect::<Result<_, Fault>>().map(Row)
 }

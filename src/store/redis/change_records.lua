@@ -39,6 +39,9 @@ for _, w in ipairs(plan[4]) do
     append_log(w, math.floor(micros / 1000))
   elseif op == 'join' then                        -- list, counter, text
     if not call('ZSCORE', w[2], w[4]) then call('ZADD', w[2], text(call('INCR', w[3])), w[4]) end
+  elseif op == 'entry' then                       -- log, numbers, the number, a JSON object: as another store has it
+    call('RPUSH', w[2], w[5])
+    call('SET', w[3], w[4])
   elseif op == 'tell' then                        -- channel, text
     call('PUBLISH', w[2], w[3])
   else                                            -- a command of Redis as it stands

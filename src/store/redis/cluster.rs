@@ -1,11 +1,11 @@
 //! Which member of a Redis Cluster serves a key.
 //!
-//! Every master is asked for its `CLUSTER NODES` a few times a second, each by a task of its own, so that one which
-//! hangs delays nobody. Believed is only what a majority of the masters says, and only for [`BELIEVED_FOR`], counted
-//! from before they were asked. Two majorities share a master, and a master never goes back to an older owner of a
-//! slot; so whoever first calls a new owner does so after the newest moment at which anybody was told of the old one.
-//! New leases wait that much longer there ([`super::route::Route::lag`]), by when every lease that a cut-off former
-//! master may have renewed has run out. It decides nothing about leases, and sends nothing but that question.
+//! Every master is asked for its `CLUSTER NODES` a few times a second, each by a task of its own, so that one which hangs
+//! delays no other. An owner is trusted only if a majority of the masters names it, and only for [`BELIEVED_FOR`]. The time
+//! starts before the masters are asked. Two majorities share a master, and a master never goes back to an older owner of a
+//! slot. So the first process that calls a new owner does so after the newest moment at which any process was told of the old
+//! one. New leases wait that much longer there ([`super::route::Route::lag`]), by when every lease that a cut-off former master
+//! may have renewed has run out. This file decides nothing about leases, and sends nothing but that question.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,7 +16,7 @@ use ::redis::aio::MultiplexedConnection;
 use tokio::sync::Notify;
 
 use super::fault::in_words;
-use super::members::{self, Member, Slot};
+use super::members::{self, HashSlot, Member};
 use super::route::Master;
 use crate::clock;
 use crate::domain::time::Boot;
@@ -86,7 +86,7 @@ pub(super) struct Cluster {
     seeds: Vec<String>,
     timeout: Duration,
     view: Mutex<View>,
-    /// Somebody answered, or failed to.
+    /// A master answered, or failed to.
     news: Notify,
 }
 
@@ -154,7 +154,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when too few masters answer, they do not agree, or they call it failed.
-    pub(super) async fn master_of(&self, slot: Slot) -> Result<Arc<Master>> {
+    pub(super) async fn master_of(&self, slot: HashSlot) -> Result<Arc<Master>> {
         self.look(|view, now| match view.owner(slot, now) {
             Owner::Known(master) => Some(Ok(master)),
             Owner::Failed(address) => Some(Err(StoreError::Unavailable(format!(
@@ -211,7 +211,7 @@ impl Cluster {
     }
 
     /// The server that has `slot`, if that is known at this moment and it has not failed.
-    pub(super) fn owner_now(&self, slot: Slot) -> Option<Arc<Master>> {
+    pub(super) fn owner_now(&self, slot: HashSlot) -> Option<Arc<Master>> {
         match self.view().owner(slot, clock::boot()) {
             Owner::Known(master) => Some(master),
             Owner::Failed(_) | Owner::Unknown => None,
@@ -225,7 +225,7 @@ impl Cluster {
         view.nudge();
     }
 
-    /// Whether `address` had a slot when last heard of.
+    /// Whether `address` had a slot by the newest answers.
     pub(super) fn names(&self, address: &str) -> bool {
         self.view().owners.contains(address)
     }
@@ -334,7 +334,7 @@ impl View {
         newest.into_values()
     }
 
-    fn owner(&self, slot: Slot, now: Boot) -> Owner {
+    fn owner(&self, slot: HashSlot, now: Boot) -> Owner {
         let mut votes: HashMap<&str, (usize, bool)> = HashMap::new();
         let mut masters = 0;
         for answer in self.fresh(now) {
@@ -482,7 +482,8 @@ mod tests {
         let url = format!("redis+cluster://{one},{two},{three}/");
         let parts = Parts::of(&url).expect("of a cluster").expect("usable");
         let cluster = Cluster::start(parts, Duration::from_secs(1)).expect("started");
-        let owner = || cluster.owner_now(Slot::default()).map(|master| master.address.to_string());
+        let owner =
+            || cluster.owner_now(HashSlot::default()).map(|master| master.address.to_string());
         let hear = |from: &str, said| cluster.hear(from, clock::boot(), said);
         assert_eq!(owner(), None);
         hear(one, says(one, one));
@@ -497,7 +498,7 @@ mod tests {
         hear(one, says(one, one));
         hear(two, says(two, new));
         assert_eq!(owner().as_deref(), Some(new));
-        // Silence: nobody is believed for longer than a second.
+        // Silence: no answer is trusted for longer than a second.
         let old = clock::boot() - BELIEVED_FOR;
         for from in [one, two, three] {
             cluster.hear(from, old, says(from, new));

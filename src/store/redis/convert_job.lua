@@ -2,7 +2,8 @@
 -- KEYS[1] state  hash  KEYS[2] lease  hash, then text  KEYS[3] participants  hash  KEYS[4] token  KEYS[5] record
 -- ARGV[1] version of the state that was read  ARGV[2] body  ARGV[3] text of the lease ('' when there was none)
 -- Returns 1, or 0 when the state has changed since it was read.
--- Why: one step, so that whoever starts in the middle of it finds each job whole, in one form or the other. The lease lasts as long as
+-- Why: one step, so that a process that starts in the middle of it finds each job whole, in one form or the other. The lease
+-- lasts as long as
 -- before: its script may be running.
 if redis.call('HGET', KEYS[1], 'version') ~= ARGV[1] then
   return 0

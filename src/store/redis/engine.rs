@@ -208,8 +208,8 @@ impl Engine for RedisStore {
 const NOTED_AGAIN: u32 = 60;
 
 impl RedisStore {
-    /// Writes the entry of an act on a job that is done already, on a cluster. An entry that may be there twice is better than none: it is
-    /// tried again for a while, as long as this process lives.
+    /// Writes the entry of an act on a job that is done already, on a cluster. An entry that may be there twice is better than
+    /// none: it is tried again for a while, until this process ends.
     async fn note_apart(&self, writes: Vec<records::Write>) {
         let plan = Plan { writes, once: true, ..Plan::default() };
         let Err(error) = self.change(&plan).await else { return };

@@ -1,4 +1,4 @@
-//! The subscription: a connection of its own, kept alive for as long as somebody listens.
+//! The subscription: a connection of its own, kept alive until no reader listens.
 //!
 //! Redis publishes at most once, so a subscription is never more than a hint. What must not happen is silence
 //! that looks like peace: the link is pinged every few seconds, and after every interruption, and whenever the
@@ -99,7 +99,7 @@ async fn expect_master(master: &Master) -> Result<()> {
     link::expect_master(&mut connection, &master.address).await
 }
 
-/// Follows one subscription after the other until nobody listens any more.
+/// Follows one subscription after the other until no reader listens any more.
 async fn keep(
     shared: Arc<Shared>,
     route: Arc<Route>,
@@ -134,7 +134,7 @@ async fn keep(
     }
 }
 
-/// Passes events on until the link is lost (says why) or nobody listens.
+/// Passes events on until the link is lost (says why) or no reader listens.
 async fn follow(
     shared: &Shared,
     route: &Route,
@@ -167,10 +167,10 @@ async fn follow(
                 match route.master().await {
                     Ok(master) if Arc::ptr_eq(&master, &subscription.master) => {}
                     Ok(_) => return "another server is the master",
-                    Err(_) => return "nobody knows who the master is",
+                    Err(_) => return "the master is not known",
                 }
             }
-            listened = outlet.settle() => if !listened { return "nobody listens" },
+            listened = outlet.settle() => if !listened { return "no reader listens" },
         }
     }
 }

@@ -17,7 +17,7 @@ local waiter, named = ARGV[following + 4], tonumber(ARGV[following + 6])
 local saved = base .. 'c:' .. fresh
 if ARGV[following + 2] == '1' and call('HSET', base .. 'collectors', collector, now_text) == 1
     and call('HLEN', base .. 'collectors') > 1000 then
-  -- So many are remembered: of more, the one that was heard of longest ago goes.
+  -- So many are remembered: of more, the collector that called longest ago goes.
   local seen, oldest = call('HGETALL', base .. 'collectors'), 1
   for i = 1, #seen, 2 do
     if tonumber(seen[i + 1]) < tonumber(seen[oldest + 1]) then oldest = i end
@@ -59,7 +59,7 @@ local granted, earliest, longest, first_end, last_end = {}, never, 0, nil, nil
 -- Of this round: how many sources could be served when it began, how many are still to come, how many tasks each gives.
 local round, coming, each = 0, 0, 0
 while wanted > 0 do
-  -- The source whose turn it is; whoever was served goes to the end, so the next comes first.
+  -- The source whose turn it is; a source that was served goes to the end, so the next comes first.
   local source, open
   if named == 0 then
     local first = call('ZRANGE', ring, '0', '1')

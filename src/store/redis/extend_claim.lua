@@ -2,7 +2,8 @@
 -- KEYS as in open_dispatch.
 -- ARGV[1] claim  ARGV[2] only  the owner whose claim it must be (how its id begins); '' for any
 -- Returns 'missing', or 'extended', the earliest end (0: none), how many are kept, their ids, the ids of those lost.
--- Why: a finished task is in neither list; one whose lease has ended by the clock is lost, even if nobody has it yet.
+-- Why: a finished task is in neither list; one whose lease has ended by the clock is lost, even if no other collector has it
+-- yet.
 local key = base .. 'c:' .. ARGV[1]
 local memory = call('GET', key)
 local collector = string.match(memory or '', '^%d+ (%S+)')

@@ -2,7 +2,7 @@
 -- KEYS as in open_rotation.
 -- ARGV[1] rotation  ARGV[2] turn  ARGV[3] only if it is this worker's ('': any)
 -- Returns 'missing'; 'yes', turn; or 'stale', how it ended ('': unknown), the present turn or ''.
--- Why: whoever lost the turn must hear so, and must not lengthen another's.
+-- Why: a worker that lost the turn must learn so, and must not lengthen another's.
 local r = open(ARGV[1])
 if not r then return { 'missing' } end
 expire(r)

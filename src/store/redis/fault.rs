@@ -118,7 +118,7 @@ pub(super) async fn of_dialling(error: RedisError, master: &Master) -> StoreErro
     }
 }
 
-/// What the server says to whoever connects and is not wanted.
+/// What the server says to a connection that is not wanted.
 async fn last_word(address: &str) -> Option<RedisError> {
     let listening = async {
         let (host, port) = address.rsplit_once(':')?;

@@ -38,13 +38,13 @@ impl RedisStore {
         Ok(held)
     }
 
-    /// The jobs that one server has keys of, which match `pattern` and are `of` a job.
-    pub(super) async fn jobs_by_keys(
+    /// What one server has keys of, which match `pattern` and are `of` something (a job).
+    pub(super) async fn jobs_by_keys<T>(
         &self,
         server: &Link,
         pattern: &str,
-        of: impl Fn(&[u8]) -> Option<JobName>,
-    ) -> Result<Vec<JobName>> {
+        of: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<Vec<T>> {
         type Page = (String, Vec<Vec<u8>>);
         let scan = |cursor: &str| -> Cmd {
             let mut scan = ::redis::cmd("SCAN");

@@ -5,6 +5,25 @@
 
 use crate::domain::name::JobName;
 
+/// How the keys begin that belong to no job and that a copy writes.
+const COPIED: [&str; 15] = [
+    "users",
+    "tokens",
+    "sessions",
+    "links",
+    "failures",
+    "failures_by_age",
+    "homes",
+    "draining",
+    "alerts",
+    "spans",
+    "wants",
+    "audit",
+    "audit_seq",
+    "dispatch",
+    "rotation",
+];
+
 /// Makes names under one prefix.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
@@ -112,12 +131,43 @@ impl Keys {
         self.of(key, "}:lease")
     }
 
+    /// Glob that matches every record.
+    pub(super) fn record_pattern(&self) -> String {
+        self.pattern("record")
+    }
+
+    /// Which job has the record under `key`; `None` when it is none of ours.
+    pub(super) fn recorded(&self, key: &[u8]) -> Option<JobName> {
+        self.of(key, "}:record")
+    }
+
+    /// Glob that matches every key, of stores with a longer prefix as well.
+    pub(super) fn every_pattern(&self) -> String {
+        self.escaped() + "*"
+    }
+
+    /// The key, if a copy writes it (`store/copy`).
+    pub(super) fn copied(&self, key: &[u8]) -> Option<String> {
+        let whole = std::str::from_utf8(key).ok()?;
+        let rest = whole.strip_prefix(&self.prefix)?;
+        let parts = ["record", "lease", "log", "runs"];
+        let of_a_job = |part: &str| self.of(key, &format!("}}:{part}")).is_some();
+        let rest = if self.on_a_cluster { rest.strip_prefix("{~}:").unwrap_or("") } else { rest };
+        let noun = rest.split(':').next().unwrap_or_default();
+        let is_copied = COPIED.contains(&noun) || parts.into_iter().any(of_a_job);
+        is_copied.then(|| whole.to_owned())
+    }
+
     fn of(&self, key: &[u8], end: &str) -> Option<JobName> {
         let key = std::str::from_utf8(key).ok()?.strip_prefix(&self.prefix)?;
         key.strip_prefix('{')?.strip_suffix(end)?.parse().ok()
     }
 
     fn pattern(&self, part: &str) -> String {
+        self.escaped() + "{*}:" + part
+    }
+
+    fn escaped(&self) -> String {
         let mut pattern = String::new();
         for c in self.prefix.chars() {
             if matches!(c, '*' | '?' | '[' | ']' | '\\' | '^') {
@@ -125,6 +175,6 @@ impl Keys {
             }
             pattern.push(c);
         }
-        pattern + "{*}:" + part
+        pattern
     }
 }

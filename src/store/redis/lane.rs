@@ -1,7 +1,7 @@
 //! A way to the store for one kind of calls: one connection to one server, or one to each master of a cluster.
 //!
 //! Where every millisecond counts each runtime of the process has a connection of its own: an answer then wakes no other
-//! thread on its way to whoever asked.
+//! thread on its way to the caller.
 //!
 //! On a cluster a call goes to the master that has its keys. One that has them no more did nothing: the call is sent
 //! to the next one, within the same time. A master that hangs or is gone delays only the calls for its own keys.
@@ -15,7 +15,7 @@ use tokio::runtime;
 
 use super::cluster::Cluster;
 use super::link::{Failure, Generation, Link, Repeat, Work};
-use super::members::Slot;
+use super::members::HashSlot;
 use super::route::{Master, Route};
 use super::scripts::Transition;
 use crate::store::{Result, StoreError};
@@ -26,19 +26,19 @@ const ON_ITS_WAY: Duration = Duration::from_millis(10);
 /// A call of a script, and where its keys are.
 pub(super) struct Call {
     invocation: ScriptInvocation<'static>,
-    slot: Slot,
+    slot: HashSlot,
     keys: usize,
 }
 
 impl Call {
     pub(super) fn new(transition: &'static Transition, on_a_cluster: bool) -> Self {
         let script = transition.on(on_a_cluster);
-        Self { invocation: script.prepare_invoke(), slot: Slot::default(), keys: 0 }
+        Self { invocation: script.prepare_invoke(), slot: HashSlot::default(), keys: 0 }
     }
 
     pub(super) fn key(&mut self, key: impl AsRef<str>) -> &mut Self {
         if self.keys == 0 {
-            self.slot = Slot::of(key.as_ref());
+            self.slot = HashSlot::of(key.as_ref());
         }
         self.keys += 1;
         self.invocation.key(key.as_ref());
@@ -74,7 +74,7 @@ pub(super) enum Lane {
     Each(Links),
 }
 
-/// Connections to one server, each of which lives on the runtime that uses it. A node has three: the main one and those
+/// Connections to one server, each of which belongs to the runtime that uses it. A node has three: the main one and those
 /// of the two threads that serve HTTP.
 pub(super) struct Near {
     route: Arc<Route>,
@@ -124,13 +124,13 @@ impl Lane {
         command: &Cmd,
         repeat: Repeat,
     ) -> Result<T> {
-        Ok(self.work(Work::Command(command), Slot::of(key), repeat).await?.0)
+        Ok(self.work(Work::Command(command), HashSlot::of(key), repeat).await?.0)
     }
 
     /// A connection to every server there is, for what must be asked of all of them.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] when nobody knows who they are.
+    /// [`StoreError::Unavailable`] when the servers are not known.
     pub(super) async fn links(&self) -> Result<Vec<Arc<Link>>> {
         match self {
             Self::One(link) => Ok(vec![Arc::clone(link)]),
@@ -160,7 +160,7 @@ impl Lane {
     async fn work<T: FromRedisValue>(
         &self,
         work: Work<'_>,
-        slot: Slot,
+        slot: HashSlot,
         repeat: Repeat,
     ) -> Result<(T, Sent)> {
         match self {
@@ -208,7 +208,7 @@ impl Near {
 }
 
 impl Links {
-    async fn work(&self, work: Work<'_>, slot: Slot, repeat: Repeat) -> Result<(Value, Sent)> {
+    async fn work(&self, work: Work<'_>, slot: HashSlot, repeat: Repeat) -> Result<(Value, Sent)> {
         let mut again = repeat == Repeat::Harmless;
         let mut master = self.cluster.master_of(slot).await?;
         loop {

@@ -2,7 +2,7 @@
 -- KEYS as in open_rotation.
 -- ARGV[1] rotation  ARGV[2] waiter
 -- Returns 1.
--- Why: whoever was promised the turn makes way for the next at once.
+-- Why: a waiter that was promised the turn makes way for the next at once.
 local r = open(ARGV[1])
 if not r then return 1 end
 for _, kind in ipairs(r.types) do strike(r, kind, ARGV[2]) end

@@ -67,13 +67,13 @@ pub(super) struct Generation(u64);
 pub(super) struct Link {
     route: Arc<Route>,
     timeout: Duration,
-    slot: Arc<Mutex<Slot>>,
+    slot: Arc<Mutex<Dialled>>,
     /// One caller dials, the others wait for what it finds.
     dial: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Slot {
+struct Dialled {
     connection: Option<MultiplexedConnection>,
     /// Where it leads.
     master: Option<Arc<Master>>,
@@ -90,7 +90,7 @@ struct Slot {
     attempts: u64,
 }
 
-impl Slot {
+impl Dialled {
     fn failed(&mut self) {
         self.failures = self.failures.saturating_add(1);
         let wait = match self.failures {
@@ -118,7 +118,7 @@ impl Slot {
     }
 }
 
-fn lock(slot: &Mutex<Slot>) -> MutexGuard<'_, Slot> {
+fn lock(slot: &Mutex<Dialled>) -> MutexGuard<'_, Dialled> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -270,7 +270,7 @@ impl Link {
                 (Some(connection), _) => {
                     return Ok((Generation(slot.generation), connection.clone()));
                 }
-                // Somebody dialled while we queued; its answer is ours.
+                // Another call dialled while we queued; its answer is ours.
                 (None, Some(refused)) if slot.attempts != attempts => return Err(refused.clone()),
                 (None, _) => slot.not_before,
             }
@@ -360,10 +360,10 @@ pub(super) async fn expect_master(
     }
 }
 
-/// Doubts a connection whose call nobody waited for any more: the server hangs, or the network swallows packets, or
-/// either is slow.
+/// Doubts a connection for whose call no caller waited any more: the server hangs, or the network swallows packets, or either
+/// is slow.
 struct Flight<'a> {
-    slot: &'a Mutex<Slot>,
+    slot: &'a Mutex<Dialled>,
     generation: u64,
     begun: Boot,
     landed: bool,

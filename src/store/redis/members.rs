@@ -4,9 +4,9 @@
 
 /// A hash slot: 0 to 16383.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) struct Slot(u16);
+pub(super) struct HashSlot(u16);
 
-impl Slot {
+impl HashSlot {
     /// Of a key, or a channel: CRC16 (XMODEM) of what stands in its first braces, if anything does.
     pub(super) fn of(key: &str) -> Self {
         let tag = key
@@ -39,7 +39,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn has(&self, slot: Slot) -> bool {
+    pub(super) fn has(&self, slot: HashSlot) -> bool {
         self.slots.iter().any(|(first, last)| (*first..=*last).contains(&slot.0))
     }
 }
@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn slots_are_those_of_the_specification() {
-        assert_eq!(Slot::of("123456789"), Slot(0x31C3));
-        assert_eq!(Slot::of("foo{hash_tag}"), Slot(2_515));
-        assert_eq!(Slot::of("{user1000}.following"), Slot::of("{user1000}.followers"));
-        assert_eq!(Slot::of("foo{{bar}}zap"), Slot::of("{bar"));
-        assert_ne!(Slot::of("foo{}{bar}"), Slot::of("bar"));
+        assert_eq!(HashSlot::of("123456789"), HashSlot(0x31C3));
+        assert_eq!(HashSlot::of("foo{hash_tag}"), HashSlot(2_515));
+        assert_eq!(HashSlot::of("{user1000}.following"), HashSlot::of("{user1000}.followers"));
+        assert_eq!(HashSlot::of("foo{{bar}}zap"), HashSlot::of("{bar"));
+        assert_ne!(HashSlot::of("foo{}{bar}"), HashSlot::of("bar"));
     }
 
     #[test]
@@ -105,7 +105,11 @@ mod tests {
         assert_eq!(addresses, ["10.0.0.1:7000", "10.0.0.2:7000", "[::1]:7000"]);
         assert_eq!(found.iter().map(|m| m.failed).collect::<Vec<_>>(), [false, true, false]);
         assert_eq!(found.iter().map(|m| m.myself).collect::<Vec<_>>(), [true, false, false]);
-        assert!(found[0].has(Slot(0)) && found[0].has(Slot(16_000)) && !found[0].has(Slot(5_461)));
+        assert!(
+            found[0].has(HashSlot(0))
+                && found[0].has(HashSlot(16_000))
+                && !found[0].has(HashSlot(5_461))
+        );
         assert_eq!(owners(text, "seed:7000", true)[0].address, "one:7000");
         let alone =
             owners("a :7000@17000 myself,master - 0 0 1 connected 0-16383", "seed:7000", false);

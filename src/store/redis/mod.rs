@@ -29,6 +29,7 @@
 //! | `soloist:homes` | hash | where accounts have signed in, hashed |
 //! | `soloist:failures`, `soloist:failures_by_age` | hash, sorted set | failed logins: instants by key; keys by the newest |
 //! | `soloist:spans`, `soloist:spans:J`, `soloist:wants:J` | hash, sorted sets | who held `J` and who wanted it (`store/core/timeline.rs`) |
+//! | `soloist:copy` | hash | the mark of a copy into this store that is not finished (`store/copy`) |
 //! | `soloist:audit`, `soloist:audit_seq` | list, string | JSON entries, oldest first; contiguous numbers |
 //!
 //! Keys of dispatch: see `dispatch/mod.rs`; of rotations: `rotation/mod.rs`.
@@ -53,6 +54,7 @@
 //! second store. With sentinels or a cluster it is not (`sentinel.rs`, `cluster.rs`); otherwise set `min-replicas-to-write 1` and a
 //! `min-replicas-max-lag` below the lease.
 
+mod carry;
 mod cluster;
 mod convert;
 mod convert_shared;
@@ -289,7 +291,7 @@ impl RedisStore {
         }
     }
 
-    /// Whether somebody uses this store, or did: its nodes write this down again when it was emptied under them.
+    /// Whether this store is in use, or was: its nodes write this down again when it was emptied under them.
     async fn has_an_epoch(&self) -> Result<bool> {
         let key = self.keys().epoch(None);
         let mut exists = ::redis::cmd("EXISTS");

@@ -41,8 +41,8 @@ end
 local function held(r)
   return (r.f.turn or '') ~= ''
 end
--- What a server of another run id, or one that was emptied, knows of the newest turns may be old: until each of which it may
--- know nothing has run out, nobody begins. `forgot` is when that happened; 0: never.
+-- A server of another run id, or one that was emptied, may know only old turns: no turn begins until each turn of which it may
+-- know nothing has run out. `forgot` is when that happened; 0: never.
 local function doubt(r, server, forgot)
   put(r, 'server', server)
   put(r, 'doubted', text(forgot))
@@ -83,7 +83,7 @@ local function finish(r, ending, at)
 end
 local function expire(r)
   if not held(r) or number(r, 'until') > now then return end
-  -- Whoever pumps next says so.
+  -- The next pump says so.
   call('RPUSH', base .. 'lost', r.name, turn(r))
   finish(r, 'lost', number(r, 'until'))
 end
@@ -95,7 +95,7 @@ local function order(r)
   for i = 0, #r.types - 1 do kinds[i + 1] = r.types[(first - 1 + i) % #r.types + 1] end
   return kinds
 end
--- The first instant at which a type could start if nobody came first, and why not before ('order': now).
+-- The first instant at which a type could start if no other waiter came first, and why not before ('order': now).
 local function earliest(r, kind)
   local at, why = now, 'order'
   local function after(last, gap, reason)
@@ -110,15 +110,15 @@ local function earliest(r, kind)
     local counted = call('LINDEX', base .. 's:' .. r.name .. ':' .. kind, text(count - 1))
     if counted then after(tonumber(counted), number(r, 'span:' .. kind), 'quota') end
   end
-  -- Looked at only before somebody may begin, because it costs more than all of the above.
+  -- Looked at only before a turn may begin, because it costs more than all of the above.
   if why == 'order' and not held(r) and recovered(r) > at then
     at, why = recovered(r), 'recovery'
   end
   return at, why
 end
 
--- Who waits for a type stands in a queue of their node's life, in order of their places: those of a silent life are passed
--- over without being looked at.
+-- A waiter for a type stands in a queue of its node incarnation (`life`), in order of their places: those of a silent
+-- incarnation are passed over without being looked at.
 local function queue(r, kind, life)
   return base .. 'q:' .. r.name .. ':' .. kind .. ':' .. life
 end
@@ -171,7 +171,7 @@ local function firsts(r)
   for _, kind in ipairs(r.types) do found[kind] = first(r, kind) end
   return found
 end
--- Whose turn it is when those in `waits` wait, and whoever asks for `also`: 'now', its type; or 'later', until when, as far
+-- Whose turn it is when those in `waits` wait, and the caller asks for `also`: 'now', its type; or 'later', until when, as far
 -- as that is known.
 local function choose(r, waits, also)
   local kinds = order(r)
@@ -187,7 +187,7 @@ local function choose(r, waits, also)
   return 'later', soonest
 end
 
--- A life of a node is heard of in all rotations; answers those in which it was silent.
+-- Renews a node incarnation in all rotations; answers those in which it was silent.
 local function hear(life)
   local rotations = {}
   if call('HLEN', base .. 'silent') == 0 then return rotations end
@@ -201,12 +201,12 @@ local function hear(life)
   silent = nil
   return rotations
 end
--- A promise that was not taken up in time lapses with the place of its waiter, and its life is silent: for no longer than
--- anybody may wait.
+-- A promise that was not taken up in time lapses with the place of its waiter, and its incarnation is silent: for no longer
+-- than a waiter may wait.
 local function lapse(r)
   local waiter = r.f.promised or ''
   if waiter == '' or number(r, 'promised_until') > now then return end
-  -- One of before a restart is taken back, and held against nobody.
+  -- A promise from before a restart is taken back, and makes no incarnation silent.
   recovered(r)
   if r.f.promised == '' then return end
   strike(r, r.f.promised_kind, waiter)

@@ -1,8 +1,8 @@
--- pause_source: serve nobody from a source until it is resumed, or serve again.
+-- pause_source: serve no collector from a source until it is resumed, or serve again.
 -- KEYS as in open_dispatch.
 -- ARGV[1] source  ARGV[2] paused 0 or 1  ARGV[3] as in note_act
 -- Returns 1, or 0 when there is no such source.
--- Why: whoever pauses must not write back rules that somebody else has changed meanwhile.
+-- Why: an operator who pauses must not write back rules that another has changed meanwhile.
 if call('EXISTS', base .. 's:' .. ARGV[1]) == 0 then return 0 end
 call('HSET', base .. 's:' .. ARGV[1], 'paused', ARGV[2])
 judge(ARGV[1])

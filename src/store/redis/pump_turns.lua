@@ -12,13 +12,13 @@ local function act(name)
   end
   expire(r)
   settle(r)
-  -- The lives of dead processes are not looked at for ever.
+  -- The incarnations of dead processes are not looked at for ever.
   for _, life in ipairs(lives(r)) do
     if call('EXISTS', known(r, life)) == 0 then call('SREM', base .. 'lives:' .. name, life) end
   end
 end
 for _, name in ipairs(call('ZRANGE', base .. 'timers', '-inf', text(now), 'BYSCORE', 'LIMIT', '0', '64')) do act(name) end
--- Only then: what its own waiters let lapse just now must not make a life silent that calls.
+-- Only then: what its own waiters let lapse just now must not make the calling incarnation silent.
 for _, name in ipairs(hear(ARGV[1])) do act(name) end
 -- Lost here, or by any other call since the last of these.
 local lost = call('LRANGE', base .. 'lost', '0', '127')

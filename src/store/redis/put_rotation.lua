@@ -4,9 +4,9 @@
 -- ARGV[6..] of each type: name, gap, count (0: no quota), span; durations in microseconds
 -- ARGV[last] as in note_act
 -- Returns 1.
--- Why: whoever has the turn keeps it, and whoever waits for a type that is gone hears so at once.
+-- Why: the worker that has the turn keeps it, and a waiter for a type that is gone learns so at once.
 local name = ARGV[1]
--- One that is new in a store that was emptied a moment ago may be an old one, and somebody may have its turn.
+-- One that is new in a store that was emptied a moment ago may be an old one, and a worker may have its turn.
 local emptied
 if call('EXISTS', base .. 'r:' .. name) == 0 then
   local known = call('HMGET', KEYS[3], 'id', 'doubted')
@@ -44,7 +44,7 @@ if old then
       call('HDEL', base .. 'r:' .. name, 'gap:' .. kind, 'count:' .. kind, 'span:' .. kind, 'newest:' .. kind)
     end
   end
-  -- Under other rules it may be another's turn, or nobody's yet.
+  -- Under other rules it may be another waiter's turn, or no turn yet.
   call('HSET', base .. 'r:' .. name, 'promised', '')
 end
 local r = open(name)

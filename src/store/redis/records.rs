@@ -162,6 +162,11 @@ pub(super) fn step<'a>(keys: &Keys, write: &'a Write) -> Result<Step<'a>> {
             command(["ZREMRANGEBYRANK", &keys.global(list), "0", &last])
         }
         Write::Log(line) => Step::Log(log_step(keys, line)?),
+        Write::Entry(entry) => {
+            let counter = keys.global(&format!("{}_seq", entry.counter));
+            let (log, id) = (keys.global(&entry.log), entry.id.to_string());
+            Step::Command(vec!["entry".into(), log, counter, id, entry.text()?])
+        }
     })
 }
 
@@ -271,6 +276,18 @@ impl RedisStore {
         let line = noted(entry)?;
         call.arg(packed(&log_step(self.keys(), &line)?)?);
         Ok(Repeat::Never)
+    }
+
+    /// Carries out commands of Redis on what belongs to no job, all in one step and once at most.
+    pub(super) async fn carry_out(&self, commands: Vec<Vec<String>>) -> Result<()> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let steps: Vec<Step<'_>> = commands.into_iter().map(Step::Command).collect();
+        let none: [u8; 0] = [];
+        let mut call = self.call(&scripts::CHANGE_RECORDS);
+        call.key(self.keys().global("schema")).arg(packed(&(0, 0, none, steps, none, none))?);
+        self.shared.rest.script::<Vec<Value>>(&call, Repeat::Never).await.map(drop)
     }
 
     async fn look_by(&self, lane: &Lane, looks: &[Look]) -> Result<Looked> {

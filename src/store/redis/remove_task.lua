@@ -2,7 +2,7 @@
 -- KEYS as in open_dispatch.
 -- ARGV[1] id  ARGV[2] '1': also one that is in a collector's hands  ARGV[3] as in note_act
 -- Returns 'missing', 'held' (then nothing was done) or 'done'.
--- Why: whoever had it in hand finds it unknown; its key may be put again, as a new task.
+-- Why: the collector that had it in hand finds it unknown; its key may be put again, as a new task.
 local id = ARGV[1]
 local record = call('GET', base .. 't:' .. id)
 if not record then return 'missing' end

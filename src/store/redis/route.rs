@@ -15,7 +15,7 @@ use super::cluster::{self, Cluster};
 use super::sentinel::{self, Sentinels};
 use crate::store::{Result, StoreError};
 
-/// How long the kernel keeps trying to deliver what nobody acknowledges.
+/// How long the kernel keeps trying to deliver what the peer does not acknowledge.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 /// The server to talk to.
@@ -58,7 +58,7 @@ impl Route {
         }
     }
 
-    /// Something is wrong with the server: what was heard of it before counts no more.
+    /// Something is wrong with the server: its earlier answers count no more.
     pub(super) fn doubt(&self) {
         match self {
             Self::Fixed(_) => {}

@@ -1,10 +1,10 @@
 //! The master as Redis Sentinel names it.
 //!
-//! Believed is only what a majority of the sentinels in the URL says, and only for [`BELIEVED_FOR`], counted from
-//! before they were asked. Two majorities share a sentinel, and a sentinel never goes back to an older master; so
-//! whoever first calls a new master does so after the newest moment at which anybody was told of the old one.
-//! New leases wait that much longer there (`Route::lag`), by when every lease that a cut-off former master may have
-//! renewed has run out. The price: without a majority of the sentinels there is no store.
+//! A master is trusted only if a majority of the sentinels in the URL names it, and only for [`BELIEVED_FOR`]. The time starts
+//! before the sentinels are asked. Two majorities share a sentinel, and a sentinel never goes back to an older master. So the
+//! first process that calls a new master does so after the newest moment at which any process was told of the old one. New
+//! leases wait that much longer there (`Route::lag`), by when every lease that a cut-off former master may have renewed has run
+//! out. The price: without a majority of the sentinels there is no store.
 //! It asks and compares; whether a server is fit to be used is for `link.rs` and `server.rs` to find out.
 
 use std::collections::HashMap;
@@ -223,7 +223,7 @@ impl Sentinels {
         let mut others = 0;
         while let Some(answer) = asking.next().await {
             if let Ok(known) = answer {
-                // Each of them knows the others; whoever is silent must not be waited for.
+                // Each of them knows the others; a silent one must not be waited for.
                 others = known.len();
                 break;
             }

@@ -3,7 +3,7 @@
 -- ARGV[1] only  owner (32 digits) of the claims whose tasks alone may be reported; '' for any  ARGV[2] how many results
 -- ARGV[3..] of each: id, token, outcome, delay (microseconds, -1: the backoff), error (one line)
 -- Returns nothing by itself; leaves `statuses` and `following` (index of the next argument).
--- Why: a result counts only under the token of a lease that lives, and only once; one that counted already is told so
+-- Why: a result counts only under the token of a lease that lasts, and only once; one that counted already is told so
 -- again, because its answer may have been lost. A claim whose tasks are all finished needs no memory any more.
 local statuses, reports = {}, tonumber(ARGV[2])
 local following = 3 + 5 * reports

@@ -17,7 +17,7 @@ use super::Shared;
 use super::cluster::Cluster;
 use super::events::{PING_EVERY, WAITING, of_the_cluster};
 use super::fault::in_words;
-use super::members::Slot;
+use super::members::HashSlot;
 use super::route::Master;
 use crate::domain::name::JobName;
 use crate::store::core::understood;
@@ -61,7 +61,7 @@ struct Ears {
     shared: Arc<Shared>,
     cluster: Arc<Cluster>,
     patience: Duration,
-    channels: Vec<(String, Slot)>,
+    channels: Vec<(String, HashSlot)>,
     nodes: String,
     each: HashMap<Arc<str>, Ear>,
     next: u64,
@@ -89,7 +89,7 @@ pub(super) async fn subscribe(
         shared: Arc::clone(shared),
         cluster: Arc::clone(cluster),
         patience: shared.timeout,
-        channels: names.into_iter().map(|name| (name.clone(), Slot::of(&name))).collect(),
+        channels: names.into_iter().map(|name| (name.clone(), HashSlot::of(&name))).collect(),
         nodes,
         each: HashMap::new(),
         next: 0,
@@ -127,7 +127,7 @@ pub(super) async fn subscribe(
     Ok(receiver)
 }
 
-/// Passes events on, and keeps the connections where the channels are, until nobody listens.
+/// Passes events on, and keeps the connections where the channels are, until no reader listens.
 async fn keep(mut ears: Ears, mut outlet: Outlet) {
     let mut whole = true;
     let mut compare = interval(COMPARE);
@@ -170,7 +170,7 @@ impl Ears {
             let master = self.cluster.owner_now(*slot);
             let address = match &master {
                 Some(master) => Some(Arc::clone(&master.address)),
-                // Nobody knows at this moment: it stays where it is.
+                // The owner is not known at this moment: the channel stays where it is.
                 None => self
                     .each
                     .iter()
@@ -195,7 +195,7 @@ impl Ears {
                 let (listened, patience) = (channels.clone(), self.patience);
                 let task = tokio::spawn(async move {
                     let why = listen(&master, &listened, patience, |heard| {
-                        // Nobody to tell: the subscription has ended, and with it this task.
+                        // Without a receiver the subscription has ended, and with it this task.
                         drop(sender.send((number, heard)));
                     })
                     .await;

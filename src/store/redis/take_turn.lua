@@ -10,7 +10,7 @@ local r = open(ARGV[1])
 if not r then return { 'missing', 'rotation' } end
 if not r.place[kind] then return { 'missing', 'type' } end
 expire(r)
--- Whoever comes late for what it was promised has it still, if nobody asked for it meanwhile.
+-- A waiter that comes late for what it was promised has it still, if no other asked for it meanwhile.
 if r.f.promised ~= waiter then lapse(r) end
 local life = life_of(waiter)
 if waiter ~= '' then
@@ -48,7 +48,7 @@ if waiter ~= '' then
     call('SADD', base .. 'lives:' .. r.name, life)
     r.lives = nil
   end
-  -- Nobody waits for longer than half a minute.
+  -- No waiter waits for longer than half a minute.
   for _, key in ipairs({ mine, waits, base .. 'lives:' .. r.name }) do call('PEXPIRE', key, '35000') end
 end
 local theirs = false

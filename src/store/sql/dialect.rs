@@ -25,14 +25,18 @@ const POSTGRES: [(&str, &str); 6] = [
     ("{server}", POSTGRES_SERVER),
 ];
 
-/// The history of a MySQL server shows in no name; `{server}` is the server alone.
+/// MySQL names each server by itself. MariaDB does not: a replica has another `server_id` than its primary, or there is no replication,
+/// and two servers of one machine have two ports and two directories. The history of neither shows in any name.
+/// `GLOBAL`: a session keeps the `server_id` that it began with.
+const MYSQL_SERVER: &str = "(/*M!CONCAT_WS(':', @@GLOBAL.server_id, @@hostname, @@port, @@datadir)*//*!80000 @@server_uuid*/)";
+
 const MYSQL: [(&str, &str); 6] = [
     ("{clock}", "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"),
     ("{at}", "@soloist_at"),
     ("{at_ms}", "(@soloist_at DIV 1000)"),
     ("{holds}", "(@soloist_holds = 1)"),
     ("{fresh}", "(@soloist_fresh = 1)"),
-    ("{server}", "@@server_uuid"),
+    ("{server}", MYSQL_SERVER),
 ];
 
 impl Dialect {

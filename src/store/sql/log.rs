@@ -7,7 +7,7 @@ use super::packet::Packet;
 use super::plan::count;
 use super::row::int;
 use super::session::{Row, Value};
-use crate::store::records::{FOLDS_KEPT, Fold, Line};
+use crate::store::records::{Entry, FOLDS_KEPT, Fold, Line};
 use crate::store::{Result, StoreError};
 
 /// Entries that are too old go when so many were added.
@@ -70,6 +70,32 @@ pub(in crate::store) fn add(packet: &mut Packet, line: &Line) -> Result<()> {
         ],
     );
     Ok(())
+}
+
+/// Adds an entry as another store has it, behind the gate; returns which statement counts it.
+///
+/// # Errors
+/// As [`add`].
+pub(super) fn copy(packet: &mut Packet, entry: &Entry) -> Result<usize> {
+    let id = Value::Int(int(entry.id));
+    packet.add(
+        "INSERT INTO logs (log, id, at, times, until, entry) SELECT ?, ?, ?, ?, ?, ? FROM (SELECT 1 AS one) here WHERE {holds}",
+        vec![
+            entry.log.as_str().into(),
+            id.clone(),
+            entry.at.0.into(),
+            Value::Int(int(entry.count)),
+            entry.until.map(|until| until.0).into(),
+            entry.inside()?.into(),
+        ],
+    );
+    let change = packet.dialect.or_change("name", &["newest"]);
+    Ok(packet.add(
+        format!(
+            "INSERT INTO numbers (name, newest) SELECT ?, ? FROM (SELECT 1 AS one) here WHERE {{holds}}{change}"
+        ),
+        vec![entry.counter.as_str().into(), id],
+    ))
 }
 
 /// What was written a short time before is written again.

@@ -1,17 +1,22 @@
 //! What the stores that speak SQL to a server have in common: jobs, records, trust and events, over *packets*.
 //!
 //! A statement that all of them understand is written once, here; what differs between them is asked of [`session::Dialect`].
-//! Each driver (`../postgres/`) brings its connections, its bell, its tables and what is refused of its server; it is a [`Server`].
+//! Each driver (`../postgres/`, `../mysql/`) brings its connections, its bell, its tables and what is refused of its server; it is a [`Server`].
 //!
 //! | file | what |
 //! | --- | --- |
 //! | `session`, `row` | a transaction under way, and values in columns |
 //! | `dispatch`, `relay` | dispatch on such a transaction: SQLite uses it as well |
+//! | `link`, `fault` | one task that owns one connection, and what may go wrong on it |
+//! | `linked` | a server by its connections: what the drivers have in common |
+//! | `converse` | dispatch on such a connection |
 //! | `packet`, `dialect` | a transaction that is sent as a whole, and its words |
 //! | `trust` | may the server be believed: `domain::doubt` on its epoch row |
 //! | `engine`, `job` | the port of jobs |
 //! | `records`, `look`, `plan`, `log` | the port of what belongs to no job |
 //! | `follow` | hints made into events, and the sweep that finds what no hint told |
+//! | `listen` | who rings, and who listens |
+//! | `tls` | which server may have the password |
 //!
 //! # One packet
 //!
@@ -19,11 +24,16 @@
 //! one packet: it takes its locks, reads the clock once, compares, writes if all of it held, and commits. See
 //! [ADR 0022](../../../docs/adr/0022-sql-stores.md).
 
+pub(super) mod converse;
 mod dialect;
 pub(super) mod dispatch;
 mod engine;
+pub(super) mod fault;
 pub(super) mod follow;
 mod job;
+pub(super) mod link;
+pub(super) mod linked;
+pub(super) mod listen;
 pub(in crate::store) mod log;
 mod look;
 pub(super) mod packet;
@@ -32,9 +42,11 @@ mod records;
 pub(super) mod relay;
 pub(super) mod row;
 pub(super) mod session;
+pub(super) mod tls;
 pub(super) mod trust;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
@@ -45,8 +57,8 @@ use super::core::{Known, KnownTurns};
 use super::engine::Way;
 use super::journal::AuditEntry;
 use super::latest::Latest;
-use super::memory::Memory;
-use super::{Options, Result};
+use super::memory::{Memory, Opening};
+use super::{For, Options, Result};
 use crate::domain::log::LogBounds;
 
 /// A server that speaks SQL.
@@ -56,6 +68,9 @@ pub(super) trait Server: Send + Sync + 'static {
 
     /// For messages; never a password.
     fn name(&self) -> &str;
+
+    /// Longest time for one call.
+    fn timeout(&self) -> Duration;
 
     /// Carries a packet out as one transaction, and answers with the rows of each statement.
     async fn send(&self, way: Way, packet: &Packet, repeat: Repeat) -> Result<Answers>;
@@ -105,5 +120,36 @@ impl<S: Server> SqlStore<S> {
     /// The same store, whose calls write `entry` down.
     pub(super) fn noting(&self, entry: AuditEntry) -> Self {
         Self { note: Some(Arc::new(entry)), ..self.clone() }
+    }
+
+    /// Judges what the store says of itself, and writes it; `unused`: nothing shows that anybody uses it.
+    ///
+    /// # Errors
+    /// As [`Store::open`](super::Store::open).
+    pub(super) async fn opened(&self, unused: bool, options: &Options) -> Result<()> {
+        let longest_ms = u64::try_from(options.longest_lease.as_millis()).unwrap_or(u64::MAX);
+        let opening = Some(Opening { unused, longest_ms });
+        let dialect = self.shared.server.dialect();
+        let look = |_: &_| {
+            let mut packet = Packet::look(dialect);
+            trust::ask(&mut packet);
+            packet
+        };
+        self.trusted(Way::Rest, Duration::ZERO, opening, look).await.map(drop)
+    }
+
+    /// As [`Store::be_ready`](super::Store::be_ready).
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`](super::StoreError::Unavailable).
+    pub(super) async fn be_ready(&self, what: For) -> Result<()> {
+        let ways: &[Way] = match what {
+            For::GivingBack => &[Way::Lease],
+            For::TakingOver => &[Way::Grant, Way::Lease, Way::Rest],
+        };
+        for way in ways {
+            self.learn(*way).await?;
+        }
+        Ok(())
     }
 }

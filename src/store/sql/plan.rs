@@ -30,7 +30,7 @@ fn gate(plan: &Plan) -> &'static str {
         Write::Set { table, .. } | Write::Unset { table, .. } => of_turns(table),
         Write::Add { list, .. } | Write::Join { list, .. } => of_turns(list),
         Write::Strike { list, .. } | Write::Cut { list, .. } => of_turns(list),
-        Write::Log(_) => false,
+        Write::Log(_) | Write::Entry(_) => false,
     };
     if plan.writes.iter().any(name) { "gate:turns" } else { "gate" }
 }
@@ -138,6 +138,7 @@ pub(super) fn write(packet: &mut Packet, write: &Write) -> Result<()> {
             log::add(packet, line)?;
             0
         }
+        Write::Entry(entry) => log::copy(packet, entry)?,
     };
     Ok(())
 }

@@ -5,7 +5,7 @@
 
 use rusqlite::OptionalExtension;
 
-use super::fault::Outcome;
+use super::fault::SqliteResult;
 use super::row::find;
 use super::step::{Moment, Step};
 use crate::domain::time::Stamp;
@@ -14,14 +14,14 @@ use crate::domain::time::Stamp;
 const BOOTS_KEPT: i64 = 16;
 
 /// Now, for a reader.
-pub(super) fn now(db: &rusqlite::Connection, at: &Moment) -> Outcome<Stamp> {
+pub(super) fn now(db: &rusqlite::Connection, at: &Moment) -> SqliteResult<Stamp> {
     let newest = find(db, "SELECT newest FROM dispatch", [])?.unwrap_or_default();
     let offset = find(db, "SELECT offset_us FROM clocks WHERE boot = ?", [&at.boot_id])?;
     Ok(read(at, offset, newest))
 }
 
-/// Now, for whoever writes; notes the offset at the first use in a boot.
-pub(super) fn take(step: &Step<'_>, newest: i64) -> Outcome<Stamp> {
+/// Now, for a writer; notes the offset at the first use in a boot.
+pub(super) fn take(step: &Step<'_>, newest: i64) -> SqliteResult<Stamp> {
     let at = &step.at;
     let offset = step
         .prepare_cached("SELECT offset_us FROM clocks WHERE boot = ?")?
@@ -38,7 +38,7 @@ pub(super) fn take(step: &Step<'_>, newest: i64) -> Outcome<Stamp> {
 }
 
 /// Now, for a change of what belongs to no job; noted as the newest instant.
-pub(super) fn of_writer(step: &Step<'_>) -> Outcome<Stamp> {
+pub(super) fn of_writer(step: &Step<'_>) -> SqliteResult<Stamp> {
     let newest = step.query_row("SELECT newest FROM dispatch", [], |row| row.get(0))?;
     let now = take(step, newest)?;
     keep(step, now)?;
@@ -57,7 +57,7 @@ pub(super) fn by_offset(offset_us: i64) -> Stamp {
 }
 
 /// Something was written down that carries `now`.
-pub(super) fn keep(step: &Step<'_>, now: Stamp) -> Outcome<()> {
+pub(super) fn keep(step: &Step<'_>, now: Stamp) -> SqliteResult<()> {
     step.prepare_cached("UPDATE dispatch SET newest = max(newest, ?)")?.execute([now.0])?;
     Ok(())
 }

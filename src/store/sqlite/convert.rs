@@ -1,13 +1,13 @@
 //! Files from before jobs were records (schema 7): what stood in columns becomes texts.
 //!
 //! Part of the migration to schema 8, and of its transaction. The tables of before are dropped in it: a process of the version before that
-//! had the file open all the same finds no table any more, and cannot write what nobody reads.
+//! had the file open all the same finds no table any more, and cannot write what is not read.
 
 use rusqlite::{Connection, Row, params};
 use serde::de::DeserializeOwned;
 
 use super::deadline::Deadline;
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, SqliteResult};
 use super::file::Place;
 use super::row::{corrupt, int, json, ms, uint, word};
 use super::step::Moment;
@@ -33,7 +33,7 @@ const LINES: &str = "INSERT INTO output (job, number, text) SELECT job, seq, jso
     'node', node, 'stream', stream, 'text', text) FROM lines";
 
 /// Fills the tables of schema 8 and drops those that they replace.
-pub(super) fn convert(db: &Connection, place: &Place) -> Outcome<()> {
+pub(super) fn convert(db: &Connection, place: &Place) -> SqliteResult<()> {
     let at = Moment::now(place);
     let mut jobs = db.prepare(JOBS)?;
     let mut rows = jobs.query([])?;
@@ -48,7 +48,7 @@ pub(super) fn convert(db: &Connection, place: &Place) -> Outcome<()> {
     Ok(())
 }
 
-fn job(db: &Connection, name: &JobName, row: &Row<'_>, at: &Moment) -> Outcome<()> {
+fn job(db: &Connection, name: &JobName, row: &Row<'_>, at: &Moment) -> SqliteResult<()> {
     let (job, until) = read(name, row, at)?;
     let newest = runs(db, name)?;
     let ended: i64 = db
@@ -79,7 +79,7 @@ fn job(db: &Connection, name: &JobName, row: &Row<'_>, at: &Moment) -> Outcome<(
 }
 
 /// Writes the entries of the history; the newest.
-fn runs(db: &Connection, job: &JobName) -> Outcome<Option<String>> {
+fn runs(db: &Connection, job: &JobName) -> SqliteResult<Option<String>> {
     let mut runs = db.prepare_cached(RUNS)?;
     let mut rows = runs.query([job.as_str()])?;
     let mut newest = None;
@@ -93,7 +93,7 @@ fn runs(db: &Connection, job: &JobName) -> Outcome<Option<String>> {
     Ok(newest)
 }
 
-fn run_entry(job: &JobName, row: &Row<'_>) -> Outcome<RunEntry> {
+fn run_entry(job: &JobName, row: &Row<'_>) -> SqliteResult<RunEntry> {
     let node: String = row.get("node")?;
     let end: Option<String> = row.get("how")?;
     Ok(RunEntry {
@@ -111,7 +111,7 @@ fn run_entry(job: &JobName, row: &Row<'_>) -> Outcome<RunEntry> {
 }
 
 /// A job, and the end of its lease if that lasts.
-fn read(name: &JobName, row: &Row<'_>, at: &Moment) -> Outcome<(Job, Option<Deadline>)> {
+fn read(name: &JobName, row: &Row<'_>, at: &Moment) -> SqliteResult<(Job, Option<Deadline>)> {
     let lease = Lease::read(name, row, at)?;
     let record = JobRecord {
         name: name.clone(),
@@ -135,7 +135,11 @@ fn read(name: &JobName, row: &Row<'_>, at: &Moment) -> Outcome<(Job, Option<Dead
     Ok((Job { record, lapsed: lease.lapsed, released: lease.released, log }, lease.until))
 }
 
-fn member<T: DeserializeOwned>(name: &JobName, row: &Row<'_>, column: &str) -> Outcome<Option<T>> {
+fn member<T: DeserializeOwned>(
+    name: &JobName,
+    row: &Row<'_>,
+    column: &str,
+) -> SqliteResult<Option<T>> {
     let bad = |column: &str, why: &str| -> Fault { corrupt(&format!("job {name}, {column}"), why) };
     json(row, column, &bad)
 }
@@ -150,7 +154,7 @@ struct Lease {
 }
 
 impl Lease {
-    fn read(name: &JobName, row: &Row<'_>, at: &Moment) -> Outcome<Self> {
+    fn read(name: &JobName, row: &Row<'_>, at: &Moment) -> SqliteResult<Self> {
         let token = Token(uint(row.get("token")?));
         let lease_token = row.get::<_, Option<i64>>("lease_token")?.map(|token| Token(uint(token)));
         if row.get::<_, Option<String>>("lease_boot")?.is_none() {
@@ -190,7 +194,7 @@ mod tests {
     use crate::store::Options;
     use crate::store::jobs::Jobs as _;
 
-    /// Nobody converts a file that is open elsewhere. If it happens all the same, the process of before must not go on.
+    /// A file that is open elsewhere is not converted. If it happens all the same, the process of before must not go on.
     #[tokio::test]
     async fn a_process_of_the_version_before_cannot_go_on_with_a_file_that_was_converted() {
         let dir = tempfile::tempdir().unwrap();

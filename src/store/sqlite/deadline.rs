@@ -1,4 +1,4 @@
-//! When a lease runs out, on a clock that nobody can set.
+//! When a lease runs out, on a clock that cannot be set.
 //!
 //! All processes that share the file run on one kernel, so CLOCK_BOOTTIME is the same for all of them, and its
 //! boot id tells when it began anew. Some containers (systemd-nspawn, LXC) are shown a boot id of their own, and a

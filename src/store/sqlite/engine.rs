@@ -2,14 +2,14 @@
 //!
 //! One commit is one transaction, in which the conditions are compared and all of it is written. It decides nothing and never looks inside
 //! a text. The store's clock is this machine's wall clock, which people see and which may be set; a lease ends by
-//! CLOCK_BOOTTIME, which nobody can set (`deadline.rs`). Nothing is ever in doubt here: see `mod.rs`.
+//! CLOCK_BOOTTIME, which cannot be set (`deadline.rs`). Nothing is ever in doubt here: see `mod.rs`.
 
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::deadline::Deadline;
-use super::fault::Outcome;
+use super::fault::SqliteResult;
 use super::row::{corrupt, find, int, ms};
 use super::step::{Moment, Step};
 use super::{SqliteStore, clock, records};
@@ -45,7 +45,8 @@ impl Engine for SqliteStore {
         self.read(move |db, at| {
             let epoch = find(db, "SELECT value FROM meta WHERE key = 'epoch'", [])?;
             let epoch = epoch.ok_or_else(|| StoreError::Corrupt("meta, epoch: missing".into()))?;
-            let records = jobs.iter().map(|job| stored(db, job, at)).collect::<Outcome<_>>()?;
+            let records =
+                jobs.iter().map(|job| stored(db, job, at)).collect::<SqliteResult<_>>()?;
             Ok(Reading { epoch, at: at.wall, quarantine: Duration::ZERO, records })
         })
         .await
@@ -151,7 +152,7 @@ impl Engine for SqliteStore {
 }
 
 /// The record of `job` and the lease beside it.
-pub(super) fn stored(db: &Connection, job: &JobName, at: &Moment) -> Outcome<Stored> {
+pub(super) fn stored(db: &Connection, job: &JobName, at: &Moment) -> SqliteResult<Stored> {
     let (head, body) = db
         .prepare_cached("SELECT head, body FROM records WHERE job = ?")?
         .query_row([job.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -160,7 +161,7 @@ pub(super) fn stored(db: &Connection, job: &JobName, at: &Moment) -> Outcome<Sto
     Ok(Stored { head, body, lease: lease(db, job, at)? })
 }
 
-fn lease(db: &Connection, job: &JobName, at: &Moment) -> Outcome<Option<StoredLease>> {
+fn lease(db: &Connection, job: &JobName, at: &Moment) -> SqliteResult<Option<StoredLease>> {
     let found = db
         .prepare_cached(&format!("SELECT {LEASE} FROM leases WHERE job = ?"))?
         .query_row([job.as_str()], |row| lasting(row, 0, at))
@@ -175,7 +176,7 @@ fn lasting(row: &Row<'_>, first: usize, at: &Moment) -> rusqlite::Result<Option<
 }
 
 /// Every lease that lasts, by name.
-fn all_leases(db: &Connection, at: &Moment) -> Outcome<Vec<(JobName, StoredLease)>> {
+fn all_leases(db: &Connection, at: &Moment) -> SqliteResult<Vec<(JobName, StoredLease)>> {
     let mut leases = db.prepare_cached(&format!("SELECT job, {LEASE} FROM leases ORDER BY job"))?;
     let mut rows = leases.query([])?;
     let mut all = Vec::new();
@@ -186,7 +187,7 @@ fn all_leases(db: &Connection, at: &Moment) -> Outcome<Vec<(JobName, StoredLease
     Ok(all)
 }
 
-fn name(job: &str) -> Outcome<JobName> {
+fn name(job: &str) -> SqliteResult<JobName> {
     JobName::new(job).map_err(|why| corrupt(&format!("job {job}"), &why.to_string()))
 }
 
@@ -195,7 +196,7 @@ fn observed(
     db: &Connection,
     jobs: &[JobName],
     at: &Moment,
-) -> Outcome<Vec<(u64, Option<Duration>)>> {
+) -> SqliteResult<Vec<(u64, Option<Duration>)>> {
     let mut heads = db.prepare_cached("SELECT head FROM records WHERE job = ?")?;
     let mut ends =
         db.prepare_cached("SELECT ttl_ms, expires_ns, boot, expires FROM leases WHERE job = ?")?;
@@ -241,7 +242,7 @@ impl Owned {
         }
     }
 
-    fn commit(self, step: &Step<'_>) -> Outcome<Commit> {
+    fn commit(self, step: &Step<'_>) -> SqliteResult<Commit> {
         if !self.holds(step)? {
             let stored = stored(step, &self.job, &step.at)?;
             return Ok(Commit::Refused { stored, quarantine: Duration::ZERO });
@@ -268,7 +269,7 @@ impl Owned {
         Ok(Commit::Done { head, unsafe_grant: None })
     }
 
-    fn holds(&self, step: &Step<'_>) -> Outcome<bool> {
+    fn holds(&self, step: &Step<'_>) -> SqliteResult<bool> {
         let head: Option<String> =
             find(step, "SELECT head FROM records WHERE job = ?", [self.job.as_str()])?;
         let lease = match lease(step, &self.job, &step.at)? {
@@ -279,7 +280,7 @@ impl Owned {
         Ok(same && lease && self.window.contains(&step.at.wall))
     }
 
-    fn write_lease(&self, step: &Step<'_>) -> Outcome<()> {
+    fn write_lease(&self, step: &Step<'_>) -> SqliteResult<()> {
         let job = self.job.as_str();
         match &self.lease_write {
             LeaseWrite::None => 0,
@@ -310,7 +311,7 @@ impl Owned {
     }
 }
 
-fn write_beside(step: &Step<'_>, job: &JobName, one: &Beside) -> Outcome<()> {
+fn write_beside(step: &Step<'_>, job: &JobName, one: &Beside) -> SqliteResult<()> {
     let job = job.as_str();
     match one {
         Beside::Index { number, text } => step
@@ -333,7 +334,10 @@ fn write_beside(step: &Step<'_>, job: &JobName, one: &Beside) -> Outcome<()> {
 }
 
 /// What was left of each lease that is kept.
-fn keep(step: &Step<'_>, leases: &[(JobName, String, Duration)]) -> Outcome<Vec<Option<Duration>>> {
+fn keep(
+    step: &Step<'_>,
+    leases: &[(JobName, String, Duration)],
+) -> SqliteResult<Vec<Option<Duration>>> {
     let mut find = step.prepare_cached(&format!(
         "SELECT {LEASE} FROM leases WHERE job = ?1 AND EXISTS (SELECT 1 FROM records WHERE job = ?1)"
     ))?;

@@ -14,7 +14,7 @@ pub(super) enum Fault {
     Store(StoreError),
 }
 
-pub(super) type Outcome<T> = Result<T, Fault>;
+pub(super) type SqliteResult<T> = Result<T, Fault>;
 
 impl From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {

@@ -4,6 +4,7 @@
 //! commit that published something, for which the processes that share the store wait by inotify(7). The WAL
 //! itself would be a worse bell: it is written *before* its commit can be seen.
 
+use std::cell::Cell;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
@@ -15,9 +16,10 @@ use nix::sys::statfs::{self, FsType};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, SqliteResult};
 use super::schema;
 use crate::clock;
+use crate::domain::time::Boot;
 use crate::store::{Result, StoreError};
 
 /// File systems of other machines: their locks and shared memory do not carry a WAL
@@ -30,6 +32,30 @@ const REMOTE: [(FsType, &str); 6] = [
     (FsType(0x0102_1997), "9P"),
     (FsType(0x00c3_6400), "Ceph"),
 ];
+
+/// How long a connection sleeps before it asks again for a lock that another process holds. The handler that SQLite brings sleeps
+/// up to 100 ms, and everything that comes in between goes first: of two nodes that write much, one stood still.
+const LOCK_EVERY: Duration = Duration::from_micros(500);
+
+thread_local! {
+    /// For how long the connection of this thread asks for a lock.
+    static PATIENCE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    /// Since when it asks.
+    static ASKING_SINCE: Cell<Boot> = const { Cell::new(Boot(0)) };
+}
+
+/// Whether to ask once more; SQLite asked `tries` times already.
+fn wait_for_lock(tries: i32) -> bool {
+    let now = clock::boot();
+    if tries == 0 {
+        ASKING_SINCE.set(now);
+    }
+    if now.since(ASKING_SINCE.get()) >= PATIENCE.get() {
+        return false;
+    }
+    std::thread::sleep(LOCK_EVERY);
+    true
+}
 
 /// Where the store is.
 pub(super) struct Place {
@@ -83,7 +109,7 @@ impl Place {
     }
 
     /// Creates what is missing, if it is to `make` that; brings the schema up to date and opens the writing connection.
-    pub(super) fn create(&self, timeout: Duration, make: bool) -> Outcome<Connection> {
+    pub(super) fn create(&self, timeout: Duration, make: bool) -> SqliteResult<Connection> {
         // What cannot be looked at is there, and the error says why.
         let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
         let found = std::fs::metadata(&self.path);
@@ -120,17 +146,19 @@ impl Place {
     }
 
     /// Opens one more connection that cannot write.
-    pub(super) fn open_reader(&self, timeout: Duration) -> Outcome<Connection> {
+    pub(super) fn open_reader(&self, timeout: Duration) -> SqliteResult<Connection> {
         let db = self.open(timeout)?;
         db.pragma_update(None, "query_only", true)?;
         Ok(db)
     }
 
-    fn open(&self, timeout: Duration) -> Outcome<Connection> {
+    /// Opens a connection for the thread that calls this.
+    fn open(&self, timeout: Duration) -> SqliteResult<Connection> {
         // Each connection stays in one thread, so SQLite need not lock it.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db = Connection::open_with_flags(&self.path, flags)?;
-        db.busy_timeout(timeout)?;
+        let mut db = Connection::open_with_flags(&self.path, flags)?;
+        PATIENCE.set(timeout);
+        db.busy_handler(Some(wait_for_lock))?;
         db.set_prepared_statement_cache_capacity(256);
         // Else a statement with a join or a subquery is compiled again whenever a parameter changes, because its value might
         // choose another plan (https://sqlite.org/c3ref/prepare.html): ten times what the statement itself costs.
@@ -142,7 +170,7 @@ impl Place {
 
     /// Refuses to go on with files that are not the ones at the path any more: what this process wrote there,
     /// others would never see.
-    pub(super) fn check_same(&self) -> Outcome<()> {
+    pub(super) fn check_same(&self) -> SqliteResult<()> {
         let Some(opened) = self.opened.get() else { return Ok(()) };
         match std::fs::metadata(&self.path) {
             Ok(found) if (found.dev(), found.ino()) == (opened.device, opened.inode) => Ok(()),
@@ -196,13 +224,13 @@ impl Place {
         PathBuf::from(path)
     }
 
-    fn open_private(&self, path: &Path) -> Outcome<File> {
+    fn open_private(&self, path: &Path) -> SqliteResult<File> {
         let mut how = OpenOptions::new();
         let how = how.read(true).write(true).create(true).truncate(false).mode(0o600);
         how.open(path).map_err(|error| self.trouble(&path.display().to_string(), &error))
     }
 
-    fn lock(&self, bell: &File, timeout: Duration) -> Outcome<()> {
+    fn lock(&self, bell: &File, timeout: Duration) -> SqliteResult<()> {
         let begun = clock::boot();
         loop {
             match bell.try_lock() {
@@ -216,7 +244,7 @@ impl Place {
         }
     }
 
-    fn check_file_system(&self, dir: &Path) -> Outcome<()> {
+    fn check_file_system(&self, dir: &Path) -> SqliteResult<()> {
         let Ok(found) = statfs::statfs(dir) else { return Ok(()) };
         match REMOTE.iter().find(|(kind, _)| *kind == found.filesystem_type()) {
             Some((_, name)) => Err(Fault::Store(StoreError::Unsupported(format!(

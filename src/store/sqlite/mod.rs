@@ -43,7 +43,7 @@ use crate::domain::name::JobName;
 use crate::store::core::{Known, KnownTurns};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::AuditEntry;
-use fault::Outcome;
+use fault::SqliteResult;
 use file::Place;
 use notify::Notifier;
 use step::{Moment, Step};
@@ -129,7 +129,7 @@ impl SqliteStore {
     /// all processes if it published anything.
     async fn write<T: Send + 'static>(
         &self,
-        step: impl FnOnce(&Step<'_>) -> Outcome<T> + Send + 'static,
+        step: impl FnOnce(&Step<'_>) -> SqliteResult<T> + Send + 'static,
     ) -> Result<T> {
         self.inner
             .writer
@@ -149,7 +149,7 @@ impl SqliteStore {
     /// Runs `look` on one consistent picture.
     async fn read<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&rusqlite::Connection, &Moment) -> Outcome<T> + Send + 'static,
+        look: impl FnOnce(&rusqlite::Connection, &Moment) -> SqliteResult<T> + Send + 'static,
     ) -> Result<T> {
         self.inner
             .reader

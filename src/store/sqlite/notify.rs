@@ -5,7 +5,7 @@
 //! never rung (its process died in between) costs at most [`LOOK_EVERY`]. Nothing is ever lost without a word: a
 //! subscriber that cannot keep up is told to take a snapshot.
 //!
-//! An event in the table names its job. The record is read beside it in the same transaction, so whoever follows the job reads
+//! An event in the table names its job. The record is read beside it in the same transaction, so a follower of the job reads
 //! nothing; it may be newer than the event, and never older.
 
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::engine::stored;
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, SqliteResult};
 use super::file::Place;
 use super::row::{corrupt, uint};
 use super::step::{ACCOUNTS, Moment};
@@ -166,7 +166,7 @@ impl Listener {
     fn run(mut self) {
         loop {
             self.wait();
-            // Before the events: whoever subscribes now hears nothing older.
+            // Before the events: a new subscriber hears nothing older.
             let mut newcomers = Vec::new();
             loop {
                 match self.inbox.try_recv() {
@@ -202,7 +202,7 @@ impl Listener {
         };
         let mut fds = vec![PollFd::new(self.waker.as_fd(), PollFlags::POLLIN)];
         if let Some(bell) = &self.bell {
-            // Nobody to wake means no reason to wake up.
+            // Without a subscriber there is no reason to wake up.
             let events =
                 if self.subscribers.is_empty() { PollFlags::empty() } else { PollFlags::POLLIN };
             fds.push(PollFd::new(bell.as_fd(), events));
@@ -221,7 +221,7 @@ impl Listener {
     }
 
     /// Reads what is new and hands it out.
-    fn look(&mut self) -> Outcome<()> {
+    fn look(&mut self) -> SqliteResult<()> {
         self.place.check_same()?;
         let db = match self.db.take() {
             Some(db) => db,
@@ -258,7 +258,7 @@ impl Listener {
     }
 
     /// Tells everybody when the store goes away and comes back.
-    fn judge(&mut self, looked: &Outcome<()>) {
+    fn judge(&mut self, looked: &SqliteResult<()>) {
         match looked {
             Err(fault) if !self.broken => {
                 tracing::warn!(store = %self.place, ?fault, "subscriptions are interrupted");
@@ -278,7 +278,7 @@ impl Listener {
         }
     }
 
-    fn admit(&mut self, confirm: Confirmation, looked: &Outcome<()>) {
+    fn admit(&mut self, confirm: Confirmation, looked: &SqliteResult<()>) {
         let answer = match looked {
             Ok(()) => {
                 let (events, receiver) = mpsc::channel(CHANNEL);
@@ -307,13 +307,13 @@ struct Event {
     event: StoreEvent,
 }
 
-fn newest(db: &Connection) -> Outcome<i64> {
+fn newest(db: &Connection) -> SqliteResult<i64> {
     let mut newest = db.prepare_cached("SELECT coalesce(max(seq), 0) FROM events")?;
     Ok(newest.query_row([], |row| row.get(0))?)
 }
 
 /// At most [`BATCH`], oldest first.
-fn after(db: &Connection, seq: i64) -> Outcome<Vec<Event>> {
+fn after(db: &Connection, seq: i64) -> SqliteResult<Vec<Event>> {
     let mut statement = db.prepare_cached(
         "SELECT seq, job, version, kind, wake FROM events WHERE seq > ? ORDER BY seq LIMIT ?",
     )?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 
-use super::fault::Outcome;
+use super::fault::SqliteResult;
 use super::row::{find, int, uint};
 use super::step::Step;
 use super::{SqliteStore, clock};
@@ -66,12 +66,12 @@ impl Records for SqliteStore {
     }
 }
 
-fn look_at(db: &Connection, looks: &[Look], now: Stamp) -> Outcome<Looked> {
-    let found = looks.iter().map(|one| look(db, one)).collect::<Outcome<_>>()?;
+fn look_at(db: &Connection, looks: &[Look], now: Stamp) -> SqliteResult<Looked> {
+    let found = looks.iter().map(|one| look(db, one)).collect::<SqliteResult<_>>()?;
     Ok(Looked { at: now, found })
 }
 
-fn look(db: &Connection, look: &Look) -> Outcome<Found> {
+fn look(db: &Connection, look: &Look) -> SqliteResult<Found> {
     Ok(match look {
         Look::Row(table, name) => Found::Row(row(db, table, name)?),
         Look::Rows(table) => {
@@ -127,11 +127,11 @@ fn look(db: &Connection, look: &Look) -> Outcome<Found> {
     })
 }
 
-fn row(db: &Connection, table: &str, name: &str) -> Outcome<Option<String>> {
+fn row(db: &Connection, table: &str, name: &str) -> SqliteResult<Option<String>> {
     find(db, "SELECT text FROM rows WHERE kind = ? AND name = ?", [table, name])
 }
 
-fn first(db: &Connection, list: &str, most: usize) -> Outcome<Vec<(u64, String)>> {
+fn first(db: &Connection, list: &str, most: usize) -> SqliteResult<Vec<(u64, String)>> {
     let mut found = db.prepare_cached(
         "SELECT number, text FROM lists WHERE list = ? ORDER BY number, text LIMIT ?",
     )?;
@@ -141,7 +141,7 @@ fn first(db: &Connection, list: &str, most: usize) -> Outcome<Vec<(u64, String)>
 }
 
 /// How many entries of some lists have a number below that.
-fn count(db: &Connection, lists: &[String], below: i64) -> Outcome<u64> {
+fn count(db: &Connection, lists: &[String], below: i64) -> SqliteResult<u64> {
     let mut found =
         db.prepare_cached("SELECT count(*) FROM lists WHERE list = ? AND number < ?")?;
     let mut sum = 0;
@@ -151,7 +151,7 @@ fn count(db: &Connection, lists: &[String], below: i64) -> Outcome<u64> {
     Ok(sum)
 }
 
-fn holds(db: &Connection, check: &Check) -> Outcome<bool> {
+fn holds(db: &Connection, check: &Check) -> SqliteResult<bool> {
     Ok(match check {
         Check::Row { table, row: name, is } => row(db, table, name)? == *is,
         Check::Begins { table, row: name, with } => {
@@ -167,7 +167,7 @@ fn holds(db: &Connection, check: &Check) -> Outcome<bool> {
     })
 }
 
-pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
+pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> SqliteResult<()> {
     match write {
         Write::Set { table, row, text } => {
             step.prepare_cached("INSERT OR REPLACE INTO rows (kind, name, text) VALUES (?, ?, ?)")?
@@ -204,17 +204,26 @@ pub(super) fn write(step: &Step<'_>, write: &Write, now: Stamp) -> Outcome<()> {
             .execute((list, int(*kept as u64)))?;
         }
         Write::Log(line) => log(step, line, now)?,
+        Write::Entry(entry) => {
+            step.prepare_cached("INSERT INTO logs (log, id, text) VALUES (?, ?, ?)")?.execute((
+                &entry.log,
+                int(entry.id),
+                entry.text()?,
+            ))?;
+            step.prepare_cached("INSERT OR REPLACE INTO numbers (log, newest) VALUES (?, ?)")?
+                .execute((&entry.counter, int(entry.id)))?;
+        }
     }
     Ok(())
 }
 
 /// Writes down what goes with an act of dispatch.
-pub(super) fn note(step: &Step<'_>, line: &Line) -> Outcome<()> {
+pub(super) fn note(step: &Step<'_>, line: &Line) -> SqliteResult<()> {
     let now = clock::of_writer(step)?;
     log(step, line, now)
 }
 
-fn log(step: &Step<'_>, line: &Line, now: Stamp) -> Outcome<()> {
+fn log(step: &Step<'_>, line: &Line, now: Stamp) -> SqliteResult<()> {
     let Line { log, counter, entry, count, kept, fold } = line;
     let at = now.floor().0;
     if let Some(fold) = fold
@@ -256,12 +265,12 @@ fn log(step: &Step<'_>, line: &Line, now: Stamp) -> Outcome<()> {
     Ok(())
 }
 
-fn count_of(step: &Step<'_>, log: &str) -> Outcome<i64> {
+fn count_of(step: &Step<'_>, log: &str) -> SqliteResult<i64> {
     Ok(find(step, "SELECT count(*) FROM logs WHERE log = ?", [log])?.unwrap_or_default())
 }
 
 /// Writes the entry again that stands under the same key, if it is young enough.
-fn folded(step: &Step<'_>, line: &Line, fold: &Fold, at: i64) -> Outcome<bool> {
+fn folded(step: &Step<'_>, line: &Line, fold: &Fold, at: i64) -> SqliteResult<bool> {
     let newest = row(step, &folds(&line.log), &fold.key)?;
     let newest = newest.as_deref().and_then(|newest| newest.split_once(' '));
     let Some((id, _)) = newest.filter(|(_, said)| *said == fold.same) else { return Ok(false) };
@@ -276,7 +285,7 @@ fn folded(step: &Step<'_>, line: &Line, fold: &Fold, at: i64) -> Outcome<bool> {
 }
 
 /// One more than the last of that name.
-fn next(step: &Step<'_>, name: &str) -> Outcome<i64> {
+fn next(step: &Step<'_>, name: &str) -> SqliteResult<i64> {
     let next = step
         .prepare_cached(
             "INSERT INTO numbers (log, newest) VALUES (?, 1) \
@@ -286,7 +295,7 @@ fn next(step: &Step<'_>, name: &str) -> Outcome<i64> {
     Ok(next)
 }
 
-fn tell(step: &Step<'_>, tell: &Tell) -> Outcome<()> {
+fn tell(step: &Step<'_>, tell: &Tell) -> SqliteResult<()> {
     match tell {
         Tell::Nodes => step.publish_nodes(),
         Tell::Accounts => step.publish_accounts(),

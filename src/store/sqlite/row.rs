@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, SqliteResult};
 use crate::store::sql::row as shared;
 pub(super) use crate::store::sql::row::{int, uint};
 
@@ -25,18 +25,18 @@ pub(super) fn json<T: DeserializeOwned>(
     row: &rusqlite::Row<'_>,
     column: &str,
     bad: &dyn Fn(&str, &str) -> Fault,
-) -> Outcome<Option<T>> {
+) -> SqliteResult<Option<T>> {
     let Some(text) = row.get::<_, Option<String>>(column)? else { return Ok(None) };
     serde_json::from_str(&text).map(Some).map_err(|why| bad(column, &why.to_string()))
 }
 
 /// The JSON of `value`.
-pub(super) fn text<T: Serialize + ?Sized>(value: &T) -> Outcome<String> {
+pub(super) fn text<T: Serialize + ?Sized>(value: &T) -> SqliteResult<String> {
     Ok(shared::text(value)?)
 }
 
 /// The variant whose word stands in the column.
-pub(super) fn word<T: DeserializeOwned>(what: &str, word: &str) -> Outcome<T> {
+pub(super) fn word<T: DeserializeOwned>(what: &str, word: &str) -> SqliteResult<T> {
     Ok(shared::word(what, word)?)
 }
 
@@ -45,6 +45,6 @@ pub(super) fn find<T: rusqlite::types::FromSql>(
     db: &Connection,
     sql: &str,
     params: impl rusqlite::Params,
-) -> Outcome<Option<T>> {
+) -> SqliteResult<Option<T>> {
     Ok(db.prepare_cached(sql)?.query_row(params, |row| row.get(0)).optional()?)
 }

@@ -1,12 +1,12 @@
 //! The schema: numbered migrations, each applied once in one transaction; the number is `user_version`.
 //!
 //! A file of a newer program, or of another program, is refused and not touched. One from before jobs were records is converted
-//! (`convert.rs`) only while nobody else has it open, and not by a program that only looks.
+//! (`convert.rs`) only while no other process has it open, and not by a program that only looks.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use super::convert;
-use super::fault::Outcome;
+use super::fault::SqliteResult;
 use super::file::Place;
 use crate::store::StoreError;
 
@@ -35,7 +35,7 @@ const JOBS_ARE_RECORDS: u32 = 8;
 pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
 
 /// Refuses a file of another program. Asked before anything is written to it, as the journal mode is.
-pub(super) fn refuse_strangers(db: &Connection, place: &Place) -> Outcome<()> {
+pub(super) fn refuse_strangers(db: &Connection, place: &Place) -> SqliteResult<()> {
     // Other programs may count below zero.
     let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -55,7 +55,7 @@ pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
 }
 
 /// Refuses to convert a file for who only looks, or under the feet of a process that would go on with what is there now.
-pub(super) fn may_convert(db: &Connection, place: &Place, make: bool) -> Outcome<()> {
+pub(super) fn may_convert(db: &Connection, place: &Place, make: bool) -> SqliteResult<()> {
     if !(1..KNOWN).contains(&version(db)?) {
         return Ok(());
     }
@@ -65,8 +65,8 @@ pub(super) fn may_convert(db: &Connection, place: &Place, make: bool) -> Outcome
         ))
         .into());
     }
-    // Who leaves the write-ahead log must be alone: SQLite refuses it while any other connection is open, and nobody comes in
-    // meanwhile, because each opens under the lock that this process holds. https://sqlite.org/wal.html
+    // A process that leaves the write-ahead log must be alone: SQLite refuses it while any other connection is open, and no
+    // other opens meanwhile, because each opens under the lock that this process holds. https://sqlite.org/wal.html
     let alone = db.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     match alone {
         Ok(mode) if mode == "delete" => Ok(()),
@@ -81,7 +81,7 @@ pub(super) fn may_convert(db: &Connection, place: &Place, make: bool) -> Outcome
 }
 
 /// Applies what is missing.
-pub(super) fn migrate(db: &mut Connection, place: &Place) -> Outcome<()> {
+pub(super) fn migrate(db: &mut Connection, place: &Place) -> SqliteResult<()> {
     loop {
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         refuse_strangers(&tx, place)?;

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use super::fault::{Fault, Outcome};
+use super::fault::{Fault, SqliteResult};
 use super::file::Place;
 use super::step::{Moment, Step};
 use super::{SqliteStore, clock, records};
@@ -44,7 +44,7 @@ impl Transactions for SqliteStore {
     }
 }
 
-fn run<A: Act>(act: &A, mut session: SqliteSession<'_>) -> Outcome<A::Answer> {
+fn run<A: Act>(act: &A, mut session: SqliteSession<'_>) -> SqliteResult<A::Answer> {
     // An act waits for nothing but its statements, and these for nothing.
     let done = act.run(&mut session).now_or_never();
     Ok(done.expect("an act on SQLite waits for nothing")?)
@@ -97,7 +97,7 @@ impl DispatchSession for SqliteSession<'_> {
     }
 }
 
-fn query(db: &Connection, sql: &str, params: &[Value]) -> Outcome<Vec<Row>> {
+fn query(db: &Connection, sql: &str, params: &[Value]) -> SqliteResult<Vec<Row>> {
     let mut statement = db.prepare_cached(sql)?;
     let columns = statement.column_count();
     let mut found = statement.query(params_from_iter(params))?;
@@ -112,7 +112,7 @@ fn query(db: &Connection, sql: &str, params: &[Value]) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-fn value(value: ValueRef<'_>, sql: &str) -> Outcome<Value> {
+fn value(value: ValueRef<'_>, sql: &str) -> SqliteResult<Value> {
     Ok(match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Int(number),

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use rusqlite::{Connection, Transaction, params};
 
-use super::fault::Outcome;
+use super::fault::SqliteResult;
 use super::file::Place;
 use super::row::{int, text};
 use crate::clock;
@@ -13,7 +13,7 @@ use crate::domain::event::JobEvent;
 use crate::domain::time::{Boot, StoreTime};
 use crate::store::dispatch::Waiter;
 
-/// How many events are kept for subscribers that lag; whoever lags more takes a snapshot.
+/// How many events are kept for subscribers that lag; one that lags more takes a snapshot.
 const EVENTS_KEPT: i64 = 10_000;
 
 /// The kind of an event about accounts; an older program takes it for one about nodes.
@@ -59,22 +59,22 @@ impl<'c> Step<'c> {
     }
 
     /// Publishes a change of a job.
-    pub(super) fn publish(&self, event: &JobEvent) -> Outcome<()> {
+    pub(super) fn publish(&self, event: &JobEvent) -> SqliteResult<()> {
         self.insert(Some(event.job.as_str()), event.version, Some(event.event.as_str()), None)
     }
 
     /// Publishes that something about nodes changed.
-    pub(super) fn publish_nodes(&self) -> Outcome<()> {
+    pub(super) fn publish_nodes(&self) -> SqliteResult<()> {
         self.insert(None, 0, None, None)
     }
 
     /// Publishes that an account, a session or a token changed or ended.
-    pub(super) fn publish_accounts(&self) -> Outcome<()> {
+    pub(super) fn publish_accounts(&self) -> SqliteResult<()> {
         self.insert(None, 0, Some(ACCOUNTS), None)
     }
 
     /// Publishes that it is their turn.
-    pub(super) fn publish_wake(&self, waiters: &[Waiter]) -> Outcome<()> {
+    pub(super) fn publish_wake(&self, waiters: &[Waiter]) -> SqliteResult<()> {
         self.insert(None, 0, None, Some(text(&waiters)?))
     }
 
@@ -84,7 +84,7 @@ impl<'c> Step<'c> {
         version: u64,
         kind: Option<&str>,
         wake: Option<String>,
-    ) -> Outcome<()> {
+    ) -> SqliteResult<()> {
         self.tx
             .prepare_cached("INSERT INTO events (job, version, kind, wake) VALUES (?, ?, ?, ?)")?
             .execute(params![job, int(version), kind, wake])?;
@@ -99,7 +99,7 @@ impl<'c> Step<'c> {
     }
 
     /// Makes it so; tells whether anything was published.
-    pub(super) fn commit(self) -> Outcome<bool> {
+    pub(super) fn commit(self) -> SqliteResult<bool> {
         self.tx.commit()?;
         Ok(self.published.get())
     }

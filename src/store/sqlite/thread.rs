@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::fault::Outcome;
+use super::fault::SqliteResult;
 use super::file::Place;
 use crate::store::{Result, StoreError};
 
@@ -28,7 +28,7 @@ impl Worker {
         name: &str,
         place: Arc<Place>,
         timeout: Duration,
-        open: impl FnOnce() -> Outcome<Connection> + Send + 'static,
+        open: impl FnOnce() -> SqliteResult<Connection> + Send + 'static,
     ) -> Result<Self> {
         let (work, todo) = mpsc::channel::<Work>();
         let (opened, ready) = oneshot::channel();
@@ -63,7 +63,7 @@ impl Worker {
     /// Has `work` done and returns its outcome.
     pub(super) async fn call<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Connection, &Place) -> Outcome<T> + Send + 'static,
+        work: impl FnOnce(&mut Connection, &Place) -> SqliteResult<T> + Send + 'static,
     ) -> Result<T> {
         let (answer, answered) = oneshot::channel();
         let whole: Work = Box::new(move |db, place| {

@@ -120,7 +120,7 @@ pub fn over(turn: Token) -> WebError {
     WebError::Conflict { detail }
 }
 
-/// The turn is not, or no more, that of whoever wants to extend or pass it.
+/// The caller that wants to extend or pass the turn does not hold it, or no more.
 #[must_use]
 pub fn stale(
     rotation: &RotationName,

@@ -13,11 +13,11 @@ use crate::web::auth::Caller;
 /// A task that a collector holds.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Holding {
-    /// Of the task.
+    /// The id of the task.
     pub id: String,
-    /// Of the task.
+    /// The key of the task.
     pub key: String,
-    /// Of the task.
+    /// The source of the task.
     pub source: String,
     /// Until when, unless it is extended.
     #[schema(format = DateTime)]

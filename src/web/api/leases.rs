@@ -74,7 +74,7 @@ pub struct GrantedLease {
     pub run: Option<String>,
     /// How long it lasts unrenewed.
     pub ttl_ms: u64,
-    /// So long it lasts, counted on the program's own clock from *before* it sent this request, less 1 %. A grant that was waited for says
+    /// How long it lasts, counted on the program's own clock from *before* it sent this request, less 1 %. A grant that was waited for says
     /// nothing about that clock: renew once before the work begins.
     pub expires_in_ms: u64,
     /// How often to renew.
@@ -88,10 +88,10 @@ pub struct NoLease {
     #[schema(example = "outbound")]
     pub name: String,
     /// `not_wanted`, `busy`, `resting`, `backing_off`, `given_up`, `held`, `reserved` (a move keeps it for another) or `recovery` (the store
-    /// may have forgotten a lease that somebody has).
+    /// may have forgotten a lease that is still held).
     #[schema(example = "busy")]
     pub reason: &'static str,
-    /// Who has it; null when nobody has.
+    /// Who has it; null when it has no holder.
     pub holder: Option<String>,
     /// When asking again may help.
     pub retry_in_ms: u64,
@@ -144,7 +144,7 @@ fn ms(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Asks for a lease: it is had, or the answer says why not, at once or after waiting for it. Who waits has one place, in order of arrival.
+/// Asks for a lease: it is granted, or the answer says why not, at once or after a wait. A waiter has one place, in order of arrival.
 #[utoipa::path(post, path = "/api/v1/leases/{name}", tag = "leases", operation_id = "take_lease",
     params(("name" = String, Path, description = "A job with runner = \"external\", or a name of the program's own.")),
     request_body = LeaseBody,
@@ -195,10 +195,10 @@ pub async fn post(
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgressBody {
-    /// So many are done.
+    /// How many are done.
     #[serde(deserialize_with = "whole::number")]
     pub done: u64,
-    /// Of so many.
+    /// How many there are in all.
     #[serde(deserialize_with = "whole::number")]
     pub total: u64,
     /// What it does now; 200 characters are kept.
@@ -216,9 +216,9 @@ pub struct RenewBody {
     #[schema(default = 0, minimum = 0, maximum = 30_000)]
     #[serde(default, deserialize_with = "whole::optional")]
     pub wait_ms: Option<u64>,
-    /// Of a job: moves its progress bar.
+    /// For the lease of a job: moves its progress bar.
     pub progress: Option<ProgressBody>,
-    /// Of a job: lines of output, at most 500 at a time; one longer than 4 KiB is cut.
+    /// For the lease of a job: lines of output, at most 500 at a time; one longer than 4 KiB is cut.
     #[serde(default)]
     #[schema(max_items = 500)]
     pub lines: Option<Vec<String>>,
@@ -237,7 +237,7 @@ pub struct StopNow {
 /// A lease that goes on.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct KeptLease {
-    /// So long it lasts, counted on the program's own clock from *before* it sent this renewal, less 1 %.
+    /// How long it lasts, counted on the program's own clock from *before* it sent this renewal, less 1 %.
     pub expires_in_ms: u64,
     /// Null: go on.
     pub stop: Option<StopNow>,

@@ -198,7 +198,7 @@ struct Download {
     newest: u64,
     /// All lines up to this are written; `None`: nothing else is.
     after: Option<u64>,
-    /// Of the line that was written last.
+    /// The run of the line that was written last.
     run: Option<RunId>,
 }
 

@@ -48,7 +48,7 @@ pub struct PasswordChange {
     pub new: String,
 }
 
-/// Changes the password of whoever is signed in. All other sessions end; API tokens live on. Not for tokens.
+/// Changes the password of the person who is signed in. All other sessions end; API tokens live on. Not for tokens.
 #[utoipa::path(put, path = "/api/v1/me/password", tag = "accounts", operation_id = "change_my_password",
     request_body = PasswordChange,
     responses((status = 204, description = "It is changed.")))]

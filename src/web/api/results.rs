@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::claims::{ClaimAnswer, ClaimBody, asked};
 use super::handing::handed;
 use super::{LARGEST_TOKEN, read};
-use crate::domain::dispatch::{LONGEST, Outcome};
+use crate::domain::dispatch::{LONGEST, TaskOutcome};
 use crate::domain::lease::Token;
 use crate::store::dispatch::{BATCH, Exchange, LONGEST_ERROR, Report, Reported, TaskId};
 use crate::view::whole;
@@ -140,9 +140,9 @@ fn checked(result: ResultBody) -> Result<Report, &'static str> {
         id: TaskId(result.id.chars().take(LONGEST_ID).collect()),
         token: Token(result.token),
         outcome: match result.outcome {
-            Ending::Done => Outcome::Done,
-            Ending::Retry => Outcome::Retry,
-            Ending::Dead => Outcome::Dead,
+            Ending::Done => TaskOutcome::Done,
+            Ending::Retry => TaskOutcome::Retry,
+            Ending::Dead => TaskOutcome::Dead,
         },
         delay,
         error: result.error.as_deref().and_then(one_line),

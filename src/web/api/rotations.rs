@@ -127,8 +127,8 @@ pub async fn one(
     answer(Rotation::from(acts::rotation::one(&web, &rotation, past).await?))
 }
 
-/// Makes a rotation, or changes its rules: all of them, so what is left out gets its default. Whoever has the turn keeps
-/// it, also when its type is gone; gaps and those who wait are kept, but whoever waits for a type that is gone is told so.
+/// Makes a rotation, or changes its rules: all of them, so what is left out gets its default. The worker that has the turn keeps
+/// it, also when its type is gone; gaps and waiters are kept, but a waiter for a type that is gone is told so.
 #[utoipa::path(put, path = "/api/v1/rotations/{rotation}", tag = "rotations", operation_id = "put_rotation",
     params(("rotation" = String, Path, description = "Its name: 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit.")),
     request_body = RotationBody,
@@ -152,7 +152,7 @@ pub async fn put(
 pub struct RemovedRotation {
     /// Its name.
     pub rotation: String,
-    /// Who had the turn; null when nobody had.
+    /// Who had the turn; null when it had no holder.
     pub holder: Option<Holder>,
     /// How many waited: they are told at once that it is gone.
     pub waiting: u64,

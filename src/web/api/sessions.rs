@@ -12,7 +12,7 @@ use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
-/// Where everybody is signed in, or one account.
+/// Where all accounts are signed in, or one of them.
 #[utoipa::path(get, path = "/api/v1/sessions", tag = "accounts", operation_id = "list_sessions",
     params(Whose),
     responses((status = 200, description = "The sessions, newest first.", body = Sessions)))]

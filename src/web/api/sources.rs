@@ -43,7 +43,7 @@ pub struct RulesBody {
     pub max_attempts: Option<u32>,
     /// 1 s, at most 5 minutes, when left out.
     pub backoff: Option<BackoffRule>,
-    /// Nobody is served.
+    /// No collector is served.
     #[schema(default = false)]
     pub paused: Option<bool>,
     /// Why, for the audit; at most 500 characters. When left out the audit says which the rules are now.
@@ -153,7 +153,7 @@ pub struct Block {
     pub for_ms: u64,
 }
 
-/// Serves nobody from a source for a while: for a collector that was told 429.
+/// Serves no collector from a source for a while: for one that was told 429.
 #[utoipa::path(post, path = "/api/v1/sources/{source}/block", tag = "dispatch", operation_id = "block_source",
     params(("source" = String, Path, description = "Its name.")),
     request_body = Block,
@@ -174,7 +174,7 @@ pub async fn block(
     answer(Source::from(acts::source::block(&web, &caller, &source, lasting, None).await?))
 }
 
-/// Serves nobody from a source until it is resumed; all else of its rules stays.
+/// Serves no collector from a source until it is resumed; all else of its rules stays.
 #[utoipa::path(put, path = "/api/v1/sources/{source}/pause", tag = "dispatch", operation_id = "pause_source",
     params(("source" = String, Path, description = "Its name.")),
     responses((status = 200, description = "The source.", body = Source)))]
@@ -215,7 +215,7 @@ pub struct RemovedSource {
     pub source: String,
     /// Tasks that were not done.
     pub tasks: u64,
-    /// Of them, those in a collector's hands: whoever reports one is told `unknown`.
+    /// Of them, those in a collector's hands: a collector that reports one is told `unknown`.
     pub in_flight: u64,
 }
 

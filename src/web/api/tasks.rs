@@ -24,7 +24,7 @@ use crate::web::acts;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 
-/// The first instant of 2200: exact in every store, and later than anybody means.
+/// The first instant of 2200: exact in every store, and later than any caller means.
 const LATEST: StoreTime = StoreTime(7_258_118_400_000);
 
 /// A task to be put.
@@ -114,7 +114,7 @@ pub(in crate::web) fn checked(task: TaskBody) -> Result<NewTask, Wrong> {
             "at most 65536 bytes of JSON: put what is larger elsewhere and its address here",
         );
     }
-    // Whoever reads it later must be able to: no endless nesting, no half characters, no endless numbers.
+    // Every later reader must be able to read it: no endless nesting, no half characters, no endless numbers.
     if let Err(error) = serde_json::from_str::<serde_json::Value>(&payload) {
         return wrong("payload", &format!("not JSON that everybody can read: {error}"));
     }
@@ -235,7 +235,7 @@ pub(super) fn only_source(
 }
 
 /// Removes a task with its history; its key may be put again. One that a collector has in hand is removed with `force=true`
-/// only; whoever reports it then is told `unknown`.
+/// only; a collector that reports it then is told `unknown`.
 #[utoipa::path(delete, path = "/api/v1/tasks/{id}", tag = "dispatch", operation_id = "remove_task",
     params(
         ("id" = String, Path, description = "As POST /api/v1/tasks answered."),

@@ -1,4 +1,4 @@
-//! `/api/v1/tokens`: people list, make and revoke their own; admins everybody's.
+//! `/api/v1/tokens`: people list, make and revoke their own; admins those of all accounts.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::web::error::WebError;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub struct Whose {
-    /// Of this account only; for admins. Left out: the caller's own, and for admins those of everybody.
+    /// Of this account only; for admins. Left out: the caller's own, and for admins those of all accounts.
     #[param(value_type = Option<String>, format = "name")]
     pub user: Option<UserName>,
 }

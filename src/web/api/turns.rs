@@ -12,7 +12,7 @@ use super::tasks::instant;
 use super::{Answer, LARGEST_TOKEN, Telling, answer, patience, query, read, read_if_any};
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
-use crate::domain::rotation::{Outcome, Turn};
+use crate::domain::rotation::{self as turns, Turn};
 use crate::domain::time::Stamp;
 use crate::secrets;
 use crate::store::rotation::{Kept, Pass, Taken, TurnAsk};
@@ -54,7 +54,7 @@ pub struct GrantedTurn {
     pub turn: String,
     /// Grows with every turn; any sink can refuse an older one.
     pub token: u64,
-    /// Until then nobody else has a turn, by the store's clock.
+    /// Until then no other worker has a turn, by the store's clock.
     #[schema(format = DateTime)]
     pub lease_until: String,
     /// Asked with `expires=true`: how long each extension lasts.
@@ -73,7 +73,7 @@ impl GrantedTurn {
     }
 }
 
-/// A turn as its caller names it: its number, which everybody may know, and what only that caller can repeat.
+/// A turn as its caller names it: its number, which is no secret, and what only that caller can repeat.
 fn turn_text(rotation: &RotationName, turn: Token, caller: &Caller) -> String {
     format!("{turn}.{}", caller.seal(&["turn", rotation.as_str(), &turn.to_string()]))
 }
@@ -81,16 +81,16 @@ fn turn_text(rotation: &RotationName, turn: Token, caller: &Caller) -> String {
 /// No turn now.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct NoTurn {
-    /// Who has the turn; null when nobody has.
+    /// Who has the turn; null when it has no holder.
     pub holder: Option<Holder>,
     /// The first instant at which this type could start, as far as is known: gaps, quota and `not_before` are over then.
-    /// Whoever has the turn may keep it for longer.
+    /// The holder may keep its turn for longer.
     #[schema(format = DateTime)]
     pub earliest_at: String,
     /// How many of those who wait have a turn before this one, if all take theirs.
     pub ahead: u64,
     /// What is waited for: `held`, `gap`, `quota`, `not_before`, `recovery` (the store may have forgotten a turn that
-    /// somebody has), `order` (another comes first) or `absent` (a type comes first that nobody waits for, and none
+    /// is still held), `order` (another comes first) or `absent` (a type comes first that nobody waits for, and none
     /// is skipped).
     #[schema(example = "held")]
     pub reason: &'static str,
@@ -126,13 +126,13 @@ fn asked(
             ),
         });
     }
-    // The store tells requests apart by type, worker and this: so the same request of somebody else is another.
+    // The store tells requests apart by type, worker and this: so the same request of another caller is another one.
     let own = caller.seal(&["request", request.as_str()]);
     let request = RequestId::new(&own).map_err(|error| bad("request_id", &error.to_string()))?;
     Ok((TurnAsk { rotation: rotation.clone(), kind, worker, request, wait: None }, wait))
 }
 
-/// Asks for a turn: it is had, or the answer says why not, at once or after waiting for it.
+/// Asks for a turn: it is granted, or the answer says why not, at once or after a wait.
 #[utoipa::path(post, path = "/api/v1/rotations/{rotation}/turns", tag = "rotations", operation_id = "take_turn",
     params(
         ("rotation" = String, Path, description = "Its name."),
@@ -317,9 +317,9 @@ pub async fn pass(
     };
     check_token(&web, &rotation, turn, Some(body.token)).await?;
     let outcome = match body.outcome {
-        TurnOutcome::Done => Outcome::Done,
-        TurnOutcome::Empty => Outcome::Empty,
-        TurnOutcome::Failed => Outcome::Failed,
+        TurnOutcome::Done => turns::TurnOutcome::Done,
+        TurnOutcome::Empty => turns::TurnOutcome::Empty,
+        TurnOutcome::Failed => turns::TurnOutcome::Failed,
     };
     let pass = Pass { rotation, turn, only, outcome, next, not_before };
     let kept = match web.turns.pass(&pass).await {

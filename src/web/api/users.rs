@@ -108,7 +108,7 @@ pub struct UserChanges {
     /// hours) with which a new one is set.
     #[serde(default)]
     pub reset: bool,
-    /// What the provider of single sign-on calls the person for ever (`sub`); empty: nobody. It signs the account out everywhere.
+    /// What the provider of single sign-on calls the person for ever (`sub`); empty: no person. It signs the account out everywhere.
     #[schema(max_length = 255)]
     pub subject: Option<String>,
 }

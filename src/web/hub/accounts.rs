@@ -1,7 +1,7 @@
 //! Sockets end with what opened them: an account that is removed or changed, a session or a token that ends.
 //!
-//! The store says that something of the kind happened, not to whom; so every credential under which somebody sits here is
-//! asked for again, each once. That a session merely grew old nobody says: each socket asks for itself now and then
+//! The store says that something of the kind happened, not to whom; so every credential of a seat here is asked
+//! for again, each once. No event says that a session merely grew old: each socket asks for itself now and then
 //! (`web::live`).
 
 use std::collections::HashMap;
@@ -30,10 +30,10 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// When it is tried again to read how people are called.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// Whether a caller is who they were. `Err(None)`: the store is out of reach, and nobody knows.
+/// Whether a caller is who they were. `Err(None)`: the store is out of reach, so this is not known.
 ///
 /// # Errors
-/// What to say to somebody who is not, if anything.
+/// What to say to a caller who is not, if anything.
 pub async fn check(
     identities: &Identities,
     store: &Store,
@@ -55,13 +55,13 @@ pub async fn check(
 }
 
 impl Hub {
-    /// Asks again for everybody who sits here whenever accounts changed.
+    /// Asks again for every seat here whenever accounts changed.
     pub(super) async fn watch_accounts(self: Arc<Self>) {
         let mut read = self.read_names().await;
         while !self.is_draining() {
             match read {
                 true => self.doubted.notified().await,
-                // The store was out of reach: nobody says when it is back.
+                // The store was out of reach: no event says when it is back.
                 false => drop(tokio::time::timeout(AGAIN, self.doubted.notified()).await),
             }
             self.check_everybody().await;

@@ -20,14 +20,14 @@ use crate::web::frames::{self, JobFrames, Protocol, Told};
 use crate::web::loglines::LogRing;
 use crate::web::parts;
 
-/// Sentences older than this are made anew for whoever asks.
+/// Sentences older than this are made anew when a reader asks.
 const SENTENCES_LAST: Duration = Duration::from_secs(1);
 /// How often a page is told how far a run is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 /// What the hub keeps for one job.
 #[derive(Default)]
-pub(super) struct Slot {
+pub(super) struct ShownJob {
     pub(super) frames: Mutex<Option<Arc<JobFrames>>>,
     /// The generation of the newest picture.
     pub(super) generation: AtomicU64,
@@ -40,7 +40,7 @@ pub(super) struct Slot {
 #[derive(Default)]
 pub(super) struct Watch {
     said: Option<State>,
-    /// Who had the lease in the newest picture.
+    /// The holder of the lease in the newest picture.
     holder: Option<NodeName>,
     wanted_since: Option<Boot>,
     /// The newest record whose change was told to seats.
@@ -73,7 +73,7 @@ impl Hub {
         }
     }
 
-    /// Makes new pictures of `jobs`, of which there is no newer record, and tells everybody.
+    /// Makes new pictures of `jobs`, of which there is no newer record, and tells all seats.
     pub(super) fn refresh(&self, jobs: Vec<usize>) {
         if jobs.is_empty() {
             return;
@@ -94,7 +94,7 @@ impl Hub {
     pub(super) fn moves_on(&self, job: usize, seen: &Seen) -> bool {
         let other_word = self.say(job, seen);
         let slot = self.slot(job);
-        // Not that of the newest picture: one that was made meanwhile may hold a change that nobody was told.
+        // Not that of the newest picture: one that was made meanwhile may hold a change that no seat was told.
         let before = lock(&slot.watch).record.replace(Arc::clone(&seen.record));
         !other_word && before.is_some_and(|before| before.only_moves_on(&seen.record))
     }
@@ -130,7 +130,7 @@ impl Hub {
         }
     }
 
-    /// Whether somebody else holds the job than before: the list of nodes says something else then.
+    /// Whether another node holds the job than before: the list of nodes says something else then.
     pub(super) fn is_passed_on(&self, job: usize, seen: &Seen) -> bool {
         let holder = seen.record.lease.as_ref().map(|lease| &lease.node);
         let slot = self.slot(job);

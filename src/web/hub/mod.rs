@@ -1,8 +1,8 @@
-//! The hub: one listener to the feed per node, and the seats of everybody who is connected.
+//! The hub: one listener to the feed per node, and the seats of all clients that are connected.
 //!
 //! A change marks its job dirty in every seat and wakes those that are not awake yet; a seat holds *which* jobs are
-//! dirty, never a queue of messages, so that a slow reader costs bounded memory and gets the newest state. Knows
-//! frames as text and how to wake a seat, and nothing of the crate that speaks WebSocket.
+//! dirty, never a queue of messages, so that a slow reader costs bounded memory and gets the newest state. The
+//! hub knows frames as text and how to wake a seat, and nothing of the crate that speaks WebSocket.
 
 mod accounts;
 mod board;
@@ -25,7 +25,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 pub use self::accounts::{SIGNED_OUT, check};
 use self::board::Board;
-use self::jobs::Slot;
+use self::jobs::ShownJob;
 pub use self::roster::Hidden;
 use self::roster::Roster;
 pub use self::rotations::Look;
@@ -77,7 +77,7 @@ pub struct Hub {
     identities: Identities,
     /// As last read.
     names: Mutex<DisplayNames>,
-    /// Somebody may be another than when they connected.
+    /// A caller may be another than when they connected.
     doubted: Notify,
     draining: AtomicBool,
     ended: Notify,
@@ -203,7 +203,7 @@ impl Hub {
             self.expect_turn(job, &seen);
         }
         if batch.resync {
-            // What was said meanwhile was not heard.
+            // Events may have been missed meanwhile.
             self.doubted.notify_one();
             self.metrics.live_resynced();
         }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
-use super::{Hub, Slot, lock};
+use super::{Hub, ShownJob, lock};
 use crate::config::{Config, JobConfig, in_groups};
 use crate::domain::name::{JobName, RotationName};
 use crate::ops::Bound;
@@ -14,7 +14,7 @@ use crate::store::nodes::NodeRecord;
 use crate::view::{NodeView, elsewhere};
 use crate::web::auth::Caller;
 
-/// What somebody may not know of: to them it does not exist.
+/// What a caller may not know of: to them it does not exist.
 #[derive(Debug, Default)]
 pub struct Hidden {
     /// Jobs.
@@ -71,13 +71,13 @@ impl Hidden {
 /// All jobs that were ever known here, and which of them there are now.
 #[derive(Default)]
 pub(super) struct Roster {
-    jobs: Vec<(Arc<JobConfig>, Arc<Slot>)>,
+    jobs: Vec<(Arc<JobConfig>, Arc<ShownJob>)>,
     numbers: HashMap<JobName, usize>,
-    /// Of those that there are.
+    /// The numbers of the jobs that there are now.
     index: HashMap<JobName, usize>,
     /// Numbers, in the order of the page.
     shown: Vec<usize>,
-    /// Some job, also of those that are gone, is not for everybody: only then it matters who looks.
+    /// Some job, also of those that are gone, is not for all accounts: only then it matters who looks.
     restricted: bool,
 }
 
@@ -190,7 +190,7 @@ impl Hub {
     }
 
     /// What is kept for a job.
-    pub(super) fn slot(&self, job: usize) -> Arc<Slot> {
+    pub(super) fn slot(&self, job: usize) -> Arc<ShownJob> {
         Arc::clone(&self.roster().jobs[job].1)
     }
 
@@ -200,7 +200,7 @@ impl Hub {
         self.roster().shown().map(|(_, job)| Arc::clone(job)).collect()
     }
 
-    /// Those that `caller` may see, in the order of the page.
+    /// The jobs that `caller` may see, in the order of the page.
     #[must_use]
     pub fn jobs_for(&self, caller: &Caller) -> Vec<Arc<JobConfig>> {
         self.jobs().into_iter().filter(|job| caller.sees(job)).collect()

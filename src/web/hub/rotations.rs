@@ -23,7 +23,7 @@ use crate::web::frames::{self, Protocol};
 use crate::web::parts::rotation::{self as parts, ROTATIONS_SHOWN, TURNS_SHOWN};
 use crate::words::Language;
 
-/// The bar of a turn that is had grows in such steps, in microseconds.
+/// The bar of a turn that is held grows in such steps, in microseconds.
 const GROWS_BY: i64 = 2_000_000;
 
 /// What of rotations a seat is told.

@@ -17,7 +17,7 @@ use crate::web::sieve::Sieve;
 
 /// Connecting and leaving must not wait for one lock.
 pub(super) const SHARDS: u64 = 16;
-/// Closing everybody takes at most about this long.
+/// Closing all seats takes at most about this long.
 const DRAIN_WITHIN: Duration = Duration::from_secs(4);
 const DRAIN_STEP: Duration = Duration::from_millis(20);
 const DRAIN_BATCH: usize = 50;
@@ -263,7 +263,7 @@ impl Hub {
             }
             tokio::time::sleep(DRAIN_STEP).await;
         }
-        // Their answers to the close; whoever never answers is cut by the server.
+        // Their answers to the close; a client that never answers is cut by the server.
         for _ in 0..50 {
             if lock(&self.census).total == 0 {
                 break;

@@ -1,7 +1,7 @@
 //! Sources and collectors on live sockets: the board of dispatch (`super::board`).
 //!
 //! The collectors are read once a second while a seat follows. While none does, only the counters of the sources are read
-//! now and then, so that rates are known when somebody comes.
+//! now and then, so that rates are known when a reader comes.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -169,7 +169,7 @@ impl Hub {
         of_it.unwrap_or_default()
     }
 
-    /// The bar of a page, for somebody who is signed in: without jobs that they may not see.
+    /// The bar of a page, for a caller who is signed in: without jobs that they may not see.
     #[must_use]
     pub fn bar(&self, caller: &Caller) -> Bar {
         let mut facts = self.gather_truth();
@@ -183,7 +183,7 @@ impl Hub {
         Bar::new(&facts, caller.language, self.store_time(clock::boot()))
     }
 
-    /// The bar of a page for anybody.
+    /// The bar of a page for a reader who is not signed in.
     #[must_use]
     pub fn bar_for_strangers(&self, lang: Language) -> Bar {
         Bar::for_strangers(&self.gather_truth(), lang, self.store_time(clock::boot()))
@@ -218,7 +218,7 @@ impl Hub {
 }
 
 impl Loss {
-    /// When it began, and who took over, for a node that was heard of at `heard` for the last time.
+    /// When it began, and who took over, for a node that was renewed at `heard` for the last time.
     fn story(&self, heard: StoreTime) -> (StoreTime, Option<Taken>) {
         // What was lost long before the node fell silent is another story.
         let of_this = || self.jobs.values().filter(|handed| handed.ended + BEAT_EVERY >= heard);
@@ -227,7 +227,7 @@ impl Loss {
         let within = |handed: &Handed| {
             let took = handed.since.since(handed.ended);
             let silence = handed.since.since(heard);
-            // Nobody reported the end: the next holder closed the run in the step that gave it the lease.
+            // No node reported the end: the next holder closed the run in the step that gave it the lease.
             let unreported = took.is_zero() && silence > BEAT_EVERY * 2;
             if unreported { silence } else { took.max(Duration::from_millis(1)) }
         };

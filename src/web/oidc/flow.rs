@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::domain::time::StoreTime;
 use crate::secrets;
 
-/// How long somebody may take at the provider.
+/// How long a person may take at the provider.
 pub(super) const LIFETIME: Duration = Duration::from_secs(10 * 60);
 /// Longest address to return to, in bytes.
 const LONGEST_NEXT: usize = 1_024;
@@ -68,7 +68,7 @@ impl Flow {
         self.derived("nonce")
     }
 
-    /// What shows that whoever redeems the code is who asked for it (RFC 7636).
+    /// What shows that the client that redeems the code also asked for it (RFC 7636).
     pub(super) fn verifier(&self) -> String {
         self.derived("verifier")
     }

@@ -5,8 +5,8 @@
 //! | `flow.rs` | what the browser keeps on the way |
 //! | `provider.rs` | what is said to the provider |
 //!
-//! Whose account somebody gets is decided in `ops::external`. A provider that is away costs the button, nothing else: the form for
-//! names and passwords asks nobody.
+//! `ops::external` decides whose account a person gets. A provider that is away costs the button, nothing else: the form for
+//! names and passwords needs no provider.
 
 mod flow;
 mod provider;
@@ -45,7 +45,7 @@ const TEXT_MAX: usize = 200;
 /// in the audit.
 const FREE: u32 = 30;
 const WINDOW: Duration = Duration::from_secs(60);
-/// Nobody waits longer for the way to the provider when they sign out.
+/// A person who signs out waits no longer than this for the way to the provider.
 const EXIT_MAX: Duration = Duration::from_secs(2);
 
 /// `?next=`.
@@ -130,7 +130,7 @@ pub async fn callback(
     let answer = answer.into_inner();
     let entered = match flow.filter(|flow| is_answer_to(&answer, flow)) {
         Some(flow) => enter(&web, &request, rules, &flow, answer).await,
-        // Begun by somebody else, elsewhere or long ago: the provider is not even asked.
+        // Begun by another person, elsewhere or long ago: the provider is not even asked.
         None => {
             let from = auth::peer(&request);
             tracing::info!(from, "single sign-on: an answer that this browser did not ask for");
@@ -147,7 +147,7 @@ pub async fn callback(
     Ok(response)
 }
 
-/// Where to send a browser that signs out, when the provider is to end its session, too: only who came by it.
+/// Where to send a browser that signs out, when the provider is to end its session, too: only for a person who came by it.
 pub async fn exit(web: &Web, request: &HttpRequest, shown: &Shown) -> Option<String> {
     let config = web.config();
     let rules = config.oidc.as_ref()?;
@@ -224,7 +224,7 @@ async fn signed_in(
     next: &str,
 ) -> Result<HttpResponse, WebError> {
     let config = web.config();
-    // What was known before is worth nothing, whoever's session it was.
+    // What was known before is worth nothing, whichever person's session it was.
     if let Some(shown @ Shown::Session { .. }) = Shown::in_request(request, &config)
         && let Some(before) = web.store.peek_session(shown.hash(), auth::SESSION_IDLE).await?
     {
@@ -261,7 +261,7 @@ fn redirect(config: &Config) -> String {
     format!("{}{CALLBACK}", config.public_url)
 }
 
-/// The store's clock, which all nodes share; `None` while the store is away: then nobody can be signed in.
+/// The store's clock, which all nodes share; `None` while the store is away: then no person can be signed in.
 fn store_now(web: &Web) -> Option<StoreTime> {
     web.feed.store_now().filter(|_| web.feed.outage().is_none())
 }

@@ -1,7 +1,7 @@
 //! What is said to the provider: discovery, the exchange of a code, and the proof of its answer.
 //!
 //! Signatures, issuer, audience, nonce and expiry are checked by `openidconnect`. Every call ends after [`CALL_MAX`], follows no
-//! redirect and reads at most [`ANSWER_MAX`]. What is discovered is remembered; whoever comes while it is renewed takes the older.
+//! redirect and reads at most [`ANSWER_MAX`]. What is discovered is remembered; a call that comes while it is renewed takes the older.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -46,7 +46,7 @@ const ANSWER_MAX: usize = 1024 * 1024;
 const RENEWED_AFTER: Duration = Duration::from_secs(10 * 60);
 /// A provider that did not answer is not asked again before.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Codes that are exchanged at a time: anybody may send one.
+/// Codes that are exchanged at a time: any client may send one.
 const AT_A_TIME: usize = 16;
 /// Signed by the provider's own key. Never by the secret of the client, which others may know.
 const ALGORITHMS: [CoreJwsSigningAlgorithm; 9] = [
@@ -98,7 +98,7 @@ type OurClient = Client<
     EndpointMaybeSet,
 >;
 
-/// Why the provider did not vouch for anybody. The text is for the log, where it is not the provider's own.
+/// Why the provider did not vouch for the person. The text is for the log, where it is not the provider's own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Trouble {
     /// It cannot be asked, or answers what no provider answers.
@@ -180,7 +180,7 @@ impl SingleSignOn {
             if clock::boot().since(known.at) < RENEWED_AFTER {
                 return Ok(Arc::clone(known));
             }
-            // Somebody renews it: nobody has to wait for that.
+            // Another call renews it: this one need not wait for that.
             if self.0.asking.try_lock().is_err() {
                 return Ok(Arc::clone(known));
             }
@@ -191,7 +191,7 @@ impl SingleSignOn {
         }
     }
 
-    /// Asks again, unless somebody has done so after `seen`.
+    /// Asks again, unless another call has done so after `seen`.
     async fn renewed(
         &self,
         rules: &Arc<Oidc>,
@@ -438,7 +438,7 @@ fn look_up<'a>(claims: &'a Value, path: &str) -> Option<&'a Value> {
 }
 
 fn name(claims: &Value, claim: &str) -> Option<String> {
-    // An address that the provider has not checked is anybody's.
+    // An address that the provider has not checked may be any person's.
     if claim == "email" && claims.get("email_verified") == Some(&Value::Bool(false)) {
         return None;
     }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use askama::Template;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
 use super::confirm::Confirm;
@@ -58,8 +60,16 @@ pub(super) struct AlertsPage {
 }
 
 impl AlertsPage {
-    fn snippet(&self) -> &'static str {
-        SNIPPET
+    /// With a secret for a webhook, which nobody has seen before.
+    fn snippet(&self) -> String {
+        let secret = STANDARD.encode(rand::random::<[u8; 32]>());
+        format!("{SNIPPET}\n# secret = \"whsec_{secret}\"   # a webhook needs one")
+    }
+
+    /// How the configuration comes into force.
+    fn begin_then(&self) -> String {
+        let process = [("pid", Arg::from(std::process::id().to_string()))];
+        say(self.frame.lang, "alerts-begin-then", &process)
     }
 
     /// A message about an alert or a channel.

@@ -64,7 +64,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Those with that tag, in the order of the document.
+/// The calls with that tag, in the order of the document.
 fn calls(document: &Value, tag: &Value) -> Vec<Call> {
     let paths = document["paths"].as_object().into_iter().flatten();
     let all = paths.flat_map(|(path, methods)| {

@@ -41,7 +41,7 @@ pub(super) struct AuditPage {
     pub(super) until: String,
     pub(super) acts: Vec<Choice>,
     pub(super) kinds: Vec<Choice>,
-    /// Where all of it can be had.
+    /// Where all of it can be downloaded.
     pub(super) csv: String,
     pub(super) ndjson: String,
 }
@@ -67,7 +67,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// As somebody with this sight may see it.
+    /// As an account with this sight may see it.
     pub(super) fn seen(
         entry: AuditEntry,
         title: Option<&str>,

@@ -1,8 +1,8 @@
-//! What people see while the store is away and nobody knows whether they may see more: what is wrong, and that the page
+//! What people see while the store is away and it is not known whether they may see more: what is wrong, and that the page
 //! tries again by itself.
 //!
-//! Sessions are in the store. Whoever was seen here in the last minutes is known and goes on looking at the old
-//! picture (`auth`); to everybody else nothing is shown of jobs, nodes or addresses.
+//! Sessions are in the store. A person who was seen here in the last minutes is known and goes on looking at the old
+//! picture (`auth`); to all others nothing is shown of jobs, nodes or addresses.
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};

@@ -103,13 +103,13 @@ impl Preview {
 /// The answer.
 #[derive(Template)]
 #[template(path = "pages/bulk_done.html")]
-pub(super) struct Outcome {
+pub(super) struct BulkDone {
     pub(super) frame: Frame,
     pub(super) lines: Vec<Line>,
     pub(super) back: String,
 }
 
-impl Outcome {
+impl BulkDone {
     fn back_goes(&self) -> &str {
         local(&self.back)
     }
@@ -192,5 +192,5 @@ pub async fn act(
             Err(error) => line(view, error.sentence(lang), true),
         });
     }
-    Ok(html(&Outcome { frame, lines, back: wish.back }))
+    Ok(html(&BulkDone { frame, lines, back: wish.back }))
 }

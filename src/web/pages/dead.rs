@@ -24,7 +24,7 @@ const LAST_SKIP: usize = 100_000;
 #[template(path = "pages/dead.html")]
 pub(super) struct DeadPage {
     pub(super) frame: Frame,
-    /// Of this source only.
+    /// Only tasks of this source are shown.
     pub(super) source: Option<String>,
     pub(super) none: String,
     pub(super) rows: Vec<DeadRow>,

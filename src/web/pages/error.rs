@@ -19,7 +19,7 @@ pub(super) struct ErrorPage {
     pub(super) detail: Option<String>,
 }
 
-/// The page for `error`; with the navigation for whoever is signed in.
+/// The page for `error`; with the navigation for a person who is signed in.
 #[must_use]
 pub fn render(
     web: &Web,

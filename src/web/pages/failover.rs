@@ -21,7 +21,7 @@ impl Failover {
     pub(super) fn of(web: &Web, caller: &Caller) -> Self {
         let config = web.config();
         let living = web.feed.nodes().iter().filter(|node| node.is_alive()).count();
-        // One that is held is a better example than one that nobody runs.
+        // One that is held is a better example than one that no node runs.
         let jobs = web.live.jobs_for(caller);
         let held = web.feed.held();
         let known = |name: &str| jobs.iter().any(|job| job.name.as_str() == name);

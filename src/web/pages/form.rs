@@ -40,7 +40,7 @@ const FIELDS: &[(&str, &str, &str)] = &[
     ("every", "field-every", "means-every"),
 ];
 
-/// What a form had in it.
+/// What a form contained.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Typed(BTreeMap<String, String>);
 

@@ -36,7 +36,7 @@ use crate::words::{Arg, Language, day_clock, plain, say};
 
 /// How many runs are read for a page of them: those alike share a row.
 const RUNS: usize = 120;
-/// How many acts are looked through for whoever stopped a run.
+/// How many acts are looked through to find who stopped a run.
 const ACTS: usize = 300;
 
 #[derive(Template)]
@@ -251,7 +251,7 @@ fn operate(web: &Web, caller: &Caller, job: &JobConfig, view: &JobView) -> Opera
     }
 }
 
-/// What a drill measured, once somebody took over.
+/// What a drill measured, once a node took over.
 fn drilled(lang: Language, drill: &Drill) -> Option<String> {
     let (to, took) = (drill.to.as_ref()?, drill.takeover()?);
     let ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);

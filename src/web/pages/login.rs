@@ -11,18 +11,18 @@ use crate::words::{Arg, Language, say};
 /// Whom a one-time link lets in.
 #[derive(Debug)]
 pub enum LinkFor {
-    /// Nobody has an account yet.
+    /// There is no account yet.
     FirstAdmin,
     /// This account.
     User(String),
-    /// Whoever sets the password of this account.
+    /// The person who sets the password of this account.
     Password(String),
 }
 
 /// What the form shows.
 #[derive(Debug)]
 pub struct LoginForm {
-    /// Of the reader.
+    /// The language of the reader.
     pub language: Language,
     /// What the form repeats.
     pub csrf: String,

@@ -87,7 +87,7 @@ struct Person {
 }
 
 impl Frame {
-    /// Around a page for somebody who is signed in.
+    /// Around a page for a caller who is signed in.
     fn of(web: &Web, caller: &Caller, here: &'static str, path: String, title: String) -> Self {
         let role = match caller.role {
             Role::Viewer => "role-viewer",
@@ -116,7 +116,7 @@ impl Frame {
         }
     }
 
-    /// Around a page for anybody.
+    /// Around a page for a reader whose account is not known.
     fn open(lang: Language, theme: Option<String>, title: String) -> Self {
         Self {
             lang,
@@ -323,7 +323,7 @@ macro_rules! framed {
 }
 
 framed! {
-    account::AccountPage alerts::AlertsPage api::ApiPage audit::AuditPage away::Away bulk::Preview bulk::Outcome Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
+    account::AccountPage alerts::AlertsPage api::ApiPage audit::AuditPage away::Away bulk::Preview bulk::BulkDone Confirm dashboard::Dashboard<'_> dead::DeadPage dispatch::DispatchPage<'_>
     error::ErrorPage job::JobPage<'_> job::SidePage job::configuration::ConfigurationPage job::past::PastPage form::RulesPage login::Login<'_> nodes::NodesPage people::PeoplePage person::PersonPage ring::RingPage<'_> rotations::RotationsPage<'_> source::SourcePage<'_> task::TaskPage tasks::TasksPage wall::Wall<'_>
 }
 

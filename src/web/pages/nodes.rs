@@ -214,7 +214,7 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
     let here = web.config().node.to_string();
     let old = frame.truth.away;
     let read = web.feed.nodes();
-    // A list that is old says when each was heard of by the clock of now.
+    // An old list says when each was last renewed by the clock of now.
     let heard = |name: &str| {
         let node = read.iter().find(|node| node.beat.node.as_str() == name)?;
         Some(frame.now?.since(web.feed.heard(node)?))
@@ -259,7 +259,7 @@ pub async fn drain(
     form: web::Form<Drain>,
 ) -> Result<HttpResponse, WebError> {
     if form.on && form.confirm.as_deref() != Some("yes") && caller.is_operator() {
-        // Nobody is asked whether to do what would be refused.
+        // A person is not asked whether to do what would be refused.
         nodes::check_drain(&web.store, &caller.actor(), &acts::node(&node)?).await?;
         let lang = caller.language;
         let shown: String = node.chars().take(64).collect();

@@ -1,5 +1,5 @@
 //! The output on a job's page: the newest lines, as they come; or a part of what the store keeps, chosen by the address alone, so that
-//! it works without scripts and a link to a line works for somebody else.
+//! it works without scripts and a link to a line works for another person.
 
 use askama::Template;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::words::{Arg, Language, iso, local, say, visible};
 
 /// Lines on a page.
 const LINES: usize = 200;
-/// Of these before the one that a link leads to.
+/// How many lines are shown before the one that a link leads to.
 const AROUND: u64 = 100;
 /// Runs that are read to say how those on a page ended.
 const RUNS: usize = 100;
@@ -145,7 +145,7 @@ impl Output {
         }
     }
 
-    /// Of what was read; `None`: it could not be.
+    /// The page of what was read; `None`: it could not be.
     pub(super) fn new(
         job: &JobName,
         asked: &Asked,

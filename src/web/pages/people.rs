@@ -219,7 +219,7 @@ pub async fn role(
         return Ok(back());
     }
     match accounts::change_role(&web.store, &actor, &user.name, role).await {
-        // Whoever demoted themselves is signed out with it.
+        // A person who demoted themselves is signed out with it.
         Ok(_) => Ok(back()),
         Err(error) => {
             show(&web, &caller, Done { error: Some(error.into()), ..Done::default() }).await

@@ -1,4 +1,4 @@
-//! `GET /people/{user}` and its forms, for admins: where somebody is signed in, their tokens, what they have switched on.
+//! `GET /people/{user}` and its forms, for admins: where a person is signed in, their tokens, what they have switched on.
 //!
 //! Acts that the list of people has as well (`people.rs`) are linked from here and carried out there.
 
@@ -32,7 +32,7 @@ pub(super) struct PersonPage {
     pub(super) display_name: String,
     pub(super) sessions: Vec<SessionRow>,
     pub(super) tokens: Vec<TokenRow>,
-    /// Name and title of what they have switched on, and whether nobody else did.
+    /// Name and title of what they have switched on, and whether no other person did.
     pub(super) jobs: Vec<(String, String, bool)>,
 }
 

@@ -13,7 +13,7 @@ use self::history::holding;
 use super::account::{AccountPage, SessionRow, TokenRow};
 use super::api::{ApiPage, CALLS};
 use super::audit::{AuditPage, Choice, Entry};
-use super::bulk::{Line as ChosenLine, Outcome, Preview, What};
+use super::bulk::{BulkDone, Line as ChosenLine, Preview, What};
 use super::confirm::Confirm;
 use super::dashboard::{Choice as Pick, Dashboard, placed};
 use super::failover::Failover;
@@ -342,7 +342,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         ("bulk-done", {
             let lines = views.iter().take(3).map(|view| line_of(view, title("bulk-done")));
             let frame = frame(lang, theme, "jobs", "Off");
-            whole(&Outcome { frame, lines: lines.collect(), back: "/".to_owned() })
+            whole(&BulkDone { frame, lines: lines.collect(), back: "/".to_owned() })
         }),
         ("error", {
             let error = WebError::not_found("there is nothing at this address");
@@ -471,6 +471,7 @@ fn wall(views: &[JobView], lang: Language, theme: &str) -> String {
         frame: frame(lang, theme, "wall", &say(lang, "wall-title", &[])),
         epoch: "e".to_owned(),
         summary: Summary::new(views.iter(), &Sieve::default(), lang),
+        any: true,
         rows: placed(views.iter().enumerate().map(|(nth, view)| {
             let place = Sieve::default().place(view, nth, lang);
             let strip = Strip::of(&holding(), NOW, lang);

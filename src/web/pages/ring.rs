@@ -35,7 +35,7 @@ pub(super) struct RingPage<'a> {
     pub(super) said: Option<String>,
     pub(super) row: RotationRow<'a>,
     pub(super) operator: bool,
-    /// Nobody has ever had a turn.
+    /// No worker has ever had a turn.
     pub(super) begin: bool,
     /// A type for the commands that tell how to begin.
     pub(super) kind: String,

@@ -46,7 +46,7 @@ pub(super) struct SourcePage<'a> {
     /// This is not the first page.
     pub(super) newest: Option<String>,
     pub(super) collectors: Collectors,
-    /// Nobody holds a task of it.
+    /// No collector holds a task of it.
     pub(super) idle: bool,
     pub(super) operator: bool,
     pub(super) paused: bool,

@@ -1,7 +1,7 @@
 //! Several tasks of a source at once: they are ticked, a page lists what will become of each, another says what became.
 //!
 //! Each is revived or removed as if it were the only one, by its own rule and with its own entry in the audit. One that is in a
-//! collector's hands is removed only if the page said so: what it was when somebody agreed is part of the answer.
+//! collector's hands is removed only if the page said so: what it was when the person agreed is part of the answer.
 
 use actix_web::{HttpResponse, web};
 use askama::Template;
@@ -71,7 +71,7 @@ impl TasksPage {
 struct Wish {
     what: What,
     tasks: Vec<TaskId>,
-    /// Of these it was said that a collector has them.
+    /// The tasks of which the page said that a collector has them.
     held: Vec<TaskId>,
     confirmed: bool,
     back: String,

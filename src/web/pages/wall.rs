@@ -1,4 +1,5 @@
-//! `GET /wall`: every job as a tile, for a screen on the wall that is read from five metres. It has no forms: nobody acts from there.
+//! `GET /wall`: every job as a tile, for a screen on the wall that is read from five metres. It has no forms: no person acts
+//! from there.
 //!
 //! The tiles are the rows of the dashboard, laid out otherwise, and follow by the same socket; `?group=` and `?state=` choose.
 
@@ -22,6 +23,8 @@ pub(super) struct Wall<'a> {
     pub(super) frame: Frame,
     pub(super) epoch: String,
     pub(super) summary: Summary,
+    /// There are jobs, shown or not.
+    pub(super) any: bool,
     pub(super) rows: Vec<Placed<'a>>,
 }
 
@@ -55,6 +58,7 @@ pub async fn page(
     Ok(html(&Wall {
         epoch: web.feed.epoch(),
         summary: Summary::new(views.iter(), &sieve, lang),
+        any: !views.is_empty(),
         rows,
         frame,
     }))

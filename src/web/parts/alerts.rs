@@ -63,7 +63,7 @@ fn muted(until: Option<&str>, lang: Language) -> Option<Vec<Piece>> {
 }
 
 impl OnRow {
-    /// Of `on`, which `rule` told.
+    /// The words for `on`, which `rule` told.
     #[must_use]
     pub fn of(rule: &AlertView, on: &OnView, lang: Language) -> Self {
         let told = on.sent.iter().map(|sent| {
@@ -89,7 +89,7 @@ impl OnRow {
 }
 
 impl PastRow {
-    /// Of what is over.
+    /// The words for an alert that is over.
     #[must_use]
     pub fn of(past: &PastView, lang: Language) -> Self {
         let lasted = instant(&past.since).zip(instant(&past.over));
@@ -105,7 +105,7 @@ impl PastRow {
 }
 
 impl RuleRow {
-    /// Of a rule of the configuration.
+    /// The words for a rule of the configuration.
     #[must_use]
     pub fn of(rule: &AlertView, lang: Language) -> Self {
         let list = |names: &[String]| names.join(&say(lang, "list-separator", &[]));
@@ -141,7 +141,7 @@ fn what(when: When) -> &'static str {
 }
 
 impl ChannelRow {
-    /// Of a channel, without its address.
+    /// The words for a channel, without its address.
     #[must_use]
     pub fn of(channel: &ChannelView, lang: Language) -> Self {
         let last = channel.last.as_ref();

@@ -39,7 +39,7 @@ impl Extent {
 
 /// Rows that a browser bears.
 const MOST: usize = 1_000;
-/// Of what a collector holds.
+/// How many of the tasks that a collector holds are shown.
 const HOLDS_SHOWN: usize = 3;
 /// Characters of a key in a list.
 const KEY_SHOWN: usize = 60;
@@ -180,7 +180,7 @@ pub(crate) fn short_key(key: &str) -> String {
     format!("{}{cut}", visible(&short))
 }
 
-/// Everybody who asks for work.
+/// All collectors that ask for work.
 #[derive(Template)]
 #[template(path = "parts/collectors.html")]
 pub struct Collectors {
@@ -199,7 +199,7 @@ struct CollectorRow {
 }
 
 impl Collectors {
-    /// Those who hold something first, then the latest.
+    /// Collectors that hold something come first, then the latest.
     #[must_use]
     pub fn new(
         collectors: &[CollectorView],

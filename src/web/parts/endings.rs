@@ -36,7 +36,7 @@ pub struct Acts<'a> {
 }
 
 impl Endings {
-    /// Of `runs`, newest first.
+    /// The endings of `runs`, newest first.
     #[must_use]
     pub fn new(runs: &[RunEntry], acts: Acts<'_>, lang: Language) -> Self {
         let pairs = || runs.iter().zip(runs.iter().skip(1));

@@ -344,7 +344,7 @@ fn mark(
     Some(Mark { place, x: scale::percent(place), text: ms, y: lane.y, title, anchor })
 }
 
-/// Of marks whose words would cover each other, the newest keeps them.
+/// Where the words of marks would cover each other, only the newest mark keeps them.
 fn apart(marks: &mut [Mark]) {
     for nth in 1..marks.len() {
         let (newer, rest) = marks.split_at_mut(nth);

@@ -16,7 +16,7 @@ use crate::words::{Arg, Language, exactly, say};
 
 /// Turns that are shown, the present one besides.
 pub const TURNS_SHOWN: usize = 40;
-/// With more types than this only those that had a turn have a lane.
+/// With more types than this only those that have held a turn get a lane.
 const LANES: usize = 12;
 /// Heights, in pixels.
 const LANE: usize = 38;
@@ -38,7 +38,7 @@ pub(super) struct Drawn {
     pub(super) kind: TypeName,
     pub(super) worker: String,
     pub(super) since: Stamp,
-    /// `None`: it is had now.
+    /// `None`: it is held now.
     pub(super) ended: Option<Stamp>,
     /// `now`, `done`, `empty`, `failed` or `lost`.
     pub(super) outcome: &'static str,
@@ -220,7 +220,7 @@ impl Scale {
             turns.windows(2).map(|pair| pair[1].since.0 - pair[0].since.0).collect();
         between.sort_unstable();
         let usual = between.get(between.len() / 2).copied().unwrap_or(0).max(1_000);
-        // Of two or three nobody knows what is usual.
+        // Two or three do not show what is usual.
         let longest = if between.len() < 3 { i64::MAX } else { usual.saturating_mul(CUT_AT) };
         let (mut stretches, mut from, mut begins) = (Vec::new(), first, 0);
         for pair in turns.windows(2) {

@@ -29,7 +29,7 @@ struct Line {
     view: LogLineView,
     at: Vec<Piece>,
     said: Piecewise,
-    /// Somebody followed a link to it.
+    /// The reader followed a link to it.
     sought: bool,
 }
 
@@ -63,7 +63,7 @@ impl Lines {
         Self { lines: rendered, ended: None }
     }
 
-    /// The same, with the line marked that somebody followed a link to.
+    /// The same, with the line marked that the reader followed a link to.
     #[must_use]
     pub fn seeking(mut self, seq: Option<u64>) -> Self {
         for line in &mut self.lines {

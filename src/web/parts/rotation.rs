@@ -44,7 +44,7 @@ struct Link {
 }
 
 impl Ring {
-    /// Of `view`, at most `most` types; `mine` is told from the others, and never left out.
+    /// The ring of `view`, with at most `most` types; `mine` is marked, and never left out.
     fn new(
         view: &RotationView,
         standing: &Standing,
@@ -85,7 +85,7 @@ impl Ring {
                 waiting: (one.waiting > 0).then(|| say(lang, "ring-waiting", &[("n", n)])),
             }
         };
-        // A type that was removed while somebody has its turn.
+        // A type that was removed while a worker has its turn.
         let gone = now.filter(|kind| view.rules.of(kind).is_none()).map(|kind| Link {
             name: kind.to_string(),
             mark: "now",
@@ -112,7 +112,7 @@ pub struct RingLine {
 }
 
 impl RingLine {
-    /// Of the rotation called `name`, which may not be defined yet, for the row of `job`.
+    /// The ring of the rotation called `name`, which may not be defined yet, for the row of `job`.
     #[must_use]
     pub fn new(
         name: &RotationName,

@@ -171,7 +171,7 @@ impl RunRow {
 }
 
 impl RunRow {
-    /// In the words for a run of somebody's own program.
+    /// In the words for a run of an external program.
     pub(in crate::web) fn of_a_program(self, lang: Language) -> Self {
         match self.state == RunEnd::Lost.as_str() {
             true => Self { ended: say(lang, "end-lost-program", &[]), ..self },

@@ -1,4 +1,4 @@
-//! The last hour of a job in its row: a bar for each node that held it, and where nobody did although somebody should.
+//! The last hour of a job in its row: a bar for each node that held it, and where no node did although one should.
 //!
 //! Places are seconds since `base`, so that a script moves the picture by its view box alone while time passes.
 
@@ -17,7 +17,7 @@ use crate::words::{Arg, Language, duration, say};
 const HOUR: i64 = 3_600;
 /// What goes on is drawn far beyond now, where it comes into sight later.
 const BEYOND: i64 = 24 * HOUR;
-/// Bars of one kind that lie closer are one: nobody sees the difference.
+/// Bars of one kind that lie closer are one: the difference cannot be seen.
 const CLOSE: i64 = 15_000;
 
 /// The picture.

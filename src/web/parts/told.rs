@@ -24,12 +24,12 @@ pub struct Told {
     pub sentence: Vec<Piece>,
     /// More of it, a clause each.
     pub more: Vec<String>,
-    /// What somebody wrote.
+    /// What a person wrote.
     pub reason: Vec<Piece>,
 }
 
 impl Told {
-    /// Of `entry`; `title` is what its target is called.
+    /// The words for `entry`; `title` is what its target is called.
     #[must_use]
     pub fn of(entry: &AuditEntry, title: Option<&str>, lang: Language) -> Self {
         let act = Act::of_code(&entry.act);

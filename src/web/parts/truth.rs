@@ -25,7 +25,7 @@ pub enum Fact {
     NodeLost {
         /// Which.
         node: NodeName,
-        /// When it was heard of for the last time, or its first run was found dead.
+        /// When it was renewed for the last time, or its first run was found dead.
         at: StoreTime,
         /// Who took its jobs over.
         taken: Option<Taken>,

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use fantoccini::Locator;
+use fantoccini::actions::{InputSource as _, KeyAction, KeyActions};
 use fantoccini::key::Key;
 use serde_json::{Value, json};
 
@@ -66,8 +67,15 @@ async fn tab_to(window: &Window, css: &str) {
     panic!("Tab does not reach {css}");
 }
 
+/// Presses keys as a keyboard does, wherever the focus is: keys that are sent to an element set its focus first, and a field of a
+/// date is never left by Tab then.
 async fn press(window: &Window, keys: &str) {
-    window.client.active_element().await.expect("an element").send_keys(keys).await.expect("typed");
+    let mut pressed = KeyActions::new("keyboard".to_owned());
+    for key in keys.chars() {
+        let value = if key == '\n' { char::from(Key::Enter) } else { key };
+        pressed = pressed.then(KeyAction::Down { value }).then(KeyAction::Up { value });
+    }
+    window.client.perform_actions(pressed).await.expect("typed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,6 +86,11 @@ async fn everything_is_done_with_the_keyboard_alone_and_the_focus_is_always_seen
 
     // Signing in.
     li.client.goto(&format!("{}/login", a.url)).await.expect("the page opens");
+    // A person begins to type when the field has the focus.
+    until_async("the name may be typed", async || {
+        (li.told("return document.activeElement.id").await == "name").then_some(())
+    })
+    .await;
     press(&li, "li").await;
     tab_to(&li, "input[name=password]").await;
     press(&li, &password_of("li")).await;
@@ -279,6 +292,114 @@ async fn every_act_works_without_javascript() {
     click(&li, "form[action='/logout'] button").await;
     li.element("form[action='/login']").await;
     li.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reason_is_given_beside_the_switch_and_is_read_on_the_row_and_in_the_audit() {
+    let (_ground, a, b, api) = installation();
+    let driver = Driver::start();
+    let reason_in_audit = async |reason: &str| {
+        let audit = api.get("/api/v1/audit?act=participation.off&limit=1").await;
+        assert_eq!(audit["entries"][0]["reason"], reason, "{audit}");
+    };
+
+    // With the keyboard alone, from the row; the last one is asked back.
+    let li = driver.window("li").await;
+    li.sign_in(&a, "li").await;
+    let told_off =
+        "return getComputedStyle(document.querySelector('#job-outbound .because')).display";
+    assert_eq!(li.told(told_off).await, "none", "nothing to explain while it is off");
+    api.switch("outbound", true).await;
+    until_state(&api, "outbound", "running").await;
+    li.element("#job-outbound .switch[aria-checked='true']").await;
+    li.told("window.soloistTest = 1").await;
+    tab_to(&li, "#job-outbound .because").await;
+    press(&li, "\n").await;
+    li.element("#because-outbound:popover-open").await;
+    until_async("the reason may be typed", async || {
+        (li.told("return document.activeElement.id").await == "reason-outbound").then_some(())
+    })
+    .await;
+    // What runs meanwhile changes the row, and takes away nothing of what is being written.
+    press(&li, "quarter").await;
+    tab_to(&li, "#because-outbound .button").await;
+    api.switch("stock", true).await;
+    li.element("#job-stock[data-state='running']").await;
+    let written = "return document.querySelector('#reason-outbound').value";
+    assert_eq!(li.told(written).await, "quarter");
+    li.element("#reason-outbound").await.send_keys(" closed\n").await.expect("typed");
+    confirm_in_dialog(&li).await;
+    until_state(&api, "outbound", "off").await;
+    reason_in_audit("quarter closed").await;
+    li.element("#job-outbound[data-state='off']").await;
+    let row = li.element("#job-outbound").await.text().await.expect("text");
+    assert!(row.contains("li") && row.contains("“quarter closed”"), "{row}");
+    assert_eq!(li.told("return window.soloistTest").await, 1, "the page was never loaded again");
+    let on_the_switch = "return document.activeElement.matches('#job-outbound .switch')";
+    assert_eq!(li.told(on_the_switch).await, true);
+    assert_eq!(li.told(written).await, "", "the next reason is another");
+    // Without a reason it costs what it cost.
+    api.switch("outbound", true).await;
+    li.element("#job-outbound .switch[aria-checked='true']").await.click().await.expect("clicked");
+    confirm_in_dialog(&li).await;
+    until_state(&api, "outbound", "off").await;
+    reason_in_audit_is_empty(&api).await;
+
+    // On the job's own page.
+    api.switch("outbound", true).await;
+    li.client.goto(&format!("{}/jobs/outbound", a.url)).await.expect("the page opens");
+    li.element(".mark[data-mark='live']").await;
+    click(&li, "#head .because").await;
+    li.element("#reason-outbound").await.send_keys("stocktaking").await.expect("typed");
+    click(&li, "#because-outbound .button").await;
+    confirm_in_dialog(&li).await;
+    li.element("#head[data-state='off']").await;
+    reason_in_audit("stocktaking").await;
+    let head = li.element("#head").await.text().await.expect("text");
+    assert!(head.contains("“stocktaking”"), "{head}");
+    li.close().await;
+
+    // Without scripts, in Chinese, on a phone.
+    let wang = driver.window("wang").await;
+    wang.devtools("Emulation.setScriptExecutionDisabled", json!({"value": true})).await;
+    wang.enter(&b, "li").await;
+    click(&wang, "button[name=language][value=zh]").await;
+    wang.element("html[lang=zh]").await;
+    wang.resize(390, 844).await;
+    for (path, place) in [("/", "#job-outbound"), ("/jobs/outbound", "#head")] {
+        api.switch("outbound", true).await;
+        until_state(&api, "outbound", "running").await;
+        wang.client.goto(&format!("{}{path}", b.url)).await.expect("the page opens");
+        click(&wang, &format!("{place} .because")).await;
+        let reason = format!("季度已结账 {path}");
+        wang.element("#reason-outbound").await.send_keys(&reason).await.expect("typed");
+        click(&wang, "#because-outbound .button").await;
+        click(&wang, "main form[action$='/participation'] .button.danger").await;
+        until_state(&api, "outbound", "off").await;
+        reason_in_audit(&reason).await;
+        let address = wang.client.current_url().await.expect("an address");
+        assert_eq!(address.path(), path, "it leads back to where the switch stands");
+        // A page without scripts shows one moment.
+        until_async("the reason stands beside the job", async || {
+            wang.client.goto(address.as_str()).await.ok()?;
+            let said = wang.element(place).await.text().await.ok()?;
+            said.contains(&format!("“{reason}”")).then_some(())
+        })
+        .await;
+    }
+    wang.close().await;
+}
+
+async fn reason_in_audit_is_empty(api: &Api) {
+    let audit = api.get("/api/v1/audit?act=participation.off&limit=1").await;
+    assert!(audit["entries"][0]["reason"].is_null(), "{audit}");
+}
+
+/// Answers the question before the last one leaves, by keyboard.
+async fn confirm_in_dialog(window: &Window) {
+    window.element("dialog[open]").await;
+    tab_to(window, "dialog[open] button[value=yes]").await;
+    press(window, "\n").await;
 }
 
 /// What somebody sees of switches and of progress where the system chooses the colours.

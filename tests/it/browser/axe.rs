@@ -1,5 +1,6 @@
 //! What axe-core finds on any page is a failure: in both languages and themes, at three widths, with much to show, with
-//! nothing, and in trouble. And no page is wider than its window, down to 320 px and at twice the size.
+//! nothing, and in trouble. And no page is wider than its window, down to 320 px, at twice the size, and with letters twice as large
+//! in the same window.
 //!
 //! Pages are found in the URL table: one that has no view here fails. axe-core comes from `tests/run`; ChromeDriver puts it into
 //! the page, past the policy that keeps other scripts out.
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use soloist::web::routes::ROUTES;
 
 use super::Driver;
-use super::world::World;
+use super::world::{World, crowd};
 use crate::support::browser::Window;
 use crate::support::node::{Ground, Node};
 use crate::support::wait::until_async;
@@ -19,6 +20,7 @@ use crate::support::wait::until_async;
 const NOT_PAGES: &[&str] = &[
     "/static/{hash}/{path:.*}",
     "/favicon.ico",
+    "/robots.txt",
     // They only lead on.
     "/login/oidc",
     "/login/oidc/callback",
@@ -46,6 +48,9 @@ const EDGES: [u32; 2] = [1440, 390];
 /// At these the page must fit; the second is 1280 px at twice the size.
 const REFLOW: [u32; 4] = [1440, 640, 390, 320];
 
+/// At these the page must fit with letters twice as large (WCAG 1.4.4).
+const LARGE_LETTERS: [u32; 2] = [1280, 390];
+
 /// All that axe-core knows of WCAG 2.2 A and AA and of good practice, with two rules that are off by default; the second time only
 /// what theme and width can change.
 const RUN: &str = "const [narrow, done] = arguments;
@@ -57,9 +62,13 @@ const RUN: &str = "const [narrow, done] = arguments;
     axe.run(document, { ...options, resultTypes: ['violations'] })
         .then(({ violations }) => done(violations.flatMap(brief)), (error) => done([`axe failed: ${error}`]));";
 
-/// How far the page stands out of its window, in pixels.
-const TOO_WIDE: &str =
-    "const root = document.documentElement; return root.scrollWidth - root.clientWidth";
+/// How far the page stands out of its window, and what does, or which row is taller than it; nothing if it fits.
+const TOO_WIDE: &str = "const root = document.documentElement; const over = root.scrollWidth - root.clientWidth;
+    const outside = (element) => element.getBoundingClientRect().right > root.clientWidth + 0.5 && !element.closest('.scroll, .screen, .sample, .nav > *');
+    const named = ({ tagName, id, className }) => `${tagName.toLowerCase()}${id && '#' + id}.${className}`;
+    const tall = [...document.querySelectorAll('.row')].filter((row) => root.style.fontSize === '100%' && row.offsetHeight > innerHeight);
+    if (tall.length) return `taller than the window: ${tall.map(named).join(', ')}`;
+    return over > 0 ? `${over} px too wide: ${[...document.body.querySelectorAll('*')].filter(outside).slice(0, 6).map(named).join(', ')}` : null";
 
 fn axe() -> String {
     let file =
@@ -101,6 +110,7 @@ async fn faults(window: &Window, axe: &str, widths: &[u32], place: &str) -> Vec<
         window.told(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
         for width in widths {
             window.resize(*width, 900).await;
+            photograph(window, &format!("{place} {theme} {width}")).await;
             let said = window.client.execute_async(RUN, vec![json!(!first)]).await;
             let said = said.unwrap_or_else(|error| panic!("{place}: {error}"));
             first = false;
@@ -108,14 +118,28 @@ async fn faults(window: &Window, axe: &str, widths: &[u32], place: &str) -> Vec<
             found.extend(lines.map(|line| format!("{place} {theme} {width}: {line}")));
         }
     }
-    for width in REFLOW {
-        window.resize(width, 900).await;
-        let wide = window.told(TOO_WIDE).await.as_i64().unwrap_or(i64::MAX);
-        if wide > 0 {
-            found.push(format!("{place} {width}: {wide} px too wide"));
+    for (letters, widths) in [("100%", &REFLOW[..]), ("200%", &LARGE_LETTERS)] {
+        let root = "document.documentElement";
+        window.told(&format!("{root}.style.fontSize = '{letters}'")).await;
+        for width in widths {
+            window.resize(*width, 900).await;
+            if let Some(wide) = window.told(TOO_WIDE).await.as_str() {
+                found.push(format!("{place} {width} letters {letters}: {wide}"));
+            }
         }
     }
     found
+}
+
+/// With `SOLOIST_PICTURES=DIRECTORY` what is judged here is kept as pictures, for the eyes of people (CONTRIBUTING.md).
+async fn photograph(window: &Window, name: &str) {
+    let Some(directory) = std::env::var_os("SOLOIST_PICTURES") else { return };
+    let picture = window.client.screenshot().await.expect("a picture");
+    let name = name.replace(|letter: char| !letter.is_alphanumeric() && letter != '-', "_");
+    let thread = std::thread::current();
+    let world = thread.name().and_then(|name| name.rsplit("::").next()).unwrap_or_default();
+    let file = Path::new(&directory).join(format!("{world}{name}.png"));
+    std::fs::write(&file, picture).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }
 
 /// Signs in, in a language, and looks at every address. With `all`, each must be there.
@@ -248,5 +272,31 @@ async fn axe_finds_nothing_where_nothing_is_yet_and_before_anybody_has_an_accoun
         walk(&driver, &node, ("wang", "zh"), &addresses, false),
     );
     found.extend([english, chinese].concat());
+    assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn axe_finds_nothing_where_there_is_more_than_fits_a_screen() {
+    let (ground, node) = crowd().await;
+    let driver = Driver::start();
+    let addresses = [
+        "/",
+        "/wall",
+        "/jobs/outbound-of-warehouse-number-007-in-the-harbour",
+        "/nodes",
+        "/dispatch?all=1",
+        "/rotations",
+        "/rotations/ring/supplier-3",
+        "/alerts",
+        "/audit",
+        "/people",
+    ];
+    let addresses = addresses.map(str::to_owned);
+    let (english, chinese) = tokio::join!(
+        walk(&driver, &node, ("li", "en"), &addresses, false),
+        walk(&driver, &node, ("wang", "zh"), &addresses, false),
+    );
+    drop(ground);
+    let found = [english, chinese].concat();
     assert!(found.is_empty(), "{} faults:\n{}", found.len(), found.join("\n"));
 }

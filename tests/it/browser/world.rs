@@ -130,3 +130,42 @@ async fn collect(api: &Api) -> String {
     must(api, Method::POST, "/api/v1/results", results).await;
     got["tasks"][0]["id"].as_str().expect("an id").to_owned()
 }
+
+/// A node with more jobs, people, sources and rotations than a screen shows, all with long names; li and wang are admins.
+pub(crate) async fn crowd() -> (Ground, Node) {
+    let job = |nth: usize| {
+        format!(
+            "[[job]]\nname = \"outbound-of-warehouse-number-{nth:03}-in-the-harbour\"\n\
+             title = {{ en = \"Outbound shipping of the warehouse number {nth} in the old harbour\", zh = \"旧港区第{nth}号仓库出库任务\" }}\n\
+             group = \"Warehouses of region {}\"\ncommand = [\"sleep\", \"1000\"]\n",
+            nth / 25
+        )
+    };
+    let ground = Ground::new("sqlite:soloist.db", &(0..120).map(job).collect::<String>());
+    for (user, role) in [("li", "admin"), ("wang", "admin")] {
+        ground.add_user(user, role);
+    }
+    for nth in 0..10 {
+        ground.add_user(&format!("operator-of-the-late-shift-{nth}"), "operator");
+    }
+    let node = ground.start("node-a");
+    let api = node.api(&ground.token("li"));
+    for nth in (0..120).step_by(12) {
+        api.switch(&format!("outbound-of-warehouse-number-{nth:03}-in-the-harbour"), true).await;
+    }
+    for nth in 0..30 {
+        let source = format!("catalogue-of-supplier-{nth:02}");
+        let rules = json!({"cap": 3, "paused": nth % 7 == 0});
+        must(&api, Method::PUT, &format!("/api/v1/sources/{source}"), rules).await;
+        let task = |page: usize| json!({"source": source, "key": format!("page-{page}-of-{nth}"), "payload": {"page": page}});
+        let tasks: Vec<Value> = (0..4).map(task).collect();
+        must(&api, Method::POST, "/api/v1/tasks", json!({"tasks": tasks})).await;
+    }
+    let types = ["outbound", "inbound", "stocktaking", "returns", "prices", "photographs"];
+    let types: Vec<Value> = types.map(|name| json!({"name": name})).into();
+    for nth in 0..9 {
+        let rules = json!({"types": types, "lease_ms": 60_000});
+        must(&api, Method::PUT, &format!("/api/v1/rotations/supplier-{nth}"), rules).await;
+    }
+    (ground, node)
+}

@@ -8,6 +8,7 @@ use crate::support::node::{Ground, Node};
 
 judged! {
     a_job_runs_in_a_program_while_somebody_wants_it
+    work_that_sleeps_is_woken_when_it_must_end
     work_that_ignores_the_switch_ends_its_process_before_the_job_is_off
 }
 
@@ -72,6 +73,21 @@ async fn a_job_runs_in_a_program_while_somebody_wants_it() {
             "{language:?}: {said}"
         );
         acts.judge();
+    }
+}
+
+/// Work that looks at nothing is told: by an interrupt in Java, an event in Python, a signal in Node.
+async fn work_that_sleeps_is_woken_when_it_must_end() {
+    for language in Language::ALL {
+        let Scene { client, live, api, acts, .. } = &mut Scene::new(language, "asleep").await;
+        api.switch(JOB, true).await;
+        live.until_state(JOB, "running").await;
+        acts.until_works(client.id());
+        api.switch(JOB, false).await;
+        live.until_state(JOB, "off").await;
+        // Its process lives: else it is not closed, but has failed.
+        let said = client.close();
+        assert!(said.contains("ends: off"), "{language:?}: {said}");
     }
 }
 

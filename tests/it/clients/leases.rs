@@ -27,7 +27,7 @@ judged! {
     who_chose_to_is_called_and_lives_on
     work_that_fails_is_tried_again_and_gives_the_lease_back
     a_wish_to_wait_survives_every_lost_connection
-    a_way_that_hangs_up_at_once_costs_a_client_nothing
+    a_way_that_leads_nowhere_costs_a_client_that_begins_nothing
 }
 
 const NAME: &str = "ship";
@@ -350,16 +350,17 @@ async fn a_wish_to_wait_survives_every_lost_connection() {
 }
 
 /// A connection that is closed before anything was sent over it is a failure like any other: the next node is asked at once. (`fetch` of
-/// Node 20 waits until its time-out instead, which is twelve seconds for who waits for a lease.)
-async fn a_way_that_hangs_up_at_once_costs_a_client_nothing() {
+/// Node 20 waits until its time-out instead, which is twelve seconds for who waits for a lease.) So is an answer that says "not now".
+async fn a_way_that_leads_nowhere_costs_a_client_that_begins_nothing() {
     let site = Site::new();
     for language in Language::ALL {
-        let (closed, open) = (Proxy::to(&site.a.url), Proxy::to(&site.b.url));
-        closed.set(Way::Closed);
-        // Each begins with either of the two.
-        for _ in 0..4 {
+        let (nowhere, open) = (Proxy::to(&site.a.url), Proxy::to(&site.b.url));
+        // Each begins with any of the four.
+        let addresses = [&*nowhere.url, &nowhere.url, &nowhere.url, &open.url];
+        for way in [Way::Closed, Way::Says(503), Way::Closed, Way::Says(503)] {
+            nowhere.set(way);
             let begun = Duration::from_nanos(clock::boot().0).as_secs_f64();
-            let mut client = site.client(language, &[&closed.url, &open.url], "polite");
+            let mut client = site.client(language, &addresses, "polite");
             let start = site.acts.until_works(client.id());
             in_time(start.at - begun < 8.0, || {
                 format!("{language:?} began after {} s", start.at - begun)

@@ -67,19 +67,19 @@ fn only_comments_and_empty_lines_are_not_counted() {
     assert_eq!(lines_of_code(python), 2);
 }
 
-/// A library is to be read by whoever trusts it. Java needs more lines for the same: a quarter of them are imports, lone brackets, and a reader
-/// and writer of JSON, which the others need not bring.
+/// A library is to be read by whoever trusts it. Java has no more lines than the others, though a part of them is a reader and writer of JSON, which
+/// the others need not bring.
 #[test]
-fn no_library_outgrows_its_size() {
-    for (sources, end, most) in [
-        ("python/src/soloist", ".py", 400),
-        ("node/src", ".js", 400),
-        ("java/src/main/java/io/soloist/client", ".java", 480),
+fn no_library_has_400_lines() {
+    for (sources, end) in [
+        ("python/src/soloist", ".py"),
+        ("node/src", ".js"),
+        ("java/src/main/java/io/soloist/client", ".java"),
     ] {
         let files = std::fs::read_dir(clients(sources)).expect("a library").flatten();
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));
         let read = |file: std::fs::DirEntry| std::fs::read_to_string(file.path());
         let sum: usize = files.map(|file| lines_of_code(&read(file).expect("a source"))).sum();
-        assert!((most / 2..most).contains(&sum), "{sources} has {sum} lines");
+        assert!((200..400).contains(&sum), "{sources} has {sum} lines");
     }
 }

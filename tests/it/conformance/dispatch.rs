@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use soloist::domain::dispatch::{Outcome, Reason, Rules};
+use soloist::domain::dispatch::{Reason, Rules, TaskOutcome};
 use soloist::domain::name::{CollectorName, RequestId, SourceName};
 pub(super) use soloist::domain::time::Stamp;
 use soloist::store::Store;
@@ -111,12 +111,12 @@ pub(super) async fn nothing(store: &Store, ask: &ClaimAsk) -> (Reason, Option<St
     }
 }
 
-pub(super) fn report(task: &Handed, outcome: Outcome) -> Report {
+pub(super) fn report(task: &Handed, outcome: TaskOutcome) -> Report {
     Report { id: task.id.clone(), token: task.token, outcome, delay: None, error: None }
 }
 
 pub(super) fn done(task: &Handed) -> Report {
-    report(task, Outcome::Done)
+    report(task, TaskOutcome::Done)
 }
 
 pub(super) async fn say(store: &Store, reports: &[Report]) -> Vec<Reported> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use soloist::domain::dispatch::{Outcome, Reason, Rules, Window};
+use soloist::domain::dispatch::{Reason, Rules, TaskOutcome, Window};
 use soloist::store::dispatch::{ClaimAsk, Claimed, Dispatch, Exchange, Handed, Sources};
 
 use super::dispatch::*;
@@ -190,7 +190,7 @@ pub(super) async fn a_paused_source_serves_nobody_and_loses_nothing(fresh: Fresh
     assert_eq!(paused.shut.map(|shut| (shut.reason, shut.until)), Some((Reason::Paused, None)));
     assert_eq!(nothing(&store, &request(1)).await, (Reason::Paused, None));
     assert_eq!(
-        say_one(&store, report(&held, Outcome::Done)).await,
+        say_one(&store, report(&held, TaskOutcome::Done)).await,
         soloist::store::dispatch::Reported::Ok
     );
     put(&store, &[task("shop", "more")]).await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use soloist::domain::dispatch::{Backoff, Outcome, Reason, Rules, TaskState};
+use soloist::domain::dispatch::{Backoff, Reason, Rules, TaskOutcome, TaskState};
 use soloist::domain::lease::Token;
 use soloist::domain::name::SourceName;
 use soloist::store::dispatch::{
@@ -34,7 +34,7 @@ pub(super) async fn a_result_is_accepted_once_and_its_repetition_changes_nothing
     let before = view(&store, "shop").await;
     assert_eq!((before.done, before.finished, before.in_flight), (2, 2, 0));
     // Even if it says something else now.
-    assert_eq!(say_one(&store, report(&tasks[0], Outcome::Dead)).await, Ok);
+    assert_eq!(say_one(&store, report(&tasks[0], TaskOutcome::Dead)).await, Ok);
     let future = Report { token: Token(tasks[0].token.0 + 5_000), ..done(&tasks[0]) };
     assert_eq!(say_one(&store, future).await, Stale);
     assert_eq!(look(&store, &tasks[0].id).await.state, TaskState::Done);
@@ -51,7 +51,7 @@ pub(super) async fn a_task_to_be_tried_again_waits_for_its_backoff(fresh: Fresh)
         assert_eq!(task.attempt as usize, before + 1);
         assert!(task.token > newest);
         newest = task.token;
-        let again = report(&task, Outcome::Retry);
+        let again = report(&task, TaskOutcome::Retry);
         assert_eq!(say_one(&store, again.clone()).await, Reported::Ok);
         let seen = look(&store, &task.id).await;
         let at = seen.changed + MS * wait;
@@ -75,7 +75,7 @@ pub(super) async fn a_collector_may_say_when_to_try_again(fresh: Fresh) {
     let soon = Report {
         delay: Some(MS * 300),
         error: Some("HTTP 503".to_owned()),
-        ..report(&task, Outcome::Retry)
+        ..report(&task, TaskOutcome::Retry)
     };
     assert_eq!(say_one(&store, soon).await, Reported::Ok);
     let seen = look(&store, &task.id).await;
@@ -103,13 +103,13 @@ pub(super) async fn the_last_attempt_leads_to_death_and_a_revival_begins_anew(fr
     put(&store, &[task("shop", "a"), task("shop", "b"), task("other", "c")]).await;
     let tasks = handed(&store, &request(3)).await;
     let find = |key| tasks.iter().find(|task| task.key == key).expect("granted");
-    assert_eq!(say_one(&store, report(find("b"), Outcome::Dead)).await, Reported::Ok);
-    assert_eq!(say_one(&store, report(find("c"), Outcome::Dead)).await, Reported::Ok);
-    assert_eq!(say_one(&store, report(find("a"), Outcome::Retry)).await, Reported::Ok);
+    assert_eq!(say_one(&store, report(find("b"), TaskOutcome::Dead)).await, Reported::Ok);
+    assert_eq!(say_one(&store, report(find("c"), TaskOutcome::Dead)).await, Reported::Ok);
+    assert_eq!(say_one(&store, report(find("a"), TaskOutcome::Retry)).await, Reported::Ok);
     let second = take(&store).await;
     assert_eq!(second.attempt, 2);
     let error = Some("no such page".to_owned());
-    let last = Report { error, ..report(&second, Outcome::Retry) };
+    let last = Report { error, ..report(&second, TaskOutcome::Retry) };
     assert_eq!(say_one(&store, last).await, Reported::Ok);
     assert_eq!(counts(&store, "shop").await, [0, 0, 0, 2, 0]);
     assert_eq!(nothing(&store, &request(1)).await, (Reason::Empty, None));
@@ -149,7 +149,7 @@ pub(super) async fn a_recrawl_is_armed_again_with_its_attempts_from_zero(fresh: 
     for round in 1..=3 {
         let first = take(&store).await;
         assert_eq!(first.attempt, 1, "round {round}");
-        assert_eq!(say_one(&store, report(&first, Outcome::Retry)).await, Reported::Ok);
+        assert_eq!(say_one(&store, report(&first, TaskOutcome::Retry)).await, Reported::Ok);
         let second = take(&store).await;
         assert_eq!((&second.id, second.attempt), (&first.id, 2));
         assert_eq!(say_one(&store, done(&second)).await, Reported::Ok);
@@ -207,7 +207,7 @@ pub(super) async fn an_error_is_remembered_of_the_attempt_that_reported_it(fresh
     put_many(&store, "shop", 1).await;
     let error = Some("HTTP 503".to_owned());
     let first = take(&store).await;
-    let again = Report { error: error.clone(), ..report(&first, Outcome::Retry) };
+    let again = Report { error: error.clone(), ..report(&first, TaskOutcome::Retry) };
     // A machine that is busy may lose the lease; then there is nothing to see here.
     if say_one(&store, again).await == Reported::Stale {
         return;
@@ -248,7 +248,7 @@ pub(super) async fn the_newest_twenty_failures_are_kept(fresh: Fresh) {
     for attempt in 1..=23 {
         let task = take(&store).await;
         let error = Some(format!("failure {attempt}"));
-        let again = Report { error, ..report(&task, Outcome::Retry) };
+        let again = Report { error, ..report(&task, TaskOutcome::Retry) };
         assert_eq!(say_one(&store, again).await, Reported::Ok);
     }
     let seen = look(&store, &TaskId::of(&source("shop"), "shop-0000")).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use soloist::domain::dispatch::{Backoff, Outcome, Rules, Window};
+use soloist::domain::dispatch::{Backoff, Rules, TaskOutcome, Window};
 use soloist::domain::name::SourceName;
 use soloist::store::dispatch::{
     ClaimAsk, Claimed, Dispatch, Handed, NewTask, Report, Reported, Sources,
@@ -209,7 +209,7 @@ pub(super) async fn counts_add_up_whatever_happens(fresh: Fresh) {
             4 | 5 if !held.is_empty() => {
                 let (_, tasks) =
                     held.swap_remove(usize::try_from(dice.roll(held.len() as u64)).expect("small"));
-                let outcome = [Outcome::Done, Outcome::Retry, Outcome::Dead]
+                let outcome = [TaskOutcome::Done, TaskOutcome::Retry, TaskOutcome::Dead]
                     [usize::try_from(dice.roll(3)).expect("small")];
                 let reports: Vec<Report> = tasks.iter().map(|task| report(task, outcome)).collect();
                 let answers = say(&store, &reports).await;

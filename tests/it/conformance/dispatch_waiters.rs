@@ -243,7 +243,7 @@ pub(super) async fn operators_wake_too(fresh: Fresh) {
     assert_eq!(ear.woken(&store).await, ["w1"]);
     let task = handed(&store, &ask(1)).await.remove(0);
     assert_eq!(
-        say_one(&store, report(&task, soloist::domain::dispatch::Outcome::Dead)).await,
+        say_one(&store, report(&task, soloist::domain::dispatch::TaskOutcome::Dead)).await,
         Reported::Ok
     );
     nothing(&store, &ask(2)).await;

@@ -392,6 +392,7 @@ laws!(sqlite, crate::conformance::fresh_sqlite());
 laws!(redis, crate::conformance::fresh_redis());
 laws!(cluster, crate::conformance::fresh_cluster());
 laws!(postgres, crate::conformance::fresh_postgres());
+laws!(mariadb, crate::conformance::fresh_mariadb());
 
 /// A store of its own for one test, gone with it.
 pub(crate) struct Fresh {
@@ -442,6 +443,12 @@ fn fresh_cluster() -> Fresh {
 /// A database of its own on the server that all of them share.
 fn fresh_postgres() -> Fresh {
     let server = crate::support::postgres::PostgresServer::shared();
+    Fresh::new((), server.database(), patient())
+}
+
+/// The same on MariaDB.
+fn fresh_mariadb() -> Fresh {
+    let server = crate::support::mariadb::MariaServer::shared();
     Fresh::new((), server.database(), patient())
 }
 

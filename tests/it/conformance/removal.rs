@@ -1,6 +1,6 @@
 //! What is removed: tasks, sources and rotations, what goes with them, and who is told.
 
-use soloist::domain::dispatch::{Outcome, TaskState};
+use soloist::domain::dispatch::{TaskOutcome, TaskState};
 use soloist::store::StoreError;
 use soloist::store::dispatch::{
     ClaimAsk, Dispatch, Lost, RemovedSource, Reported, Sources, TaskFilter, TaskId,
@@ -83,7 +83,7 @@ pub(super) async fn a_task_goes_from_any_state_and_may_be_put_again(fresh: Fresh
     put(&store, &[task("shop", "done")]).await;
     assert_eq!(say_one(&store, done(&take(&store).await)).await, Reported::Ok);
     put(&store, &[task("shop", "dead")]).await;
-    assert_eq!(say_one(&store, report(&take(&store).await, Outcome::Dead)).await, Reported::Ok);
+    assert_eq!(say_one(&store, report(&take(&store).await, TaskOutcome::Dead)).await, Reported::Ok);
     put(&store, &[task("shop", "held")]).await;
     let ask = request(1);
     let held = handed(&store, &ask).await.remove(0);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use soloist::domain::name::{RequestId, RotationName, TypeName, WorkerName};
-use soloist::domain::rotation::{Outcome, Reason, Rules, Skip, Turn, TypeRules};
+use soloist::domain::rotation::{Reason, Rules, Skip, Turn, TurnOutcome, TypeRules};
 use soloist::store::Store;
 use soloist::store::dispatch::Waiter;
 use soloist::store::rotation::{Kept, Pass, PastTurn, RotationView, Rotations, Taken, TurnAsk};
@@ -121,7 +121,7 @@ pub(super) fn done(turn: &Turn) -> Pass {
         rotation: api(),
         turn: turn.token,
         only: None,
-        outcome: Outcome::Done,
+        outcome: TurnOutcome::Done,
         next: None,
         not_before: None,
     }

@@ -1,7 +1,7 @@
 //! The law of laws: whatever happens, a store's rotation is where the rules of the domain say it is.
 
 use soloist::domain::dispatch::Window;
-use soloist::domain::rotation::{Choice, Outcome, Reason, Ring, Rules, Skip, Turn, TypeRules};
+use soloist::domain::rotation::{Choice, Reason, Ring, Rules, Skip, Turn, TurnOutcome, TypeRules};
 use soloist::store::rotation::{Kept, Pass, Rotations, Taken};
 
 use super::Fresh;
@@ -97,8 +97,8 @@ pub(super) async fn every_history_leads_where_the_rules_say(fresh: Fresh) {
             }
             5..=7 => {
                 let Some(turn) = is.held.take() else { continue };
-                let outcome =
-                    [Outcome::Done, Outcome::Empty, Outcome::Failed][dice.roll(3) as usize];
+                let outcome = [TurnOutcome::Done, TurnOutcome::Empty, TurnOutcome::Failed]
+                    [dice.roll(3) as usize];
                 let next = (dice.roll(3) == 0).then(|| dice.kind(&is.rules));
                 let wait = MS * (1 + dice.roll(6));
                 let not_before = (dice.roll(4) == 0).then(|| before.now + wait);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use soloist::domain::dispatch::Window;
-use soloist::domain::rotation::{Ending, Outcome, Reason, Rules, Skip, Turn, TypeRules};
+use soloist::domain::rotation::{Ending, Reason, Rules, Skip, Turn, TurnOutcome, TypeRules};
 use soloist::store::Store;
 use soloist::store::rotation::{Kept, PROMISE, Pass, Rotations, Taken, TurnAsk};
 
@@ -104,7 +104,8 @@ async fn starts(store: &Store, types: &[&'static str], count: usize) -> Vec<(Str
                         tokio::task::yield_now().await;
                         continue;
                     };
-                    let outcome = [Outcome::Done, Outcome::Empty, Outcome::Failed][nth % 3];
+                    let outcome =
+                        [TurnOutcome::Done, TurnOutcome::Empty, TurnOutcome::Failed][nth % 3];
                     say_well(&store, &Pass { outcome, ..done(&turn) }).await;
                     if view(&store).await.past.len() >= count {
                         return;

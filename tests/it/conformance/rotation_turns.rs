@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use soloist::domain::lease::Token;
-use soloist::domain::rotation::{Ending, Outcome, Reason, Rules, Turn};
+use soloist::domain::rotation::{Ending, Reason, Rules, Turn, TurnOutcome};
 use soloist::store::rotation::{Kept, Pass, Rotations, TURNS_KEPT, Taken, TurnAsk};
 use soloist::store::{Store, StoreError};
 
@@ -166,7 +166,7 @@ pub(super) async fn a_pass_counts_once(fresh: Fresh) {
     let store = ready(&fresh, &free(&["a", "b"])).await;
     let turn = granted(&store, &request("a")).await;
     let before = view(&store).await.now;
-    let empty = Pass { outcome: Outcome::Empty, only: Some(worker("w")), ..done(&turn) };
+    let empty = Pass { outcome: TurnOutcome::Empty, only: Some(worker("w")), ..done(&turn) };
     assert_eq!(say(&store, &empty).await, Kept::Yes(turn.clone()));
     let (past, holder) = stale(say(&store, &done(&turn)).await);
     let past = past.expect("remembered");
@@ -245,7 +245,7 @@ pub(super) async fn a_turn_that_nobody_received_goes_back(fresh: Fresh) {
 
 pub(super) async fn ends_are_counted_and_the_newest_remembered(fresh: Fresh) {
     let store = ready(&fresh, &free(&["a", "b"])).await;
-    let outcomes = [Outcome::Done, Outcome::Empty, Outcome::Failed];
+    let outcomes = [TurnOutcome::Done, TurnOutcome::Empty, TurnOutcome::Failed];
     let mut tokens = Vec::new();
     for nth in 0..TURNS_KEPT + 4 {
         let type_ = if nth % 5 == 0 { "b" } else { "a" };

@@ -5,6 +5,7 @@ use soloist::store::jobs::Jobs as _;
 use soloist::store::leases::{Acquired, Leases as _, Renewed};
 
 use super::*;
+use crate::support::certificate;
 use crate::support::postgres::Pooler;
 
 #[tokio::test]
@@ -116,4 +117,37 @@ async fn a_lock_that_somebody_else_holds_for_seconds_is_waited_for() {
     assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
     assert!(matches!(renew(&store, &mine, token).await, Renewed::Kept { .. }));
     holder.join().expect("it let go");
+}
+
+#[tokio::test]
+async fn a_server_with_a_certificate_is_reached_by_tls_and_by_nothing_else() {
+    let (ours, strangers) =
+        (certificate::signed_for("postgres"), certificate::signed_for("postgres"));
+    let file = |directory: &tempfile::TempDir, name: &str| {
+        directory.path().join(name).display().to_string()
+    };
+    let plain = PostgresServer::shared().database();
+    let trusting = |ca: &str| format!("?sslmode=verify-full&sslrootcert={ca}");
+    let why = refusal(&(plain + &trusting(&file(&ours, "ca.pem")))).await;
+    assert!(why.contains("speaks no TLS") && why.contains("sslmode=disable"), "{why}");
+    let (cert, key) = (file(&ours, "cert.pem"), file(&ours, "key.pem"));
+    let server = PostgresServer::start(&[
+        "ssl=on",
+        &format!("ssl_cert_file={cert}"),
+        &format!("ssl_key_file={key}"),
+    ]);
+    let url = server.database();
+    let secure = url.clone() + &trusting(&file(&ours, "ca.pem"));
+    let store = Store::connect(&secure, &options()).await.expect("it opens");
+    granted(&store, &ask("node-a", LONG)).await;
+    let plain = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+                 WHERE usename = 'soloist' AND NOT ssl";
+    assert_eq!(server.psql("postgres", plain), "0");
+    let stranger = url.clone() + &trusting(&file(&strangers, "ca.pem"));
+    let why =
+        Store::connect(&stranger, &options()).await.err().expect("it is not trusted").to_string();
+    assert!(why.contains("certificate"), "{why}");
+    let elsewhere = secure.replace("127.0.0.1", "localhost");
+    let why = Store::connect(&elsewhere, &options()).await.err().expect("another name").to_string();
+    assert!(why.contains("certificate"), "{why}");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use soloist::domain::job::RunEnd;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId};
-use soloist::domain::rotation::{Outcome, Reason, Rules};
+use soloist::domain::rotation::{Reason, Rules, TurnOutcome};
 use soloist::domain::time::{Began, StoreTime};
 use soloist::store::accounts::{Accounts, Role};
 use soloist::store::credentials::Credentials;
@@ -210,7 +210,7 @@ async fn a_rotation_keeps_its_rules_turn_past_and_quota_and_its_tokens_go_on_gro
         rotation: name.clone(),
         turn: turn.token,
         only: None,
-        outcome: Outcome::Done,
+        outcome: TurnOutcome::Done,
         next: None,
         not_before: None,
     };

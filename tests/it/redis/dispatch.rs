@@ -1,6 +1,6 @@
 //! What dispatch leaves behind in Redis.
 
-use soloist::domain::dispatch::{Outcome, Reason, Rules, TaskState};
+use soloist::domain::dispatch::{Reason, Rules, TaskOutcome, TaskState};
 use soloist::domain::name::SourceName;
 use soloist::store::Store;
 use soloist::store::dispatch::{
@@ -51,7 +51,7 @@ fn done(task: &Handed) -> Report {
     Report {
         id: task.id.clone(),
         token: task.token,
-        outcome: Outcome::Done,
+        outcome: TaskOutcome::Done,
         delay: None,
         error: None,
     }

@@ -17,7 +17,7 @@ use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use soloist::domain::dispatch::{
     Answer, Backoff, ClaimAsk, ClaimId, ClaimOwner, Exchange, Extended, Halt, Kept, NewTask,
-    Outcome, PROMISE, Report, Reported, Rules, Task, TaskId, TaskState, Window,
+    PROMISE, Report, Reported, Rules, Task, TaskId, TaskOutcome, TaskState, Window,
 };
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, SourceName, Waiter};
@@ -31,6 +31,7 @@ use tokio::task::JoinSet;
 
 use super::RedisServer;
 use crate::dispatch_in_memory as in_memory;
+use crate::support::machine::judged;
 
 const HISTORIES: u64 = 12;
 const STEPS: usize = 120;
@@ -205,7 +206,7 @@ impl Play {
         Report {
             id: task.id.clone(),
             token: if wrong { Token(task.token.0 + 1) } else { task.token },
-            outcome: [Outcome::Done, Outcome::Retry, Outcome::Retry, Outcome::Dead]
+            outcome: [TaskOutcome::Done, TaskOutcome::Retry, TaskOutcome::Retry, TaskOutcome::Dead]
                 [self.dice.random_range(0..4)],
             delay,
             error: self.dice.random_bool(0.5).then(|| format!("error {}", self.unique)),
@@ -621,7 +622,8 @@ async fn agree(real: Store, seed: u64) -> usize {
     STEPS
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+judged! { both_stores_hand_out_in_time_as_the_domain_does }
+
 async fn both_stores_hand_out_in_time_as_the_domain_does() {
     let server = RedisServer::start(&[]);
     let directory = tempfile::tempdir().expect("a directory");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use soloist::clock::boot;
 use soloist::domain::name::RotationName;
-use soloist::domain::rotation::{Outcome, Reason, Rules, Skip, Turn, TypeRules};
+use soloist::domain::rotation::{Reason, Rules, Skip, Turn, TurnOutcome, TypeRules};
 use soloist::domain::time::Boot;
 use soloist::store::Store;
 use soloist::store::dispatch::Waiter;
@@ -87,7 +87,7 @@ async fn pass(store: &Store, turn: &Turn) -> Kept {
         rotation: supplier(),
         turn: turn.token,
         only: None,
-        outcome: Outcome::Done,
+        outcome: TurnOutcome::Done,
         next: None,
         not_before: None,
     };

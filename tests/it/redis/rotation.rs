@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use soloist::clock::boot;
 use soloist::domain::lease::Token;
 use soloist::domain::name::RotationName;
-use soloist::domain::rotation::{Outcome, Rules, Skip, Turn, TypeRules};
+use soloist::domain::rotation::{Rules, Skip, Turn, TurnOutcome, TypeRules};
 use soloist::store::dispatch::Waiter;
 use soloist::store::rotation::{Kept, PROMISE, Pass, PastTurn, Rotations, Taken, TurnAsk};
 use soloist::store::{Options, Store, StoreError};
@@ -23,7 +23,7 @@ const KINDS: [&str; 4] = ["apple", "berry", "cherry", "date"];
 #[derive(Debug, Clone)]
 enum Act {
     Take { kind: usize, worker: usize, request: usize, waits: bool },
-    Pass { turn: usize, only: bool, outcome: Outcome, next: Option<usize> },
+    Pass { turn: usize, only: bool, outcome: TurnOutcome, next: Option<usize> },
     Extend { turn: usize },
     GiveBack { turn: usize },
     Leave { worker: usize, kind: usize },
@@ -69,7 +69,7 @@ fn random(random: &mut StdRng) -> Act {
         9..=14 => Act::Pass {
             turn: if random.random_bool(0.7) { 0 } else { turn },
             only: random.random_bool(0.1),
-            outcome: [Outcome::Done, Outcome::Empty, Outcome::Failed][turn % 3],
+            outcome: [TurnOutcome::Done, TurnOutcome::Empty, TurnOutcome::Failed][turn % 3],
             next: random.random_bool(0.3).then_some(kind),
         },
         15 => Act::Extend { turn },

@@ -15,7 +15,7 @@ use soloist::domain::dispatch::Window;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{RotationName, Waiter, WorkerName};
 use soloist::domain::rotation::{
-    Kept, Memory, Outcome, PROMISE, Pass, Rules, Skip, Taken, Turn, TurnAsk, TypeRules,
+    Kept, Memory, PROMISE, Pass, Rules, Skip, Taken, Turn, TurnAsk, TurnOutcome, TypeRules,
 };
 use soloist::domain::time::Stamp;
 use soloist::store::rotation::{RotationView, Rotations};
@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 
 use super::RedisServer;
 use crate::in_memory;
+use crate::support::machine::judged;
 
 const HISTORIES: u64 = 15;
 const STEPS: usize = 100;
@@ -132,7 +133,7 @@ impl Play {
                 rotation: rotation(),
                 turn: token,
                 only: None,
-                outcome: [Outcome::Done, Outcome::Empty, Outcome::Failed][worker % 3],
+                outcome: [TurnOutcome::Done, TurnOutcome::Empty, TurnOutcome::Failed][worker % 3],
                 next: dice.random_bool(0.2).then(|| kind.parse().expect("a name")),
                 not_before: dice.random_bool(0.2).then(|| now + MS * 15),
             }),
@@ -349,7 +350,8 @@ async fn agree(real: Store, seed: u64) -> usize {
     STEPS
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+judged! { both_stores_answer_in_time_as_the_domain_does }
+
 async fn both_stores_answer_in_time_as_the_domain_does() {
     let server = RedisServer::start(&[]);
     let directory = tempfile::tempdir().expect("a directory");

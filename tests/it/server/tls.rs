@@ -1,28 +1,14 @@
 //! `--server https://...`: a node that serves TLS itself, with a certificate of an authority of one's own.
 
-use std::path::Path;
-use std::process::Command;
-
 use super::{Away, JOB, accounts};
 use crate::doors::{Secure, TLS, certify};
+use crate::support::certificate;
 use crate::support::node::Ground;
-
-/// Makes `cert.pem` and `key.pem` of a node, signed by the authority `ca.pem`.
-fn signed(dir: &Path) {
-    let script = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj '/CN=Our own' -keyout ca-key.pem -out ca.pem &&
-openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=node-a -keyout key.pem -out node.csr &&
-printf 'subjectAltName=IP:127.0.0.1\\nbasicConstraints=CA:FALSE\\n' > extensions &&
-openssl x509 -req -in node.csr -CA ca.pem -CAkey ca-key.pem -CAcreateserial -days 2 -extfile extensions -out cert.pem &&
-chmod 600 key.pem";
-    let made = Command::new("sh").args(["-c", script]).current_dir(dir).output();
-    let made = made.expect("a shell");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
 
 #[test]
 fn a_node_is_trusted_by_an_own_authority_that_is_named_and_by_nothing_else() {
     let ground = Ground::new("sqlite:soloist.db", &format!("{TLS}{JOB}"));
-    signed(&ground.path(""));
+    certificate::sign(&ground.path(""));
     accounts(&ground);
     let node = Secure::start(&ground);
     let away = Away::at(&format!("https://{}", node.address), &ground.token("li"));

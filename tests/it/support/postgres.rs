@@ -7,13 +7,14 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{LazyLock, mpsc};
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Gid, Pid, Uid, User};
+use nix::unistd::{Gid, Pid, Uid};
 use tempfile::TempDir;
 
+use super::service;
 use super::wait::until;
 
 /// A running server.
@@ -26,12 +27,7 @@ pub(crate) struct PostgresServer {
 
 /// Who may run it, when we are root.
 fn user() -> Option<(u32, u32)> {
-    if !Uid::effective().is_root() {
-        return None;
-    }
-    let user = User::from_name("postgres").ok().flatten();
-    let user = user.expect("the user postgres of Debian's package postgresql");
-    Some((user.uid.as_raw(), user.gid.as_raw()))
+    service::user("postgres")
 }
 
 /// A program of the newest server that is installed.
@@ -57,7 +53,7 @@ impl PostgresServer {
     pub(crate) fn shared() -> &'static Self {
         static SHARED: LazyLock<PostgresServer> = LazyLock::new(|| {
             let server = PostgresServer::start(&[]);
-            sweep_behind(server.directory.path());
+            service::sweep_behind(server.directory.path());
             server
         });
         &SHARED
@@ -136,7 +132,7 @@ impl PostgresServer {
             command.args(["-c", option]);
         }
         command.stdout(Stdio::null()).stderr(log);
-        self.process = Some(spawn_from_the_keeper(command));
+        self.process = Some(service::spawn(command, user()));
         let child = self.process.as_mut().expect("started just now");
         let port = self.port;
         let mut gone = false;
@@ -161,6 +157,21 @@ impl PostgresServer {
     #[must_use]
     pub(crate) fn url_of(&self, database: &str) -> String {
         format!("postgres://soloist@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Where it listens.
+    #[allow(dead_code, reason = "tests/faults puts a proxy before it")]
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Sends `signal` to all of its processes.
+    #[allow(dead_code, reason = "tests/faults freezes it")]
+    pub(crate) fn signal(&self, signal: Signal) {
+        let Some(process) = &self.process else { return };
+        for pid in std::iter::once(process.id()).chain(descendants(process.id())) {
+            kill(Pid::from_raw(i32::try_from(pid).expect("a pid")), signal).ok();
+        }
     }
 
     /// What `sql` answers, as psql prints it without ornament.
@@ -198,17 +209,6 @@ impl Drop for PostgresServer {
     }
 }
 
-/// Removes `directory` when this process has ended, in whatever way: what all tests share is dropped by nobody.
-fn sweep_behind(directory: &Path) {
-    // Its standard input ends with us; the server needs a moment to end as well.
-    let script = "trap '' INT TERM; read -r _; for _ in 1 2 3 4 5 6 7 8 9; do rm -rf \"$1\" && break; sleep 1; done";
-    let mut sweeper = Command::new("sh");
-    sweeper.args(["-c", script, "sh"]).arg(directory).current_dir("/").stdin(Stdio::piped());
-    sweeper.stdout(Stdio::null()).stderr(Stdio::null());
-    // Neither the pipe nor the child is ever dropped.
-    std::mem::forget(sweeper.spawn().expect("sh runs"));
-}
-
 /// The processes below `pid`.
 fn descendants(pid: u32) -> Vec<u32> {
     let children = Path::new("/proc").join(pid.to_string()).join("task").join(pid.to_string());
@@ -229,41 +229,6 @@ fn psql_at(port: u16, database: &str, sql: &str) -> Result<String, String> {
     } else {
         Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
-}
-
-/// A child that the kernel ends with the thread that started it must be started by one that lasts: tests' threads end.
-fn spawn_from_the_keeper(command: Command) -> Child {
-    type Order = (Command, mpsc::Sender<Child>);
-    static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
-        let (orders, todo) = mpsc::channel::<Order>();
-        std::thread::spawn(move || {
-            while let Ok((mut command, answer)) = todo.recv() {
-                let child = spawn_tied(&mut command);
-                answer.send(child).ok();
-            }
-        });
-        orders
-    });
-    let (answer, child) = mpsc::channel();
-    KEEPER.send((command, answer)).expect("the keeper lives");
-    child.recv().expect("it was started")
-}
-
-/// The kernel kills it when the keeper, and so the test process, ends.
-fn spawn_tied(command: &mut Command) -> Child {
-    let mut tied = Command::new("setpriv");
-    tied.arg("--pdeathsig").arg("KILL");
-    if let Some((uid, gid)) = user() {
-        tied.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}")).arg("--clear-groups");
-    }
-    tied.arg(command.get_program()).args(command.get_args());
-    if let Some(directory) = command.get_current_dir() {
-        tied.current_dir(directory);
-    }
-    let log = command.get_current_dir().map(|directory| directory.join("log"));
-    let log = log.and_then(|log| std::fs::File::options().append(true).open(log).ok());
-    tied.stdout(Stdio::null()).stderr(log.map_or_else(Stdio::null, Stdio::from));
-    tied.spawn().expect("setpriv runs")
 }
 
 /// A pool of connections before a server, as PgBouncer makes it.
@@ -302,7 +267,7 @@ impl Pooler {
         // It stands in a directory that is on the PATH of root alone.
         let mut command = Command::new("/usr/sbin/pgbouncer");
         command.arg(path.join("settings")).current_dir(path);
-        let process = spawn_from_the_keeper(command);
+        let process = service::spawn(command, user());
         until("PgBouncer answers", || psql_at(port, "postgres", "SELECT 1").ok());
         Self { port, process, _directory: directory }
     }

@@ -112,7 +112,7 @@ impl RedisServer {
         let info: String = self.run(&["INFO", "server"]);
         let run_id = info.lines().find_map(|line| line.strip_prefix("run_id:"));
         let run_id = run_id.expect("its run id").trim();
-        let epoch = ["HSET", "soloist:epoch", "id", "known", "run_id", run_id, "since", "0"];
+        let epoch = ["HSET", "soloist:epoch", "id", run_id, "run_id", run_id, "since", "0"];
         let rest = ["until", "0", "longest", "0", "before", "0", "turned", "0"];
         // A replica takes it from its master.
         self.try_run::<i64>(&[&epoch[..], &rest].concat()).ok();

@@ -71,6 +71,19 @@ async fn the_wall_shows_what_its_reader_may_see_and_has_no_act_for_anybody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_asks_for_the_rules_of_robots_gets_rules_and_no_page() {
+    let server = Server::start().await;
+    let answer = server.ask("GET", "/robots.txt").send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["content-type"], "text/plain; charset=utf-8");
+    let text = answer.text().await.unwrap();
+    for line in text.lines() {
+        assert!(line.starts_with("# ") || line.contains(':'), "{line}");
+    }
+    assert!(text.contains("User-agent: *"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_can_be_a_window_of_its_own() {
     let server = Server::start().await;
     let page = server.ask("GET", "/login").send().await.unwrap().text().await.unwrap();

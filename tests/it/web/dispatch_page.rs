@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Response;
 use serde_json::{Value, json};
 use soloist::clock;
-use soloist::domain::dispatch::{Outcome, Rules, TaskState, Window};
+use soloist::domain::dispatch::{Rules, TaskOutcome, TaskState, Window};
 use soloist::domain::name::{CollectorName, RequestId, SourceName};
 use soloist::store::accounts::Role;
 use soloist::store::dispatch::{
@@ -60,7 +60,7 @@ async fn take(server: &Server, source: &str, collector: &str, max: u32) -> Vec<H
     }
 }
 
-async fn report(server: &Server, task: &Handed, outcome: Outcome, error: &str) {
+async fn report(server: &Server, task: &Handed, outcome: TaskOutcome, error: &str) {
     let error = Some(error.to_owned());
     let (id, token) = (task.id.clone(), task.token);
     let report = Report { id, token, outcome, delay: None, error };
@@ -72,7 +72,7 @@ async fn report(server: &Server, task: &Handed, outcome: Outcome, error: &str) {
 async fn bury(server: &Server, source: &str, key: &str, error: &str) -> TaskId {
     put(server, source, &[key]).await;
     let taken = take(server, source, "undertaker", 1).await;
-    report(server, &taken[0], Outcome::Dead, error).await;
+    report(server, &taken[0], TaskOutcome::Dead, error).await;
     TaskId::of(&name(source), key)
 }
 
@@ -207,7 +207,7 @@ async fn a_task_is_found_by_its_key_and_its_page_tells_its_history() {
         assert!(html.contains(part), "no {part:?} in {html}");
     }
     assert!(!html.contains("/revive\""), "only a dead task can be revived");
-    report(&server, &taken[0], Outcome::Dead, "it smells").await;
+    report(&server, &taken[0], TaskOutcome::Dead, "it smells").await;
     let html = server.page(&path, &token, "zh").await;
     for part in ["死信", "it smells", "放弃", "c1"] {
         assert!(html.contains(part), "no {part:?} in {html}");

@@ -228,8 +228,8 @@ impl Server {
         let feed = Feed::start(store.clone(), followed).await;
         let metrics = Arc::new(Metrics::new());
         let room = WaitingRoom::open(store.clone(), &feed, &config.node);
-        let work = soloist::dispatch::Desk::start(room.clone(), Arc::clone(&metrics));
-        let turns = soloist::rotation::Desk::start(room.clone(), Arc::clone(&metrics));
+        let work = soloist::dispatch::ClaimDesk::start(room.clone(), Arc::clone(&metrics));
+        let turns = soloist::rotation::TurnDesk::start(room.clone(), Arc::clone(&metrics));
         let web = Web::new(store, feed, Current::new(config), metrics, Desks { room, work, turns });
         let (server, drain) = serve(web.clone(), listener).unwrap();
         tokio::spawn(server);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use soloist::clock;
 use soloist::domain::lease::Token;
 use soloist::domain::name::{RequestId, RotationName, TypeName, WorkerName};
-use soloist::domain::rotation::{Outcome, Rules, Skip, Turn, TypeRules};
+use soloist::domain::rotation::{Rules, Skip, Turn, TurnOutcome, TypeRules};
 use soloist::domain::time::Stamp;
 use soloist::store::accounts::Role;
 use soloist::store::dispatch::Waiter;
@@ -64,7 +64,7 @@ async fn wait(server: &Server, rotation: &str, of: &str, worker: &str) {
     assert!(matches!(answer, Taken::Waiting { .. }), "{rotation}, {of}: {answer:?}");
 }
 
-async fn pass(server: &Server, rotation: &str, turn: Token, outcome: Outcome) {
+async fn pass(server: &Server, rotation: &str, turn: Token, outcome: TurnOutcome) {
     pass_until(server, rotation, turn, outcome, None).await;
 }
 
@@ -72,7 +72,7 @@ async fn pass_until(
     server: &Server,
     rotation: &str,
     turn: Token,
-    outcome: Outcome,
+    outcome: TurnOutcome,
     not_before: Option<Stamp>,
 ) {
     let rotation = name(rotation);
@@ -99,12 +99,12 @@ async fn every_state_of_a_rotation_is_shown_in_words_in_both_languages() {
     wait(&server, "taken", "stock", "w-2").await;
     define(&server, "gap", |rules| rules.min_gap = MINUTE).await;
     let turn = take(&server, "gap", "orders", "w-1").await;
-    pass(&server, "gap", turn.token, Outcome::Done).await;
+    pass(&server, "gap", turn.token, TurnOutcome::Done).await;
     wait(&server, "gap", "stock", "w-2").await;
     define(&server, "ordered", |_| {}).await;
     let turn = take(&server, "ordered", "orders", "w-1").await;
     let later = turn.since + MINUTE * 10;
-    pass_until(&server, "ordered", turn.token, Outcome::Done, Some(later)).await;
+    pass_until(&server, "ordered", turn.token, TurnOutcome::Done, Some(later)).await;
     wait(&server, "ordered", "returns", "w-2").await;
     define(&server, "absent", |rules| rules.skip = Skip::Never).await;
     wait(&server, "absent", "stock", "w-2").await;
@@ -200,7 +200,7 @@ async fn the_picture_and_the_table_tell_the_same_turns() {
     while !hear_type(&mut socket, "rotations").await["rows"].to_string().contains("bar-lost") {}
     define(&server, "api", |_| {}).await;
     let mut tokens = vec![lost.token];
-    let outcomes = [Outcome::Done, Outcome::Empty, Outcome::Failed];
+    let outcomes = [TurnOutcome::Done, TurnOutcome::Empty, TurnOutcome::Failed];
     for (nth, outcome) in (0..45).zip(outcomes.into_iter().cycle()) {
         let of = ["orders", "stock", "returns"][nth % 3];
         let turn = take(&server, "api", of, &format!("w-{nth}")).await;
@@ -251,7 +251,7 @@ async fn hostile_workers_are_escaped_everywhere() {
     let (mut socket, _) = follower(&server, "li", json!({"rotations": true})).await;
     let worker = "\"><img/src=x/onerror=alert(1)>{{7*7}}";
     let turn = take(&server, "api", "orders", worker).await;
-    pass(&server, "api", turn.token, Outcome::Done).await;
+    pass(&server, "api", turn.token, TurnOutcome::Done).await;
     take(&server, "api", "stock", "<b>holder</b>").await;
     wait(&server, "api", "orders", "<i>waiter</i>").await;
     let clean = |html: &str| {
@@ -353,7 +353,7 @@ async fn hundreds_of_turns_make_few_frames_and_the_newest_arrives() {
     let changes = async {
         for nth in 0..TURNS {
             let turn = take(&server, "api", "orders", &format!("w-{nth}")).await;
-            pass(&server, "api", turn.token, Outcome::Done).await;
+            pass(&server, "api", turn.token, TurnOutcome::Done).await;
         }
     };
     let told = async {
@@ -396,7 +396,7 @@ async fn whoever_does_not_ask_hears_nothing_of_rotations() {
     hear_type(&mut socket, "rotations").await;
     for nth in 0..3 {
         let turn = take(&server, "api", "orders", &format!("w-{nth}")).await;
-        pass(&server, "api", turn.token, Outcome::Done).await;
+        pass(&server, "api", turn.token, TurnOutcome::Done).await;
         let told = format!("<td>w-{nth}</td>");
         while !hear_type(&mut socket, "rotations").await["rows"].to_string().contains(&told) {}
     }
@@ -442,7 +442,7 @@ async fn a_member_shows_its_ring_on_the_dashboard_and_on_its_page_and_follows_it
     let frame = hear_type(&mut socket, "rings").await;
     let jobs: Vec<_> = frame["rings"].as_array().unwrap().iter().map(|ring| &ring["job"]).collect();
     assert_eq!(jobs, [&json!("orders"), &json!("inbound")]);
-    pass(&server, "api", turn.token, Outcome::Done).await;
+    pass(&server, "api", turn.token, TurnOutcome::Done).await;
     loop {
         let frame = hear_type(&mut socket, "rings").await;
         let rings = frame["rings"].as_array().unwrap();

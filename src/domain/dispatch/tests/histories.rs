@@ -3,7 +3,7 @@
 use super::in_memory::Store;
 use super::shop::*;
 use crate::domain::dispatch::{
-    Answer, ClaimAsk, Exchange, NewTask, Outcome, Rules, Task, TaskState, Window,
+    Answer, ClaimAsk, Exchange, NewTask, Rules, Task, TaskOutcome, TaskState, Window,
 };
 use crate::domain::name::Waiter;
 
@@ -60,7 +60,8 @@ fn whatever_happens_no_task_is_lost_and_none_is_in_two_hands() {
                 }
                 5 | 6 if !claims.is_empty() => {
                     let (_, tasks) = claims.swap_remove(dice.roll(claims.len()));
-                    let outcome = [Outcome::Done, Outcome::Retry, Outcome::Dead][dice.roll(3)];
+                    let outcome =
+                        [TaskOutcome::Done, TaskOutcome::Retry, TaskOutcome::Dead][dice.roll(3)];
                     let reports = tasks.iter().map(|task| report(task, outcome)).collect();
                     let ask = Exchange { reports, ..Exchange::default() };
                     store.exchange(&ask, now).unwrap();

@@ -14,7 +14,7 @@ use crate::domain::dispatch::{
 use crate::domain::name::{CollectorName, SourceName, Waiter};
 use crate::domain::time::Stamp;
 
-/// Somebody who waits.
+/// A waiter in its queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Standing {
     pub(crate) waiter: Waiter,
@@ -132,7 +132,7 @@ impl Store {
         leases.chain(due).chain(opens).chain(promised.map(|source| source.promised_until)).min()
     }
 
-    /// Why nobody is served from a source.
+    /// Why no claim is served from a source.
     pub(crate) fn shut(&self, name: &SourceName, now: Stamp) -> Option<Shut> {
         let source = &self.sources[name];
         let of = |task: &&Task| task.source == *name;

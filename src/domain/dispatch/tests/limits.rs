@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::shop::*;
 use crate::domain::dispatch::{
-    Answer, Exchange, Halt, NewTask, Outcome, Reason, Reported, Rules, Window, exchange,
+    Answer, Exchange, Halt, NewTask, Reason, Reported, Rules, TaskOutcome, Window, exchange,
 };
 use crate::domain::name::Waiter;
 use crate::domain::time::Stamp;
@@ -50,7 +50,7 @@ fn what_one_source_cannot_give_is_divided_among_the_others() {
 fn a_claim_of_ten_looks_at_ten_of_ten_thousand_tasks() {
     let mut store = stocked(&[("a", free(), 5_000), ("b", free(), 5_000)]);
     let first = handed(&mut store, &ask("1", 10, &[]), START);
-    let reports = first.iter().map(|task| report(task, Outcome::Done)).collect();
+    let reports = first.iter().map(|task| report(task, TaskOutcome::Done)).collect();
     let next = Exchange { reports, claim: Some(ask("2", 10, &[])), only: None };
     let (change, looked) = store.decide(START, |sets| exchange(sets, &next, START)).unwrap();
     assert_eq!((change.tasks.len(), looked.tasks.len()), (20, 20));
@@ -109,7 +109,7 @@ fn a_block_and_a_pause_serve_nobody_and_lose_nothing() {
     assert_eq!(nothing(&mut store, &ask("2", 9, &[]), early), (Reason::Paused, None));
     store.pause(&source("a"), false, early).unwrap();
     assert_eq!(nothing(&mut store, &ask("3", 9, &[]), early), blocked);
-    // Nobody pumps: the claim sees by itself that it opened.
+    // No node pumps: the claim sees by itself that it opened.
     assert_eq!(handed(&mut store, &ask("4", 1, &[]), opens).len(), 1);
     store.block(&source("a"), HOUR, opens).unwrap();
     store.block(&source("a"), Duration::ZERO, opens).unwrap();
@@ -137,7 +137,7 @@ fn the_reason_is_of_the_source_that_opens_first() {
     assert_eq!(nothing(&mut store, &ask("5", 9, &["d"]), START), (Reason::Empty, at(1)));
     // The lease that ends first may be one that is given up in this very step.
     let dead = Exchange {
-        reports: vec![report(&tasks[0], Outcome::Retry)],
+        reports: vec![report(&tasks[0], TaskOutcome::Retry)],
         claim: Some(ask("6", 9, &["a"])),
         only: None,
     };
@@ -165,7 +165,7 @@ fn as_many_are_woken_as_tasks_may_start_and_a_promise_lapses() {
     let late = START + SECOND;
     store.put(&[task("b", "1")], late).unwrap();
     assert!(woken(&mut store).is_empty(), "the time of w5 is over");
-    // Whoever asks finds it, and does not wait.
+    // A claim that asks finds it, and does not wait.
     let mut any = waiting("w6", &["b"], HOUR);
     any.max = 9;
     assert_eq!(handed(&mut store, &any, late).len(), 1);
@@ -177,12 +177,12 @@ fn whoever_reports_and_asks_in_one_step_comes_before_who_waits() {
     let one = handed(&mut store, &ask("1", 1, &[]), START).remove(0);
     let cap = (Reason::Cap, Some(START + 24 * HOUR));
     assert_eq!(nothing(&mut store, &waiting("w1", &[], HOUR), START), cap);
-    let reports = vec![report(&one, Outcome::Done)];
+    let reports = vec![report(&one, TaskOutcome::Done)];
     let next = Exchange { reports, claim: Some(ask("2", 1, &[])), only: None };
     let answer = store.exchange(&next, START).unwrap().1.unwrap();
     let Answer::Granted { tasks, .. } = answer else { panic!("{answer:?}") };
     assert!(woken(&mut store).is_empty());
-    assert_eq!(store.report(&report(&tasks[0], Outcome::Done), START), Reported::Ok);
+    assert_eq!(store.report(&report(&tasks[0], TaskOutcome::Done), START), Reported::Ok);
     assert_eq!(woken(&mut store), ["w1"]);
 }
 
@@ -192,7 +192,7 @@ fn sources_enter_the_ring_in_the_order_in_which_they_could_be_served() {
     let mut store = stocked(&[("a", gap(3), 2), ("b", gap(1), 2), ("c", free(), 0)]);
     store.put(&[NewTask { at: Some(START + 2 * HOUR), ..task("c", "c") }], START).unwrap();
     assert_eq!(handed(&mut store, &ask("1", 9, &[]), START).len(), 2);
-    // Nobody looks for hours.
+    // No transition looks for hours.
     let now = START + 9 * HOUR;
     let tasks = handed(&mut store, &ask("2", 9, &[]), now);
     assert_eq!(keys(&store, &tasks), ["b-1", "c", "a-1"]);

@@ -217,10 +217,10 @@ fn a_task_never_goes_anywhere_it_should_not() {
         let said = |outcome| after(Departure::Reported { outcome, delay });
         assert_eq!(after(Departure::Returned), Next::Ready, "it was not tried");
         assert_eq!(after(Departure::Expired), if used_up { Next::Dead } else { Next::Ready });
-        assert_eq!(said(Outcome::Dead), Next::Dead);
+        assert_eq!(said(TaskOutcome::Dead), Next::Dead);
         let again = every.map_or(Next::Done, |every| Next::Due { at: now + every, again: true });
-        assert_eq!(said(Outcome::Done), again);
-        match said(Outcome::Retry) {
+        assert_eq!(said(TaskOutcome::Done), again);
+        match said(TaskOutcome::Retry) {
             Next::Dead => assert!(used_up),
             Next::Due { at, again: false } => {
                 assert!(!used_up && at >= now);
@@ -245,7 +245,7 @@ fn a_task_dies_after_exactly_as_many_attempts_as_allowed_however_they_fail() {
             let how = match dice.roll(3) {
                 0 => Departure::Returned,
                 1 => Departure::Expired,
-                _ => Departure::Reported { outcome: Outcome::Retry, delay: None },
+                _ => Departure::Reported { outcome: TaskOutcome::Retry, delay: None },
             };
             failed += u32::from(how != Departure::Returned);
             match rules.after(how, attempt, None, now) {
@@ -270,12 +270,12 @@ fn a_task_dies_after_exactly_as_many_attempts_as_allowed_however_they_fail() {
 #[test]
 fn nothing_waits_longer_than_a_year() {
     let rules = Rules { max_attempts: 0, ..Rules::default() };
-    let how = Departure::Reported { outcome: Outcome::Retry, delay: Some(Duration::MAX) };
+    let how = Departure::Reported { outcome: TaskOutcome::Retry, delay: Some(Duration::MAX) };
     assert_eq!(
         rules.after(how, u32::MAX, None, Stamp(0)),
         Next::Due { at: Stamp(0) + LONGEST, again: false }
     );
-    let how = Departure::Reported { outcome: Outcome::Retry, delay: None };
+    let how = Departure::Reported { outcome: TaskOutcome::Retry, delay: None };
     let at = Stamp(0) + rules.backoff.max;
     assert_eq!(rules.after(how, u32::MAX, None, Stamp(0)), Next::Due { at, again: false });
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::in_memory::Store;
 use crate::domain::dispatch::{
-    Answer, ClaimAsk, ClaimOwner, NewTask, Outcome, Reason, Report, Rules, Task,
+    Answer, ClaimAsk, ClaimOwner, NewTask, Reason, Report, Rules, Task, TaskOutcome,
 };
 use crate::domain::name::{CollectorName, SourceName, Waiter};
 use crate::domain::time::Stamp;
@@ -88,7 +88,7 @@ pub(super) fn keys(store: &Store, tasks: &[Task]) -> Vec<String> {
     tasks.iter().map(|task| store.texts[&task.id].0.clone()).collect()
 }
 
-pub(super) fn report(task: &Task, outcome: Outcome) -> Report {
+pub(super) fn report(task: &Task, outcome: TaskOutcome) -> Report {
     Report { id: task.id.clone(), token: task.token, outcome, delay: None, error: None }
 }
 

@@ -14,7 +14,7 @@ use crate::domain::rotation::{
 };
 use crate::domain::time::Stamp;
 
-/// Somebody who waits.
+/// A waiter in its queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Standing {
     pub(crate) waiter: Waiter,

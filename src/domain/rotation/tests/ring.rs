@@ -85,7 +85,7 @@ impl History {
     }
 }
 
-/// Whoever comes first in the order and may start does; if nobody may, the said instant is the first at which one may.
+/// The type that comes first in the order and may start does so; if none may, the given instant is the first at which one may.
 fn judge(ring: &Ring, rules: &Rules, history: &History, waits: &[TypeName], now: Stamp) -> Choice {
     let choice = ring.choose(rules, |kind| waits.contains(kind), now);
     let candidates = |at: Stamp| {
@@ -214,7 +214,7 @@ fn a_named_type_comes_next_unless_it_is_gone() {
     let old = Rules { types: (0..4).map(of).collect(), ..free() };
     let mut ring = Ring::default();
     start(&mut ring, &old, &kind(0), Stamp(1));
-    ring.pass(Some(kind(2)), None).expect("it is had");
+    ring.pass(Some(kind(2)), None).expect("it is held");
     let first = |ring: &Ring, rules| ring.order(rules).next().map(|one| one.name.clone());
     assert_eq!(first(&ring, &old), Some(kind(2)));
     let new = Rules { types: [0, 1, 3].map(of).into(), ..free() };

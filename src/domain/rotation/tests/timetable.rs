@@ -11,7 +11,9 @@ use std::time::Duration;
 use super::in_memory::{Store, ask};
 use crate::domain::dispatch::Window;
 use crate::domain::lease::Token;
-use crate::domain::rotation::{Kept, Memory, Outcome, Pass, Reason, Rules, Skip, Taken, TypeRules};
+use crate::domain::rotation::{
+    Kept, Memory, Pass, Reason, Rules, Skip, Taken, TurnOutcome, TypeRules,
+};
 use crate::domain::time::Stamp;
 
 const BEGIN: Stamp = Stamp(1_700_000_000_000_000);
@@ -123,7 +125,7 @@ impl Day {
                     rotation: "supplier".parse().expect("a name"),
                     turn,
                     only: None,
-                    outcome: Outcome::Done,
+                    outcome: TurnOutcome::Done,
                     next: more.get("next").map(|kind| kind.parse().expect("a name")),
                     not_before: more.get("after").map(|text| BEGIN + span(text)),
                 };

@@ -5,6 +5,7 @@ use super::{Errand, decide, pump, remove, unknown, view};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, Waiter, WorkerName};
 use crate::domain::rotation::{Caller, Kept, Pass, Round, Rules, Taken, TurnAsk};
+use crate::store::mysql::MysqlStore;
 use crate::store::postgres::PostgresStore;
 use crate::store::records::Records;
 use crate::store::rotation::{PumpedTurns, RemovedRotation, RotationView, Rotations};
@@ -113,7 +114,7 @@ impl<R: Records> Rotations for ByRecords<R> {
         );
         match left.await {
             Ok(_) => {}
-            // Nobody waits for a rotation that is not there.
+            // A rotation that is not there has no waiters.
             Err(StoreError::NotFound(_)) => {}
             Err(error) => return Err(error),
         }
@@ -201,3 +202,4 @@ macro_rules! rotations_by_records {
 
 rotations_by_records!(SqliteStore, |store| store);
 rotations_by_records!(PostgresStore, |store| store);
+rotations_by_records!(MysqlStore, |store| store);

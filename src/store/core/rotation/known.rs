@@ -11,13 +11,13 @@ use crate::domain::name::{RotationName, TypeName, Waiter};
 use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
 
-/// More than anybody has; what comes and goes must not fill the memory.
+/// More than any store has; what comes and goes must not fill the memory.
 const MOST: usize = 20_000;
 
 /// A queue: its type and the node incarnation at which they wait.
 pub(super) type Queue = (TypeName, String);
 
-/// Somebody who stands in a queue.
+/// A waiter that stands in a queue.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) number: u64,
@@ -115,7 +115,7 @@ impl KnownTurns {
         }
     }
 
-    /// Held by whoever was refused: hundreds who decide anew at once would refuse each other, and be too late.
+    /// Held by a change that was refused: hundreds that are decided anew at once would refuse each other, and be too late.
     pub(super) fn gate(&self, rotation: &RotationName) -> Arc<tokio::sync::Mutex<()>> {
         let mut gates = locked(&self.gates);
         if gates.len() >= MOST {

@@ -18,7 +18,7 @@ use crate::store::{Result, StoreError};
 pub(super) const DEPTH: usize = 8;
 /// When the first of a queue are all over, so many more are looked at.
 const DEEPER: usize = 16;
-/// Nobody has more of them in one queue.
+/// No queue has more of them.
 pub(super) const DEEPEST: usize = 100_000;
 
 /// How many wait.
@@ -239,7 +239,7 @@ impl<'a> Wanted<'a> {
         let Some(Found::Memory { mut memory, emptied }) = found.next() else {
             return Err(no_answer());
         };
-        // One that is new in a store that was emptied a moment ago may be an old one, and somebody may have its turn.
+        // One that is new in a store that was emptied a moment ago may be an old one, and a worker may hold its turn.
         if emptied && case.is_none() {
             memory.forgot = Some(at);
         }

@@ -10,11 +10,12 @@
 //! | `calls` | the calls of [`Rotations`](crate::store::rotation::Rotations) |
 //! | `pump` | what is due without a client |
 //! | `view` | a rotation as everybody outside sees it |
+//! | `fill` | the rotation of another store |
 //!
 //! Nothing here is a rule of rotations: these are `domain::rotation`'s.
 //!
 //! **Memory.** A transition is decided first on what this process remembers of the record and of the first who wait. The change
-//! is refused when the record is another, or somebody else is first in a queue that mattered; then it is decided again on what
+//! is refused when the record is another, or another waiter is first in a queue that mattered; then it is decided again on what
 //! is newest, which the refusal carries. An answer that writes nothing is decided on what was read for it.
 //!
 //! **Clock.** On what is remembered, the instant of a transition is [`Records::latest`]: not earlier than the store's clock was
@@ -24,6 +25,7 @@
 //! of the store's clock, too.
 
 mod calls;
+mod fill;
 mod known;
 mod look;
 mod names;
@@ -35,6 +37,7 @@ mod remove;
 mod tests;
 mod view;
 
+pub(in crate::store) use self::fill::fill;
 pub(in crate::store) use self::known::KnownTurns;
 use self::known::News;
 
@@ -52,7 +55,7 @@ use crate::domain::rotation::{
 };
 use crate::domain::time::Stamp;
 
-/// How often a change is decided anew. One of those who write at once always wins, so nobody comes close to this.
+/// How often a change is decided anew. One of those that write at once always wins, so no change comes close to this.
 const ATTEMPTS: usize = 64;
 /// What was written last was written before now, although a process may have taken its instant for so much later.
 const AHEAD: Duration = Duration::from_millis(250);
@@ -99,7 +102,7 @@ impl<'a> Errand<'a> {
 }
 
 /// What came of a transition.
-struct Outcome<T> {
+struct Carried<T> {
     answer: T,
     /// The rotation from now on.
     rotation: Rotation,
@@ -116,7 +119,7 @@ async fn decide<R: Records, T>(
     errand: &Errand<'_>,
     counted: impl Fn(&T) -> bool,
     act: impl Fn(Round, &Queues, &Seen) -> Result<std::result::Result<Change<T>, UnknownType>>,
-) -> Result<Outcome<T>> {
+) -> Result<Carried<T>> {
     let mut depth = DEPTH;
     let mut next = Seen::remembered(store.turns(), errand);
     let gate = store.turns().gate(errand.name);
@@ -180,7 +183,7 @@ async fn decide<R: Records, T>(
         let (answer, planned) = decided.plan(change)?;
         let Some(planned) = planned else {
             if fresh && (!must_count || seen.counts.is_some()) {
-                return Ok(Outcome { answer, rotation, counts: seen.counts });
+                return Ok(Carried { answer, rotation, counts: seen.counts });
             }
             next = Some(look(store, errand, seen.case, wanted_depth).await?);
             continue;
@@ -209,7 +212,7 @@ async fn decide<R: Records, T>(
                 if let Some((waiter, row)) = row {
                     store.turns().put_row(errand.name, &waiter, row);
                 }
-                return Ok(Outcome { answer, rotation, counts });
+                return Ok(Carried { answer, rotation, counts });
             }
             Ok((Changed::Refused, looked)) => {
                 let newest = newest.read(looked)?;

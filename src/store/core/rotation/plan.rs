@@ -57,7 +57,7 @@ struct Draft {
     woken: Vec<Waiter>,
     row: Option<(Waiter, Option<String>)>,
     queue: Option<Queue>,
-    /// Whoever begins or goes on by this relies on the store's memory.
+    /// A turn that begins or goes on by this relies on the store's memory.
     relies: bool,
 }
 
@@ -294,7 +294,7 @@ impl Decided<'_> {
         let (old, new) = (self.before, &draft.body.rotation);
         let promises = new.promise.is_some() && new.promise != old.promise;
         let begins = old.ring.token != new.ring.token;
-        // Whoever is refused for being late has more time: a machine that is that slow must not stand still.
+        // A change that was refused for being late gets more time: a machine that is that slow must not stand still.
         let more = u32::try_from(self.attempt).unwrap_or(u32::MAX).saturating_add(1);
         let late =
             if begins || promises { SOON.saturating_mul(more).min(ON_ITS_WAY) } else { ON_ITS_WAY };

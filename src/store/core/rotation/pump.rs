@@ -1,4 +1,5 @@
-//! What is due without a client: leases that ran out, gaps that are over, promises that nobody took up; and what is forgotten.
+//! What is due without a client: leases that ran out, gaps that are over, promises that no waiter took up; and what is
+//! forgotten.
 
 use std::time::Duration;
 
@@ -176,7 +177,7 @@ async fn forget_requests<R: Records>(store: &R, over: &[(u64, String)], now: Sta
     store.change(&Plan { checks, within, writes, ..Plan::default() }).await.map(drop)
 }
 
-/// Strikes out those of an incarnation whose time is over; when nobody is left, the incarnation is forgotten.
+/// Strikes out those of an incarnation whose time is over; when none is left, the incarnation is forgotten.
 async fn look_through<R: Records>(
     store: &R,
     name: &RotationName,

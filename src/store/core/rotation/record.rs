@@ -20,7 +20,7 @@ use crate::store::{Result, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::store) struct Body {
     pub(in crate::store) rotation: Rotation,
-    /// Node incarnations (`NODE/RANDOM`) at which somebody may wait.
+    /// Node incarnations (`NODE/RANDOM`) that may have waiters.
     #[serde(default)]
     pub(in crate::store) incarnations: BTreeSet<String>,
     /// How the turns of each type ended.

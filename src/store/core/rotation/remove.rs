@@ -1,7 +1,7 @@
-//! A rotation goes, with its turn, its past turns and the places of who waits.
+//! Removes a rotation, with its turn, its past turns and the places of its waiters.
 //!
-//! Who waits is woken in the same step and finds it gone. All queues are looked at, and the change is refused if anybody has come
-//! since: a place that is left behind would stand in a rotation of the same name that is made later.
+//! The waiters are woken in the same step and find it gone. All queues are looked at, and the change is refused if a waiter has
+//! come since: a place that is left behind would stand in a rotation of the same name that is made later.
 
 use super::look::no_answer;
 use super::names::{self, DUE, INCARNATIONS, ROTATIONS, SILENT};

@@ -13,7 +13,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, Waiter};
 use crate::domain::rotation::tests::in_memory::{self, ask};
 use crate::domain::rotation::{
-    Kept, Memory, Outcome, PROMISE, Pass, Reason, Rules, Skip, Taken, Turn, TypeRules,
+    Kept, Memory, PROMISE, Pass, Reason, Rules, Skip, Taken, Turn, TurnOutcome, TypeRules,
 };
 use crate::domain::time::Stamp;
 use crate::store::StoreError;
@@ -59,9 +59,9 @@ struct Play {
     tokens: Vec<Token>,
     seed: u64,
     step: usize,
-    /// Somebody's time is over, and it may be counted still.
+    /// The time of a holder or waiter is over, and it may be counted still.
     over: bool,
-    /// How many of them there were: who comes again has a new name.
+    /// How many of them there were: one that comes again has a new name.
     gone: usize,
 }
 
@@ -149,7 +149,8 @@ impl Play {
                     rotation: name,
                     turn: token,
                     only: None,
-                    outcome: [Outcome::Done, Outcome::Empty, Outcome::Failed][worker % 3],
+                    outcome: [TurnOutcome::Done, TurnOutcome::Empty, TurnOutcome::Failed]
+                        [worker % 3],
                     next: self.dice.random_bool(0.2).then(|| kind.parse().expect("a name")),
                     not_before: self.dice.random_bool(0.2).then(|| now + MINUTE),
                 };
@@ -254,7 +255,7 @@ fn pass(turn: &Turn) -> Pass {
         rotation: supplier(),
         turn: turn.token,
         only: None,
-        outcome: Outcome::Done,
+        outcome: TurnOutcome::Done,
         next: None,
         not_before: None,
     }

@@ -33,7 +33,7 @@ use super::link::Repeat;
 use super::scripts::Transition;
 use super::{RedisStore, scripts};
 use crate::clock;
-use crate::domain::dispatch::{Outcome, Rules, TaskState};
+use crate::domain::dispatch::{Rules, TaskOutcome, TaskState};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
@@ -53,7 +53,7 @@ const NOTED_AT_MOST: usize = 10_000;
 
 impl Sources for RedisStore {
     async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView> {
-        let mut call = self.dispatch(&scripts::PUT_SOURCE);
+        let mut call = self.dispatch_call(&scripts::PUT_SOURCE);
         let window = rules.window.map_or((0, 1), |window| (window.count, micros(window.span)));
         call.arg(source.as_str())
             .arg(micros(rules.gap))
@@ -70,13 +70,13 @@ impl Sources for RedisStore {
     }
 
     async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView> {
-        let mut call = self.dispatch(&scripts::PAUSE_SOURCE);
+        let mut call = self.dispatch_call(&scripts::PAUSE_SOURCE);
         call.arg(source.as_str()).arg(u8::from(paused));
         self.limited(source, &mut call).await
     }
 
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
-        let mut call = self.dispatch(&scripts::BLOCK_SOURCE);
+        let mut call = self.dispatch_call(&scripts::BLOCK_SOURCE);
         call.arg(source.as_str()).arg(micros(lasting));
         self.limited(source, &mut call).await
     }
@@ -84,7 +84,7 @@ impl Sources for RedisStore {
     async fn remove_source(&self, source: &SourceName, force: bool) -> Result<RemovedSource> {
         let mut first = None;
         loop {
-            let mut call = self.dispatch(&scripts::REMOVE_SOURCE);
+            let mut call = self.dispatch_call(&scripts::REMOVE_SOURCE);
             call.arg(source.as_str()).arg(u8::from(force)).arg(REMOVED_AT_ONCE);
             let mut answer = Answer::of("remove_source", self.run(&call).await?)?;
             let word = answer.text()?;
@@ -101,7 +101,7 @@ impl Sources for RedisStore {
     }
 
     async fn sources(&self, only: Option<&SourceName>) -> Result<Vec<SourceView>> {
-        let mut call = self.dispatch(&scripts::READ_SOURCES);
+        let mut call = self.dispatch_call(&scripts::READ_SOURCES);
         call.arg(only.map_or("", SourceName::as_str));
         let mut answer = Answer::of("read_sources", self.run(&call).await?)?;
         let now = Stamp(answer.number()?);
@@ -114,7 +114,7 @@ impl Sources for RedisStore {
     }
 
     async fn collectors(&self) -> Result<Vec<CollectorView>> {
-        let mut call = self.dispatch(&scripts::READ_COLLECTORS);
+        let mut call = self.dispatch_call(&scripts::READ_COLLECTORS);
         call.arg(LEASES_SHOWN);
         collector_views(Answer::of("read_collectors", self.run(&call).await?)?)
     }
@@ -122,7 +122,7 @@ impl Sources for RedisStore {
 
 impl Dispatch for RedisStore {
     async fn put_tasks(&self, tasks: &[NewTask]) -> Result<Vec<bool>> {
-        let mut call = self.dispatch(&scripts::PUT_TASKS);
+        let mut call = self.dispatch_call(&scripts::PUT_TASKS);
         for task in tasks {
             call.arg(TaskId::of(&task.source, &task.key).0)
                 .arg(task.source.as_str())
@@ -140,13 +140,13 @@ impl Dispatch for RedisStore {
     }
 
     async fn exchange(&self, ask: &Exchange) -> Result<Exchanged> {
-        let mut call = self.dispatch(&scripts::EXCHANGE_TASKS);
+        let mut call = self.dispatch_call(&scripts::EXCHANGE_TASKS);
         call.arg(ask.only.as_ref().map_or("", ClaimOwner::as_str)).arg(ask.reports.len());
         for report in &ask.reports {
             let outcome = match report.outcome {
-                Outcome::Done => "done",
-                Outcome::Retry => "retry",
-                Outcome::Dead => "dead",
+                TaskOutcome::Done => "done",
+                TaskOutcome::Retry => "retry",
+                TaskOutcome::Dead => "dead",
             };
             call.arg(&report.id.0)
                 .arg(report.token.0)
@@ -197,7 +197,7 @@ impl Dispatch for RedisStore {
     }
 
     async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended> {
-        let mut call = self.dispatch(&scripts::EXTEND_CLAIM);
+        let mut call = self.dispatch_call(&scripts::EXTEND_CLAIM);
         call.arg(&claim.0).arg(only.map_or("", ClaimOwner::as_str));
         let mut answer = Answer::of("extend_claim", self.run(&call).await?)?;
         if answer.text()? == "missing" {
@@ -214,19 +214,19 @@ impl Dispatch for RedisStore {
     }
 
     async fn give_back(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<u64> {
-        let mut call = self.dispatch(&scripts::RETURN_CLAIM);
+        let mut call = self.dispatch_call(&scripts::RETURN_CLAIM);
         call.arg(&claim.0).arg(only.map_or("", ClaimOwner::as_str));
         self.run(&call).await
     }
 
     async fn give_back_unseen_claim(&self, claim: &ClaimId) -> Result<u64> {
-        let mut call = self.dispatch(&scripts::RETURN_CLAIM);
+        let mut call = self.dispatch_call(&scripts::RETURN_CLAIM);
         call.arg(&claim.0).arg("").arg("unseen");
         self.run(&call).await
     }
 
     async fn leave_queues(&self, waiter: &Waiter, sources: &[SourceName]) -> Result<()> {
-        let mut call = self.dispatch(&scripts::LEAVE_QUEUES);
+        let mut call = self.dispatch_call(&scripts::LEAVE_QUEUES);
         call.arg(&waiter.0);
         for source in sources {
             call.arg(source.as_str());
@@ -235,7 +235,7 @@ impl Dispatch for RedisStore {
     }
 
     async fn pump(&self) -> Result<Pumped> {
-        let call = self.dispatch(&scripts::PUMP_DISPATCH);
+        let call = self.dispatch_call(&scripts::PUMP_DISPATCH);
         let mut answer = Answer::of("pump_dispatch", self.run(&call).await?)?;
         let (now, next) = (Stamp(answer.number()?), answer.number()?);
         let expired = u64::try_from(answer.number()?).unwrap_or_default();
@@ -244,7 +244,7 @@ impl Dispatch for RedisStore {
     }
 
     async fn task(&self, id: &TaskId) -> Result<Option<TaskView>> {
-        let mut call = self.dispatch(&scripts::READ_TASK);
+        let mut call = self.dispatch_call(&scripts::READ_TASK);
         call.arg(&id.0);
         let mut answer = Answer::of("read_task", self.run(&call).await?)?;
         if answer.is_over() {
@@ -264,7 +264,7 @@ impl Dispatch for RedisStore {
         skip: usize,
         limit: usize,
     ) -> Result<Vec<TaskView>> {
-        let mut call = self.dispatch(&scripts::READ_DEAD);
+        let mut call = self.dispatch_call(&scripts::READ_DEAD);
         call.arg(source.map_or("", SourceName::as_str)).arg(skip).arg(limit);
         let mut answer = Answer::of("read_dead", self.run(&call).await?)?;
         answer
@@ -283,7 +283,7 @@ impl Dispatch for RedisStore {
         before: Option<&(Stamp, TaskId)>,
         limit: usize,
     ) -> Result<Vec<TaskView>> {
-        let mut call = self.dispatch(&scripts::READ_TASKS);
+        let mut call = self.dispatch_call(&scripts::READ_TASKS);
         call.arg(filter.source.as_ref().map_or("", SourceName::as_str))
             .arg(filter.state.map_or("", TaskState::as_str))
             .arg(before.map_or(0, |(at, _)| at.0.max(0)))
@@ -301,7 +301,7 @@ impl Dispatch for RedisStore {
     }
 
     async fn remove_task(&self, id: &TaskId, force: bool) -> Result<bool> {
-        let mut call = self.dispatch(&scripts::REMOVE_TASK);
+        let mut call = self.dispatch_call(&scripts::REMOVE_TASK);
         call.arg(&id.0).arg(u8::from(force));
         match self.act::<String>(&mut call).await?.as_str() {
             "missing" => Err(StoreError::NotFound(format!("a task {}", id.0))),
@@ -310,7 +310,7 @@ impl Dispatch for RedisStore {
     }
 
     async fn revive(&self, id: &TaskId) -> Result<TaskView> {
-        let mut call = self.dispatch(&scripts::REVIVE_TASK);
+        let mut call = self.dispatch_call(&scripts::REVIVE_TASK);
         call.arg(&id.0);
         if self.act::<u8>(&mut call).await? == 0 {
             return Err(StoreError::NotFound(format!("a task {}", id.0)));
@@ -320,7 +320,7 @@ impl Dispatch for RedisStore {
 }
 
 impl RedisStore {
-    fn dispatch(&self, transition: &'static Transition) -> Call {
+    pub(super) fn dispatch_call(&self, transition: &'static Transition) -> Call {
         let mut call = self.call(transition);
         call.key(self.keys().dispatch("")).key(self.keys().dispatch("wake"));
         call

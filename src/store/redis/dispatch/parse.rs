@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use ::redis::{FromRedisValue, Value, from_redis_value};
 
-use crate::domain::dispatch::{Backoff, Reason, Rules, Shut, TaskState, Window};
+use crate::domain::dispatch::{Backoff, Place, Reason, Rules, Shut, Task, TaskState, Window};
 use crate::domain::lease::Token;
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
     BATCH, ClaimId, Claimed, CollectorView, Handed, Past, SourceView, TaskId, TaskView,
 };
+use crate::store::portable::StoredTask;
 use crate::store::{Result, StoreError};
 
 /// An answer, taken apart from front to back.
@@ -213,6 +214,80 @@ pub(super) fn task_view(id: TaskId, text: &str, history: &[String]) -> Result<Ta
         history: history.iter().map(|entry| past(&what, entry)).collect::<Result<_>>()?,
         id,
     })
+}
+
+/// A task with all that is kept of it, and its place if it is ready; `None` when there is no record.
+pub(in crate::store::redis) fn stored_task(
+    id: &TaskId,
+    mut answer: Answer,
+    place: Option<u64>,
+) -> Result<Option<StoredTask>> {
+    if answer.is_over() {
+        return Ok(None);
+    }
+    let text = answer.text()?;
+    let mut history = Vec::new();
+    while !answer.is_over() {
+        history.push(answer.text()?);
+    }
+    let what = format!("task {}", id.0);
+    let [.., accepted, _, _, _, _, _, _, collector] = Record::of(id, &text)?.fields;
+    let collector = (collector != "-").then(|| word(&what, collector)).transpose()?;
+    let accepted = Token(word(&what, accepted)?);
+    let view = task_view(id.clone(), &text, &history)?;
+    let task = Task {
+        id: view.id,
+        source: view.source,
+        state: view.state,
+        priority: view.priority,
+        place: place.map(Place),
+        at: view.at,
+        until: view.held.map(|(_, _, until)| until),
+        attempt: view.attempt,
+        token: view.token,
+        accepted,
+        collector,
+        claim: None,
+        every: view.every,
+        created: view.created,
+        changed: view.changed,
+        error: view.error,
+    };
+    Ok(Some(StoredTask { task, key: view.key, payload: view.payload, history: view.history }))
+}
+
+/// The record of a task, which is in no collector's hands.
+pub(in crate::store::redis) fn record_text(one: &StoredTask) -> String {
+    let StoredTask { task, key, payload, .. } = one;
+    // The collector is of a lease; only what is done is remembered with it.
+    let done = task.state == TaskState::Done;
+    let collector = task.collector.as_ref().filter(|_| done).map_or("-", CollectorName::as_str);
+    let head = [
+        task.state.as_str(),
+        task.source.as_str(),
+        &task.attempt.to_string(),
+        &task.token.0.to_string(),
+        &task.accepted.0.to_string(),
+        &task.priority.to_string(),
+        &task.every.map_or(0, super::micros).to_string(),
+        &task.created.0.to_string(),
+        &task.changed.0.to_string(),
+        &task.at.map_or(0, |at| at.0).to_string(),
+        "-",
+        collector,
+    ];
+    let error = super::one_line(task.error.as_deref().unwrap_or_default());
+    format!("{}\n{key}\n{error}\n{payload}", head.join(" "))
+}
+
+/// An entry of its history.
+pub(in crate::store::redis) fn past_text(past: &Past) -> Result<String> {
+    let mut value = serde_json::to_value(past).map_err(|error| corrupt("a past", &error))?;
+    value["at"] = past.at.0.to_string().into();
+    if let Some(object) = value.as_object_mut() {
+        object.retain(|_, value| !value.is_null());
+    }
+    Ok(value.to_string())
 }
 
 /// Lua's JSON would lose digits of the instant, so it stands there as text.

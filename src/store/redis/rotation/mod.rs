@@ -10,11 +10,11 @@
 //! | `rotation:rules` | hash | their rules as JSON, as they were given |
 //! | `rotation:r:R` | hash | the rules again for the scripts (`types min_gap lease skip gap:T count:T span:T`); the ring (`token turn kind worker request since until ttl seen after last next not_before newest:T`); whether the store may have forgotten (`server doubted recovered`, seen with run id `server`); the promise (`promised promised_kind promised_until`); `done:T empty:T failed:T lost:T` |
 //! | `rotation:s:R:T` | list | the starts that the quota of T counts, newest first |
-//! | `rotation:lives:R` | set | lives of nodes (`NODE/RANDOM`, LIFE below) at which somebody waits |
+//! | `rotation:lives:R` | set | node incarnations (`NODE/RANDOM`, LIFE below) that have waiters |
 //! | `rotation:q:R:T:LIFE` | sorted set | who waits there for T, by place |
 //! | `rotation:w:R:LIFE` | hash | waiter -> `UNTIL SINCE WORKER` |
 //! | `rotation:places` | string | the newest place |
-//! | `rotation:silent` | hash | `LIFE R` -> until when nobody of that life of a node counts as waiting |
+//! | `rotation:silent` | hash | `LIFE R` -> until when no waiter of that node incarnation counts |
 //! | `rotation:k:DIGEST` | string, PX | the turn of a request |
 //! | `rotation:past:R` | list | turns that ended, `TOKEN TYPE WORKER SINCE ENDED ENDING`, newest first |
 //! | `rotation:lost` | list | rotation and turn of each that was lost, as on the line of an answer, until a pump has named it |
@@ -33,7 +33,7 @@ use super::link::Repeat;
 use super::scripts::{self, Transition};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, TypeName, WorkerName};
-use crate::domain::rotation::{Outcome, Rules, Skip};
+use crate::domain::rotation::{Rules, Skip, TurnOutcome};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{
@@ -136,9 +136,9 @@ impl Rotations for RedisStore {
         call.arg(pass.turn.0)
             .arg(pass.only.as_ref().map_or("", WorkerName::as_str))
             .arg(match pass.outcome {
-                Outcome::Done => "done",
-                Outcome::Empty => "empty",
-                Outcome::Failed => "failed",
+                TurnOutcome::Done => "done",
+                TurnOutcome::Empty => "empty",
+                TurnOutcome::Failed => "failed",
             })
             .arg(pass.next.as_ref().map_or("", TypeName::as_str))
             .arg(pass.not_before.map_or(0, |at| at.0.max(0)));

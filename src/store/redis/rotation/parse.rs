@@ -50,7 +50,7 @@ pub(super) fn turn(line: &str) -> Result<Turn> {
     })
 }
 
-/// The same, or nobody.
+/// The same, or no turn.
 pub(super) fn holder(line: &str) -> Result<Option<Turn>> {
     (!line.is_empty()).then(|| turn(line)).transpose()
 }
@@ -77,7 +77,7 @@ pub(super) fn past(line: &str) -> Result<PastTurn> {
     })
 }
 
-/// Why somebody waits.
+/// Why a worker waits.
 pub(super) fn reason(text: &str) -> Result<Reason> {
     Ok(match text {
         "held" => Reason::Held,

@@ -8,13 +8,15 @@
 //! | `commit` | from what was decided to those statements |
 //! | `source`, `task`, `claims`, `waiters` | rows |
 //! | `acts` | the acts that are more than one transition, and what is only shown |
+//! | `carry` | sources and tasks out of one store and into another |
 //!
 //! Every transition takes the lock on the one row of `dispatch` first, so they happen one after the other. Whatever a transition
 //! looks at is found by an index: its cost does not grow with tasks, leases or sources. What needs no answer of
 //! another statement is asked in one go, and everything is written in one: five round trips or so, if nothing waits.
-//! The schema of SQLite is `sqlite/migrations/0003_dispatch.sql`; that of servers is here, `postgres.sql`.
+//! The schema of SQLite is `sqlite/migrations/0003_dispatch.sql`; those of servers are here, `postgres.sql` and `mysql.sql`.
 
 mod acts;
+mod carry;
 mod claims;
 mod commit;
 mod desk;
@@ -47,6 +49,9 @@ use acts::{ReadCollectors, ReadTasks, transition};
 
 /// The schema for PostgreSQL, except for the table of events.
 pub(in crate::store) const POSTGRES: &str = include_str!("postgres.sql");
+
+/// The schema for MySQL and MariaDB; `{table}` ends each table.
+pub(in crate::store) const MYSQL: &str = include_str!("mysql.sql");
 
 /// A transaction in which dispatch is written or looked at.
 pub(in crate::store) trait DispatchSession: Session {

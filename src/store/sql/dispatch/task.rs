@@ -211,7 +211,10 @@ pub(super) async fn views<S: Session>(
 }
 
 /// By the rows of tasks, oldest first.
-async fn histories<S: Session>(session: &mut S, tasks: &[i64]) -> Result<BTreeMap<i64, Vec<Past>>> {
+pub(super) async fn histories<S: Session>(
+    session: &mut S,
+    tasks: &[i64],
+) -> Result<BTreeMap<i64, Vec<Past>>> {
     let head = "SELECT task, at, event, attempt, collector, error FROM pasts WHERE task";
     let asks: Vec<Statement> = tasks
         .chunks(HISTORIES)
@@ -251,7 +254,7 @@ fn state(word: &str) -> Result<TaskState> {
     word.parse().map_err(|_| corrupt("tasks.state", word))
 }
 
-fn event_word(event: PastEvent) -> &'static str {
+pub(super) fn event_word(event: PastEvent) -> &'static str {
     match event {
         PastEvent::Retried => "retried",
         PastEvent::Expired => "expired",

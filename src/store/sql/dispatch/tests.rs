@@ -3,7 +3,7 @@
 use super::super::relay;
 use super::super::session::{Dialect, Row, Session, Statement, Value};
 use super::acts::{Exchanging, Pump, Put};
-use super::{Act, DispatchSession, POSTGRES};
+use super::{Act, DispatchSession, MYSQL, POSTGRES};
 use crate::domain::dispatch::Exchange;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
@@ -170,6 +170,7 @@ fn the_schema_of_servers_has_the_tables_and_columns_of_sqlite() {
     let sqlite: Vec<_> = sqlite.into_iter().filter(|(name, _)| !ours.contains(name)).collect();
     assert!(sqlite.len() > 10, "{sqlite:?}");
     assert_eq!(tables(POSTGRES), sqlite);
+    assert_eq!(tables(MYSQL), sqlite);
 }
 
 /// The tables that a schema makes, each with its columns in order.
@@ -177,9 +178,11 @@ fn tables(schema: &str) -> Vec<(&str, Vec<&str>)> {
     let mut tables = Vec::new();
     for table in schema.split("CREATE TABLE ").skip(1) {
         let (name, columns) = table.split_once(" (\n").expect("a table has columns");
+        let name = name.trim_start_matches("IF NOT EXISTS ");
         let columns = columns.lines().take_while(|line| line.starts_with("    "));
         let columns = columns.filter_map(|line| line.split_whitespace().next());
-        tables.push((name, columns.filter(|word| *word != "PRIMARY").collect()));
+        let columns = columns.filter(|word| !["PRIMARY", "UNIQUE", "KEY"].contains(word));
+        tables.push((name, columns.map(|word| word.trim_matches('`')).collect()));
     }
     tables
 }

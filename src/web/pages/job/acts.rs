@@ -126,7 +126,7 @@ pub async fn move_(
     Ok(done(&request, &format!("/jobs/{name}")))
 }
 
-/// `confirm=yes` from the page that warns, and `force=yes` when nobody could take over.
+/// `confirm=yes` from the page that warns, and `force=yes` when no node could take over.
 #[derive(Debug, Deserialize)]
 pub struct Crash {
     pub confirm: Option<String>,

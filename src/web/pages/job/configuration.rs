@@ -1,7 +1,7 @@
 //! `GET /jobs/{job}/configuration`: how this node defines a job, and which nodes define it otherwise. It only shows: a command is
 //! never set from the web.
 //!
-//! Values of `env` and the places of `secrets` are shown to nobody. The command, which may have a password in it, is shown to those
+//! Values of `env` and the places of `secrets` are never shown. The command, which may have a password in it, is shown to those
 //! who may operate the job.
 
 use actix_web::{HttpResponse, web};

@@ -16,7 +16,7 @@ pub(in crate::web::pages) struct Tabs {
 }
 
 impl Tabs {
-    /// Of `job`; `here` is `now`, `configuration` or `audit`.
+    /// The tabs of `job`; `here` is `now`, `configuration` or `audit`.
     pub(in crate::web::pages) fn new(job: &JobConfig, here: &'static str, lang: Language) -> Self {
         let title = match lang {
             Language::En => &job.title.en,

@@ -1,10 +1,8 @@
 package io.soloist.client;
 
-import io.soloist.client.Line.Instant;
 import io.soloist.client.Soloist.*;
 import java.util.*;
-import java.util.concurrent.ArrayBlockingQueue;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.*;
 
 /**
  * Something that is held until a deadline: a lease, a turn, a task. Kept by a thread of its own; another watches the
@@ -17,7 +15,7 @@ import java.util.concurrent.atomic.AtomicReference;
  *
  * <p>All times are in milliseconds. Every method may be called by any thread.
  */
-public abstract class Hold implements AutoCloseable {
+public abstract class Hold {
     /** Of the process, as {@code soloist run} when its lease was lost. */
     public static final int EXIT_CODE = 76;
     /**
@@ -28,9 +26,10 @@ public abstract class Hold implements AutoCloseable {
     private static final double TRUST = 0.99, TICK = 100, LAST_CHANCE = 100;
     /**
      * One long poll, and for its answer: a node that is paused hides a grant no longer. So long a renewal may wait at
-     * the node for an order to stop.
+     * the node for an order to stop. A comment comes every 15 s on the live stream: one that is silent for longer is
+     * dead.
      */
-    static final double WAIT = 10_000, SLACK = 2_000, POLL = 1_500, NEVER = Double.POSITIVE_INFINITY;
+    static final double WAIT = 10_000, SLACK = 2_000, POLL = 1_500, SILENT = 40_000, NEVER = Double.POSITIVE_INFINITY;
     /** HTTP: it is over, or another's; or not for us. */
     private static final List<Integer> LOST = List.of(404, 409), FINAL = List.of(401, 403, 404, 409);
     static final System.Logger LOG = System.getLogger("soloist");
@@ -41,26 +40,27 @@ public abstract class Hold implements AutoCloseable {
     /** What the node says of the grant; empty before it answers. */
     volatile Map<String, Object> grant;
     volatile double length;
-    volatile Instant deadline = Instant.now();
-    private volatile Instant stop = Instant.in(NEVER), lastChance = stop;
+    private volatile Instant deadline = Instant.in(0), stop = Instant.in(NEVER), lastChance = stop;
     private volatile String reason;
+    /** Null before the work begins and after it has ended: then nobody is interrupted. */
     private Thread worker;
 
     Hold(Line way, String what, String path, Options options, Map<String, Object> grant) {
-        this.line = way.another();
+        this.line = new Line(way.nodes);
         this.what = what;
         this.path = path;
         this.options = options;
         this.grant = grant;
     }
 
-    @Override public abstract void close();
-
-    /** One try at one node, which may wait for so long. */
+    /** One try at one node, which may wait for so long: one {@link #post}. */
     abstract void renew(Line line, double wait);
 
-    /** Between an answer and the next renewal. */
-    double pause() { return length / 3; }
+    /** Between an answer and the next renewal. That of a lease waits at the node, until the work is asked to stop. */
+    private double pause() { return grant.get("renew_every_ms") instanceof Long ms ? (stopping() ? ms / 2 : 0) : length / 3; }
+
+    /** Whether there is something to say that was not sent yet. */
+    boolean hasNews() { return false; }
 
     /** The fencing token: grows with every grant. A sink can refuse older ones. */
     public long token() { return (Long) grant.get("token"); }
@@ -69,39 +69,37 @@ public abstract class Hold implements AutoCloseable {
     public boolean held() { return remaining() > 0; }
 
     /** Until the deadline; never negative. */
-    public double remaining() { return line.isOver() ? 0 : Math.max(0, deadline.left()); }
+    public double remaining() { return line.over.isDone() ? 0 : Math.max(0, deadline.left()); }
 
     /** Whether the work must end. Its thread was interrupted then. */
-    public boolean stopping() { return reason != null; }
+    public boolean stopping() { return reason() != null; }
 
     /**
      * Why: {@code off}, {@code held}, {@code moved}, {@code drained}, {@code removed}, {@code timed_out},
      * {@code closed}, or a sentence; else null.
      */
-    public String reason() { return reason; }
+    public String reason() { return reason != null || held() ? reason : "it is over"; }
 
     /**
      * To be called before every act that must not be done twice.
      *
      * @throws Stopped unless the work may go on
      */
-    public void check() {
-        if (!held()) interrupt("the deadline is over", NEVER);
-        if (stopping()) throw new Stopped(reason);
-    }
+    public void check() { if (stopping()) throw new Stopped(reason()); }
 
+    /** Asks the work to end. Before it begins that is not kept: an order to stop that is still true comes again. */
     synchronized void interrupt(String why, double within) {
-        if (within < stop.left()) stop = Instant.in(within);
-        if (stopping()) return;
+        if (worker != null && within < stop.left()) stop = Instant.in(within);
+        if (worker == null || reason != null) return;
         reason = why;
         lastChance = Instant.in(LAST_CHANCE);
-        if (worker != null) worker.interrupt();
+        worker.interrupt();
     }
 
-    /** One try to renew. Its time is bounded so that another node can still be asked before the deadline. */
-    void post(Line line, String path, Object body, double wait) {
-        Instant sent = Instant.now();
-        var answer = line.call(path, body, wait + Math.max(250, Math.min(1000, (deadline.left() - wait) / 3)), 0);
+    /** Says that it goes on, by names and values. The time is bounded so that another node can still be asked before the deadline. */
+    void post(Line line, String act, double wait, Object... body) {
+        Instant sent = Instant.in(0);
+        var answer = line.call(path + act, Json.map(body), wait + Math.max(250, Math.min(1000, (deadline.left() - wait) / 3)), 0);
         if (answer.get("kept") instanceof List<?> kept && kept.isEmpty()) throw new Refused(409, "it is another's now");
         hear(answer, sent);
         if (answer.get("stop") instanceof Map<?, ?> now) interrupt("" + now.get("why"), (Long) now.get("within_ms"));
@@ -110,27 +108,24 @@ public abstract class Hold implements AutoCloseable {
     /** The deadline, by what a node said. */
     private void hear(Map<String, Object> answer, Instant since) {
         if (answer.getOrDefault("expires_in_ms", answer.get("lease_ms")) instanceof Long ms) length = ms;
-        deadline = since.plus(length * TRUST);
+        deadline = new Instant(since.mono + length * TRUST, since.wall + length * TRUST);
     }
-
-    void warn(String text, Throwable error) { LOG.log(System.Logger.Level.WARNING, what + ": " + text, error); }
 
     /** Waits until it is granted. */
     void acquire(Line way, String path, Map<String, Object> ask) {
-        Instant end = Instant.in(options.patience.toMillis());
-        do {
-            if (grant.isEmpty()) ask.put("request_id", UUID.randomUUID().toString());
-            Instant sent = Instant.now();
+        for (Instant end = Instant.in(options.patience.toMillis()); ; ) {
+            if (grant.isEmpty()) ask.put("request_id", UUID.randomUUID());
+            Instant sent = Instant.in(0);
             double left = Math.max(0, end.left()), poll = Math.min(WAIT, left);
             ask.put("wait_ms", (long) poll);
             grant = way.call(path, ask, poll + SLACK, left + SLACK);
             double soon = grant.get("retry_in_ms") instanceof Long ms ? Math.min(5000, Math.max(200, ms)) : 200;
-            boolean granted = grant.containsKey("token");
-            if (granted && !confirm(way, sent)) grant = Map.of(); // it is over; another is another
-            if (!granted && end.left() <= 0) throw new NotGranted(what, grant);
+            if (grant.containsKey("token") && confirm(way, sent)) return;
+            if (grant.containsKey("token")) grant = Map.of(); // it is over; another is another
+            else if (end.left() <= 0) throw new NotGranted(what + ": " + grant.get("reason"), grant);
             // If it did not wait, the node knows that it cannot be soon.
-            if (!granted && sent.left() > -poll / 2) way.sleep(Line.between(0.5, 1) * Math.min(soon, left));
-        } while (!grant.containsKey("token"));
+            else if (sent.left() > -poll / 2) way.sleep(Line.between(0.5, 1) * Math.min(soon, left));
+        }
     }
 
     /**
@@ -141,9 +136,7 @@ public abstract class Hold implements AutoCloseable {
         hear(grant, sent);
         boolean sure = sent.left() > -length / 10;
         if (!sure) deadline = Instant.in(length > 0 ? length : WAIT); // so long it is worth asking
-        for (int failed = 0; !sure && held() && !way.sleep(way.pause(failed)); failed++) sure = attempt(0);
-        reason = null; // an order to stop that is still true comes again
-        stop = lastChance = Instant.in(NEVER);
+        for (int failed = 0; !sure && held() && !way.sleep(way.pause(failed)); failed++) sure = attempt(line, 0);
         if (!sure) return false;
         worker = Thread.currentThread();
         Loop.thread("keeps " + what, this::keep);
@@ -151,39 +144,34 @@ public abstract class Hold implements AutoCloseable {
         return true;
     }
 
-    private boolean attempt(double wait) {
+    /** One try; whether it was answered. An answer of a shape that nobody knows is as good as none. */
+    private boolean attempt(Line line, double wait) {
         try {
             renew(line, wait);
             return true;
         } catch (Refused error) {
-            if (LOST.contains(error.status)) deadline = Instant.now(); // it may be another's already
+            if (LOST.contains(error.status)) deadline = Instant.in(0); // it may be another's already
             interrupt("refused: " + error.getMessage(), NEVER);
-        } catch (RuntimeException error) { // also an answer of a shape that nobody knows: as good as none
-            LOG.log(System.Logger.Level.DEBUG, what + ": not renewed yet: " + error);
-        }
+        } catch (RuntimeException error) { LOG.log(System.Logger.Level.DEBUG, what + ": not renewed yet: " + error); }
         return false;
     }
 
     private void keep() {
         // After a failure, and once it stops, nothing is to be waited for at the node.
         for (int failed = 0; !line.sleep(failed == 0 ? pause() : line.pause(failed)) && held(); )
-            failed = attempt(failed > 0 || stopping() ? 0 : POLL) ? 0 : failed + 1;
+            failed = attempt(line, failed > 0 || stopping() ? 0 : POLL) ? 0 : failed + 1;
     }
 
     private void watch() {
-        while (Math.max(Math.min(deadline.left(), stop.left()), lastChance.left()) > 0) {
-            if (line.sleep(Math.min(TICK, Math.max(2, remaining())))) return;
-            double grace = Math.min(options.grace.toMillis(), length / 5);
-            if (deadline.left() <= grace) interrupt("it was not renewed in time", NEVER);
-        }
-        overrun();
+        while (Math.max(Math.min(deadline.left(), stop.left()), lastChance.left()) > 0 && !line.sleep(Math.min(TICK, 2 + remaining())))
+            if (deadline.left() <= Math.min(options.grace.toMillis(), length / 5)) interrupt("it was not renewed in time", NEVER);
+        // A task that outlives its lease harms nobody: its result is refused.
+        if (!line.over.isDone() && !(this instanceof Task)) options.onOverrun.accept(this);
     }
-
-    void overrun() { options.onOverrun.accept(this); }
 
     /** Ends this process, unless the work has ended meanwhile. */
     synchronized void exit() {
-        if (line.isOver()) return;
+        if (worker == null) return;
         try {
             System.err.printf("soloist: %s (token %d): %s, and the work has not ended in time. This process ends now: "
                     + "another may begin. Call check() between the acts, or set onOverrun.%n", what, token(), reason);
@@ -195,18 +183,35 @@ public abstract class Hold implements AutoCloseable {
     synchronized void finish() {
         line.cut();
         worker = null;
-        if (stopping()) Thread.interrupted(); // it was ours, and is done with
+        if (reason != null) Thread.interrupted(); // it was ours, and is done with
     }
 
-    /** Says that it has ended, if it is still ours. */
-    void end(String path, Object body) {
-        double left = deadline.left();
-        try { if (left > 0) line.another().call(path, body, Math.min(2000, left), left); }
-        catch (Failure error) { warn("not given back, so it runs out by itself", error); }
+    /** The work has ended: says so by names and values, if it is still ours. Its last words are worth one try. */
+    void end(String act, Object... body) {
+        finish();
+        while (hasNews() && deadline.left() > 0 && attempt(new Line(line.nodes), 0)) continue;
+        try { if (deadline.left() > 0) new Line(line.nodes).call(path + act, Json.map(body), SLACK, deadline.left()); }
+        catch (Failure error) { LOG.log(System.Logger.Level.WARNING, what + ": not given back, so it runs out by itself", error); }
+    }
+
+    /**
+     * An instant, by both clocks.
+     *
+     * <p>Java has no clock that goes on while the machine is suspended: on Linux {@code System.nanoTime} is
+     * CLOCK_MONOTONIC, which stands still then. So the wall clock is a second witness: of the two, the one by which
+     * more time has passed counts. A wall clock that is set forward ends a lease too early, which is safe; one that
+     * is set back changes nothing.
+     */
+    record Instant(double mono, double wall) {
+        /** So long from now. */
+        static Instant in(double ms) { return new Instant(System.nanoTime() / 1e6 + ms, System.currentTimeMillis() + ms); }
+
+        /** How long until then; negative afterwards. */
+        double left() { return Math.min(mono - System.nanoTime() / 1e6, wall - System.currentTimeMillis()); }
     }
 
     /** The right to be the only one. Given back by {@link #close}, when the work has ended. */
-    public static final class Lease extends Hold {
+    public static final class Lease extends Hold implements AutoCloseable {
         /**
          * Lines that wait to be sent, the oldest go first; lines in a renewal, characters in a line: a node takes
          * 64 KiB.
@@ -214,7 +219,8 @@ public abstract class Hold implements AutoCloseable {
         private static final int KEPT = 1000, AT_ONCE = 30, LONGEST = 500;
 
         private final Queue<String> lines = new ArrayBlockingQueue<>(KEPT);
-        private final AtomicReference<Map<String, Object>> progress = new AtomicReference<>();
+        /** How far the work is, until that is sent. */
+        private final Map<String, Object> news = new ConcurrentHashMap<>();
         private volatile String failure;
 
         Lease(Line way, String name, Options options) {
@@ -226,9 +232,7 @@ public abstract class Hold implements AutoCloseable {
         public String run() { return (String) grant.get("run"); }
 
         /** Moves the job's progress bar, with the next renewal. */
-        public void progress(long done, long total, String note) {
-            progress.set(Json.map("done", done, "total", total, "note", note));
-        }
+        public void progress(long done, long total, String note) { news.put("far", Json.map("done", done, "total", total, "note", note)); }
 
         /** A line of the job's output, sent with the next renewal: at least once. */
         public void log(String text) {
@@ -236,43 +240,35 @@ public abstract class Hold implements AutoCloseable {
                 while (!lines.offer(line.substring(0, Math.min(LONGEST, line.length())))) lines.poll();
         }
 
-        /** The work has failed. To end because one was asked to is no failure. */
-        public void fail(Throwable error) {
-            boolean isAsked = stopping() && (error instanceof Stopped || error instanceof InterruptedException);
-            if (!isAsked) failure = error.toString();
+        /** The work has failed; gives the error, to be thrown. To end because one was asked to is no failure. */
+        public <E extends Throwable> E fail(E error) {
+            if (!stopping() || !(error instanceof Stopped || error instanceof InterruptedException)) failure = error.toString();
+            return error;
         }
 
-        private boolean hasNews() { return progress.get() != null || !lines.isEmpty(); }
+        @Override boolean hasNews() { return !news.isEmpty() || !lines.isEmpty(); }
 
         @Override public void close() {
-            finish();
-            // The last words are worth one try.
-            try { while (deadline.left() > 0 && hasNews()) renew(line.another(), 0); }
-            catch (Failure error) { warn("its last words were not taken", error); }
-            String end = failure == null ? "done" : "failed";
-            end(path + "/release", Json.map("secret", grant.get("secret"), "end", end, "error", failure));
+            end("/release", "secret", grant.get("secret"), "end", failure == null ? "done" : "failed", "error", failure);
         }
 
         @Override void renew(Line line, double most) {
-            var far = progress.get();
+            Object far = news.get("far");
             List<String> said = lines.stream().limit(AT_ONCE).toList();
             long wait = (long) Math.min(most, (Long) grant.get("renew_every_ms"));
-            var body = Json.map("secret", grant.get("secret"), "wait_ms", wait, "progress", far, "lines", said);
-            try { post(line, path + "/renew", body, wait); }
+            try { post(line, "/renew", wait, "secret", grant.get("secret"), "wait_ms", wait, "progress", far, "lines", said); }
             catch (Refused error) {
                 if (FINAL.contains(error.status) || far == null && said.isEmpty()) throw error;
                 // What the work says must not cost it the lease.
-                warn("its output was refused and is dropped", error);
+                LOG.log(System.Logger.Level.WARNING, what + ": its output was refused and is dropped", error);
             }
             said.forEach(lines::remove);
-            progress.compareAndSet(far, null);
+            news.remove("far", far);
         }
-
-        @Override double pause() { return stopping() ? (Long) grant.get("renew_every_ms") / 2 : 0; }
     }
 
     /** A turn of a rotation. Passed by {@link #close}. The work may set the three fields. */
-    public static final class Turn extends Hold {
+    public static final class Turn extends Hold implements AutoCloseable {
         /**
          * How it ended, {@code done}, {@code empty} or {@code failed}; the type that comes next; RFC 3339: no turn
          * starts before.
@@ -284,58 +280,37 @@ public abstract class Hold implements AutoCloseable {
             acquire(way, path + "?expires=true", Json.map("type", type, "worker", options.name));
         }
 
-        private String its(String act) { return path + "/" + grant.get("turn") + act; }
+        private String its(String act) { return "/" + grant.get("turn") + act; }
 
-        @Override void renew(Line line, double wait) { post(line, its("/extend"), Map.of("token", token()), 0); }
+        @Override void renew(Line line, double wait) { post(line, its("/extend"), 0, "token", token()); }
 
-        @Override public void close() {
-            finish();
-            end(its("/pass"), Json.map("token", token(), "outcome", outcome, "next", next, "not_before", notBefore));
-        }
+        @Override public void close() { end(its("/pass"), "token", token(), "outcome", outcome, "next", next, "not_before", notBefore); }
     }
 
     /** One task in this collector's hands. */
-    @SuppressWarnings("serial")
     public static final class Task extends Hold {
-        /** Thrown by the work: the task is to be tried again, after so long or (null) after the source's backoff. */
-        public static final class Retry extends Failure {
-            public Retry(String text, Long delayMs) { super(text, 0, Json.map("delay_ms", delayMs)); }
-        }
-
-        /** Thrown by the work: the task is never to be tried again. */
-        public static final class Dead extends Failure { public Dead(String text) { super(text, 0, Map.of()); } }
-
         /** As put. */
-        public final String id = of("id"), key = of("key"), source = of("source");
+        public final String id = (String) grant.get("id"), key = (String) grant.get("key"), source = (String) grant.get("source");
         /** As put: any JSON, as maps, lists, strings, {@code Long}, {@code Double}, booleans, null. */
         public final Object payload = grant.get("payload");
         /** From 1. */
         public final long attempt = (Long) grant.get("attempt");
 
         Task(Line way, Object claim, double length, Options options, Map<String, Object> task) {
-            super(way, "task " + task.get("key"), "/api/v1/claims/" + claim + "/extend?expires=true", options, task);
+            super(way, "task " + task.get("key"), "/api/v1/claims/" + claim, options, task);
             this.length = length;
         }
 
-        private String of(String name) { return (String) grant.get(name); }
-
-        @Override void renew(Line line, double wait) { post(line, path, Map.of(), 0); }
-
-        /** What outlives its lease harms nobody: its result is refused. */
-        @Override void overrun() {}
-
-        @Override public void close() { finish(); }
+        @Override void renew(Line line, double wait) { post(line, "/extend?expires=true", 0); }
 
         /** Does it; the result. */
         Map<String, Object> does(Work<Task> work) {
             var result = Json.map("id", id, "token", token(), "outcome", "done");
-            try (this) { work.run(this); }
+            try { work.run(this); }
             catch (Throwable error) {
-                String text = error.toString();
-                result.put("outcome", error instanceof Dead ? "dead" : "retry");
-                result.put("error", text.substring(0, Math.min(300, text.length())));
+                result.putAll(Json.map("outcome", error instanceof Dead ? "dead" : "retry", "error", "%.300s".formatted(error)));
                 if (error instanceof Retry retry) result.putAll(retry.answer);
-            }
+            } finally { finish(); }
             return result;
         }
     }

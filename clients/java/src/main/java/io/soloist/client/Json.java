@@ -6,7 +6,8 @@ import java.util.*;
 import java.util.regex.*;
 
 /**
- * Reads and writes JSON: maps, lists, strings, {@code Long} or {@code Double}, booleans, null.
+ * Reads and writes JSON: maps, lists, strings, {@code Long} or {@code Double}, booleans, null. What else is written is
+ * written as its text.
  *
  * <p>It reads what a node wrote, and takes commas and colons for white space.
  */
@@ -14,13 +15,25 @@ final class Json {
     private static final Pattern TOKEN = Pattern.compile("\"(?:[^\"\\\\]|\\\\.)*+\"|[{}\\[\\]]|[^\\s,:{}\\[\\]\"]++");
     private static final Pattern ESCAPED = Pattern.compile("\\\\(?:u(\\p{XDigit}{4})|.)");
     private static final Pattern UNSAFE = Pattern.compile("[\"\\\\\\x00-\\x1f]");
-    private static final Object END = new Object();
 
     /** An object. Throws some {@code RuntimeException} when the text is none. */
-    @SuppressWarnings("unchecked")
-    static Map<String, Object> read(String text) {
-        Object value = value(TOKEN.matcher(text).results().map(MatchResult::group).iterator());
-        return Objects.requireNonNull((Map<String, Object>) value);
+    @SuppressWarnings("unchecked") static Map<String, Object> read(String text) {
+        // What is open, the innermost first; the last one is never closed, and gets the whole.
+        var open = new ArrayDeque<List<Object>>(List.of(new ArrayList<>()));
+        for (String token : (Iterable<String>) TOKEN.matcher(text).results().map(MatchResult::group)::iterator) {
+            Object value = switch (token.charAt(0)) {
+                case '{', '[' -> new ArrayList<>();
+                case '}' -> map(open.pop().toArray());
+                case ']' -> open.pop();
+                case '"' -> ESCAPED.matcher(token.substring(1, token.length() - 1)).replaceAll(Json::unescaped);
+                case 't', 'f' -> token.equals("true");
+                case 'n' -> null;
+                default -> token.matches("-?\\d{1,18}") ? (Object) Long.valueOf(token) : Double.valueOf(token);
+            };
+            if ("{[".contains(token)) open.push((List<Object>) value);
+            else open.element().add(value);
+        }
+        return (Map<String, Object>) Objects.requireNonNull(open.getLast().get(0));
     }
 
     /** Of names and values in turn. */
@@ -31,40 +44,15 @@ final class Json {
     }
 
     static String write(Object value) {
-        if (value instanceof Map<?, ?> map) return '{' + joined(map.entrySet()) + '}';
+        if (value instanceof Map<?, ?> map) return map.entrySet().stream().map(Json::write).collect(joining(",", "{", "}"));
         if (value instanceof Map.Entry<?, ?> entry) return write(entry.getKey()) + ':' + write(entry.getValue());
-        if (value instanceof List<?> list) return '[' + joined(list) + ']';
-        if (value instanceof String text) return '"' + UNSAFE.matcher(text).replaceAll(Json::escaped) + '"';
-        return String.valueOf(value);
-    }
-
-    private static String joined(Collection<?> all) { return all.stream().map(Json::write).collect(joining(",")); }
-
-    private static String escaped(MatchResult one) { return String.format("\\\\u%04x", (int) one.group().charAt(0)); }
-
-    private static Object value(Iterator<String> tokens) {
-        String token = tokens.next();
-        return switch (token.charAt(0)) {
-            case '{' -> map(values(tokens).toArray());
-            case '[' -> values(tokens);
-            case '}', ']' -> END;
-            case '"' -> ESCAPED.matcher(token.substring(1, token.length() - 1)).replaceAll(Json::unescaped);
-            case 't', 'f' -> token.equals("true");
-            case 'n' -> null;
-            default -> token.matches("-?\\d{1,18}") ? (Object) Long.valueOf(token) : Double.valueOf(token);
-        };
-    }
-
-    /** Until the bracket that ends them. */
-    private static List<Object> values(Iterator<String> tokens) {
-        List<Object> all = new ArrayList<>();
-        for (Object each = value(tokens); each != END; each = value(tokens)) all.add(each);
-        return all;
+        if (value instanceof List<?> list) return list.stream().map(Json::write).collect(joining(",", "[", "]"));
+        if (value == null || value instanceof Number || value instanceof Boolean) return String.valueOf(value);
+        return '"' + UNSAFE.matcher(value.toString()).replaceAll(one -> "\\\\u%04x".formatted(one.group().codePointAt(0))) + '"';
     }
 
     private static String unescaped(MatchResult found) {
-        String code = found.group(1);
-        if (code == null) return Matcher.quoteReplacement(found.group().replace("\\/", "/").translateEscapes());
-        return Matcher.quoteReplacement(Character.toString(Integer.parseInt(code, 16)));
+        String code = found.group(1), plain = found.group().replace("\\/", "/");
+        return Matcher.quoteReplacement(code == null ? plain.translateEscapes() : Character.toString(Integer.parseInt(code, 16)));
     }
 }

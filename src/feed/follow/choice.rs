@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Followed, Follower, OBSERVE_HELD};
+use super::super::Followed;
+use super::{Follower, OBSERVE_HELD};
 use crate::domain::definition::{Definition, Definitions};
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName};

@@ -1,0 +1,178 @@
+//! All of one store into another, of whatever kind either is: `soloist store copy`.
+//!
+//! Every node is stopped, and nobody holds anything in the source (`check`). So nothing is decided here: what stands in one store is
+//! written into the other. Versions and tokens go along and grow on from there, because they stand in the records.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `check` | what must be so before, and still be so at the end |
+//! | `mark` | what says that the target is not whole yet |
+//! | `work` | what is read and written, in which order |
+//! | `tally` | how many of what |
+//!
+//! # Tokens
+//!
+//! A token is greater than the newest one of its job, source or rotation, which is copied, and not smaller than what the store's clock
+//! says. That matters for what was removed and comes again under its name: so the target's clock must have reached the source's.
+//!
+//! # Doubt
+//!
+//! A target holds nothing back for the source's sake. A lease that lasts by the source's clock is refused before the first word is
+//! copied, and again after the last; a holder trusts its lease for less than that. A source that may have forgotten leases is refused.
+
+mod check;
+mod mark;
+mod tally;
+mod work;
+
+use std::time::Duration;
+
+pub use self::tally::Tally;
+
+use self::mark::Mark;
+use super::jobs::Jobs as _;
+use super::journal::AuditEntry;
+use super::{Options, Store, StoreError};
+
+/// The table that has the mark; a copy never writes it into the target as a row of the source.
+pub(super) use self::mark::MARKS;
+pub(super) use self::mark::refuse_unfinished;
+
+/// Longest time for one call: more is written in one than a node ever writes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Does `$call` on the backend of `$store`, whichever it is.
+macro_rules! each {
+    ($store:expr, $one:ident => $call:expr) => {
+        match &$store.backend {
+            $crate::store::Backend::Sqlite($one) => $call,
+            $crate::store::Backend::Redis($one) => $call,
+            $crate::store::Backend::Postgres($one) => $call,
+            $crate::store::Backend::Mysql($one) => $call,
+        }
+    };
+}
+use each;
+
+/// Why nothing was copied, or not all of it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CopyError {
+    /// Both names are of one store.
+    #[error("source and target are the same store: name another one with --to")]
+    Same,
+    /// Something must be done before; says what. If the target is not whole, it refuses nodes until a copy into it has finished.
+    #[error("{0}")]
+    Refused(String),
+    /// The source cannot be opened or read.
+    #[error("the source: {0}")]
+    Source(StoreError),
+    /// The target cannot be opened or written.
+    #[error("the target: {0}")]
+    Target(StoreError),
+}
+
+/// How it is copied.
+pub struct How<'a> {
+    /// Only says what would be copied: writes nothing into the target, and makes none.
+    pub dry: bool,
+    /// Written into the target's audit when all is there.
+    pub note: AuditEntry,
+    /// Told what was copied so far.
+    pub progress: &'a mut dyn FnMut(&Tally),
+}
+
+/// What was copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// How many of what.
+    pub tally: Tally,
+    /// The target had an unfinished copy, which was removed first.
+    pub again: bool,
+}
+
+/// Copies the store at `from` into the one at `to`, which is made if there is none. `options` are those of a node.
+///
+/// # Errors
+/// [`CopyError`]. After [`CopyError::Source`] or [`CopyError::Target`] it may be tried again: it begins anew.
+pub async fn copy(
+    from: &str,
+    to: &str,
+    options: &Options,
+    how: How<'_>,
+) -> Result<Copied, CopyError> {
+    if from == to {
+        return Err(CopyError::Same);
+    }
+    let options = Options { timeout: PATIENCE, checked: false, ..options.clone() };
+    let looking = Options { make: false, ..options.clone() };
+    let source = Store::connect(from, &looking).await.map_err(CopyError::Source)?;
+    let target = match Store::unfinished(to, if how.dry { &looking } else { &options }).await {
+        Err(StoreError::Absent(_)) if how.dry => None,
+        opened => Some(opened.map_err(CopyError::Target)?),
+    };
+    let mut again = false;
+    if let Some(target) = &target {
+        check::other_store(&source, target).await?;
+        check::nodes(target, "target").await.map_err(|why| why.of(CopyError::Target))?;
+        again = mark::is_there(target).await.map_err(CopyError::Target)?;
+        if !again {
+            check::is_empty(target).await.map_err(|why| why.of(CopyError::Target))?;
+        }
+        check::clocks(&source, target).await?;
+    }
+    check::idle(&source, how.dry).await.map_err(|why| why.of(CopyError::Source))?;
+    let Some(target) = target.filter(|_| !how.dry) else {
+        let tally = work::copy(&source, None, how.progress).await?;
+        return Ok(Copied { tally, again });
+    };
+    let mut mark = Mark::set(&target, again).await.map_err(|why| why.of(CopyError::Target))?;
+    let before = check::state(&source).await.map_err(CopyError::Source)?;
+    let tally = work::copy(&source, Some(&mut mark), how.progress).await?;
+    // The state first: what is held from now on began after it.
+    check::idle(&source, false).await.map_err(|why| why.of(CopyError::Source))?;
+    if check::state(&source).await.map_err(CopyError::Source)? != before {
+        return Err(CopyError::Refused(
+            "the source was changed while it was copied: stop whatever uses it, and copy again"
+                .to_owned(),
+        ));
+    }
+    check::nodes(&target, "target").await.map_err(|why| why.of(CopyError::Target))?;
+    mark.remove(&how.note).await.map_err(|why| why.of(CopyError::Target))?;
+    Ok(Copied { tally, again })
+}
+
+/// What a step met: the store, or a reason not to go on.
+enum Trouble {
+    Store(StoreError),
+    Refused(String),
+}
+
+impl Trouble {
+    fn of(self, side: fn(StoreError) -> CopyError) -> CopyError {
+        match self {
+            Self::Store(error) => side(error),
+            Self::Refused(why) => CopyError::Refused(why),
+        }
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Store {
+    /// Opens the store at `url`, also when a copy into it is not finished.
+    async fn unfinished(url: &str, options: &Options) -> super::Result<Self> {
+        let store = Self::named(url, options).await?;
+        store.open_unfinished(options).await?;
+        *store.shut.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
+        Ok(store)
+    }
+
+    /// Which store it is.
+    async fn epoch(&self) -> super::Result<String> {
+        Ok(self.snapshot(&[]).await?.epoch)
+    }
+}

@@ -1,0 +1,268 @@
+//! What is refused of a server, and the tables: made once, under a number. A server of this kind makes tables in no transaction: what was
+//! begun is gone on with.
+
+use std::collections::BTreeMap;
+
+use super::session::Conn;
+use super::{Mysql, link};
+use crate::clock;
+use crate::store::sql::dispatch;
+use crate::store::sql::fault::{Fault, Outcome};
+use crate::store::sql::row::corrupt;
+use crate::store::{Result, StoreError};
+
+/// In order; never edited once released, only appended to. Each may be carried out again from its beginning.
+const MIGRATIONS: [&str; 2] = [include_str!("0001_start.sql"), dispatch::MYSQL];
+
+/// The first versions in which everything is there that is used here: `JSON_TABLE`, and a collation of bytes without padding.
+const OLDEST_MARIADB: (u64, u64, u64) = (10, 6, 0);
+const OLDEST_MYSQL: (u64, u64, u64) = (8, 0, 17);
+
+/// 4 MiB of tasks are put in one step, and each of their bytes may need two.
+const LEAST_PACKET: u64 = 16 << 20;
+
+/// What is asked of the server.
+const ASKED: [&str; 14] = [
+    "innodb_flush_log_at_trx_commit",
+    "innodb_flush_method",
+    "debug_no_sync",
+    "log_bin",
+    "sync_binlog",
+    "binlog_format",
+    "max_allowed_packet",
+    "read_only",
+    "super_read_only",
+    "innodb_read_only",
+    "wsrep_on",
+    "max_connections",
+    "rpl_semi_sync_master_enabled",
+    "rpl_semi_sync_source_enabled",
+];
+
+/// What the server says of itself.
+pub(super) struct Facts {
+    version: String,
+    settings: BTreeMap<String, String>,
+    /// `SYSDATE()` stands still while a statement lasts.
+    stands_still: bool,
+    /// A process has opened this store.
+    used: bool,
+    /// Tables of another engine.
+    strange: Vec<String>,
+}
+
+impl Facts {
+    /// Of a setting that the server has.
+    pub(super) fn setting(&self, name: &str) -> &str {
+        self.settings.get(name).map_or("", String::as_str)
+    }
+
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        matches!(self.setting(name), "ON" | "1")
+    }
+
+    fn is_mariadb(&self) -> bool {
+        self.version.contains("MariaDB")
+    }
+
+    /// `MariaDB 10.11.19`.
+    pub(super) fn product(&self) -> String {
+        let kind = if self.is_mariadb() { "MariaDB" } else { "MySQL" };
+        format!("{kind} {}", self.version.split('-').next().unwrap_or_default())
+    }
+
+    fn number(&self) -> (u64, u64, u64) {
+        let plain = self.version.split('-').next().unwrap_or_default();
+        let mut parts = plain.split('.').map(|part| part.parse().unwrap_or(0));
+        let mut next = || parts.next().unwrap_or(0);
+        (next(), next(), next())
+    }
+}
+
+/// Asks, on a connection of its own.
+///
+/// # Errors
+/// [`StoreError::Unavailable`].
+pub(super) async fn facts(server: &Mysql) -> Result<Facts> {
+    let name = &server.place.name;
+    let asking = async {
+        let mut conn = link::connect(&server.place, server.timeout, "").await?;
+        ask(&mut conn).await
+    };
+    let late = || Fault::Ours(StoreError::Unavailable(format!("MySQL at {name} is too slow")));
+    let asked = tokio::time::timeout(server.timeout * 2, asking).await;
+    asked.unwrap_or_else(|_| Err(late())).map_err(|fault| fault.told(name))
+}
+
+async fn ask(conn: &mut Conn) -> Outcome<Facts> {
+    // Columns are read from the left to the right.
+    let first = format!("SELECT VERSION(), SLEEP(0.003), SYSDATE(6) = NOW(6), {}", link::is_used());
+    let found = conn.query(&first, &[]).await?;
+    let row = found.first().ok_or_else(|| corrupt("MySQL", "an answer is missing"))?;
+    let names = ASKED.map(|name| format!("'{name}'")).join(", ");
+    let show = format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})");
+    let mut settings = BTreeMap::new();
+    for mut row in conn.query(&show, &[]).await? {
+        settings.insert(row.take(0)?.to_lowercase(), row.take(1)?);
+    }
+    let strange = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND ENGINE <> 'InnoDB'";
+    let strange = conn.query(strange, &[]).await?;
+    Ok(Facts {
+        version: row.text(0)?.to_owned(),
+        stands_still: row.int(2)? == 1,
+        used: row.int(3)? == 1,
+        settings,
+        strange: strange.into_iter().map(|mut row| row.take(0)).collect::<Result<_>>()?,
+    })
+}
+
+/// Refuses what cannot keep the promise.
+///
+/// # Errors
+/// [`StoreError::Unsupported`]; [`StoreError::Unavailable`] for a replica, which may be promoted.
+pub(super) fn check(server: &Mysql, facts: &Facts) -> Result<()> {
+    let name = &server.place.name;
+    if ["read_only", "super_read_only", "innodb_read_only"].iter().any(|one| facts.is_on(one)) {
+        return Err(StoreError::Unavailable(format!(
+            "MySQL at {name} takes no writes (read_only), as a replica does: name the address of the primary"
+        )));
+    }
+    match refusal(facts) {
+        Some(why) => Err(StoreError::Unsupported(format!("MySQL at {name}: {why}"))),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with it, and the remedy.
+fn refusal(facts: &Facts) -> Option<String> {
+    let (oldest, kind) = if facts.is_mariadb() {
+        (OLDEST_MARIADB, "MariaDB 10.6")
+    } else {
+        (OLDEST_MYSQL, "MySQL 8.0.17")
+    };
+    let flush = facts.setting("innodb_flush_log_at_trx_commit");
+    let method = facts.setting("innodb_flush_method");
+    let packet = facts.setting("max_allowed_packet").parse().unwrap_or(u64::MAX);
+    let binlog = facts.is_on("log_bin");
+    Some(if facts.number() < oldest {
+        format!("version {} is too old: upgrade it to {kind} or later", facts.version)
+    } else if flush != "1" {
+        format!(
+            "innodb_flush_log_at_trx_commit is {flush}, so a crash takes leases that were granted: set innodb_flush_log_at_trx_commit = 1"
+        )
+    } else if facts.is_on("debug_no_sync") || method.contains("nosync") {
+        format!(
+            "the server waits for no disk (debug_no_sync, innodb_flush_method {method}), so a power cut takes leases that were granted: set debug_no_sync = OFF and another innodb_flush_method"
+        )
+    } else if binlog && facts.setting("sync_binlog") != "1" {
+        format!(
+            "the binary log is on and sync_binlog is {}, so a crash parts it from the tables: set sync_binlog = 1, or switch the binary log off",
+            facts.setting("sync_binlog")
+        )
+    } else if binlog && facts.setting("binlog_format") == "STATEMENT" {
+        "binlog_format is STATEMENT, with which the server takes no writes at READ COMMITTED: set binlog_format = ROW or MIXED".to_owned()
+    } else if facts.stands_still {
+        "sysdate-is-now is set, so the clock stands still while a statement waits: start the server without it".to_owned()
+    } else if packet < LEAST_PACKET {
+        format!(
+            "max_allowed_packet is {packet}, too small for what is written in one step: set max_allowed_packet = 64M (16M is the least)"
+        )
+    } else if let Some(table) = facts.strange.first() {
+        format!(
+            "the table {table} is not of InnoDB: ALTER TABLE {table} ENGINE = InnoDB, or name another database"
+        )
+    } else {
+        return None;
+    })
+}
+
+/// What deserves a warning.
+pub(super) fn warnings(facts: &Facts) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if facts.is_on("wsrep_on") {
+        warnings.push("this is a node of a Galera cluster: all nodes of Soloist must name this one, because two that write at two of them take the store for another one in turns, and nothing is granted".to_owned());
+    }
+    warnings
+}
+
+/// Checks the server and makes its tables; returns whether nothing shows that anybody uses them.
+///
+/// # Errors
+/// As [`Store::open`](crate::store::Store::open).
+pub(super) async fn open(server: &Mysql, make: bool) -> Result<bool> {
+    let facts = facts(server).await?;
+    check(server, &facts)?;
+    let name = server.place.name.clone();
+    // Making tables takes longer than a call.
+    let until = clock::boot() + server.timeout.max(std::time::Duration::from_secs(30));
+    let made = server
+        .links
+        .rest
+        .call(until, move |conn: &mut Conn| {
+            Box::pin(async move {
+                // One after the other, whoever comes first.
+                let lock = link::lock("tables");
+                let got = conn.query(&format!("SELECT GET_LOCK({lock}, 20)"), &[]).await?;
+                if got.first().map(|row| row.opt_int(0)).transpose()?.flatten() != Some(1) {
+                    return Err(Fault::Again("others make the tables".to_owned()));
+                }
+                let made = migrate(conn, &name, make).await;
+                let freed = conn.query(&format!("SELECT RELEASE_LOCK({lock})"), &[]).await;
+                made.and(freed.map(drop))
+            })
+        })
+        .await;
+    made.map_err(|fault| fault.told(&server.place.name))?;
+    Ok(!facts.used)
+}
+
+async fn migrate(conn: &mut Conn, name: &str, make: bool) -> Outcome<()> {
+    let tables = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
+    let mut names = Vec::new();
+    for mut row in conn.query(tables, &[]).await? {
+        names.push(row.take(0)?);
+    }
+    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
+    let found = if names.iter().any(|table| table == "soloist_schema") {
+        let rows = conn.query("SELECT number FROM soloist_schema", &[]).await?;
+        // Whoever made the table died before writing the number.
+        let number = rows.first().map_or(Ok(0), |row| row.int(0))?;
+        u32::try_from(number).unwrap_or(u32::MAX)
+    } else if names.is_empty() {
+        0
+    } else {
+        return Err(Fault::Ours(StoreError::Unsupported(format!(
+            "MySQL at {name}: the database has tables of another program: make one for Soloist alone, and name it in the store URL"
+        ))));
+    };
+    if found > known {
+        return Err(Fault::Ours(StoreError::NewerSchema { found, known }));
+    }
+    if found == known {
+        return Ok(());
+    }
+    if !make {
+        return Err(Fault::Ours(if found == 0 {
+            StoreError::Absent(format!("MySQL {name}"))
+        } else {
+            StoreError::Unsupported(format!(
+                "{name} was written by the version before: start a node of this version (soloist serve), which converts it; looking changes nothing"
+            ))
+        }));
+    }
+    // First, so that what was begun is known as ours.
+    let table = format!("ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {}", link::BYTES);
+    let number =
+        format!("CREATE TABLE IF NOT EXISTS soloist_schema (number BIGINT NOT NULL) {table}");
+    conn.query(&number, &[]).await?;
+    for migration in MIGRATIONS.iter().skip(found as usize) {
+        let lines = migration.lines().filter(|line| !line.starts_with("--"));
+        let whole = lines.collect::<Vec<_>>().join("\n").replace("{table}", &table);
+        for statement in whole.split(";\n").filter(|statement| !statement.trim().is_empty()) {
+            conn.query(statement.trim().trim_end_matches(';'), &[]).await?;
+        }
+    }
+    let numbered =
+        format!("DELETE FROM soloist_schema; INSERT INTO soloist_schema VALUES ({known})");
+    conn.run(&format!("START TRANSACTION; {numbered}; COMMIT"), 4).await.map(drop)
+}

@@ -1,0 +1,297 @@
+//! Statements on one connection: a transaction is one text, sent and carried out as a whole.
+//!
+//! Values stand in the text: only so many statements go in one COM_QUERY. The server's rules for strings are set when a connection
+//! begins (`link.rs`).
+
+use std::time::Duration;
+
+use mysql_async::consts::ColumnType;
+use mysql_async::prelude::Queryable as _;
+
+use super::link;
+use super::place::Place;
+use crate::clock;
+use crate::domain::time::Boot;
+use crate::store::sql::fault::{Fault, Outcome};
+use crate::store::sql::follow::Hint;
+use crate::store::sql::link::Wire;
+use crate::store::sql::packet::{Answers, Packet};
+use crate::store::sql::row::{corrupt, text};
+use crate::store::sql::session::{Dialect, Row, Statement, Value};
+
+/// The server ends a connection that is in the middle of a transaction and says nothing for a second, as a process does that was
+/// stopped there; it rolls back what that began. MariaDB has `idle_transaction_timeout` for it, MySQL has this.
+const CHANGE: &str = "SET wait_timeout = 1; START TRANSACTION READ WRITE; ";
+const LOOK: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY; ";
+const COMMIT: &str = "COMMIT; SET wait_timeout = 31536000";
+const ROLLBACK: &str = "ROLLBACK; SET wait_timeout = 31536000";
+/// Each of [`CHANGE`], [`LOOK`], [`COMMIT`] is so many statements.
+const BOTH: usize = 2;
+/// Of what a server takes in one packet, at least 16 MiB.
+const ONE_TEXT: usize = 8 << 20;
+/// After this long without a word it is asked whether the server is still there.
+const SILENT: Duration = Duration::from_millis(100);
+const PING: Duration = Duration::from_secs(1);
+/// So many rings are kept for listeners that are late; who is later is told by the sweep.
+const RINGS_KEPT: i64 = 1_000;
+
+/// A connection, as its task owns it.
+pub(in crate::store) struct Conn {
+    client: Option<mysql_async::Conn>,
+    /// In the middle of something.
+    busy: bool,
+    /// What goes before the next statement: a transaction that begins needs no round trip of its own.
+    first: &'static str,
+    used: Boot,
+}
+
+impl Conn {
+    pub(super) fn new(client: mysql_async::Conn) -> Self {
+        Self { client: Some(client), busy: false, first: "", used: clock::boot() }
+    }
+
+    /// Sends `sql` as one text, and returns what each of its `count` statements found. A transaction in which one of them fails
+    /// is rolled back.
+    pub(super) async fn run(&mut self, sql: &str, count: usize) -> Outcome<Vec<Vec<Row>>> {
+        let Some(client) = self.client.as_mut() else { return Err(closed()) };
+        self.busy = true;
+        let found = sets(client, sql, count).await;
+        let outcome = match found {
+            // What failed may come up once more in front of the next statement.
+            Err(fault) if !matches!(fault, Fault::Broken(_)) => {
+                let mut back = client.query_drop(ROLLBACK).await;
+                if matches!(back, Err(mysql_async::Error::Server(_))) {
+                    back = client.query_drop(ROLLBACK).await;
+                }
+                match back {
+                    Ok(()) => Err(fault),
+                    Err(error) => Err(Fault::Broken(error.to_string())),
+                }
+            }
+            other => other,
+        };
+        // Else it is dropped as what it is: in the middle of something.
+        self.busy = matches!(outcome, Err(Fault::Broken(_)));
+        self.used = clock::boot();
+        outcome
+    }
+
+    /// What a statement of its own finds.
+    pub(super) async fn query(&mut self, sql: &str, params: &[Value]) -> Outcome<Vec<Row>> {
+        let mut whole = String::new();
+        write(&mut whole, sql, params)?;
+        Ok(self.run(&whole, 1).await?.pop().unwrap_or_default())
+    }
+}
+
+/// The driver says farewell to the server, and waits until it hears the end of what it asked: a connection that was given up is closed
+/// at once. The driver does that where no task can be started.
+impl Drop for Conn {
+    fn drop(&mut self) {
+        if let (true, Some(client)) = (self.busy, self.client.take()) {
+            let closer = std::thread::Builder::new().name("mysql-closes".to_owned());
+            if let Err(error) = closer.spawn(move || drop(client)) {
+                tracing::debug!(%error, "a connection ends as the driver likes it");
+            }
+        }
+    }
+}
+
+fn closed() -> Fault {
+    Fault::Broken("the connection was closed".to_owned())
+}
+
+async fn sets(client: &mut mysql_async::Conn, sql: &str, count: usize) -> Outcome<Vec<Vec<Row>>> {
+    let mut answer = client.query_iter(sql).await?;
+    let mut found = Vec::with_capacity(count);
+    for _ in 0..count {
+        let rows: Vec<mysql_async::Row> = answer.collect().await?;
+        found.push(rows.into_iter().map(row).collect::<Outcome<_>>()?);
+    }
+    answer.drop_result().await?;
+    Ok(found)
+}
+
+impl Wire for Conn {
+    type Place = Place;
+
+    const DIALECT: Dialect = Dialect::Mysql;
+    const KIND: &'static str = "MySQL";
+
+    fn name(place: &Place) -> &str {
+        &place.name
+    }
+
+    async fn connect(place: &Place, timeout: Duration, called: &str) -> Outcome<Self> {
+        link::connect(place, timeout, called).await
+    }
+
+    async fn is_alive(&mut self) -> bool {
+        let Some(client) = self.client.as_mut() else { return false };
+        if self.busy || clock::boot().since(self.used) < SILENT {
+            return !self.busy;
+        }
+        self.busy = true;
+        self.busy = !matches!(tokio::time::timeout(PING, client.ping()).await, Ok(Ok(())));
+        !self.busy
+    }
+
+    async fn carry_out(&mut self, packet: &Packet) -> Outcome<Answers> {
+        let mut whole = if packet.looks { LOOK } else { CHANGE }.to_owned();
+        for one in &packet.statements {
+            write(&mut whole, &one.sql, &one.params)?;
+            whole += "; ";
+        }
+        whole += COMMIT;
+        let count = packet.statements.len();
+        let found = self.run(&whole, BOTH + count + BOTH).await?;
+        Ok(found.into_iter().skip(BOTH).take(count).collect())
+    }
+
+    async fn begin(&mut self, looks: bool) -> Outcome<()> {
+        self.first = if looks { LOOK } else { CHANGE };
+        Ok(())
+    }
+
+    async fn end(&mut self, commit: bool) -> Outcome<()> {
+        if std::mem::take(&mut self.first).is_empty() {
+            self.run(if commit { COMMIT } else { ROLLBACK }, BOTH).await?;
+        }
+        Ok(())
+    }
+
+    async fn ask_all(&mut self, statements: &[Statement]) -> Outcome<Vec<Vec<Row>>> {
+        let mut found = Vec::with_capacity(statements.len());
+        let mut rest = statements.iter().peekable();
+        while rest.peek().is_some() {
+            let first = std::mem::take(&mut self.first);
+            let mut whole = first.to_owned();
+            let skipped = if first.is_empty() { 0 } else { BOTH };
+            let mut count = skipped;
+            while whole.len() < ONE_TEXT {
+                let Some(one) = rest.next() else { break };
+                if count > skipped {
+                    whole += "; ";
+                }
+                write(&mut whole, &one.sql, &one.params)?;
+                count += 1;
+            }
+            found.extend(self.run(&whole, count).await?.into_iter().skip(skipped));
+        }
+        Ok(found)
+    }
+
+    async fn change(&mut self, statement: &Statement) -> Outcome<u64> {
+        let both = [statement.clone(), Statement::new("SELECT ROW_COUNT()".to_owned(), Vec::new())];
+        let found = self.ask_all(&both).await?;
+        let changed = found.last().and_then(|rows| rows.first());
+        let changed = changed.ok_or_else(|| corrupt("MySQL", "ROW_COUNT() is missing"))?;
+        Ok(u64::try_from(changed.int(0)?).unwrap_or(0))
+    }
+
+    async fn tell(&mut self, _: &Place, hint: Hint) -> Outcome<()> {
+        let mut packet = Packet::change(Dialect::Mysql);
+        // Its row is locked until the commit: nobody sees a number before all smaller ones.
+        packet.add("UPDATE numbers SET newest = newest + 1 WHERE name = 'bell'", Vec::new());
+        packet.add(
+            "INSERT INTO bells (n, hint) SELECT newest, ? FROM numbers WHERE name = 'bell'",
+            vec![Value::Text(text(&hint)?)],
+        );
+        packet.add(
+            "DELETE FROM bells WHERE n <= (SELECT newest FROM numbers WHERE name = 'bell') - ?",
+            vec![Value::Int(RINGS_KEPT)],
+        );
+        self.carry_out(&packet).await.map(drop)
+    }
+}
+
+/// Adds a statement with its values. None of our statements has a question mark otherwise.
+fn write(whole: &mut String, sql: &str, params: &[Value]) -> Outcome<()> {
+    let said = Dialect::Mysql.said(sql);
+    let mut parts = said.split('?');
+    whole.push_str(parts.next().unwrap_or_default());
+    let mut params = params.iter();
+    for part in parts {
+        match params.next() {
+            Some(Value::Null) => whole.push_str("NULL"),
+            Some(Value::Int(number)) => whole.push_str(&number.to_string()),
+            Some(Value::Text(text)) => quote(whole, text),
+            None => return Err(corrupt(sql, "a value is missing").into()),
+        }
+        whole.push_str(part);
+    }
+    if params.next().is_some() {
+        return Err(corrupt(sql, "there is a value too many").into());
+    }
+    Ok(())
+}
+
+/// As utf8mb4 without NO_BACKSLASH_ESCAPES reads it.
+fn quote(whole: &mut String, text: &str) {
+    whole.reserve(text.len() + 2);
+    whole.push('\'');
+    for letter in text.chars() {
+        match letter {
+            '\0' => whole.push_str("\\0"),
+            '\'' | '\\' => {
+                whole.push('\\');
+                whole.push(letter);
+            }
+            _ => whole.push(letter),
+        }
+    }
+    whole.push('\'');
+}
+
+/// A row in our three kinds of values.
+fn row(row: mysql_async::Row) -> Outcome<Row> {
+    let columns = row.columns();
+    let values = columns.iter().zip(row.unwrap()).map(|(column, value)| match value {
+        mysql_async::Value::NULL => Ok(Value::Null),
+        mysql_async::Value::Bytes(bytes) => {
+            let unreadable = |why: &str| Fault::from(corrupt(&column.name_str(), why));
+            let text = String::from_utf8(bytes).map_err(|why| unreadable(&why.to_string()))?;
+            if is_number(column.column_type()) {
+                // A decimal may say `.0000`.
+                let whole = text.split('.').next().unwrap_or_default();
+                whole.parse().map(Value::Int).map_err(|_| unreadable(&text))
+            } else {
+                Ok(Value::Text(text))
+            }
+        }
+        other => Err(corrupt(&column.name_str(), &format!("{other:?}")).into()),
+    });
+    values.collect::<Outcome<_>>().map(Row)
+}
+
+fn is_number(kind: ColumnType) -> bool {
+    use ColumnType as T;
+    matches!(
+        kind,
+        T::MYSQL_TYPE_TINY
+            | T::MYSQL_TYPE_SHORT
+            | T::MYSQL_TYPE_INT24
+            | T::MYSQL_TYPE_LONG
+            | T::MYSQL_TYPE_LONGLONG
+            | T::MYSQL_TYPE_DECIMAL
+            | T::MYSQL_TYPE_NEWDECIMAL
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_stays_a_value_whatever_is_in_it() {
+        let mut whole = String::new();
+        let params = ["' OR 1=1; --", "\\", "a\\'?", "\0", "?"].map(Value::from);
+        write(&mut whole, "SELECT ?, ?, ?, ?, ?", &params).unwrap();
+        assert_eq!(whole, r"SELECT '\' OR 1=1; --', '\\', 'a\\\'?', '\0', '?'");
+        let mut whole = String::new();
+        write(&mut whole, "SELECT ?, ?", &[Value::Null, Value::Int(-7)]).unwrap();
+        assert_eq!(whole, "SELECT NULL, -7");
+        assert!(write(&mut String::new(), "SELECT ?", &[]).is_err());
+        assert!(write(&mut String::new(), "SELECT 1", &[Value::Null]).is_err());
+    }
+}

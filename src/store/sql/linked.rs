@@ -1,0 +1,66 @@
+//! A server by its connections: what every driver whose connections are [`Wire`]s has in common.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use super::Server;
+use super::converse::Converses;
+use super::follow::Hint;
+use super::link::{Link, Links, Wire};
+use super::listen::Ringer;
+use super::packet::{Answers, Packet, Repeat};
+use super::session::Dialect;
+use crate::store::Result;
+use crate::store::engine::Way;
+
+/// The server at a place, and the connections of this process to it.
+pub(in crate::store) struct Linked<W: Wire> {
+    /// Where it is.
+    pub(in crate::store) place: Arc<W::Place>,
+    /// One connection for each kind of call.
+    pub(in crate::store) links: Links<W>,
+    ringer: Ringer<W>,
+    /// Longest time for one call.
+    pub(in crate::store) timeout: Duration,
+}
+
+impl<W: Wire> Linked<W> {
+    /// The server at `place`. Nothing is sent yet.
+    pub(in crate::store) fn new(place: W::Place, timeout: Duration) -> Self {
+        let place = Arc::new(place);
+        let (links, ringer) = (Links::new(&place, timeout), Ringer::new(&place, timeout));
+        Self { place, links, ringer, timeout }
+    }
+}
+
+impl<W: Wire> Server for Linked<W> {
+    fn dialect(&self) -> Dialect {
+        W::DIALECT
+    }
+
+    fn name(&self) -> &str {
+        W::name(&self.place)
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    async fn send(&self, way: Way, packet: &Packet, repeat: Repeat) -> Result<Answers> {
+        self.links.send(way, packet, repeat).await
+    }
+
+    fn ring(&self, hint: Hint) -> oneshot::Receiver<()> {
+        self.ringer.ring(hint)
+    }
+}
+
+impl<W: Wire> Converses for Linked<W> {
+    type Wire = W;
+
+    fn dispatch(&self) -> &Link<W> {
+        &self.links.dispatch
+    }
+}

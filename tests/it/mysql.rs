@@ -1,0 +1,255 @@
+//! What only MySQL and MariaDB can do to a store: settings that are refused, a server that is killed, connections that are cut, a clock
+//! that is set; and two nodes of the program itself on it. MariaDB is what it is tried on.
+
+mod faults;
+
+use std::time::Duration;
+
+use soloist::domain::name::UserName;
+use soloist::store::jobs::Jobs as _;
+use soloist::store::leases::{Acquired, Leases as _, Renewed};
+use soloist::store::{Options, Store, StoreError};
+
+use crate::postgres::{
+    LONG, a_run_outlives, ask, changes_are_heard_by_the_bell, cut_again_and_again, granted, job,
+    one_takes_over_from_the_other, options, refusal, renew,
+};
+use crate::support::machine::judged;
+use crate::support::mariadb::{MariaServer, RIGHTS};
+use crate::support::wait::until_async;
+
+judged! {
+    a_change_is_heard_by_the_bell_and_not_by_the_sweep
+}
+
+fn name_of(url: &str) -> &str {
+    url.rsplit('/').next().expect("its name")
+}
+
+#[tokio::test]
+async fn what_cannot_keep_the_promise_is_refused_with_a_remedy() {
+    let server = MariaServer::start(&[]);
+    let url = server.database();
+    for (set, back, remedy) in [
+        (
+            "innodb_flush_log_at_trx_commit = 2",
+            "innodb_flush_log_at_trx_commit = 1",
+            "set innodb_flush_log_at_trx_commit = 1",
+        ),
+        ("max_allowed_packet = 1048576", "max_allowed_packet = 16777216", "64M"),
+    ] {
+        server.sql(&format!("SET GLOBAL {set}"));
+        let why = refusal(&url).await;
+        assert!(why.contains(remedy), "{why}");
+        server.sql(&format!("SET GLOBAL {back}"));
+    }
+    let store = Store::connect(&url, &options()).await.expect("now it opens");
+    server.sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0");
+    let why = store.describe().await.err();
+    assert!(matches!(why, Some(StoreError::Unsupported(_))), "set later: {why:?}");
+    let found = store.examine().await.expect("looked at");
+    let said = found.iter().find(|one| one.check == "persistence").expect("persistence");
+    assert!(said.what.contains("innodb_flush_log_at_trx_commit is 0"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_binary_log_and_a_clock_that_stands_still_are_looked_at() {
+    let server = MariaServer::start(&["log-bin=log", "sysdate-is-now"]);
+    let url = server.database();
+    let why = refusal(&url).await;
+    assert!(why.contains("set sync_binlog = 1"), "{why}");
+    server.sql("SET GLOBAL sync_binlog = 1; SET GLOBAL binlog_format = 'STATEMENT'");
+    let why = refusal(&url).await;
+    assert!(why.contains("binlog_format = ROW or MIXED"), "{why}");
+    server.sql("SET GLOBAL binlog_format = 'MIXED'");
+    let why = refusal(&url).await;
+    assert!(why.contains("sysdate-is-now"), "{why}");
+}
+
+#[tokio::test]
+async fn a_store_works_with_a_binary_log() {
+    let server = MariaServer::start(&["log-bin=log", "sync-binlog=1"]);
+    let store = Store::connect(&server.database(), &options()).await.expect("it opens");
+    granted(&store, &ask("node-a", LONG)).await;
+    let li = UserName::new("li").expect("a good name");
+    assert!(store.participate(&job(), &li, true, None).await.expect("switched"));
+}
+
+#[tokio::test]
+async fn what_is_in_the_database_must_be_ours() {
+    let server = MariaServer::shared();
+    let why = refusal(&server.url_of("nowhere_at_all")).await;
+    assert!(why.contains("GRANT") || why.contains("CREATE DATABASE"), "{why}");
+    let url = server.database();
+    server.sql(&format!("CREATE TABLE {}.orders (n BIGINT)", name_of(&url)));
+    let why = refusal(&url).await;
+    assert!(why.contains("another program") && why.contains("Soloist alone"), "{why}");
+    let url = server.database();
+    let name = name_of(&url);
+    server.sql(&format!(
+        "CREATE TABLE {name}.soloist_schema (number BIGINT); INSERT INTO {name}.soloist_schema VALUES (99)"
+    ));
+    let newer = Store::connect(&url, &options()).await.err();
+    assert!(matches!(newer, Some(StoreError::NewerSchema { found: 99, .. })), "{newer:?}");
+    let url = server.database();
+    Store::connect(&url, &options()).await.expect("it opens");
+    server.sql(&format!("ALTER TABLE {}.jobs ENGINE = Aria", name_of(&url)));
+    let why = refusal(&url).await;
+    assert!(why.contains("ALTER TABLE jobs ENGINE = InnoDB"), "{why}");
+}
+
+#[tokio::test]
+async fn each_right_that_is_documented_is_needed() {
+    let server = MariaServer::start(&[]);
+    for right in RIGHTS.split(", ") {
+        let url = server.database();
+        server.sql(&format!("REVOKE {right} ON {}.* FROM soloist@'127.0.0.1'", name_of(&url)));
+        let why = refusal(&url).await;
+        assert!(why.contains("GRANT SELECT"), "{right}: {why}");
+    }
+    let name = server.empty_database();
+    let why = refusal(&server.url_of(&name)).await;
+    assert!(why.contains("GRANT SELECT"), "{why}");
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_told_from_a_server_that_is_away() {
+    let server = MariaServer::shared();
+    let url = server.database();
+    let wrong = url.replace("sesame", "mellon");
+    let store = Store::named(&wrong, &options()).await.expect("a good URL");
+    assert!(store.refuses_login().await);
+    let store = Store::named(&url, &options()).await.expect("a good URL");
+    assert!(!store.refuses_login().await);
+    let Some(StoreError::Unavailable(why)) = Store::connect(&wrong, &options()).await.err() else {
+        panic!("let in")
+    };
+    assert!(why.contains("password in the store URL") && !why.contains("mellon"), "{why}");
+}
+
+#[tokio::test]
+async fn who_only_looks_makes_no_store() {
+    let url = MariaServer::shared().database();
+    let looking = Options { make: false, ..options() };
+    let absent = Store::connect(&url, &looking).await.err();
+    assert!(matches!(absent, Some(StoreError::Absent(_))), "{absent:?}");
+    let tables = "SELECT count(*) FROM information_schema.tables WHERE table_schema";
+    let tables = MariaServer::shared().sql(&format!("{tables} = '{}'", name_of(&url)));
+    assert_eq!(tables, "0");
+}
+
+#[tokio::test]
+async fn tables_whose_making_was_cut_off_are_gone_on_with() {
+    let server = MariaServer::shared();
+    let url = server.database();
+    Store::connect(&url, &options()).await.expect("it opens");
+    let name = name_of(&url);
+    server
+        .sql(&format!("DELETE FROM {name}.soloist_schema; DROP TABLE {name}.bells, {name}.waits"));
+    let store = Store::connect(&url, &options()).await.expect("it opens again");
+    granted(&store, &ask("node-a", LONG)).await;
+    let number = server.sql(&format!("SELECT number FROM {name}.soloist_schema"));
+    assert_eq!(number, "2");
+}
+
+#[tokio::test]
+async fn an_emptied_store_that_is_in_use_grants_nothing_until_every_lease_is_over() {
+    let server = MariaServer::shared();
+    let url = server.database();
+    let store = Store::connect(&url, &options()).await.expect("it opens");
+    granted(&store, &ask("node-a", LONG)).await;
+    server.sql(&format!("DELETE FROM {0}.epoch; DELETE FROM {0}.jobs", name_of(&url)));
+    // It never saw the lease; but somebody is there.
+    let fresh = Store::connect(&url, &options()).await.expect("it opens");
+    let answer = fresh.acquire(&ask("node-b", LONG)).await.expect("an answer");
+    assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn another_server_with_the_same_tables_grants_nothing_until_every_lease_is_over() {
+    let server = MariaServer::start(&[]);
+    let url = server.database();
+    let store = Store::connect(&url, &options()).await.expect("it opens");
+    granted(&store, &ask("node-a", Duration::from_secs(10))).await;
+    // As a replica is another one, which had not seen the newest yet.
+    server.sql(&format!("DELETE FROM {}.jobs; SET GLOBAL server_id = 7", name_of(&url)));
+    let answer = store.acquire(&ask("node-b", LONG)).await.expect("an answer");
+    assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+    let fresh = Store::connect(&url, &options()).await.expect("it opens");
+    let answer = fresh.acquire(&ask("node-b", LONG)).await.expect("an answer");
+    assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_grants_a_held_job_to_nobody() {
+    for offset in ["+3600", "-3600"] {
+        let server = MariaServer::start_with_a_clock();
+        let url = server.database();
+        let (holder, other) = (
+            Store::connect(&url, &options()).await.expect("it opens"),
+            Store::connect(&url, &options()).await.expect("it opens"),
+        );
+        let mine = ask("node-a", LONG);
+        let token = granted(&holder, &mine).await;
+        let answer = other.acquire(&ask("node-b", LONG)).await.expect("an answer");
+        assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
+        let before: i64 = server.sql("SELECT UNIX_TIMESTAMP()").parse().expect("a number");
+        server.set_clock(offset);
+        until_async("the clock is set", async || {
+            let now: i64 = server.sql("SELECT UNIX_TIMESTAMP()").parse().expect("a number");
+            ((now - before).abs() > 3_000).then_some(())
+        })
+        .await;
+        let answer = other.acquire(&ask("node-b", LONG)).await.expect("an answer");
+        assert!(
+            matches!(answer, Acquired::Quarantined { .. } | Acquired::Busy { .. }),
+            "{offset}: {answer:?}"
+        );
+        let kept = renew(&holder, &mine, token).await;
+        assert!(matches!(kept, Renewed::Kept { .. }), "{offset}: {kept:?}");
+        let fresh = Store::connect(&url, &options()).await.expect("it opens");
+        let answer = fresh.acquire(&ask("node-c", LONG)).await.expect("an answer");
+        assert!(!matches!(answer, Acquired::Granted { .. }), "{offset}: {answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_was_killed_has_forgotten_no_lease() {
+    let mut server = MariaServer::start(&[]);
+    let url = server.database();
+    let (holder, other) = (
+        Store::connect(&url, &options()).await.expect("it opens"),
+        Store::connect(&url, &options()).await.expect("it opens"),
+    );
+    let mine = ask("node-a", LONG);
+    let token = granted(&holder, &mine).await;
+    server.restart();
+    assert!(matches!(renew(&holder, &mine, token).await, Renewed::Kept { .. }));
+    let answer =
+        until_async("an answer", async || other.acquire(&ask("node-b", LONG)).await.ok()).await;
+    assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn connections_that_are_cut_come_back_and_half_of_nothing_is_done() {
+    let server = MariaServer::start(&[]);
+    cut_again_and_again(&server.database(), || server.cut_all()).await;
+}
+
+async fn a_change_is_heard_by_the_bell_and_not_by_the_sweep() {
+    let server = MariaServer::start(&[]);
+    changes_are_heard_by_the_bell(&server.database()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_take_a_job_over_within_the_lease_and_run_it_once() {
+    let server = MariaServer::start(&[]);
+    one_takes_over_from_the_other(&server.database()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_goes_on_while_the_server_is_killed_and_comes_back() {
+    let mut server = MariaServer::start(&[]);
+    let url = server.database();
+    a_run_outlives(&url, || server.restart()).await;
+}

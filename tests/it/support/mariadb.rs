@@ -1,0 +1,243 @@
+//! A real MariaDB for the tests: one server for all that only need a database, and servers of their own for those that break it.
+//!
+//! It listens on a free port of the loopback, in a directory of its own, and runs as the user `mysql` of Debian's package when we are
+//! root. It is killed by its process id at the end, and by the kernel should the test process end without an end.
+
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Gid, Pid, Uid};
+use tempfile::TempDir;
+
+use super::service;
+use super::wait::until;
+
+/// A running server.
+pub(crate) struct MariaServer {
+    port: u16,
+    options: Vec<String>,
+    /// By how much its clock is off, if it can be set.
+    clock: bool,
+    directory: TempDir,
+    process: Option<Child>,
+}
+
+/// What docs/stores.md gives the user.
+pub(crate) const RIGHTS: &str = "SELECT, INSERT, UPDATE, DELETE, CREATE";
+
+impl MariaServer {
+    /// The one that tests share; each makes a database of its own.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: LazyLock<MariaServer> = LazyLock::new(|| {
+            let server = MariaServer::start(&[]);
+            service::sweep_behind(server.directory.path());
+            server
+        });
+        &SHARED
+    }
+
+    /// Starts a server with `options` (`["log-bin"]`).
+    ///
+    /// # Panics
+    /// When MariaDB is not installed, or does not come up.
+    #[must_use]
+    pub(crate) fn start(options: &[&str]) -> Self {
+        Self::start_with(options, false)
+    }
+
+    /// Starts one whose clock [`MariaServer::set_clock`] can set.
+    #[must_use]
+    pub(crate) fn start_with_a_clock() -> Self {
+        Self::start_with(&[], true)
+    }
+
+    fn start_with(options: &[&str], clock: bool) -> Self {
+        let directory = place();
+        // Making the files takes the server seconds: they are made once, and copied.
+        static MADE: LazyLock<TempDir> = LazyLock::new(|| {
+            let made = place();
+            install(made.path());
+            service::sweep_behind(made.path());
+            made
+        });
+        let mut copy = Command::new("cp");
+        copy.args(["--archive", "--sparse=always"]).arg(MADE.path().join("data"));
+        let copied = copy.arg(directory.path()).status().expect("cp runs");
+        assert!(copied.success(), "the files of MariaDB could not be copied");
+        let options = options.iter().map(|&option| option.to_owned()).collect();
+        let mut server = Self { port: 0, options, clock, directory, process: None };
+        server.set_clock("+0");
+        for _ in 0..5 {
+            let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            server.port = free.local_addr().expect("its address").port();
+            drop(free);
+            if server.spawn() {
+                server.sql("CREATE USER soloist@'127.0.0.1' IDENTIFIED BY 'sesame'");
+                return server;
+            }
+        }
+        panic!("MariaDB did not start: {}", server.said());
+    }
+
+    /// Sets its clock, if it has one of its own: `+3600`.
+    pub(crate) fn set_clock(&self, offset: &str) {
+        std::fs::write(self.directory.path().join("clock"), offset).expect("written");
+    }
+
+    /// What it wrote.
+    pub(crate) fn said(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    fn spawn(&mut self) -> bool {
+        let path = self.directory.path();
+        std::fs::File::create(path.join("log")).expect("a log");
+        let mut command = Command::new("mariadbd");
+        command.arg("--no-defaults").current_dir(path);
+        for (name, value) in
+            [("datadir", "data"), ("socket", "socket"), ("pid-file", "pid"), ("tmpdir", "")]
+        {
+            command.arg(format!("--{name}={}", path.join(value).display()));
+        }
+        command.arg(format!("--port={}", self.port));
+        command.args(["--bind-address=127.0.0.1", "--max-connections=400"]);
+        command.args(["--innodb-buffer-pool-size=64M", "--innodb-log-file-size=8M"]);
+        for option in &self.options {
+            command.arg(format!("--{option}"));
+        }
+        if self.clock {
+            let library = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+            let library = library
+                .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
+                .find(|path| path.exists());
+            command.env("LD_PRELOAD", library.expect("apt-get install libfaketime"));
+            command.env("FAKETIME_TIMESTAMP_FILE", path.join("clock"));
+            command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
+        self.process = Some(service::spawn(command, service::user("mysql")));
+        let child = self.process.as_mut().expect("started just now");
+        let mut gone = false;
+        until("MariaDB answers, or has ended", || {
+            gone = child.try_wait().expect("its state").is_some();
+            (gone || ask(path, "SELECT 1").is_ok()).then_some(())
+        });
+        !gone
+    }
+
+    /// A new database in which the user `soloist` has what docs/stores.md gives it, and its URL for that user.
+    #[must_use]
+    pub(crate) fn database(&self) -> String {
+        let name = self.empty_database();
+        self.sql(&format!("GRANT {RIGHTS} ON {name}.* TO soloist@'127.0.0.1'"));
+        self.url_of(&name)
+    }
+
+    /// A new database in which nobody has any right.
+    #[must_use]
+    pub(crate) fn empty_database(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let name = format!("law{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        self.sql(&format!("CREATE DATABASE {name}"));
+        name
+    }
+
+    /// Of a database there.
+    #[must_use]
+    pub(crate) fn url_of(&self, database: &str) -> String {
+        self.url_at(self.port, database)
+    }
+
+    /// The same by another port that leads to it.
+    #[must_use]
+    pub(crate) fn url_at(&self, port: u16, database: &str) -> String {
+        format!("mysql://soloist:sesame@127.0.0.1:{port}/{database}")
+    }
+
+    /// Where it listens.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// What `sql` answers to an administrator, without ornament.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        ask(self.directory.path(), sql).unwrap_or_else(|why| panic!("{sql}: {why}"))
+    }
+
+    /// Ends every connection of the user.
+    pub(crate) fn cut_all(&self) {
+        self.sql("KILL CONNECTION USER soloist@'127.0.0.1'");
+    }
+
+    /// Sends `signal` to its process.
+    #[allow(dead_code, reason = "tests/faults freezes it")]
+    pub(crate) fn signal(&self, signal: Signal) {
+        if let Some(process) = &self.process {
+            kill(Pid::from_raw(i32::try_from(process.id()).expect("a pid")), signal).ok();
+        }
+    }
+
+    /// kill -9, as a power cut without the disk.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().expect("ours");
+            process.wait().expect("it has ended");
+        }
+    }
+
+    /// Kills it and starts it again on the same port and files.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        assert!(self.spawn(), "MariaDB did not come back: {}", self.said());
+    }
+}
+
+impl Drop for MariaServer {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A directory that the server's user may write.
+fn place() -> TempDir {
+    let directory = TempDir::new().expect("a directory");
+    if let Some((uid, gid)) = service::user("mysql") {
+        let owner = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        nix::unistd::chown(directory.path(), owner.0, owner.1).expect("given to mysql");
+    }
+    directory
+}
+
+/// Makes the files of a new server below `directory`.
+fn install(directory: &Path) {
+    let mut install = Command::new("mariadb-install-db");
+    install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
+    install.args(["--skip-test-db", "--innodb-log-file-size=8M"]);
+    install.arg(format!("--datadir={}", directory.join("data").display()));
+    if let Some((uid, gid)) = service::user("mysql") {
+        install.uid(uid).gid(gid);
+    }
+    let made = install.current_dir(directory).output();
+    let made = made.expect("MariaDB is installed: apt-get install mariadb-server");
+    let said = String::from_utf8_lossy(&made.stdout) + String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success(), "mariadb-install-db failed: {said}");
+}
+
+fn ask(directory: &Path, sql: &str) -> Result<String, String> {
+    let mut client = Command::new("mariadb");
+    client.args(["--no-defaults", "--user=root", "--batch", "--skip-column-names"]);
+    client.arg(format!("--socket={}", directory.join("socket").display()));
+    let output = client.args(["--execute", sql]).output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}

@@ -1,0 +1,80 @@
+//! What servers of other programs have in common in tests: who runs them, who ends them, and what removes their directories.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{LazyLock, mpsc};
+
+use nix::unistd::{Uid, User};
+
+/// Ids of the user `name`, who runs a server that refuses to run as root, when we are root.
+///
+/// # Panics
+/// When there is no such user: its package is not installed.
+pub(crate) fn user(name: &str) -> Option<(u32, u32)> {
+    if !Uid::effective().is_root() {
+        return None;
+    }
+    let user = User::from_name(name).ok().flatten();
+    let user = user.unwrap_or_else(|| panic!("there is no user {name}: install its package"));
+    Some((user.uid.as_raw(), user.gid.as_raw()))
+}
+
+/// Removes `directory` when this process has ended, in whatever way: what all tests share is dropped by nobody.
+///
+/// # Panics
+/// When there is no `sh`.
+pub(crate) fn sweep_behind(directory: &Path) {
+    // Its standard input ends with us; the server needs a moment to end as well.
+    let script = "trap '' INT TERM; read -r _; for _ in 1 2 3 4 5 6 7 8 9; do rm -rf \"$1\" && break; sleep 1; done";
+    let mut sweeper = Command::new("sh");
+    sweeper.args(["-c", script, "sh"]).arg(directory).current_dir("/").stdin(Stdio::piped());
+    sweeper.stdout(Stdio::null()).stderr(Stdio::null());
+    // Neither the pipe nor the child is ever dropped.
+    std::mem::forget(sweeper.spawn().expect("sh runs"));
+}
+
+/// A child that the kernel ends with the thread that started it must be started by one that lasts: tests' threads end.
+///
+/// # Panics
+/// When `setpriv` is not there.
+pub(crate) fn spawn(command: Command, user: Option<(u32, u32)>) -> Child {
+    type Order = (Command, Option<(u32, u32)>, mpsc::Sender<Child>);
+    static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
+        let (orders, todo) = mpsc::channel::<Order>();
+        std::thread::spawn(move || {
+            while let Ok((mut command, user, answer)) = todo.recv() {
+                let child = spawn_tied(&mut command, user);
+                answer.send(child).ok();
+            }
+        });
+        orders
+    });
+    let (answer, child) = mpsc::channel();
+    KEEPER.send((command, user, answer)).expect("the keeper lives");
+    child.recv().expect("it was started")
+}
+
+/// The kernel kills it when the keeper, and so the test process, ends.
+fn spawn_tied(command: &mut Command, user: Option<(u32, u32)>) -> Child {
+    let mut tied = Command::new("setpriv");
+    tied.arg("--pdeathsig").arg("KILL");
+    if let Some((uid, gid)) = user {
+        tied.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}")).arg("--clear-groups");
+    }
+    // Set behind `setpriv`: a library that is loaded before it would make its files as root.
+    tied.arg("env");
+    for (name, value) in command.get_envs() {
+        let mut pair = name.to_owned();
+        pair.push("=");
+        pair.push(value.unwrap_or_default());
+        tied.arg(pair);
+    }
+    tied.arg(command.get_program()).args(command.get_args());
+    if let Some(directory) = command.get_current_dir() {
+        tied.current_dir(directory);
+    }
+    let log = command.get_current_dir().map(|directory| directory.join("log"));
+    let log = log.and_then(|log| std::fs::File::options().append(true).open(log).ok());
+    tied.stdout(Stdio::null()).stderr(log.map_or_else(Stdio::null, Stdio::from));
+    tied.spawn().expect("setpriv runs")
+}
