@@ -21,7 +21,7 @@ const RUN_ELSEWHERE: [(&str, &[usize]); 4] = [
 /// Blocks that no test runs, and why.
 const NOT_RUN: [(&str, usize, &str); 9] = [
     ("README.md", 0, "it is how these tests are run"),
-    ("docs/cluster.md", 0, "needs a container engine; tests/it/image.rs runs what is in the image"),
+    ("docs/cluster.md", 0, "needs a container engine: tests/image runs it from the text"),
     ("docs/faults.md", 0, "these tests themselves"),
     ("docs/kubernetes.md", 0, "needs Kubernetes; tests/it/kubernetes holds the objects to rules"),
     ("docs/kubernetes.md", 1, "needs Kubernetes"),
