@@ -25,7 +25,7 @@ FROM ${RUN_IMAGE}
 # Group 0 may do what the user may: whoever runs the image under a uid of its own gives it that group, as OpenShift does.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates tini tzdata \
-    && rm -rf /var/lib/apt/lists/* \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old /var/lib/dpkg/*-old /var/log/apt /var/log/*.log \
     && useradd --system --uid 10001 --user-group --home-dir /srv/soloist --shell /usr/sbin/nologin soloist \
     && install -d -o soloist -g root -m 2770 /srv/soloist/data /srv/soloist/examples/outbound/state /var/lib/outbound
 COPY --from=build /soloist /usr/local/bin/soloist

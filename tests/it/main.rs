@@ -1,4 +1,5 @@
 //! Every integration test; one binary, so that it links once.
+mod across;
 mod alerts;
 mod arrows;
 mod browser;

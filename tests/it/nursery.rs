@@ -1,7 +1,8 @@
 //! What a node keeps ready for its runs: it comes back when it is killed, nobody has to wait for it, and nothing of it
 //! outlives its node.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,6 +13,7 @@ use crate::lifecycle::{JOB, Pair};
 use crate::support::machine::{in_time, judged};
 use crate::support::node::{Ground, Node, SOLOIST};
 use crate::support::wait::until;
+use crate::support::witness::{self, Witness};
 
 judged! {
     guards_wait_for_their_plan_and_one_that_is_taken_is_replaced
@@ -19,6 +21,7 @@ judged! {
     a_lease_is_given_back_without_the_agent
     nothing_that_was_kept_ready_outlives_its_node
     a_container_does_not_end_before_the_last_guard_of_a_killed_node
+    guards_wait_where_a_seccomp_profile_refuses_clone3
 }
 
 /// What a process calls itself.
@@ -191,4 +194,37 @@ async fn a_container_does_not_end_before_the_last_guard_of_a_killed_node() {
     assert_eq!(early, None, "it ended while a guard was at work");
     let ended = until("it ends after the last guard", || first.try_wait().expect("our own child"));
     assert_eq!(ended.code(), Some(137), "as the node did");
+}
+
+/// What the profiles of containers do with clone3(2) for whoever may not make namespaces.
+const WITHOUT_CLONE3: &str = r#"#!/usr/bin/env python3
+import ctypes, os, struct, sys
+CLONE3, ENOSYS, ALLOW = 435, 0x00050000 | 38, 0x7FFF0000
+filters = [(0x20, 0, 0, 0), (0x15, 0, 1, CLONE3), (0x06, 0, 0, ENOSYS), (0x06, 0, 0, ALLOW)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in filters))
+program = ctypes.create_string_buffer(struct.pack("@HP", len(filters), ctypes.addressof(code)))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+pointer = ctypes.c_void_p(ctypes.addressof(program))
+assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, pointer, 0, 0) == 0, os.strerror(ctypes.get_errno())
+os.execv("SOLOIST", ["SOLOIST", *sys.argv[1:]])
+"#;
+
+async fn guards_wait_where_a_seccomp_profile_refuses_clone3() {
+    let ground = Ground::new("sqlite:soloist.db", &witness::job(JOB, "beat", ""));
+    let program = ground.path("soloist-without-clone3");
+    fs::write(&program, WITHOUT_CLONE3.replace("SOLOIST", SOLOIST)).expect("written");
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("ours");
+    let ground = ground.with_program(&program);
+    witness::place(&ground);
+    ground.add_user("li", "operator");
+    let node = ground.start("node-a");
+    let (_, before) = until_ready(&node);
+    assert!(agent(&node).is_some(), "the agent is there, too");
+    let witness = Witness::of(&ground, JOB);
+    node.api(&ground.token("li")).switch(JOB, true).await;
+    let _first = witness.until_started(1);
+    let guard = until("a guard says whose it is", || {
+        below(&node, |title| title == format!("soloist guard of {JOB}")).first().copied()
+    });
+    assert!(before.contains(&guard), "{guard} waited before it was needed: {before:?}");
 }

@@ -21,12 +21,12 @@ const RUN_ELSEWHERE: [(&str, &[usize]); 4] = [
 /// Blocks that no test runs, and why.
 const NOT_RUN: [(&str, usize, &str); 9] = [
     ("README.md", 0, "it is how these tests are run"),
-    ("docs/cluster.md", 0, "needs a container engine; tests/it/image.rs runs what is in the image"),
+    ("docs/cluster.md", 0, "needs a container engine: tests/image runs it from the text"),
     ("docs/faults.md", 0, "these tests themselves"),
     ("docs/kubernetes.md", 0, "needs Kubernetes; tests/it/kubernetes holds the objects to rules"),
     ("docs/kubernetes.md", 1, "needs Kubernetes"),
-    ("docs/operations.md", 0, "systemctl reload is in tests/package"),
-    ("docs/operations.md", 1, "tests/package installs the same by the package"),
+    ("docs/operations.md", 0, "needs systemd: tests/package runs it from the text"),
+    ("docs/operations.md", 1, "needs systemd: tests/package runs it from the text"),
     ("CONTRIBUTING.md", 0, "these tests themselves"),
     ("CONTRIBUTING.md", 1, "these tests themselves"),
 ];

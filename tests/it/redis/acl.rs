@@ -2,7 +2,11 @@
 //!
 //! The conformance laws run as this user, too (`conformance::fresh_redis`).
 
-use std::process::Stdio;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
 
 use crate::support::node::Ground;
 use crate::support::redis::{RedisServer, ask};
@@ -91,4 +95,83 @@ fn a_user_with_too_few_rights_is_told_which_file_lists_them() {
     let output = Ground::new(&url, JOBS).run(&["status"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("deploy/redis.acl"), "{said}");
+}
+
+/// Redis as `compose.yaml` starts it; nobody but `soloist` is let in.
+struct Composed {
+    directory: TempDir,
+    port: u16,
+    process: Child,
+}
+
+impl Composed {
+    fn start() -> Self {
+        let directory = TempDir::new().expect("a directory");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = free.local_addr().expect("its address").port();
+        drop(free);
+        let process = Self::spawn(directory.path(), port);
+        let redis = Self { directory, port, process };
+        redis.until_ready();
+        redis
+    }
+
+    fn spawn(directory: &Path, port: u16) -> Child {
+        let text = include_str!("../../../compose.yaml");
+        let compose: serde_json::Value = serde_saphyr::from_str(text).expect("YAML");
+        let words = compose["services"]["redis"]["command"].as_array().expect("a command");
+        let words = words.iter().map(|word| word.as_str().expect("a word"));
+        let rights = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/redis.acl");
+        let here = directory.to_str().expect("a path");
+        let server = format!("redis-server --port {port} --bind 127.0.0.1 --dir {here}");
+        let words: Vec<String> = words
+            .map(|word| {
+                word.replace("$$", "$")
+                    .replace("/etc/soloist/redis.acl", rights)
+                    .replace("/tmp/users.acl", &format!("{here}/users.acl"))
+                    .replace("redis-server", &server)
+            })
+            .collect();
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env("REDIS_PASSWORD", "narrow");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("a shell")
+    }
+
+    fn url(&self) -> String {
+        format!("redis://soloist:narrow@127.0.0.1:{}/0", self.port)
+    }
+
+    fn until_ready(&self) {
+        until("Redis is there", || ask::<String>(&self.url(), &["PING"]).ok());
+    }
+
+    fn restart(&mut self) {
+        self.process.kill().expect("our own child");
+        self.process.wait().expect("and waited for");
+        self.process = Self::spawn(self.directory.path(), self.port);
+        self.until_ready();
+    }
+}
+
+impl Drop for Composed {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// Redis 7 reads its append-only file as `default`, and drops the transactions which that may not do.
+#[test]
+fn a_redis_that_lets_nobody_else_in_still_has_everything_after_a_restart() {
+    let mut redis = Composed::start();
+    let ground = Ground::new(&redis.url(), JOBS);
+    ground.add_user("li", "admin");
+    ground.must(&["on", "outbound", "--user", "li"]);
+    let everybody = format!("redis://127.0.0.1:{}/0", redis.port);
+    assert!(ask::<String>(&everybody, &["PING"]).is_err(), "the default user is let in");
+    redis.restart();
+    assert!(ground.must(&["user", "list"]).contains("li "));
+    assert!(ground.must(&["status"]).contains("li"), "the switch");
+    assert!(ask::<String>(&everybody, &["PING"]).is_err(), "the default user is let in");
 }
