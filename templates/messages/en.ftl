@@ -1173,6 +1173,7 @@ node-load-of = { $load } on { $n ->
    *[other] { $n } cores
 }
 node-memory = memory
+node-disk = disk
 node-memory-of = { $free } of { $all } GiB free
 node-clock = clock
 node-clock-right = as the store’s

@@ -1125,6 +1125,7 @@ node-address = 地址
 node-load = 负载
 node-load-of = { $load }（{ $n } 核）
 node-memory = 内存
+node-disk = 磁盘
 node-memory-of = 可用 { $free } / { $all } GiB
 node-clock = 时钟
 node-clock-right = 与存储一致
