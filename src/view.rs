@@ -166,6 +166,8 @@ pub struct Shown {
     pub evidence: Vec<Clause>,
     /// The job page's longer one.
     pub details: Vec<Clause>,
+    /// How long the lease is good, unless it is renewed; `None` without a lease, or when that is not known.
+    pub lease: Option<LeaseLeft>,
     /// [`JobView::why`] with its instants.
     pub why: Vec<Piece>,
     /// Who wants it, with since when.
@@ -182,6 +184,17 @@ pub struct Shown {
     pub elsewhere: bool,
     /// The store's clock when this was computed.
     pub now: StoreTime,
+}
+
+/// How much of a lease is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseLeft {
+    /// Milliseconds.
+    pub left_ms: u64,
+    /// Milliseconds after a renewal.
+    pub ttl_ms: u64,
+    /// Both in words.
+    pub text: String,
 }
 
 /// A participant as pages show one.
@@ -368,6 +381,7 @@ impl Scene<'_> {
                 needs: self.needs(),
                 evidence: self.evidence(),
                 details: self.details(),
+                lease: self.lease_left(),
                 why,
                 people: self.people(),
                 last_line: record.last_line.clone(),

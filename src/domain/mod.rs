@@ -27,6 +27,7 @@ pub mod rotation;
 pub mod sign_in;
 pub mod supervise;
 pub mod terminal;
+pub mod throughput;
 pub mod time;
 pub mod timeline;
 pub mod transition;

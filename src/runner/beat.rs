@@ -44,6 +44,7 @@ pub async fn go_on(
     let mut every = interval(BEAT_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut complained = false;
+    let mut disk = super::vitals::Disk::default();
     loop {
         tokio::select! {
             _ = every.tick() => {}
@@ -54,7 +55,7 @@ pub async fn go_on(
         // A guard may have fallen back since.
         beat.containment = super::child::in_force(planned).to_string();
         beat.holds = holds.borrow().iter().cloned().collect();
-        beat.vitals = Some(super::vitals::read());
+        beat.vitals = Some(super::vitals::read(disk.room()));
         match store.beat(&beat).await {
             Ok(Heard::Welcome { told, .. }) => {
                 complained = false;

@@ -31,6 +31,7 @@ pub mod redis;
 pub mod rotation;
 mod sql;
 pub mod sqlite;
+pub mod throughput;
 pub mod timeline;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -454,6 +455,10 @@ forward! {
         fn tasks(filter: &dispatch::TaskFilter, before: Option<&(Stamp, dispatch::TaskId)>, limit: usize) -> Vec<dispatch::TaskView>;
         fn remove_task(id: &dispatch::TaskId, force: bool) -> bool;
         fn revive(id: &dispatch::TaskId) -> dispatch::TaskView;
+    }
+    throughput::Throughput {
+        fn throughput() -> Option<throughput::Past>;
+        fn note_throughput(step: i64, counted: &throughput::Counts) -> ();
     }
     rotation::Rotations {
         fn put_rotation(rotation: &RotationName, rules: &turns::Rules) -> rotation::RotationView;

@@ -59,6 +59,10 @@ pub struct Vitals {
     pub memory_mb: Option<u64>,
     /// What of it is available.
     pub free_mb: Option<u64>,
+    /// The file system in which the node works, in MiB.
+    pub disk_mb: Option<u64>,
+    /// What of it is free, in MiB.
+    pub disk_free_mb: Option<u64>,
     /// Its own clock when it reported.
     pub clock: Option<StoreTime>,
     /// So many milliseconds that clock is ahead of the store's, as [`Nodes::nodes`] reads it; the way of the report to the store

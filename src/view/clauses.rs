@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Scene, Waiting, state_word};
+use super::{LeaseLeft, Scene, Waiting, state_word};
 use crate::domain::job::{
     Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State,
 };
@@ -147,17 +147,26 @@ impl Scene<'_> {
         }
     }
 
-    /// The job page's: full token, lease, process.
+    /// What is left of the lease by now, as far as the newest reading of the store tells.
+    pub(super) fn lease_left(&self) -> Option<LeaseLeft> {
+        let lease = self.record.lease.as_ref().filter(|_| self.state != State::Unknown)?;
+        let left = lease.expires_in.saturating_sub(self.age).min(lease.ttl);
+        let seconds = |length: Duration| Arg::from(format!("{:.1}", length.as_secs_f64()));
+        let args = [("left", seconds(left)), ("ttl", seconds(lease.ttl))];
+        let milliseconds = |length: Duration| u64::try_from(length.as_millis()).unwrap_or(u64::MAX);
+        Some(LeaseLeft {
+            left_ms: milliseconds(left),
+            ttl_ms: milliseconds(lease.ttl),
+            text: say(self.lang, "lease-left", &args),
+        })
+    }
+
+    /// The job page's: full token, process.
     pub(super) fn details(&self) -> Vec<Clause> {
         let (Some(lease), false) = (&self.record.lease, self.state == State::Unknown) else {
             return self.evidence();
         };
         let mut facts = vec![self.clause("token", &[("token", Piece::code(lease.token))])];
-        if self.state != State::FailingOver {
-            let left = lease.expires_in.saturating_sub(self.age).as_secs_f64();
-            let left = Piece::text(format!("{left:.1}"));
-            facts.push(self.clause("lease-left", &[("left", left)]));
-        }
         if let Some(run) = self.run().filter(|run| run.pid != 0) {
             facts.push(self.clause("process", &[("pid", Piece::code(run.pid))]));
         }

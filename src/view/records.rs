@@ -246,6 +246,10 @@ pub struct VitalsView {
     pub memory_mb: Option<u64>,
     /// What of it is available, in MiB.
     pub free_mb: Option<u64>,
+    /// The file system in which the node works, in MiB.
+    pub disk_mb: Option<u64>,
+    /// What of it is free, in MiB.
+    pub disk_free_mb: Option<u64>,
     /// How far its clock is ahead of the store's; the way of the report to the store is in it.
     pub clock_ahead_ms: Option<i64>,
 }
@@ -257,6 +261,8 @@ impl From<&Vitals> for VitalsView {
             cores: vitals.cores,
             memory_mb: vitals.memory_mb,
             free_mb: vitals.free_mb,
+            disk_mb: vitals.disk_mb,
+            disk_free_mb: vitals.disk_free_mb,
             clock_ahead_ms: vitals.ahead_ms,
         }
     }

@@ -221,7 +221,7 @@ pub(crate) mod tests {
             (
                 "empty",
                 "Nothing is ready; the next of 3 is due in 1 min.",
-                "没有就绪的工作项；3 项中的下一项在 1 分钟后到期。",
+                "没有就绪的工作项；3 项中的下一项在 1 分钟后就绪。",
             ),
             (
                 "empty",

@@ -396,6 +396,19 @@ fn a_run_that_timed_out_is_told_with_its_limit_and_a_running_one_with_its_end() 
     assert!(why.contains("Stopping on node-a: stopped after 2 h 0 min: max_runtime."), "{why}");
 }
 
+#[test]
+fn what_is_left_of_a_lease_is_as_of_now_and_not_of_the_reading() {
+    let job = config("outbound", "Outbound", "出库任务");
+    let mut record = wanted(&job, &["li"]);
+    assert_eq!(look(record.clone(), &job, &[], Language::En, Duration::ZERO).shown.lease, None);
+    at_work(&mut record, "node-a", 60, 4_900);
+    let left = |age| look(record.clone(), &job, &[], Language::En, age).shown.lease;
+    let later = left(Duration::from_millis(1_200)).expect("a lease");
+    assert_eq!((later.left_ms, later.ttl_ms), (3_700, 5_000));
+    assert_eq!(later.text, "lease: 3.7 of 5.0 s left");
+    assert_eq!(left(Duration::from_secs(60)), None, "a store that is away confirms none");
+}
+
 /// A job that programs run.
 fn external() -> JobConfig {
     JobConfig {

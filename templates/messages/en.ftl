@@ -107,7 +107,8 @@ on-node = on { $node }
 in-program = in { $node }
 runs-in-your-program = Runs in your own program, which asks for the lease; Soloist starts nothing for it.
 token = token { $token }
-lease-left = lease good for { $left } s when last seen
+lease-left = lease: { $left } of { $ttl } s left
+lease-label = Time left of the lease
 process = pid { $pid }
 counts-in = counts as running in { $left }
 being-started = being started
@@ -294,7 +295,7 @@ sift-none = No job is like this now.
 sift-group = Group
 sift-any-group = all
 sift-sort = Order
-sift-sort-need = by need and group
+sift-sort-need = by need
 sift-sort-name = by name
 sift-sort-state = by state
 
@@ -1172,6 +1173,7 @@ node-load-of = { $load } on { $n ->
    *[other] { $n } cores
 }
 node-memory = memory
+node-disk = disk
 node-memory-of = { $free } of { $all } GiB free
 node-clock = clock
 node-clock-right = as the store’s
@@ -1286,8 +1288,8 @@ tasks-in-hands = is in the hands of { $collector }: what is done on it there is 
 tasks-came-back = is ready again
 tasks-gone = was removed
 day-title = The last day
-day-none = This node has not looked at it yet: what a day has brought is known a moment after the first reading.
-day-said = { $done } done and { $failed } tries failed, as far as this node has seen since { $since }.
+day-none = This node has just started: it reads the last day within a few seconds.
+day-said = { $done } done and { $failed } tries failed since { $since }.
 day-step = { $at }: { $n } done, { $m } tries failed
 source-held = In collectors' hands
 source-block-long = Block for, such as 60s, 10m or 1h; at most a day

@@ -18,7 +18,7 @@ account-of = { $user } 的账号
 sign-out = 退出登录
 role-viewer = 访客：只能查看
 role-operator = 操作员：可以开关
-role-admin = 管理员：可做一切
+role-admin = 管理员：拥有全部权限
 role-collector = 采集器
 mark-live = 实时
 mark-connected = 已连接
@@ -27,7 +27,7 @@ mark-store = 存储
 mark-store-away = 存储失联
 mark-store-title = 该节点到存储
 mark-reconnecting = 正在重连
-mark-old = 画面已过去 #
+mark-old = # 前的画面
 mark-still = { $time } 的画面
 mark-signed-out = 已退出登录
 list-separator = 、
@@ -103,7 +103,8 @@ on-node = 在 { $node } 上
 in-program = 在 { $node } 中
 runs-in-your-program = 由您自己的程序运行：程序自行申请租约，Soloist 不为它启动任何进程。
 token = 令牌 { $token }
-lease-left = 最近一次查看时租约还有 { $left } 秒
+lease-left = 租约：还剩 { $left } 秒，共 { $ttl } 秒
+lease-label = 租约剩余时间
 process = 进程 { $pid }
 counts-in = { $left }后算作运行中
 being-started = 正在启动
@@ -136,9 +137,11 @@ may-start-in = { $node } 可在 { $left }后接管
 nobody-to-take-over = 没有其他节点可以接管
 another-node = 另一个节点
 crashed-on = { $n ->
+    [1] 在 { $node } 上崩溃（{ $exit }）
    *[other] 在 { $node } 上连续崩溃 { $n } 次（{ $exit }）
 }
 failed-in = { $n ->
+    [1] 在 { $node } 中失败（{ $exit }）
    *[other] 在 { $node } 中连续失败 { $n } 次（{ $exit }）
 }
 next-try-in = { $left }后重试
@@ -188,12 +191,15 @@ cause-handed-over = 所在节点正在交接
 why-failing-over = { $node } 已 { $ago }无响应。它的租约将在 { $left }后到期，随后 { $next } 可以启动它；在那之前，{ $node } 上的脚本会被终止。
 why-failing-over-nobody = { $node } 已 { $ago }无响应。它的租约将在 { $left }后到期，而没有其他节点可以运行它：请启动一个节点，或恢复 { $node }。
 why-backing-off = { $n ->
+    [1] 于 { $at } 在 { $node } 上崩溃（{ $exit }）。{ $left }后重试；{ $users } 要它运行。关闭再打开可立即重试。
    *[other] 连续崩溃 { $n } 次，最近一次于 { $at } 在 { $node } 上（{ $exit }）。{ $left }后重试；{ $users } 要它运行。关闭再打开可立即重试。
 }
 why-retry-due = { $n ->
+    [1] 于 { $at } 在 { $node } 上崩溃（{ $exit }）。已到重试时间，有节点接手即启动；{ $users } 要它运行。
    *[other] 连续崩溃 { $n } 次，最近一次于 { $at } 在 { $node } 上（{ $exit }）。已到重试时间，有节点接手即启动；{ $users } 要它运行。
 }
 why-given-up = { $n ->
+    [1] 于 { $at } 在 { $node } 上崩溃后已放弃（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
    *[other] 连续崩溃 { $n } 次后已放弃，最近一次于 { $at } 在 { $node } 上（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
 }
 why-resting = 两次运行之间的间歇：上次正常结束，{ $left }后开始下一次；{ $users } 要它运行。
@@ -219,12 +225,15 @@ program-moved = 正在转移到其他程序
 program-over = 它的时间已到
 why-program-failing-over = { $node } 已 { $ago }无响应；它的租约将在 { $left }后到期，随后交给下一个程序。
 why-program-backing-off = { $n ->
+    [1] 于 { $at } 在 { $node } 中失败（{ $exit }）。{ $left }后交给下一个程序；{ $users } 要它运行。关闭再打开可立即放行。
    *[other] 连续失败 { $n } 次，最近一次于 { $at } 在 { $node } 中（{ $exit }）。{ $left }后交给下一个程序；{ $users } 要它运行。关闭再打开可立即放行。
 }
 why-program-retry-due = { $n ->
+    [1] 于 { $at } 在 { $node } 中失败（{ $exit }）。已到重试时间，但还没有程序申请；{ $users } 要它运行。
    *[other] 连续失败 { $n } 次，最近一次于 { $at } 在 { $node } 中（{ $exit }）。已到重试时间，但还没有程序申请；{ $users } 要它运行。
 }
 why-program-given-up = { $n ->
+    [1] 于 { $at } 在 { $node } 中失败后已放弃（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
    *[other] 连续失败 { $n } 次后已放弃，最近一次于 { $at } 在 { $node } 中（{ $exit }），尽管 { $users } 要它运行。请先看输出，再关闭并重新打开，或执行：soloist resume { $job }
 }
 why-program-resting = 两次运行之间的间歇：上次正常结束，{ $left }后交给下一个程序；{ $users } 要它运行。
@@ -239,7 +248,7 @@ why-held = 自 { $since } 起被 { $user } 禁止：“{ $reason }”。在操�
 why-off = 已停止：没有人要它运行。
 why-unknown-on = 状态未知：存储已 { $ago }没有确认最近的画面。当时它在 { $node } 上，现在可能在运行，也可能没有。请检查本节点与存储的连接。
 why-unknown-free = 状态未知：存储已 { $ago }没有确认最近的画面。当时没有节点在运行它。请检查本节点与存储的连接。
-why-unknown-doubted = 状态未知：存储被重启、更换或清空，或其时钟跳变，{ $left }内它忘记的运行可能仍在进行。如果存储被清空，请需要该作业的人重新打开。
+why-unknown-doubted = 状态未知：存储被重启、更换或清空，或其时钟跳变，{ $left }内它忘记的运行可能仍在进行。如果存储被清空，请需要它的人重新打开开关。
 why-never-reported = 状态未知：本节点启动后还没有连上存储。请检查它与存储的连接。
 
 # 开关与人
@@ -281,7 +290,7 @@ sift-none = 现在没有这样的任务。
 sift-group = 分组
 sift-any-group = 全部
 sift-sort = 排序
-sift-sort-need = 按紧要程度和分组
+sift-sort-need = 按紧要程度
 sift-sort-name = 按名称
 sift-sort-state = 按状态
 
@@ -426,7 +435,7 @@ count-sources = { $n } { $count ->
 }
 count-ready = { $n } 就绪
 count-flight = { $n } 处理中
-count-due = { $n } 待到期
+count-due = { $n } 未到时间
 count-dead = { $n } 死信
 count-done = { $n } 已完成
 sources-title = 来源
@@ -453,11 +462,11 @@ source-why-open = { $readyCount ->
 }
 source-why-empty = 没有工作项。
 source-why-due = 没有就绪的工作项；{ $dueCount ->
-    [one] 下一项在 { $left }后到期。
-   *[other] { $due } 项中的下一项在 { $left }后到期。
+    [one] 下一项在 { $left }后就绪。
+   *[other] { $due } 项中的下一项在 { $left }后就绪。
 }
 source-why-due-later = 没有就绪的工作项；{ $dueCount ->
-   *[other] { $due } 项稍后到期。
+   *[other] 另有 { $due } 项时间未到。
 }
 source-why-in-hands = 没有就绪的工作项；{ $heldCount ->
    *[other] { $held } 项在采集器手中。
@@ -491,7 +500,7 @@ rule-no-end = 不限尝试次数
 figure-ready = 就绪
 figure-flight = 处理中
 figure-of-cap = / { $cap }
-figure-due = 待到期
+figure-due = 未到时间
 figure-dead = 死信
 figure-done = 已完成
 pace-now = { $rate } 项/秒
@@ -594,7 +603,7 @@ waiter-node = 所在节点
 waiter-since = 开始等待
 waiters-more = 另有 { $n } 个
 turns-title = 最近的回合
-turns-none = 还没有人有过回合。
+turns-none = 还没有任何回合。
 turns-span = 从 { $from } 到 { $to }
 turns-picture = { $n ->
    *[other] { $rotation } 最近的 { $n } 个回合
@@ -606,7 +615,7 @@ turn-lasted = 用时
 turn-ended = 结果
 turn-had = 进行中
 turn-done = 完成
-turn-empty = 无事
+turn-empty = 无事可做
 turn-failed = 失败
 turn-lost = 丢失
 turn-bar = { $kind }：{ $ended }，{ $lasted }，{ $worker }
@@ -620,8 +629,8 @@ remove-name = 名称
 remove-enter = 移除
 remove-title = 移除 { $name }？
 remove-source-text = 它的规则和全部工作项都会删除：未完成 { $tasks } 个，其中 { $flight } 个正由采集器持有。删除后无法恢复。
-remove-rotation-held = { $worker } 正持有本轮，另有 { $waiting } 个在等待。规则和最近的轮次都会删除；正在进行的工作会继续，直到它再次请求。
-remove-rotation-free = 目前无人持有，{ $waiting } 个在等待。规则和最近的轮次都会删除。
+remove-rotation-held = { $worker } 正持有回合，另有 { $waiting } 个在等待。规则和最近的回合记录都会删除；正在进行的工作会继续，直到它再次请求。
+remove-rotation-free = 目前没有人持有回合，{ $waiting } 个在等待。规则和最近的回合记录都会删除。
 remove-yes = 移除
 find-title = 查找工作项
 find-source = 来源
@@ -630,7 +639,7 @@ find-enter = 查找
 find-none = { $source } 中没有这个键的工作项：从未放入，或完成已久而被忘记。
 task-title = 工作项
 task-state-ready = 就绪
-task-state-due = 待到期
+task-state-due = 未到时间
 task-state-leased = 处理中
 task-state-done = 已完成
 task-state-dead = 死信
@@ -638,7 +647,7 @@ task-why-ready = 自 { $at } 起就绪：{ $source } 可以派发时，交给下
 task-why-due = { $left }后就绪，即 { $at }。
 task-why-leased = { $collector } 持有它；若不续租，租约在 { $left }后到期。
 task-why-done = 已于 { $at } 完成。
-task-why-dead = 已于 { $at } 放弃。在有人恢复之前一直留在这里。
+task-why-dead = 已于 { $at } 放弃。在有人重新派发之前一直留在这里。
 task-source = 来源
 task-id = 编号
 task-attempt = 尝试
@@ -660,10 +669,10 @@ past-error = 错误
 past-retried = 要求重试
 past-expired = 租约到期
 past-died = 放弃
-past-revived = 恢复
-revive = 恢复
-revive-label = 恢复 { $key }
-revive-text = 重新就绪，尝试次数从零计起。
+past-revived = 重新派发
+revive = 重新派发
+revive-label = 重新派发 { $key }
+revive-text = 重新就绪，尝试次数从零算起。
 
 # 死信
 dead-title = 死信
@@ -680,12 +689,12 @@ dead-when = 放弃时间
 dead-no-error = 没有报告错误
 dead-older = 更早
 dead-newest = 最新
-revive-all = 恢复 { $source } 的全部死信
-revive-all-title = 恢复 { $source } 的全部死信？
-revive-all-text = 全部 { $n } 项重新就绪，尝试次数从零计起。每次最多恢复 { $most } 项。
-revive-all-yes = 恢复它们
+revive-all = 重新派发 { $source } 的全部死信
+revive-all-title = 重新派发 { $source } 的全部死信？
+revive-all-text = 这 { $n } 项都会重新就绪，尝试次数从零算起。每次最多 { $most } 项。
+revive-all-yes = 全部重新派发
 revived-some = { $n ->
-   *[other] 已恢复 { $n } 项。
+   *[other] 已重新派发 { $n } 项。
 }
 revived-more = 还有更多：请再按一次。
 
@@ -718,7 +727,7 @@ did-participation-off = 关闭了开关
 did-job-hold = 禁止了任务
 did-job-resume = 恢复了任务
 did-job-move = 转移了任务
-did-job-drill = 为演练结束了持有节点的进程
+did-job-drill = 演练：强制结束了运行任务的节点
 did-node-drain = 腾空了节点
 did-node-undrain = 结束了节点的腾空
 did-node-forget = 移除了节点
@@ -730,8 +739,8 @@ did-source-pause = 暂停了来源
 did-source-resume = 恢复了来源
 did-source-block = 阻止了来源
 did-source-unblock = 解除了来源的阻止
-did-source-revive = 恢复了来源的死信
-did-task-revive = 恢复了工作项
+did-source-revive = 重新派发了来源的死信
+did-task-revive = 重新派发了工作项
 did-source-remove = 移除了来源
 did-task-remove = 移除了工作项
 did-rotation-remove = 移除了轮转
@@ -781,8 +790,8 @@ sso-old = 这次登录已失效：它是在别的浏览器或窗口里开始的�
 sso-said = 单点登录服务拒绝了登录：{ $text }
 sso-unproved = 无法验证单点登录服务的答复。请重新登录；如果一直这样，请告诉管理员，原因写在本节点的日志里。
 sso-no-role = { $user } 不在任何可以使用 Soloist 的组里。请联系管理单点登录分组的人。
-sso-no-account = 还没有 { $user } 的账号。请管理员关联你的账号：soloist user link NAME --subject { $subject }
-sso-taken = 已有名为 { $user } 的账号，但它没有与你关联。如果它是你的，请管理员运行：soloist user link { $user } --subject { $subject }
+sso-no-account = 还没有 { $user } 的账号。请管理员关联您的账号：soloist user link NAME --subject { $subject }
+sso-taken = 已有名为 { $user } 的账号，但它没有与您关联。如果它是您的，请管理员运行：soloist user link { $user } --subject { $subject }
 sso-first = 还没有使用密码的管理员，必须先有一个。要打印创建链接，请运行：soloist link
 first-title = 创建第一个管理员
 first-text = 此链接只能使用一次。现在还没有任何账号；您的账号将是管理员。
@@ -821,7 +830,7 @@ session-seen = 最近活动
 session-this = 当前会话
 session-end = 退出登录
 tokens-title = API 令牌
-tokens-text = 持有令牌的程序可以做您能做的一切。不再需要的令牌请吊销。
+tokens-text = 使用令牌的程序拥有与您相同的权限。不再需要的令牌请吊销。
 tokens-revoke-all = 全部吊销
 tokens-revoke-all-title = 要吊销您的全部令牌吗？
 tokens-revoke-all-text = 此后，使用这些令牌的程序都会被拒绝。
@@ -922,7 +931,7 @@ alert-begin-node-lost = 节点 { $node } 自 { $since } 起没有消息，可能
 alert-begin-store-lost = 节点 { $node } 自 { $since } 起连不上存储，不会启动任何任务，页面内容已过时。请检查存储和网络。
 alert-begin-stuck = { $title }（{ $job }）自 { $since } 起没有输出，进度也没有变化。{ $why }
 alert-begin-drift = { $title }（{ $job }）在节点 { $node } 上的配置与多数节点不同。请统一各节点的配置。
-alert-begin-overdue-claims = 来源 { $source }：有采集器丢失的条目自 { $since } 起一直无人领取。请检查采集器是否在运行。
+alert-begin-overdue-claims = 来源 { $source }：采集器失联后留下的工作项自 { $since } 起一直无人领取。请检查采集器是否在运行。
 alert-end-wanted-not-running = 已恢复：{ $title }（{ $job }）。{ $why }
 alert-end-given-up = 已恢复：{ $title }（{ $job }）不再处于放弃状态。{ $why }
 alert-end-crash-loop = 已恢复：{ $title }（{ $job }）不再连续崩溃。{ $why }
@@ -930,7 +939,7 @@ alert-end-node-lost = 已恢复：节点 { $node } 重新上线，或已被移�
 alert-end-store-lost = 已恢复：节点 { $node } 重新连上了存储。
 alert-end-stuck = 已恢复：{ $title }（{ $job }）有了新输出，或这次运行已结束。{ $why }
 alert-end-drift = 已恢复：{ $title }（{ $job }）在节点 { $node } 上的配置与多数节点一致。
-alert-end-overdue-claims = 已恢复：来源 { $source } 中丢失的条目已被领取。
+alert-end-overdue-claims = 已恢复：来源 { $source } 中留下的工作项已有人领取。
 alert-test = 这是 { $user } 发送的通道测试（{ $channel }），一切正常。
 
 # 运行归属
@@ -964,11 +973,11 @@ hold-days-ago = { $n } 天前
 hold-failing = 异常结束
 gap-off = 已关闭
 gap-held = 被禁止
-gap-resting = 两次运行之间休息
+gap-resting = 两次运行的间歇
 gap-backing-off = 崩溃后等待
 gap-taking-over = 接管中
 gap-waiting = 等待节点
-gap-unknown = 当时是否有人需要未知
+gap-unknown = 当时是否有人需要，无从得知
 strip-label = 最近一小时：{ $nodes }
 strip-node = { $node } { $time }
 strip-nobody = 最近一小时：无人运行
@@ -990,8 +999,8 @@ alerts-on-none = 目前没有告警。
 alerts-what = 内容
 alerts-since = 开始于
 alerts-told-to = 通知
-alerts-told = { $channel } 已于 { $at } 通知
-alerts-not-told = { $channel } 尚未通知
+alerts-told = { $channel } 已于 { $at } 收到通知
+alerts-not-told = { $channel } 尚未收到通知
 alerts-muted-until = 静音至 { $until }
 alerts-why = 为什么？
 alerts-rules = 规则
@@ -1007,7 +1016,7 @@ alert-when-node-lost = 节点没有消息
 alert-when-store-lost = 节点连不上存储
 alert-when-stuck = 运行既没有输出也没有进展
 alert-when-drift = 某个节点的任务配置与多数节点不同
-alert-when-overdue-claims = 采集器丢失的条目无人领取
+alert-when-overdue-claims = 采集器失联后留下的工作项无人领取
 alerts-mute = 静音…
 alerts-mute-of = 静音… { $name }
 alerts-mute-for = 时长
@@ -1044,7 +1053,7 @@ told-participation-off = { $who } 关闭了 { $target }
 told-job-hold = { $who } 禁止了 { $target }
 told-job-resume = { $who } 恢复了 { $target }
 told-job-move = { $who } 转移了 { $target }
-told-job-drill = { $who } 为演练结束了 { $target } 的持有节点进程
+told-job-drill = { $who } 演练：强制结束了运行 { $target } 的节点
 told-node-drain = { $who } 腾空了节点 { $target }
 told-node-undrain = { $who } 结束了节点 { $target } 的腾空
 told-node-forget = { $who } 移除了节点 { $target }
@@ -1056,9 +1065,9 @@ told-source-pause = { $who } 暂停了来源 { $target }
 told-source-resume = { $who } 恢复了来源 { $target }
 told-source-block = { $who } 阻止了来源 { $target }
 told-source-unblock = { $who } 解除了来源 { $target } 的阻止
-told-source-revive = { $who } 重新启用了来源 { $target } 的死信
+told-source-revive = { $who } 重新派发了来源 { $target } 的死信
 told-source-remove = { $who } 移除了来源 { $target }
-told-task-revive = { $who } 重新启用了工作项 { $target }
+told-task-revive = { $who } 重新派发了工作项 { $target }
 told-task-remove = { $who } 移除了工作项 { $target }
 told-rotation-remove = { $who } 移除了轮转 { $target }
 told-rotation-put = { $who } 定义了轮转 { $target }
@@ -1116,6 +1125,7 @@ node-address = 地址
 node-load = 负载
 node-load-of = { $load }（{ $n } 核）
 node-memory = 内存
+node-disk = 磁盘
 node-memory-of = 可用 { $free } / { $all } GiB
 node-clock = 时钟
 node-clock-right = 与存储一致
@@ -1134,7 +1144,7 @@ rules-back = 返回
 rules-name = 名称
 rules-pace = 节奏
 rules-tries = 租约与重试
-rules-turns = 轮次
+rules-turns = 回合
 rules-type = 类型 { $n }
 rules-why = 原因
 rules-change = 修改规则
@@ -1148,7 +1158,7 @@ rotation-new = 新建轮转
 rotation-new-yes = 创建轮转
 rotation-exists = 轮转 { $name } 已存在：请打开它修改规则，或换一个名称。
 rotation-rules-of = { $rotation } 的规则
-rotation-rules-about = 各类型按此处的顺序轮流；没有名称的行会忽略。正持有本轮的继续持有。时间写作 250ms、5s、1m 30s 或 2h。
+rotation-rules-about = 各类型按此处的顺序轮流；没有名称的行会忽略。当前的回合不受影响。时间写作 250ms、5s、1m 30s 或 2h。
 field-name = 名称
 means-name = 1 到 64 个字符，可用 a-z、0-9、“.”、“_”、“-”，以字母或数字开头。
 field-gap = 间隔
@@ -1169,10 +1179,10 @@ field-backoff-max = 最长等待
 means-backoff-max = 等待时间最多增长到这里，最长一年。留空：5m。
 field-reason = 原因
 means-reason = 记入审计，最多 500 个字符。留空：记录改动内容。
-field-min-gap = 轮次间隔
-means-min-gap = 任意两轮开始之间的最短时间，最长一年。留空：不限。
+field-min-gap = 回合间隔
+means-min-gap = 任意两个回合开始之间的最短时间，最长一年。留空：不限。
 field-turn-lease = 租约
-means-turn-lease = 既不延长也不交出的一轮可以持续多久，100ms 到 1d。留空：30s。
+means-turn-lease = 既不续期也不交出的回合最多持续多久，100ms 到 1d。留空：30s。
 field-skip = 无人等待的类型
 means-skip = 轮到某个类型而无人等待时如何处理。
 skip-absent = 跳过它
@@ -1207,29 +1217,29 @@ tasks-chosen = 选择
 tasks-choose = 选择 { $key }
 tasks-none = 没有处于该状态的工作项。
 tasks-begin = 还没有工作项。放入一些，再让采集器领取：
-tasks-revive = 复活所选
+tasks-revive = 重新派发所选
 tasks-remove = 移除所选
-tasks-revive-title = 复活 { $n } 个工作项？
+tasks-revive-title = 重新派发 { $n } 个工作项？
 tasks-remove-title = 移除 { $n } 个工作项？
 tasks-done-title = 处理结果
 tasks-nothing = 没有选择工作项：请返回勾选。
 tasks-back = 返回来源
-tasks-comes-back = 将重新就绪，尝试次数从零计算
+tasks-comes-back = 将重新就绪，尝试次数从零算起
 tasks-not-dead = 没有被放弃，保持不变
 tasks-goes = 将连同历史一起删除，无法恢复
 tasks-in-hands = 正在 { $collector } 手中：它正在做的会丢失
 tasks-came-back = 已重新就绪
 tasks-gone = 已移除
 day-title = 最近一天
-day-none = 本节点还没有读取过它：首次读取后片刻即可看到。
-day-said = 自 { $since } 起本节点所见：完成 { $done } 项，失败 { $failed } 次尝试。
+day-none = 本节点刚刚启动，几秒后即可看到最近一天的情况。
+day-said = 自 { $since } 起完成 { $done } 项，失败 { $failed } 次。
 day-step = { $at }：完成 { $n } 项，失败 { $m } 次
 source-held = 在采集器手中
 source-block-long = 阻止多久，例如 60s、10m 或 1h；最长一天
 source-remove-label = 移除 { $source }
 rotation-remove-label = 移除 { $rotation }
 rotations-back = 返回轮转
-ring-begin = 还没有人轮到过。工作者这样请求：
+ring-begin = 还没有任何回合。工作者这样申请：
 job-tabs = 关于此任务
 job-tab-now = 现状
 job-tab-configuration = 配置
@@ -1249,7 +1259,7 @@ config-elsewhere = 只有其他节点定义了它。它们通报以下各项；�
 config-key = 项
 config-value = 值
 config-others = 其他节点
-config-otherwise = 不同于
+config-otherwise = 以下节点不同：
 config-none = 无
 config-all = 全部
 config-never = 从不
@@ -1261,8 +1271,8 @@ person-unseen = 近期没有
 person-groups = 组
 person-withdraw = 撤回链接
 person-link-withdrawn = 链接已撤回：持有者无法再使用。
-person-wants = 已开启
-person-wants-none = 没有开启任何任务。
+person-wants = 打开了哪些任务
+person-wants-none = 没有打开任何任务。
 person-alone = 没有其他人需要
 person-sessions = 登录位置
 person-sessions-none = 没有在任何地方登录。
@@ -1298,10 +1308,10 @@ begin-again = 找不到或已过期？在节点所在的机器上，用同一个
 begin-name = 链接会要求填写用户名（可用 a-z、0-9、“.”、“_”、“-”，以字母或数字开头）和至少十个字符的密码。没有默认密码。
 begin-switch = 之后您就是管理员。打开第一个任务的开关，看它运行。
 failover-title = 演示故障切换
-failover-text = 有意杀死持有任务的节点，由另一个节点接着运行。您会看到本页失去一个节点，任务换了地方。
+failover-text = 故意强制结束正在运行任务的节点，由另一个节点接着运行。您会看到本页失去一个节点，任务换了地方。
 failover-second = 在这台机器的另一个终端里启动第二个节点。
 failover-elsewhere = 给它一个 soloist.toml，使用相同的存储和相同的任务，并取一个自己的名字。
 failover-several = 这里已经有不止一个节点在运行。
 failover-on = 打开一个任务的开关，等它运行起来。
-failover-kill = 杀死持有它的节点，效果与 kill -9 相同。只有在服务管理器负责启动时，它才会自己回来。
-failover-watch = 请看：页面顶部会写出由谁接管、用了多少毫秒。如果被杀死的正是显示本页的节点，请在另一个节点上打开页面。
+failover-kill = 强制结束运行任务的节点，效果与 kill -9 相同。只有在服务管理器负责启动时，它才会自己回来。
+failover-watch = 请看：页面顶部会写出由谁接管、用了多少毫秒。如果被结束的正是显示本页的节点，请在另一个节点上打开页面。

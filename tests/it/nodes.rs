@@ -112,6 +112,8 @@ async fn a_dead_node_holds_nothing_and_can_be_forgotten() {
     let ahead = alive["vitals"]["clock_ahead_ms"].as_i64().expect("a clock");
     assert!(ahead.abs() < 60_000, "one machine: {alive}");
     assert!(alive["vitals"]["free_mb"].as_u64() <= alive["vitals"]["memory_mb"].as_u64());
+    let free = alive["vitals"]["disk_free_mb"].as_u64().expect("a disk");
+    assert!(Some(free) <= alive["vitals"]["disk_mb"].as_u64(), "{alive}");
     let path = format!("/api/v1/nodes/{dead}?reason=scrapped");
     let (status, left) = survivor.call(Method::DELETE, &path, None).await;
     assert_eq!(status, StatusCode::OK, "{left}");

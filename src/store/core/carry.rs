@@ -20,7 +20,7 @@ pub(in crate::store) use super::accounts::USERS;
 pub(in crate::store) use super::credentials::TOKENS;
 
 /// Tables of which all is copied. What nodes say of themselves is not among them, nor who waits: both say it again.
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 12] = [
     USERS,
     TOKENS,
     super::credentials::SESSIONS,
@@ -32,6 +32,7 @@ const TABLES: [&str; 11] = [
     super::alerts::MUTED,
     super::alerts::CHANNELS,
     super::timeline::MARKS,
+    super::throughput::THROUGHPUT,
 ];
 
 /// Lists of which all is copied, beside those of each job.

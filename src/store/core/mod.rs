@@ -23,6 +23,7 @@ mod record;
 pub(in crate::store) mod rotation;
 mod shared;
 mod sign_in;
+mod throughput;
 mod timeline;
 mod told;
 

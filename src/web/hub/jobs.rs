@@ -48,6 +48,8 @@ pub(super) struct Watch {
     /// When its progress was told to pages for the last time, and whether there is another since.
     told: Option<Boot>,
     more: bool,
+    /// When its lease was told to pages for the last time.
+    pub(super) leased: Option<Boot>,
 }
 
 impl Hub {
@@ -55,6 +57,7 @@ impl Hub {
     pub(super) fn look(self: &Arc<Self>) {
         let mut jobs = Vec::new();
         let mut moved = Vec::new();
+        let mut leased = Vec::new();
         for job in self.numbers() {
             let seen = self.seen(job);
             if self.say(job, &seen) {
@@ -63,9 +66,13 @@ impl Hub {
             if self.owes_progress(job) {
                 moved.push((job, true));
             }
+            if seen.record.lease.is_some() && self.owes_lease(job) {
+                leased.push(job);
+            }
         }
         self.refresh(jobs);
         self.tell_progress(&moved);
+        self.tell_leases(&leased);
         if self.truth_changed() {
             for seat in self.everybody() {
                 seat.mark(|pending| pending.truth = true);

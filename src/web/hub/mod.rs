@@ -8,6 +8,7 @@ mod accounts;
 mod board;
 mod follow;
 mod jobs;
+mod lease_bar;
 mod roster;
 mod rotations;
 mod seats;

@@ -14,7 +14,8 @@ use crate::domain::name::SourceName;
 use crate::domain::time::{Boot, Stamp};
 use crate::store::StoreError;
 use crate::store::dispatch::{CollectorView, SourceView, Sources as _};
-use crate::view::day::{Days, Step};
+use crate::store::throughput::Throughput as _;
+use crate::view::day::{self, Days, Step};
 use crate::view::json::Source;
 use crate::view::pace::{Pace, Paces, READ_EVERY};
 use crate::web::auth::Caller;
@@ -72,7 +73,7 @@ impl Hub {
         sources.iter().map(|source| rates.paces.of(&source.name)).collect()
     }
 
-    /// What a source did in the last day, as far as this node saw it.
+    /// What a source did in the last day; empty until that was read.
     #[must_use]
     pub fn day(&self, source: &SourceName) -> Vec<Step> {
         lock(&self.rates).days.of(source)
@@ -85,6 +86,26 @@ impl Hub {
         LastKnown {
             sources: picture.rows.iter().map(|row| row.what.view.clone()).collect(),
             collectors: picture.aside.what.collectors.clone(),
+        }
+    }
+}
+
+impl Hub {
+    /// When a step of the day is over, it is written down for all nodes, and what they remember is read.
+    async fn keep_days(&self, sources: &[SourceView]) {
+        let Some((step, counts)) = day::counted(sources) else { return };
+        if !lock(&self.rates).days.lacks(step) {
+            return;
+        }
+        let read = async {
+            self.store.note_throughput(step, &counts).await?;
+            self.store.throughput().await
+        };
+        match read.await {
+            Ok(past) => lock(&self.rates).days.learn(step, past),
+            Err(error) => {
+                tracing::debug!(%error, "the last day of sources could not be read; the next reading tries again");
+            }
         }
     }
 }
@@ -131,6 +152,9 @@ impl Row for SourceRow {
             },
             false => None,
         };
+        if sample {
+            hub.keep_days(&sources).await;
+        }
         let rates = &mut *lock(&hub.rates);
         if sample {
             rates.paces.note(&sources);

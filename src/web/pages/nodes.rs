@@ -147,10 +147,15 @@ fn machine(vitals: &VitalsView, lang: Language) -> Vec<(String, String)> {
         };
         facts.push((say(lang, "node-load", &[]), said));
     }
-    if let Some((free, all)) = vitals.free_mb.zip(vitals.memory_mb) {
+    let rooms = [
+        ("node-memory", vitals.free_mb.zip(vitals.memory_mb)),
+        ("node-disk", vitals.disk_free_mb.zip(vitals.disk_mb)),
+    ];
+    for (id, room) in rooms {
+        let Some((free, all)) = room else { continue };
         let gigabytes = |mb: u64| format!("{}.{}", mb / 1_024, mb % 1_024 * 10 / 1_024);
         let args = [("free", Arg::from(gigabytes(free))), ("all", gigabytes(all).into())];
-        facts.push((say(lang, "node-memory", &[]), say(lang, "node-memory-of", &args)));
+        facts.push((say(lang, id, &[]), say(lang, "node-memory-of", &args)));
     }
     if let Some(ahead) = vitals.clock_ahead_ms {
         let by = exactly(lang, std::time::Duration::from_millis(ahead.unsigned_abs()));
@@ -384,10 +389,20 @@ mod tests {
             cores: Some(2),
             memory_mb: Some(16_384),
             free_mb: Some(1_536),
+            disk_mb: Some(102_400),
+            disk_free_mb: Some(2_048),
             clock_ahead_ms: Some(-1_500),
         };
         let words: Vec<_> =
             machine(&load, Language::En).into_iter().map(|(_, said)| said).collect();
-        assert_eq!(words, ["1.05 on 2 cores", "1.5 of 16.0 GiB free", "1.5 s behind the store"]);
+        assert_eq!(
+            words,
+            [
+                "1.05 on 2 cores",
+                "1.5 of 16.0 GiB free",
+                "2.0 of 100.0 GiB free",
+                "1.5 s behind the store"
+            ]
+        );
     }
 }

@@ -2,12 +2,13 @@
 
 use askama::Template;
 
+use crate::domain::throughput::{STEP, STEPS};
 use crate::domain::time::StoreTime;
-use crate::view::day::{STEP, STEPS, Step};
+use crate::view::day::Step;
 use crate::words::{Arg, Language, Piece, grouped, minute, phrase, plain, say};
 
-/// The box of the picture; a step is [`WIDTH`] / [`STEPS`] wide.
-const WIDTH: u64 = 960;
+/// The box of the picture: [`STEPS`] bars, each so wide.
+const WIDE: u64 = 10;
 const HEIGHT: u64 = 64;
 
 /// The picture and what it says.
@@ -19,7 +20,7 @@ pub struct Day {
     /// When the picture begins and ends.
     from: Vec<Piece>,
     to: Vec<Piece>,
-    /// How much was done, and since when this node looks.
+    /// How much was done, and since when that is known.
     said: Vec<Piece>,
 }
 
@@ -38,9 +39,8 @@ impl Day {
     pub fn of(steps: &[Step], now: StoreTime, lang: Language) -> Option<Self> {
         let (first, last) = (steps.first()?, steps.last()?);
         let length = i64::try_from(STEP.as_millis()).unwrap_or(i64::MAX);
-        let begins = last.from.0 - length * (i64::try_from(STEPS).unwrap_or(i64::MAX) - 1);
+        let begins = last.from.0 - length * (STEPS - 1);
         let top = steps.iter().map(|step| step.finished + step.failed).max().unwrap_or(0).max(1);
-        let wide = WIDTH / STEPS as u64;
         let mut bars = Vec::new();
         for step in steps {
             let nth = u64::try_from((step.from.0 - begins) / length).unwrap_or(0);
@@ -54,9 +54,9 @@ impl Day {
             let (done, failed) = (high(step.finished), high(step.failed));
             let bar = |kind, y, height| Bar {
                 kind,
-                x: nth * wide,
+                x: nth * WIDE,
                 y,
-                width: wide - 2,
+                width: WIDE - 2,
                 height,
                 title: title.clone(),
             };

@@ -42,11 +42,13 @@ const MORE: [&str; 9] = [
 ];
 /// In CSS pixels.
 const WIDTHS: [u32; 3] = [1440, 768, 390];
+/// No picture is higher.
+const HIGHEST: u32 = 6_000;
 /// Where little is shown, the widest and the narrowest show it.
 const EDGES: [u32; 2] = [1440, 390];
 
-/// At these the page must fit; the second is 1280 px at twice the size.
-const REFLOW: [u32; 4] = [1440, 640, 390, 320];
+/// At these the page must fit; the third is 1280 px at twice the size.
+const REFLOW: [u32; 5] = [1440, 768, 640, 390, 320];
 
 /// At these the page must fit with letters twice as large (WCAG 1.4.4).
 const LARGE_LETTERS: [u32; 2] = [1280, 390];
@@ -110,7 +112,7 @@ async fn faults(window: &Window, axe: &str, widths: &[u32], place: &str) -> Vec<
         window.told(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
         for width in widths {
             window.resize(*width, 900).await;
-            photograph(window, &format!("{place} {theme} {width}")).await;
+            photograph(window, &format!("{place} {theme} {width}"), *width).await;
             let said = window.client.execute_async(RUN, vec![json!(!first)]).await;
             let said = said.unwrap_or_else(|error| panic!("{place}: {error}"));
             first = false;
@@ -132,9 +134,14 @@ async fn faults(window: &Window, axe: &str, widths: &[u32], place: &str) -> Vec<
 }
 
 /// With `SOLOIST_PICTURES=DIRECTORY` what is judged here is kept as pictures, for the eyes of people (CONTRIBUTING.md).
-async fn photograph(window: &Window, name: &str) {
+async fn photograph(window: &Window, name: &str, width: u32) {
     let Some(directory) = std::env::var_os("SOLOIST_PICTURES") else { return };
+    // All of the page, not only what stands above the lower edge of the window.
+    let height = window.told("return document.documentElement.scrollHeight").await;
+    let height = height.as_u64().and_then(|height| u32::try_from(height).ok()).unwrap_or(900);
+    window.resize(width, height.clamp(900, HIGHEST)).await;
     let picture = window.client.screenshot().await.expect("a picture");
+    window.resize(width, 900).await;
     let name = name.replace(|letter: char| !letter.is_alphanumeric() && letter != '-', "_");
     let thread = std::thread::current();
     let world = thread.name().and_then(|name| name.rsplit("::").next()).unwrap_or_default();

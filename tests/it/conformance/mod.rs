@@ -36,6 +36,7 @@ mod rotation_history;
 mod rotation_order;
 mod rotation_turns;
 mod rotation_waiters;
+mod throughput;
 mod timeline;
 
 use std::any::Any;
@@ -144,6 +145,10 @@ macro_rules! laws {
                 only_who_has_the_seat_writes_what_is_told
                 what_is_done_leaves_the_book_and_the_newest_are_remembered
                 an_alert_is_mute_for_a_while_until_an_instant_or_not
+            );
+            laws!(@room throughput, $fresh;
+                a_quarter_that_is_over_is_written_once_by_whoever_is_first
+                a_day_of_quarters_is_kept
             );
             laws!(@room audit, $fresh;
                 kinds_of_acts_are_kept_apart_and_read_as_one_list

@@ -4,13 +4,14 @@ use super::{Away, ground};
 use crate::support::wait::until;
 
 /// Numbers that go on while one looks.
-const MOVING: [&str; 7] = [
+const MOVING: [&str; 8] = [
     "\"age_ms\"",
     "\"expires_in_ms\"",
     "\"now\"",
     "\"last_used\"",
     "\"load_percent\"",
     "\"free_mb\"",
+    "\"disk_free_mb\"",
     "\"clock_ahead_ms\"",
 ];
 

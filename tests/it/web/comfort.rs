@@ -1,11 +1,13 @@
 //! What makes it comfortable, asked from outside: the wall, the badge, the window of its own, the page of the API, the first run.
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use soloist::domain::name::UserName;
 use soloist::store::accounts::Role;
 use soloist::store::jobs::Jobs as _;
 use soloist::web::headers::CONTENT_SECURITY_POLICY;
 
-use super::{Server, job, problem};
+use super::live::{hear_type, heard_nothing, of_a_page, run, say};
+use super::{On, Server, job, problem};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_badge_is_for_those_who_may_see_the_job_and_says_its_word_in_their_language() {
@@ -181,4 +183,31 @@ async fn the_card_of_a_fail_over_has_commands_of_this_installation_and_is_for_ad
     }
     assert!(commands[0].contains("serve --node node-b --listen 127.0.0.1:"), "{commands:?}");
     assert!(commands[1].ends_with("drill outbound"), "{commands:?}");
+}
+
+/// What the head of a job says of its lease, in milliseconds.
+fn lease_left(head: &str) -> Option<u64> {
+    let bar = head.split("<p class=\"lease fine\">").nth(1)?;
+    bar.split("value=\"").nth(1)?.split('"').next()?.parse().ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bar_of_a_lease_moves_on_the_page_of_its_job_and_costs_the_dashboard_nothing() {
+    let server = Server::on(On::Sqlite).await;
+    let (mut page, _, _) = of_a_page(&server, "li", Role::Operator).await;
+    let (mut dashboard, _, _) = of_a_page(&server, "vera", Role::Viewer).await;
+    // Nobody renews it, and nothing else happens.
+    run(&server, &UserName::new("li").unwrap()).await;
+    say(&mut page, json!({"type": "follow", "id": 1, "job": "outbound"})).await;
+    let mut told = Vec::new();
+    while told.len() < 4 {
+        let frame = hear_type(&mut page, "row").await;
+        let left = frame["head"].as_str().and_then(lease_left);
+        told.extend(left.map(|left| (left, frame["version"].as_u64())));
+        told.dedup();
+    }
+    assert!(told.is_sorted_by(|one, next| one.0 > next.0), "it runs down: {told:?}");
+    assert_eq!(told[3].1, told[2].1, "the job has not changed");
+    assert!(told[0].0 <= 60_000, "{told:?}");
+    heard_nothing(&mut dashboard, "moved").await;
 }

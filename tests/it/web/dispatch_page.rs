@@ -109,7 +109,7 @@ async fn every_state_of_a_source_is_shown_in_words_in_both_languages() {
     let expected = [
         ("open", "open", "Open", "2 are ready", "开放", "2 项就绪"),
         ("empty", "empty", "Empty", "It has no work.", "空闲", "没有工作项。"),
-        ("later", "empty", "Empty", "due in", "空闲", "后到期"),
+        ("later", "empty", "Empty", "due in", "空闲", "后就绪"),
         ("hands", "empty", "Empty", "in a collector’s hands", "空闲", "1 项在采集器手中"),
         ("gap", "pacing", "Pacing", "One start every 1 h 0 min: the next in", "间隔中", "下一项在"),
         ("window", "pacing", "Pacing", "is used up: the next in", "间隔中", "已用完"),

@@ -40,6 +40,7 @@ mod front_ends;
 mod fuzz;
 mod groups;
 mod guessing;
+mod last_day;
 mod leases;
 mod leasing;
 mod live;
