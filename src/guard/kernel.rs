@@ -404,13 +404,22 @@ fn fork_as(flags: libc::c_int, numbers: &[libc::pid_t]) -> Result<Option<Pid>, E
         Err(Errno::ENOSYS) if numbers.is_empty() && flags & !libc::CLONE_PARENT == 0 => {
             let [flags, none] = [libc::c_long::from(flags | signal), 0];
             // SAFETY: as above; a stack of zero is a copy of the parent's, and no flag asks for the pointers behind it.
-            let result =
-                unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) };
+            let result = unsafe { libc::syscall(libc::SYS_clone, flags, none, none, none, none) };
             Errno::result(result)?
         }
         result => result?,
     };
     Ok((child != 0).then(|| Pid::from_raw(i32::try_from(child).unwrap_or(-1))))
+}
+
+/// Writes `title` over the arguments of this process, whose place `begins` is as the kernel told it. Only for a process with a
+/// single thread that does not read its arguments again.
+pub(super) fn overwrite(begins: u64, title: &[u8]) {
+    let Ok(begins) = usize::try_from(begins) else { return };
+    let place = std::ptr::with_exposed_provenance_mut::<u8>(begins);
+    // SAFETY: the kernel put the arguments there, on the stack of the first thread, and `title` is no longer than their room.
+    // Nobody moves or unmaps that, and nothing in this program holds a reference into it.
+    unsafe { std::ptr::copy(title.as_ptr(), place, title.len()) };
 }
 
 /// A number that no process has now, and that no fork is given until all others were given.

@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 
 use crate::lifecycle::{JOB, Pair};
 use crate::support::machine::{in_time, judged};
+use crate::support::nobody;
 use crate::support::node::{Ground, Node, SOLOIST};
 use crate::support::wait::until;
 use crate::support::witness::{self, Witness};
@@ -21,7 +22,7 @@ judged! {
     a_lease_is_given_back_without_the_agent
     nothing_that_was_kept_ready_outlives_its_node
     a_container_does_not_end_before_the_last_guard_of_a_killed_node
-    guards_wait_where_a_seccomp_profile_refuses_clone3
+    guards_wait_and_say_whose_they_are_under_the_seccomp_profile_of_a_container
 }
 
 /// What a process calls itself.
@@ -196,11 +197,18 @@ async fn a_container_does_not_end_before_the_last_guard_of_a_killed_node() {
     assert_eq!(ended.code(), Some(137), "as the node did");
 }
 
-/// What the profiles of containers do with clone3(2) for whoever may not make namespaces.
-const WITHOUT_CLONE3: &str = r#"#!/usr/bin/env python3
-import ctypes, os, struct, sys
-CLONE3, ENOSYS, ALLOW = 435, 0x00050000 | 38, 0x7FFF0000
-filters = [(0x20, 0, 0, 0), (0x15, 0, 1, CLONE3), (0x06, 0, 0, ENOSYS), (0x06, 0, 0, ALLOW)]
+/// What the profiles of containers do: clone3(2) is not there for whoever may not make namespaces, and older ones forbid
+/// process_vm_writev(2).
+const IN_A_CONTAINER: &str = r#"#!/usr/bin/env python3
+import ctypes, os, platform, struct, sys
+CLONE3, WRITEV = 435, 271 if platform.machine() == "aarch64" else 311
+ENOSYS, EPERM, ALLOW = 0x00050000 | 38, 0x00050000 | 1, 0x7FFF0000
+filters = [
+    (0x20, 0, 0, 0),
+    (0x15, 0, 1, CLONE3), (0x06, 0, 0, ENOSYS),
+    (0x15, 0, 1, WRITEV), (0x06, 0, 0, EPERM),
+    (0x06, 0, 0, ALLOW),
+]
 code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *each) for each in filters))
 program = ctypes.create_string_buffer(struct.pack("@HP", len(filters), ctypes.addressof(code)))
 prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -209,10 +217,13 @@ assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, pointer, 0, 0) == 0, os.strer
 os.execv("SOLOIST", ["SOLOIST", *sys.argv[1:]])
 "#;
 
-async fn guards_wait_where_a_seccomp_profile_refuses_clone3() {
-    let ground = Ground::new("sqlite:soloist.db", &witness::job(JOB, "beat", ""));
-    let program = ground.path("soloist-without-clone3");
-    fs::write(&program, WITHOUT_CLONE3.replace("SOLOIST", SOLOIST)).expect("written");
+async fn guards_wait_and_say_whose_they_are_under_the_seccomp_profile_of_a_container() {
+    let jobs = witness::job(JOB, "beat", "");
+    let Some(ground) = nobody::ground("sqlite:soloist.db", &jobs) else { return };
+    let program = ground.path("soloist-in-a-container");
+    let as_nobody = ground.path("soloist-as-nobody");
+    let text = IN_A_CONTAINER.replace("SOLOIST", as_nobody.to_str().expect("a path"));
+    fs::write(&program, text).expect("written");
     fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("ours");
     let ground = ground.with_program(&program);
     witness::place(&ground);
