@@ -68,8 +68,7 @@ pub(in crate::store) struct MemoryStore {
 impl MemoryStore {
     /// The first process at an empty store.
     #[expect(clippy::expect_used, reason = "only tests come here")]
-    pub(super) fn alone(options: &Options) -> Self {
-        let clock = Clock::new();
+    pub(super) fn alone(options: &Options, clock: Clock) -> Self {
         let store = Self {
             jobs: Arc::default(),
             known: Arc::default(),
@@ -175,7 +174,7 @@ fn millis(span: Duration) -> i64 {
 #[cfg(test)]
 impl MemoryStore {
     pub(in crate::store) fn new() -> Self {
-        Self::alone(&Options::default())
+        Self::alone(&Options::default(), Clock::new(0))
     }
 
     pub(in crate::store) fn bounded(&self, bounds: LogBounds) -> Self {
@@ -340,7 +339,7 @@ impl Engine for MemoryStore {
     async fn commit(&self, change: &Change<'_>) -> Result<Commit> {
         tokio::task::yield_now().await;
         let mut all = self.lock();
-        let now = self.now();
+        let now = self.clock.change().floor();
         let quarantine = change.grant.map_or(Duration::ZERO, |ttl| self.trust(&mut all, ttl));
         let first = all.commit(change, now, quarantine);
         if let Commit::Done { .. } = &first {

@@ -42,7 +42,16 @@ impl World {
     /// When SQLite cannot make a database in memory.
     #[must_use]
     pub fn new(options: &Options) -> Self {
-        Self(MemoryStore::alone(options))
+        Self(MemoryStore::alone(options, Clock::new(0)))
+    }
+
+    /// The same, where each change takes a microsecond: no two happen at one instant, as on every other store.
+    ///
+    /// # Panics
+    /// As [`World::new`].
+    #[must_use]
+    pub fn ticking(options: &Options) -> Self {
+        Self(MemoryStore::alone(options, Clock::new(1)))
     }
 
     /// One more process that uses it.
@@ -96,20 +105,29 @@ impl Store {
 
 /// A clock that stands still until it is moved. Microseconds.
 #[derive(Debug, Clone)]
-struct Clock(Arc<AtomicI64>);
+struct Clock {
+    now: Arc<AtomicI64>,
+    /// How long each change takes.
+    change: i64,
+}
 
 impl Clock {
-    fn new() -> Self {
-        Self(Arc::new(AtomicI64::new(BEGINNING)))
+    fn new(change: i64) -> Self {
+        Self { now: Arc::new(AtomicI64::new(BEGINNING)), change }
+    }
+
+    /// The instant of a change.
+    fn change(&self) -> Stamp {
+        Stamp(self.now.fetch_add(self.change, Ordering::SeqCst) + self.change)
     }
 
     fn pass(&self, span: Duration) {
         let span = i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
-        self.0.fetch_add(span, Ordering::SeqCst);
+        self.now.fetch_add(span, Ordering::SeqCst);
     }
 
     fn now(&self) -> Stamp {
-        Stamp(self.0.load(Ordering::SeqCst))
+        Stamp(self.now.load(Ordering::SeqCst))
     }
 
     fn boot(&self) -> Boot {

@@ -108,7 +108,7 @@ impl MemoryRecords {
 #[cfg(test)]
 impl MemoryRecords {
     pub(in crate::store) fn new() -> Self {
-        Self::on(Clock::new())
+        Self::on(Clock::new(0))
     }
 
     pub(in crate::store) fn pass(&self, time: Duration) {
@@ -347,6 +347,7 @@ impl Records for MemoryRecords {
     ) -> Result<(Changed, Looked)> {
         tokio::task::yield_now().await;
         let mut world = self.lock();
+        self.clock.change();
         world.interfere();
         let mut answer = world.change(plan);
         if answer == Changed::Done {

@@ -40,7 +40,7 @@ impl Transactions for MemoryStore {
         tokio::task::yield_now().await;
         let mut db = locked(self.shelf());
         let tx = db.transaction().map_err(|error| fail(&error))?;
-        let (answer, notes, woken) = run(&act, &tx, self.clock().now())?;
+        let (answer, notes, woken) = run(&act, &tx, self.clock().change())?;
         tx.commit().map_err(|error| fail(&error))?;
         // Under the lock: nobody sees one without the other, and wakes are told in the order of the commits.
         notes.into_iter().for_each(|line| self.write_down(&Write::Log(line)));

@@ -4,7 +4,7 @@
 //! backend it judges. A law that is not listed in [`laws!`] is dead code, and the build says so.
 //! What only one backend can do (files, migrations, Lua, reconnecting) is tested beside that backend.
 //!
-//! The clock of the store in memory stands still until a law lets time pass ([`nap`], [`pass`], [`jump`]): there an hour takes no
+//! The clock of the store in memory stands still until a law lets time pass ([`nap`], [`breathe`], [`pass`], [`jump`]): there an hour takes no
 //! time. Elsewhere the same calls wait. No law is left out on any store: each process of a law on the store in memory is a
 //! connection of its own, with a memory of its own.
 
@@ -441,7 +441,7 @@ impl Fresh {
 /// A world of its own.
 fn fresh_memory() -> Fresh {
     let options = patient();
-    Fresh { place: Place::In(World::new(&options)), options, _guard: Box::new(()) }
+    Fresh { place: Place::In(World::ticking(&options)), options, _guard: Box::new(()) }
 }
 
 /// A file in a directory of its own. The time-out is generous because laws are not about speed.
@@ -571,6 +571,14 @@ async fn nap(store: &Store) {
         }
         None => tokio::time::sleep(NAP).await,
     }
+}
+
+/// Lets others run, without waiting. A clock that stands still is moved by a millisecond.
+async fn breathe(store: &Store) {
+    if let Some(world) = store.world() {
+        world.pass(Duration::from_millis(1));
+    }
+    tokio::task::yield_now().await;
 }
 
 /// Lets the store's clock show `at`, if that can be done without waiting for it.

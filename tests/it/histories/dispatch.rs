@@ -632,4 +632,4 @@ async fn agree(real: Store, seed: u64) -> usize {
     STEPS
 }
 
-super::on_every_store!(agree, STEPS, 60, 12, 4);
+super::on_every_store!(agree, STEPS, 18, 12, 4);
