@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use super::Result;
 use super::records::{self, Records};
+use crate::clock;
 use crate::domain::event::JobEvent;
 use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, RunId};
@@ -191,6 +192,11 @@ pub(super) enum Part {
 pub(super) trait Engine: Records {
     /// What this process remembers of jobs.
     fn known(&self) -> &super::core::Known;
+
+    /// This machine's clock.
+    fn boot(&self) -> Boot {
+        clock::boot()
+    }
 
     /// The store's clock now, as well as it is known here without asking: never later than it is. And how far it may be off
     /// from what an answer would say, unless the clock was set. `None` before the first answer.

@@ -76,6 +76,7 @@ impl Store {
             super::Backend::Redis(store) => store.examine().await?,
             super::Backend::Postgres(store) => store.examine().await?,
             super::Backend::Mysql(store) => store.examine().await?,
+            super::Backend::Memory(_) => Vec::new(),
         };
         findings.extend(self.time().await?);
         Ok(findings)

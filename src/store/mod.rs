@@ -1,6 +1,6 @@
 //! The one door to shared state.
 //!
-//! Small traits by noun, implemented by four backends and forwarded by the closed [`Store`]; one conformance
+//! Small traits by noun, implemented by four backends (and one that only tests have, [`in_memory`]) and forwarded by the closed [`Store`]; one conformance
 //! suite (`tests/it/conformance`) holds all of them to the same law. Lease and data live in one backend, because a
 //! token is worth something only where the write that carries it is refused in the same atomic step.
 //! This room decides nothing about processes. A call whose outcome is unknown is not made again for the caller; a commit that was
@@ -15,6 +15,8 @@ pub mod dispatch;
 mod engine;
 pub mod events;
 pub mod examine;
+#[doc(hidden)]
+pub mod in_memory;
 pub mod jobs;
 pub mod journal;
 mod latest;
@@ -172,6 +174,8 @@ enum Backend {
     Redis(redis::RedisStore),
     Postgres(postgres::PostgresStore),
     Mysql(mysql::MysqlStore),
+    /// Only tests have one: no address names it.
+    Memory(in_memory::MemoryStore),
 }
 
 impl Store {
@@ -220,7 +224,7 @@ impl Store {
             }
         };
         let shut = match &backend {
-            Backend::Sqlite(_) => None,
+            Backend::Sqlite(_) | Backend::Memory(_) => None,
             Backend::Redis(_) | Backend::Postgres(_) | Backend::Mysql(_) => {
                 Some("it was not asked yet".to_owned())
             }
@@ -251,7 +255,7 @@ impl Store {
     /// As [`Self::open`], also when a copy into it is not finished; no call is let through by this.
     async fn open_unfinished(&self, options: &Options) -> Result<()> {
         match &self.backend {
-            Backend::Sqlite(_) => Ok(()),
+            Backend::Sqlite(_) | Backend::Memory(_) => Ok(()),
             Backend::Redis(store) => store.open(options).await,
             Backend::Postgres(store) => store.open(options).await,
             Backend::Mysql(store) => store.open(options).await,
@@ -266,7 +270,7 @@ impl Store {
     pub async fn be_ready(&self, what: For) -> Result<()> {
         self.answers()?;
         match &self.backend {
-            Backend::Sqlite(_) => Ok(()),
+            Backend::Sqlite(_) | Backend::Memory(_) => Ok(()),
             Backend::Redis(store) => store.be_ready(what).await,
             Backend::Postgres(store) => store.be_ready(what).await,
             Backend::Mysql(store) => store.be_ready(what).await,
@@ -276,7 +280,7 @@ impl Store {
     /// Whether its server is there and does not let this user in: waiting would not help.
     pub async fn refuses_login(&self) -> bool {
         match &self.backend {
-            Backend::Sqlite(_) => false,
+            Backend::Sqlite(_) | Backend::Memory(_) => false,
             Backend::Redis(store) => store.refuses_login().await,
             Backend::Postgres(store) => store.refuses_login().await,
             Backend::Mysql(store) => store.refuses_login().await,
@@ -292,6 +296,7 @@ impl Store {
             Backend::Redis(store) => Backend::Redis(store.noting(entry)),
             Backend::Postgres(store) => Backend::Postgres(store.noting(entry)),
             Backend::Mysql(store) => Backend::Mysql(store.noting(entry)),
+            Backend::Memory(store) => Backend::Memory(store.noting(entry)),
         };
         Self { backend, ..self.clone() }
     }
@@ -306,7 +311,9 @@ impl Store {
     #[must_use]
     pub fn is_sharded(&self) -> bool {
         match &self.backend {
-            Backend::Sqlite(_) | Backend::Postgres(_) | Backend::Mysql(_) => false,
+            Backend::Sqlite(_) | Backend::Postgres(_) | Backend::Mysql(_) | Backend::Memory(_) => {
+                false
+            }
             Backend::Redis(store) => store.is_sharded(),
         }
     }
@@ -322,6 +329,9 @@ impl Store {
             Backend::Redis(store) => store.describe().await,
             Backend::Postgres(store) => store.describe().await,
             Backend::Mysql(store) => store.describe().await,
+            Backend::Memory(_) => {
+                Ok(Description { what: "memory".to_owned(), shared: false, warnings: Vec::new() })
+            }
         }
     }
 }
@@ -339,6 +349,9 @@ macro_rules! forward {
                         <postgres::PostgresStore as $trait>::$method(store, $($arg),*).await
                     }
                     Backend::Mysql(store) => <mysql::MysqlStore as $trait>::$method(store, $($arg),*).await,
+                    Backend::Memory(store) => {
+                        <in_memory::MemoryStore as $trait>::$method(store, $($arg),*).await
+                    }
                 };
                 (self.observe)(stringify!($method), crate::clock::boot().since(begun));
                 result

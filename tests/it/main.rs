@@ -21,6 +21,7 @@ mod external;
 mod fence;
 mod fencing;
 mod guard;
+mod histories;
 mod image;
 #[path = "../../src/domain/rotation/tests/in_memory.rs"]
 mod in_memory;

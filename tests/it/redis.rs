@@ -25,7 +25,6 @@ mod acl;
 mod cluster;
 mod converted;
 mod dispatch;
-mod dispatch_timed;
 mod doubt;
 mod forgetting;
 mod full;
@@ -34,7 +33,6 @@ mod jumping;
 mod listing;
 mod replica;
 mod rotation;
-mod rotation_timed;
 mod sentinel;
 
 use std::time::Duration;

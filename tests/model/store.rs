@@ -1,4 +1,5 @@
-//! The record keeping of the model's store. What becomes of a record is decided by `domain::transition`, as in the real stores.
+//! The record keeping of the model's store. What becomes of a record is decided by `domain::transition`, as in the real stores, and how
+//! long a store is doubted by `domain::doubt`.
 //!
 //! A state of the model must be small, and equal to every other that differs in nothing that matters. So a record is
 //! kept here in numbers: before a transition it is made into the one that `domain` knows, after it back. Time that passes is
@@ -9,7 +10,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use soloist::domain::doubt::{Epoch, Look, judge};
 use soloist::domain::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
+use soloist::domain::handover::is_for_another;
 use soloist::domain::job::{
     Exit, JobRecord, LeaseRecord, Move, Next, NextWhat, Participant, RunEnd,
 };
@@ -27,6 +30,8 @@ use super::rules::Rules;
 pub(crate) const UNIT: Duration = Duration::from_secs(1);
 /// Length of a lease in units of time.
 pub(crate) const TTL: u8 = 3;
+/// The same in milliseconds.
+const LONGEST: i64 = 1_000 * TTL as i64;
 /// How long a move keeps a job for the node it is for.
 pub(crate) const MOVE: u8 = 4;
 /// How long a job rests after a crash.
@@ -59,7 +64,17 @@ pub(crate) struct Moving {
 impl Moving {
     /// The job is kept for another node than `node`.
     pub(crate) fn is_for_another(self, node: u8) -> bool {
-        self.to.map_or(self.from == Some(node), |to| to != node)
+        is_for_another(&self.record(now(0)), &node_name(node))
+    }
+
+    /// As transitions see it at `now`.
+    fn record(self, now: Now) -> Move {
+        Move {
+            from: self.from.map(node_name),
+            to: self.to.map(node_name),
+            by: USER.clone(),
+            until: now.at + units(self.left),
+        }
     }
 }
 
@@ -211,8 +226,14 @@ impl Store {
 
     /// This copy is now the store: its server is another, and nobody knows what it never heard of.
     pub(crate) fn promoted(mut self) -> Self {
-        self.quarantine = TTL;
+        let known = Epoch { id: "old".to_owned(), server: "old".to_owned(), ..Epoch::default() };
+        self.quarantine = doubted(Some(&Epoch { longest: LONGEST, ..known }));
         self
+    }
+
+    /// All of it is lost, also what it says of itself.
+    pub(crate) fn emptied() -> Self {
+        Self { quarantine: doubted(None), ..Self::default() }
     }
 
     /// The record, as transitions and pages see it at `now`.
@@ -232,12 +253,7 @@ impl Store {
         });
         let next = |due| Next { what: NextWhat::Retry, at: now.at + units(due) };
         record.next = (self.due > 0).then(|| next(self.due));
-        record.moving = self.moving.map(|moving| Move {
-            from: moving.from.map(node_name),
-            to: moving.to.map(node_name),
-            by: USER.clone(),
-            until: now.at + units(moving.left),
-        });
+        record.moving = self.moving.map(|moving| moving.record(now));
         Job { released: Token(self.released), record, ..Job::untouched(JOB.clone()) }
     }
 
@@ -257,6 +273,22 @@ impl Store {
         self.released = job.released.0;
         self.wanted = record.wanted();
     }
+}
+
+/// For how many units nothing is granted by a store that has another server, and says `record` of itself.
+fn doubted(record: Option<&Epoch>) -> u8 {
+    let look = Look {
+        known: "old",
+        remembered: LONGEST,
+        server: "new",
+        ttl: 0,
+        suspect: false,
+        fresh: "new",
+        // Any instant that is not the beginning of time.
+        now: 1_000_000,
+    };
+    let left = judge(record, &look).0.quarantine(look.now);
+    in_units(Duration::from_millis(left.unsigned_abs()))
 }
 
 /// The instant at which the store's clock shows `clock`; what is kept counts from it.

@@ -351,7 +351,7 @@ impl World {
             }
             Act::Empty => {
                 self.faults -= 1;
-                self.store = Store::default().promoted();
+                self.store = Store::emptied();
             }
         }
         Ok(true)

@@ -15,7 +15,7 @@
 //! | `acts` | everything else that may happen |
 //!
 //! Sets of records in, changed records and writes out (ADR 0014). SQLite carries these functions out; Redis has Lua scripts
-//! that must agree, which random timed histories check (`tests/it/redis/dispatch_timed.rs`). Every instant is a
+//! that must agree, which random timed histories check (`tests/it/histories/dispatch.rs`). Every instant is a
 //! [`Stamp`](crate::domain::time::Stamp) of the store's clock, that of a transition is the instant of its commit; clients' clocks
 //! appear nowhere.
 

@@ -49,6 +49,7 @@ macro_rules! each {
             $crate::store::Backend::Redis($one) => $call,
             $crate::store::Backend::Postgres($one) => $call,
             $crate::store::Backend::Mysql($one) => $call,
+            $crate::store::Backend::Memory($one) => $call,
         }
     };
 }

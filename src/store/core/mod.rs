@@ -39,7 +39,6 @@ pub(in crate::store) use self::told::{left_of, members, record, understood};
 use super::engine::{Beside, Change, Commit, Engine, LeaseWrite, Unsafe, Way};
 use super::journal::{RUNS_KEPT, RunEntry};
 use super::{Result, StoreError, records};
-use crate::clock;
 use crate::domain::event::JobEvent;
 use crate::domain::job::JobRecord;
 use crate::domain::lease::{Stale, Token};
@@ -112,7 +111,7 @@ async fn decide<E: Engine, T>(
                 (engine.known().put(Case::read(name, stored)?), true)
             }
         };
-        let boot = clock::boot();
+        let boot = engine.boot();
         let Some((estimate, slack)) = engine.estimate(name, boot) else { continue };
         // What was written last was written before now, however far the estimate lags behind.
         let written = case.written().filter(|at| *at <= estimate + slack);
@@ -345,10 +344,6 @@ pub(in crate::store) fn as_text(
     Ok((body(job, &Summary { newest, ended })?, lease_text(job)?))
 }
 
-#[cfg(test)]
-mod memory;
-#[cfg(test)]
-mod memory_records;
 #[cfg(test)]
 mod shared_tests;
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::memory_records::MemoryRecords;
 use crate::domain::name::{NodeName, UserName};
 use crate::domain::time::StoreTime;
 use crate::store::accounts::{Accounts as _, Changes, Role, User};
 use crate::store::credentials::{Count, Credentials as _, Link, Session};
+use crate::store::in_memory::MemoryRecords;
 use crate::store::journal::{AuditEntry, AuditFilter, Kind};
 use crate::store::nodes::{Beat, Heard, Nodes as _};
 use crate::store::records::{Plan, Records as _, Tell, Write};

@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::memory::Memory;
 use super::*;
 use crate::domain::job::{Exit, RunEnd};
 use crate::domain::journal::{Ended, NewLine, Output, Started, Stream, Then};
@@ -11,6 +10,7 @@ use crate::domain::log::LogBounds;
 use crate::domain::name::{NodeName, Owner, UserName};
 use crate::domain::time::Began;
 use crate::domain::transition::{drill, handover, lease as leases, output, participation, run};
+use crate::store::in_memory::MemoryStore;
 use crate::store::jobs::Jobs as _;
 use crate::store::journal::{AuditEntry, Journal as _};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases as _, Renewal};
@@ -34,13 +34,16 @@ struct Law {
     job: Job,
     until: i64,
     runs: Vec<RunEntry>,
-    quarantine: Duration,
+    /// When the quarantine ends.
+    calm_at: i64,
+    /// Shows the clock of the machine.
+    engine: MemoryStore,
 }
 
 impl Law {
-    fn new() -> Self {
+    fn beside(engine: &MemoryStore) -> Self {
         let job = Job::untouched(name());
-        Self { job, until: 0, runs: Vec::new(), quarantine: Duration::ZERO }
+        Self { job, until: 0, runs: Vec::new(), calm_at: 0, engine: engine.clone() }
     }
 
     /// What the history says of the run `id`, read from all of it.
@@ -78,8 +81,9 @@ impl Law {
         let lost = job.record.run.as_ref().filter(|_| job.record.lease.is_none());
         let about = about.or(lost.map(|run| &run.id));
         let past = about.map(|id| self.past(id)).unwrap_or_default();
-        let instant = Now { at: now, boot: clock::boot() };
-        let look = Look { past: &past, quarantine: self.quarantine, now: instant };
+        let instant = Now { at: now, boot: self.engine.boots() };
+        let quarantine = StoreTime(self.calm_at).since(now);
+        let look = Look { past: &past, quarantine, now: instant };
         let (answer, writes) = transition(&mut job, &look)?;
         if job.record.lease != before.record.lease {
             let left = job.record.lease.as_ref().map(|lease| lease.expires_in);
@@ -135,14 +139,14 @@ fn same<T: Debug>(what: &str, law: std::result::Result<T, Stale>, core: &Result<
 #[expect(clippy::too_many_lines, reason = "one arm for each act")]
 async fn play(seed: u64, acts: usize) {
     let mut dice = Dice(seed);
-    let first = Memory::new();
-    let processes = [first.clone(), first.another(), first.another()];
-    let mut law = Law::new();
+    let first = MemoryStore::new();
+    let processes = [first.clone(), first.beside(), first.beside()];
+    let mut law = Law::beside(&first);
     let mut grants: Vec<Grant> = Vec::new();
     let job = name();
     for act in 0..acts {
         let engine = &processes[usize::try_from(dice.roll(3)).expect("small")];
-        let now = engine.now();
+        let now = engine.shows();
         let at = format!("seed {seed}, act {act}");
         let some = usize::try_from(dice.roll(4)).expect("small");
         let grant = grants.iter().rev().nth(some).or(grants.last()).cloned();
@@ -197,7 +201,7 @@ async fn play(seed: u64, acts: usize) {
                     node: grant.node,
                     token: grant.token,
                     ttl: TTL,
-                    since: Began { boot: clock::boot(), at: Some(grant.since) },
+                    since: Began { boot: engine.boots(), at: Some(grant.since) },
                     run: (dice.roll(2) == 0).then_some(grant.run),
                 };
                 let core = engine.renew(std::slice::from_ref(&ask)).await.map(|all| all[0]);
@@ -219,7 +223,7 @@ async fn play(seed: u64, acts: usize) {
                     run: grant.run,
                     node: grant.node,
                     pid: 7,
-                    began: Began { boot: clock::boot(), at: Some(now) },
+                    began: Began { boot: engine.boots(), at: Some(now) },
                 };
                 let core = engine.record_started(&started).await;
                 let told = law.apply(Some(&started.run), now, |job, look| {
@@ -292,11 +296,11 @@ async fn play(seed: u64, acts: usize) {
             _ => {
                 let doubt = Duration::from_secs(if dice.roll(6) == 0 { 2 } else { 0 });
                 engine.doubt(doubt);
-                law.quarantine = doubt;
+                law.calm_at = (now + doubt).0;
                 engine.pass(Duration::from_millis(dice.roll(4_000)));
             }
         }
-        let now = engine.now();
+        let now = engine.shows();
         let shown = engine.snapshot(std::slice::from_ref(&job)).await.expect("a snapshot");
         let known = law.apply(None, now, |job, _| Ok((job.record.clone(), Vec::new())));
         assert_eq!(shown.jobs[0], known.expect("nothing is written"), "{at}");
@@ -320,7 +324,7 @@ async fn random_timed_histories_are_answered_as_the_law_says() {
 
 #[tokio::test]
 async fn of_twenty_processes_that_ask_at_once_one_is_granted_and_all_tokens_grow() {
-    let first = Memory::new();
+    let first = MemoryStore::new();
     let mut newest = Token(0);
     for round in 0..20 {
         let asks = (0..20).map(|number| {
@@ -351,7 +355,7 @@ async fn of_twenty_processes_that_ask_at_once_one_is_granted_and_all_tokens_grow
 
 #[tokio::test]
 async fn a_commit_that_is_sent_again_because_its_answer_was_lost_happens_once() {
-    let engine = Memory::new();
+    let engine = MemoryStore::new();
     let ask = Acquire {
         job: name(),
         owner: Owner("one".to_owned()),
@@ -371,8 +375,8 @@ async fn a_commit_that_is_sent_again_because_its_answer_was_lost_happens_once() 
 
 #[tokio::test]
 async fn a_process_whose_memory_is_old_is_told_the_newest_and_decides_anew() {
-    let li = Memory::new();
-    let other = li.another();
+    let li = MemoryStore::new();
+    let other = li.beside();
     li.participate(&name(), &user(1), true, None).await.expect("on");
     other.participate(&name(), &user(2), true, None).await.expect("on");
     // What it remembers is from before the other's switch.
@@ -398,7 +402,7 @@ async fn no_instant_of_the_record_lies_between_a_decision_and_its_commit() {
 
 #[tokio::test]
 async fn an_act_that_changes_nothing_leaves_no_entry() {
-    let store = Memory::new();
+    let store = MemoryStore::new();
     let act = |word: &str| AuditEntry {
         id: 0,
         at: StoreTime(0),
@@ -423,7 +427,7 @@ async fn an_act_that_changes_nothing_leaves_no_entry() {
 #[tokio::test]
 async fn a_batch_that_is_itself_over_the_bounds_leaves_its_newest_lines() {
     let bounds = LogBounds { lines: 100, ..LogBounds::default() };
-    let store = Memory::new().bounded(bounds);
+    let store = MemoryStore::new().bounded(bounds);
     let told = Output {
         job: name(),
         token: Token(7),
@@ -437,7 +441,7 @@ async fn a_batch_that_is_itself_over_the_bounds_leaves_its_newest_lines() {
     store.record_output(&told).await.expect("kept");
     let first = store.log(&name(), Some(0), 1_000).await.expect("lines");
     assert_eq!((first.len(), first[0].seq), (100, 151));
-    store.another().record_output(&told).await.expect("kept");
+    store.beside().record_output(&told).await.expect("kept");
     let more = store.log(&name(), Some(0), 1_000).await.expect("lines");
     assert_eq!((more.len(), more[0].seq, more[99].seq), (100, 401, 500));
 }

@@ -43,6 +43,9 @@ use crate::domain::name::JobName;
 use crate::store::core::{Known, KnownTurns};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::AuditEntry;
+pub(in crate::store) use schema::MIGRATIONS;
+pub(in crate::store) use session::query;
+
 use fault::SqliteResult;
 use file::Place;
 use notify::Notifier;

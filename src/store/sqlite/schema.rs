@@ -11,7 +11,7 @@ use super::file::Place;
 use crate::store::StoreError;
 
 /// In order; never edited once released, only appended to.
-pub(super) const MIGRATIONS: [&str; 10] = [
+pub(in crate::store) const MIGRATIONS: [&str; 10] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_drill.sql"),
     include_str!("migrations/0003_dispatch.sql"),

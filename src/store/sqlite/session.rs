@@ -67,7 +67,7 @@ impl Session for SqliteSession<'_> {
     }
 
     async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        query(self.db, sql, params).map_err(|fault| self.fail(fault))
+        find(self.db, sql, params).map_err(|fault| self.fail(fault))
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
@@ -97,7 +97,15 @@ impl DispatchSession for SqliteSession<'_> {
     }
 }
 
-fn query(db: &Connection, sql: &str, params: &[Value]) -> SqliteResult<Vec<Row>> {
+/// The same on any connection.
+///
+/// # Errors
+/// Those of SQLite.
+pub(in crate::store) fn query(db: &Connection, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+    find(db, sql, params).map_err(|fault| fault.at("memory"))
+}
+
+fn find(db: &Connection, sql: &str, params: &[Value]) -> SqliteResult<Vec<Row>> {
     let mut statement = db.prepare_cached(sql)?;
     let columns = statement.column_count();
     let mut found = statement.query(params_from_iter(params))?;

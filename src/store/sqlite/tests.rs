@@ -322,7 +322,7 @@ async fn a_file_of_schema_7_keeps_accounts_credentials_drain_marks_and_the_audit
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("deep")).unwrap();
     let db = raw(&dir);
-    for migration in &schema::MIGRATIONS[..7] {
+    for migration in &MIGRATIONS[..7] {
         db.execute_batch(migration).unwrap();
     }
     db.execute_batch(
@@ -377,7 +377,7 @@ async fn a_file_of_schema_9_keeps_rotations_their_turns_and_what_ended() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("deep")).unwrap();
     let db = raw(&dir);
-    for migration in &schema::MIGRATIONS[..9] {
+    for migration in &MIGRATIONS[..9] {
         db.execute_batch(migration).unwrap();
     }
     let kind =

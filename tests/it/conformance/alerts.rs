@@ -61,7 +61,10 @@ pub(super) async fn the_seat_of_the_sender_has_one_until_it_is_given_up_or_lapse
     store.stop_sending(&node("node-a"), "one").await.expect("given up");
     let asked = other.keep_sending(&node("node-b"), "one", SHORT).await;
     assert!(asked.expect("the store answers"));
-    eventually("the seat lapses", async || seat(&store, "node-a", "one").await.then_some(())).await;
+    eventually(&store, "the seat lapses", async || {
+        seat(&store, "node-a", "one").await.then_some(())
+    })
+    .await;
 }
 
 pub(super) async fn only_who_has_the_seat_writes_what_is_told(fresh: Fresh) {

@@ -36,7 +36,7 @@ pub(super) async fn a_held_job_is_not_wanted(fresh: Fresh) {
 async fn run_once(store: &Store, name: &str, then: Then) {
     let ask = ask(name, "node-a");
     let token = granted(store, &ask).await;
-    let run = started(&ask, token);
+    let run = started(store, &ask, token);
     store.record_started(&run).await.expect("started");
     store.record_ended(&ended(&ask, token, &run.run, then)).await.expect("ended");
 }

@@ -31,7 +31,7 @@ pub(super) async fn a_session_ends_at_its_absolute_end(fresh: Fresh) {
     assert_eq!(kept.expires.since(kept.created), HOUR, "both set by the store");
     assert!(kept.created.0 > 1_600_000_000_000);
     store.open_session("short", &session("li"), SHORT).await.expect("opened");
-    eventually("the session ends although it is used", async || {
+    eventually(&store, "the session ends although it is used", async || {
         store.session("short", HOUR).await.expect("answered").is_none().then_some(())
     })
     .await;
@@ -59,7 +59,7 @@ pub(super) async fn a_look_at_a_session_does_not_keep_it(fresh: Fresh) {
     let idle = Duration::from_millis(800);
     store.open_session("tab", &session("li"), HOUR).await.expect("opened");
     assert!(store.peek_session("tab", idle).await.expect("answered").is_some());
-    eventually("it is idle although it is looked at", async || {
+    eventually(&store, "it is idle although it is looked at", async || {
         store.peek_session("tab", idle).await.expect("answered").is_none().then_some(())
     })
     .await;
@@ -183,7 +183,7 @@ pub(super) async fn an_expired_token_is_gone(fresh: Fresh) {
     let store = fresh.connect().await;
     let token = api_token("li");
     store.add_token("hash", &token, Some(SHORT)).await.expect("added");
-    eventually("the token expires", async || {
+    eventually(&store, "the token expires", async || {
         store.token("hash").await.expect("answered").is_none().then_some(())
     })
     .await;
@@ -219,7 +219,7 @@ pub(super) async fn a_link_is_taken_once(fresh: Fresh) {
 pub(super) async fn an_expired_link_is_gone(fresh: Fresh) {
     let store = fresh.connect().await;
     store.add_link("link", &Link { user: None, sets_password: false }, SHORT).await.expect("added");
-    eventually("the link expires", async || {
+    eventually(&store, "the link expires", async || {
         store.link("link", false).await.expect("answered").is_none().then_some(())
     })
     .await;
@@ -245,7 +245,7 @@ pub(super) async fn failures_are_counted_within_the_window(fresh: Fresh) {
 
     let window = Duration::from_secs(1);
     assert_eq!(count("slides", Count::Add, window).await, 1);
-    eventually("it leaves the window", async || {
+    eventually(&store, "it leaves the window", async || {
         (count("slides", Count::Look, window).await == 0).then_some(())
     })
     .await;

@@ -180,6 +180,7 @@ pub(super) async fn an_extended_lease_lasts_longer(fresh: Fresh) {
         assert!(until >= end);
         end = until;
         store.pump().await.expect("pumped");
+        breathe(&store).await;
     }
     reach(&store, first_end).await;
     assert_eq!(store.pump().await.expect("pumped").expired, 0, "the first end counts no more");

@@ -20,7 +20,7 @@ async fn starts(store: &Store, askers: usize, max: u32, count: usize) -> Vec<Sta
                     match claim(&store, &request_by(&format!("c-{n}"), max)).await {
                         Claimed::Granted { tasks, .. } => mine.extend(tasks),
                         Claimed::Nothing { next_at: Some(_), .. } => {
-                            tokio::task::yield_now().await;
+                            breathe(&store).await;
                         }
                         Claimed::Nothing { .. } => break,
                     }
@@ -104,7 +104,7 @@ pub(super) async fn no_more_are_in_flight_than_the_cap(fresh: Fresh) {
                             finished += tasks.len();
                         }
                         Claimed::Nothing { reason: Reason::Cap, .. } => {
-                            tokio::task::yield_now().await;
+                            breathe(&store).await;
                         }
                         Claimed::Nothing { .. } => break,
                     }

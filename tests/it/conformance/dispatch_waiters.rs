@@ -34,7 +34,7 @@ impl Ear {
             if !woken.is_empty() {
                 return woken;
             }
-            tokio::time::sleep(MS * 5).await;
+            nap(store).await;
         }
         panic!("nobody was woken");
     }

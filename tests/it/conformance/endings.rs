@@ -12,7 +12,7 @@ use super::*;
 async fn running(store: &Store, on: &str) -> (Acquire, Started) {
     let ask = ask("outbound", on);
     let token = granted(store, &ask).await;
-    let run = started(&ask, token);
+    let run = started(store, &ask, token);
     store.record_started(&run).await.expect("started");
     (ask, run)
 }
@@ -112,9 +112,9 @@ pub(super) async fn an_end_after_the_lease_ran_out_unclaimed_is_recorded(fresh: 
     let store = fresh.connect().await;
     let ask = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };
     let token = granted(&store, &ask).await;
-    let run = started(&ask, token);
+    let run = started(&store, &ask, token);
     store.record_started(&run).await.expect("started");
-    eventually("the lease runs out", async || {
+    eventually(&store, "the lease runs out", async || {
         record(&store, "outbound").await.lease.is_none().then_some(())
     })
     .await;

@@ -77,7 +77,7 @@ async fn every_change(store: &Store, heard: &mut Receiver<StoreEvent>) {
     let ask = ask_wanted("outbound", "node-b");
     let token = granted(store, &ask).await;
     expect(store, heard, &[LeaseAcquired]).await;
-    let run = started(&ask, token);
+    let run = started(store, &ask, token);
     store.record_started(&run).await.expect("started");
     expect(store, heard, &[RunStarted]).await;
     let lines = vec![NewLine { stream: Stream::Stderr, text: "hello".to_owned() }];
@@ -107,7 +107,7 @@ pub(super) async fn a_lost_run_is_published_before_the_new_lease(fresh: Fresh) {
     let store = fresh.connect().await;
     let old = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };
     let token = granted(&store, &old).await;
-    store.record_started(&started(&old, token)).await.expect("started");
+    store.record_started(&started(&store, &old, token)).await.expect("started");
     let mut heard = listen(&store).await;
     granted_in_time(&store, &ask("outbound", "node-b")).await;
     expect(&store, &mut heard, &[LeaseLost, LeaseAcquired]).await;
@@ -194,7 +194,7 @@ pub(super) async fn a_refused_write_publishes_nothing(fresh: Fresh) {
     acquire(&store, &ask("outbound", "node-b")).await;
     acquire(&store, &ask_wanted("inbound", "node-b")).await;
     let stale = Token(token.0 - 1);
-    let run = started(&holder, stale);
+    let run = started(&store, &holder, stale);
     store.record_started(&run).await.expect_err("stale");
     store.record_ended(&ended(&holder, stale, &run.run, Then::Nothing)).await.expect_err("stale");
     switch(&store, "outbound", "li", false).await;

@@ -14,7 +14,7 @@ const AGAIN: Then = Then::Repeat(Duration::ZERO);
 async fn run(store: &Store, on: &str, then: Then, said: impl FnOnce(&mut Output)) -> Ended {
     let ask = ask("outbound", on);
     let token = granted(store, &ask).await;
-    let run = started(&ask, token);
+    let run = started(store, &ask, token);
     store.record_started(&run).await.expect("started");
     let mut output = Output {
         job: run.job.clone(),
@@ -85,7 +85,7 @@ pub(super) async fn a_run_of_which_something_was_seen_has_an_entry_of_its_own(fr
     let killed = {
         let ask = ask("outbound", "node-b");
         let token = granted(&store, &ask).await;
-        let run = started(&ask, token);
+        let run = started(&store, &ask, token);
         store.record_started(&run).await.expect("started");
         Ended { processes_killed: 1, ..ended(&ask, token, &run.run, AGAIN) }
     };

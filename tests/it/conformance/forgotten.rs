@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use soloist::clock;
 use soloist::domain::job::{JobRecord, RunEnd};
 use soloist::domain::lease::Token;
 use soloist::domain::name::RunId;
@@ -26,7 +25,7 @@ async fn now(store: &Store) -> StoreTime {
 /// A minute ago, as the store said it then (with milliseconds that nobody would count back to).
 async fn a_minute_ago(store: &Store) -> Began {
     let at = StoreTime(now(store).await.0 - 60_123);
-    Began { boot: clock::boot() - MINUTE, at: Some(at) }
+    Began { boot: boot(store) - MINUTE, at: Some(at) }
 }
 
 /// Of a lease that this store never granted.
@@ -61,7 +60,7 @@ async fn told_again(store: &Store) -> (Acquire, Renewal, Started) {
     let began = a_minute_ago(store).await;
     let renewal = renewal(&ask, began, None);
     assert!(forgot(renew_one(store, &renewal).await));
-    let run = Started { began, ..started(&ask, renewal.token) };
+    let run = Started { began, ..started(store, &ask, renewal.token) };
     assert_eq!(store.record_started(&run).await.expect("told"), began.at.expect("said"));
     (ask, Renewal { run: Some(run.run.clone()), ..renewal }, run)
 }
@@ -80,7 +79,7 @@ pub(super) async fn a_renewal_says_that_the_run_is_not_known(fresh: Fresh) {
     let store = fresh.connect().await;
     let ask = ask("outbound", "node-a");
     let token = granted(&store, &ask).await;
-    let run = started(&ask, token);
+    let run = started(&store, &ask, token);
     let mine = Renewal { token, ..renewal(&ask, run.began, Some(&run.run)) };
     // The lease is known, as after a fail-over to a replica that had confirmed it and nothing more.
     match renew_one(&store, &mine).await {
@@ -153,7 +152,7 @@ pub(super) async fn a_start_closes_an_older_run_whose_end_was_forgotten(fresh: F
     let store = fresh.connect().await;
     // An older copy of the store was put back: it shows a run that ended long ago.
     let old = ask("outbound", "node-b");
-    let old_run = started(&old, granted(&store, &old).await);
+    let old_run = started(&store, &old, granted(&store, &old).await);
     store.record_started(&old_run).await.expect("started");
     store.release(&old.job, &old.owner).await.expect("released");
     let (ask, renewal, run) = told_again(&store).await;
@@ -171,11 +170,11 @@ pub(super) async fn an_instant_of_another_clock_is_counted_back(fresh: Fresh) {
     for hours in [-1, 1] {
         let before = now(&store).await;
         let said = StoreTime(before.0 - 60_000 + hours * 3_600_000);
-        let began = Began { boot: clock::boot() - MINUTE, at: Some(said) };
+        let began = Began { boot: boot(&store) - MINUTE, at: Some(said) };
         let run = Started {
             run: RunId(unique("run")),
             began,
-            ..started(&ask, Token((7 << 50) + u64::from(hours > 0)))
+            ..started(&store, &ask, Token((7 << 50) + u64::from(hours > 0)))
         };
         let at = store.record_started(&run).await.expect("started");
         let end = ended(&ask, run.token, &run.run, Then::Nothing);

@@ -46,7 +46,7 @@ pub(super) async fn what_was_given_back_or_ran_out_is_not_listed(fresh: Fresh) {
     granted(&store, &returned).await;
     granted(&store, &Acquire { ttl: SHORT, ..ask("silent", "node-a") }).await;
     store.release(&returned.job, &returned.owner).await.expect("released");
-    eventually("the silent one is listed no more", async || {
+    eventually(&store, "the silent one is listed no more", async || {
         (names(&held(&store).await) == ["kept"]).then_some(())
     })
     .await;

@@ -30,7 +30,7 @@ pub(super) async fn runs_are_in_the_order_of_the_store_whatever_the_clocks_of_no
         let ask = ask("outbound", NODES[nth % NODES.len()].0);
         let token = granted(&store, &ask).await;
         let now = store.snapshot(&[]).await.expect("a snapshot").at;
-        let run = Started { run: minted(nth, now.0), ..started(&ask, token) };
+        let run = Started { run: minted(nth, now.0), ..started(&store, &ask, token) };
         // Some starts are never reported, and the last run goes on.
         if nth % 4 != 1 {
             store.record_started(&run).await.expect("started");

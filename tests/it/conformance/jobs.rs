@@ -64,7 +64,7 @@ pub(super) async fn participants_come_oldest_first(fresh: Fresh) {
 async fn end_with(store: &Store, name: &str, then: Then) {
     let ask = ask(name, "node-a");
     let token = granted(store, &ask).await;
-    let run = started(&ask, token).run;
+    let run = started(store, &ask, token).run;
     store.record_ended(&ended(&ask, token, &run, then)).await.expect("ended");
 }
 
@@ -157,7 +157,7 @@ pub(super) async fn a_drill_ends_with_the_next_run(fresh: Fresh) {
     for end in [RunEnd::Lost, RunEnd::Stopped] {
         let first = ask("outbound", "node-a");
         let token = granted(&store, &first).await;
-        let run = started(&first, token);
+        let run = started(&store, &first, token);
         store.record_started(&run).await.expect("started");
         let at = store.request_drill(&outbound, token, &ada).await.expect("an answer");
         store.record_started(&run).await.expect("reported again");
@@ -167,7 +167,7 @@ pub(super) async fn a_drill_ends_with_the_next_run(fresh: Fresh) {
         store.record_ended(&over).await.expect("ended");
         let second = ask("outbound", "node-b");
         let token = granted(&store, &second).await;
-        let run = started(&second, token);
+        let run = started(&store, &second, token);
         store.record_started(&run).await.expect("started");
         let after = record(&store, "outbound").await;
         if end == RunEnd::Lost {

@@ -15,7 +15,7 @@ use super::*;
 pub(super) async fn running(store: &Store, name: &str) -> (Acquire, Started) {
     let ask = ask(name, "node-a");
     let token = granted(store, &ask).await;
-    let run = started(&ask, token);
+    let run = started(store, &ask, token);
     store.record_started(&run).await.expect("started");
     (ask, run)
 }
@@ -174,7 +174,7 @@ pub(super) async fn a_stale_run_can_write_nothing(fresh: Fresh) {
     let store = fresh.connect().await;
     let old = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };
     let old_token = granted(&store, &old).await;
-    let run = started(&old, old_token);
+    let run = started(&store, &old, old_token);
     store.record_started(&run).await.expect("started");
     let newer = ask("outbound", "node-b");
     let token = granted_in_time(&store, &newer).await;

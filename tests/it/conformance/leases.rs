@@ -108,7 +108,7 @@ pub(super) async fn the_same_owner_gets_a_new_token_once_its_lease_ran_out(fresh
     let (store, other) = (fresh.connect().await, fresh.connect().await);
     let asked = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };
     let old = granted(&store, &asked).await;
-    eventually("its lease is over", async || {
+    eventually(&store, "its lease is over", async || {
         let seen = other.observe(std::slice::from_ref(&asked.job)).await.expect("observed");
         seen[0].lease_left.is_none().then_some(())
     })
@@ -122,7 +122,7 @@ pub(super) async fn an_expired_lease_is_taken_and_its_run_closed_as_lost(fresh: 
     let store = fresh.connect().await;
     let old = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };
     let old_token = granted(&store, &old).await;
-    let run = started(&old, old_token);
+    let run = started(&store, &old, old_token);
     store.record_started(&run).await.expect("recorded");
     let newer = ask("outbound", "node-b");
     let token = granted_in_time(&store, &newer).await;
@@ -153,7 +153,7 @@ pub(super) async fn an_expired_lease_without_a_run_is_taken_without_ado(fresh: F
     let store = fresh.connect().await;
     let old = Acquire { ttl: SHORT, ..ask("outbound", "node-a") };
     let old_token = granted(&store, &old).await;
-    eventually("the lease runs out", async || {
+    eventually(&store, "the lease runs out", async || {
         record(&store, "outbound").await.lease.is_none().then_some(())
     })
     .await;

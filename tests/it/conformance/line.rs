@@ -67,7 +67,7 @@ pub(super) async fn a_place_that_nobody_came_back_to_is_given_up(fresh: Fresh) {
     let store = fresh.connect().await;
     join(&store, "a", "a", SHORT).await;
     join(&store, "b", "b", LONG).await;
-    let known = eventually("the place has lapsed", async || {
+    let known = eventually(&store, "the place has lapsed", async || {
         let known = line(&store).await;
         (kept(&known) == ["b"]).then_some(known)
     })

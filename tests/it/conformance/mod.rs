@@ -3,6 +3,10 @@
 //! A law is an `async fn(fresh: Fresh)`. It speaks only the traits of `soloist::store`, so it cannot know which
 //! backend it judges. A law that is not listed in [`laws!`] is dead code, and the build says so.
 //! What only one backend can do (files, migrations, Lua, reconnecting) is tested beside that backend.
+//!
+//! The clock of the store in memory stands still until a law lets time pass ([`nap`], [`breathe`], [`pass`], [`jump`]): there an hour takes no
+//! time. Elsewhere the same calls wait. No law is left out on any store: each process of a law on the store in memory is a
+//! connection of its own, with a memory of its own.
 
 mod accounts;
 mod alerts;
@@ -46,7 +50,8 @@ use std::time::Duration;
 use soloist::domain::job::{Exit, JobRecord, RunEnd};
 use soloist::domain::lease::Token;
 use soloist::domain::name::{JobName, NodeName, Owner, RunId, UserName};
-use soloist::domain::time::Began;
+use soloist::domain::time::{Began, Boot, Stamp};
+use soloist::store::in_memory::World;
 use soloist::store::jobs::Jobs;
 use soloist::store::journal::{Ended, LogBounds, Started, Then};
 use soloist::store::leases::{Acquire, Acquired, Condition, Leases};
@@ -393,6 +398,7 @@ macro_rules! laws {
     };
 }
 
+laws!(memory, crate::conformance::fresh_memory());
 laws!(sqlite, crate::conformance::fresh_sqlite());
 laws!(redis, crate::conformance::fresh_redis());
 laws!(cluster, crate::conformance::fresh_cluster());
@@ -401,27 +407,46 @@ laws!(mariadb, crate::conformance::fresh_mariadb());
 
 /// A store of its own for one test, gone with it.
 pub(crate) struct Fresh {
-    url: String,
+    place: Place,
     options: Options,
     _guard: Box<dyn Any + Send>,
+}
+
+/// Where it is.
+enum Place {
+    At(String),
+    In(World),
 }
 
 impl Fresh {
     /// `guard` keeps whatever the store lives in (a directory, a server) until the test ends.
     pub(crate) fn new(guard: impl Any + Send, url: String, options: Options) -> Self {
-        Self { url, options, _guard: Box::new(guard) }
+        Self { place: Place::At(url), options, _guard: Box::new(guard) }
     }
 
     /// One more connection to the same store, which keeps so much output.
     async fn keeping(&self, log: LogBounds) -> Store {
         let options = Options { log, ..self.options.clone() };
-        Store::connect(&self.url, &options).await.expect("the fresh store opens")
+        self.open(&options).await
     }
 
     /// One more connection to the same store.
     pub(crate) async fn connect(&self) -> Store {
-        Store::connect(&self.url, &self.options).await.expect("the fresh store opens")
+        self.open(&self.options).await
     }
+
+    async fn open(&self, options: &Options) -> Store {
+        match &self.place {
+            Place::At(url) => Store::connect(url, options).await.expect("the fresh store opens"),
+            Place::In(world) => world.connect(options),
+        }
+    }
+}
+
+/// A world of its own.
+fn fresh_memory() -> Fresh {
+    let options = patient();
+    Fresh { place: Place::In(World::ticking(&options)), options, _guard: Box::new(()) }
 }
 
 /// A file in a directory of its own. The time-out is generous because laws are not about speed.
@@ -482,7 +507,7 @@ fn user(name: &str) -> UserName {
 }
 
 /// A different text each time; sorts by age, as run ids do.
-fn unique(what: &str) -> String {
+pub(crate) fn unique(what: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     format!("{what}-{:08}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
@@ -518,21 +543,21 @@ async fn granted(store: &Store, ask: &Acquire) -> Token {
 
 /// Asks until it is granted; for leases that are about to run out.
 async fn granted_in_time(store: &Store, ask: &Acquire) -> Token {
-    eventually("the lease is granted", async || match acquire(store, ask).await {
+    eventually(store, "the lease is granted", async || match acquire(store, ask).await {
         Acquired::Granted { token, .. } => Some(token),
         _ => None,
     })
     .await
 }
 
-/// Polls until `probe` finds something; fails with `what` after half a minute.
-async fn eventually<T>(what: &str, probe: impl AsyncFn() -> Option<T>) -> T {
+/// Polls until `probe` finds something, and lets the store's time pass meanwhile; fails with `what` after half a minute.
+async fn eventually<T>(store: &Store, what: &str, probe: impl AsyncFn() -> Option<T>) -> T {
     let found = async {
         loop {
             if let Some(found) = probe().await {
                 return found;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            nap(store).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), found)
@@ -540,14 +565,50 @@ async fn eventually<T>(what: &str, probe: impl AsyncFn() -> Option<T>) -> T {
         .unwrap_or_else(|_| panic!("never happened: {what}"))
 }
 
+/// Lets a little of the store's time pass.
+async fn nap(store: &Store) {
+    const NAP: Duration = Duration::from_millis(5);
+    match store.world() {
+        Some(world) => {
+            world.pass(NAP);
+            // So that others run, and patience has an end.
+            tokio::task::yield_now().await;
+        }
+        None => tokio::time::sleep(NAP).await,
+    }
+}
+
+/// Lets others run, without waiting. A clock that stands still is moved by a millisecond.
+async fn breathe(store: &Store) {
+    if let Some(world) = store.world() {
+        world.pass(Duration::from_millis(1));
+    }
+    tokio::task::yield_now().await;
+}
+
+/// Lets the store's clock show `at`, if that can be done without waiting for it.
+fn jump(store: &Store, at: Stamp) -> bool {
+    let Some(world) = store.world() else { return false };
+    world.pass(at.since(world.now()));
+    true
+}
+
 /// Returns when the store's clock has moved on by `span`.
 async fn pass(store: &Store, span: Duration) {
+    if let Some(world) = store.world() {
+        return world.pass(span + Duration::from_millis(1));
+    }
     let begun = store.snapshot(&[]).await.expect("a snapshot").at;
-    eventually("the store's clock moves on", async || {
+    eventually(store, "the store's clock moves on", async || {
         let now = store.snapshot(&[]).await.expect("a snapshot").at;
         (now.since(begun) > span).then_some(())
     })
     .await;
+}
+
+/// The clock of the machine that the processes of `store` run on.
+fn boot(store: &Store) -> Boot {
+    store.world().map_or_else(soloist::clock::boot, |world| world.boot())
 }
 
 async fn record(store: &Store, name: &str) -> JobRecord {
@@ -564,14 +625,14 @@ async fn switch(store: &Store, name: &str, who: &str, on: bool) -> bool {
     store.participate(&job(name), &user(who), on, None).await.expect("switched")
 }
 
-fn started(ask: &Acquire, token: Token) -> Started {
+fn started(store: &Store, ask: &Acquire, token: Token) -> Started {
     Started {
         job: ask.job.clone(),
         token,
         run: RunId(unique("run")),
         node: ask.node.clone(),
         pid: 4711,
-        began: Began::at_boot(soloist::clock::boot()),
+        began: Began::at_boot(boot(store)),
     }
 }
 

@@ -8,7 +8,7 @@ use soloist::store::Store;
 use soloist::store::rotation::{Kept, PROMISE, Pass, Rotations, Taken, TurnAsk};
 
 use super::rotation::*;
-use super::{Fresh, LONG};
+use super::{Fresh, LONG, breathe};
 
 /// Everybody who waits, named `a1` if it is the first who waits for `a`.
 async fn queue(store: &Store, names: &[&str]) -> Vec<TurnAsk> {
@@ -101,7 +101,7 @@ async fn starts(store: &Store, types: &[&'static str], count: usize) -> Vec<(Str
             tokio::spawn(async move {
                 for nth in 0..20_000 {
                     let Taken::Granted(turn) = take(&store, &request(type_)).await else {
-                        tokio::task::yield_now().await;
+                        breathe(&store).await;
                         continue;
                     };
                     let outcome =

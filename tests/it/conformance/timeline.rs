@@ -12,7 +12,7 @@ const KEPT: Duration = Duration::from_secs(3_600);
 async fn run(store: &Store, on: &str, end: RunEnd) -> Token {
     let ask = ask("outbound", on);
     let token = granted(store, &ask).await;
-    let run = started(&ask, token);
+    let run = started(store, &ask, token);
     store.record_started(&run).await.expect("started");
     let end = Ended { end, ..ended(&ask, token, &run.run, Then::Nothing) };
     store.record_ended(&end).await.expect("ended");
@@ -60,7 +60,7 @@ pub(super) async fn ended_runs_are_told_before_they_are_folded_and_alike_afterwa
     assert_eq!(told(&line(&store).await.spans)[2], ("node-b", RunEnd::Stopped, 2));
     let ask = ask("outbound", "node-a");
     let token = granted(&store, &ask).await;
-    store.record_started(&started(&ask, token)).await.expect("started");
+    store.record_started(&started(&store, &ask, token)).await.expect("started");
     let now = line(&store).await;
     assert_eq!(now.present.map(|run| (run.node, run.token)), Some((node("node-a"), token)));
 }
@@ -174,7 +174,7 @@ pub(super) async fn whoever_wanted_a_job_until_it_was_done_is_told(fresh: Fresh)
     switch(&store, "outbound", "wang", true).await;
     let ask = ask("outbound", "node-a");
     let token = granted(&store, &ask).await;
-    let run = started(&ask, token);
+    let run = started(&store, &ask, token);
     store.record_started(&run).await.expect("started");
     let end = ended(&ask, token, &run.run, Then::Done);
     store.record_ended(&end).await.expect("ended");

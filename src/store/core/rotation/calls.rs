@@ -5,6 +5,7 @@ use super::{Errand, decide, pump, remove, unknown, view};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, Waiter, WorkerName};
 use crate::domain::rotation::{Caller, Kept, Pass, Round, Rules, Taken, TurnAsk};
+use crate::store::in_memory::MemoryStore;
 use crate::store::mysql::MysqlStore;
 use crate::store::postgres::PostgresStore;
 use crate::store::records::Records;
@@ -201,5 +202,6 @@ macro_rules! rotations_by_records {
 }
 
 rotations_by_records!(SqliteStore, |store| store);
+rotations_by_records!(MemoryStore, |store| store);
 rotations_by_records!(PostgresStore, |store| store);
 rotations_by_records!(MysqlStore, |store| store);

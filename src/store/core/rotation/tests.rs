@@ -6,7 +6,6 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::super::memory_records::MemoryRecords;
 use super::calls::ByRecords;
 use crate::domain::dispatch::Window;
 use crate::domain::lease::Token;
@@ -17,6 +16,7 @@ use crate::domain::rotation::{
 };
 use crate::domain::time::Stamp;
 use crate::store::StoreError;
+use crate::store::in_memory::MemoryRecords;
 use crate::store::records::Tell;
 use crate::store::rotation::Rotations as _;
 

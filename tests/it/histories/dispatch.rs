@@ -1,5 +1,5 @@
-//! Random histories in which time matters, gaps, windows, leases and promises that run out, tasks that become due: both
-//! stores answer as the pure transitions of `domain::dispatch` do, which are played beside them on a store in memory.
+//! Gaps, windows, leases and promises that run out, tasks that become due: every store answers as the pure transitions of
+//! `domain::dispatch` do, which are played beside it on a few maps.
 //!
 //! A store says by its own clock when it did something, or between which two readings; at that instant the transitions
 //! are asked the same. So answers, tasks, histories and sources are compared to the microsecond, leases may be a few
@@ -25,21 +25,17 @@ use soloist::domain::time::Stamp;
 use soloist::store::dispatch::{Claimed, Dispatch, Handed, SourceView, Sources, TaskView};
 use soloist::store::events::{Events, StoreEvent};
 use soloist::store::jobs::Jobs as _;
-use soloist::store::{Options, Store, StoreError};
+use soloist::store::{Store, StoreError};
 use tokio::sync::mpsc::Receiver;
-use tokio::task::JoinSet;
 
-use super::RedisServer;
+use super::{MS, blur, pass, unit};
 use crate::dispatch_in_memory as in_memory;
-use crate::support::machine::judged;
 
-const HISTORIES: u64 = 12;
 const STEPS: usize = 120;
 const OWNERS: [&str; 2] = ["o-0", "o-1"];
 const SOURCES: [&str; 3] = ["a", "b", "c"];
 /// Where more may have happened, nothing more is compared.
 const MOST_WORLDS: usize = 16;
-const MS: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(3_600);
 
 /// One thing that happens.
@@ -80,15 +76,15 @@ fn source(name: &str) -> SourceName {
 
 /// `a` has no limits, `b` a gap, `c` a window, whatever else changes: what a store counts of starts that no rule limits is its
 /// own business.
-fn rules(name: &str, dice: &mut StdRng) -> Rules {
-    let lease = if dice.random_bool(0.5) { MS * dice.random_range(20..40) } else { LONG };
-    let first = MS * dice.random_range(0..3);
-    let window = Window { count: dice.random_range(1..=3), span: MS * 40 };
+fn rules(name: &str, dice: &mut StdRng, unit: Duration) -> Rules {
+    let lease = if dice.random_bool(0.5) { unit * dice.random_range(20..40) } else { LONG };
+    let first = unit * dice.random_range(0..3);
+    let window = Window { count: dice.random_range(1..=3), span: unit * 40 };
     Rules {
-        gap: if name == "b" { MS * dice.random_range(1..12) } else { Duration::ZERO },
+        gap: if name == "b" { unit * dice.random_range(1..12) } else { Duration::ZERO },
         window: (name == "c").then_some(window),
         cap: (name != "a" && dice.random_bool(0.5)).then(|| dice.random_range(1..4)),
-        lease: lease.max(MS * 20),
+        lease: lease.max(unit * 20),
         max_attempts: dice.random_range(0..4),
         backoff: Backoff { first, max: first * 3 },
         paused: false,
@@ -103,6 +99,7 @@ struct Play {
     /// More than one where nothing tells yet what happened.
     kept: Vec<in_memory::Store>,
     dice: StdRng,
+    unit: Duration,
     /// Makes names and instants that do not tie.
     unique: u32,
     asks: Vec<ClaimAsk>,
@@ -114,22 +111,23 @@ struct Play {
 impl Play {
     async fn new(real: Store, seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
+        let (unit, unsure) = (unit(&real, seed), blur(&real));
         let mut kept = in_memory::Store::default();
         let mut heard = real.subscribe(&[job()]).await.expect("subscribed");
         assert_eq!(heard.recv().await, Some(StoreEvent::Subscribed));
         for name in SOURCES {
-            let rules = rules(name, &mut dice);
+            let rules = rules(name, &mut dice, unit);
             real.put_source(&source(name), &rules).await.expect("it is put");
             kept.define(&source(name), &rules, Stamp(0));
         }
         let (kept, asks, woken) = (vec![kept], Vec::new(), Vec::new());
-        Self { real, heard, on: false, kept, dice, unique: 0, asks, woken, unsure: MS }
+        Self { real, heard, on: false, kept, dice, unit, unique: 0, asks, woken, unsure }
     }
 
     /// A little time, no two alike.
-    fn span(&mut self, most_ms: u32) -> Duration {
+    fn span(&mut self, most: u32) -> Duration {
         self.unique += 1;
-        MS * self.dice.random_range(0..=most_ms) + Duration::from_micros(self.unique.into())
+        self.unit * self.dice.random_range(0..=most) + Duration::from_micros(self.unique.into())
     }
 
     fn act(&mut self, now: Stamp) -> Act {
@@ -156,10 +154,10 @@ impl Play {
                 Some(one) => Act::Leave(one.waiter.clone()),
                 None => Act::Pump,
             },
-            33 => Act::Define(source(name), rules(name, &mut self.dice)),
+            33 => Act::Define(source(name), rules(name, &mut self.dice, self.unit)),
             34 => Act::Pause(source(name), self.dice.random_bool(0.3)),
             35 => {
-                let lasting = MS * [0, 9][self.dice.random_range(0..2)];
+                let lasting = self.unit * [0, 9][self.dice.random_range(0..2)];
                 Act::Block(source(name), lasting)
             }
             36 => {
@@ -230,7 +228,7 @@ impl Play {
             return (*ask).clone();
         }
         self.unique += 1;
-        let patience = if self.dice.random_bool(0.2) { MS * 15 } else { LONG };
+        let patience = if self.dice.random_bool(0.2) { self.unit * 15 } else { LONG };
         let waiter = Waiter(format!("n/x/{}", self.unique));
         let mut sources: Vec<SourceName> = Vec::new();
         if self.dice.random_bool(0.5) {
@@ -273,10 +271,20 @@ impl Play {
             match self.heard.recv().await.expect("an event") {
                 StoreEvent::Wake(some) => woken.extend(some),
                 StoreEvent::Record(_) => {}
-                StoreEvent::Job(_) => return woken,
+                StoreEvent::Job(_) => break,
                 other => panic!("{other:?}"),
             }
         }
+        // On a cluster the two may come from different masters, one later than the other.
+        while self.real.is_sharded() {
+            match tokio::time::timeout(MS * 50, self.heard.recv()).await {
+                Ok(Some(StoreEvent::Wake(some))) => woken.extend(some),
+                Ok(Some(StoreEvent::Record(_))) => {}
+                Ok(other) => panic!("{other:?}"),
+                Err(_) => break,
+            }
+        }
+        woken
     }
 
     /// One step; `false` when nothing more can be compared.
@@ -611,8 +619,10 @@ async fn agree(real: Store, seed: u64) -> usize {
     let mut play = Play::new(real, seed).await;
     for step in 0..STEPS {
         let long = play.dice.random_ratio(1, 15);
-        let wait = if long { PROMISE + MS * 10 } else { MS * play.dice.random_range(0..6) };
-        tokio::time::sleep(wait).await;
+        // Promises last for milliseconds, whatever else lasts for minutes.
+        let unit = if play.dice.random_bool(0.5) { play.unit } else { MS };
+        let short = unit * play.dice.random_range(0..6);
+        pass(&play.real, if long { PROMISE + MS * 10 } else { short }).await;
         // Shown when they do not agree.
         println!("seed {seed}, step {step}");
         if !play.step().await {
@@ -622,27 +632,4 @@ async fn agree(real: Store, seed: u64) -> usize {
     STEPS
 }
 
-judged! { both_stores_hand_out_in_time_as_the_domain_does }
-
-async fn both_stores_hand_out_in_time_as_the_domain_does() {
-    let server = RedisServer::start(&[]);
-    let directory = tempfile::tempdir().expect("a directory");
-    let (first, histories) = match std::env::var_os("DISPATCH_SEED") {
-        Some(seed) => (seed.to_str().and_then(|seed| seed.parse().ok()).expect("a number"), 1),
-        None => (0, HISTORIES),
-    };
-    let mut plays = JoinSet::new();
-    for seed in first..first + histories {
-        let file = format!("sqlite:{}", directory.path().join(format!("{seed}.db")).display());
-        for url in [server.url(), file] {
-            // Channels are the server's, whatever the database.
-            let options = Options { prefix: format!("h{seed}:"), ..Options::default() };
-            let store = Store::connect(&url, &options).await.expect("a store");
-            plays.spawn(agree(store, seed));
-        }
-    }
-    let compared: usize = plays.join_all().await.into_iter().sum();
-    let all = 2 * STEPS * usize::try_from(histories).expect("few");
-    println!("{compared} of {all} steps were compared");
-    assert!(compared * 4 > all, "the machine is too slow to compare: {compared} of {all} steps");
-}
+super::on_every_store!(agree, STEPS, 18, 12, 4);

@@ -1,15 +1,19 @@
-//! Tables, lists and logs in memory, with a clock that only the test moves.
+//! The port of what belongs to no job in memory: tables, lists and logs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::KnownTurns;
+use super::events::{Bell, Happened};
+use super::{Clock, locked};
 use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
+use crate::store::core::KnownTurns;
 use crate::store::journal::AuditEntry;
+#[cfg(test)]
+use crate::store::records::Tell;
 use crate::store::records::{
-    Changed, Check, Found, Line, Look, Looked, Plan, Records, Tell, Write, folds,
+    Changed, Check, FOLDS_KEPT, Fold, Found, Line, Look, Looked, Plan, Records, Write, folds,
 };
 use crate::store::{Result, StoreError};
 
@@ -17,10 +21,8 @@ use crate::store::{Result, StoreError};
 type Interference = Box<dyn FnOnce(&mut World) + Send>;
 
 /// What all processes share.
-#[derive(Default)]
 struct World {
-    /// Microseconds.
-    now: i64,
+    clock: Clock,
     tables: BTreeMap<String, BTreeMap<String, String>>,
     /// Text and number.
     lists: BTreeMap<String, BTreeMap<String, u64>>,
@@ -29,6 +31,7 @@ struct World {
     memory: Memory,
     /// By number.
     logs: BTreeMap<String, BTreeMap<u64, String>>,
+    #[cfg(test)]
     told: Vec<Tell>,
     /// Answers that are lost, although what was asked is done.
     lost: usize,
@@ -39,18 +42,33 @@ struct World {
 /// One process.
 #[derive(Clone)]
 pub(in crate::store) struct MemoryRecords {
+    clock: Clock,
     world: Arc<Mutex<World>>,
+    bell: Arc<Bell>,
     /// How far the clock may be off, as this process knows it.
     slack: Duration,
-    note: Option<AuditEntry>,
+    note: Option<Arc<AuditEntry>>,
     turns: Arc<KnownTurns>,
 }
 
 impl MemoryRecords {
-    pub(in crate::store) fn new() -> Self {
-        let world = World { now: 1_800_000_000_000_000, ..World::default() };
+    pub(super) fn on(clock: Clock) -> Self {
+        let world = World {
+            clock: clock.clone(),
+            tables: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            memory: Memory::default(),
+            logs: BTreeMap::new(),
+            #[cfg(test)]
+            told: Vec::new(),
+            lost: 0,
+            between: None,
+        };
         Self {
+            clock,
             world: Arc::new(Mutex::new(world)),
+            bell: Arc::default(),
             slack: Duration::ZERO,
             note: None,
             turns: Arc::default(),
@@ -59,26 +77,46 @@ impl MemoryRecords {
 
     /// Another process, which knows the clock only so well.
     pub(in crate::store) fn another(&self, slack: Duration) -> Self {
-        Self { world: Arc::clone(&self.world), slack, note: None, turns: Arc::default() }
+        Self { slack, note: None, turns: Arc::default(), ..self.clone() }
     }
 
     /// The same process, whose calls write `entry` down.
     pub(in crate::store) fn noting(&self, entry: AuditEntry) -> Self {
-        Self { note: Some(entry), ..self.clone() }
+        Self { note: Some(Arc::new(entry)), ..self.clone() }
     }
 
-    pub(in crate::store) fn pass(&self, time: Duration) {
-        let mut world = self.lock();
-        world.now = (Stamp(world.now) + time).0;
-    }
-
-    pub(in crate::store) fn now(&self) -> Stamp {
-        Stamp(self.lock().now)
+    pub(super) fn bell(&self) -> &Bell {
+        &self.bell
     }
 
     /// Another process remembers for the store from now on, or something is found to be missing.
     pub(in crate::store) fn remember_as(&self, memory: Memory) {
         self.lock().memory = memory;
+    }
+
+    /// Writes as the step of another process does.
+    pub(super) fn write(&self, write: &Write) {
+        self.lock().write(write);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, World> {
+        locked(&self.world)
+    }
+}
+
+/// What unit tests bring about.
+#[cfg(test)]
+impl MemoryRecords {
+    pub(in crate::store) fn new() -> Self {
+        Self::on(Clock::new(0))
+    }
+
+    pub(in crate::store) fn pass(&self, time: Duration) {
+        self.clock.pass(time);
+    }
+
+    pub(in crate::store) fn now(&self) -> Stamp {
+        self.clock.now()
     }
 
     pub(in crate::store) fn lose_answers(&self, number: usize) {
@@ -106,15 +144,6 @@ impl MemoryRecords {
     /// What was told since this was asked last.
     pub(in crate::store) fn told(&self) -> Vec<Tell> {
         std::mem::take(&mut self.lock().told)
-    }
-
-    /// Writes as the step of another process does.
-    pub(in crate::store) fn write(&self, write: &Write) {
-        self.lock().write(write);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, World> {
-        self.world.lock().expect("no test panics inside")
     }
 }
 
@@ -199,7 +228,7 @@ impl World {
     }
 
     fn write(&mut self, write: &Write) {
-        let now_ms = Stamp(self.now).floor().0;
+        let now_ms = self.clock.now().floor().0;
         match write {
             Write::Set { table, row, text } => {
                 let table = self.tables.entry(table.clone()).or_default();
@@ -212,10 +241,9 @@ impl World {
                 self.lists.entry(list.clone()).or_default().insert(text.clone(), *number);
             }
             Write::Join { list, counter, text } => {
-                let next = self.counters.entry(counter.clone()).or_default();
-                *next += 1;
+                let next = self.next(counter);
                 let list = self.lists.entry(list.clone()).or_default();
-                list.entry(text.clone()).or_insert(*next);
+                list.entry(text.clone()).or_insert(next);
             }
             Write::Strike { list, text } => {
                 self.lists.entry(list.clone()).or_default().remove(text);
@@ -236,50 +264,58 @@ impl World {
     }
 
     fn log(&mut self, line: &Line, now_ms: i64) {
-        let inside = line.entry.strip_prefix('{').expect("a JSON object");
-        let table = folds(&line.log);
-        if let Some(fold) = &line.fold {
-            let newest = self.row(&table, &fold.key).and_then(|newest| newest.split_once(' '));
-            let newest = newest.filter(|(_, said)| *said == fold.same);
-            let id = newest.map(|(id, _)| id.parse::<u64>().expect("a number"));
-            let entries = self.logs.entry(line.log.clone()).or_default();
-            if let Some((id, before)) = id.and_then(|id| Some((id, entries.get_mut(&id)?))) {
-                let read: serde_json::Value = serde_json::from_str(before).expect("JSON");
-                let at = read["at"].as_i64().expect("an instant");
-                if now_ms - at <= i64::try_from(fold.within_ms).expect("a short time") {
-                    let count = read["count"].as_u64().unwrap_or(1) + line.count;
-                    *before = format!(
-                        "{{\"id\":{id},\"at\":{at},\"count\":{count},\"until\":{now_ms},{inside}"
-                    );
-                    return;
-                }
-            }
+        if let Some(fold) = &line.fold
+            && self.fold(line, fold, now_ms).is_some()
+        {
+            return;
         }
-        let newest = self.counters.entry(line.counter.clone()).or_default();
-        *newest += 1;
-        let id = *newest;
+        let id = self.next(&line.counter);
         let entries = self.logs.entry(line.log.clone()).or_default();
-        entries
-            .insert(id, format!("{{\"id\":{id},\"at\":{now_ms},\"count\":{},{inside}", line.count));
+        let head = format!("\"id\":{id},\"at\":{now_ms},\"count\":{}", line.count);
+        entries.insert(id, with(&head, &line.entry));
         while entries.len() > line.kept {
             entries.pop_first();
         }
         if let Some(fold) = &line.fold {
-            self.tables
-                .entry(table)
-                .or_default()
-                .insert(fold.key.clone(), format!("{id} {}", fold.same));
+            let table = self.tables.entry(folds(&line.log)).or_default();
+            if table.len() >= FOLDS_KEPT {
+                table.clear();
+            }
+            table.insert(fold.key.clone(), format!("{id} {}", fold.same));
         }
     }
 
+    /// Writes the entry again that stands under the same key, if it is young enough.
+    fn fold(&mut self, line: &Line, fold: &Fold, now_ms: i64) -> Option<()> {
+        let (id, said) = self.row(&folds(&line.log), &fold.key)?.split_once(' ')?;
+        let id: u64 = id.parse().ok().filter(|_| said == fold.same)?;
+        let before = self.logs.get_mut(&line.log)?.get_mut(&id)?;
+        let read: serde_json::Value = serde_json::from_str(before).ok()?;
+        let at = read["at"].as_i64()?;
+        let within = u64::try_from(now_ms - at).is_ok_and(|age| age <= fold.within_ms);
+        within.then_some(())?;
+        let count = read["count"].as_u64().unwrap_or(1) + line.count;
+        let head = format!("\"id\":{id},\"at\":{at},\"count\":{count},\"until\":{now_ms}");
+        *before = with(&head, &line.entry);
+        Some(())
+    }
+
+    /// One more than the last of `counter`.
+    fn next(&mut self, counter: &str) -> u64 {
+        let newest = self.counters.entry(counter.to_owned()).or_default();
+        *newest += 1;
+        *newest
+    }
+
     fn change(&mut self, plan: &Plan) -> Changed {
-        let in_time = plan.within.as_ref().is_none_or(|within| within.contains(&Stamp(self.now)));
+        let in_time = plan.within.as_ref().is_none_or(|within| within.contains(&self.clock.now()));
         if !in_time || !plan.checks.iter().all(|check| self.holds(check)) {
             return Changed::Refused;
         }
         for write in &plan.writes {
             self.write(write);
         }
+        #[cfg(test)]
         self.told.extend(plan.tells.iter().cloned());
         Changed::Done
     }
@@ -287,20 +323,20 @@ impl World {
 
 impl Records for MemoryRecords {
     fn note(&self) -> Option<&AuditEntry> {
-        self.note.as_ref()
+        self.note.as_deref()
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
         tokio::task::yield_now().await;
         let mut world = self.lock();
         let found = looks.iter().map(|look| world.look(look)).collect();
-        let at = Stamp(world.now);
+        let at = self.clock.now();
         world.interfere();
         Ok(Looked { at, found })
     }
 
     fn latest(&self) -> Option<Stamp> {
-        Some(self.now() + self.slack)
+        Some(self.clock.now() + self.slack)
     }
 
     async fn change_and_look(
@@ -311,8 +347,12 @@ impl Records for MemoryRecords {
     ) -> Result<(Changed, Looked)> {
         tokio::task::yield_now().await;
         let mut world = self.lock();
+        self.clock.change();
         world.interfere();
         let mut answer = world.change(plan);
+        if answer == Changed::Done {
+            plan.tells.iter().for_each(|tell| self.bell.ring(&Happened::Told(tell.clone())));
+        }
         if world.lost > 0 {
             world.lost -= 1;
             if plan.once {
@@ -323,10 +363,15 @@ impl Records for MemoryRecords {
         }
         let looks = if answer == Changed::Done { done } else { refused };
         let found = looks.iter().map(|look| world.look(look)).collect();
-        Ok((answer, Looked { at: Stamp(world.now), found }))
+        Ok((answer, Looked { at: self.clock.now(), found }))
     }
 
     fn turns(&self) -> &KnownTurns {
         &self.turns
     }
+}
+
+/// A JSON object that begins with these members.
+fn with(head: &str, entry: &str) -> String {
+    format!("{{{head},{}", entry.strip_prefix('{').unwrap_or(entry))
 }

@@ -1,6 +1,5 @@
-//! Random histories in which time matters, gaps, quotas, turns and promises that run out, waiters who give up: both
-//! stores answer as the pure transitions of `domain::rotation` do, which are played beside them on a rotation kept in
-//! memory.
+//! Gaps, quotas, turns and promises that run out, waiters who give up: every store answers as the pure transitions of
+//! `domain::rotation` do, which are played beside it on a rotation kept in memory.
 //!
 //! A store says by its own clock when it did something, or between which two readings; at that instant the
 //! transitions are asked the same. So everything is compared to the microsecond, gaps may be a few milliseconds, and
@@ -19,20 +18,16 @@ use soloist::domain::rotation::{
 };
 use soloist::domain::time::Stamp;
 use soloist::store::rotation::{RotationView, Rotations};
-use soloist::store::{Options, Store, StoreError};
-use tokio::task::JoinSet;
+use soloist::store::{Store, StoreError};
 
-use super::RedisServer;
+use super::{MS, blur, pass, unit};
 use crate::in_memory;
-use crate::support::machine::judged;
 
-const HISTORIES: u64 = 15;
 const STEPS: usize = 100;
 const KINDS: [&str; 3] = ["apple", "berry", "cherry"];
 const LIVES: [&str; 2] = ["node-a/x", "node-b/y"];
 /// Where more may have happened, nothing more is compared.
 const MOST_WORLDS: usize = 8;
-const MS: Duration = Duration::from_millis(1);
 
 /// One thing that happens. Turns are counted from the newest.
 #[derive(Debug, Clone)]
@@ -59,15 +54,15 @@ fn rotation() -> RotationName {
     "supplier".parse().expect("a name")
 }
 
-fn rules(dice: &mut StdRng) -> Rules {
+fn rules(dice: &mut StdRng, unit: Duration) -> Rules {
     let mut span = |one_in: u32, most: u32| {
         let some = dice.random_ratio(1, one_in);
-        if some { MS * dice.random_range(1..=most) } else { Duration::ZERO }
+        if some { unit * dice.random_range(1..=most) } else { Duration::ZERO }
     };
     let gaps = [span(2, 25), span(2, 25), span(2, 25)];
     let windows = [span(2, 120), span(2, 120), span(2, 120)];
     let min_gap = span(2, 8);
-    let lease = if dice.random_bool(0.5) { MS * 30 } else { Duration::from_secs(3_600) };
+    let lease = if dice.random_bool(0.5) { unit * 30 } else { unit * 3_600_000 };
     let first = dice.random_range(0..2);
     let types = (first..3).map(|nth| TypeRules {
         name: KINDS[nth].parse().expect("a name"),
@@ -86,6 +81,7 @@ struct Play {
     /// More than one where nothing tells yet what happened: whether a promise was made, or to whom.
     kept: Vec<in_memory::Store>,
     dice: StdRng,
+    unit: Duration,
     tokens: Vec<Token>,
     /// Whose time is over: until when a store still lists and counts them is its own business. Who waits then has a new name.
     over: Vec<WorkerName>,
@@ -96,10 +92,12 @@ struct Play {
 impl Play {
     async fn new(real: Store, seed: u64) -> Self {
         let mut dice = StdRng::seed_from_u64(seed);
-        let rules = rules(&mut dice);
+        let unit = unit(&real, seed);
+        let rules = rules(&mut dice, unit);
         real.put_rotation(&rotation(), &rules).await.expect("it is put");
         let kept = vec![in_memory::Store::new(&rules, Memory::default())];
-        Self { real, kept, dice, tokens: Vec::new(), over: Vec::new(), unsure: MS }
+        let unsure = blur(&real);
+        Self { real, kept, dice, unit, tokens: Vec::new(), over: Vec::new(), unsure }
     }
 
     /// Counted from the newest; mostly that.
@@ -110,7 +108,7 @@ impl Play {
     }
 
     fn act(&mut self, now: Stamp) -> Act {
-        let token = self.token();
+        let (token, unit) = (self.token(), self.unit);
         let dice = &mut self.dice;
         let kind = KINDS[dice.random_range(0..KINDS.len())];
         let worker = dice.random_range(0..5);
@@ -122,7 +120,7 @@ impl Play {
                     self.over.extend(over.map(|one| one.worker));
                 }
                 let name = format!("{worker}{kind}-{}", self.over.len());
-                let patience = MS * if dice.random_bool(0.2) { 20 } else { 30_000 };
+                let patience = unit * if dice.random_bool(0.2) { 20 } else { 30_000 };
                 let waiter = format!("{}/{name}", LIVES[worker % 2]);
                 let wait = dice.random_bool(0.8).then_some((waiter.as_str(), patience));
                 let request = format!("r{}", dice.random_range(0..200));
@@ -135,7 +133,7 @@ impl Play {
                 only: None,
                 outcome: [TurnOutcome::Done, TurnOutcome::Empty, TurnOutcome::Failed][worker % 3],
                 next: dice.random_bool(0.2).then(|| kind.parse().expect("a name")),
-                not_before: dice.random_bool(0.2).then(|| now + MS * 15),
+                not_before: dice.random_bool(0.2).then(|| now + unit * 15),
             }),
             16 => Act::Extend(token),
             17 => Act::GiveBack(token),
@@ -143,7 +141,7 @@ impl Play {
                 Some(one) => Act::Leave(one.waiter.clone()),
                 None => Act::Pump(LIVES[0]),
             },
-            19 if dice.random_bool(0.3) => Act::Put(rules(dice)),
+            19 if dice.random_bool(0.3) => Act::Put(rules(dice, unit)),
             _ => Act::Pump(LIVES[worker % 2]),
         }
     }
@@ -339,8 +337,10 @@ async fn agree(real: Store, seed: u64) -> usize {
     let mut play = Play::new(real, seed).await;
     for step in 0..STEPS {
         let long = play.dice.random_ratio(1, 12);
-        let wait = if long { PROMISE + MS * 10 } else { MS * play.dice.random_range(0..8) };
-        tokio::time::sleep(wait).await;
+        // Promises last for milliseconds, whatever else lasts for minutes.
+        let unit = if play.dice.random_bool(0.5) { play.unit } else { MS };
+        let short = unit * play.dice.random_range(0..8);
+        pass(&play.real, if long { PROMISE + MS * 10 } else { short }).await;
         // Shown when they do not agree.
         println!("seed {seed}, step {step}");
         if !play.step().await {
@@ -350,22 +350,4 @@ async fn agree(real: Store, seed: u64) -> usize {
     STEPS
 }
 
-judged! { both_stores_answer_in_time_as_the_domain_does }
-
-async fn both_stores_answer_in_time_as_the_domain_does() {
-    let server = RedisServer::start(&[]);
-    let directory = tempfile::tempdir().expect("a directory");
-    let mut plays = JoinSet::new();
-    for seed in 0..HISTORIES {
-        let file = format!("sqlite:{}", directory.path().join(format!("{seed}.db")).display());
-        let database = format!("redis://127.0.0.1:{}/{seed}", server.port());
-        for url in [database, file] {
-            let store = Store::connect(&url, &Options::default()).await.expect("a store");
-            plays.spawn(agree(store, seed));
-        }
-    }
-    let compared: usize = plays.join_all().await.into_iter().sum();
-    let all = 2 * STEPS * usize::try_from(HISTORIES).expect("few");
-    println!("{compared} of {all} steps were compared");
-    assert!(compared * 4 > all, "the machine is too slow to compare: {compared} of {all} steps");
-}
+super::on_every_store!(agree, STEPS, 60, 15, 6);
