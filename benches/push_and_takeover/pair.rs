@@ -1,4 +1,4 @@
-//! Two nodes of one program with a Redis of their own, one of which runs a job.
+//! Two nodes of one program with a store of their own, one of which runs a job.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -62,29 +62,38 @@ pub(crate) struct TakenOver {
 }
 
 /// Two nodes, and a third when one of them is dead. The order of the fields is the order of their ends.
-pub(crate) struct Pair {
+pub(crate) struct Pair<S = RedisServer> {
     pub side: Side,
     pub nodes: Vec<Node>,
     pub starts: Starts,
     pub ground: Ground,
-    pub redis: RedisServer,
+    pub server: S,
     token: String,
     born: usize,
 }
 
 impl Pair {
-    /// Starts both, with a lease of so many seconds.
+    /// Starts both on a Redis, with a lease of so many seconds.
     pub(crate) fn start(side: &Side, lease_seconds: usize) -> Self {
-        let (redis, starts) = (RedisServer::start(&[]), Starts::new());
+        let redis = RedisServer::start(&[]);
+        let url = redis.url();
+        Self::on(redis, &url, side, lease_seconds)
+    }
+}
+
+impl<S> Pair<S> {
+    /// Starts both on the store at `url`, whose server ends with them.
+    pub(crate) fn on(server: S, url: &str, side: &Side, lease_seconds: usize) -> Self {
+        let starts = Starts::new();
         let jobs = format!(
             "lease_ttl = \"{lease_seconds}s\"\n[[job]]\nname = \"{JOB}\"\ncommand = {}\n",
             starts.command()
         );
-        let ground = side.ground(&redis.url(), &jobs);
+        let ground = side.ground(url, &jobs);
         ground.add_user("li", "operator");
         let token = ground.token("li");
         let (side, nodes) = (side.clone(), Vec::new());
-        let mut pair = Self { side, nodes, starts, ground, redis, token, born: 0 };
+        let mut pair = Self { side, nodes, starts, ground, server, token, born: 0 };
         pair.complete();
         pair
     }
@@ -154,8 +163,8 @@ impl Pair {
     }
 }
 
-impl Drop for Pair {
-    /// Redis must outlive the guards, which have something to tell it.
+impl<S> Drop for Pair<S> {
+    /// The server must outlive the guards, which have something to tell it.
     fn drop(&mut self) {
         end(&mut self.nodes);
     }

@@ -17,20 +17,7 @@ pub(crate) struct Family(Vec<(Pid, u64)>);
 impl Family {
     /// Everything below `root` now.
     pub(crate) fn of(root: Pid) -> Self {
-        let everybody: Vec<(Pid, Stat)> = std::fs::read_dir("/proc")
-            .expect("Linux")
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid::from_raw))
-            .filter_map(|pid| Some((pid, Stat::of(pid)?)))
-            .collect();
-        let mut below = Vec::new();
-        let mut parents = vec![root];
-        while let Some(parent) = parents.pop() {
-            for (pid, stat) in everybody.iter().filter(|(_, stat)| stat.parent == parent) {
-                below.push((*pid, stat.began));
-                parents.push(*pid);
-            }
-        }
-        Self(below)
+        Self(below(root))
     }
 
     /// Both together.
@@ -80,6 +67,23 @@ impl Drop for Family {
     }
 }
 
+fn below(root: Pid) -> Vec<(Pid, u64)> {
+    let everybody: Vec<(Pid, Stat)> = std::fs::read_dir("/proc")
+        .expect("Linux")
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok().map(Pid::from_raw))
+        .filter_map(|pid| Some((pid, Stat::of(pid)?)))
+        .collect();
+    let mut below = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for (pid, stat) in everybody.iter().filter(|(_, stat)| stat.parent == parent) {
+            below.push((*pid, stat.began));
+            parents.push(*pid);
+        }
+    }
+    below
+}
+
 /// The number after `name` in a file of /proc whose lines end in `kB`.
 pub(crate) fn kib(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
@@ -92,6 +96,8 @@ struct Stat {
     began: u64,
     is_dead: bool,
     ticks: u64,
+    /// Of its children that ended and were waited for, and of theirs.
+    of_children: u64,
 }
 
 impl Stat {
@@ -105,6 +111,7 @@ impl Stat {
             began: number(22)?,
             is_dead: matches!(*fields.first()?, "Z" | "X"),
             ticks: number(14)? + number(15)?,
+            of_children: number(16)? + number(17)?,
         })
     }
 }
@@ -112,6 +119,14 @@ impl Stat {
 /// The CPU time of a process so far.
 pub(crate) fn cpu_time(pid: Pid) -> Duration {
     ticks(Stat::of(pid).expect("it runs").ticks)
+}
+
+/// The CPU time so far of a process and all below it, also of those that have ended.
+#[allow(dead_code, reason = "one of the benches that share this asks")]
+pub(crate) fn cpu_of_tree(root: Pid) -> Duration {
+    let below = below(root);
+    let all = below.iter().map(|(pid, _)| *pid).chain([root]).filter_map(Stat::of);
+    ticks(all.map(|stat| stat.ticks + stat.of_children).sum())
 }
 
 /// On every Linux that Rust's standard library runs on, a tick is a hundredth of a second.

@@ -101,7 +101,7 @@ pub(crate) async fn measure(sides: &[Side], count: usize) {
         let pair = Pair::start(side, 5);
         pair.settle(None).await;
         pair.switch_on().await;
-        all.push((Monitor::on(&pair.redis), pair, Times::default()));
+        all.push((Monitor::on(&pair.server), pair, Times::default()));
     }
     for _ in 0..count {
         let mut taken = Vec::new();

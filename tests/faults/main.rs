@@ -47,6 +47,9 @@ mod schedule;
 #[path = "../it/support/service.rs"]
 #[allow(dead_code, reason = "shared with tests/it, which does more with it")]
 mod service;
+#[path = "../it/support/small_disk.rs"]
+#[allow(dead_code, reason = "shared with tests/it, which fills the disks of servers")]
+mod small_disk;
 mod sql;
 mod store;
 #[path = "../it/support/wait.rs"]

@@ -12,7 +12,7 @@ use crate::support::wait::until_async;
 const JOBS: &str = "[[job]]\nname = \"outbound\"\ncommand = [\"true\"]\n";
 
 /// The exit code and the findings.
-fn examined(ground: &Ground, args: &[&str]) -> (i32, Vec<Value>) {
+pub(crate) fn examined(ground: &Ground, args: &[&str]) -> (i32, Vec<Value>) {
     let output = ground.run(&[&["doctor", "--json"], args].concat());
     let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let findings = answer["findings"].as_array().expect("findings").clone();
@@ -28,7 +28,7 @@ fn examined(ground: &Ground, args: &[&str]) -> (i32, Vec<Value>) {
 }
 
 #[track_caller]
-fn found<'a>(findings: &'a [Value], check: &str, verdict: &str) -> &'a str {
+pub(crate) fn found<'a>(findings: &'a [Value], check: &str, verdict: &str) -> &'a str {
     let of = |f: &&Value| f["check"] == check && f["verdict"] == verdict;
     let finding = findings.iter().find(of);
     finding.unwrap_or_else(|| panic!("no {verdict} {check}: {findings:#?}"))["what"]

@@ -53,6 +53,7 @@ mod rolling;
 mod run;
 mod server;
 mod service;
+mod sql;
 mod sqlite;
 mod startup;
 mod store_copy;

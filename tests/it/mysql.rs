@@ -1,7 +1,10 @@
-//! What only MySQL and MariaDB can do to a store: settings that are refused, a server that is killed, connections that are cut, a clock
-//! that is set; and two nodes of the program itself on it. MariaDB is what it is tried on.
+//! What only MySQL and MariaDB can do to a store: settings that are refused, a server that is killed, connections that are cut; and two nodes of the program itself on it. MariaDB is what it is tried on.
 
+mod doctor;
 mod faults;
+mod galera;
+mod laws;
+mod replica;
 
 use std::time::Duration;
 
@@ -14,16 +17,13 @@ use crate::postgres::{
     LONG, a_run_outlives, ask, changes_are_heard_by_the_bell, cut_again_and_again, granted, job,
     one_takes_over_from_the_other, options, refusal, renew,
 };
+use crate::sql::name_of;
 use crate::support::machine::judged;
 use crate::support::mariadb::{MariaServer, RIGHTS};
 use crate::support::wait::until_async;
 
 judged! {
     a_change_is_heard_by_the_bell_and_not_by_the_sweep
-}
-
-fn name_of(url: &str) -> &str {
-    url.rsplit('/').next().expect("its name")
 }
 
 #[tokio::test]
@@ -178,39 +178,6 @@ async fn another_server_with_the_same_tables_grants_nothing_until_every_lease_is
     let fresh = Store::connect(&url, &options()).await.expect("it opens");
     let answer = fresh.acquire(&ask("node-b", LONG)).await.expect("an answer");
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
-}
-
-#[tokio::test]
-async fn a_clock_that_is_set_grants_a_held_job_to_nobody() {
-    for offset in ["+3600", "-3600"] {
-        let server = MariaServer::start_with_a_clock();
-        let url = server.database();
-        let (holder, other) = (
-            Store::connect(&url, &options()).await.expect("it opens"),
-            Store::connect(&url, &options()).await.expect("it opens"),
-        );
-        let mine = ask("node-a", LONG);
-        let token = granted(&holder, &mine).await;
-        let answer = other.acquire(&ask("node-b", LONG)).await.expect("an answer");
-        assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
-        let before: i64 = server.sql("SELECT UNIX_TIMESTAMP()").parse().expect("a number");
-        server.set_clock(offset);
-        until_async("the clock is set", async || {
-            let now: i64 = server.sql("SELECT UNIX_TIMESTAMP()").parse().expect("a number");
-            ((now - before).abs() > 3_000).then_some(())
-        })
-        .await;
-        let answer = other.acquire(&ask("node-b", LONG)).await.expect("an answer");
-        assert!(
-            matches!(answer, Acquired::Quarantined { .. } | Acquired::Busy { .. }),
-            "{offset}: {answer:?}"
-        );
-        let kept = renew(&holder, &mine, token).await;
-        assert!(matches!(kept, Renewed::Kept { .. }), "{offset}: {kept:?}");
-        let fresh = Store::connect(&url, &options()).await.expect("it opens");
-        let answer = fresh.acquire(&ask("node-c", LONG)).await.expect("an answer");
-        assert!(!matches!(answer, Acquired::Granted { .. }), "{offset}: {answer:?}");
-    }
 }
 
 #[tokio::test]

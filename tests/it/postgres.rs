@@ -1,7 +1,9 @@
 //! What only PostgreSQL can do to a store: settings that are refused, a replica that is promoted, a server that is killed, connections
 //! that are cut; and two nodes of the program itself on it.
 
+mod doctor;
 mod faults;
+mod laws;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -153,11 +153,22 @@ impl Wire for Conn {
         Ok(())
     }
 
-    async fn end(&mut self, commit: bool) -> Outcome<()> {
-        if std::mem::take(&mut self.first).is_empty() {
-            self.run(if commit { COMMIT } else { ROLLBACK }, BOTH).await?;
+    async fn end(&mut self, last: &[Statement], commit: bool) -> Outcome<()> {
+        let mut whole = self.first.to_owned();
+        let mut count = if whole.is_empty() { 0 } else { BOTH };
+        for one in last {
+            write(&mut whole, &one.sql, &one.params)?;
+            whole += "; ";
+            count += 1;
         }
-        Ok(())
+        if whole.len() > ONE_TEXT {
+            self.ask_all(last).await?;
+            (whole, count) = (String::new(), 0);
+        } else if !std::mem::take(&mut self.first).is_empty() && last.is_empty() {
+            return Ok(());
+        }
+        whole += if commit { COMMIT } else { ROLLBACK };
+        self.run(&whole, count + BOTH).await.map(drop)
     }
 
     async fn ask_all(&mut self, statements: &[Statement]) -> Outcome<Vec<Vec<Row>>> {

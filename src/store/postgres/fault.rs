@@ -64,7 +64,7 @@ fn judge(code: &SqlState, message: &str) -> Fault {
         }
         "42501" => {
             return Fault::Ours(StoreError::Unsupported(format!(
-                "PostgreSQL: {message}; make the schema and give it to the user: CREATE SCHEMA soloist AUTHORIZATION soloist"
+                "PostgreSQL: {message}; give the user what it needs: GRANT CONNECT ON DATABASE ... TO soloist; CREATE SCHEMA soloist AUTHORIZATION soloist"
             )));
         }
         // What one transaction prepared is unknown to the next.

@@ -35,6 +35,7 @@ pub(super) struct Settings {
     pub(super) synchronous_commit: String,
     pub(super) standbys: String,
     pub(super) encoding: String,
+    takes_no_writes: bool,
 }
 
 /// How the connections of a process are called that has opened the store.
@@ -62,7 +63,7 @@ async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> std::result::Re
     conn.client.batch_execute(&channel).await?;
     let sql = "SELECT current_setting('server_version'), current_setting('server_version_num')::bigint, current_setting('fsync'), \
         current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('server_encoding'), \
-        pg_is_in_recovery(), pg_backend_pid(), \
+        pg_is_in_recovery(), pg_backend_pid(), current_setting('transaction_read_only') = 'on', \
         EXISTS (SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = ?), \
         (SELECT count(*) FROM pg_stat_activity WHERE application_name = ? AND datname = current_database())";
     let params = [Value::Text(format!("{schema}_trial")), Value::Text(witness(schema))];
@@ -84,11 +85,12 @@ async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> std::result::Re
             synchronous_commit: word(3)?,
             standbys: word(4)?,
             encoding: word(5)?,
+            takes_no_writes: row.int(8)? == 1,
         },
         recovers: row.int(6)? == 1,
-        listens: row.int(8)? == 1,
+        listens: row.int(9)? == 1,
         alone: row.int(7)? == again.int(0)? && row.int(7)? != taken,
-        witnesses: row.int(9)?,
+        witnesses: row.int(10)?,
     })
 }
 
@@ -111,7 +113,12 @@ pub(super) fn check(server: &Postgres, facts: &Facts) -> Result<()> {
             "PostgreSQL at {name} is a replica: name the address of the primary"
         )));
     }
-    let Settings { fsync, synchronous_commit, encoding, .. } = &facts.settings;
+    let Settings { fsync, synchronous_commit, encoding, takes_no_writes, .. } = &facts.settings;
+    if *takes_no_writes {
+        return Err(StoreError::Unavailable(format!(
+            "PostgreSQL at {name} takes no writes (default_transaction_read_only), as a replica does: name the address of the primary"
+        )));
+    }
     if fsync != "on" {
         return refused("fsync is off, so a power cut takes leases that were granted: set fsync = on in postgresql.conf".to_owned());
     }

@@ -24,11 +24,20 @@ use crate::store::sql::session::{Dialect, Row, Statement, Value};
 const MOST_STATEMENTS: usize = 1_000;
 const CHANGE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
 const LOOK: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// Ends our own transactions whose process says nothing. The server does that by itself between two statements; in the middle of one, whose
+/// rest does not come because a process was stopped or a network was cut there, no time-out of the server counts.
+const CLEAR: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+     WHERE usename = current_user AND datname = current_database() AND pid <> pg_backend_pid() AND wait_event = 'ClientRead' \
+     AND state <> 'idle' AND xact_start < clock_timestamp() - interval '900 milliseconds'";
 
 /// A connection, as its task owns it.
 pub(in crate::store) struct Conn {
     pub(super) client: Client,
     statements: HashMap<(String, Vec<Type>), Prepared>,
+    /// What goes before the next statement: a transaction that begins needs no round trip of its own.
+    first: Option<&'static str>,
+    /// A lock was waited for in vain.
+    held_up: bool,
 }
 
 type Answer<'a> =
@@ -36,7 +45,7 @@ type Answer<'a> =
 
 impl Conn {
     pub(super) fn new(client: Client) -> Self {
-        Self { client, statements: HashMap::new() }
+        Self { client, statements: HashMap::new(), first: None, held_up: false }
     }
 
     /// Sends all of it before the first answer is awaited.
@@ -64,9 +73,18 @@ impl Conn {
                 .push(Box::pin(async move { Ok(client.query(statement, &refs(params)).await?) }));
         }
         answers.extend(after.map(plain));
-        let found = in_order(answers).await?;
-        let found = found.into_iter().skip(usize::from(before.is_some())).take(statements.len());
+        let found = in_order(answers).await;
+        self.held_up |= matches!(found, Err(Fault::Again(_)));
+        let found = found?.into_iter().skip(usize::from(before.is_some())).take(statements.len());
         found.map(|rows| rows.iter().map(row).collect()).collect()
+    }
+
+    /// After a lock was waited for in vain, before it is waited for again.
+    async fn clear(&mut self) -> Result<(), Fault> {
+        if std::mem::take(&mut self.held_up) {
+            self.client.batch_execute(CLEAR).await?;
+        }
+        Ok(())
     }
 
     async fn prepared(&mut self, sql: &str, params: &[Value]) -> Result<Prepared, Fault> {
@@ -118,23 +136,35 @@ impl Wire for Conn {
     }
 
     async fn carry_out(&mut self, packet: &Packet) -> Outcome<Answers> {
+        self.clear().await?;
         let begin = if packet.looks { LOOK } else { CHANGE };
         self.in_one_go(Some(begin), &packet.statements, Some("COMMIT")).await
     }
 
     async fn begin(&mut self, looks: bool) -> Outcome<()> {
-        Ok(self.client.batch_execute(if looks { LOOK } else { CHANGE }).await?)
+        self.clear().await?;
+        self.first = Some(if looks { LOOK } else { CHANGE });
+        Ok(())
     }
 
-    async fn end(&mut self, commit: bool) -> Outcome<()> {
-        Ok(self.client.batch_execute(if commit { "COMMIT" } else { "ROLLBACK" }).await?)
+    async fn end(&mut self, last: &[Statement], commit: bool) -> Outcome<()> {
+        let first = self.first.take();
+        if first.is_some() && last.is_empty() {
+            return Ok(());
+        }
+        let end = if commit { "COMMIT" } else { "ROLLBACK" };
+        self.in_one_go(first, last, Some(end)).await.map(drop)
     }
 
     async fn ask_all(&mut self, statements: &[Statement]) -> Outcome<Vec<Vec<Row>>> {
-        self.in_one_go(None, statements, None).await
+        let first = self.first.take();
+        self.in_one_go(first, statements, None).await
     }
 
     async fn change(&mut self, statement: &Statement) -> Outcome<u64> {
+        if let Some(first) = self.first.take() {
+            self.client.batch_execute(first).await?;
+        }
         let sql = Dialect::Postgres.said(&statement.sql);
         let prepared = self.prepared(&sql, &statement.params).await?;
         Ok(self.client.execute(&prepared, &refs(&statement.params)).await?)

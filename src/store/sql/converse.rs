@@ -28,6 +28,8 @@ pub(in crate::store) trait Converses: Server {
 /// A transaction of dispatch, and who is told after its commit.
 struct Dispatching<'c, W> {
     conn: &'c mut W,
+    /// Written with the next question or with the commit: nobody waits for the answers.
+    pending: Vec<Statement>,
     wakes: Vec<Waiter>,
     /// What the first statement that failed ended with, so that the task knows what became of the connection.
     fault: Option<Fault>,
@@ -57,10 +59,11 @@ impl<S: Converses> SqlStore<S> {
             let served = server.dispatch().call(until, move |conn: &mut S::Wire| {
                 Box::pin(async move {
                     conn.begin(looks).await?;
-                    let mut session = Dispatching { conn, wakes: Vec::new(), fault: None };
+                    let (pending, wakes) = (Vec::new(), Vec::new());
+                    let mut session = Dispatching { conn, pending, wakes, fault: None };
                     let commit = asked.serve(&mut session).await;
-                    let Dispatching { conn, wakes, fault } = session;
-                    conn.end(commit).await?;
+                    let Dispatching { conn, pending, wakes, fault } = session;
+                    conn.end(if commit { &pending[..] } else { &[] }, commit).await?;
                     fault.map_or(Ok(wakes), Err)
                 })
             });
@@ -97,18 +100,26 @@ impl<W: Wire> Session for Dispatching<'_, W> {
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
+        self.query_all(&[]).await?;
         let statement = Statement::new(sql.to_owned(), params.to_vec());
         let changed = self.conn.change(&statement).await;
         self.noted(changed)
     }
 
     async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
-        let found = self.conn.ask_all(statements).await;
-        self.noted(found)
+        if self.pending.is_empty() && statements.is_empty() {
+            return Ok(Vec::new());
+        }
+        let before = self.pending.len();
+        let mut all = std::mem::take(&mut self.pending);
+        all.extend_from_slice(statements);
+        let found = self.conn.ask_all(&all).await;
+        Ok(self.noted(found)?.split_off(before))
     }
 
     async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
-        self.query_all(statements).await.map(drop)
+        self.pending.extend_from_slice(statements);
+        Ok(())
     }
 }
 

@@ -56,7 +56,8 @@ pub(in crate::store) trait Wire: Sized + Send + 'static {
     fn begin(&mut self, looks: bool) -> impl Future<Output = Outcome<()>> + Send;
 
     /// Ends it.
-    fn end(&mut self, commit: bool) -> impl Future<Output = Outcome<()>> + Send;
+    fn end(&mut self, last: &[Statement], commit: bool)
+    -> impl Future<Output = Outcome<()>> + Send;
 
     /// What these statements find, all sent before the first answer is awaited.
     fn ask_all(

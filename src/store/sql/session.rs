@@ -99,12 +99,23 @@ impl Statement {
 
     /// Inserts rows, each of `width` values, in few statements of few different kinds; `head` ends with the columns.
     pub(in crate::store) fn insert(head: &str, width: usize, rows: Vec<Vec<Value>>) -> Vec<Self> {
+        Self::insert_or(head, width, rows, "")
+    }
+
+    /// The same; `tail` says what becomes of rows that are there ([`Dialect::or_change`]).
+    pub(in crate::store) fn insert_or(
+        head: &str,
+        width: usize,
+        rows: Vec<Vec<Value>>,
+        tail: &str,
+    ) -> Vec<Self> {
         let row = format!("({})", vec!["?"; width].join(", "));
         let mut statements = Vec::new();
         let mut rows = rows.into_iter();
-        for at_once in [64, 8, 1] {
+        for at_once in [64, 16, 4, 1] {
             while rows.len() >= at_once {
-                let sql = format!("{head} VALUES {}", vec![row.as_str(); at_once].join(", "));
+                let all = vec![row.as_str(); at_once].join(", ");
+                let sql = format!("{head} VALUES {all}{tail}");
                 let params = rows.by_ref().take(at_once).flatten().collect();
                 statements.push(Self::new(sql, params));
             }

@@ -7,14 +7,15 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid};
 use tempfile::TempDir;
 
 use super::service;
+use super::small_disk::SmallDisk;
 use super::wait::until;
 
 /// A running server.
@@ -23,6 +24,7 @@ pub(crate) struct MariaServer {
     options: Vec<String>,
     /// By how much its clock is off, if it can be set.
     clock: bool,
+    disk: Option<Arc<SmallDisk>>,
     directory: TempDir,
     process: Option<Child>,
 }
@@ -47,16 +49,57 @@ impl MariaServer {
     /// When MariaDB is not installed, or does not come up.
     #[must_use]
     pub(crate) fn start(options: &[&str]) -> Self {
-        Self::start_with(options, false)
+        Self::start_with(options, false, None)
     }
 
     /// Starts one whose clock [`MariaServer::set_clock`] can set.
     #[must_use]
     pub(crate) fn start_with_a_clock() -> Self {
-        Self::start_with(&[], true)
+        Self::start_with(&[], true, None)
     }
 
-    fn start_with(options: &[&str], clock: bool) -> Self {
+    /// Starts one on a disk of its own, of so many megabytes.
+    ///
+    /// # Panics
+    /// When it cannot be mounted.
+    #[allow(dead_code, reason = "tests/faults fills no server's disk")]
+    #[must_use]
+    pub(crate) fn start_on_a_small_disk(megabytes: u32) -> Self {
+        Self::start_with(&[], false, Some(megabytes))
+    }
+
+    /// Starts a node of a Galera cluster: its first, or one more beside the one that others find at `other`. With
+    /// it comes where it is found itself.
+    ///
+    /// # Panics
+    /// When Galera is not installed, or does not come up.
+    #[allow(dead_code, reason = "tests/faults has no cluster of servers")]
+    #[must_use]
+    pub(crate) fn start_in_galera(other: Option<u16>) -> (Self, u16) {
+        let free = || TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let ports =
+            [free(), free(), free()].map(|one| one.local_addr().expect("its address").port());
+        let [group, increments, files] = ports;
+        let members = other.map_or(String::new(), |port| format!("127.0.0.1:{port}"));
+        let options = [
+            "binlog-format=ROW".to_owned(),
+            "innodb-autoinc-lock-mode=2".to_owned(),
+            "wsrep-on=ON".to_owned(),
+            "wsrep-provider=/usr/lib/galera/libgalera_smm.so".to_owned(),
+            format!("wsrep-cluster-address=gcomm://{members}"),
+            "wsrep-node-address=127.0.0.1".to_owned(),
+            "wsrep-sst-method=rsync".to_owned(),
+            format!("wsrep-sst-receive-address=127.0.0.1:{files}"),
+            format!(
+                "wsrep-provider-options=base_port={group};gmcast.listen_addr=tcp://127.0.0.1:{group};\
+                 ist.recv_addr=127.0.0.1:{increments};pc.recovery=false"
+            ),
+        ];
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        (Self::start(&options), group)
+    }
+
+    fn start_with(options: &[&str], clock: bool, megabytes: Option<u32>) -> Self {
         let directory = place();
         // Making the files takes the server seconds: they are made once, and copied.
         static MADE: LazyLock<TempDir> = LazyLock::new(|| {
@@ -70,14 +113,16 @@ impl MariaServer {
         let copied = copy.arg(directory.path()).status().expect("cp runs");
         assert!(copied.success(), "the files of MariaDB could not be copied");
         let options = options.iter().map(|&option| option.to_owned()).collect();
-        let mut server = Self { port: 0, options, clock, directory, process: None };
+        let data = directory.path().join("data");
+        let disk = megabytes.map(|some| Arc::new(SmallDisk::at(&data, some)));
+        let mut server = Self { port: 0, options, clock, disk, directory, process: None };
         server.set_clock("+0");
         for _ in 0..5 {
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
             server.port = free.local_addr().expect("its address").port();
             drop(free);
             if server.spawn() {
-                server.sql("CREATE USER soloist@'127.0.0.1' IDENTIFIED BY 'sesame'");
+                server.sql("CREATE USER IF NOT EXISTS soloist@'127.0.0.1' IDENTIFIED BY 'sesame'");
                 return server;
             }
         }
@@ -87,6 +132,15 @@ impl MariaServer {
     /// Sets its clock, if it has one of its own: `+3600`.
     pub(crate) fn set_clock(&self, offset: &str) {
         std::fs::write(self.directory.path().join("clock"), offset).expect("written");
+    }
+
+    /// The disk of its own.
+    ///
+    /// # Panics
+    /// When it has none.
+    #[allow(dead_code, reason = "tests/faults fills no server's disk")]
+    pub(crate) fn disk(&self) -> Arc<SmallDisk> {
+        Arc::clone(self.disk.as_ref().expect("started with one"))
     }
 
     /// What it wrote.
@@ -111,15 +165,10 @@ impl MariaServer {
             command.arg(format!("--{option}"));
         }
         if self.clock {
-            let library = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-            let library = library
-                .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
-                .find(|path| path.exists());
-            command.env("LD_PRELOAD", library.expect("apt-get install libfaketime"));
-            command.env("FAKETIME_TIMESTAMP_FILE", path.join("clock"));
-            command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+            service::give_a_clock(&mut command, &path.join("clock"));
         }
-        self.process = Some(service::spawn(command, service::user("mysql")));
+        self.process =
+            Some(service::spawn_on(self.disk.as_deref(), command, service::user("mysql")));
         let child = self.process.as_mut().expect("started just now");
         let mut gone = false;
         until("MariaDB answers, or has ended", || {
@@ -176,6 +225,15 @@ impl MariaServer {
         self.sql("KILL CONNECTION USER soloist@'127.0.0.1'");
     }
 
+    /// Of its process.
+    ///
+    /// # Panics
+    /// When it was killed.
+    #[allow(dead_code, reason = "benches/stores asks what it costs")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").id()
+    }
+
     /// Sends `signal` to its process.
     #[allow(dead_code, reason = "tests/faults freezes it")]
     pub(crate) fn signal(&self, signal: Signal) {
@@ -189,6 +247,20 @@ impl MariaServer {
         if let Some(mut process) = self.process.take() {
             process.kill().expect("ours");
             process.wait().expect("it has ended");
+        }
+    }
+
+    /// Starts it again on the same port and files, if it has ended by itself.
+    #[allow(dead_code, reason = "tests/faults fills no server's disk")]
+    pub(crate) fn come_back(&mut self) {
+        let (path, mut gone) = (self.directory.path(), false);
+        let process = self.process.as_mut().expect("it was started");
+        until("MariaDB answers, or has ended", || {
+            gone = process.try_wait().expect("its state").is_some();
+            (gone || ask(path, "SELECT 1").is_ok()).then_some(())
+        });
+        if gone {
+            assert!(self.spawn(), "MariaDB did not come back: {}", self.said());
         }
     }
 

@@ -7,20 +7,24 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Pid, Uid};
 use tempfile::TempDir;
 
 use super::service;
+use super::small_disk::SmallDisk;
 use super::wait::until;
 
 /// A running server.
 pub(crate) struct PostgresServer {
     port: u16,
     options: Vec<String>,
+    /// Whether its clock can be set.
+    clock: bool,
+    disk: Option<Arc<SmallDisk>>,
     directory: TempDir,
     process: Option<Child>,
 }
@@ -65,6 +69,30 @@ impl PostgresServer {
     /// When PostgreSQL is not installed, or does not come up.
     #[must_use]
     pub(crate) fn start(options: &[&str]) -> Self {
+        Self::start_in(Self::made(), options, false, None)
+    }
+
+    /// Starts one whose clock [`PostgresServer::set_clock`] can set.
+    #[allow(dead_code, reason = "tests/faults sets no server's clock")]
+    #[must_use]
+    pub(crate) fn start_with_a_clock() -> Self {
+        Self::start_in(Self::made(), &[], true, None)
+    }
+
+    /// Starts one on a disk of its own.
+    ///
+    /// # Panics
+    /// When it cannot be mounted.
+    #[allow(dead_code, reason = "tests/faults fills no server's disk")]
+    #[must_use]
+    pub(crate) fn start_on_a_small_disk() -> Self {
+        let directory = Self::made();
+        let disk = SmallDisk::at(&directory.path().join("data"), 160);
+        Self::start_in(directory, &["max_wal_size=48MB", "min_wal_size=32MB"], false, Some(disk))
+    }
+
+    /// The files of a new server, in a directory.
+    fn made() -> TempDir {
         let directory = TempDir::new().expect("a directory");
         if let Some((uid, gid)) = user() {
             let owner = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
@@ -76,7 +104,16 @@ impl PostgresServer {
         initdb.arg(&data).current_dir(directory.path()).stdout(Stdio::null());
         let made = as_user(&mut initdb).status().expect("initdb runs");
         assert!(made.success(), "initdb failed");
-        let server = Self::run_in(directory, options);
+        directory
+    }
+
+    fn start_in(
+        directory: TempDir,
+        options: &[&str],
+        clock: bool,
+        disk: Option<SmallDisk>,
+    ) -> Self {
+        let server = Self::run_in(directory, options, clock, disk);
         server.psql("postgres", "CREATE ROLE soloist LOGIN");
         server
     }
@@ -97,12 +134,14 @@ impl PostgresServer {
         let signal = directory.path().join("data/standby.signal");
         let mut touch = Command::new("touch");
         as_user(touch.arg(signal).current_dir("/")).status().expect("a standby");
-        Self::run_in(directory, &[])
+        Self::run_in(directory, &[], false, None)
     }
 
-    fn run_in(directory: TempDir, options: &[&str]) -> Self {
+    fn run_in(directory: TempDir, options: &[&str], clock: bool, disk: Option<SmallDisk>) -> Self {
         let options = options.iter().map(|&option| option.to_owned()).collect();
-        let mut server = Self { port: 0, options, directory, process: None };
+        let disk = disk.map(Arc::new);
+        let mut server = Self { port: 0, options, clock, disk, directory, process: None };
+        server.set_clock("+0");
         for _ in 0..5 {
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
             server.port = free.local_addr().expect("its address").port();
@@ -112,6 +151,20 @@ impl PostgresServer {
             }
         }
         panic!("PostgreSQL did not start: {}", server.said());
+    }
+
+    /// Sets its clock, if it has one of its own: `+3600`.
+    pub(crate) fn set_clock(&self, offset: &str) {
+        std::fs::write(self.directory.path().join("clock"), offset).expect("written");
+    }
+
+    /// The disk of its own.
+    ///
+    /// # Panics
+    /// When it has none.
+    #[allow(dead_code, reason = "tests/faults fills no server's disk")]
+    pub(crate) fn disk(&self) -> Arc<SmallDisk> {
+        Arc::clone(self.disk.as_ref().expect("started with one"))
     }
 
     /// What it wrote.
@@ -132,7 +185,10 @@ impl PostgresServer {
             command.args(["-c", option]);
         }
         command.stdout(Stdio::null()).stderr(log);
-        self.process = Some(service::spawn(command, user()));
+        if self.clock {
+            service::give_a_clock(&mut command, &path.join("clock"));
+        }
+        self.process = Some(service::spawn_on(self.disk.as_deref(), command, user()));
         let child = self.process.as_mut().expect("started just now");
         let port = self.port;
         let mut gone = false;
@@ -148,9 +204,16 @@ impl PostgresServer {
     pub(crate) fn database(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = format!("law_{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        self.closed_database(&name);
+        self.psql("postgres", &format!("GRANT CONNECT ON DATABASE {name} TO soloist"));
         self.psql(&name, "CREATE SCHEMA soloist AUTHORIZATION soloist");
         self.url_of(&name)
+    }
+
+    /// A new database in which nobody has any right.
+    pub(crate) fn closed_database(&self, name: &str) {
+        self.psql("postgres", &format!("CREATE DATABASE {name}"));
+        self.psql("postgres", &format!("REVOKE ALL ON DATABASE {name} FROM PUBLIC"));
     }
 
     /// Of a database there.
@@ -163,6 +226,15 @@ impl PostgresServer {
     #[allow(dead_code, reason = "tests/faults puts a proxy before it")]
     pub(crate) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Of the process that all its others descend from.
+    ///
+    /// # Panics
+    /// When it was killed.
+    #[allow(dead_code, reason = "benches/stores asks what it costs")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").id()
     }
 
     /// Sends `signal` to all of its processes.
@@ -192,6 +264,20 @@ impl PostgresServer {
                 kill(Pid::from_raw(i32::try_from(child).expect("a pid")), Signal::SIGKILL).ok();
             }
             process.wait().expect("it has ended");
+        }
+    }
+
+    /// Starts it again on the same port and files, if it has ended by itself.
+    #[allow(dead_code, reason = "tests/faults fills no server's disk")]
+    pub(crate) fn come_back(&mut self) {
+        let (port, mut gone) = (self.port, false);
+        let process = self.process.as_mut().expect("it was started");
+        until("PostgreSQL answers, or has ended", || {
+            gone = process.try_wait().expect("its state").is_some();
+            (gone || psql_at(port, "postgres", "SELECT 1").is_ok()).then_some(())
+        });
+        if gone {
+            assert!(self.spawn(), "PostgreSQL did not come back: {}", self.said());
         }
     }
 

@@ -175,8 +175,16 @@ impl RedisServer {
         self.signal(Signal::SIGCONT);
     }
 
+    /// Of its process.
+    ///
+    /// # Panics
+    /// When it was killed.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.as_ref().expect("it runs").id()
+    }
+
     fn signal(&self, signal: Signal) {
-        let id = self.process.as_ref().expect("it runs").id();
+        let id = self.pid();
         kill(Pid::from_raw(i32::try_from(id).expect("a process id")), signal).expect("our child");
     }
 

@@ -6,6 +6,8 @@ use std::sync::{LazyLock, mpsc};
 
 use nix::unistd::{Uid, User};
 
+use super::small_disk::SmallDisk;
+
 /// Ids of the user `name`, who runs a server that refuses to run as root, when we are root.
 ///
 /// # Panics
@@ -38,26 +40,45 @@ pub(crate) fn sweep_behind(directory: &Path) {
 /// # Panics
 /// When `setpriv` is not there.
 pub(crate) fn spawn(command: Command, user: Option<(u32, u32)>) -> Child {
-    type Order = (Command, Option<(u32, u32)>, mpsc::Sender<Child>);
+    spawn_on(None, command, user)
+}
+
+/// The same for one that is to see a file system of its own.
+///
+/// # Panics
+/// As that.
+pub(crate) fn spawn_on(
+    disk: Option<&SmallDisk>,
+    command: Command,
+    user: Option<(u32, u32)>,
+) -> Child {
+    type Order = (Option<[String; 2]>, Command, Option<(u32, u32)>, mpsc::Sender<Child>);
     static KEEPER: LazyLock<mpsc::Sender<Order>> = LazyLock::new(|| {
         let (orders, todo) = mpsc::channel::<Order>();
         std::thread::spawn(move || {
-            while let Ok((mut command, user, answer)) = todo.recv() {
-                let child = spawn_tied(&mut command, user);
+            while let Ok((enter, mut command, user, answer)) = todo.recv() {
+                let child = spawn_tied(enter, &mut command, user);
                 answer.send(child).ok();
             }
         });
         orders
     });
     let (answer, child) = mpsc::channel();
-    KEEPER.send((command, user, answer)).expect("the keeper lives");
+    let enter = disk.map(SmallDisk::enter);
+    KEEPER.send((enter, command, user, answer)).expect("the keeper lives");
     child.recv().expect("it was started")
 }
 
 /// The kernel kills it when the keeper, and so the test process, ends.
-fn spawn_tied(command: &mut Command, user: Option<(u32, u32)>) -> Child {
-    let mut tied = Command::new("setpriv");
-    tied.arg("--pdeathsig").arg("KILL");
+fn spawn_tied(
+    enter: Option<[String; 2]>,
+    command: &mut Command,
+    user: Option<(u32, u32)>,
+) -> Child {
+    let words = enter.into_iter().flatten().chain(["setpriv".to_owned()]);
+    let words: Vec<String> = words.collect();
+    let mut tied = Command::new(&words[0]);
+    tied.args(&words[1..]).arg("--pdeathsig").arg("KILL");
     if let Some((uid, gid)) = user {
         tied.arg(format!("--reuid={uid}")).arg(format!("--regid={gid}")).arg("--clear-groups");
     }
@@ -77,4 +98,19 @@ fn spawn_tied(command: &mut Command, user: Option<(u32, u32)>) -> Child {
     let log = log.and_then(|log| std::fs::File::options().append(true).open(log).ok());
     tied.stdout(Stdio::null()).stderr(log.map_or_else(Stdio::null, Stdio::from));
     tied.spawn().expect("setpriv runs")
+}
+
+/// The server that `command` starts has a clock that the file `clock` sets (`+3600`) while it runs. What measures spans is left alone.
+///
+/// # Panics
+/// When libfaketime is not installed.
+#[allow(dead_code, reason = "not every program of tests sets a server's clock")]
+pub(crate) fn give_a_clock(command: &mut Command, clock: &Path) {
+    let library = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let library = library
+        .map(|place| place.path().join("faketime/libfaketimeMT.so.1"))
+        .find(|path| path.exists());
+    command.env("LD_PRELOAD", library.expect("apt-get install libfaketime"));
+    command.env("FAKETIME_TIMESTAMP_FILE", clock);
+    command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
 }

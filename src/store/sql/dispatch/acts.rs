@@ -176,7 +176,13 @@ async fn claimed<S: Session>(desk: &mut Desk<'_, S>, answer: Answer) -> Result<C
     };
     let row_of = |id: &TaskId| desk.rows.get(id).copied().unwrap_or_default();
     let rows: Vec<i64> = tasks.iter().map(|task| row_of(&task.id)).collect();
-    let mut texts = task::texts(desk.session, rows.clone()).await?;
+    let mut texts = std::mem::take(&mut desk.texts);
+    // What is handed out was read with the rest; a request that was answered before finds its tasks as they are.
+    let missing: Vec<i64> = rows.iter().copied().filter(|row| !texts.contains_key(row)).collect();
+    if !missing.is_empty() {
+        let ask = task::texts(missing);
+        texts.extend(task::read_texts(desk.session.query(&ask.sql, &ask.params).await?)?);
+    }
     let mut handed = Vec::with_capacity(tasks.len());
     for (task, row) in tasks.into_iter().zip(rows) {
         let (key, payload) = texts.remove(&row).ok_or_else(|| unknown_task(&task.id))?;

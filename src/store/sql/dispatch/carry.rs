@@ -121,7 +121,8 @@ impl Act for NextTasks {
         let tasks: Vec<_> = found.into_iter().map(task::read).collect::<Result<_>>()?;
         let rows: Vec<i64> = tasks.iter().map(|(row, _)| *row).collect();
         let next = rows.last().map(|last| Bookmark { behind: *last, ..self.0 });
-        let mut texts = task::texts(session, rows.clone()).await?;
+        let ask = task::texts(rows.clone());
+        let mut texts = task::read_texts(session.query(&ask.sql, &ask.params).await?)?;
         let mut histories = task::histories(session, &rows).await?;
         let whole = tasks.into_iter().map(|(row, task)| {
             let (key, payload) =

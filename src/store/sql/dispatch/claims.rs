@@ -19,6 +19,14 @@ use crate::store::Result;
 /// What [`read`] reads of the claims of these ids; the number of the row first, then the id.
 pub(super) const CLAIMS: &str = "SELECT n, claim, collector, request, until, reason, next_at, repeated, forget FROM claims WHERE claim";
 
+/// The same of the claims in which the tasks of these ids are leased; a `)` ends it.
+pub(super) const CLAIMS_OF: &str = "SELECT n, claim, collector, request, until, reason, next_at, repeated, forget FROM claims \
+     WHERE n IN (SELECT claim FROM tasks WHERE state = 'leased' AND id";
+/// The tasks that those claims name, for [`task`]; the claim last. A `)` ends it.
+pub(super) const GRANTED_OF: &str = "SELECT t.id, CASE t.claim WHEN g.claim THEN t.token ELSE 0 END, c.claim FROM claims c \
+     JOIN grants g ON g.claim = c.n JOIN tasks t ON t.n = g.task \
+     WHERE c.n IN (SELECT claim FROM tasks WHERE state = 'leased' AND id";
+
 /// A claim, and the number of its row; [`granted`] says which tasks it names.
 pub(super) fn read(mut row: Row) -> Result<(i64, Claim)> {
     // An older program forgot requests that were given back by emptying the column.

@@ -32,12 +32,11 @@ pub(super) async fn commit<S: DispatchSession, T>(
     for (id, claim) in &claims {
         claims::save(desk, &mut ink, id, claim.as_ref());
     }
-    for one in &tasks {
+    let known = tasks.iter().filter_map(|one| {
         let claim = one.claim.as_ref().and_then(|claim| desk.claims.get(claim)).copied();
-        if let Some(row) = desk.rows.get(&one.id) {
-            ink.push(task::save(*row, one, claim));
-        }
-    }
+        Some((*desk.rows.get(&one.id)?, one, claim))
+    });
+    ink.extend(task::save(desk.session.dialect(), &known.collect::<Vec<_>>()));
     for (id, claim) in &claims {
         if let Some(claim) = claim {
             claims::save_grants(desk, &mut ink, id, claim);
@@ -74,7 +73,9 @@ fn write<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, one: Write) -> Result<Option<
         // All of them together, with their keys and payloads.
         Write::Put(..) => {}
         Write::Finished(id) => {
-            ink.extend(desk.rows.get(&id).map(|row| task::drop_payload(*row)));
+            if let Some(row) = desk.rows.get(&id) {
+                ink.finish(*row);
+            }
             desk.done += 1;
         }
         Write::Remove(id, was_done) => {

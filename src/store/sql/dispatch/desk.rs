@@ -26,6 +26,8 @@ pub(super) struct Desk<'s, S> {
     pub(super) rows: BTreeMap<TaskId, i64>,
     /// Rows of the claims that were loaded or begun.
     pub(super) claims: BTreeMap<ClaimId, i64>,
+    /// Keys and payloads of what is handed out, by the rows of the tasks.
+    pub(super) texts: BTreeMap<i64, (String, String)>,
     /// Done tasks that are remembered.
     pub(super) done: u64,
 }
@@ -43,6 +45,7 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
             sets: Sets { book, ..Sets::default() },
             rows: BTreeMap::new(),
             claims: BTreeMap::new(),
+            texts: BTreeMap::new(),
             done: uint(row.int(3)?),
         })
     }
@@ -75,13 +78,34 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
             for (errand, rows) in errands.into_iter().zip(found) {
                 self.keep(errand, rows, &mut more)?;
             }
-            errands = more;
+            errands = more.into_iter().filter_map(|one| self.left_of(one)).collect();
         }
         Ok(())
     }
 }
 
 impl<S> Desk<'_, S> {
+    /// What of an errand was not found on the way.
+    fn left_of(&self, errand: Errand) -> Option<Errand> {
+        match errand {
+            Errand::Sources(mut names) => {
+                names.retain(|name| !self.sets.sources.contains_key(name));
+                (!names.is_empty()).then_some(Errand::Sources(names))
+            }
+            Errand::Claims(mut ids) => {
+                ids.retain(|id| !self.sets.claims.contains_key(id));
+                (!ids.is_empty()).then_some(Errand::Claims(ids))
+            }
+            Errand::Granted(id, n) => {
+                let claim = self.sets.claims.get(&id).and_then(Option::as_ref);
+                let kept = claim.map(|claim| &claim.kept);
+                let known = matches!(kept, Some(Kept::Granted { tasks, .. }) if !tasks.is_empty());
+                (!known).then_some(Errand::Granted(id, n))
+            }
+            other => Some(other),
+        }
+    }
+
     /// Keeps what an errand found; `more` has to be found next.
     fn keep(&mut self, errand: Errand, rows: Vec<Row>, more: &mut Vec<Errand>) -> Result<()> {
         match errand {
@@ -98,24 +122,25 @@ impl<S> Desk<'_, S> {
                     self.sets.tasks.entry(id).or_insert(None);
                 }
             }
-            Errand::Claims(ids) => {
-                for row in rows {
-                    let (n, claim) = claims::read(row)?;
-                    self.claims.insert(claim.id.clone(), n);
-                    if matches!(claim.kept, Kept::Granted { .. }) {
-                        more.push(Errand::Granted(claim.id.clone(), n));
+            Errand::SourcesOf(_) => drop(self.keep_sources(&rows, more)?),
+            Errand::ClaimsOf(_) => self.keep_claims(rows, more)?,
+            Errand::GrantedOf(_) => {
+                for mut row in rows {
+                    let id = ClaimId(row.take(2)?);
+                    if let Some(tasks) = self.tasks_of(&id) {
+                        tasks.push(claims::task(row)?);
                     }
-                    self.sets.claims.insert(claim.id.clone(), Some(claim));
                 }
+            }
+            Errand::Claims(ids) => {
+                self.keep_claims(rows, more)?;
                 for id in ids {
                     self.sets.claims.entry(id).or_insert(None);
                 }
             }
             Errand::Granted(id, _) => {
                 let found = rows.into_iter().map(claims::task).collect::<Result<_>>()?;
-                if let Some(Some(claim)) = self.sets.claims.get_mut(&id)
-                    && let Kept::Granted { tasks, .. } = &mut claim.kept
-                {
+                if let Some(tasks) = self.tasks_of(&id) {
                     *tasks = found;
                 }
             }
@@ -144,6 +169,26 @@ impl<S> Desk<'_, S> {
             Errand::List(list, most) => self.keep_list(list, most, rows, more)?,
         }
         Ok(())
+    }
+
+    fn keep_claims(&mut self, rows: Vec<Row>, more: &mut Vec<Errand>) -> Result<()> {
+        for row in rows {
+            let (n, claim) = claims::read(row)?;
+            self.claims.insert(claim.id.clone(), n);
+            if matches!(claim.kept, Kept::Granted { .. }) {
+                more.push(Errand::Granted(claim.id.clone(), n));
+            }
+            self.sets.claims.insert(claim.id.clone(), Some(claim));
+        }
+        Ok(())
+    }
+
+    /// The tasks that a loaded claim names.
+    fn tasks_of(&mut self, id: &ClaimId) -> Option<&mut Vec<(TaskId, Token)>> {
+        match &mut self.sets.claims.get_mut(id)?.as_mut()?.kept {
+            Kept::Granted { tasks, .. } => Some(tasks),
+            Kept::Nothing { .. } => None,
+        }
     }
 
     fn keep_list(

@@ -21,13 +21,23 @@ const IS_OVERDUE: &str = "SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE sta
      OR EXISTS (SELECT 1 FROM sources WHERE opens IS NOT NULL AND opens <= ?) \
      OR EXISTS (SELECT 1 FROM sources WHERE promised > 0 AND promised_until <= ?) THEN 1 ELSE 0 END";
 
+fn texts(ids: &BTreeSet<TaskId>) -> Vec<Value> {
+    ids.iter().map(|id| id.0.as_str().into()).collect()
+}
+
 /// Something to be loaded.
 #[derive(Debug)]
 pub(super) enum Errand {
     /// By name, each with the starts that its window counts.
     Sources(BTreeSet<SourceName>),
-    /// By id, with their sources and claims.
+    /// By id; [`Errand::of_tasks`] brings their sources and claims.
     Tasks(BTreeSet<TaskId>),
+    /// The sources of these tasks.
+    SourcesOf(BTreeSet<TaskId>),
+    /// The claims that these tasks are leased in.
+    ClaimsOf(BTreeSet<TaskId>),
+    /// The tasks that those claims name.
+    GrantedOf(BTreeSet<TaskId>),
     /// By id, with the tasks that they name.
     Claims(BTreeSet<ClaimId>),
     /// The tasks of the claim in that row.
@@ -135,8 +145,9 @@ impl Errand {
         for need in needs {
             match need {
                 Need::Records(Wanted { sources, tasks, claims }) => {
-                    let wanted = [Self::Sources(sources), Self::Tasks(tasks), Self::Claims(claims)];
+                    let wanted = [Self::Sources(sources), Self::Claims(claims)];
                     errands.extend(wanted.into_iter().filter(|one| !one.is_idle()));
+                    errands.extend(Self::of_tasks(tasks));
                 }
                 Need::Recent(keys) => {
                     errands.extend(keys.into_iter().map(|(name, span)| Self::Recent(name, span)));
@@ -163,10 +174,18 @@ impl Errand {
         errands
     }
 
+    /// Tasks and all that goes with them, in one round. Claims stand before what they name.
+    fn of_tasks(ids: BTreeSet<TaskId>) -> Vec<Self> {
+        if ids.is_empty() {
+            return Vec::new();
+        }
+        let with = [Self::SourcesOf(ids.clone()), Self::ClaimsOf(ids.clone())];
+        with.into_iter().chain([Self::GrantedOf(ids.clone()), Self::Tasks(ids)]).collect()
+    }
+
     fn is_idle(&self) -> bool {
         match self {
             Self::Sources(names) => names.is_empty(),
-            Self::Tasks(ids) => ids.is_empty(),
             Self::Claims(ids) => ids.is_empty(),
             _ => false,
         }
@@ -179,10 +198,18 @@ impl Errand {
                 let names = names.iter().map(|name| name.as_str().into()).collect();
                 Statement::within(&format!("{}WHERE name", source::SOURCES), names, "")
             }
-            Self::Tasks(ids) => {
-                let ids = ids.iter().map(|id| id.0.as_str().into()).collect();
-                Statement::within(&format!("{}t.id", task::TASKS), ids, "")
+            Self::Tasks(ids) => Statement::within(&format!("{}t.id", task::TASKS), texts(ids), ""),
+            Self::SourcesOf(ids) => {
+                let head =
+                    format!("{}WHERE name IN (SELECT source FROM tasks WHERE id", source::SOURCES);
+                Statement::within(&head, texts(ids), ")")
             }
+            Self::ClaimsOf(ids) => Statement::within(claims::CLAIMS_OF, texts(ids), ")"),
+            Self::GrantedOf(ids) => Statement::within(
+                claims::GRANTED_OF,
+                texts(ids),
+                ") ORDER BY g.claim, t.token, t.n",
+            ),
             Self::Claims(ids) => {
                 let ids = ids.iter().map(|id| id.0.as_str().into()).collect();
                 Statement::within(claims::CLAIMS, ids, "")

@@ -9,7 +9,9 @@ use super::super::session::{Row, Statement, Value};
 use super::desk::Desk;
 use super::waiters::Place;
 use super::{DispatchSession, claims, commit, task, waiters};
-use crate::domain::dispatch::{Change, DONE_KEPT, HISTORY_KEPT, Past, TaskId, Write};
+use crate::domain::dispatch::{
+    Change, DONE_KEPT, HISTORY_KEPT, Past, Sets, Task, TaskId, TaskState, Write,
+};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::Result;
@@ -36,6 +38,8 @@ pub(super) struct Ink {
     collectors: BTreeSet<String>,
     /// The rows of done tasks that are too many, if any are.
     done: Option<Vec<i64>>,
+    /// The rows of tasks that are done by this change.
+    finished: Vec<i64>,
 }
 
 /// What is asked before.
@@ -48,6 +52,7 @@ enum Question {
     Past(i64),
     Collectors,
     Done,
+    Texts,
 }
 
 impl Ink {
@@ -63,7 +68,10 @@ impl Ink {
         }
         let found = desk.session.query_all(&asks).await?;
         for (question, rows) in questions.into_iter().zip(found) {
-            ink.take(&question, rows)?;
+            match question {
+                Question::Texts => desk.texts = task::read_texts(rows)?,
+                question => ink.take(&question, rows)?,
+            }
         }
         let heard = change.writes.iter().filter_map(|write| match write {
             Write::Seen(name) => Some(name.as_str()),
@@ -97,6 +105,8 @@ impl Ink {
             Question::Waiters => {
                 self.waiters = rows.into_iter().map(waiters::known).collect::<Result<_>>()?;
             }
+            // They are the desk's.
+            Question::Texts => {}
             Question::Collectors => self.collectors = names(rows)?.into_iter().collect(),
             Question::Done => {
                 self.done = Some(rows.iter().map(|row| row.int(0)).collect::<Result<_>>()?);
@@ -114,11 +124,18 @@ impl Ink {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.statements.is_empty()
+        self.statements.is_empty() && self.finished.is_empty()
+    }
+
+    /// Its payload is not remembered.
+    pub(super) fn finish(&mut self, row: i64) {
+        self.finished.push(row);
     }
 
     /// Writes it.
     pub(super) async fn dry<S: DispatchSession>(mut self, session: &mut S) -> Result<()> {
+        let finished = std::mem::take(&mut self.finished);
+        self.extend((!finished.is_empty()).then(|| task::drop_payloads(finished)));
         self.statements.append(&mut self.last);
         session.execute_all(&self.statements).await
     }
@@ -222,6 +239,11 @@ fn questions<S, T>(desk: &Desk<'_, S>, change: &Change<T>) -> Vec<(Question, Sta
         let head = "SELECT name FROM collectors WHERE name";
         asks.push((Question::Collectors, Statement::within(head, heard, "")));
     }
+    let granted = handed_out(&desk.sets, &change.tasks);
+    let rows: Vec<i64> = granted.filter_map(|id| desk.rows.get(id)).copied().collect();
+    if !rows.is_empty() {
+        asks.push((Question::Texts, task::texts(rows)));
+    }
     let over = (desk.done + finished).saturating_sub(DONE_KEPT);
     if finished > 0 && over > 0 {
         let oldest = "SELECT n FROM tasks WHERE state = 'done' ORDER BY changed, n LIMIT ?";
@@ -231,6 +253,16 @@ fn questions<S, T>(desk: &Desk<'_, S>, change: &Change<T>) -> Vec<(Question, Sta
         ));
     }
     asks
+}
+
+/// Those of `tasks` whose leases begin.
+fn handed_out<'t>(sets: &'t Sets, tasks: &'t [Task]) -> impl Iterator<Item = &'t TaskId> {
+    let was_leased = |id: &TaskId| {
+        let before = sets.tasks.get(id).and_then(Option::as_ref);
+        before.is_some_and(|before| before.state == TaskState::Leased)
+    };
+    let leased = tasks.iter().filter(|task| task.state == TaskState::Leased);
+    leased.map(|task| &task.id).filter(move |id| !was_leased(*id))
 }
 
 fn names(rows: Vec<Row>) -> Result<Vec<String>> {

@@ -12,7 +12,7 @@
 //!
 //! Every transition takes the lock on the one row of `dispatch` first, so they happen one after the other. Whatever a transition
 //! looks at is found by an index: its cost does not grow with tasks, leases or sources. What needs no answer of
-//! another statement is asked in one go, and everything is written in one: five round trips or so, if nothing waits.
+//! another statement is asked in one go, and everything is written with the commit: five round trips or so, if nothing waits.
 //! The schema of SQLite is `sqlite/migrations/0003_dispatch.sql`; those of servers are here, `postgres.sql` and `mysql.sql`.
 
 mod acts;

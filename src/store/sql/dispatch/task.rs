@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::row::{corrupt, count, int, uint, word as read_word};
-use super::super::session::{Row, Session, Statement, Value};
+use super::super::session::{Dialect, Row, Session, Statement, Value};
 use super::source;
 use crate::domain::dispatch::{Place, Task, TaskState};
 use crate::domain::lease::Token;
@@ -51,26 +51,74 @@ pub(super) fn read(mut row: Row) -> Result<(i64, Task)> {
     Ok((row.int(0)?, task))
 }
 
-/// Writes what may change of a task in its row; `claim` is the row of its claim.
-pub(super) fn save(row: i64, task: &Task, claim: Option<i64>) -> Statement {
-    Statement::new(
-        "UPDATE tasks SET state = ?, place = ?, at = ?, until = ?, attempt = ?, token = ?, accepted = ?, \
-         collector = ?, claim = ?, changed = ?, error = ? WHERE n = ?",
-        vec![
-            task.state.as_str().into(),
-            task.place.map(|place| int(place.0)).into(),
-            task.at.map(|at| at.0).into(),
-            task.until.map(|until| until.0).into(),
-            i64::from(task.attempt).into(),
-            int(task.token.0).into(),
-            int(task.accepted.0).into(),
-            task.collector.as_ref().map(CollectorName::as_str).into(),
-            claim.into(),
-            task.changed.0.into(),
-            task.error.as_deref().into(),
-            row.into(),
-        ],
-    )
+/// What may change of a task.
+const CHANGING: [&str; 11] = [
+    "state",
+    "place",
+    "at",
+    "until",
+    "attempt",
+    "token",
+    "accepted",
+    "collector",
+    "claim",
+    "changed",
+    "error",
+];
+const WHOLE: &str = "INSERT INTO tasks (n, id, source, priority, every_us, created, state, place, at, until, attempt, token, \
+     accepted, collector, claim, changed, error)";
+
+/// Writes what may change of tasks in their rows; each with its row, and the row of its claim.
+pub(super) fn save(dialect: Dialect, tasks: &[(i64, &Task, Option<i64>)]) -> Vec<Statement> {
+    if dialect == Dialect::Sqlite {
+        // Statements cost nothing on the way to it, and it may refuse a row by another index first.
+        let set = CHANGING.map(|column| format!("{column} = ?")).join(", ");
+        let sql = format!("UPDATE tasks SET {set} WHERE n = ?");
+        let each = tasks.iter().map(|(row, task, claim)| {
+            let params = changing(task, *claim).into_iter().chain([(*row).into()]);
+            Statement::new(sql.clone(), params.collect())
+        });
+        return each.collect();
+    }
+    // Rows that are there, so each is changed. Those that have the same gaps go together: a statement is prepared for its types.
+    let mut alike: BTreeMap<Vec<bool>, Vec<Vec<Value>>> = BTreeMap::new();
+    for (n, task, claim) in tasks {
+        let mut row = vec![
+            (*n).into(),
+            task.id.0.as_str().into(),
+            task.source.as_str().into(),
+            i64::from(task.priority).into(),
+            task.every.map(in_micros).into(),
+            task.created.0.into(),
+        ];
+        row.extend(changing(task, *claim));
+        let gaps = row.iter().map(|value| *value == Value::Null).collect();
+        alike.entry(gaps).or_default().push(row);
+    }
+    let tail = dialect.or_change("n", &CHANGING);
+    let each = alike.into_values().map(|rows| Statement::insert_or(WHOLE, 17, rows, &tail));
+    each.flatten().collect()
+}
+
+/// In the order of [`CHANGING`].
+fn changing(task: &Task, claim: Option<i64>) -> [Value; 11] {
+    [
+        task.state.as_str().into(),
+        task.place.map(|place| int(place.0)).into(),
+        task.at.map(|at| at.0).into(),
+        task.until.map(|until| until.0).into(),
+        i64::from(task.attempt).into(),
+        int(task.token.0).into(),
+        int(task.accepted.0).into(),
+        task.collector.as_ref().map(CollectorName::as_str).into(),
+        claim.into(),
+        task.changed.0.into(),
+        task.error.as_deref().into(),
+    ]
+}
+
+fn in_micros(every: Duration) -> i64 {
+    i64::try_from(every.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Adds new tasks, with their keys and payloads; before each, the number of its row.
@@ -78,7 +126,7 @@ pub(super) fn add(new: Vec<(i64, Box<Task>, &NewTask)>) -> Vec<Statement> {
     let (mut tasks, mut payloads) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
     for (n, task, new) in new {
         payloads.push(vec![n.into(), new.key.as_str().into(), new.payload.as_str().into()]);
-        let every = task.every.map(|every| i64::try_from(every.as_micros()).unwrap_or(i64::MAX));
+        let every = task.every.map(in_micros);
         tasks.push(vec![
             n.into(),
             task.id.0.into(),
@@ -101,26 +149,22 @@ pub(super) fn add(new: Vec<(i64, Box<Task>, &NewTask)>) -> Vec<Statement> {
     statements
 }
 
-/// The keys and payloads of tasks, by their rows.
-pub(super) async fn texts<S: Session>(
-    session: &mut S,
-    tasks: Vec<i64>,
-) -> Result<BTreeMap<i64, (String, String)>> {
-    let mut texts = BTreeMap::new();
-    if tasks.is_empty() {
-        return Ok(texts);
-    }
+/// The keys and payloads of the tasks in these rows, for [`read_texts`].
+pub(super) fn texts(rows: Vec<i64>) -> Statement {
     let head = "SELECT p.task, p.key, p.payload FROM payloads p WHERE p.task";
-    let ask = Statement::within(head, tasks.into_iter().map(Value::Int).collect(), "");
-    for mut row in session.query(&ask.sql, &ask.params).await? {
-        texts.insert(row.int(0)?, (row.take(1)?, row.take(2)?));
-    }
-    Ok(texts)
+    Statement::within(head, rows.into_iter().map(Value::Int).collect(), "")
 }
 
-/// What is remembered is that it was done, not how it looked.
-pub(super) fn drop_payload(row: i64) -> Statement {
-    Statement::new("UPDATE payloads SET payload = 'null' WHERE task = ?", vec![row.into()])
+/// By the rows of their tasks.
+pub(super) fn read_texts(rows: Vec<Row>) -> Result<BTreeMap<i64, (String, String)>> {
+    let text = |mut row: Row| Ok((row.int(0)?, (row.take(1)?, row.take(2)?)));
+    rows.into_iter().map(text).collect()
+}
+
+/// What is remembered is that they were done, not how they looked.
+pub(super) fn drop_payloads(rows: Vec<i64>) -> Statement {
+    let head = "UPDATE payloads SET payload = 'null' WHERE task";
+    Statement::within(head, rows.into_iter().map(Value::Int).collect(), "")
 }
 
 /// Forgets a task and all about it.

@@ -1,0 +1,89 @@
+//! Calls to the store from one process: a lease taken, tasks claimed and done.
+
+use std::time::Duration;
+
+use soloist::clock;
+use soloist::domain::lease::Token;
+use soloist::domain::name::{JobName, NodeName, Owner};
+use soloist::store::Store;
+use soloist::store::leases::{Acquire, Acquired, Condition, Leases as _};
+
+use super::disk::Disk;
+use super::ours::{self, Load};
+use super::server::{Kind, Server};
+use super::sheet::{Bound, Sheet, rank};
+
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// What is done before the first one that counts: the server makes room, connections begin.
+const WARM: usize = 20;
+
+/// One after the other at each store in turns, with an fsync in between.
+pub(crate) async fn acquire(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
+    let servers: Vec<Server> = kinds.iter().map(|kind| Server::start(*kind)).collect();
+    let mut all = Vec::new();
+    for server in &servers {
+        all.push((server.kind, server.connect(TIMEOUT).await, Vec::new()));
+    }
+    let mut disk = Disk::new();
+    for nth in 0..WARM + count {
+        for (_, store, spans) in &mut all {
+            let took = take_and_give_back(store).await;
+            if nth >= WARM {
+                spans.push(took);
+            }
+        }
+        disk.sync();
+    }
+    let one = rank(&disk.spans, 50);
+    let everywhere = |percent: usize| {
+        kinds.iter().map(|kind| (*kind, rank(&disk.spans, percent))).collect::<Vec<_>>()
+    };
+    sheet.row("one fsync of 8 KiB, p50 ms", Bound::None, 2, everywhere(50));
+    sheet.row("one fsync of 8 KiB, p99 ms", Bound::None, 2, everywhere(99));
+    let all: Vec<_> = all.into_iter().map(|(kind, _, spans)| (kind, spans)).collect();
+    sheet.times("acquire, one connection", Bound::None, &all);
+    let in_fsyncs = all.iter().map(|(kind, spans)| (*kind, rank(spans, 99) / one)).collect();
+    sheet.row("acquire p99, in fsyncs (p50)", Bound::Most(5.0, 5.0), 1, in_fsyncs);
+    let worst = rank(&disk.spans, 99);
+    let in_fsyncs = all.iter().map(|(kind, spans)| (*kind, rank(spans, 99) / worst)).collect();
+    sheet.row("acquire p99, in fsyncs (p99)", Bound::None, 1, in_fsyncs);
+}
+
+async fn take_and_give_back(store: &Store) -> Duration {
+    let ask = Acquire {
+        job: JobName::new("bench").expect("a name"),
+        owner: Owner(format!("{:032x}", rand::random::<u128>())),
+        node: NodeName::new("bench").expect("a name"),
+        ttl: Duration::from_secs(10),
+        condition: Condition::None,
+        seen: Token(0),
+    };
+    let begun = clock::boot();
+    let answer = store.acquire(&ask).await.expect("an answer");
+    let took = clock::boot().since(begun);
+    assert!(matches!(answer, Acquired::Granted { .. }), "{answer:?}");
+    store.release(&ask.job, &ask.owner).await.expect("an answer");
+    took
+}
+
+/// 50 in flight by tens; of each store the better one of `rounds`, for others use this machine, too.
+pub(crate) async fn dispatch(kinds: &[Kind], tasks: usize, rounds: usize, sheet: &mut Sheet) {
+    let mut all: Vec<(Kind, f64, f64)> = kinds.iter().map(|kind| (*kind, 0.0, 0.0)).collect();
+    for round in 0..rounds {
+        for (kind, rate, cpu) in &mut all {
+            let server = Server::start(*kind);
+            let load = Load { in_flight: 50, batch: 10, sources: 1, tasks, round };
+            let figure = ours::run_on(&server.url, || server.cpu().as_secs_f64(), &load).await;
+            let done = figure.tasks as f64 / figure.seconds;
+            eprintln!("dispatch, round {}: {}: {done:.0} tasks/s", round + 1, kind.label());
+            if done > *rate {
+                (*rate, *cpu) = (done, figure.cpu * 1e6 / figure.tasks as f64);
+            }
+        }
+    }
+    let rates = all.iter().map(|(kind, rate, _)| (*kind, *rate)).collect();
+    let what = "dispatch, 50 in flight by tens, tasks a second";
+    sheet.row(what, Bound::Least(5_000.0, 3_000.0), 0, rates);
+    let costs = all.iter().map(|(kind, _, cpu)| (*kind, *cpu)).collect();
+    sheet.row("dispatch, server CPU us a task", Bound::None, 0, costs);
+}
