@@ -60,10 +60,7 @@ async fn doctor_warns_of_replicas_that_nobody_waits_for_and_of_old_transactions(
     .await;
     says(&url, "warn", "a transaction is open for 11 minutes");
     server.psql("postgres", "ALTER ROLE soloist SET synchronous_commit = local");
-    server.psql(
-        "postgres",
-        "ALTER SYSTEM SET synchronous_standby_names = 'other'",
-    );
+    server.psql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'other'");
     server.psql("postgres", "SELECT pg_reload_conf()");
     until_async("it waits for a replica", async || {
         (server.psql("postgres", "SHOW synchronous_standby_names") == "other").then_some(())
