@@ -43,7 +43,7 @@ use crate::support::wait::PATIENCE;
 
 const STEPS: usize = 120;
 /// In short times.
-const TTL: u32 = 150;
+const TTL: u32 = 400;
 /// Of a lease or a wait that ends so soon nobody knows on which side of its end a step lies.
 const CLOSE: Duration = Duration::from_millis(12);
 
@@ -103,6 +103,8 @@ struct Play {
     dice: StdRng,
     unit: Duration,
     grants: Vec<Grant>,
+    /// How long the newest step took.
+    took: Duration,
     _directory: Option<TempDir>,
 }
 
@@ -156,8 +158,11 @@ impl Play {
         };
         let unit = unit(&processes[0], seed);
         let (law, dice) = (Law::new(job()), StdRng::seed_from_u64(seed));
-        let grants = Vec::new();
-        Self { processes, server, url, options, law, dice, unit, grants, _directory: kept }
+        for process in &processes {
+            answers_again(process).await;
+        }
+        let (grants, took) = (Vec::new(), Duration::ZERO);
+        Self { processes, server, url, options, law, dice, unit, grants, took, _directory: kept }
     }
 
     fn exact(&self) -> bool {
@@ -184,7 +189,7 @@ impl Play {
             (0..=2, _) => Act::Switch(user(number), dice.random_bool(0.8)),
             (3, _) => Act::Hold,
             (4, _) => Act::Resume,
-            (5 | 6, _) => Act::Move(to, unit * dice.random_range(60..160)),
+            (5 | 6, _) => Act::Move(to, unit * dice.random_range(150..400)),
             (7..=10, Some(grant)) => Act::Renew(Renewal {
                 job: job(),
                 owner: grant.owner,
@@ -205,7 +210,7 @@ impl Play {
             }),
             (14, Some(grant)) => Act::Stop(grant.token, unit * 20),
             (15 | 16, Some(grant)) => {
-                let wait = unit * dice.random_range(0..120);
+                let wait = unit * dice.random_range(0..300);
                 let (end, then) = match dice.random_range(0..5) {
                     0 => (RunEnd::Stopped, Then::Nothing),
                     1 => (RunEnd::Exited, Then::Repeat(wait)),
@@ -251,7 +256,8 @@ impl Play {
         let act = self.act();
         let real = really(&self.processes[process], &act).await;
         let boot_after = self.boot();
-        let view = self.look(process).await;
+        let view = shown(self.look(process).await);
+        self.took = view.at.since(before);
         let blur = if exact { Duration::ZERO } else { view.at.since(before) + CLOSE / 2 };
         let near =
             |at: &StoreTime| !exact && at.0 + ms(blur) >= before.0 && view.at.0 + ms(blur) >= at.0;
@@ -295,7 +301,7 @@ impl Play {
             if self.exact() {
                 return view.at;
             }
-            let soon = |at: &StoreTime| at.apart(view.at) <= CLOSE * 2;
+            let soon = |at: &StoreTime| at.apart(view.at) <= CLOSE * 2 + self.took;
             if !self.law.ends().iter().any(soon) {
                 return view.at;
             }
@@ -444,6 +450,15 @@ impl Play {
     }
 }
 
+/// In whole milliseconds: some stores know more.
+fn shown(mut view: Snapshot) -> Snapshot {
+    if let Some(lease) = &mut view.jobs[0].lease {
+        let whole = u64::try_from(lease.expires_in.as_millis()).expect("short");
+        lease.expires_in = Duration::from_millis(whole);
+    }
+    view
+}
+
 /// Waits until a store answers after a crash.
 async fn answers_again(store: &Store) -> Snapshot {
     let begun = clock::boot();
@@ -541,7 +556,7 @@ async fn agree(kind: Kind, seed: u64) -> usize {
     for step in 0..STEPS {
         // Shown when they do not agree.
         println!("{kind:?}, seed {seed}, step {step}");
-        let wait = play.unit * play.dice.random_range(0..40);
+        let wait = play.unit * play.dice.random_range(0..100);
         pass(&play.processes[0], wait).await;
         if !play.step().await {
             return step;
