@@ -262,7 +262,7 @@ fn handed_out<'t>(sets: &'t Sets, tasks: &'t [Task]) -> impl Iterator<Item = &'t
         before.is_some_and(|before| before.state == TaskState::Leased)
     };
     let leased = tasks.iter().filter(|task| task.state == TaskState::Leased);
-    leased.map(|task| &task.id).filter(move |id| !was_leased(*id))
+    leased.map(|task| &task.id).filter(move |id| !was_leased(id))
 }
 
 fn names(rows: Vec<Row>) -> Result<Vec<String>> {
