@@ -77,6 +77,9 @@ impl Store {
             super::Backend::Postgres(store) => store.examine().await?,
             super::Backend::Mysql(store) => store.examine().await?,
         };
+        if let Some(locks) = &self.locks {
+            findings.extend(locks.examine().await?);
+        }
         findings.extend(self.time().await?);
         Ok(findings)
     }

@@ -16,3 +16,4 @@ pub(crate) mod service;
 pub(crate) mod wait;
 pub(crate) mod witness;
 pub(crate) mod worker;
+pub(crate) mod zookeeper;
