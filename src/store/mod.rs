@@ -435,8 +435,7 @@ macro_rules! forward {
     };
     (@both $type:ty, $trait:path, $method:ident, $store:ident, $locks:ident, ($($arg:ident),*)) => {{
         let both = zookeeper::Coordinated::new($store, $locks);
-        // A state machine on the state machine of the store: it is large.
-        Box::pin(<zookeeper::Coordinated<$type> as $trait>::$method(&both, $($arg),*)).await
+        zookeeper::erased(<zookeeper::Coordinated<$type> as $trait>::$method(&both, $($arg),*)).await
     }};
 }
 

@@ -36,6 +36,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+
 pub(super) use self::engine::Coordinated;
 use self::era::Era;
 use self::link::Ensemble;
@@ -71,6 +73,11 @@ pub(super) struct Locks {
     longest: Duration,
     /// What is missing there is made.
     makes: bool,
+}
+
+/// A call whose type is forgotten: it is a state machine on those of the store, too deep for whoever asks whether it can be sent.
+pub(super) fn erased<'a, T>(call: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
+    Box::pin(call)
 }
 
 /// Why a store that is a file has no coordination.
