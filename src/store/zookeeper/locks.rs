@@ -98,10 +98,11 @@ impl Locks {
     ) -> Result<Taken> {
         let mut era = self.era().await?;
         for _ in 0..ATTEMPTS {
+            // It may find another era.
+            era = self.reach_for(era, ttl.unwrap_or_default()).await?;
             if calm && !era.quiet().is_zero() {
                 return Ok(Taken::Quiet(era.quiet()));
             }
-            era = self.reach_for(era, ttl.unwrap_or_default()).await?;
             let session = self.session(ttl).await?;
             let term = self.ensemble.bounded(session.client.check_stat(&term_of(job))).await?;
             let step = Step::begin(self, job, text, &session);
