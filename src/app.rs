@@ -65,7 +65,8 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let descriptors = descriptors::raise().context("cannot raise the limit of open files")?;
     tracing::debug!(descriptors, "files that this node may have open");
     let config = asked.clone();
-    let store = Store::named(&config.store, &options).await.with_context(|| unusable(&config))?;
+    let store =
+        Store::named(&config.address(), &options).await.with_context(|| unusable(&config))?;
     let listener = TcpListener::bind(config.listen).map_err(|error| {
         anyhow::anyhow!("cannot listen on {}: {}", config.listen, why_not(&error))
     })?;
@@ -97,14 +98,14 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let turns = rotation::TurnDesk::start(room.clone(), Arc::clone(&metrics));
     let around = Surroundings {
         store: store.clone(),
-        store_url: config.store.clone(),
+        store_url: config.address(),
         prefix: config.prefix.clone(),
         node: config.node.clone(),
         env: script_env(),
         nursery: Some(Nursery::start(Nursing {
             node: config.node.clone(),
             containment: containment.clone(),
-            store_url: config.store.clone(),
+            store_url: config.address(),
             prefix: config.prefix.clone(),
         })),
         containment,

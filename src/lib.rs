@@ -1,5 +1,8 @@
 //! Soloist runs a script exactly once in a cluster, for as long as a user wants it.
 
+// A store with its coordination is a state machine on a state machine.
+#![recursion_limit = "256"]
+
 mod alerts;
 pub mod app;
 pub mod cli;

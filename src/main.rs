@@ -167,8 +167,8 @@ impl Here {
             absent: cli::absent(&config),
             longest_lease: config.longest_lease(),
             containment: app::contain(&config)?,
+            store_url: config.address(),
             node: config.node,
-            store_url: config.store,
             server: None,
             prefix: config.prefix,
         })

@@ -15,9 +15,12 @@ pub(crate) enum Bound {
     Least(f64, f64),
 }
 
+/// What was measured, its bound, how many digits are shown, and the figure of each store.
+type Row = (String, Bound, usize, Vec<(Kind, f64)>);
+
 pub(crate) struct Sheet {
     kinds: Vec<Kind>,
-    rows: Vec<(String, Bound, usize, Vec<(Kind, f64)>)>,
+    rows: Vec<Row>,
 }
 
 impl Sheet {

@@ -43,7 +43,7 @@ impl CommandContext {
             make,
             ..Options::default()
         };
-        let store = Store::connect(&config.store, &options).await.map_err(|error| {
+        let store = Store::connect(&config.address(), &options).await.map_err(|error| {
             if let StoreError::Absent(_) = error {
                 return Failure::NotFound(absent(&config));
             }

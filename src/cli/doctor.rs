@@ -193,7 +193,7 @@ async fn store(config: &Config) -> Vec<Finding> {
         };
         vec![Finding::bad("store", error.to_string(), remedy)]
     };
-    let store = match Store::connect(&config.store, &options).await {
+    let store = match Store::connect(&config.address(), &options).await {
         Ok(store) => store,
         Err(StoreError::Absent(_)) => {
             return vec![Finding::bad("store", absent(config), "nothing runs until then")];

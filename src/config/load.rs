@@ -47,8 +47,9 @@ pub struct Examination {
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 21] = [
+const KEYS: [&str; 22] = [
     "store",
+    "coordination",
     "prefix",
     "listen",
     "public_url",
@@ -176,6 +177,7 @@ impl Loader<'_> {
         self.root.only(&KEYS);
         let over = &self.overrides;
         let store = self.store(self.given("store", over.store.as_deref()));
+        let coordination = self.coordination(store.as_deref());
         let prefix = self.prefix(self.given("prefix", None));
         let given_listen = self.given("listen", over.listen.as_deref());
         let listen = match &given_listen {
@@ -212,6 +214,7 @@ impl Loader<'_> {
         Some(Config {
             file,
             store: store?,
+            coordination: coordination?,
             prefix: prefix?,
             listen: listen?,
             public_url: public_url?,
@@ -272,6 +275,19 @@ impl Loader<'_> {
             _ => Path::new(""),
         };
         self.checked(&given, |text| address::store(text, base))
+    }
+
+    /// The outer `None`: there is something wrong with it.
+    #[expect(clippy::option_option, reason = "whether it is right, and whether it is there")]
+    fn coordination(&self, store: Option<&str>) -> Option<Option<String>> {
+        let Some(given) = self.given("coordination", None) else { return Some(None) };
+        self.checked(&given, |text| {
+            if store.is_some_and(|store| store.starts_with("sqlite:")) {
+                return Err("is for nodes on many machines, and sqlite: is a file on one: set `store` to a server store, or leave this out".to_owned());
+            }
+            crate::domain::ensemble::Ensemble::read(text)?;
+            Ok(Some(text.to_owned()))
+        })
     }
 
     fn prefix(&self, given: Option<Given>) -> Option<String> {

@@ -57,6 +57,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// Store URL; relative SQLite paths are already resolved against the file's directory.
     pub store: String,
+    /// URL of the ZooKeeper that has the leases; `None`: the store has them.
+    pub coordination: Option<String>,
     /// Key prefix in Redis (`soloist:`).
     pub prefix: String,
     /// Where to listen.
@@ -229,6 +231,12 @@ impl Config {
     #[must_use]
     pub fn job(&self, name: &str) -> Option<&JobConfig> {
         self.jobs.iter().find(|job| job.name.as_str() == name)
+    }
+
+    /// By what a store is opened: the store, with its coordination.
+    #[must_use]
+    pub fn address(&self) -> String {
+        crate::domain::ensemble::joined(&self.store, self.coordination.as_deref())
     }
 
     /// The longest lease of any job.

@@ -8,6 +8,7 @@ impl Config {
     pub fn taking(&self, newer: Self) -> (Self, Vec<&'static str>) {
         let kept = [
             ("store", self.store != newer.store),
+            ("coordination", self.coordination != newer.coordination),
             ("prefix", self.prefix != newer.prefix),
             ("listen", self.listen != newer.listen),
             ("node", self.node != newer.node),
@@ -26,6 +27,7 @@ impl Config {
             };
         let taken = Self {
             store: self.store.clone(),
+            coordination: self.coordination.clone(),
             prefix: self.prefix.clone(),
             listen: self.listen,
             public_url,

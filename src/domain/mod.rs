@@ -12,6 +12,7 @@ pub mod definition;
 pub mod dispatch;
 pub mod doubt;
 pub mod drill;
+pub mod ensemble;
 pub mod event;
 pub mod grant;
 pub mod handover;

@@ -147,6 +147,7 @@ impl Follower {
 
     async fn hear(&mut self, batch: Vec<StoreEvent>) {
         let mut changed: HashMap<JobName, u64> = HashMap::new();
+        let mut dirty: HashSet<JobName> = HashSet::new();
         let mut nodes = false;
         let mut resync = false;
         for event in batch {
@@ -154,6 +155,11 @@ impl Follower {
                 StoreEvent::Job(event) => {
                     if self.jobs.contains_key(&event.job) {
                         changed.insert(event.job, event.version);
+                    }
+                }
+                StoreEvent::Lease(job) => {
+                    if self.jobs.contains_key(&job) {
+                        dirty.insert(job);
                     }
                 }
                 StoreEvent::Record(told) => self.take(told),
@@ -171,7 +177,7 @@ impl Follower {
             let known = self.feed.job(&job).map(|seen| seen.record.version);
             (known != Some(version)).then_some(job)
         };
-        let dirty: HashSet<JobName> = changed.into_iter().filter_map(is_news).collect();
+        dirty.extend(changed.into_iter().filter_map(is_news));
         if resync {
             self.resync().await;
         } else if !dirty.is_empty() {

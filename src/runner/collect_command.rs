@@ -180,6 +180,7 @@ impl Crew {
                         }
                         StoreEvent::Job(_)
                         | StoreEvent::Record(_)
+                        | StoreEvent::Lease(_)
                         | StoreEvent::Nodes
                         | StoreEvent::Accounts
                         | StoreEvent::Interrupted => {}

@@ -151,6 +151,8 @@ pub fn notes_of(url: &str, prefix: &str) -> PathBuf {
         () if own.is_dir() => own.join("soloist"),
         () => std::env::temp_dir().join(format!("soloist-{uid}")),
     };
+    // Whatever has its leases, it is the same store.
+    let (url, _) = crate::domain::ensemble::split(url);
     let digest = Sha256::digest(format!("{url}\n{prefix}"));
     let store: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     base.join(store)

@@ -156,6 +156,7 @@ async fn hint(events: &mut mpsc::Receiver<StoreEvent>, name: &JobName) {
     loop {
         match events.recv().await {
             Some(StoreEvent::Job(event)) if &event.job != name => {}
+            Some(StoreEvent::Lease(job)) if &job != name => {}
             Some(
                 StoreEvent::Record(_)
                 | StoreEvent::Nodes

@@ -19,6 +19,8 @@ pub enum StoreEvent {
     /// How it is since then, told before the [`StoreEvent::Job`] of the change, or of the first of several. It may be lost, come twice
     /// or late, or be newer than the change: a reader that keeps the newest compares versions and instants.
     Record(Told),
+    /// The lease of this job ended or was given back beside its record: read it.
+    Lease(JobName),
     /// Something about nodes changed.
     Nodes,
     /// An account, a session or a token was changed or ended: a connection that goes on under one asks again.

@@ -78,6 +78,9 @@ impl Store {
             super::Backend::Mysql(store) => store.examine().await?,
             super::Backend::Memory(_) => Vec::new(),
         };
+        if let Some(locks) = &self.locks {
+            findings.extend(locks.examine().await?);
+        }
         findings.extend(self.time().await?);
         Ok(findings)
     }

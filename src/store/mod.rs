@@ -2,7 +2,8 @@
 //!
 //! Small traits by noun, implemented by four backends (and one that only tests have, [`in_memory`]) and forwarded by the closed [`Store`]; one conformance
 //! suite (`tests/it/conformance`) holds all of them to the same law. Lease and data live in one backend, because a
-//! token is worth something only where the write that carries it is refused in the same atomic step.
+//! token is worth something only where the write that carries it is refused in the same atomic step. With [`zookeeper`] as coordination
+//! the lease lives there, and that step is the second of two.
 //! This room decides nothing about processes. A call whose outcome is unknown is not made again for the caller; a commit that was
 //! refused, and so did nothing, is decided anew (`core`).
 
@@ -35,6 +36,7 @@ mod sql;
 pub mod sqlite;
 pub mod throughput;
 pub mod timeline;
+mod zookeeper;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -163,6 +165,8 @@ pub enum For {
 #[derive(Clone)]
 pub struct Store {
     backend: Backend,
+    /// Leases that are not in the backend.
+    locks: Option<Arc<zookeeper::Locks>>,
     observe: fn(&'static str, Duration),
     /// Why it answers nothing yet: nobody could open it so far.
     shut: Arc<Mutex<Option<String>>>,
@@ -206,7 +210,9 @@ impl Store {
     /// # Errors
     /// As [`Store::connect`].
     pub async fn named(url: &str, options: &Options) -> Result<Self> {
+        let (url, coordination) = crate::domain::ensemble::split(url);
         let backend = match url.split_once(':').map(|(scheme, _)| scheme) {
+            Some("sqlite") if coordination.is_some() => return Err(zookeeper::no_server()),
             Some("sqlite") => Backend::Sqlite(sqlite::SqliteStore::connect(url, options).await?),
             Some(
                 "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
@@ -229,7 +235,15 @@ impl Store {
                 Some("it was not asked yet".to_owned())
             }
         };
-        Ok(Self { backend, observe: options.observe, shut: Arc::new(Mutex::new(shut)) })
+        let locks = match coordination {
+            None => None,
+            Some(url) => {
+                let sharded = matches!(&backend, Backend::Redis(store) if store.is_sharded());
+                let clock = backend.reads_clock()?;
+                Some(zookeeper::Locks::named(url, options, clock, sharded)?)
+            }
+        };
+        Ok(Self { backend, locks, observe: options.observe, shut: Arc::new(Mutex::new(shut)) })
     }
 
     /// Makes or migrates its schema and checks that it can keep the promise; from then on it answers.
@@ -242,6 +256,9 @@ impl Store {
         // Whoever has only a few milliseconds follows a node that looked.
         if opened.is_ok() && !options.checked {
             opened = copy::refuse_unfinished(self).await;
+        }
+        if opened.is_ok() && !options.checked {
+            opened = self.agree_on_leases(options).await;
         }
         let mut shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
         *shut = match &opened {
@@ -262,6 +279,17 @@ impl Store {
         }
     }
 
+    /// Whoever uses a store must look for its leases in the same place.
+    async fn agree_on_leases(&self, options: &Options) -> Result<()> {
+        let locks = self.locks.as_deref();
+        match &self.backend {
+            Backend::Sqlite(_) | Backend::Memory(_) => Ok(()),
+            Backend::Redis(store) => zookeeper::agree(store, locks, options).await,
+            Backend::Postgres(store) => zookeeper::agree(store, locks, options).await,
+            Backend::Mysql(store) => zookeeper::agree(store, locks, options).await,
+        }
+    }
+
     /// Opens the connections that are needed when every millisecond counts, and makes the server know what will be asked
     /// of it, before it is asked. Harmless however often.
     ///
@@ -269,6 +297,9 @@ impl Store {
     /// [`StoreError::Unavailable`].
     pub async fn be_ready(&self, what: For) -> Result<()> {
         self.answers()?;
+        if let Some(locks) = &self.locks {
+            locks.be_ready().await?;
+        }
         match &self.backend {
             Backend::Sqlite(_) | Backend::Memory(_) => Ok(()),
             Backend::Redis(store) => store.be_ready(what).await,
@@ -324,7 +355,7 @@ impl Store {
     /// [`StoreError::Unavailable`]; [`StoreError::Unsupported`] when it was set up badly meanwhile.
     pub async fn describe(&self) -> Result<Description> {
         self.answers()?;
-        match &self.backend {
+        let described = match &self.backend {
             Backend::Sqlite(store) => store.describe().await,
             Backend::Redis(store) => store.describe().await,
             Backend::Postgres(store) => store.describe().await,
@@ -332,43 +363,103 @@ impl Store {
             Backend::Memory(_) => {
                 Ok(Description { what: "memory".to_owned(), shared: false, warnings: Vec::new() })
             }
+        }?;
+        match &self.locks {
+            Some(locks) => locks.describe(described).await,
+            None => Ok(described),
         }
     }
 }
 
+impl Backend {
+    /// What reads its clock for an ensemble beside it.
+    fn reads_clock(&self) -> Result<zookeeper::ReadsClock> {
+        use engine::Engine as _;
+
+        macro_rules! clock {
+            ($store:expr) => {{
+                let store = $store.clone();
+                Box::new(move |of: &JobName| store.estimate(of, crate::clock::boot()))
+            }};
+        }
+        let clock: zookeeper::ReadsClock = match self {
+            Self::Sqlite(_) | Self::Memory(_) => return Err(zookeeper::no_server()),
+            Self::Redis(store) => clock!(store),
+            Self::Postgres(store) => clock!(store),
+            Self::Mysql(store) => clock!(store),
+        };
+        Ok(clock)
+    }
+}
+
+/// Forwards to the backend. A trait that is `coordinated` asks the ensemble as well, if there is one; one that is `belled` does so where
+/// its wakes go through the records.
 macro_rules! forward {
-    ($($trait:path { $(fn $method:ident($($arg:ident: $type:ty),*) -> $out:ty;)* })*) => {$(
+    ($($kind:ident $trait:path {$(
+        fn $method:ident($($arg:ident: $type:ty),*) -> $out:ty;
+    )*})*) => {$(
         impl $trait for Store {
             $(async fn $method(&self, $($arg: $type),*) -> Result<$out> {
                 self.answers()?;
                 let begun = crate::clock::boot();
-                let result = match &self.backend {
-                    Backend::Sqlite(store) => <sqlite::SqliteStore as $trait>::$method(store, $($arg),*).await,
-                    Backend::Redis(store) => <redis::RedisStore as $trait>::$method(store, $($arg),*).await,
-                    Backend::Postgres(store) => {
-                        <postgres::PostgresStore as $trait>::$method(store, $($arg),*).await
-                    }
-                    Backend::Mysql(store) => <mysql::MysqlStore as $trait>::$method(store, $($arg),*).await,
-                    Backend::Memory(store) => {
-                        <in_memory::MemoryStore as $trait>::$method(store, $($arg),*).await
-                    }
-                };
+                let result = forward!(@$kind self, $trait, $method, ($($arg),*));
                 (self.observe)(stringify!($method), crate::clock::boot().since(begun));
                 result
             })*
         }
     )*};
+    (@plain $self:ident, $trait:path, $method:ident, $args:tt) => {
+        match &$self.backend {
+            Backend::Sqlite(store) => forward!(@call sqlite::SqliteStore, $trait, $method, store, $args),
+            Backend::Redis(store) => forward!(@call redis::RedisStore, $trait, $method, store, $args),
+            Backend::Postgres(store) => forward!(@call postgres::PostgresStore, $trait, $method, store, $args),
+            Backend::Mysql(store) => forward!(@call mysql::MysqlStore, $trait, $method, store, $args),
+            Backend::Memory(store) => forward!(@call in_memory::MemoryStore, $trait, $method, store, $args),
+        }
+    };
+    (@coordinated $self:ident, $trait:path, $method:ident, $args:tt) => {
+        match (&$self.backend, &$self.locks) {
+            (Backend::Redis(store), Some(locks)) => {
+                forward!(@both redis::RedisStore, $trait, $method, store, locks, $args)
+            }
+            (Backend::Postgres(store), Some(locks)) => {
+                forward!(@both postgres::PostgresStore, $trait, $method, store, locks, $args)
+            }
+            (Backend::Mysql(store), Some(locks)) => {
+                forward!(@both mysql::MysqlStore, $trait, $method, store, locks, $args)
+            }
+            _ => forward!(@plain $self, $trait, $method, $args),
+        }
+    };
+    (@belled $self:ident, $trait:path, $method:ident, $args:tt) => {
+        match (&$self.backend, &$self.locks) {
+            (Backend::Postgres(store), Some(locks)) => {
+                forward!(@both postgres::PostgresStore, $trait, $method, store, locks, $args)
+            }
+            (Backend::Mysql(store), Some(locks)) => {
+                forward!(@both mysql::MysqlStore, $trait, $method, store, locks, $args)
+            }
+            _ => forward!(@plain $self, $trait, $method, $args),
+        }
+    };
+    (@call $type:ty, $trait:path, $method:ident, $store:ident, ($($arg:ident),*)) => {
+        <$type as $trait>::$method($store, $($arg),*).await
+    };
+    (@both $type:ty, $trait:path, $method:ident, $store:ident, $locks:ident, ($($arg:ident),*)) => {{
+        let both = zookeeper::Coordinated::new($store, $locks);
+        zookeeper::erased(<zookeeper::Coordinated<$type> as $trait>::$method(&both, $($arg),*)).await
+    }};
 }
 
 forward! {
-    leases::Leases {
+    coordinated leases::Leases {
         fn acquire(ask: &leases::Acquire) -> leases::Acquired;
         fn renew(renewals: &[leases::Renewal]) -> Vec<leases::Renewed>;
         fn release(job: &JobName, owner: &Owner) -> ();
         fn observe(jobs: &[JobName]) -> Vec<leases::Observed>;
         fn held() -> Vec<leases::HeldLease>;
     }
-    line::Lines {
+    coordinated line::Lines {
         fn line(name: &JobName, most: usize) -> line::Line;
         fn join_line(
             name: &JobName, owner: &Owner, holder: &NodeName, waiter: &Waiter, lasting: Duration
@@ -377,7 +468,7 @@ forward! {
         fn leave_line(name: &JobName, owner: &Owner, lapsed: Option<Stamp>) -> ();
         fn call_waiter(waiter: &Waiter) -> ();
     }
-    jobs::Jobs {
+    coordinated jobs::Jobs {
         fn snapshot(jobs: &[JobName]) -> jobs::Snapshot;
         fn participate(job: &JobName, user: &UserName, on: bool, reason: Option<&str>) -> bool;
         fn hold(job: &JobName, by: &UserName, reason: &str) -> ();
@@ -387,7 +478,7 @@ forward! {
         ) -> ();
         fn request_drill(job: &JobName, token: Token, by: &UserName) -> Option<StoreTime>;
     }
-    journal::Journal {
+    coordinated journal::Journal {
         fn record_started(started: &journal::Started) -> StoreTime;
         fn record_stopping(job: &JobName, token: Token, grace: Duration) -> ();
         fn record_output(output: &journal::Output) -> ();
@@ -402,11 +493,11 @@ forward! {
         fn audit_after(filter: &journal::AuditFilter, after: u64, limit: usize) -> journal::AuditPage;
         fn audits(target: Option<&str>, before: Option<u64>, limit: usize) -> Vec<journal::AuditEntry>;
     }
-    timeline::Timelines {
+    coordinated timeline::Timelines {
         fn timeline(job: &JobName, most: usize) -> timeline::Seen;
         fn fold_runs(job: &JobName, kept: Duration) -> ();
     }
-    nodes::Nodes {
+    plain nodes::Nodes {
         fn beat(beat: &nodes::Beat) -> nodes::Heard;
         fn nodes() -> Vec<nodes::NodeRecord>;
         fn define(told: &nodes::Told) -> ();
@@ -415,14 +506,14 @@ forward! {
         fn forget(node: &NodeName) -> nodes::Forgotten;
         fn leave(node: &NodeName, boot: &str) -> ();
     }
-    accounts::Accounts {
+    plain accounts::Accounts {
         fn add_user(user: &accounts::User, only_if_first: bool) -> ();
         fn change_user(name: &UserName, changes: &accounts::Changes) -> accounts::User;
         fn remove_user(name: &UserName) -> ();
         fn user(name: &UserName) -> Option<accounts::User>;
         fn users() -> Vec<accounts::User>;
     }
-    alerts::Alerts {
+    plain alerts::Alerts {
         fn alert_book() -> alerts::Book;
         fn past_alerts(most: usize) -> Vec<alerts::Incident>;
         fn keep_sending(node: &NodeName, boot: &str, lasting: Duration) -> bool;
@@ -430,7 +521,7 @@ forward! {
         fn note_alerts(node: &NodeName, boot: &str, noted: &alerts::Noted) -> bool;
         fn mute_alert(alert: &str, mute: alerts::Mute) -> Option<StoreTime>;
     }
-    credentials::Credentials {
+    plain credentials::Credentials {
         fn open_session(hash: &str, session: &credentials::Session, lifetime: Duration) -> ();
         fn session(hash: &str, idle: Duration) -> Option<credentials::Session>;
         fn peek_session(hash: &str, idle: Duration) -> Option<credentials::Session>;
@@ -447,7 +538,7 @@ forward! {
         fn settle_sign_in(ask: &credentials::SignIn, tried: credentials::Tried) -> ();
         fn failures(key: &str, step: credentials::Count, window: Duration) -> u32;
     }
-    dispatch::Sources {
+    plain dispatch::Sources {
         fn put_source(source: &SourceName, rules: &Rules) -> dispatch::SourceView;
         fn pause_source(source: &SourceName, paused: bool) -> dispatch::SourceView;
         fn block_source(source: &SourceName, lasting: Duration) -> dispatch::SourceView;
@@ -455,7 +546,7 @@ forward! {
         fn remove_source(source: &SourceName, force: bool) -> dispatch::RemovedSource;
         fn collectors() -> Vec<dispatch::CollectorView>;
     }
-    dispatch::Dispatch {
+    plain dispatch::Dispatch {
         fn put_tasks(tasks: &[dispatch::NewTask]) -> Vec<bool>;
         fn exchange(ask: &dispatch::Exchange) -> dispatch::Exchanged;
         fn extend(claim: &dispatch::ClaimId, only: Option<&dispatch::ClaimOwner>) -> dispatch::Extended;
@@ -469,11 +560,11 @@ forward! {
         fn remove_task(id: &dispatch::TaskId, force: bool) -> bool;
         fn revive(id: &dispatch::TaskId) -> dispatch::TaskView;
     }
-    throughput::Throughput {
+    plain throughput::Throughput {
         fn throughput() -> Option<throughput::Past>;
         fn note_throughput(step: i64, counted: &throughput::Counts) -> ();
     }
-    rotation::Rotations {
+    belled rotation::Rotations {
         fn put_rotation(rotation: &RotationName, rules: &turns::Rules) -> rotation::RotationView;
         fn remove_rotation(rotation: &RotationName, force: bool) -> rotation::RemovedRotation;
         fn rotations(only: Option<&RotationName>, past: usize) -> Vec<rotation::RotationView>;
@@ -484,7 +575,7 @@ forward! {
         fn leave_queue(rotation: &RotationName, waiter: &Waiter) -> ();
         fn pump_turns(incarnation: &str) -> rotation::PumpedTurns;
     }
-    events::Events {
+    coordinated events::Events {
         fn subscribe(jobs: &[JobName]) -> tokio::sync::mpsc::Receiver<events::StoreEvent>;
     }
 }

@@ -62,6 +62,7 @@ mod takeover;
 mod terminal;
 mod turn;
 mod web;
+mod zookeeper;
 
 // What `in_memory` uses from inside the crate.
 use soloist::domain;

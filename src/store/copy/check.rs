@@ -107,6 +107,11 @@ async fn leases(source: &Store) -> Outcome {
             held.name, held.lease.node
         ));
     }
+    if let Some(job) = source.holds_elsewhere().await? {
+        return refused(format!(
+            "{job} is held: stop its holder, or wait until the lease ends, and copy again"
+        ));
+    }
     // That was a list for people. This is what decides; it also says whether the store may have forgotten some.
     let jobs = each!(source, one => one.every_job().await)?;
     for (job, stands) in jobs.iter().zip(each!(source, one => carry::standing(one, &jobs).await)?) {

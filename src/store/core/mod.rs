@@ -31,8 +31,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 pub(in crate::store) use self::known::Known;
-pub(in crate::store) use self::record::version;
 use self::record::{Case, Summary, body, lease_text, text};
+pub(in crate::store) use self::record::{lease, lease_terms, version};
 pub(in crate::store) use self::rotation::KnownTurns;
 pub(in crate::store) use self::shared::noted;
 pub(in crate::store) use self::told::{left_of, members, record, understood};

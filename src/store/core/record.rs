@@ -270,6 +270,13 @@ pub(in crate::store) fn lease(name: &JobName, text: &str, left: Duration) -> Res
     Ok(read.lease(left))
 }
 
+/// Whose lease the text is of, and how long that is; a text may end behind the word `since`.
+pub(in crate::store) fn lease_terms(text: &str) -> Option<(Owner, Duration)> {
+    let whole = if text.ends_with(SINCE) { format!("{text}0}}") } else { text.to_owned() };
+    let read: LeaseText = serde_json::from_str(&whole).ok()?;
+    Some((read.owner, Duration::from_millis(read.ttl)))
+}
+
 /// The JSON of `value`.
 pub(super) fn text(name: &JobName, value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value)

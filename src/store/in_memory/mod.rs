@@ -58,7 +58,7 @@ impl World {
     #[must_use]
     pub fn connect(&self, options: &Options) -> Store {
         let backend = Backend::Memory(self.0.another(options));
-        Store { backend, observe: options.observe, shut: Arc::new(Mutex::new(None)) }
+        Store { backend, locks: None, observe: options.observe, shut: Arc::new(Mutex::new(None)) }
     }
 
     /// Lets time pass.

@@ -10,14 +10,14 @@ use tokio::sync::mpsc::Receiver;
 
 use super::*;
 
-/// The next event; fails when none comes. Records come beside them.
+/// The next event; fails when none comes. Records come beside them, and so does the end of a lease that is beside its record.
 pub(super) async fn next(heard: &mut Receiver<StoreEvent>) -> StoreEvent {
     loop {
         let heard = tokio::time::timeout(Duration::from_secs(20), heard.recv())
             .await
             .expect("something is heard in time")
             .expect("the subscription lives");
-        if !matches!(heard, StoreEvent::Record(_)) {
+        if !matches!(heard, StoreEvent::Record(_) | StoreEvent::Lease(_)) {
             return heard;
         }
     }
@@ -169,6 +169,7 @@ pub(super) async fn a_slow_reader_is_told_to_take_a_snapshot(fresh: Fresh) {
             StoreEvent::Nodes
             | StoreEvent::Accounts
             | StoreEvent::Wake(_)
+            | StoreEvent::Lease(_)
             | StoreEvent::Record(_) => {
                 panic!("no node did anything")
             }

@@ -404,6 +404,8 @@ laws!(redis, crate::conformance::fresh_redis());
 laws!(cluster, crate::conformance::fresh_cluster());
 laws!(postgres, crate::conformance::fresh_postgres());
 laws!(mariadb, crate::conformance::fresh_mariadb());
+laws!(zookeeper_postgres, crate::conformance::fresh_zookeeper(&crate::conformance::fresh_postgres));
+laws!(zookeeper_redis, crate::conformance::fresh_zookeeper(&crate::conformance::fresh_redis));
 
 /// A store of its own for one test, gone with it.
 pub(crate) struct Fresh {
@@ -480,6 +482,15 @@ fn fresh_postgres() -> Fresh {
 fn fresh_mariadb() -> Fresh {
     let server = crate::support::mariadb::MariaServer::shared();
     Fresh::new((), server.database(), patient())
+}
+
+/// Any of them whose leases are in a ZooKeeper: a chroot of its own on the server that all of them share.
+fn fresh_zookeeper(records: &dyn Fn() -> Fresh) -> Fresh {
+    let chroot = crate::support::zookeeper::ZooKeeper::shared().chroot();
+    let Fresh { place, options, _guard } = records();
+    let Place::At(url) = place else { panic!("a store of a server has an address") };
+    let place = Place::At(soloist::domain::ensemble::joined(&url, Some(&chroot)));
+    Fresh { place, options, _guard }
 }
 
 /// Options for tests: a machine that is busy with other tests is not an unreachable store.

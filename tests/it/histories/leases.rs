@@ -133,7 +133,7 @@ impl Play {
                 (url, Server::None)
             }
             Kind::Redis => {
-                let keeps = seed % 2 == 0;
+                let keeps = seed.is_multiple_of(2);
                 let with_file = ["--appendonly", "yes", "--appendfsync", "always"];
                 let server = RedisServer::start(if keeps { &with_file } else { &[] });
                 let left = if keeps { Crash::Doubted } else { Crash::Forgot };

@@ -52,7 +52,7 @@ impl Call {
         nth: usize,
     ) -> Result<(), StoreError> {
         if self != Self::Renew {
-            return self.by(store, STOPPED, nth, nth % 2 == 0).await;
+            return self.by(store, STOPPED, nth, nth.is_multiple_of(2)).await;
         }
         let Acquire { job, owner, node, ttl, .. } = ask(HOLDER, LONG);
         let since = Began::at_boot(clock::boot());
@@ -128,14 +128,13 @@ pub(crate) async fn nobody_waits_for_long(port: u16, database: impl Fn() -> Stri
 async fn stopped_everywhere(call: Call, port: u16, url: String) -> usize {
     let other = Store::connect(&url, &options()).await.expect("it opens");
     let token = furnish(&other).await;
-    let mut states = 0;
     for nth in 0..2 * MOST_TEXTS {
         let relay = Relay::before(port);
         let as_a_node = Options { timeout: TIMEOUT, ..options() };
         let stopped = Store::connect(&relay.url_of(&url), &as_a_node).await.expect("it opens");
         // What only the first call says is said before.
         call.by_the_stopped(&stopped, token, 1_001 + nth).await.expect("an answer");
-        relay.stop_after(nth / 2, nth % 2 == 0);
+        relay.stop_after(nth / 2, nth.is_multiple_of(2));
         let mut calling = Box::pin(call.by_the_stopped(&stopped, token, nth));
         let reached = until_async("it is stopped", async || relay.has_stopped().then_some(()));
         tokio::select! {
@@ -143,10 +142,9 @@ async fn stopped_everywhere(call: Call, port: u16, url: String) -> usize {
             () = reached => {}
             done = &mut calling => {
                 done.expect("an answer");
-                return states;
+                return nth;
             }
         }
-        states += 1;
         // Twice: what the server does with the last text takes a moment.
         for on in [true, false] {
             let begun = clock::boot();

@@ -18,3 +18,4 @@ pub(crate) mod small_disk;
 pub(crate) mod wait;
 pub(crate) mod witness;
 pub(crate) mod worker;
+pub(crate) mod zookeeper;

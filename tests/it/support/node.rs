@@ -22,10 +22,13 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    /// Writes a configuration: `store`, and `jobs` as TOML.
+    /// Writes a configuration: `store`, which may be followed by its coordination, and `jobs` as TOML.
     #[must_use]
     pub(crate) fn new(store: &str, jobs: &str) -> Self {
         let directory = TempDir::new().expect("a directory");
+        let (store, coordination) = soloist::domain::ensemble::split(store);
+        let coordination = coordination.map(|url| format!("coordination = {url:?}\n"));
+        let jobs = format!("{}{jobs}", coordination.unwrap_or_default());
         let text = format!("store = {store:?}\nlisten = \"127.0.0.1:0\"\n{jobs}");
         std::fs::write(directory.path().join("soloist.toml"), text).expect("a configuration");
         Self { directory, program: SOLOIST.into() }

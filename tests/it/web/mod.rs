@@ -194,6 +194,7 @@ impl Server {
         let mut config = Config {
             file: None,
             store: redis.url.clone(),
+            coordination: None,
             prefix: "soloist:".to_owned(),
             listen: address,
             public_url: format!("http://{address}"),

@@ -11,6 +11,7 @@ use crate::store::postgres::PostgresStore;
 use crate::store::records::Records;
 use crate::store::rotation::{PumpedTurns, RemovedRotation, RotationView, Rotations};
 use crate::store::sqlite::SqliteStore;
+use crate::store::zookeeper::Coordinated;
 use crate::store::{Result, StoreError};
 
 /// Rotations by the records of a store.
@@ -205,3 +206,6 @@ rotations_by_records!(SqliteStore, |store| store);
 rotations_by_records!(MemoryStore, |store| store);
 rotations_by_records!(PostgresStore, |store| store);
 rotations_by_records!(MysqlStore, |store| store);
+// Redis has scripts for this, which ring its own bell.
+rotations_by_records!(Coordinated<PostgresStore>, |store| store);
+rotations_by_records!(Coordinated<MysqlStore>, |store| store);

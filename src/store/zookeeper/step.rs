@@ -1,0 +1,193 @@
+//! The two steps of a grant: the node first, then the record. What is begun and not finished is taken back, whatever became of its caller.
+//!
+//! Between the steps the node is *half* granted. This process never shows it to anybody: the law answers "the same owner asks again" with
+//! the lease that it sees. Other processes see a lease of another owner, which is true enough.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Locks;
+use super::link::Session;
+use super::locks::{Mine, Node, lease_of};
+use crate::clock;
+use crate::domain::name::JobName;
+use crate::store::Result;
+
+/// Between two attempts to take something back.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Half grants of one job that are remembered.
+const REMEMBERED: usize = 16;
+
+/// A grant under way.
+pub(super) struct Step {
+    locks: Arc<Locks>,
+    job: JobName,
+    text: String,
+    session: Arc<Session>,
+    term: Option<i32>,
+    done: bool,
+}
+
+impl Step {
+    /// To be called before the node is asked for.
+    pub(super) fn begin(
+        locks: &Arc<Locks>,
+        job: &JobName,
+        text: &str,
+        session: &Arc<Session>,
+    ) -> Self {
+        let mut halves = locks.lock(&locks.halves);
+        let texts = halves.entry(job.to_string()).or_default();
+        if texts.len() >= REMEMBERED {
+            texts.remove(0);
+        }
+        texts.push(text.to_owned());
+        drop(halves);
+        let (locks, session) = (Arc::clone(locks), Arc::clone(session));
+        let (job, text) = (job.clone(), text.to_owned());
+        Self { locks, job, text, session, term: None, done: false }
+    }
+
+    /// The node is there.
+    pub(super) fn made(mut self, term: i32) -> Self {
+        self.term = Some(term);
+        self
+    }
+
+    /// The node was certainly not made.
+    pub(super) fn nothing(mut self) {
+        self.end();
+    }
+
+    /// The record shows it: the lease is granted.
+    pub(super) fn finish(mut self, text: &str, ttl: Duration) {
+        if let Some(term) = self.term {
+            self.locks.note(&self.job, &self.session, (term, 0), text, ttl);
+        }
+        self.end();
+    }
+
+    /// Takes it back. When that fails, it goes on by itself.
+    pub(super) async fn undo(mut self) -> Result<()> {
+        if let Some(term) = self.term {
+            self.locks.delete(&self.session.client, &self.job, term).await?;
+        }
+        self.end();
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.done = true;
+        self.locks.whole(&self.job, &self.text);
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        let (locks, session) = (Arc::clone(&self.locks), Arc::clone(&self.session));
+        let (job, text) = (self.job.clone(), std::mem::take(&mut self.text));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { locks.take_back(&session, &job, &text).await });
+        }
+    }
+}
+
+impl Locks {
+    /// Whether that node is one that this process has made and not granted.
+    pub(super) fn is_half(&self, job: &str, text: &str) -> bool {
+        self.lock(&self.halves).get(job).is_some_and(|texts| texts.iter().any(|half| half == text))
+    }
+
+    /// That text is no half grant any more.
+    fn whole(&self, job: &JobName, text: &str) {
+        let mut halves = self.lock(&self.halves);
+        if let Some(texts) = halves.get_mut(job.as_str()) {
+            texts.retain(|half| half != text);
+            if texts.is_empty() {
+                halves.remove(job.as_str());
+            }
+        }
+    }
+
+    /// Deletes a node of which it is not known whether it was made. It is asked in the session that asked for it: so it is asked after that.
+    /// When the session is over, its node ends without us; its text stays known as half granted.
+    async fn take_back(&self, session: &Arc<Session>, job: &JobName, text: &str) {
+        let lease = lease_of(job);
+        while !session.is_over() {
+            let found = self.ensemble.within(session.client.get_data(&lease)).await;
+            let gone = match found {
+                // No other node has this text, and no other node can stand there while the session lives.
+                Ok((data, _)) if data == text.as_bytes() => {
+                    let delete = session.client.delete(&lease, Some(0));
+                    self.ensemble.within(delete).await.is_ok()
+                }
+                Ok(_) | Err(zookeeper_client::Error::NoNode) => true,
+                Err(_) => false,
+            };
+            if gone {
+                self.whole(job, text);
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Ends a lease of this process that nobody renews.
+    pub(super) fn attend(self: &Arc<Self>, job: JobName, term: i32) {
+        let locks = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                let Some(here) = locks.upgrade() else { return };
+                let mine = here.lock(&here.mine).get(&job).cloned();
+                let Some(mine) = mine.filter(|mine| mine.term == term) else { return };
+                let left = mine.until.since(clock::boot());
+                if !left.is_zero() {
+                    drop(here);
+                    tokio::time::sleep(left).await;
+                    continue;
+                }
+                // Nobody extends it meanwhile.
+                let _turn = here.turn(&job).await;
+                if here.is_unrenewed(&job, term) {
+                    here.end_unrenewed(&job, &mine).await;
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Whether the time of the lease is over; then this process has it no more.
+    fn is_unrenewed(&self, job: &JobName, term: i32) -> bool {
+        let mut all = self.lock(&self.mine);
+        let over = all.get(job).is_some_and(|mine| mine.is_over(term));
+        if over {
+            all.remove(job);
+        }
+        over
+    }
+
+    async fn end_unrenewed(&self, job: &JobName, mine: &Mine) {
+        while !mine.session.is_over() {
+            if self.delete(&mine.session.client, job, mine.term).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Deletes a node that was given back, for as long as that may be in anybody's way.
+    pub(super) fn go_on_removing(self: &Arc<Self>, job: JobName, node: Node) {
+        let locks = Arc::clone(self);
+        tokio::spawn(async move {
+            for _ in 0..100 {
+                if locks.remove(&job, &node).await.is_ok() {
+                    return;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        });
+    }
+}
