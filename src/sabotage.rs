@@ -45,7 +45,7 @@ bugs! {
     NodeDeathUnseen = "node_death_unseen",
     /// A guard kills the script's process group and takes the end of its first process for the end of all.
     ProcessGroupOnly = "process_group_only",
-    /// A guard reaps nobody but the script's first process while that lives.
+    /// While the script's first process lives, a guard reaps no other process.
     NoReaping = "no_reaping",
     /// A node takes the death of a guard for the death of its tree.
     GuardDeathIsProof = "guard_death_is_proof",
@@ -61,7 +61,7 @@ bugs! {
     MonotonicClock = "monotonic_clock",
     /// A store that forgot grants at once.
     NoQuarantine = "no_quarantine",
-    /// A stale token is not compared: whoever renews or records is believed.
+    /// A stale token is not compared: each renewal and each record is believed.
     TokenNotCompared = "token_not_compared",
     /// A token is one more than the last one that the store remembers.
     TokenForgotten = "token_forgotten",

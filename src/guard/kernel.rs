@@ -399,7 +399,7 @@ fn fork_as(flags: libc::c_int, numbers: &[libc::pid_t]) -> Result<Option<Pid>, E
         libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>())
     };
     let child = match Errno::result(result) {
-        // A seccomp profile cannot look into these arguments, so those of containers refuse the call to whoever may not make
+        // A seccomp profile cannot look into these arguments, so those of containers refuse the call to a process that may not make
         // namespaces. The older one does the same, as long as there is no number to choose.
         Err(Errno::ENOSYS) if numbers.is_empty() && flags & !libc::CLONE_PARENT == 0 => {
             let [flags, none] = [libc::c_long::from(flags | signal), 0];
@@ -418,7 +418,7 @@ pub(super) fn overwrite(begins: u64, title: &[u8]) {
     let Ok(begins) = usize::try_from(begins) else { return };
     let place = std::ptr::with_exposed_provenance_mut::<u8>(begins);
     // SAFETY: the kernel put the arguments there, on the stack of the first thread, and `title` is no longer than their room.
-    // Nobody moves or unmaps that, and nothing in this program holds a reference into it.
+    // That is never moved or unmapped, and nothing in this program holds a reference into it.
     unsafe { std::ptr::copy(title.as_ptr(), place, title.len()) };
 }
 

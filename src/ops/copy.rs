@@ -1,4 +1,4 @@
-//! All of a store into another one: whoever reaches both may do that. The target's audit says who did it.
+//! All of a store into another one: a person who reaches both may do that. The target's audit says who did it.
 
 use super::{Act, Signature, entry};
 use crate::store::Options;

@@ -117,10 +117,10 @@ pub struct Options {
     pub longest_lease: Duration,
     /// Told the name and duration of every call; the composition root makes a metric of it.
     pub observe: fn(&'static str, Duration),
-    /// Somebody has opened this store with the same program already, and checked it: a process that has only a few
+    /// A process of the same program has opened this store already, and checked it: a process that has only a few
     /// milliseconds to give a lease back need not do so again (not SQLite).
     pub checked: bool,
-    /// Make the store if there is none; else that is [`StoreError::Absent`], and nothing is written. Whoever only looks
+    /// Make the store if there is none; else that is [`StoreError::Absent`], and nothing is written. A command that only looks
     /// at a store, or changes what is in it, makes none: a mistyped path would look like a store in which nothing is on.
     pub make: bool,
     /// How much output of each job is kept by what this process writes.
@@ -168,7 +168,7 @@ pub struct Store {
     /// Leases that are not in the backend.
     locks: Option<Arc<zookeeper::Locks>>,
     observe: fn(&'static str, Duration),
-    /// Why it answers nothing yet: nobody could open it so far.
+    /// Why it answers nothing yet: it could not be opened so far.
     shut: Arc<Mutex<Option<String>>>,
 }
 
@@ -253,7 +253,7 @@ impl Store {
     /// [`StoreError::Unavailable`] it may be tried again.
     pub async fn open(&self, options: &Options) -> Result<()> {
         let mut opened = self.open_unfinished(options).await;
-        // Whoever has only a few milliseconds follows a node that looked.
+        // A process that has only a few milliseconds follows a node that looked.
         if opened.is_ok() && !options.checked {
             opened = copy::refuse_unfinished(self).await;
         }
@@ -279,7 +279,7 @@ impl Store {
         }
     }
 
-    /// Whoever uses a store must look for its leases in the same place.
+    /// Each process that uses a store must look for its leases in the same place.
     async fn agree_on_leases(&self, options: &Options) -> Result<()> {
         let locks = self.locks.as_deref();
         match &self.backend {

@@ -4,8 +4,8 @@
 //! tables of their own in SQL and scripts in Redis, so they have a plain form here: what a store knows of them, without its indexes. A
 //! rotation is what everybody sees of it ([`RotationView`]).
 //!
-//! Nobody else uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided.
-//! A target was empty, and what fills it is done once: whoever does not hear that it was done empties the target and begins again.
+//! No other process uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided.
+//! A target was empty, and what fills it is done once: a process that does not hear that it was done empties the target and begins again.
 
 use super::Result;
 use super::dispatch::{CollectorView, Past, TaskId};
@@ -77,7 +77,7 @@ pub(super) trait Portable: Engine {
     /// Writes when collectors were seen.
     async fn fill_collectors(&self, collectors: &[CollectorView]) -> Result<()>;
 
-    /// Writes how far a rotation has come, which was made with its rules just now. Nobody has its turn.
+    /// Writes how far a rotation has come, which was made with its rules just now. No worker has its turn.
     async fn fill_rotation(&self, rotation: &RotationView) -> Result<()>;
 
     /// Forgets everything but what the store says of itself, and the mark of the copy.

@@ -92,7 +92,7 @@ async fn now(store: &Store) -> crate::store::Result<[Stamp; 2]> {
     Ok([of_jobs.min(rest), of_jobs.max(rest)])
 }
 
-/// Nobody uses the source, and nobody holds anything in it. What is over is ended, as nodes do, unless that is only looked at.
+/// No process uses the source, and nothing is held in it. What is over is ended, as nodes do, unless that is only looked at.
 pub(super) async fn idle(source: &Store, only_looks: bool) -> Outcome {
     nodes(source, "source").await?;
     leases(source).await?;

@@ -1,6 +1,6 @@
 //! All of one store into another, of whatever kind either is: `soloist store copy`.
 //!
-//! Every node is stopped, and nobody holds anything in the source (`check`). So nothing is decided here: what stands in one store is
+//! Every node is stopped, and nothing is held in the source (`check`). So nothing is decided here: what stands in one store is
 //! written into the other. Versions and tokens go along and grow on from there, because they stand in the records.
 //!
 //! | file | what |

@@ -50,7 +50,7 @@ impl Events for MemoryStore {
     }
 }
 
-/// Hands on what happens, until nobody reads it.
+/// Hands on what happens, until it is not read any more.
 async fn tell(
     mut happens: mpsc::UnboundedReceiver<Happened>,
     mut outlet: Outlet,

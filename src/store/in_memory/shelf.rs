@@ -42,7 +42,7 @@ impl Transactions for MemoryStore {
         let tx = db.transaction().map_err(|error| fail(&error))?;
         let (answer, notes, woken) = run(&act, &tx, self.clock().change())?;
         tx.commit().map_err(|error| fail(&error))?;
-        // Under the lock: nobody sees one without the other, and wakes are told in the order of the commits.
+        // Under the lock: no process sees one without the other, and wakes are told in the order of the commits.
         notes.into_iter().for_each(|line| self.write_down(&Write::Log(line)));
         if !woken.is_empty() {
             self.bell().ring(&Happened::Told(Tell::Wake(woken)));

@@ -1,4 +1,4 @@
-//! The bell: rows with hints, read every 20 ms by whoever listens. See [ADR 0023](../../../docs/adr/0023-mysql.md).
+//! The bell: rows with hints, read every 20 ms by each process that listens. See [ADR 0023](../../../docs/adr/0023-mysql.md).
 
 use std::time::Duration;
 

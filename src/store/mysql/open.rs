@@ -200,7 +200,7 @@ pub(super) async fn open(server: &Mysql, make: bool) -> Result<bool> {
         .rest
         .call(until, move |conn: &mut Conn| {
             Box::pin(async move {
-                // One after the other, whoever comes first.
+                // One process after the other, in the order in which they come.
                 let lock = link::lock("tables");
                 let got = conn.query(&format!("SELECT GET_LOCK({lock}, 20)"), &[]).await?;
                 if got.first().map(|row| row.opt_int(0)).transpose()?.flatten() != Some(1) {
@@ -225,7 +225,7 @@ async fn migrate(conn: &mut Conn, name: &str, make: bool) -> Outcome<()> {
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     let found = if names.iter().any(|table| table == "soloist_schema") {
         let rows = conn.query("SELECT number FROM soloist_schema", &[]).await?;
-        // Whoever made the table died before writing the number.
+        // The process that made the table died before it wrote the number.
         let number = rows.first().map_or(Ok(0), |row| row.int(0))?;
         u32::try_from(number).unwrap_or(u32::MAX)
     } else if names.is_empty() {

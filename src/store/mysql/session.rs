@@ -202,7 +202,7 @@ impl Wire for Conn {
 
     async fn tell(&mut self, _: &Place, hint: Hint) -> Outcome<()> {
         let mut packet = Packet::change(Dialect::Mysql);
-        // Its row is locked until the commit: nobody sees a number before all smaller ones.
+        // Its row is locked until the commit: no process sees a number before all smaller ones.
         packet.add("UPDATE numbers SET newest = newest + 1 WHERE name = 'bell'", Vec::new());
         packet.add(
             "INSERT INTO bells (n, hint) SELECT newest, ? FROM numbers WHERE name = 'bell'",

@@ -99,7 +99,7 @@ impl listen::Ear for Ear {
                     }
                 }
                 _ = tick.tick() => {
-                    // Whether the connection lives on which nobody may have anything to say.
+                    // Whether the connection lives; perhaps nothing was said on it.
                     let pong = self.conn.query("SELECT 1", &[]);
                     match tokio::time::timeout(self.timeout, pong).await {
                         Ok(Ok(_)) => {}

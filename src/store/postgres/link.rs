@@ -43,7 +43,7 @@ pub(super) async fn connect(
     tokio::time::timeout(timeout, connecting).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// `SET` and no start-up parameter, which a pooler would refuse in words that help nobody.
+/// `SET` and no start-up parameter, which a pooler would refuse in words that do not help.
 fn settings(place: &Place, timeout: Duration, called: &str) -> String {
     let lock = LOCK_TIMEOUT.min(timeout / 2).as_millis().max(1);
     format!(

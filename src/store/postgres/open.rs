@@ -21,9 +21,9 @@ pub(super) struct Facts {
     number: i64,
     pub(super) settings: Settings,
     recovers: bool,
-    /// Whether it is written down in the server that somebody listens: not behind a pooler of transactions.
+    /// Whether the server has it written down that this process listens: not behind a pooler of transactions.
     listens: bool,
-    /// Our connection is one at the server, and nobody else's.
+    /// Our connection is one at the server, and ours alone.
     alone: bool,
     /// Processes that opened this store.
     witnesses: i64,
@@ -177,7 +177,7 @@ async fn migrate(
     make: bool,
 ) -> std::result::Result<(), Fault> {
     let client = &conn.client;
-    // One after the other, whoever comes first; it lasts until the end of the transaction.
+    // One process after the other, in the order in which they come; it lasts until the end of the transaction.
     client.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(hashtext('soloist'))").await?;
     let there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
     if client.query_opt(there, &[&schema]).await?.is_none() {

@@ -1,6 +1,6 @@
 //! Sources, tasks and rotations out of Redis and into it (`store/portable.rs`), and a store that is emptied.
 //!
-//! Plain commands, and the generic script for what belongs to no job: no script of its own, as nobody else uses the store meanwhile.
+//! Plain commands, and the generic script for what belongs to no job: no script of its own, as no other process uses the store meanwhile.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -28,7 +28,7 @@ pub(in crate::store) trait Converses: Server {
 /// A transaction of dispatch, and who is told after its commit.
 struct Dispatching<'c, W> {
     conn: &'c mut W,
-    /// Written with the next question or with the commit: nobody waits for the answers.
+    /// Written with the next question or with the commit: its answers are not waited for.
     pending: Vec<Statement>,
     wakes: Vec<Waiter>,
     /// What the first statement that failed ended with, so that the task knows what became of the connection.

@@ -23,7 +23,7 @@ use crate::store::{Result, StoreError};
 
 /// Jobs in one packet.
 const BATCH: usize = 500;
-/// So long whoever may end soon waits until everybody was told; then the sweep tells it.
+/// So long a process that may end soon waits until all followers were told; then the sweep tells it.
 const RUNG: Duration = Duration::from_secs(1);
 
 /// What [`stored`] reads; the lease is the last three columns.
@@ -320,7 +320,7 @@ pub(super) fn micros_span(left: i64) -> Duration {
 }
 
 impl<S: Server> SqlStore<S> {
-    /// The records of some jobs for whoever follows, without a word about trust.
+    /// The records of some jobs for the followers, without a word about trust.
     pub(super) async fn peek(
         &self,
         jobs: &[&JobName],

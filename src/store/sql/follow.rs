@@ -35,7 +35,7 @@ pub(super) fn told(rows: Option<&Vec<Row>>) -> Result<[i64; 2]> {
     Ok(told)
 }
 
-/// What happened, for whoever follows: everything since the hint before.
+/// What happened, for the followers: everything since the hint before.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 pub(in crate::store) struct Hint {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -102,7 +102,7 @@ struct Versions {
 }
 
 impl<S: Server> Follower<S> {
-    /// From now on: what is there already is read by whoever subscribed.
+    /// From now on: what is there already is read by the subscriber.
     pub(in crate::store) async fn start(store: SqlStore<S>) -> Result<Self> {
         let (heads, told) = store.heads().await?;
         let known = |(job, head): (String, String)| {
@@ -167,7 +167,7 @@ impl<S: Server> Follower<S> {
             }
             if self.suspects.get(&name) == Some(&version) {
                 self.jobs.insert(name, Versions { newest: version, known: version });
-                // What happened is not known; whoever hears it reads the record.
+                // What happened is not known; a follower that hears it reads the record.
                 missed.push(JobEvent { job, version, event: EventKind::RunProgressed });
             } else {
                 suspects.insert(name, version);

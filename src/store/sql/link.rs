@@ -49,7 +49,7 @@ pub(in crate::store) trait Wire: Sized + Send + 'static {
     /// Whether it can be used, as far as this is known.
     fn is_alive(&mut self) -> impl Future<Output = bool> + Send;
 
-    /// Carries a packet out, in one transaction that is sent as a whole: the server waits for nobody between its statements.
+    /// Carries a packet out, in one transaction that is sent as a whole: the server does not wait for the client between its statements.
     fn carry_out(&mut self, packet: &Packet) -> impl Future<Output = Outcome<Answers>> + Send;
 
     /// Begins a transaction that is a conversation; one that only `looks` sees one instant.

@@ -88,10 +88,10 @@ pub(in crate::store) trait Ear: Sized + Send + 'static {
     /// To whom.
     type Server: Server;
 
-    /// From now on; what is there already is read by whoever subscribed.
+    /// From now on; what is there already is read by the subscriber.
     fn open(store: &SqlStore<Self::Server>) -> impl Future<Output = Result<Self>> + Send;
 
-    /// Passes events on until the connection is lost (says why) or nobody listens.
+    /// Passes events on until the connection is lost (says why) or no subscriber is left.
     fn follow(&mut self, outlet: &mut Outlet) -> impl Future<Output = String> + Send;
 }
 
@@ -107,7 +107,7 @@ pub(in crate::store) async fn subscribe<E: Ear>(
     Ok(receiver)
 }
 
-/// Listens on one connection after the other until nobody listens any more.
+/// Listens on one connection after the other until no subscriber is left.
 async fn keep<E: Ear>(store: SqlStore<E::Server>, mut ear: E, mut outlet: Outlet) {
     let server = &store.shared.server;
     loop {

@@ -20,7 +20,7 @@
 //!
 //! # One packet
 //!
-//! Nobody may hold a lock of the server while he thinks: a node that is stopped then would stop all others. So a change is sent as
+//! No process decides while it holds a lock of the server: a node that is stopped then would stop all others. So a change is sent as
 //! one packet: it takes its locks, reads the clock once, compares, writes if all of it held, and commits. See
 //! [ADR 0022](../../../docs/adr/0022-sql-stores.md).
 
@@ -76,7 +76,7 @@ pub(super) trait Server: Send + Sync + 'static {
     async fn send(&self, way: Way, packet: &Packet, repeat: Repeat) -> Result<Answers>;
 
     /// Tells everybody who follows, after the commit, in the order of these calls. What it returns ends when that was done or has failed:
-    /// nobody but a process that may end soon waits for it.
+    /// only a process that may end soon waits for it.
     fn ring(&self, hint: Hint) -> oneshot::Receiver<()>;
 }
 

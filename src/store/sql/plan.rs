@@ -115,7 +115,7 @@ pub(super) fn write(packet: &mut Packet, write: &Write) -> Result<()> {
             vec![list.as_str().into(), Value::Int(int(*number)), text.as_str().into()],
         ),
         Write::Join { list, counter, text } => {
-            // A number that nobody takes is no harm: numbers only say who came first.
+            // A number that is not used is no harm: numbers only say who came first.
             count(packet, counter, "{holds}");
             packet.add(
                 format!(

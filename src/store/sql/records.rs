@@ -57,10 +57,10 @@ impl<S: Server> Records for SqlStore<S> {
         let (held, at) = outcome(&answers, nth)?;
         self.read_clock(Stamp(at), sent);
         if !held {
-            // Nothing was done; whoever decides anew looks at what is newest now.
+            // Nothing was done; the caller decides anew on what is newest now.
             return Ok((Changed::Refused, self.look(refused).await?));
         }
-        // Nobody waits: who may end soon changes jobs, or is asked again.
+        // No process waits here: one that may end soon changes jobs, or is asked again.
         drop(self.shared.server.ring(Hint::of_records(&plan.tells, answers.get(told))?));
         let found = look::found(done, &answers, nth + 1)?;
         Ok((Changed::Done, Looked { at: Stamp(at), found }))

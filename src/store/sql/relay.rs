@@ -73,7 +73,7 @@ impl Asked {
     /// Does what is asked, until the act has ended; says whether to commit.
     pub(in crate::store) async fn serve<S: DispatchSession>(mut self, session: &mut S) -> bool {
         while let Some(ask) = self.0.recv().await {
-            // Whoever gave up meanwhile hears nothing.
+            // A caller that gave up meanwhile hears nothing.
             let _gave_up = match ask {
                 Ask::Commit => return true,
                 Ask::Query(all, answer) => answer.send(session.query_all(&all).await).is_err(),

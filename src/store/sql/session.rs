@@ -1,6 +1,6 @@
 //! A transaction on an SQL store: statements with `?` for parameters, and rows of three kinds of values.
 //!
-//! All of it sees and makes one state, or nothing; the driver begins and ends it. Whoever gets one never waits for anything but its statements.
+//! All of it sees and makes one state, or nothing; the driver begins and ends it. A caller that gets one never waits for anything but its statements.
 
 use std::borrow::Cow;
 
@@ -62,7 +62,7 @@ pub(in crate::store) trait Session {
         Ok(found)
     }
 
-    /// Executes several statements in this order, whose answers nobody needs: a driver may send them together.
+    /// Executes several statements in this order, whose answers are not needed: a driver may send them together.
     async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
         for one in statements {
             self.execute(&one.sql, &one.params).await?;
@@ -72,7 +72,7 @@ pub(in crate::store) trait Session {
 }
 
 impl Dialect {
-    /// What ends a query of rows that nobody else may change before this transaction ends. SQLite has one writer anyhow.
+    /// What ends a query of rows that no other transaction may change before this one ends. SQLite has one writer anyhow.
     pub(in crate::store) fn lock(self) -> &'static str {
         match self {
             Self::Sqlite => "",

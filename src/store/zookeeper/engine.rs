@@ -27,7 +27,7 @@ use crate::store::records::{Changed, Look, Looked, Plan, Records, Tell};
 use crate::store::{Result, StoreError};
 
 /// What is left of a lease is not known: its session lives, or it would not be there. One millisecond less than the whole of it, so
-/// that whoever extends it has something to write.
+/// that its holder has something to write when it extends it.
 const LESS: Duration = Duration::from_millis(1);
 
 /// A record is committed so much later than its change was decided, at most, or it is decided anew.

@@ -93,7 +93,7 @@ impl Locks {
         self.lock(&self.era).clone()
     }
 
-    /// Looks which era it is, and begins a new one if the leader is another. `unused`: nobody has ever held anything there.
+    /// Looks which era it is, and begins a new one if the leader is another. `unused`: no lease was ever held there.
     pub(super) async fn look_at_era(&self, unused: bool) -> Result<Era> {
         let _one = self.looks.lock().await;
         self.look(unused).await

@@ -1,4 +1,4 @@
-//! A lease that ended, told to whoever follows the store: a watch on all leases beside the events of the store.
+//! A lease that ended, told to the followers of the store: a watch on all leases beside the events of the store.
 //!
 //! The store's records come without the lease that is here. So they are read again before they are told, all that came at once together.
 

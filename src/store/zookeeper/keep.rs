@@ -49,7 +49,7 @@ impl Locks {
         let batches = parties.iter().flat_map(|party| party.chunks(BATCH));
         let checked = batches.map(|batch| self.check(leases, batch.to_vec()));
         for (nth, mine) in try_join_all(checked).await?.into_iter().flatten() {
-            // One that was ended meanwhile, as nobody had renewed it, is not kept.
+            // One that was ended meanwhile, as it was not renewed, is not kept.
             if let Some(known) = self.lock(&self.mine).get_mut(leases[nth].job)
                 && known.term == mine.term
             {

@@ -6,7 +6,7 @@
 //!
 //! A session that this process leaves is never closed: its end would free leases under which scripts may still run.
 //!
-//! A request of the driver is queued whole by the call that makes it. Whoever stops waiting leaves nothing half done; what was queued may
+//! A request of the driver is queued whole by the call that makes it. A caller that stops waiting leaves nothing half done; what was queued may
 //! still be carried out, before everything that the same session is asked later.
 
 use std::collections::HashMap;

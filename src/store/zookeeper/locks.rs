@@ -5,8 +5,8 @@
 //! | `leases/JOB` | ephemeral, in the session of the lease's length | the text of the lease |
 //! | `terms/JOB` | persistent | nothing; its version is the *term*: how many nodes of that lease were made |
 //!
-//! The version of a node begins at 0 with each node, so it does not tell a node from a later one. The term does: whoever changes or deletes
-//! a node names the term in which he saw it, in the same step.
+//! The version of a node begins at 0 with each node, so it does not tell a node from a later one. The term does: a process that changes or deletes
+//! a node names the term in which it saw it, in the same step.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -35,7 +35,7 @@ async fn set<R: Records>(records: &R) -> Result<()> {
     carry::swap_row(records, TABLE, ROW, None, Some(ZOOKEEPER), None).await.map(drop)
 }
 
-/// The store was emptied or replaced: it is said again. Should that fail, whoever opens the store says it.
+/// The store was emptied or replaced: it is said again. Should that fail, the next process that opens the store says it.
 pub(super) async fn again<R: Records>(records: &R) {
     if let Err(error) = set(records).await {
         tracing::debug!(%error, "that leases are in ZooKeeper could not be written down");

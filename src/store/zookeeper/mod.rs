@@ -14,7 +14,7 @@
 //! | `era` | may the ensemble be believed |
 //! | `engine` | the port of jobs, on the port of the store |
 //! | `bell` | wakes |
-//! | `events` | a lease that ended, and wakes, told to whoever follows |
+//! | `events` | a lease that ended, and wakes, told to the followers |
 //! | `mark` | what says in the store that its leases are here |
 //! | `server` | what a server says of itself, and what is refused of it |
 //!
@@ -75,7 +75,7 @@ pub(super) struct Locks {
     makes: bool,
 }
 
-/// A call whose type is forgotten: it is a state machine on those of the store, too deep for whoever asks whether it can be sent.
+/// A call whose type is forgotten: it is a state machine on those of the store, too deep for the compiler when it asks whether it can be sent.
 pub(super) fn erased<'a, T>(call: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
     Box::pin(call)
 }

@@ -135,7 +135,7 @@ impl Locks {
         }
     }
 
-    /// Ends a lease of this process that nobody renews.
+    /// Ends a lease of this process that is not renewed.
     pub(super) fn attend(self: &Arc<Self>, job: JobName, term: i32) {
         let locks = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -149,7 +149,7 @@ impl Locks {
                     tokio::time::sleep(left).await;
                     continue;
                 }
-                // Nobody extends it meanwhile.
+                // It is not extended meanwhile.
                 let _turn = here.turn(&job).await;
                 if here.is_unrenewed(&job, term) {
                     here.end_unrenewed(&job, &mine).await;

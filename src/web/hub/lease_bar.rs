@@ -1,4 +1,4 @@
-//! How long leases are good, on pages of jobs that somebody looks at.
+//! How long leases are good, on pages of jobs that are open in a browser.
 //!
 //! A renewal is no change of a job, so nothing else tells it. Rows of the dashboard show no lease and cost nothing.
 

@@ -60,7 +60,7 @@ pub(super) struct AlertsPage {
 }
 
 impl AlertsPage {
-    /// With a secret for a webhook, which nobody has seen before.
+    /// With a secret for a webhook, which is new.
     fn snippet(&self) -> String {
         let secret = STANDARD.encode(rand::random::<[u8; 32]>());
         format!("{SNIPPET}\n# secret = \"whsec_{secret}\"   # a webhook needs one")

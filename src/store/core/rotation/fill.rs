@@ -9,7 +9,7 @@ use crate::store::records::{Changed, Look, Plan, Records, Write};
 use crate::store::rotation::{RotationView, TypeView};
 use crate::store::{Result, StoreError};
 
-/// Writes how far `view` has come into the rotation of that name, which was made with its rules just now. Nobody has its turn.
+/// Writes how far `view` has come into the rotation of that name, which was made with its rules just now. No worker has its turn.
 ///
 /// # Errors
 /// [`StoreError::NotFound`], [`StoreError::Unavailable`].

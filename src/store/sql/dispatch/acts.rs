@@ -354,7 +354,7 @@ impl Act for ReadCollectors {
     }
 }
 
-/// The clock, for whoever only looks.
+/// The clock, for calls that only look.
 async fn now<S: DispatchSession>(session: &mut S) -> Result<Stamp> {
     Ok(session.query_at("SELECT newest FROM dispatch").await?.1)
 }

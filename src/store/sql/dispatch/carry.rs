@@ -276,7 +276,7 @@ impl Act for Empty {
             format!("DELETE FROM {cells} WHERE kind <> ?"),
             vec![copy::MARKS.into()],
         ));
-        // Gates are only locked, and what was told is counted for whoever listens.
+        // Gates are only locked, and what was told is counted for the followers.
         let counters = match session.dialect() {
             Dialect::Sqlite => "DELETE FROM numbers",
             Dialect::Postgres | Dialect::Mysql => {

@@ -15,7 +15,7 @@ const ANY: &str = "";
 pub(super) const ARE_THERE: &str =
     "SELECT CASE WHEN EXISTS (SELECT 1 FROM waiters) THEN 1 ELSE 0 END";
 
-/// Whoever waits: the number of its row (lower came earlier), and for which sources.
+/// A waiter: the number of its row (lower came earlier), and for which sources.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     n: i64,
