@@ -2,7 +2,7 @@
 //!
 //! Small traits by noun, implemented by four backends (and one that only tests have, [`in_memory`]) and forwarded by the closed [`Store`]; one conformance
 //! suite (`tests/it/conformance`) holds all of them to the same law. Lease and data live in one backend, because a
-//! token is worth something only where the write that carries it is refused in the same atomic step. With [`zookeeper`] as coordination
+//! token is worth something only where the write that carries it is refused in the same atomic step. With `zookeeper` as coordination
 //! the lease lives there, and that step is the second of two.
 //! This room decides nothing about processes. A call whose outcome is unknown is not made again for the caller; a commit that was
 //! refused, and so did nothing, is decided anew (`core`).
