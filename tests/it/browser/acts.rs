@@ -215,7 +215,12 @@ async fn tab_to_from_start(window: &Window, node: &Node, path: &str, css: &str) 
 
 /// Presses what stands there; without scripts each act is a page.
 async fn click(window: &Window, css: &str) {
-    window.element(css).await.click().await.expect("clicked");
+    // What was found may stand on the page that is just being left.
+    until_async("it is clicked", async || match window.element(css).await.click().await {
+        Err(error) if error.is_stale_element_reference() => None,
+        clicked => Some(clicked.expect("clicked")),
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

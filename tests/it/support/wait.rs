@@ -11,13 +11,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 ///
 /// # Panics
 /// After [`PATIENCE`].
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    within(PATIENCE, look).unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain until {what}"))
+}
+
+/// Looks until `look` answers something; `None` when it has not done so for `patience`.
+pub(crate) fn within<T>(patience: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = clock::boot();
     loop {
-        if let Some(found) = look() {
+        let found = look();
+        if found.is_some() || clock::boot().since(begun) >= patience {
             return found;
         }
-        assert!(clock::boot().since(begun) < PATIENCE, "waited {PATIENCE:?} in vain until {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

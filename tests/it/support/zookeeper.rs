@@ -16,11 +16,13 @@ use nix::unistd::Pid;
 use tempfile::TempDir;
 
 use super::service;
-use super::wait::until;
+use super::wait::{PATIENCE, until, within};
 
 const JAR: &str = "/usr/share/java/zookeeper.jar";
 /// Milliseconds.
 const TICK: u64 = 200;
+/// How often they are started, on other ports each time, before that is a failure.
+const STARTS: usize = 3;
 
 /// Some servers that are one ensemble, or one that stands alone.
 pub(crate) struct ZooKeeper {
@@ -60,6 +62,21 @@ impl ZooKeeper {
     #[must_use]
     pub(crate) fn start(many: usize, lines: &[&str], options: &[&str]) -> Self {
         assert!(std::path::Path::new(JAR).exists(), "apt-get install zookeeper");
+        // Until Java is there, another process may take a port that was free: then all begin anew on others.
+        for _ in 1..STARTS {
+            let ensemble = Self::begin(many, lines, options);
+            let serves = |server: &Server| within(PATIENCE / 2, || server.mode()).is_some();
+            if ensemble.servers.iter().all(serves) {
+                return ensemble;
+            }
+        }
+        let ensemble = Self::begin(many, lines, options);
+        ensemble.wait();
+        ensemble
+    }
+
+    /// They are started, and may not serve yet.
+    fn begin(many: usize, lines: &[&str], options: &[&str]) -> Self {
         let directory = TempDir::new().expect("a directory");
         let (clients, quorum, election) = (free_ports(many), free_ports(many), free_ports(many));
         let mut text = format!(
@@ -92,7 +109,6 @@ impl ZooKeeper {
         for server in &mut ensemble.servers {
             server.spawn();
         }
-        ensemble.wait();
         ensemble
     }
 

@@ -138,7 +138,8 @@ async fn what_is_on_and_what_was_is_told_in_the_readers_language(on: On) {
     assert!(!english.contains("sesame") && !english.contains("127.0.0.1:9"), "{english}");
     assert!(!english.contains("/mute\"") && !english.contains("/test\""), "a viewer only looks");
     let chinese = server.page("/alerts", &token, "zh").await;
-    for part in ["Outbound 放弃了。", "任务已放弃重试，持续 30 秒后通知。", "尚未通知", "历史告警"]
+    for part in
+        ["Outbound 放弃了。", "任务已放弃重试，持续 30 秒后通知。", "尚未收到通知", "历史告警"]
     {
         assert!(chinese.contains(part), "{part}: {chinese}");
     }
