@@ -217,8 +217,9 @@ async fn tab_to_from_start(window: &Window, node: &Node, path: &str, css: &str) 
 async fn click(window: &Window, css: &str) {
     // What was found may stand on the page that is just being left.
     until_async("it is clicked", async || match window.element(css).await.click().await {
+        Ok(()) => Some(()),
         Err(error) if error.is_stale_element_reference() => None,
-        clicked => Some(clicked.expect("clicked")),
+        Err(error) => panic!("{css} cannot be clicked: {error}"),
     })
     .await;
 }
