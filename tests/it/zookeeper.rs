@@ -16,7 +16,7 @@ use crate::postgres::{
     LONG, a_run_outlives, ask, granted, job, one_takes_over_from_the_other, options, refusal, renew,
 };
 use crate::support::postgres::PostgresServer;
-use crate::support::wait::until_async;
+use crate::support::wait::{PATIENCE, until_async};
 use crate::support::zookeeper::ZooKeeper;
 
 /// A fresh database of the shared PostgreSQL, with its leases in a fresh chroot of `ensemble`.
@@ -99,7 +99,8 @@ async fn the_end_of_a_lease_is_heard_at_once() {
     let mut heard = other.subscribe(&[job()]).await.expect("subscribed");
     holder.release(&mine.job, &mine.owner).await.expect("released");
     let mut next = async || heard.recv().await.expect("the subscription lives");
-    while next().await != StoreEvent::Lease(job()) {}
+    let told = async { while next().await != StoreEvent::Lease(job()) {} };
+    tokio::time::timeout(PATIENCE, told).await.expect("its end is told");
     let seen = other.observe(&[job()]).await.expect("observed");
     assert_eq!(seen[0].lease_left, None);
 }

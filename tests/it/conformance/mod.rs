@@ -5,8 +5,8 @@
 //! What only one backend can do (files, migrations, Lua, reconnecting) is tested beside that backend.
 //!
 //! The clock of the store in memory stands still until a law lets time pass ([`nap`], [`breathe`], [`pass`], [`jump`]): there an hour takes no
-//! time. Elsewhere the same calls wait. No law is left out on any store: each process of a law on the store in memory is a
-//! connection of its own, with a memory of its own.
+//! time. Elsewhere the same calls wait. Each process of a law on the store in memory is a connection of its own, with a memory of its own.
+//! No law is left out on any store. A store with ZooKeeper beside it is asked only the laws in which ZooKeeper takes part (`coordinated`).
 
 mod accounts;
 mod alerts;
