@@ -3,13 +3,16 @@
 
 mod faults;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use soloist::clock;
 use soloist::domain::ensemble::joined;
+use soloist::domain::name::{JobName, UserName};
 use soloist::store::events::{Events as _, StoreEvent};
 use soloist::store::jobs::Jobs as _;
-use soloist::store::leases::{Acquire, Acquired, Leases as _, Renewed};
+use soloist::store::leases::{Acquire, Acquired, Condition, Leases as _, Renewed};
 use soloist::store::{Options, Store, StoreError};
 
 use crate::postgres::{
@@ -142,6 +145,44 @@ async fn half_a_grant_is_taken_back() {
     })
     .await;
     assert!(matches!(answered(&asker, &mine).await, Acquired::Busy { .. }));
+}
+
+/// Half a grant that is refused by the record is shown to no reader, also not to one who read its node and is late to look.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_reader_sees_a_lease_that_nobody_was_granted() {
+    let store = open(&beside(ZooKeeper::shared())).await;
+    let names: Vec<JobName> =
+        (0..16).map(|nth| format!("job-{nth:02}").parse().expect("a name")).collect();
+    for round in 0..10 {
+        let li: UserName = "li".parse().expect("a name");
+        for name in &names {
+            store.participate(name, &li, true, None).await.expect("switched on");
+        }
+        let asked = |name: &JobName| {
+            let node = format!("node-{round}");
+            Acquire { job: name.clone(), condition: Condition::Wanted, ..ask(&node, LONG) }
+        };
+        let asks = join_all(names.iter().map(async |name| store.acquire(&asked(name)).await));
+        let offs = join_all(names.iter().map(|name| store.participate(name, &li, false, None)));
+        let reads = async {
+            let mut seen = HashSet::new();
+            for _ in 0..20 {
+                let read = store.snapshot(&names).await.expect("a snapshot");
+                seen.extend(read.jobs.iter().filter_map(|job| Some(job.lease.as_ref()?.token)));
+            }
+            seen
+        };
+        let (asks, _, seen) = tokio::join!(asks, offs, reads);
+        let mut given = HashSet::new();
+        for (name, answer) in names.iter().zip(asks) {
+            if let Ok(Acquired::Granted { token, .. }) = answer {
+                given.insert(token);
+                store.release(name, &asked(name).owner).await.expect("released");
+            }
+        }
+        let ghosts: Vec<_> = seen.difference(&given).collect();
+        assert!(ghosts.is_empty(), "round {round}: seen and never granted: {ghosts:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -98,8 +98,12 @@ impl Locks {
     ) -> Result<Taken> {
         let mut era = self.era().await?;
         for _ in 0..ATTEMPTS {
-            // It may find another era.
+            // What is refused must not make the wait of others longer.
+            if calm && !era.quiet().is_zero() {
+                return Ok(Taken::Quiet(era.quiet()));
+            }
             era = self.reach_for(era, ttl.unwrap_or_default()).await?;
+            // It may have found another era.
             if calm && !era.quiet().is_zero() {
                 return Ok(Taken::Quiet(era.quiet()));
             }

@@ -43,6 +43,7 @@ use self::era::Era;
 use self::link::Ensemble;
 use self::locks::Mine;
 pub(super) use self::mark::agree;
+use self::step::Halves;
 use super::core::Known;
 use super::{Description, Options, Result, StoreError};
 use crate::domain::name::JobName;
@@ -57,8 +58,8 @@ pub(super) struct Locks {
     /// The cases of jobs, with their leases from here.
     known: Known,
     mine: Mutex<HashMap<JobName, Mine>>,
-    /// Texts of leases whose grant has not come to its end, by job.
-    halves: Mutex<HashMap<String, Vec<String>>>,
+    /// Leases whose grant has not come to its end, or was taken back, by job.
+    halves: Mutex<HashMap<String, Halves>>,
     /// One change of a lease after the other.
     turns: Mutex<HashMap<JobName, Arc<tokio::sync::Mutex<()>>>>,
     era: Mutex<Option<Era>>,

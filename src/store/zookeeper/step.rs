@@ -3,6 +3,7 @@
 //! Between the steps the node is *half* granted. This process never shows it to anybody: the law answers "the same owner asks again" with
 //! the lease that it sees. Other processes see a lease of another owner, which is true enough.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,8 +16,41 @@ use crate::store::Result;
 
 /// Between two attempts to take something back.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Half grants of one job that are remembered.
+/// Half grants of one job that were taken back, and are remembered.
 const REMEMBERED: usize = 16;
+
+/// The nodes of one job that this process made, or may have made, and that its record does not show.
+///
+/// A reader asks a server for a node, and here whether it is half granted, later. Meanwhile it may have been taken back. So the texts of these
+/// stay; each is of one grant only.
+#[derive(Default)]
+pub(super) struct Halves {
+    under_way: Vec<String>,
+    taken_back: VecDeque<String>,
+}
+
+impl Halves {
+    fn has(&self, text: &str) -> bool {
+        self.under_way.iter().chain(&self.taken_back).any(|half| half == text)
+    }
+
+    fn is_not_made(&mut self, text: &str) {
+        self.under_way.retain(|half| half != text);
+    }
+
+    fn is_granted(&mut self, text: &str) {
+        self.is_not_made(text);
+        self.taken_back.retain(|half| half != text);
+    }
+
+    fn is_taken_back(&mut self, text: &str) {
+        self.is_granted(text);
+        self.taken_back.push_back(text.to_owned());
+        if self.taken_back.len() > REMEMBERED {
+            self.taken_back.pop_front();
+        }
+    }
+}
 
 /// A grant under way.
 pub(super) struct Step {
@@ -36,13 +70,7 @@ impl Step {
         text: &str,
         session: &Arc<Session>,
     ) -> Self {
-        let mut halves = locks.lock(&locks.halves);
-        let texts = halves.entry(job.to_string()).or_default();
-        if texts.len() >= REMEMBERED {
-            texts.remove(0);
-        }
-        texts.push(text.to_owned());
-        drop(halves);
+        locks.with_halves(job, |halves| halves.under_way.push(text.to_owned()));
         let (locks, session) = (Arc::clone(locks), Arc::clone(session));
         let (job, text) = (job.clone(), text.to_owned());
         Self { locks, job, text, session, term: None, done: false }
@@ -56,7 +84,7 @@ impl Step {
 
     /// The node was certainly not made.
     pub(super) fn nothing(mut self) {
-        self.end();
+        self.end(Halves::is_not_made);
     }
 
     /// The record shows it: the lease is granted.
@@ -64,7 +92,7 @@ impl Step {
         if let Some(term) = self.term {
             self.locks.note(&self.job, &self.session, (term, 0), text, ttl);
         }
-        self.end();
+        self.end(Halves::is_granted);
     }
 
     /// Takes it back. When that fails, it goes on by itself.
@@ -72,13 +100,13 @@ impl Step {
         if let Some(term) = self.term {
             self.locks.delete(&self.session.client, &self.job, term).await?;
         }
-        self.end();
+        self.end(Halves::is_taken_back);
         Ok(())
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, how: fn(&mut Halves, &str)) {
         self.done = true;
-        self.locks.whole(&self.job, &self.text);
+        self.locks.with_halves(&self.job, |halves| how(halves, &self.text));
     }
 }
 
@@ -98,22 +126,15 @@ impl Drop for Step {
 impl Locks {
     /// Whether that node is one that this process has made and not granted.
     pub(super) fn is_half(&self, job: &str, text: &str) -> bool {
-        self.lock(&self.halves).get(job).is_some_and(|texts| texts.iter().any(|half| half == text))
+        self.lock(&self.halves).get(job).is_some_and(|halves| halves.has(text))
     }
 
-    /// That text is no half grant any more.
-    fn whole(&self, job: &JobName, text: &str) {
-        let mut halves = self.lock(&self.halves);
-        if let Some(texts) = halves.get_mut(job.as_str()) {
-            texts.retain(|half| half != text);
-            if texts.is_empty() {
-                halves.remove(job.as_str());
-            }
-        }
+    fn with_halves(&self, job: &JobName, change: impl FnOnce(&mut Halves)) {
+        change(self.lock(&self.halves).entry(job.to_string()).or_default());
     }
 
     /// Deletes a node of which it is not known whether it was made. It is asked in the session that asked for it: so it is asked after that.
-    /// When the session is over, its node ends without us; its text stays known as half granted.
+    /// When the session is over, its node ends without us.
     async fn take_back(&self, session: &Arc<Session>, job: &JobName, text: &str) {
         let lease = lease_of(job);
         while !session.is_over() {
@@ -128,11 +149,11 @@ impl Locks {
                 Err(_) => false,
             };
             if gone {
-                self.whole(job, text);
-                return;
+                break;
             }
             tokio::time::sleep(PAUSE).await;
         }
+        self.with_halves(job, |halves| halves.is_taken_back(text));
     }
 
     /// Ends a lease of this process that is not renewed.

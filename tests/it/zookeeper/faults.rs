@@ -152,3 +152,24 @@ async fn an_ensemble_that_was_emptied_under_a_run_has_no_second_one() {
     assert!(second.token > first.token);
     seen.check();
 }
+
+#[tokio::test]
+async fn a_long_lease_that_is_refused_lengthens_the_wait_of_no_other_process() {
+    let mut ensemble = ZooKeeper::start(1, &[], &[]);
+    let url = beside(&ensemble);
+    let held = ask("node-a", Duration::from_secs(2));
+    granted(&open(&url).await, &held).await;
+    ensemble.kill(0);
+    ensemble.start_again(0, true);
+    ensemble.wait();
+    let free = |node, ttl| Acquire { job: "inbound".parse().expect("a name"), ..ask(node, ttl) };
+    let first = open(&url).await;
+    // The first asks whether it may, the second tries to.
+    for _ in 0..2 {
+        let answer = answered(&first, &free("node-b", LONG)).await;
+        assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+    }
+    let answer = answered(&open(&url).await, &free("node-c", held.ttl)).await;
+    let Acquired::Quarantined { wait } = answer else { panic!("{answer:?}") };
+    assert!(wait <= options().longest_lease, "{wait:?}");
+}
