@@ -235,7 +235,9 @@ impl Ring {
         request: &RequestId,
         now: Stamp,
     ) -> &Turn {
-        let clock = u64::try_from(now.floor().0).unwrap_or(0).saturating_mul(1_024);
+        // 1,024 a millisecond, as all tokens; by the microsecond, so that a rotation that was removed and made again in one
+        // millisecond, and knows nothing of the one before, has newer tokens.
+        let clock = u64::try_from(now.0).unwrap_or(0).saturating_mul(1_024) / 1_000;
         self.token = Token(clock.max(self.token.0 + 1));
         self.last_start = Some(now);
         self.after = Some(kind.clone());

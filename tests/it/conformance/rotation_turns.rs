@@ -18,7 +18,7 @@ pub(super) async fn a_free_turn_is_had_at_once(fresh: Fresh) {
     let turn = granted(&store, &request("b")).await;
     assert!(turn.since >= before.now);
     assert_eq!(turn.until, turn.since + LONG);
-    let clock = u64::try_from(turn.since.floor().0).expect("after 1970") * 1_024;
+    let clock = u64::try_from(turn.since.0).expect("after 1970") * 1_024 / 1_000;
     assert_eq!(turn.token, Token(clock), "of the store's clock");
     let after = view(&store).await;
     assert_eq!((after.ring.token, after.ring.turn), (turn.token, Some(turn)));

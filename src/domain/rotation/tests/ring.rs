@@ -166,8 +166,17 @@ fn tokens_follow_the_clock_and_grow_when_it_stands_still() {
     for now in [0, 999, 1_000, 1_000, 5_000_000, 4_000_000, 4_000_000] {
         let turn = start(&mut ring, &rules, &kind(0), Stamp(now));
         assert!(turn.token > newest, "{turn:?}");
-        assert!(turn.token.0 >= u64::try_from(now / 1_000).unwrap() * 1_024);
+        assert!(turn.token.0 >= u64::try_from(now).unwrap() * 1_024 / 1_000);
         newest = turn.token;
+    }
+}
+
+#[test]
+fn a_ring_made_again_within_the_millisecond_has_newer_tokens() {
+    let rules = Rules { types: vec![of(0)], ..free() };
+    let token = |now| start(&mut Ring::default(), &rules, &kind(0), Stamp(now)).token;
+    for now in [1_790_000_000_000_000, 1_790_000_000_000_001, 1_790_000_000_000_998] {
+        assert!(token(now + 1) > token(now));
     }
 }
 
