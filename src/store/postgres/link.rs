@@ -44,11 +44,15 @@ pub(super) async fn connect(
 }
 
 /// `SET` and no start-up parameter, which a pooler would refuse in words that do not help.
+///
+/// Every statement finds its rows by an index, whatever the tables hold. So it is planned once, also when they are still empty; planning
+/// it for each set of values costs as much as carrying it out.
 fn settings(place: &Place, timeout: Duration, called: &str) -> String {
     let lock = LOCK_TIMEOUT.min(timeout / 2).as_millis().max(1);
     format!(
         "SET search_path = \"{}\"; SET application_name = '{called}'; SET statement_timeout = {}; SET lock_timeout = {lock}; \
          SET idle_in_transaction_session_timeout = 1000; SET client_min_messages = warning; \
+         SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off; \
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
         place.schema,
         timeout.as_millis().max(1),

@@ -112,7 +112,7 @@ impl Statement {
         let row = format!("({})", vec!["?"; width].join(", "));
         let mut statements = Vec::new();
         let mut rows = rows.into_iter();
-        for at_once in [64, 16, 4, 1] {
+        for at_once in [64, 32, 16, 8, 4, 2, 1] {
             while rows.len() >= at_once {
                 let all = vec![row.as_str(); at_once].join(", ");
                 let sql = format!("{head} VALUES {all}{tail}");

@@ -19,13 +19,19 @@ use crate::store::Result;
 /// What [`read`] reads of the claims of these ids; the number of the row first, then the id.
 pub(super) const CLAIMS: &str = "SELECT n, claim, collector, request, until, reason, next_at, repeated, forget FROM claims WHERE claim";
 
-/// The same of the claims in which the tasks of these ids are leased; a `)` ends it.
-pub(super) const CLAIMS_OF: &str = "SELECT n, claim, collector, request, until, reason, next_at, repeated, forget FROM claims \
-     WHERE n IN (SELECT claim FROM tasks WHERE state = 'leased' AND id";
-/// The tasks that those claims name, for [`task`]; the claim last. A `)` ends it.
-pub(super) const GRANTED_OF: &str = "SELECT t.id, CASE t.claim WHEN g.claim THEN t.token ELSE 0 END, c.claim FROM claims c \
-     JOIN grants g ON g.claim = c.n JOIN tasks t ON t.n = g.task \
-     WHERE c.n IN (SELECT claim FROM tasks WHERE state = 'leased' AND id";
+/// The same of the claims in which the tasks of these ids are leased: what stands before the ids, and behind them.
+pub(super) const CLAIMS_OF: (&str, &str) = (
+    "SELECT n, claims.claim, collector, request, until, reason, next_at, repeated, forget FROM claims \
+     JOIN (SELECT DISTINCT claim FROM tasks WHERE state = 'leased' AND id",
+    ") o ON n = o.claim",
+);
+/// The tasks that those claims name, for [`task`]; the claim last.
+pub(super) const GRANTED_OF: (&str, &str) = (
+    "SELECT t.id, CASE t.claim WHEN g.claim THEN t.token ELSE 0 END, c.claim FROM \
+     (SELECT DISTINCT claim FROM tasks WHERE state = 'leased' AND id",
+    ") o JOIN claims c ON c.n = o.claim JOIN grants g ON g.claim = c.n JOIN tasks t ON t.n = g.task \
+     ORDER BY g.claim, t.token, t.n",
+);
 
 /// A claim, and the number of its row; [`granted`] says which tasks it names.
 pub(super) fn read(mut row: Row) -> Result<(i64, Claim)> {

@@ -200,16 +200,17 @@ impl Errand {
             }
             Self::Tasks(ids) => Statement::within(&format!("{}t.id", task::TASKS), texts(ids), ""),
             Self::SourcesOf(ids) => {
+                // First the tasks: of the same words with IN, MariaDB looks at all tasks of each source.
                 let head =
-                    format!("{}WHERE name IN (SELECT source FROM tasks WHERE id", source::SOURCES);
-                Statement::within(&head, texts(ids), ")")
+                    format!("{}JOIN (SELECT DISTINCT source FROM tasks WHERE id", source::SOURCES);
+                Statement::within(&head, texts(ids), ") o ON o.source = name")
             }
-            Self::ClaimsOf(ids) => Statement::within(claims::CLAIMS_OF, texts(ids), ")"),
-            Self::GrantedOf(ids) => Statement::within(
-                claims::GRANTED_OF,
-                texts(ids),
-                ") ORDER BY g.claim, t.token, t.n",
-            ),
+            Self::ClaimsOf(ids) => {
+                Statement::within(claims::CLAIMS_OF.0, texts(ids), claims::CLAIMS_OF.1)
+            }
+            Self::GrantedOf(ids) => {
+                Statement::within(claims::GRANTED_OF.0, texts(ids), claims::GRANTED_OF.1)
+            }
             Self::Claims(ids) => {
                 let ids = ids.iter().map(|id| id.0.as_str().into()).collect();
                 Statement::within(claims::CLAIMS, ids, "")
