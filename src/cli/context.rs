@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::Failure;
 use crate::clock;
 use crate::config::{Config, Examination, JobConfig, in_groups};
+use crate::domain::ensemble;
 use crate::domain::name::{JobName, UserName};
 use crate::domain::time::StoreTime;
 use crate::feed::Seen;
@@ -189,8 +190,14 @@ fn login_name() -> Option<String> {
     user.ok().flatten().map(|user| user.name)
 }
 
-/// A store URL without its password.
-pub(super) fn shown(url: &str) -> String {
+/// A store URL, which may be followed by its coordination, without passwords.
+pub(super) fn shown(address: &str) -> String {
+    let (store, coordination) = ensemble::split(address);
+    let coordination = coordination.map(without_login);
+    ensemble::joined(&without_login(store), coordination.as_deref())
+}
+
+fn without_login(url: &str) -> String {
     match (url.find("://"), url.rfind('@')) {
         (Some(scheme), Some(at)) if at > scheme => {
             format!("{}{}", &url[..scheme + 3], &url[at + 1..])

@@ -9,6 +9,7 @@ use super::Failure;
 use super::context::{administrator, shown};
 use super::output::{print, print_json, table};
 use crate::config::Examination;
+use crate::domain::ensemble;
 use crate::ops::copy::{From, copy};
 use crate::store::Options;
 use crate::store::copy::{Copied, CopyError, Tally};
@@ -95,10 +96,19 @@ fn say(Copied { tally, again }: &Copied, args: &CopyArgs) -> Result<(), Failure>
         (false, true) => print(&format!(
             "{to} had an unfinished copy: it was removed, and all of it was copied anew."
         )),
-        (false, false) => {
-            print(&format!("Set `store` to {to} on every machine, then start the nodes."))
-        }
+        (false, false) => print(&next_step(&args.from, &to)),
     }
+}
+
+/// What a person does on every machine, when `to` has all of `from`.
+fn next_step(from: &str, to: &str) -> String {
+    let (store, coordination) = ensemble::split(to);
+    let more = match (coordination, ensemble::split(from).1) {
+        (Some(url), _) => format!(" and `coordination` to {url}"),
+        (None, Some(_)) => ", remove `coordination`".to_owned(),
+        (None, None) => String::new(),
+    };
+    format!("Set `store` to {store}{more} on every machine, then start the nodes.")
 }
 
 fn failure(error: CopyError, args: &CopyArgs) -> Failure {

@@ -19,6 +19,7 @@ use soloist::store::rotation::Rotations as _;
 use soloist::store::{Options as StoreOptions, Store};
 
 use crate::acts::{Judge, Records, Run};
+use crate::ensemble::{Ensemble, Ways};
 use crate::machine;
 use crate::network::Network;
 use crate::node::{self, Node, Plan, SOLOIST, WallClock};
@@ -75,6 +76,8 @@ pub(crate) struct Options {
     pub(crate) own_clock: bool,
     /// All jobs are members of one rotation, whose turns last so long.
     pub(crate) turns: Option<Duration>,
+    /// Leases are in a ZooKeeper beside the store.
+    pub(crate) zookeeper: bool,
 }
 
 impl Options {
@@ -87,6 +90,7 @@ impl Options {
             nodes: 3,
             own_clock: false,
             turns: None,
+            zookeeper: false,
         }
     }
 }
@@ -98,6 +102,7 @@ pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Arc<Node>>,
     redis: Option<Arc<Mutex<Redis>>>,
     sql: Option<Mutex<Sql>>,
+    ensemble: Option<Mutex<Ensemble>>,
     records: Vec<Mutex<Records>>,
     /// For the operator: whether the jobs are wanted now.
     wanted: Arc<AtomicBool>,
@@ -132,9 +137,13 @@ impl Cluster {
             }
             StoreKind::Sql(kind) => sql.insert(Sql::start(*kind)).url().to_owned(),
         };
+        let ensemble = options.zookeeper.then(Ensemble::start);
         let address = redis.as_ref().map(Redis::address).or(sql.as_ref().map(Sql::address));
         let listen = network.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Network::store_side);
-        write_configuration(directory, &store, &options);
+        let listen_too =
+            network.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Network::ensemble_side);
+        let coordination = ensemble.as_ref().map(Ensemble::url);
+        write_configuration(directory, &store, coordination.as_deref(), &options);
         let nodes = (0..options.nodes).map(|index| {
             let name = format!("node-{}", char::from(b'a' + u8::try_from(index).expect("few")));
             let proxy = address.map(|address| Proxy::start(listen, address));
@@ -147,6 +156,7 @@ impl Cluster {
                 directory: directory.to_owned(),
                 store: through.unwrap_or_else(|| store.clone()),
                 proxy,
+                ways: ensemble.as_ref().map(|ensemble| Ways::to(ensemble, listen_too)),
                 port: network.as_ref().map(|n| n.join(u8::try_from(index).expect("few"))),
                 clock: own_clock.then(|| WallClock::new(directory.join(format!("{name}.clock")))),
                 name,
@@ -159,6 +169,7 @@ impl Cluster {
             nodes: Vec::new(),
             redis: None,
             sql: None,
+            ensemble: ensemble.map(Mutex::new),
             records: records.collect(),
             wanted: Arc::new(AtomicBool::new(false)),
             over: Arc::new(AtomicBool::new(false)),
@@ -261,6 +272,12 @@ impl Cluster {
     pub(crate) fn sql(&self) -> MutexGuard<'_, Sql> {
         let sql = self.sql.as_ref().expect("a cluster on a server of SQL");
         sql.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The ZooKeeper, for whoever is to harm it.
+    pub(crate) fn ensemble(&self) -> MutexGuard<'_, Ensemble> {
+        let ensemble = self.ensemble.as_ref().expect("a cluster with a ZooKeeper");
+        ensemble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks at the records of a job.
@@ -492,10 +509,17 @@ impl Drop for Cluster {
     }
 }
 
-fn write_configuration(directory: &Path, store: &str, options: &Options) {
+fn write_configuration(
+    directory: &Path,
+    store: &str,
+    coordination: Option<&str>,
+    options: &Options,
+) {
     let exe = std::env::current_exe().expect("this program");
+    let coordination = coordination.map(|url| format!("coordination = {url:?}\n"));
     let mut text = format!(
-        "store = {store:?}\nlisten = \"127.0.0.1:0\"\nlease_ttl = \"{}ms\"\n",
+        "store = {store:?}\n{}listen = \"127.0.0.1:0\"\nlease_ttl = \"{}ms\"\n",
+        coordination.unwrap_or_default(),
         options.lease.as_millis()
     );
     let member = options.turns.map(|_| format!("rotation = {ROTATION:?}\n")).unwrap_or_default();

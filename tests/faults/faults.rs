@@ -10,7 +10,8 @@ use soloist::clock::boot;
 use soloist::domain::time::Boot;
 
 use crate::cluster::Cluster;
-use crate::node::Node;
+use crate::ensemble::Harm;
+use crate::node::{Node, Side};
 use crate::processes::Process;
 use crate::proxy::{Direction, Flow, HEALTHY};
 use crate::wait::until;
@@ -33,11 +34,11 @@ pub(crate) enum Fault {
     FreezeNode(usize),
     FreezeGuard(usize),
     FreezeScript(usize),
-    CutNode(usize),
-    CutToStore(usize),
-    CutFromStore(usize),
-    SlowNode(usize),
-    ResetConnections(usize),
+    CutNode(usize, Side),
+    CutToStore(usize, Side),
+    CutFromStore(usize, Side),
+    SlowNode(usize, Side),
+    ResetConnections(usize, Side),
     ClockForward,
     ClockBack,
     RestartRedis,
@@ -51,6 +52,7 @@ pub(crate) enum Fault {
     FreezeServer,
     ReadOnlyServer,
     CutConnections,
+    Ensemble(Harm),
 }
 
 impl Fault {
@@ -67,11 +69,29 @@ impl Fault {
             Self::FreezeNode(_) => "SIGSTOP of a node",
             Self::FreezeGuard(_) => "SIGSTOP of a guard",
             Self::FreezeScript(_) => "SIGSTOP of a script",
-            Self::CutNode(_) => "silent partition",
-            Self::CutToStore(_) => "partition towards the store",
-            Self::CutFromStore(_) => "partition from the store",
-            Self::SlowNode(_) => "slow store",
-            Self::ResetConnections(_) => "connections reset",
+            Self::CutNode(_, side) => side.of([
+                "silent partition",
+                "silent partition from the store alone",
+                "silent partition from ZooKeeper alone",
+            ]),
+            Self::CutToStore(_, side) => side.of([
+                "partition towards the store",
+                "partition towards the store alone",
+                "partition towards ZooKeeper alone",
+            ]),
+            Self::CutFromStore(_, side) => side.of([
+                "partition from the store",
+                "partition from the store alone",
+                "partition from ZooKeeper alone",
+            ]),
+            Self::SlowNode(_, side) => {
+                side.of(["slow store", "slow store alone", "slow ZooKeeper alone"])
+            }
+            Self::ResetConnections(_, side) => side.of([
+                "connections reset",
+                "connections to the store reset",
+                "connections to ZooKeeper reset",
+            ]),
             Self::ClockForward => "wall clock an hour forward",
             Self::ClockBack => "wall clock an hour back",
             Self::RestartRedis => "Redis restarted",
@@ -85,6 +105,19 @@ impl Fault {
             Self::FreezeServer => "SIGSTOP of the server",
             Self::ReadOnlyServer => "server read-only",
             Self::CutConnections => "all connections ended by the server",
+            Self::Ensemble(harm) => harm.kind(),
+        }
+    }
+
+    /// The same on one side alone, or on both, if it is one of a node's ways.
+    pub(crate) fn aside(self, to: Side) -> Self {
+        match self {
+            Self::CutNode(node, _) => Self::CutNode(node, to),
+            Self::CutToStore(node, _) => Self::CutToStore(node, to),
+            Self::CutFromStore(node, _) => Self::CutFromStore(node, to),
+            Self::SlowNode(node, _) => Self::SlowNode(node, to),
+            Self::ResetConnections(node, _) => Self::ResetConnections(node, to),
+            other => other,
         }
     }
 }
@@ -170,23 +203,29 @@ pub(crate) fn inflict(
             sleep(lasts);
             script.signal(Signal::SIGCONT);
         }),
-        Fault::CutNode(index) => for_a_while(lasts, |on| node(index).cut_off(on)),
-        Fault::CutToStore(index) => {
-            for_a_while(lasts, |on| node(index).cut(Direction::ToStore, on))
+        Fault::CutNode(index, side) => for_a_while(lasts, |on| node(index).cut_off_from(side, on)),
+        Fault::CutToStore(index, side) => {
+            for_a_while(lasts, |on| node(index).cut_from(side, Direction::ToStore, on))
         }
-        Fault::CutFromStore(index) => {
-            for_a_while(lasts, |on| node(index).cut(Direction::FromStore, on))
+        Fault::CutFromStore(index, side) => {
+            for_a_while(lasts, |on| node(index).cut_from(side, Direction::FromStore, on))
         }
-        Fault::SlowNode(index) => for_a_while(lasts, |on| {
+        Fault::SlowNode(index, side) => for_a_while(lasts, |on| {
             let flow = if on { Flow::After(Duration::from_millis(500)) } else { HEALTHY };
-            node(index).proxy().set(Direction::FromStore, flow);
+            node(index).slow_down(side, flow);
         }),
-        Fault::ResetConnections(index) => {
+        Fault::ResetConnections(index, side) => {
             let at = boot();
             for _ in 0..5 {
-                node(index).proxy().reset();
+                node(index).reset(side);
                 sleep(Duration::from_millis(20));
             }
+            Outcome::Done { at, healed: boot() }
+        }
+        Fault::Ensemble(harm) => {
+            let mut ensemble = cluster.ensemble();
+            let at = boot();
+            ensemble.suffer(harm, lasts);
             Outcome::Done { at, healed: boot() }
         }
         Fault::ClockForward => step_clock(cluster, HOUR, lasts),

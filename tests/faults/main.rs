@@ -7,7 +7,8 @@
 //! faults                    everything, at most seven minutes
 //! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over`, `dispatch_redis`,
 //!                           `dispatch_sqlite` and `checker` count; `--seed N` repeats a `dispatch_`
-//! faults round --seed N     one random round (also SEED=N); `--store postgres` or `mariadb`: on that store
+//! faults round --seed N     one random round (also SEED=N); `--store postgres`, `mariadb`, `postgres+zookeeper`,
+//!                           `mariadb+zookeeper` or `redis+zookeeper`: on that store
 //! faults sabotage [BUG...]  every planted bug must be found (with the feature `sabotage`)
 //! faults --soak 2h          random rounds until the time is over; `--store` as above
 //! ```
@@ -19,6 +20,7 @@ mod acts;
 mod cluster;
 mod dice;
 mod dispatch;
+mod ensemble;
 mod faults;
 #[path = "../it/support/machine.rs"]
 #[allow(
@@ -56,6 +58,9 @@ mod store;
 #[allow(dead_code, reason = "shared with tests/it, which also waits in asynchronous tests")]
 mod wait;
 mod witness;
+#[path = "../it/support/zookeeper.rs"]
+#[allow(dead_code, reason = "shared with tests/it, which does more with it")]
+mod zookeeper;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -69,9 +74,9 @@ use tempfile::TempDir;
 
 use machine::{Step, Tries};
 use round::Tally;
-use sql::Kind;
+use sql::Place;
 
-/// Random rounds of the short set on Redis; on each server of SQL there is one.
+/// Random rounds of the short set on Redis; on each of [`Place::SHORT`] there is one.
 const ROUNDS: u64 = 3;
 /// Scenarios wait more than they work.
 const AT_ONCE: usize = 3;
@@ -82,8 +87,7 @@ struct Asked {
     names: Vec<String>,
     seed: Option<u64>,
     soak: Option<Duration>,
-    /// On which server of SQL; `None` is Redis.
-    sql: Option<Kind>,
+    on: Place,
     list: bool,
 }
 
@@ -112,12 +116,12 @@ fn main() -> ExitCode {
     let mut failures = 0;
     if let Some(time) = asked.soak {
         // Measured on Redis alone.
-        if asked.sql.is_none() {
+        if asked.on == Place::REDIS {
             failures += usize::from(!measure::take_overs(60, 15));
         }
-        failures += soak(asked.sql, first_seed, time);
+        failures += soak(asked.on, first_seed, time);
     } else if asked.names.first().is_some_and(|name| name == "round") {
-        failures += rounds(asked.sql, first_seed, 1);
+        failures += rounds(asked.on, first_seed, 1);
     } else {
         failures += run(&asked, first_seed);
     }
@@ -140,8 +144,8 @@ fn everything() -> impl Iterator<Item = String> {
     let first = ["checker"].into_iter().chain(scenarios::ALL.iter().map(|one| one.name));
     let dispatch = dispatch::STORES.map(|store| format!("dispatch_{store}"));
     let last = ["take_over", "rounds"].map(str::to_owned);
-    let sql = Kind::ALL.map(|kind| rounds_on(Some(kind)));
-    first.map(str::to_owned).chain(dispatch).chain(last).chain(sql)
+    let others = Place::SHORT.map(rounds_on);
+    first.map(str::to_owned).chain(dispatch).chain(last).chain(others)
 }
 
 /// Flags that `cargo test` hands to every test program mean nothing here.
@@ -160,11 +164,9 @@ fn asked(arguments: impl Iterator<Item = String>, seed: Option<std::ffi::OsStrin
             }
             "--store" => {
                 let word = arguments.next().unwrap_or_default();
-                asked.sql = Kind::named(&word);
-                assert!(
-                    asked.sql.is_some() || word == "redis",
-                    "--store {word:?}: redis, postgres or mariadb"
-                );
+                asked.on = Place::named(&word).unwrap_or_else(|| {
+                    panic!("--store {word:?}: one of {:?}", Place::ALL.map(Place::word))
+                });
             }
             "--list" => asked.list = true,
             // The only ones with a value of their own that is not joined by `=`.
@@ -212,11 +214,11 @@ fn run(asked: &Asked, first_seed: u64) -> usize {
         failures += usize::from(!measure::take_overs(8, 3));
     }
     if asked.chooses("rounds") {
-        failures += rounds(None, first_seed, ROUNDS);
+        failures += rounds(Place::REDIS, first_seed, ROUNDS);
     }
-    for kind in Kind::ALL {
-        if asked.chooses(&rounds_on(Some(kind))) {
-            failures += rounds(Some(kind), first_seed, 1);
+    for place in Place::SHORT {
+        if asked.chooses(&rounds_on(place)) {
+            failures += rounds(place, first_seed, 1);
         }
     }
     failures
@@ -262,14 +264,17 @@ fn verdict(name: &str, directory: TempDir, result: Result<String, Vec<String>>) 
 }
 
 /// The words that repeat a round.
-fn name_of(sql: Option<Kind>, seed: u64) -> String {
-    let store = sql.map(|kind| format!("--store {} ", kind.as_str())).unwrap_or_default();
+fn name_of(on: Place, seed: u64) -> String {
+    let store = match on {
+        Place::REDIS => String::new(),
+        other => format!("--store {} ", other.word()),
+    };
     format!("round {store}--seed {seed}")
 }
 
-fn one_round(sql: Option<Kind>, seed: u64, total: &mut Tally) -> bool {
-    in_directory(&name_of(sql, seed), |directory| {
-        let tally = round::round(sql, seed, directory);
+fn one_round(on: Place, seed: u64, total: &mut Tally) -> bool {
+    in_directory(&name_of(on, seed), |directory| {
+        let tally = round::round(on, seed, directory);
         let line = format!(
             "{} faults, {} starts, acting {} % of the time, all back in {} ms, {} overlaps",
             tally.faults(),
@@ -284,37 +289,40 @@ fn one_round(sql: Option<Kind>, seed: u64, total: &mut Tally) -> bool {
     })
 }
 
-fn rounds(sql: Option<Kind>, first_seed: u64, count: u64) -> usize {
+fn rounds(on: Place, first_seed: u64, count: u64) -> usize {
     let mut total = Tally::default();
-    let failed = (0..count).filter(|round| !one_round(sql, first_seed + round, &mut total)).count();
-    summary(sql, &total);
+    let failed = (0..count).filter(|round| !one_round(on, first_seed + round, &mut total)).count();
+    summary(on, &total);
     failed
 }
 
-fn soak(sql: Option<Kind>, first_seed: u64, time: Duration) -> usize {
+fn soak(on: Place, first_seed: u64, time: Duration) -> usize {
     let (begun, mut total, mut failed) = (boot(), Tally::default(), 0);
     let mut seed = first_seed;
     while boot().since(begun) < time {
-        failed += usize::from(!one_round(sql, seed, &mut total));
+        failed += usize::from(!one_round(on, seed, &mut total));
         seed += 1;
     }
-    summary(sql, &total);
+    summary(on, &total);
     failed
 }
 
 /// The name of all rounds on a store.
-fn rounds_on(sql: Option<Kind>) -> String {
-    sql.map_or_else(|| "rounds".to_owned(), |kind| format!("rounds_{}", kind.as_str()))
+fn rounds_on(on: Place) -> String {
+    match on {
+        Place::REDIS => "rounds".to_owned(),
+        other => format!("rounds_{}", other.word().replace('+', "_")),
+    }
 }
 
-fn summary(sql: Option<Kind>, total: &Tally) {
+fn summary(on: Place, total: &Tally) {
     for (kind, count) in &total.faults {
         println!("    {count:5} x {kind}");
     }
     println!(
         "{}: {}, faults: {} ({} left out as documented limits, {} found nothing to harm), starts: {}, \
          acting {} % of the time, slowest return: {} ms, wrong: {}",
-        rounds_on(sql),
+        rounds_on(on),
         total.rounds,
         total.faults(),
         total.excluded,

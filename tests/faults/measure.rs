@@ -5,7 +5,7 @@ use std::time::Duration;
 use soloist::clock::boot;
 use soloist::domain::time::Boot;
 
-use crate::cluster::{Cluster, Job, Options, StoreKind};
+use crate::cluster::{Cluster, Job, Options};
 use crate::machine::within;
 use crate::wait::until;
 use crate::witness::Mode;
@@ -113,8 +113,7 @@ pub(crate) fn take_overs(kills: usize, cuts: usize) -> bool {
 }
 
 fn options(lease: Duration) -> Options {
-    let store = StoreKind::Redis { append_only: false, replica: false };
-    Options { store, lease, jobs: JOBS.to_vec(), nodes: 3, own_clock: false, turns: None }
+    Options { lease, jobs: JOBS.to_vec(), ..Options::one(Mode::Plain) }
 }
 
 /// Every job is run by a node that is there.

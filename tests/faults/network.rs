@@ -2,8 +2,8 @@
 //!
 //! The whole program runs in a network namespace (and a mount namespace) of its own, where nothing leads to a real
 //! interface; every node gets another one, joined to ours by a bridge. A cut sends packets to an address of the link
-//! layer that nobody has, one direction at a time. Each end has two addresses, one for node and store and one for
-//! tests and node, so that a node cut off from its store can still be asked. All of it vanishes with the processes in
+//! layer that nobody has, one direction at a time. Each end has three addresses, one for node and store, one for
+//! tests and node, so that a node cut off from its store can still be asked, and one for node and ZooKeeper. All of it vanishes with the processes in
 //! it. Where namespaces are not allowed (neither root nor user namespaces), the relay between node and store goes
 //! silent instead; the run says which it was.
 
@@ -15,6 +15,9 @@ use crate::proxy::Direction;
 
 /// Set by [`enter`] for the program that it becomes.
 const MARK: &str = "FAULTS_NETWORK";
+/// The third number of the addresses through which nodes reach their store, and ZooKeeper.
+const STORE: u8 = 0;
+const ENSEMBLE: u8 = 2;
 /// Nobody's address.
 const NOBODY: &str = "02:00:00:00:00:fe";
 
@@ -84,14 +87,21 @@ impl Network {
         let bridge = bridge(number);
         ip(&["link", "add", &bridge, "type", "bridge"]);
         ip(&["addr", "add", &format!("10.{number}.0.1/24"), "dev", &bridge]);
-        ip(&["addr", "add", &format!("10.{number}.1.1/24"), "dev", &bridge]);
+        for network in [1, ENSEMBLE] {
+            ip(&["addr", "add", &format!("10.{number}.{network}.1/24"), "dev", &bridge]);
+        }
         ip(&["link", "set", &bridge, "up"]);
         Some(Self { number })
     }
 
-    /// Where the relays listen.
+    /// Where the relays to the store listen.
     pub(crate) fn store_side(&self) -> IpAddr {
-        Ipv4Addr::new(10, self.number, 0, 1).into()
+        Ipv4Addr::new(10, self.number, STORE, 1).into()
+    }
+
+    /// Where those to ZooKeeper listen.
+    pub(crate) fn ensemble_side(&self) -> IpAddr {
+        Ipv4Addr::new(10, self.number, ENSEMBLE, 1).into()
     }
 
     /// A namespace for the node with that number, joined to the bridge.
@@ -110,8 +120,9 @@ impl Network {
         ip(&["link", "add", &cable, "type", "veth", "peer", "name", "wire", "netns", &pid]);
         ip(&["link", "set", &cable, "master", &bridge(number), "up"]);
         port.inside(&["link", "set", "lo", "up"]);
-        port.inside(&["addr", "add", &format!("{}/24", port.at(0)), "dev", "wire"]);
-        port.inside(&["addr", "add", &format!("{}/24", port.at(1)), "dev", "wire"]);
+        for network in [STORE, 1, ENSEMBLE] {
+            port.inside(&["addr", "add", &format!("{}/24", port.at(network)), "dev", "wire"]);
+        }
         port.inside(&["link", "set", "wire", "up"]);
         port
     }
@@ -148,10 +159,19 @@ impl Port {
         run("nsenter", &[&["-t", &pid, "-n", "ip"], arguments].concat());
     }
 
-    /// From now on packets of that direction are lost, or are not any more.
+    /// From now on packets of that direction, from or to the store, are lost, or are not any more.
     pub(crate) fn cut(&self, direction: Direction, cut: bool) {
-        let store = format!("10.{}.0.1", self.number);
-        let (node, bridge) = (self.at(0).to_string(), bridge(self.number));
+        self.cut_from(STORE, direction, cut);
+    }
+
+    /// As [`Self::cut`], from or to ZooKeeper.
+    pub(crate) fn cut_ensemble(&self, direction: Direction, cut: bool) {
+        self.cut_from(ENSEMBLE, direction, cut);
+    }
+
+    fn cut_from(&self, network: u8, direction: Direction, cut: bool) {
+        let store = format!("10.{}.{network}.1", self.number);
+        let (node, bridge) = (self.at(network).to_string(), bridge(self.number));
         let lost = ["lladdr", NOBODY, "nud", "permanent"];
         match (direction, cut) {
             (Direction::ToStore, true) => {

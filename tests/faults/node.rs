@@ -14,11 +14,34 @@ use nix::unistd::Pid;
 use soloist::clock::boot;
 use soloist::domain::time::Boot;
 
+use crate::ensemble::Ways;
 use crate::network::Port;
 use crate::proxy::{Direction, Flow, HEALTHY, Proxy};
 
 /// The program under test.
 pub(crate) const SOLOIST: &str = env!("CARGO_BIN_EXE_soloist");
+
+/// Of what a node is cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Both,
+    Store,
+    /// ZooKeeper, if the leases are there.
+    Ensemble,
+}
+
+impl Side {
+    pub(crate) const ALL: [Self; 3] = [Self::Both, Self::Store, Self::Ensemble];
+
+    /// That of three things that is for this side, in the order of [`Self::ALL`].
+    pub(crate) fn of<T: Copy>(self, all: [T; 3]) -> T {
+        match self {
+            Self::Both => all[0],
+            Self::Store => all[1],
+            Self::Ensemble => all[2],
+        }
+    }
+}
 
 /// What a node is started with, each time.
 pub(crate) struct Plan {
@@ -28,6 +51,8 @@ pub(crate) struct Plan {
     pub(crate) store: String,
     /// The relay and the cable to the store; none for a store that is a file.
     pub(crate) proxy: Option<Proxy>,
+    /// Those to ZooKeeper, if its leases are there.
+    pub(crate) ways: Option<Ways>,
     pub(crate) port: Option<Port>,
     /// A wall clock of its own.
     pub(crate) clock: Option<WallClock>,
@@ -153,6 +178,9 @@ impl Node {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
+        if let Some(ways) = &plan.ways {
+            command.env("SOLOIST_COORDINATION", ways.url());
+        }
         if let Some(clock) = &plan.clock {
             clock.apply(&mut command);
         }
@@ -240,19 +268,61 @@ impl Node {
         Some(at)
     }
 
-    /// Packets or bytes of that direction are lost from now on, or are not any more.
+    /// Packets or bytes of that direction are lost from now on, or are not any more, from or to everything.
     pub(crate) fn cut(&self, direction: Direction, cut: bool) {
-        if let Some(port) = &self.plan.port {
-            port.cut(direction, cut);
-        } else if let Some(proxy) = &self.plan.proxy {
-            proxy.set(direction, if cut { Flow::Silent } else { HEALTHY });
+        self.cut_from(Side::Both, direction, cut);
+    }
+
+    /// The same, from or to one side.
+    pub(crate) fn cut_from(&self, side: Side, direction: Direction, cut: bool) {
+        let Plan { port, proxy, ways, .. } = &self.plan;
+        if side != Side::Ensemble {
+            match (port, proxy) {
+                (Some(port), _) => port.cut(direction, cut),
+                (None, Some(proxy)) => {
+                    proxy.set(direction, if cut { Flow::Silent } else { HEALTHY });
+                }
+                (None, None) => {}
+            }
+        }
+        if side != Side::Store {
+            match (port, ways) {
+                (Some(port), Some(_)) => port.cut_ensemble(direction, cut),
+                (None, Some(ways)) => ways.silence(direction, cut),
+                (_, None) => {}
+            }
         }
     }
 
-    /// Both directions.
+    /// Both directions, from everything.
     pub(crate) fn cut_off(&self, cut: bool) {
-        self.cut(Direction::ToStore, cut);
-        self.cut(Direction::FromStore, cut);
+        self.cut_off_from(Side::Both, cut);
+    }
+
+    /// Both directions.
+    pub(crate) fn cut_off_from(&self, side: Side, cut: bool) {
+        self.cut_from(side, Direction::ToStore, cut);
+        self.cut_from(side, Direction::FromStore, cut);
+    }
+
+    /// All answers come that much later.
+    pub(crate) fn slow_down(&self, side: Side, flow: Flow) {
+        if side != Side::Ensemble {
+            self.proxy().set(Direction::FromStore, flow);
+        }
+        if let Some(ways) = self.plan.ways.as_ref().filter(|_| side != Side::Store) {
+            ways.set(Direction::FromStore, flow);
+        }
+    }
+
+    /// Breaks every connection.
+    pub(crate) fn reset(&self, side: Side) {
+        if side != Side::Ensemble {
+            self.proxy().reset();
+        }
+        if let Some(ways) = self.plan.ways.as_ref().filter(|_| side != Side::Store) {
+            ways.reset();
+        }
     }
 
     /// The relay to the store.

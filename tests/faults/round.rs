@@ -10,7 +10,7 @@ use soloist::clock::boot;
 use crate::cluster::{Cluster, FOUR, Options, StoreKind};
 use crate::faults::{Outcome, inflict};
 use crate::schedule::schedule;
-use crate::sql::Kind;
+use crate::sql::Place;
 
 /// How long a wanted job may take to act again after the last fault has healed: a node that was killed waits until its
 /// old report has faded (4 s), a store that forgot grants nothing for a lease (2 s), and this machine may be slow.
@@ -66,11 +66,11 @@ impl Tally {
     }
 }
 
-/// Runs the round of `seed`, on a server of SQL or on Redis, in `directory`, which afterwards holds all records and the log of every
+/// Runs the round of `seed`, on that store, in `directory`, which afterwards holds all records and the log of every
 /// node.
-pub(crate) fn round(sql: Option<Kind>, seed: u64, directory: &Path) -> Tally {
-    let plan = schedule(sql, seed, 3, FOUR.len());
-    let store = match sql {
+pub(crate) fn round(on: Place, seed: u64, directory: &Path) -> Tally {
+    let plan = schedule(on, seed, 3, FOUR.len());
+    let store = match on.sql {
         Some(kind) => StoreKind::Sql(kind),
         None => StoreKind::Redis { append_only: plan.append_only, replica: plan.replica },
     };
@@ -81,6 +81,7 @@ pub(crate) fn round(sql: Option<Kind>, seed: u64, directory: &Path) -> Tally {
         nodes: 3,
         own_clock: true,
         turns: None,
+        zookeeper: on.zookeeper,
     };
     let cluster = Cluster::start(directory, options);
     let _judged = cluster.overlaps_come_first();

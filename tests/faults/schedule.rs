@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use crate::dice::Dice;
+use crate::ensemble::Harm;
 use crate::faults::Fault;
-use crate::sql::Kind;
+use crate::node::Side;
+use crate::sql::Place;
 
 /// A fault, when it begins and how long it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,29 +29,39 @@ pub(crate) struct Schedule {
 pub(crate) const SPAN: Duration = Duration::from_secs(30);
 /// Faults of nodes, guards, scripts and cables in a round; they overlap each other and those of the store.
 const COMMON: usize = 50;
-/// Faults of the store: they stop everybody, so more of them would leave nothing for the others to hit.
+/// Faults of the store, and as many of ZooKeeper: they stop everybody, so more of them would leave nothing for the others to hit.
 const OF_THE_STORE: u64 = 5;
 
-/// The schedule of `seed` for `nodes` nodes and `jobs` jobs with a lease of about two seconds; on a server of SQL or on Redis.
-pub(crate) fn schedule(sql: Option<Kind>, seed: u64, nodes: usize, jobs: usize) -> Schedule {
+/// The schedule of `seed` for `nodes` nodes and `jobs` jobs with a lease of about two seconds.
+pub(crate) fn schedule(on: Place, seed: u64, nodes: usize, jobs: usize) -> Schedule {
     let mut dice = Dice::new(seed);
     let (append_only, replica) = (dice.below(2) == 0, dice.below(2) == 0);
     let span = u64::try_from(SPAN.as_millis()).expect("short");
     let mut events: Vec<Event> = (0..COMMON)
         .map(|_| {
             let at = dice.between(0, span);
-            let (fault, lasts) = common(&mut dice, nodes, jobs);
+            let (mut fault, lasts) = common(&mut dice, nodes, jobs);
+            if on.zookeeper {
+                fault = fault.aside(Side::ALL[dice.index(Side::ALL.len())]);
+            }
             Event { at, fault, lasts }
         })
         .collect();
     let share = span / OF_THE_STORE;
     for turn in 0..OF_THE_STORE {
         let at = Duration::from_millis(turn * share) + dice.between(0, share);
-        let (fault, lasts) = match sql {
+        let (fault, lasts) = match on.sql {
             Some(_) => of_a_server(&mut dice),
             None => of_the_store(&mut dice, replica),
         };
         events.push(Event { at, fault, lasts });
+    }
+    if on.zookeeper {
+        for turn in 0..OF_THE_STORE {
+            let at = Duration::from_millis(turn * share) + dice.between(0, share);
+            let (harm, lasts) = Harm::random(&mut dice);
+            events.push(Event { at, fault: Fault::Ensemble(harm), lasts });
+        }
     }
     events.sort_by_key(|event| event.at);
     Schedule { append_only, replica, events }
@@ -71,11 +83,11 @@ fn common(dice: &mut Dice, nodes: usize, jobs: usize) -> (Fault, Duration) {
         42..52 => (Fault::FreezeNode(node), around),
         52..59 => (Fault::FreezeGuard(job), around),
         59..66 => (Fault::FreezeScript(job), around),
-        66..75 => (Fault::CutNode(node), around),
-        75..80 => (Fault::CutToStore(node), around),
-        80..85 => (Fault::CutFromStore(node), around),
-        85..90 => (Fault::SlowNode(node), around),
-        90..96 => (Fault::ResetConnections(node), short),
+        66..75 => (Fault::CutNode(node, Side::Both), around),
+        75..80 => (Fault::CutToStore(node, Side::Both), around),
+        80..85 => (Fault::CutFromStore(node, Side::Both), around),
+        85..90 => (Fault::SlowNode(node, Side::Both), around),
+        90..96 => (Fault::ResetConnections(node, Side::Both), short),
         96..98 => (Fault::ClockForward, around),
         _ => (Fault::ClockBack, around),
     }
@@ -108,8 +120,10 @@ fn of_a_server(dice: &mut Dice) -> (Fault, Duration) {
 
 /// Without this a failure could not be repeated.
 pub(crate) fn the_same_seed_is_the_same_schedule() {
-    assert_eq!(schedule(None, 7, 3, 4), schedule(None, 7, 3, 4));
-    assert_ne!(schedule(None, 7, 3, 4), schedule(None, 8, 3, 4));
+    for on in Place::ALL {
+        assert_eq!(schedule(on, 7, 3, 4), schedule(on, 7, 3, 4));
+        assert_ne!(schedule(on, 7, 3, 4), schedule(on, 8, 3, 4));
+    }
     let mut dice = Dice::new(1);
     assert_eq!(dice.roll(), 10_451_216_379_200_822_465, "the published first value for seed 1");
 }

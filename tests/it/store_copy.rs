@@ -3,6 +3,7 @@
 
 mod filled;
 mod killed;
+mod leaving;
 mod places;
 mod refusals;
 
@@ -21,7 +22,9 @@ use soloist::store::timeline::{SPANS_KEPT, Timelines as _};
 use soloist::store::{Options, Store};
 
 use self::filled::{JOBS, claimed, fill, granted, job, turn};
-use self::places::{Place, cluster, mariadb, postgres, redis, sqlite, wide_redis};
+use self::places::{
+    Place, beside_zookeeper, cluster, mariadb, postgres, redis, sqlite, wide_redis,
+};
 
 fn note() -> AuditEntry {
     AuditEntry {
@@ -148,6 +151,11 @@ async fn everything_goes_from_postgres_into_every_store() {
 #[tokio::test]
 async fn everything_goes_from_mariadb_into_every_store() {
     goes(mariadb(), every_other()).await;
+}
+
+#[tokio::test]
+async fn everything_goes_from_a_store_beside_zookeeper_into_every_store() {
+    goes(beside_zookeeper(postgres()), every_other()).await;
 }
 
 #[tokio::test]

@@ -18,6 +18,7 @@ use soloist::store::{Options, Store, StoreError};
 use crate::postgres::{
     LONG, a_run_outlives, ask, granted, job, one_takes_over_from_the_other, options, refusal, renew,
 };
+use crate::support::mariadb::MariaServer;
 use crate::support::postgres::PostgresServer;
 use crate::support::wait::{PATIENCE, until_async};
 use crate::support::zookeeper::ZooKeeper;
@@ -39,6 +40,12 @@ pub(crate) async fn answered(store: &Store, ask: &Acquire) -> Acquired {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_node_is_taken_over_by_the_word_of_its_guard() {
     one_takes_over_from_the_other(&beside(ZooKeeper::shared())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beside_mariadb_a_killed_node_is_taken_over_by_the_word_of_its_guard() {
+    let chroot = ZooKeeper::shared().chroot();
+    one_takes_over_from_the_other(&joined(&MariaServer::shared().database(), Some(&chroot))).await;
 }
 
 #[tokio::test]

@@ -112,6 +112,7 @@ async fn leases(source: &Store) -> Outcome {
             "{job} is held: stop its holder, or wait until the lease ends, and copy again"
         ));
     }
+    doubted(source.doubted_elsewhere().await?)?;
     // That was a list for people. This is what decides; it also says whether the store may have forgotten some.
     let jobs = each!(source, one => one.every_job().await)?;
     for (job, stands) in jobs.iter().zip(each!(source, one => carry::standing(one, &jobs).await)?) {
@@ -120,14 +121,20 @@ async fn leases(source: &Store) -> Outcome {
                 "{job} is held: stop its holder, or wait until the lease ends, and copy again"
             ));
         }
-        if !stands.doubted.is_zero() {
-            return refused(format!(
-                "the source may have forgotten leases that last for {} s more: wait, and copy again",
-                stands.doubted.as_secs() + 1
-            ));
-        }
+        doubted(stands.doubted)?;
     }
     Ok(())
+}
+
+/// Leases that were forgotten may last so long.
+fn doubted(long: Duration) -> Outcome {
+    if long.is_zero() {
+        return Ok(());
+    }
+    refused(format!(
+        "the source may have forgotten leases that last for {} s more: wait, and copy again",
+        long.as_secs() + 1
+    ))
 }
 
 async fn tasks(source: &Store, only_looks: bool) -> Outcome {

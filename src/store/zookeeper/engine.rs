@@ -283,7 +283,10 @@ impl<E: Engine + Clone + Send + Sync + 'static> Coordinated<E> {
             Ok(Commit::Done { .. }) if program => step.undo().await.unwrap_or_else(|error| {
                 tracing::debug!(%error, "a node that kept others out is removed later");
             }),
-            Ok(Commit::Done { .. }) => step.finish(text, ttl),
+            Ok(Commit::Done { .. }) => {
+                step.confirm().await?;
+                step.finish(text, ttl);
+            }
             Ok(Commit::Refused { .. }) => step.undo().await?,
             // What became of it is not known; the node is taken back in any case.
             Err(_) => drop(step),
@@ -315,7 +318,7 @@ impl<E: Engine + Clone + Send + Sync + 'static> Coordinated<E> {
             }
             LeaseWrite::Drop => {
                 if let Err(error) = self.locks.remove(change.job, node).await {
-                    self.locks.go_on_removing(change.job.clone(), node.clone());
+                    self.locks.go_on_removing(change.job.clone(), node.text.clone());
                     return Err(error);
                 }
             }

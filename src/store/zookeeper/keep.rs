@@ -100,7 +100,7 @@ impl Locks {
             let Some((_, first)) = batch.first() else { break };
             let session = Arc::clone(&first.session);
             // Whatever is forgotten next, the wait after it is long enough for these.
-            let era = self.reach_for(self.era().await?, first.ttl).await?;
+            let era = self.reach_surely(&session, first.ttl).await?;
             let mut writer = session.client.new_multi_writer();
             let added = writer.add_check_version(ERA, era.version);
             added.map_err(|error| self.ensemble.told(&error))?;

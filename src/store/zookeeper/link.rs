@@ -6,11 +6,15 @@
 //!
 //! A session that this process leaves is never closed: its end would free leases under which scripts may still run.
 //!
+//! An ensemble that was emptied knows no session of before. So a session that lives is a proof that it was not emptied since that session began,
+//! and sessions are numbered: what was read of the ensemble before a session began is no word about the one that the session is in.
+//!
 //! A request of the driver is queued whole by the call that makes it. A caller that stops waiting leaves nothing half done; what was queued may
 //! still be carried out, before everything that the same session is asked later.
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -34,12 +38,30 @@ pub(super) struct Session {
     pub(super) id: i64,
     /// As the ensemble grants it.
     pub(super) timeout: Duration,
+    /// The how manieth of this process it is.
+    pub(super) nth: u64,
 }
 
 impl Session {
     /// Nothing can be asked in it any more. The ensemble may still keep its nodes for a while.
     pub(super) fn is_over(&self) -> bool {
         self.client.state().is_terminated()
+    }
+}
+
+/// When something was read.
+#[derive(Clone)]
+pub(super) struct Reading {
+    /// In which session.
+    pub(super) looking: Arc<Session>,
+    /// How many had begun before.
+    begun: u64,
+}
+
+impl Reading {
+    /// Whether it was read after this session began: then it is of the ensemble that the session is in.
+    pub(super) fn is_of(&self, session: &Session) -> bool {
+        session.nth <= self.begun
     }
 }
 
@@ -51,13 +73,23 @@ pub(super) struct Ensemble {
     pub(super) timeout: Duration,
     /// By the length of their leases; zero: of the one that holds nothing.
     sessions: Mutex<HashMap<Duration, Slot>>,
+    /// How many have begun.
+    begun: AtomicU64,
     /// The shortest session that it grants.
     shortest: OnceCell<Duration>,
 }
 
 impl Ensemble {
     pub(super) fn new(place: Place, timeout: Duration) -> Self {
-        Self { place, timeout, sessions: Mutex::default(), shortest: OnceCell::new() }
+        let (sessions, begun) = (Mutex::default(), AtomicU64::new(0));
+        Self { place, timeout, sessions, begun, shortest: OnceCell::new() }
+    }
+
+    /// Begins to read something, in the session that holds nothing.
+    pub(super) async fn reading(&self) -> Result<Reading> {
+        let looking = self.looking().await?;
+        let begun = self.begun.load(Ordering::SeqCst);
+        Ok(Reading { looking, begun })
     }
 
     /// Who may do what with our nodes.
@@ -143,7 +175,8 @@ impl Ensemble {
         let servers = format!("{}{chroot}", self.place.servers.join(","));
         let client = self.within(connector.connect(&servers)).await?;
         let (id, timeout) = (client.session_id().0, client.session_timeout());
-        Ok(Session { client, id, timeout })
+        let nth = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        Ok(Session { client, id, timeout, nth })
     }
 
     /// Makes the chroot, if it is not there; or says that it is not.

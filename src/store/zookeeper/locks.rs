@@ -6,7 +6,8 @@
 //! | `terms/JOB` | persistent | nothing; its version is the *term*: how many nodes of that lease were made |
 //!
 //! The version of a node begins at 0 with each node, so it does not tell a node from a later one. The term does: a process that changes or deletes
-//! a node names the term in which it saw it, in the same step.
+//! a node names the term in which it saw it, in the same step; and in a session that had begun before it saw it, because terms begin anew in
+//! an ensemble that was emptied.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use zookeeper_client::{Client, CreateMode, Error, MultiWriteError, MultiWriteRes
 
 use super::Locks;
 use super::era::ERA;
-use super::link::Session;
+use super::link::{Reading, Session};
 use super::step::Step;
 use crate::clock;
 use crate::domain::name::JobName;
@@ -25,7 +26,7 @@ use crate::store::{Result, StoreError};
 pub(super) const LEASES: &str = "/leases";
 pub(super) const TERMS: &str = "/terms";
 /// How often a step is tried anew whose term or era was another.
-const ATTEMPTS: usize = 8;
+pub(super) const ATTEMPTS: usize = 8;
 
 pub(super) fn lease_of(job: &JobName) -> String {
     format!("{LEASES}/{job}")
@@ -36,7 +37,7 @@ pub(super) fn term_of(job: &JobName) -> String {
 }
 
 /// A lease as it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub(super) struct Node {
     pub(super) text: String,
     /// Of its data.
@@ -44,6 +45,7 @@ pub(super) struct Node {
     pub(super) term: i32,
     /// Which session ends it.
     pub(super) session: i64,
+    pub(super) read: Reading,
 }
 
 /// A lease that this process has.
@@ -102,12 +104,20 @@ impl Locks {
             if calm && !era.quiet().is_zero() {
                 return Ok(Taken::Quiet(era.quiet()));
             }
+            let session = self.session(ttl).await?;
+            if !era.is_of(&session) {
+                // The ensemble may have been emptied before it began.
+                era = self.look_at_era(false).await?;
+                continue;
+            }
             era = self.reach_for(era, ttl.unwrap_or_default()).await?;
-            // It may have found another era.
+            // It may have found another era, which is looked at first.
+            if !era.is_of(&session) || !era.reaches(ttl.unwrap_or_default()) {
+                continue;
+            }
             if calm && !era.quiet().is_zero() {
                 return Ok(Taken::Quiet(era.quiet()));
             }
-            let session = self.session(ttl).await?;
             let term = self.ensemble.bounded(session.client.check_stat(&term_of(job))).await?;
             let step = Step::begin(self, job, text, &session);
             let mut writer = session.client.new_multi_writer();
@@ -228,9 +238,11 @@ impl Locks {
         text: &str,
         ttl: Duration,
     ) -> Result<bool> {
-        let era = self.era().await?;
-        self.reach_for(era, ttl).await?;
         let session = self.ensemble.session(ttl).await?;
+        if !node.read.is_of(&session) {
+            return Ok(false);
+        }
+        self.reach_surely(&session, ttl).await?;
         // One that is about to be ended here gets a new term, in which it is not.
         let has = |mine: &Mine| mine.term == node.term && mine.session.id == session.id;
         let has = self.lock(&self.mine).get(job).is_some_and(has);
@@ -248,10 +260,16 @@ impl Locks {
             writer.add_set_data(&terms, b"", Some(node.term))
         };
         fill().map_err(|error| self.ensemble.told(&error))?;
+        if !stays {
+            self.end_unheard(job, &session, node.term + 1, ttl);
+        }
         let Some(results) = self.settled(self.ensemble.within(writer.commit()).await)? else {
             return Ok(false);
         };
         let Some((version, _)) = term_in(&results) else { return Ok(false) };
+        if !stays {
+            self.confirm(&session).await?;
+        }
         let now = if stays { (node.term, version) } else { (version, 0) };
         self.note(job, &session, now, text, ttl);
         Ok(true)
@@ -259,8 +277,7 @@ impl Locks {
 
     /// The lease in the node that was read has this text from now on, if the node is still that one.
     pub(super) async fn retext(&self, job: &JobName, node: &Node, text: &str) -> Result<()> {
-        let looking = self.ensemble.looking().await?;
-        let mut writer = looking.client.new_multi_writer();
+        let mut writer = node.read.looking.client.new_multi_writer();
         let filled = writer.add_check_version(&term_of(job), node.term).and_then(|()| {
             writer.add_set_data(&lease_of(job), text.as_bytes(), Some(node.version))
         });
@@ -277,9 +294,12 @@ impl Locks {
 
     /// Deletes the node that was read; done as well when it is another by now.
     pub(super) async fn remove(&self, job: &JobName, node: &Node) -> Result<()> {
-        let looking = self.ensemble.looking().await?;
-        self.delete(&looking.client, job, node.term).await?;
-        self.lock(&self.mine).remove(job);
+        self.delete(&node.read.looking.client, job, node.term).await?;
+        // By now this process may have another one.
+        let mut all = self.lock(&self.mine);
+        if all.get(job).is_some_and(|mine| mine.term == node.term) {
+            all.remove(job);
+        }
         Ok(())
     }
 

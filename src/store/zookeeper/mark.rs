@@ -1,6 +1,8 @@
 //! What says in the store that its leases are in ZooKeeper: a row that every process compares when it opens the store. Without it a node with
 //! another configuration would grant leases beside those there.
 
+use std::time::Duration;
+
 use super::Locks;
 use crate::domain::name::JobName;
 use crate::store::core::carry;
@@ -76,7 +78,7 @@ pub(in crate::store) async fn agree<E: Engine>(
 
 fn elsewhere() -> StoreError {
     StoreError::Unsupported(
-        "the leases of this store are in ZooKeeper: set `coordination` (SOLOIST_COORDINATION) as on its nodes"
+        "the leases of this store are in ZooKeeper: set `coordination` (SOLOIST_COORDINATION) as on its nodes; to copy the store, say --from \"STORE-URL COORDINATION-URL\""
             .to_owned(),
     )
 }
@@ -89,5 +91,14 @@ impl Store {
     pub(in crate::store) async fn holds_elsewhere(&self) -> Result<Option<String>> {
         let Some(locks) = &self.locks else { return Ok(None) };
         locks.any().await
+    }
+
+    /// So long leases may last that are not in the store itself, and were forgotten there.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub(in crate::store) async fn doubted_elsewhere(&self) -> Result<Duration> {
+        let Some(locks) = &self.locks else { return Ok(Duration::ZERO) };
+        Ok(locks.era().await?.quiet())
     }
 }

@@ -126,11 +126,11 @@ impl Locks {
     pub(super) async fn open(&self, unused: bool) -> Result<()> {
         server::refuse(&self.ensemble).await?;
         self.ensemble.reach(self.makes).await?;
-        self.look_at_era(unused).await?;
         if self.makes {
+            // Before the era is read: then it counts in it.
             self.ensemble.session(self.longest).await?;
         }
-        Ok(())
+        self.look_at_era(unused).await.map(drop)
     }
 
     /// Opens what is needed when every millisecond counts.

@@ -18,11 +18,8 @@ const FEW: usize = 16;
 impl Locks {
     /// The node of a lease, as new as any that was answered before this was asked.
     pub(super) async fn node(&self, job: &JobName) -> Result<Option<Node>> {
-        let looking = self.ensemble.looking().await?;
-        self.node_by(&looking.client, job).await
-    }
-
-    async fn node_by(&self, client: &Client, job: &JobName) -> Result<Option<Node>> {
+        let read = self.ensemble.reading().await?;
+        let client = &read.looking.client;
         let (term, lease) = (term_of(job), lease_of(job));
         // All three are sent at once, and answered in this order.
         let (sync, term) = (client.sync("/"), client.check_stat(&term));
@@ -35,6 +32,7 @@ impl Locks {
                 version: stat.version,
                 term: term.map_or(-1, |stat| stat.version),
                 session: stat.ephemeral_owner,
+                read,
             })),
             Err(Error::NoNode) => Ok(None),
             Err(error) => Err(self.ensemble.told(&error)),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::Locks;
 use super::link::Session;
-use super::locks::{Mine, Node, lease_of};
+use super::locks::lease_of;
 use crate::clock;
 use crate::domain::name::JobName;
 use crate::store::Result;
@@ -95,6 +95,14 @@ impl Step {
         self.end(Halves::is_granted);
     }
 
+    /// Whether its session is still there, now that the record shows it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`](crate::store::StoreError::Unavailable): it is taken back.
+    pub(super) async fn confirm(&self) -> Result<()> {
+        self.locks.confirm(&self.session).await
+    }
+
     /// Takes it back. When that fails, it goes on by itself.
     pub(super) async fn undo(mut self) -> Result<()> {
         if let Some(term) = self.term {
@@ -129,6 +137,12 @@ impl Locks {
         self.lock(&self.halves).get(job).is_some_and(|halves| halves.has(text))
     }
 
+    /// A leader that stood still first answers what waited for it, and then ends the sessions of which it has not heard meanwhile: a node that
+    /// was just made may end with them. An answer to what is asked later says that this session was none of them.
+    pub(super) async fn confirm(&self, session: &Session) -> Result<()> {
+        self.ensemble.bounded(session.client.sync("/")).await
+    }
+
     fn with_halves(&self, job: &JobName, change: impl FnOnce(&mut Halves)) {
         change(self.lock(&self.halves).entry(job.to_string()).or_default());
     }
@@ -138,7 +152,12 @@ impl Locks {
     async fn take_back(&self, session: &Arc<Session>, job: &JobName, text: &str) {
         let lease = lease_of(job);
         while !session.is_over() {
-            let found = self.ensemble.within(session.client.get_data(&lease)).await;
+            // A server that lags would not show what the leader has accepted already.
+            let (sync, read) = (session.client.sync("/"), session.client.get_data(&lease));
+            let found = match self.ensemble.within(sync).await {
+                Ok(()) => self.ensemble.within(read).await,
+                Err(error) => Err(error),
+            };
             let gone = match found {
                 // No other node has this text, and no other node can stand there while the session lives.
                 Ok((data, _)) if data == text.as_bytes() => {
@@ -173,9 +192,28 @@ impl Locks {
                 // It is not extended meanwhile.
                 let _turn = here.turn(&job).await;
                 if here.is_unrenewed(&job, term) {
-                    here.end_unrenewed(&job, &mine).await;
+                    here.delete_surely(&mine.session, &job, term).await;
                     return;
                 }
+            }
+        });
+    }
+
+    /// Ends the lease of that term in this session after its length, unless this process knows by then that it has it: whoever asked for the node
+    /// may never hear that it was made.
+    pub(super) fn end_unheard(
+        self: &Arc<Self>,
+        job: &JobName,
+        session: &Arc<Session>,
+        term: i32,
+        ttl: Duration,
+    ) {
+        let (locks, session, job) = (Arc::downgrade(self), Arc::clone(session), job.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(ttl).await;
+            let Some(here) = locks.upgrade() else { return };
+            if here.lock(&here.mine).get(&job).is_none_or(|mine| mine.term != term) {
+                here.delete_surely(&session, &job, term).await;
             }
         });
     }
@@ -190,25 +228,38 @@ impl Locks {
         over
     }
 
-    async fn end_unrenewed(&self, job: &JobName, mine: &Mine) {
-        while !mine.session.is_over() {
-            if self.delete(&mine.session.client, job, mine.term).await.is_ok() {
+    /// Deletes the node of that term, unless its session ends before.
+    async fn delete_surely(&self, session: &Session, job: &JobName, term: i32) {
+        while !session.is_over() {
+            if self.delete(&session.client, job, term).await.is_ok() {
                 return;
             }
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// Deletes a node that was given back, for as long as that may be in anybody's way.
-    pub(super) fn go_on_removing(self: &Arc<Self>, job: JobName, node: Node) {
+    /// Deletes the node of a lease that was given back, for as long as that may be in anybody's way.
+    pub(super) fn go_on_removing(self: &Arc<Self>, job: JobName, text: String) {
         let locks = Arc::clone(self);
         tokio::spawn(async move {
             for _ in 0..100 {
-                if locks.remove(&job, &node).await.is_ok() {
+                let gone = match locks.node(&job).await {
+                    Ok(Some(node)) if is_same(&node.text, &text) => {
+                        locks.remove(&job, &node).await.is_ok()
+                    }
+                    Ok(_) => true,
+                    Err(_) => false,
+                };
+                if gone {
                     return;
                 }
                 tokio::time::sleep(PAUSE).await;
             }
         });
     }
+}
+
+/// Whether both are of one lease. They begin with its token, and that is of one grant only.
+fn is_same(one: &str, other: &str) -> bool {
+    one.split(',').next() == other.split(',').next()
 }

@@ -68,6 +68,7 @@ impl Field {
             directory: directory.to_owned(),
             store: url.clone(),
             proxy: None,
+            ways: None,
             port: None,
             // The clock that counts is Redis'. With SQLite it is that of the nodes.
             clock: (redis.is_some() && name == "node-b").then(|| {

@@ -42,6 +42,17 @@ pub(super) async fn the_token_exceeds_the_highest_one_seen_even_in_a_store_that_
     assert_eq!(record(&store, "outbound").await.token, token, "with every digit");
 }
 
+/// The clock of the store was set back, or the token before was minted by one that ran ahead.
+pub(super) async fn the_token_exceeds_the_one_before_whatever_the_clock_says(fresh: Fresh) {
+    let store = fresh.connect().await;
+    let ahead = Acquire { seen: Token(8_000_000_000_000_000), ..ask("outbound", "node-a") };
+    let token = granted(&store, &ahead).await;
+    store.release(&ahead.job, &ahead.owner).await.expect("released");
+    // By a process that has seen none of it.
+    let next = granted(&fresh.connect().await, &ask("outbound", "node-b")).await;
+    assert!(next > token, "{next} after {token}");
+}
+
 pub(super) async fn the_same_owner_gets_the_same_token_again(fresh: Fresh) {
     let store = fresh.connect().await;
     let ask = Acquire { ttl: Duration::from_secs(5), ..ask("outbound", "node-a") };

@@ -75,6 +75,7 @@ macro_rules! laws {
         laws!(@room leases, $fresh;
             the_token_only_grows
             the_token_exceeds_the_highest_one_seen_even_in_a_store_that_forgot
+            the_token_exceeds_the_one_before_whatever_the_clock_says
             the_same_owner_gets_the_same_token_again
             the_same_owner_gets_a_new_token_once_its_lease_ran_out
             another_owner_is_told_who_holds_it_and_for_how_long

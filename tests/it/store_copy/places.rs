@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use soloist::domain::ensemble::joined;
 use soloist::store::{Options, Store};
 
 use super::filled::SOURCES;
@@ -11,6 +12,7 @@ use crate::support::cluster::RedisCluster;
 use crate::support::mariadb::MariaServer;
 use crate::support::postgres::PostgresServer;
 use crate::support::redis::RedisServer;
+use crate::support::zookeeper::ZooKeeper;
 
 /// An hour of tokens.
 const HOUR: u64 = 3_600_000 * 1_024;
@@ -116,6 +118,16 @@ pub(super) fn mariadb() -> Place {
     place(url, (), move |token| {
         server.sql(&format!("UPDATE {database}.dispatch SET token = {token}"));
     })
+}
+
+/// That store, with its leases in a ZooKeeper.
+pub(super) fn beside_zookeeper(store: Place) -> Place {
+    beside(store, ZooKeeper::shared())
+}
+
+/// The same in that one.
+pub(super) fn beside(store: Place, ensemble: &ZooKeeper) -> Place {
+    Place { url: joined(&store.url, Some(&ensemble.chroot())), ..store }
 }
 
 /// Keys of its own in the cluster that all tests share.

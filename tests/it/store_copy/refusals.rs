@@ -13,7 +13,7 @@ use soloist::store::rotation::Rotations as _;
 use soloist::store::{Options, Store, StoreError};
 
 use super::filled::{api, ask, claim, crowd, fill, job, node, source, turn};
-use super::places::{Place, mariadb, redis, sqlite};
+use super::places::{Place, beside_zookeeper, mariadb, redis, sqlite};
 use super::{copied, note};
 use crate::support::mariadb::MariaServer;
 
@@ -58,7 +58,7 @@ async fn a_living_node_on_either_side_is_refused() {
 
 #[tokio::test]
 async fn a_lease_that_is_held_is_refused() {
-    for from in [sqlite(), redis(), mariadb()] {
+    for from in [sqlite(), redis(), mariadb(), beside_zookeeper(mariadb())] {
         let (to, store) = (sqlite(), from.open().await);
         let ask = ask("outbound", 0);
         crate::support::wait::until_async("the lease is granted", async || {

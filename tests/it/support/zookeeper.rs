@@ -134,6 +134,13 @@ impl ZooKeeper {
         format!("zookeeper://{}/{chroot}", servers.join(","))
     }
 
+    /// Where the servers are.
+    #[allow(dead_code, reason = "not every program of tests stands between")]
+    pub(crate) fn addresses(&self) -> Vec<std::net::SocketAddr> {
+        let all = self.servers.iter();
+        all.map(|server| (std::net::Ipv4Addr::LOCALHOST, server.client).into()).collect()
+    }
+
     /// Which server leads.
     ///
     /// # Panics

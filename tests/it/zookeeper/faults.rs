@@ -1,6 +1,7 @@
 //! Ensembles that lose servers, stand still or forget; nodes that sleep.
 
 use nix::sys::signal::Signal;
+use soloist::domain::name::Owner;
 
 use super::*;
 use crate::support::node::Ground;
@@ -172,4 +173,94 @@ async fn a_long_lease_that_is_refused_lengthens_the_wait_of_no_other_process() {
     let answer = answered(&open(&url).await, &free("node-c", held.ttl)).await;
     let Acquired::Quarantined { wait } = answer else { panic!("{answer:?}") };
     assert!(wait <= options().longest_lease, "{wait:?}");
+}
+
+/// The emptied ensemble has an era of the same version as before, and by then more writes than the process has seen.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_asked_nothing_while_an_ensemble_was_emptied_is_granted_nothing_there() {
+    let mut ensemble = ZooKeeper::start(1, &[], &[]);
+    let url = beside(&ensemble);
+    let asks_later = open(&url).await;
+    granted(&open(&url).await, &ask("node-a", LONG)).await;
+    ensemble.kill(0);
+    ensemble.start_again(0, true);
+    ensemble.wait();
+    for _ in 0..8 {
+        open(&url).await;
+    }
+    let answer = answered(&asks_later, &ask("node-b", LONG)).await;
+    assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+    // And it has not told others that all is well.
+    let answer = answered(&open(&url).await, &ask("node-c", LONG)).await;
+    assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_leases_that_begin_at_one_time_an_election_waits_for_the_longest() {
+    let mut ensemble = ZooKeeper::start(3, &[], &[]);
+    let url = beside(&ensemble);
+    let lengths: Vec<Duration> = (21..29).map(Duration::from_secs).collect();
+    let longest = lengths.iter().max().expect("some");
+    let stores = join_all(lengths.iter().map(|_| open(&url))).await;
+    let asks = stores.iter().zip(&lengths).map(async |(store, ttl)| {
+        let job = format!("job-{}", ttl.as_secs()).parse().expect("a name");
+        let answer = answered(store, &Acquire { job, ..ask("node-a", *ttl) }).await;
+        assert!(matches!(answer, Acquired::Granted { .. }), "{answer:?}");
+    });
+    join_all(asks).await;
+    let killed = clock::boot();
+    let leader = ensemble.leader();
+    ensemble.kill(leader);
+    let _next = ensemble.leader();
+    let answer = answered(&open(&url).await, &ask("node-b", *longest)).await;
+    let Acquired::Quarantined { wait } = answer else { panic!("{answer:?}") };
+    assert!(wait + clock::boot().since(killed) >= *longest, "{wait:?}");
+}
+
+/// A leader that stood still answers what waited for it, and ends the sessions of which it has not heard meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_granted_a_lease_whose_session_the_leader_is_about_to_end() {
+    let ensemble = ZooKeeper::start(3, &[], &[]);
+    let leader = ensemble.leader();
+    let follower = (0..ensemble.len()).find(|nth| *nth != leader).expect("a follower");
+    let coordination = ensemble.chroot();
+    let (_, chroot) = coordination["zookeeper://".len()..].split_once('/').expect("a chroot");
+    let store = PostgresServer::shared().database();
+    let address = ensemble.addresses()[follower];
+    let alone = open(&joined(&store, Some(&format!("zookeeper://{address}/{chroot}")))).await;
+    let other = open(&joined(&store, Some(&coordination))).await;
+    let ttl = Duration::from_secs(2);
+    for round in 0..6 {
+        let asks = |node| {
+            let ask = ask(node, ttl);
+            Acquire { owner: Owner(format!("{node}-{round}")), ..ask }
+        };
+        // So the session is there.
+        let mine = asks("node-a");
+        until_async("it is free", async || {
+            matches!(answered(&alone, &mine).await, Acquired::Granted { .. }).then_some(())
+        })
+        .await;
+        alone.release(&mine.job, &mine.owner).await.expect("released");
+        ensemble.signal(leader, Signal::SIGSTOP);
+        // The session is over by then, as far as the leader has heard.
+        tokio::time::sleep(ttl + Duration::from_millis(500 + 30 * round)).await;
+        let (mine, theirs) = (asks("node-b"), asks("node-c"));
+        let asked = clock::boot();
+        let asking = tokio::spawn({
+            let (alone, mine) = (alone.clone(), mine.clone());
+            async move { alone.acquire(&mine).await }
+        });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        ensemble.signal(leader, Signal::SIGCONT);
+        if matches!(asking.await.expect("it ran"), Ok(Acquired::Granted { .. })) {
+            while clock::boot().since(asked) < ttl * 7 / 10 {
+                let answer = other.acquire(&theirs).await;
+                assert!(!matches!(answer, Ok(Acquired::Granted { .. })), "both: {answer:?}");
+            }
+        }
+        for (store, ask) in [(&alone, &mine), (&other, &theirs)] {
+            store.release(&ask.job, &ask.owner).await.ok();
+        }
+    }
 }
