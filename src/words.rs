@@ -7,6 +7,7 @@
 
 mod moment;
 mod visible;
+mod zone;
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -16,12 +17,9 @@ use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
 use serde::{Deserialize, Serialize};
 use unic_langid::LanguageIdentifier;
 
+pub use moment::{clock, day_clock, duration, exactly, iso, lasted, minute, second, until};
 pub use visible::visible;
-
-pub use moment::{
-    clock, day_clock, duration, exactly, iso, lasted, local, minute, next_morning, second, until,
-    wall, zone_minutes,
-};
+pub use zone::Zone;
 
 /// A language of a reader.
 #[derive(
@@ -112,7 +110,7 @@ pub enum Piece {
     Strong(String),
     /// What a machine wrote: a token, a command, an exit code.
     Code(String),
-    /// An instant; a browser in another zone rewrites it.
+    /// An instant, which is said again in the zone of the reader.
     Time {
         /// Milliseconds since 1970.
         ms: i64,

@@ -50,7 +50,8 @@ pub(super) async fn drill(office: &Office, args: &DrillArgs) -> Result<(), Failu
     // Before the order, so that nothing of what follows is missed.
     let mut watch = Watch::start(office).await?;
     let begun = clock::boot();
-    let ordered = office.drill(name, args.act.user.as_deref(), args.force).await?;
+    let (user, reason) = (args.act.user.as_deref(), args.reason.as_deref());
+    let ordered = office.drill(name, user, args.force, reason).await?;
     let Ordered { drill, from, .. } = &ordered;
     if !args.list.json {
         step(0, &format!("{} ordered {from} to die (token {})", drill.by, drill.token))?;

@@ -154,7 +154,7 @@ Exit code 0 when nothing is bad, else 1. Warnings do not count. A store out of r
     /// List the nodes
     Nodes(ListArgs),
     /// Empty a node and keep it empty: its jobs are handed over
-    Drain(NodeArgs),
+    Drain(DrainArgs),
     /// Let a drained node take jobs again
     Undrain(NodeArgs),
     /// Take a silent node off the list, with its drain mark (by itself it leaves the list after 24 hours)
@@ -327,6 +327,9 @@ pub struct MoveArgs {
     /// To which node [default: any other]
     #[arg(long, value_name = "NODE")]
     pub to: Option<NodeName>,
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -337,6 +340,9 @@ pub struct DrillArgs {
     /// Also when no other node can take over: the job stays down until one is there
     #[arg(long)]
     pub force: bool,
+    /// Why, for the audit
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
     #[command(flatten)]
     pub list: ListArgs,
 }
@@ -349,6 +355,16 @@ pub struct NodeArgs {
     /// Who does it [default: the login name]
     #[arg(long, value_name = "NAME", env = "SOLOIST_USER")]
     pub user: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[expect(missing_docs, reason = "doc comments here are help texts")]
+pub struct DrainArgs {
+    #[command(flatten)]
+    pub node: NodeArgs,
+    /// Why; kept in the audit
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -621,8 +637,10 @@ async fn carry_out(command: Command, office: &Office) -> Result<(), Failure> {
         Command::Move(args) => switch::hand_over(office, &args).await,
         Command::Drill(args) => drill::drill(office, &args).await,
         Command::Nodes(args) => nodes::list(office, &args).await,
-        Command::Drain(args) => nodes::drain(office, &args, true).await,
-        Command::Undrain(args) => nodes::drain(office, &args, false).await,
+        Command::Drain(args) => {
+            nodes::drain(office, &args.node, true, args.reason.as_deref()).await
+        }
+        Command::Undrain(args) => nodes::drain(office, &args, false, None).await,
         Command::Forget(args) => nodes::forget(office, &args).await,
         Command::Logs(args) => logs::logs(office, &args).await,
         Command::Runs(args) => look::runs(office, &args).await,

@@ -42,9 +42,14 @@ pub(super) async fn forget(office: &Office, args: &ForgetArgs) -> Result<(), Fai
 }
 
 /// `drain` and `undrain`.
-pub(super) async fn drain(office: &Office, args: &NodeArgs, on: bool) -> Result<(), Failure> {
+pub(super) async fn drain(
+    office: &Office,
+    args: &NodeArgs,
+    on: bool,
+    reason: Option<&str>,
+) -> Result<(), Failure> {
     let node = &args.node;
-    office.drain(node, args.user.as_deref(), on).await?;
+    office.drain(node, args.user.as_deref(), on, reason).await?;
     print(&match on {
         true => {
             format!("{node} hands its jobs over and takes no more, until: soloist undrain {node}")

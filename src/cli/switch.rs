@@ -70,7 +70,8 @@ pub(super) async fn resume(office: &Office, args: &ActArgs) -> Result<(), Failur
 /// `move`.
 pub(super) async fn hand_over(office: &Office, args: &MoveArgs) -> Result<(), Failure> {
     let name = &args.act.job;
-    let from = office.hand_over(name, args.act.user.as_deref(), args.to.as_ref()).await?;
+    let (user, reason) = (args.act.user.as_deref(), args.reason.as_deref());
+    let from = office.hand_over(name, user, args.to.as_ref(), reason).await?;
     let to = args.to.as_ref().map(|to| format!("to {to}"));
     let to = to.unwrap_or_else(|| "to another node".to_owned());
     print(&format!(

@@ -81,6 +81,9 @@ pub async fn resume(store: &Store, actor: &Actor, job: &JobConfig) -> Result<()>
     Ok(store.resume(&job.name).await?)
 }
 
+/// What the audit says before the reason of a hand-over to nobody in particular.
+pub const ELSEWHERE: &str = "elsewhere";
+
 /// Asks for a hand-over, to `to` or to any other holder; returns the holder that the job leaves. Holders are nodes, or the
 /// programs that take the lease of an external job.
 ///
@@ -91,8 +94,10 @@ pub async fn hand_over(
     actor: &Actor,
     job: &JobConfig,
     to: Option<&NodeName>,
+    given: Option<&str>,
 ) -> Result<NodeName> {
     actor.check_job(job)?;
+    let why = reason(given)?;
     let record = record(store, job).await?;
     let takers: Vec<_> = match job.is_external() {
         true => Vec::new(),
@@ -100,7 +105,11 @@ pub async fn hand_over(
     };
     let takers = if job.is_external() { Takers::Programs } else { Takers::Nodes(&takers) };
     let from = may_move(&record, to, takers).map_err(OpsError::Move)?;
-    let said = to.map(|to| format!("to {to}"));
+    let whither = to.map(|to| format!("to {to}"));
+    let said = match why {
+        None => whither,
+        Some(why) => Some(format!("{}: {why}", whither.as_deref().unwrap_or(ELSEWHERE))),
+    };
     let name = &job.name;
     let store = noting(store, &actor.signature, Act::JobMove, name.as_str(), said.as_deref());
     store.request_move(name, to, &actor.user, lasts(job.stop_grace)).await?;
@@ -128,10 +137,12 @@ pub async fn drill(
     actor: &Actor,
     job: &JobConfig,
     (force, word): (bool, &'static str),
+    given: Option<&str>,
     warn: impl FnOnce(&LeaseRecord),
 ) -> Result<Ordered> {
     actor.check_admin()?;
     actor.bound.check_job(&job.name)?;
+    let why = reason(given)?.map_or_else(String::new, |why| format!(": {why}"));
     if job.is_external() {
         return Err(OpsError::Conflict(NoDrill::External(job.name.clone()).to_string()));
     }
@@ -141,7 +152,7 @@ pub async fn drill(
         .map_err(|refusal| OpsError::Conflict(refusal.to_string()))?
         .clone();
     warn(&lease);
-    let said = format!("{} under token {}", lease.node, lease.token);
+    let said = format!("{} under token {}{why}", lease.node, lease.token);
     let store = noting(store, &actor.signature, Act::JobDrill, job.name.as_str(), Some(&said));
     let Some(at) = store.request_drill(&job.name, lease.token, &actor.user).await? else {
         let (job, node) = (&job.name, &lease.node);

@@ -15,14 +15,22 @@ use crate::view::{elsewhere, takers};
 ///
 /// # Errors
 /// [`OpsError::Forbidden`], [`OpsError::Store`].
-pub async fn drain(store: &Store, actor: &Actor, node: &NodeName, on: bool) -> Result<()> {
+pub async fn drain(
+    store: &Store,
+    actor: &Actor,
+    node: &NodeName,
+    on: bool,
+    given: Option<&str>,
+) -> Result<()> {
     actor.bound.check_unbound("nodes")?;
     match on {
         true => check_drain(store, actor, node).await?,
         false => actor.check_operator()?,
     }
+    let reason = reason(given)?;
     let act = if on { Act::NodeDrain } else { Act::NodeUndrain };
-    Ok(noting(store, &actor.signature, act, node.as_str(), None).drain(node, on).await?)
+    let store = noting(store, &actor.signature, act, node.as_str(), reason.as_deref());
+    Ok(store.drain(node, on).await?)
 }
 
 /// May empty this node: a job of others, which this actor may not stop, must neither be sent away by it nor be left

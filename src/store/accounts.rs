@@ -77,6 +77,9 @@ pub struct User {
     pub language: Option<String>,
     /// `light` or `dark`, once chosen; the system's preference otherwise.
     pub theme: Option<String>,
+    /// In which zone instants are said, by its IANA name, once chosen; that of the browser otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     /// How the person is called, in any script: one line, as [`clean_line`](crate::domain::line::clean_line) allows it. It is
     /// no identifier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,6 +107,7 @@ impl User {
             created: StoreTime(0),
             language: None,
             theme: None,
+            time_zone: None,
             display_name: None,
             external: None,
             groups: Vec::new(),
@@ -134,6 +138,8 @@ pub struct Changes {
     pub language: Option<String>,
     /// Another theme; `Some(None)` is that of the system.
     pub theme: Option<Option<String>>,
+    /// Another time zone; `Some(None)` is that of the browser.
+    pub time_zone: Option<Option<String>>,
     /// Another display name; `Some(None)` takes it away.
     pub display_name: Option<Option<String>>,
     /// Who this is at the provider; `Some(None)` removes the identity. It signs the account out everywhere.
@@ -155,8 +161,9 @@ impl Changes {
 
     /// Makes them.
     pub fn apply(&self, user: &mut User) {
-        let Self { role, password, language, theme, display_name, external, groups, .. } =
-            self.clone();
+        let Self {
+            role, password, language, theme, time_zone, display_name, external, groups, ..
+        } = self.clone();
         user.role = role.unwrap_or(user.role);
         if let Some(password) = password {
             user.password = password;
@@ -164,6 +171,9 @@ impl Changes {
         user.language = language.or(user.language.take());
         if let Some(theme) = theme {
             user.theme = theme;
+        }
+        if let Some(time_zone) = time_zone {
+            user.time_zone = time_zone;
         }
         if let Some(display_name) = display_name {
             user.display_name = display_name;

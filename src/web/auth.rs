@@ -30,7 +30,7 @@ use crate::store::credentials::{Credentials, Session};
 use crate::store::dispatch::ClaimOwner;
 use crate::store::journal::Kind;
 use crate::store::{Store, StoreError};
-use crate::words::Language;
+use crate::words::{Language, Zone};
 
 /// What a token begins with where it is offered as a subprotocol of a WebSocket.
 pub const TOKEN_PROTOCOL: &str = "bearer.";
@@ -106,6 +106,8 @@ pub struct Caller {
     pub chosen: Option<Language>,
     /// `light` or `dark`, once chosen.
     pub theme: Option<String>,
+    /// The IANA name of the zone in which instants are said, once chosen.
+    pub time_zone: Option<String>,
     /// The groups that the account is a member of.
     pub groups: Arc<[String]>,
     /// How the person is called.
@@ -177,6 +179,13 @@ impl Caller {
         self.from = peer(request);
         self.language = self.chosen.unwrap_or_else(|| preferred_language(request));
         self
+    }
+
+    /// The zone in which the server says and reads instants for it: the chosen one if this machine knows it, else this machine's.
+    #[must_use]
+    pub fn zone(&self) -> Zone {
+        let chosen = self.time_zone.as_deref().and_then(Zone::named);
+        chosen.unwrap_or_else(|| Zone::here().clone())
     }
 
     /// The owner of its claims: made of what it showed, so that no caller who has not shown the same can name them.
@@ -305,6 +314,7 @@ impl Identities {
             chosen: user.language.as_deref().map(Language::from_accept_language),
             language: Language::default(),
             theme: user.theme,
+            time_zone: user.time_zone,
             groups: user.groups.into(),
             display_name: user.display_name,
             csrf,

@@ -15,6 +15,7 @@ pub mod runs;
 pub mod strip;
 pub mod told;
 pub mod truth;
+pub(in crate::web) mod zoned;
 
 use askama::Template;
 

@@ -125,6 +125,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/audit", Login, || web::to(pages::audit::page)),
     Route::get("/api", Login, || web::to(pages::api::page)),
     Route::get("/account", Login, || web::to(pages::account::page)),
+    Route::post("/account/zone", Login, || web::to(pages::zone::save)),
     Route::post("/account/password", Login, || web::to(pages::account::password)),
     Route::post("/account/sessions/{id}/end", Login, || web::to(pages::account::end_session)),
     Route::post("/account/tokens", Login, || web::to(pages::account::new_token)),

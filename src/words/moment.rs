@@ -1,25 +1,13 @@
 //! Instants and durations in words.
 //!
-//! Text is in the zone of this machine; pages carry the instant beside it, so that a browser elsewhere can
-//! say it in its own. The script `static/js/clock.js` follows the same rules.
+//! Text is in the zone of this machine. Pages carry the instant beside it, so that it can be said again in the zone of the
+//! reader: by the server when the account has one, else by the browser.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-
+use super::zone::{Zone, timestamp};
 use super::{Arg, Language, Piece, say};
 use crate::domain::time::StoreTime;
-
-fn zone() -> &'static TimeZone {
-    static ZONE: OnceLock<TimeZone> = OnceLock::new();
-    ZONE.get_or_init(TimeZone::system)
-}
-
-fn timestamp(at: StoreTime) -> Timestamp {
-    Timestamp::from_millisecond(at.0).unwrap_or_default()
-}
 
 /// RFC 3339 in UTC with milliseconds.
 #[must_use]
@@ -27,85 +15,32 @@ pub fn iso(at: StoreTime) -> String {
     timestamp(at).strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
 }
 
-/// Minutes east of UTC in this machine's zone at `at`.
-#[must_use]
-pub fn zone_minutes(at: StoreTime) -> i32 {
-    zone().to_offset(timestamp(at)).seconds() / 60
-}
-
-/// The instant that `2026-05-04T18:00` is in this machine's zone, as a form sends it; `None`: it is none,
-/// or says its zone itself.
-#[must_use]
-pub fn local(text: &str) -> Option<StoreTime> {
-    if text.trim().parse::<Timestamp>().is_ok() {
-        return None;
-    }
-    let wall: jiff::civil::DateTime = text.trim().parse().ok()?;
-    let at = wall.to_zoned(zone().clone()).ok()?;
-    Some(StoreTime(at.timestamp().as_millisecond()))
-}
-
-/// `2026-05-04T18:00` in this machine's zone, as a form takes it: what [`local`] reads, without seconds.
-#[must_use]
-pub fn wall(at: StoreTime) -> String {
-    timestamp(at).to_zoned(zone().clone()).strftime("%Y-%m-%dT%H:%M").to_string()
-}
-
-/// Eight in the morning of the next day in this machine's zone.
-#[must_use]
-pub fn next_morning(now: StoreTime) -> StoreTime {
-    let today = timestamp(now).to_zoned(zone().clone());
-    let morning = today
-        .date()
-        .tomorrow()
-        .ok()
-        .and_then(|day| day.at(8, 0, 0, 0).to_zoned(zone().clone()).ok());
-    morning.map_or(now, |at| StoreTime(at.timestamp().as_millisecond()))
-}
-
 /// `09:12`, with the day in front when that is not today.
 #[must_use]
 pub fn minute(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
-    piece(lang, at, now, "minute", "%H:%M")
+    piece(lang, at, now, "minute")
 }
 
 /// `09:12:03`, with the day in front when that is not today.
 #[must_use]
 pub fn clock(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
-    piece(lang, at, now, "clock", "%H:%M:%S")
+    piece(lang, at, now, "clock")
 }
 
 /// `2026-05-04 09:12:03`, for tables that span days.
 #[must_use]
 pub fn day_clock(at: StoreTime) -> Piece {
-    let text = timestamp(at).to_zoned(zone().clone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
-    Piece::Time { ms: at.0, iso: iso(at), form: "day", text }
+    piece(Language::En, at, at, "day")
 }
 
 /// `09:12:03`, whatever the day.
 #[must_use]
 pub fn second(at: StoreTime) -> Piece {
-    let text = timestamp(at).to_zoned(zone().clone()).strftime("%H:%M:%S").to_string();
-    Piece::Time { ms: at.0, iso: iso(at), form: "second", text }
+    piece(Language::En, at, at, "second")
 }
 
-fn piece(
-    lang: Language,
-    at: StoreTime,
-    now: StoreTime,
-    form: &'static str,
-    pattern: &str,
-) -> Piece {
-    let then = timestamp(at).to_zoned(zone().clone());
-    let today = timestamp(now).to_zoned(zone().clone()).date();
-    let hour = then.strftime(pattern).to_string();
-    let text = if then.date() == today {
-        hour
-    } else if today.yesterday().is_ok_and(|yesterday| yesterday == then.date()) {
-        say(lang, "time-yesterday", &[("time", Arg::from(hour))])
-    } else {
-        then.strftime(&format!("%Y-%m-%d {pattern}")).to_string()
-    };
+fn piece(lang: Language, at: StoreTime, now: StoreTime, form: &'static str) -> Piece {
+    let text = Zone::here().told(lang, at, now, form);
     Piece::Time { ms: at.0, iso: iso(at), form, text }
 }
 
@@ -167,23 +102,6 @@ pub fn until(lang: Language, at: StoreTime, now: StoreTime) -> Piece {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_a_form_sends_is_an_instant_of_this_machine_and_the_morning_is_that_of_tomorrow() {
-        let now = StoreTime(1_777_852_800_000);
-        let morning = next_morning(now);
-        assert!(morning > now && morning.since(now) <= Duration::from_secs(33 * 3_600));
-        let text = day_clock(morning).to_string();
-        assert!(text.ends_with(" 08:00:00"), "{text}");
-        assert_eq!(local(&text.replace(' ', "T")), Some(morning));
-        assert_eq!(local(&wall(morning)), Some(morning));
-        assert_eq!(local(" 2026-05-04T18:00 "), local("2026-05-04T18:00:00"));
-        for wrong in
-            ["", "soon", "2026-13-04T18:00", "2026-05-04T18:00:00Z", "2026-05-04T18:00+08:00"]
-        {
-            assert_eq!(local(wrong), None, "{wrong}");
-        }
-    }
 
     #[test]
     fn durations_have_at_most_two_units() {

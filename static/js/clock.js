@@ -1,6 +1,6 @@
 // Durations that move and instants in the reader's zone. The store's clock counts, never this machine's.
 
-import { duration, say, serverNow, serverZone } from "./words.js";
+import { duration, readerZone, say, serverNow } from "./words.js";
 
 let offset = serverNow === undefined ? 0 : serverNow - Date.now();
 
@@ -26,27 +26,25 @@ export function tick(root = document) {
   }
 }
 
-const two = (number) => String(number).padStart(2, "0");
-const day = (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+/** Writes `2026-05-04 09:12:03` in the reader's zone: the one chosen in the account, else that of this browser. */
+const wall = (timeZone) => new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }).format;
+let format = wall();
+try {
+  if (readerZone) format = wall(readerZone);
+} catch { /* This browser does not know it. */ }
 
 function inWords(milliseconds, form) {
-  const date = new Date(milliseconds);
-  let hour = `${two(date.getHours())}:${two(date.getMinutes())}`;
-  if (form !== "minute") hour += `:${two(date.getSeconds())}`;
+  const [day, time] = format(milliseconds).split(" ");
+  const hour = form === "minute" ? time.slice(0, 5) : time;
   if (form === "second") return hour;
-  if (form === "day") return `${day(date)} ${hour}`;
-  if (day(date) === day(new Date(now()))) return hour;
-  if (day(date) === day(new Date(now() - 86400000))) return say("yesterday", hour);
-  return `${day(date)} ${hour}`;
+  const isOn = (at) => form !== "day" && format(at).startsWith(day);
+  if (isOn(now())) return hour;
+  return isOn(now() - 86400000) ? say("yesterday", hour) : `${day} ${hour}`;
 }
 
-/** Instants below `root` in this browser's zone; the server wrote them in its own. */
+/** Instants below `root` in the reader's zone; fragments come in that of the server. */
 export function localise(root = document) {
-  for (const time of root.querySelectorAll("time[data-clock]")) {
-    const ms = Number(time.dataset.ms);
-    const elsewhere = serverZone === undefined || serverZone !== -new Date(ms).getTimezoneOffset();
-    if (elsewhere || time.textContent === "") time.textContent = inWords(ms, time.dataset.clock);
-  }
+  for (const time of root.querySelectorAll("time[data-clock]")) write(time, inWords(Number(time.dataset.ms), time.dataset.clock));
 }
 
 export function start() {

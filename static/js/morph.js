@@ -35,5 +35,7 @@ export function morph(from, to) {
 
 /** `to` is a fragment: its children become those of `from`. */
 export function children(from, to) {
+  localise(to);
+  tick(to);
   Idiomorph.morph(from, to, { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
 }

@@ -1,7 +1,7 @@
 // Sources, collectors and rotations as they change, and the rings of member jobs (src/web/hub/sources.rs, rotations.rs).
 
 import * as board from "./board.js";
-import { correct, localise, tick } from "./clock.js";
+import { correct } from "./clock.js";
 import { children, parse } from "./morph.js";
 
 const [sources, rotations] = ["sources", "rotations"].map((what) => document.querySelector(`[data-${what}]`));
@@ -17,8 +17,6 @@ function rings({ at, rings }) {
   correct(at);
   for (const { job, html } of rings) {
     const fresh = parse(html);
-    localise(fresh);
-    tick(fresh);
     for (const ring of document.querySelectorAll(`[data-job="${CSS.escape(job)}"] [data-ring]`)) children(ring, fresh.cloneNode(true));
   }
 }

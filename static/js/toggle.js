@@ -60,5 +60,10 @@ async function submit(event) {
 
 export function start() {
   document.addEventListener("submit", submit);
-  document.addEventListener("toggle", (event) => event.newState === "open" && event.target.elements?.reason?.focus(), true);
+  document.addEventListener("toggle", ({ target, newState }) => {
+    if (!target.popover) return;
+    if (newState === "open") target.querySelector("select, input:not([type=hidden])")?.focus();
+    // From a dialog over a menu the browser leads nowhere.
+    else if (target.contains(document.activeElement)) document.querySelector(`[popovertarget="${target.id}"]`)?.focus();
+  }, true);
 }

@@ -1,7 +1,6 @@
 // The line at the top: what the node says is wrong, and what this page knows itself. The title and the icon of the
 // tab count what it says.
 
-import { localise, tick } from "./clock.js";
 import { children, parse } from "./morph.js";
 import { announce } from "./words.js";
 
@@ -22,11 +21,9 @@ function count() {
 export function show({ html }) {
   if (!bar) return;
   const fresh = parse(html);
-  localise(fresh);
-  tick(fresh);
   const told = new Set([...bar.children].map((fact) => fact.dataset.fact));
-  for (const fact of fresh.children) if (!told.has(fact.dataset.fact)) announce(fact.textContent);
   children(bar, fresh);
+  for (const fact of bar.children) if (!told.has(fact.dataset.fact)) announce(fact.textContent);
   count();
 }
 

@@ -6,7 +6,7 @@ const known = JSON.parse(meta("words") || "{}");
 
 export const csrf = () => meta("csrf");
 export const serverNow = Number(meta("now")) || undefined;
-export const serverZone = meta("zone") === "" ? undefined : Number(meta("zone"));
+export const readerZone = meta("zone");
 
 export function say(id, a = "", b = "") {
   return (known[id] ?? id).replace("#1", a).replace("#2", b).replace("#", a);

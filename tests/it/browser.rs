@@ -4,8 +4,10 @@ mod acts;
 mod administer;
 mod axe;
 mod comfort;
+mod menu;
 mod output;
 mod world;
+mod zone;
 
 use fantoccini::Locator;
 use nix::sys::signal::Signal;

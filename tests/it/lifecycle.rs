@@ -272,8 +272,11 @@ async fn a_moved_job_goes_to_the_named_node_and_back_without_an_overlap() {
     for nth in 2..5 {
         let to = if holder == "node-a" { "node-b" } else { "node-a" };
         let path = format!("/api/v1/jobs/{JOB}/move");
-        let (status, answer) = li.call(Method::POST, &path, Some(json!({ "to": to }))).await;
+        let body = json!({ "to": to, "reason": "  new disk\n" });
+        let (status, answer) = li.call(Method::POST, &path, Some(body)).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+        let noted = li.get("/api/v1/audit?act=job.move&limit=1").await;
+        assert_eq!(noted["entries"][0]["reason"], format!("to {to}: new disk"), "{noted}");
         let next = pair.witness.until_started(nth);
         assert_eq!(next.node, to);
         holder = next.node;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Office, Server, not_found_if};
 use crate::clock;
 use crate::config::JobConfig;
-use crate::domain::job::{Exit, JobRecord, RunEnd, State};
+use crate::domain::job::{Exit, JobRecord, LeaseRecord, RunEnd, State};
 use crate::domain::name::NodeName;
 use crate::feed::Seen;
 use crate::ops::jobs;
@@ -243,17 +243,18 @@ impl Office {
         name: &str,
         user: Option<&str>,
         to: Option<&NodeName>,
+        reason: Option<&str>,
     ) -> Result<String, Failure> {
         match self {
             Self::Store(context) => {
                 let job = context.job(name)?;
                 let actor = context.operator(user).await?;
-                Ok(jobs::hand_over(&context.store, &actor, job, to).await?.to_string())
+                Ok(jobs::hand_over(&context.store, &actor, job, to, reason).await?.to_string())
             }
             Self::Server(server) => {
                 server.is_own(user).await?;
                 let before = server.job(name).await?;
-                let call = Call::post(at(name, "/move")).with(&json!({"to": to}));
+                let call = Call::post(at(name, "/move")).with(&because(json!({"to": to}), reason));
                 let after: JobView = server
                     .client
                     .ask(call)
@@ -271,18 +272,18 @@ impl Office {
         name: &str,
         user: Option<&str>,
         force: bool,
+        reason: Option<&str>,
     ) -> Result<Ordered, Failure> {
         let warn = |node: &str| eprintln!("soloist: {}", warning(node));
         match self {
             Self::Store(context) => {
                 let job = context.job(name)?;
                 let actor = context.operator(user).await?;
-                let ordered =
-                    jobs::drill(&context.store, &actor, job, (force, "--force"), |lease| {
-                        warn(lease.node.as_str());
-                    });
+                let (force, warn) =
+                    ((force, "--force"), |lease: &LeaseRecord| warn(lease.node.as_str()));
+                let ordered = jobs::drill(&context.store, &actor, job, force, reason, warn);
                 let jobs::Ordered { before, lease, drill } = ordered.await?;
-                let alone = force && target(&before, &context.nodes().await?, false, "").is_err();
+                let alone = force.0 && target(&before, &context.nodes().await?, false, "").is_err();
                 Ok(Ordered {
                     drill: DrillView::of(&job.name, &drill),
                     from: lease.node.to_string(),
@@ -303,7 +304,8 @@ impl Office {
                 if lease.is_some() {
                     warn(&from);
                 }
-                let call = Call::post(at(name, "/drill")).with(&json!({"force": force}));
+                let body = because(json!({"force": force}), reason);
+                let call = Call::post(at(name, "/drill")).with(&body);
                 let drill = match server.client.ask(call).await {
                     Err(crate::remote::RemoteError::Refused { status: 409, detail }) if alone => {
                         return Err(Failure::Refused(detail.replace("with force", "with --force")));
@@ -404,4 +406,12 @@ fn no_job(name: &str, known: &[&str]) -> Failure {
         [] => format!("there is no job {name:?}: no node has any job that you may see"),
         known => format!("there is no job {name:?}; the nodes have: {}", known.join(", ")),
     })
+}
+
+/// `body` with a reason, if there is one: a node of an older version takes bodies without.
+fn because(mut body: serde_json::Value, reason: Option<&str>) -> serde_json::Value {
+    if let Some(reason) = reason {
+        body["reason"] = reason.into();
+    }
+    body
 }

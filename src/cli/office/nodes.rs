@@ -41,15 +41,17 @@ impl Office {
         node: &NodeName,
         user: Option<&str>,
         on: bool,
+        reason: Option<&str>,
     ) -> Result<(), Failure> {
         match self {
             Self::Store(context) => {
                 let actor = context.operator(user).await?;
-                Ok(nodes::drain(&context.store, &actor, node, on).await?)
+                Ok(nodes::drain(&context.store, &actor, node, on, reason).await?)
             }
             Self::Server(server) => {
                 server.is_own(user).await?;
-                let path = at(node, "/drain");
+                let query = [("reason", reason.map(str::to_owned))];
+                let path = address(&at(node, "/drain"), &query);
                 let call = if on { Call::put(path) } else { Call::delete(path).repeatable() };
                 Ok(server.client.tell(call).await?)
             }

@@ -19,6 +19,9 @@ pub struct Crash {
     /// Also when no other node can take over; the job then stays down.
     #[serde(default)]
     pub force: bool,
+    /// For the audit; up to 500 characters.
+    #[schema(max_length = 500)]
+    pub reason: Option<String>,
 }
 
 /// The newest drill.
@@ -41,9 +44,10 @@ pub async fn post(
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
     let config = web.job(&caller, &job)?;
-    let Crash { force } = read_if_any(&body)?;
+    let Crash { force, reason } = read_if_any(&body)?;
     let force = (force, "force");
-    let ordered = jobs::drill(&web.store, &caller.actor(), &config, force, |_| {}).await?;
+    let ordered =
+        jobs::drill(&web.store, &caller.actor(), &config, force, reason.as_deref(), |_| {}).await?;
     Ok(HttpResponse::Accepted().json(DrillView::of(&config.name, &ordered.drill)))
 }
 

@@ -120,7 +120,7 @@ pub async fn list(
 
 /// All output of a job, as text.
 #[utoipa::path(get, path = "/api/v1/jobs/{job}/log.txt", tag = "jobs", operation_id = "download_log",
-    description = "All kept output of a job, or all of it that is asked for, oldest first: each line is its instant (RFC 3339, UTC), its node, its stream and its \
+    description = "What is kept of it, or all of it that is asked for, oldest first: each line is its instant (RFC 3339, UTC), its node, its stream and its \
         text, without colours. A line that begins with `#` stands before the first line of each run and names it.",
     params(
         ("job" = String, Path, description = "Its name."),

@@ -19,6 +19,9 @@ pub struct Moving {
     /// The node that shall run it; any other than the present one when absent.
     #[schema(format = "name")]
     pub to: Option<String>,
+    /// For the audit; up to 500 characters.
+    #[schema(max_length = 500)]
+    pub reason: Option<String>,
 }
 
 /// Asks for a hand-over, which happens in the background. The job is kept for the node that it moves to for its
@@ -34,8 +37,9 @@ pub async fn post(
     body: Bytes,
 ) -> Result<HttpResponse, WebError> {
     let config = web.job(&caller, &job)?;
-    let Moving { to } = read_if_any(&body)?;
+    let Moving { to, reason } = read_if_any(&body)?;
     let to = to.as_deref().map(NodeName::new).transpose()?;
-    jobs::hand_over(&web.store, &caller.actor(), &config, to.as_ref()).await?;
+    let (actor, reason) = (caller.actor(), reason.as_deref());
+    jobs::hand_over(&web.store, &actor, &config, to.as_ref(), reason).await?;
     Ok(HttpResponse::Accepted().json(stored(&web, &caller, &config).await?))
 }

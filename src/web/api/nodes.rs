@@ -27,10 +27,17 @@ pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Nodes> {
 
 /// Empties a node and keeps it empty.
 #[utoipa::path(put, path = "/api/v1/nodes/{node}/drain", tag = "nodes", operation_id = "drain_node",
-    params(("node" = String, Path, description = "Its name.")),
+    params(("node" = String, Path, description = "Its name."), Why),
     responses((status = 200, description = "The nodes.", body = Nodes)))]
-pub async fn drain(web: web::Data<Web>, caller: Caller, node: web::Path<String>) -> Answer<Nodes> {
-    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, true).await?;
+pub async fn drain(
+    web: web::Data<Web>,
+    caller: Caller,
+    node: web::Path<String>,
+    request: HttpRequest,
+) -> Answer<Nodes> {
+    let Why { reason } = query(&request)?;
+    let (node, reason) = (acts::node(&node)?, reason.as_deref());
+    nodes::drain(&web.store, &caller.actor(), &node, true, reason).await?;
     stored(&web, &caller).await
 }
 
@@ -43,7 +50,7 @@ pub async fn undrain(
     caller: Caller,
     node: web::Path<String>,
 ) -> Answer<Nodes> {
-    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, false).await?;
+    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, false, None).await?;
     stored(&web, &caller).await
 }
 

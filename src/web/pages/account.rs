@@ -1,16 +1,16 @@
-//! `GET /account` and its forms: how I am called, my password, where I am signed in, my API tokens.
+//! `GET /account` and its forms: how I am called, my time zone, my password, where I am signed in, my API tokens.
 //!
 //! A secret is shown in the answer to the form that made it, and nowhere again.
 
 use std::time::Duration;
 
-use actix_web::http::header;
+use actix_web::http::{StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse, ResponseError as _, web};
 use askama::Template;
 use serde::Deserialize;
 
 use super::confirm::Confirm;
-use super::{Frame, whole};
+use super::{Frame, whole, zone};
 use crate::ops::credentials::{self, Expiry};
 use crate::secrets::{PASSWORD_MIN, session_id};
 use crate::store::credentials::{ApiToken, OpenSession};
@@ -27,6 +27,9 @@ pub(super) struct AccountPage {
     pub(super) name: String,
     pub(super) role: String,
     pub(super) display_name: String,
+    /// Every time zone, and whether it is the chosen one.
+    pub(super) zones: Vec<(String, bool)>,
+    pub(super) zone_rule: String,
     /// What the form that led here has done.
     pub(super) said: Option<String>,
     /// What was wrong with it.
@@ -138,6 +141,8 @@ async fn show(web: &Web, caller: &Caller, done: Done) -> Result<HttpResponse, We
         name: caller.user.to_string(),
         role: frame.person.as_ref().map(|person| frame.say(person.role)).unwrap_or_default(),
         display_name: caller.display_name.clone().unwrap_or_default(),
+        zones: zone::choices(caller.time_zone.as_deref()),
+        zone_rule: zone::rule(&frame),
         said: done.said.map(|id| say(lang, id, &[])),
         error: done.error.as_ref().map(|error| error.sentence(lang)),
         secret: done.secret,
@@ -189,6 +194,7 @@ pub async fn page(
     query: web::Query<Query>,
 ) -> Result<HttpResponse, WebError> {
     let said = match query.said.as_deref() {
+        Some("zone") => Some("account-zone-set"),
         Some("password") => Some("account-password-changed"),
         Some("session") => Some("account-session-ended"),
         Some("token") => Some("account-token-revoked"),
@@ -204,7 +210,7 @@ fn back(said: &str) -> HttpResponse {
 }
 
 /// After a form: the page again, with what was wrong.
-async fn or_again(
+pub(super) async fn or_again(
     web: &Web,
     caller: &Caller,
     done: Result<&'static str, WebError>,
@@ -237,7 +243,7 @@ pub async fn password(
 ) -> Result<HttpResponse, WebError> {
     let Password { old, password, again } = form.into_inner();
     let done = match again.is_some_and(|again| again != password) {
-        true => Err(WebError::told(actix_web::http::StatusCode::BAD_REQUEST, "login-differ", &[])),
+        true => Err(WebError::told(StatusCode::BAD_REQUEST, "login-differ", &[])),
         false => account::change_password(&web, &caller, old, password).await,
     };
     or_again(&web, &caller, done.map(|()| "password")).await
@@ -331,6 +337,7 @@ pub async fn revoke_all(
             text: say(lang, "tokens-revoke-all-text", &[]),
             action: "/account/tokens/revoke".to_owned(),
             fields: vec![],
+            asks: false,
             yes: say(lang, "tokens-revoke-all", &[]),
             no: say(lang, "cancel", &[]),
             back: "/account".to_owned(),

@@ -21,9 +21,7 @@ use crate::web::api::alerts::{seen, tried};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::alerts::{ChannelRow, OnRow, PastRow, RuleRow};
-use crate::words::{
-    Arg, Language, Piece, day_clock, local, next_morning, phrase, say, visible, zone_minutes,
-};
+use crate::words::{Arg, Language, Piece, Zone, day_clock, phrase, say, visible};
 
 const PAGE: &str = "/alerts";
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -55,8 +53,6 @@ pub(super) struct AlertsPage {
     pub(super) channels: Vec<ChannelRow>,
     pub(super) operator: bool,
     pub(super) admin: bool,
-    /// What the form for an instant says of its zone.
-    pub(super) zone: String,
 }
 
 impl AlertsPage {
@@ -108,10 +104,6 @@ impl AlertsPage {
             (Some(node), false) => Some(about(lang, "alerts-sender", node)),
             (None, false) => Some(say(lang, "alerts-no-sender", &[])),
         };
-        let now = frame.now.unwrap_or(StoreTime(0));
-        let minutes = zone_minutes(now);
-        let sign = if minutes < 0 { '-' } else { '+' };
-        let (hours, rest) = (minutes.abs() / 60, minutes.abs() % 60);
         Self {
             said: None,
             error: None,
@@ -124,7 +116,6 @@ impl AlertsPage {
             channels: view.channels.iter().map(|channel| ChannelRow::of(channel, lang)).collect(),
             operator,
             admin,
-            zone: format!("UTC{sign}{hours:02}:{rest:02}"),
             frame,
         }
     }
@@ -169,9 +160,10 @@ pub struct MuteForm {
 }
 
 impl MuteForm {
-    fn mute(&self, now: StoreTime) -> Result<Mute, WebError> {
+    /// `until` and the morning are those of `zone`.
+    fn mute(&self, now: StoreTime, zone: &Zone) -> Result<Mute, WebError> {
         if !self.until.trim().is_empty() {
-            return match local(&self.until).filter(|until| *until > now) {
+            return match zone.read(&self.until).filter(|until| *until > now) {
                 Some(until) => Ok(Mute::Until(until)),
                 None => Err(told("alerts-until-wrong")),
             };
@@ -179,7 +171,7 @@ impl MuteForm {
         match self.lasting.as_str() {
             "1h" => Ok(Mute::For(HOUR)),
             "8h" => Ok(Mute::For(HOUR * 8)),
-            "morning" => Ok(Mute::Until(next_morning(now))),
+            "morning" => Ok(Mute::Until(zone.next_morning(now))),
             _ => Err(told("alerts-lasting-wrong")),
         }
     }
@@ -229,7 +221,7 @@ pub async fn mute(
 ) -> Result<HttpResponse, WebError> {
     let now = web.feed.store_now();
     let now = now.unwrap_or_else(|| StoreTime(jiff::Timestamp::now().as_millisecond()));
-    let (mute, reason) = (form.mute(now), Some(form.reason.as_str()));
+    let (mute, reason) = (form.mute(now, &caller.zone()), Some(form.reason.as_str()));
     set(&web, &caller, &request, &alert, mute, reason).await
 }
 
@@ -275,6 +267,7 @@ pub async fn test(
             text: say(lang, "alerts-test-text", &args),
             action: format!("{PAGE}/channels/{}/test", found.name),
             fields: vec![],
+            asks: false,
             yes: say(lang, "alerts-test-yes", &[]),
             no: say(lang, "cancel", &[]),
             back: PAGE.to_owned(),
@@ -298,15 +291,16 @@ mod tests {
     #[test]
     fn a_form_mutes_for_a_while_until_the_morning_or_until_an_instant_to_come() {
         let now = StoreTime(1_777_852_800_000);
+        let zone = Zone::named("Asia/Shanghai").expect("this machine has the IANA database");
         let mute = |lasting: &str, until: &str| {
             let form =
                 MuteForm { lasting: lasting.into(), until: until.into(), reason: String::new() };
-            form.mute(now)
+            form.mute(now, &zone)
         };
         assert_eq!(mute("1h", ""), Ok(Mute::For(HOUR)));
         assert_eq!(mute("8h", " "), Ok(Mute::For(HOUR * 8)));
-        assert_eq!(mute("morning", ""), Ok(Mute::Until(next_morning(now))));
-        let until = local("2100-01-01T00:00").expect("an instant");
+        assert_eq!(mute("morning", ""), Ok(Mute::Until(zone.next_morning(now))));
+        let until = zone.read("2100-01-01T00:00").expect("an instant");
         assert_eq!(mute("1h", "2100-01-01T00:00"), Ok(Mute::Until(until)));
         assert_eq!(mute("1h", "1999-01-01T00:00"), Err(told("alerts-until-wrong")));
         assert_eq!(mute("1h", "soon"), Err(told("alerts-until-wrong")));

@@ -33,7 +33,7 @@ pub(super) struct Call {
     id: String,
     pub(super) method: String,
     pub(super) path: String,
-    about: String,
+    about: Vec<(bool, String)>,
     fields: Vec<Field>,
     /// Status and what it means.
     answers: Vec<(String, String)>,
@@ -45,7 +45,7 @@ struct Field {
     name: String,
     kind: String,
     needed: bool,
-    about: String,
+    about: Vec<(bool, String)>,
 }
 
 /// The description of Soloist, and the calls by kind.
@@ -75,7 +75,7 @@ fn calls(document: &Value, tag: &Value) -> Vec<Call> {
             id: text(&call["operationId"]),
             method: method.to_uppercase(),
             path: path.clone(),
-            about: format!("{} {}", text(&call["summary"]), text(&call["description"])),
+            about: marked(&whole(&text(&call["summary"]), &text(&call["description"]))),
             fields: fields(document, call),
             answers: call["responses"]
                 .as_object()
@@ -97,7 +97,7 @@ fn fields(document: &Value, call: &Value) -> Vec<Field> {
         name: text(&one["name"]),
         kind: kind(&one["schema"]),
         needed: one["required"] == true,
-        about: text(&one["description"]),
+        about: marked(&text(&one["description"])),
     });
     let body = resolved(document, &call["requestBody"]["content"]["application/json"]["schema"]);
     let needed = body["required"].as_array();
@@ -106,9 +106,26 @@ fn fields(document: &Value, call: &Value) -> Vec<Field> {
         name: name.clone(),
         kind: kind(one),
         needed: needed.is_some_and(|needed| needed.contains(&Value::from(name.as_str()))),
-        about: text(&one["description"]),
+        about: marked(&text(&one["description"])),
     });
     parameters.chain(inside).collect()
+}
+
+/// Summary and description; a description that begins as the summary does says all of it.
+fn whole(summary: &str, description: &str) -> String {
+    match description.starts_with(summary.trim_end_matches('.')) {
+        true => description.to_owned(),
+        false => format!("{summary} {description}").trim_end().to_owned(),
+    }
+}
+
+/// Parts of a text, and whether each stands between backticks: what a machine reads or writes.
+fn marked(text: &str) -> Vec<(bool, String)> {
+    let parts = text.split('`').enumerate();
+    parts
+        .map(|(nth, part)| (nth % 2 == 1, part.to_owned()))
+        .filter(|(_, part)| !part.is_empty())
+        .collect()
 }
 
 fn resolved<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {

@@ -15,7 +15,7 @@ use crate::web::api::words;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::told::Told;
-use crate::words::{Arg, Language, Piece, day_clock, grouped, iso, local, say, visible, wall};
+use crate::words::{Arg, Language, Piece, Zone, day_clock, grouped, iso, say, visible};
 
 /// Entries on a page.
 const ENTRIES: usize = 50;
@@ -121,9 +121,10 @@ pub async fn page(
     query: web::Query<Wanted>,
 ) -> Result<HttpResponse, WebError> {
     let (mut wanted, lang) = (query.into_inner(), caller.language);
+    let zone = caller.zone();
     for typed in [&mut wanted.from, &mut wanted.to] {
         // A form sends what a clock on the wall shows; an address may have an instant.
-        if let Some(at) = typed.as_deref().and_then(local) {
+        if let Some(at) = typed.as_deref().and_then(|text| zone.read(text)) {
             *typed = Some(iso(at));
         }
     }
@@ -177,8 +178,8 @@ pub async fn page(
         unread,
         who: wanted.who.clone().unwrap_or_default(),
         target: wanted.target.clone().unwrap_or_default(),
-        since: wanted.from.as_deref().map(typed).unwrap_or_default(),
-        until: wanted.to.as_deref().map(typed).unwrap_or_default(),
+        since: wanted.from.as_deref().map(|at| typed(at, &zone)).unwrap_or_default(),
+        until: wanted.to.as_deref().map(|at| typed(at, &zone)).unwrap_or_default(),
         acts: acts.collect(),
         kinds: kinds.collect(),
         csv,
@@ -203,10 +204,10 @@ pub(super) fn of_job(code: &str) -> bool {
     code.starts_with("job.") || code.starts_with("participation.")
 }
 
-/// An instant of an address as a form takes it.
-pub(super) fn typed(text: &str) -> String {
+/// An instant of an address as a form takes it in this zone.
+pub(super) fn typed(text: &str, zone: &Zone) -> String {
     let at = text.parse::<jiff::Timestamp>();
-    at.map_or_else(|_| String::new(), |at| wall(StoreTime(at.as_millisecond())))
+    at.map_or_else(|_| String::new(), |at| zone.wall(StoreTime(at.as_millisecond())))
 }
 
 fn kind_message(kind: Kind) -> &'static str {

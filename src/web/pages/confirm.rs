@@ -14,6 +14,8 @@ pub(super) struct Confirm {
     /// Where the form goes again, with `confirm=yes` and these fields.
     pub(super) action: String,
     pub(super) fields: Vec<(&'static str, String)>,
+    /// Asks why.
+    pub(super) asks: bool,
     pub(super) yes: String,
     pub(super) no: String,
     /// Where "no" goes.

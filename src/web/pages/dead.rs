@@ -178,6 +178,7 @@ pub async fn revive_all(
             text: say(lang, "revive-all-text", &numbers),
             action: format!("/dispatch/sources/{name}/revive"),
             fields: vec![],
+            asks: false,
             yes: say(lang, "revive-all-yes", &[]),
             no: say(lang, "cancel", &[]),
             back,

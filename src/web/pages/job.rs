@@ -32,7 +32,7 @@ use crate::web::parts::Head;
 use crate::web::parts::endings::{Acts, Endings};
 use crate::web::parts::holders::{Extent, Holders};
 use crate::web::parts::runs::{ROWS, RunRow, Runs, bars, folded};
-use crate::words::{Arg, Language, day_clock, plain, say};
+use crate::words::{Arg, Language, Piece, day_clock, phrase, say};
 
 /// How many runs are read for a page of them: those alike share a row.
 const RUNS: usize = 120;
@@ -59,9 +59,29 @@ pub(super) struct SidePage {
     pub(super) side: Side,
 }
 
+impl JobPage<'_> {
+    fn about(&self, id: &str) -> String {
+        self.side.about(id, self.frame.lang)
+    }
+}
+
+impl SidePage {
+    fn about(&self, id: &str) -> String {
+        self.side.about(id, self.frame.lang)
+    }
+}
+
+impl Side {
+    /// A message about the job.
+    fn about(&self, id: &str, lang: Language) -> String {
+        say(lang, id, &[("title", Arg::from(self.title.as_str()))])
+    }
+}
+
 /// Who held it, runs, and the forms of operators.
 pub(super) struct Side {
     pub(super) name: String,
+    pub(super) title: String,
     /// The history could not be read.
     pub(super) unread: bool,
     pub(super) held: Option<Holders>,
@@ -182,7 +202,7 @@ pub async fn page(
 ) -> Result<HttpResponse, WebError> {
     let job = web.job(&caller, &name)?;
     let wanted: Wanted = query(&request)?;
-    let asked = query::<output::Wanted>(&request)?.asked()?;
+    let asked = query::<output::Wanted>(&request)?.asked(caller.zone())?;
     let view = picture(&web, &caller, &job);
     let viewer = viewer(&caller, &job, &view);
     let (lang, path) = (caller.language, format!("/jobs/{}", job.name));
@@ -205,6 +225,7 @@ pub async fn page(
         .map(|past| Holders::of(job.name.as_str(), &past.line, extent, past.at, lang));
     let side = Side {
         name: job.name.to_string(),
+        title: view.title.clone(),
         unread,
         held,
         runs: Runs { drilled, ..runs(&read, &endings, &job, &wanted, (lang, frame.now)) },
@@ -252,14 +273,14 @@ fn operate(web: &Web, caller: &Caller, job: &JobConfig, view: &JobView) -> Opera
 }
 
 /// What a drill measured, once a node took over.
-fn drilled(lang: Language, drill: &Drill) -> Option<String> {
+fn drilled(lang: Language, drill: &Drill) -> Option<Vec<Piece>> {
     let (to, took) = (drill.to.as_ref()?, drill.takeover()?);
     let ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
     let facts = [
-        ("at", Arg::from(plain(&[day_clock(drill.at)]))),
-        ("user", Arg::from(drill.by.as_str())),
-        ("node", Arg::from(to.as_str())),
-        ("ms", Arg::from(ms.to_string())),
+        ("at", day_clock(drill.at)),
+        ("user", Piece::text(&drill.by)),
+        ("node", Piece::text(to)),
+        ("ms", Piece::text(ms)),
     ];
-    Some(say(lang, "drilled", &facts))
+    Some(phrase(lang, "drilled", &facts))
 }

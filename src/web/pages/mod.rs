@@ -30,6 +30,7 @@ pub mod source_rules;
 pub mod task;
 pub mod tasks;
 pub mod wall;
+pub mod zone;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +52,7 @@ use crate::domain::time::StoreTime;
 use crate::store::accounts::Role;
 use crate::store::rotation::Rotations;
 use crate::view::JobView;
-use crate::words::{Arg, Language, clock as clock_piece, say, zone_minutes};
+use crate::words::{Arg, Language, Zone, say};
 
 use self::confirm::Confirm;
 use super::Web;
@@ -65,6 +66,10 @@ pub struct Frame {
     /// Where preferences come back to.
     path: String,
     theme: Option<String>,
+    /// The IANA name of the zone that the account has chosen.
+    time_zone: Option<String>,
+    /// The zone in which the server says instants on this page.
+    zone: Zone,
     csrf: String,
     person: Option<Person>,
     /// The store's clock, where it is known.
@@ -101,6 +106,8 @@ impl Frame {
             here,
             path,
             theme: caller.theme.clone(),
+            time_zone: caller.time_zone.clone(),
+            zone: caller.zone(),
             csrf: csrf::masked(&caller.csrf),
             person: Some(Person {
                 name: caller.user.to_string(),
@@ -124,6 +131,8 @@ impl Frame {
             here: "",
             path: "/".to_owned(),
             theme,
+            time_zone: None,
+            zone: Zone::here().clone(),
             csrf: String::new(),
             person: None,
             now: None,
@@ -195,18 +204,15 @@ impl Frame {
         match self.now {
             None => String::new(),
             Some(now) => {
-                let time = clock_piece(self.lang, now, now).to_string();
-                say(self.lang, "mark-still", &[("time", Arg::from(time))])
+                let time = self.zone.told(self.lang, now, now, "clock");
+                let zone = Arg::from(self.offset());
+                say(self.lang, "mark-still", &[("time", Arg::from(time)), ("zone", zone)])
             }
         }
     }
 
     fn now_ms(&self) -> String {
         self.now.map_or_else(String::new, |now| now.0.to_string())
-    }
-
-    fn zone(&self) -> String {
-        self.now.map_or_else(String::new, |now| zone_minutes(now).to_string())
     }
 
     /// The first part of the mark: from this page to its node.
@@ -327,9 +333,11 @@ framed! {
     error::ErrorPage job::JobPage<'_> job::SidePage job::configuration::ConfigurationPage job::past::PastPage form::RulesPage login::Login<'_> nodes::NodesPage people::PeoplePage person::PersonPage ring::RingPage<'_> rotations::RotationsPage<'_> source::SourcePage<'_> task::TaskPage tasks::TasksPage wall::Wall<'_>
 }
 
-/// The text of a page, with the reader's secret in its forms.
+/// The text of a page, with the reader's secret in its forms and instants in the reader's zone.
 fn whole(page: &impl Page) -> String {
-    parts::render_for(&page.frame().csrf, page)
+    let frame = page.frame();
+    let html = parts::render_for(&frame.csrf, page);
+    frame.in_zone(html)
 }
 
 fn html(page: &impl Page) -> HttpResponse {

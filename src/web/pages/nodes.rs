@@ -250,6 +250,7 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
 pub struct Drain {
     pub on: bool,
     pub confirm: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// `POST /nodes/{node}/drain`.
@@ -274,13 +275,15 @@ pub async fn drain(
             text: drain_text(&web, &caller, &shown),
             action: format!("/nodes/{shown}/drain"),
             fields: vec![("on", "true".to_owned())],
+            asks: true,
             yes: say(lang, "drain-yes", &[]),
             no: say(lang, "cancel", &[]),
             back: "/nodes".to_owned(),
         };
         return Ok(confirm.answer());
     }
-    nodes::drain(&web.store, &caller.actor(), &acts::node(&node)?, form.on).await?;
+    let (node, reason) = (acts::node(&node)?, form.reason.as_deref());
+    nodes::drain(&web.store, &caller.actor(), &node, form.on, reason).await?;
     Ok(done(&request, "/nodes"))
 }
 
@@ -358,6 +361,7 @@ pub async fn forget(
             text: say(lang, "forget-text", &[]),
             action: format!("/nodes/{shown}/forget"),
             fields,
+            asks: false,
             yes: say(lang, "forget-yes", &[]),
             no: say(lang, "cancel", &[]),
             back: "/nodes".to_owned(),

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::audit::typed;
 use crate::domain::name::{JobName, RunId};
+use crate::domain::time::StoreTime;
 use crate::store::journal::{Journal, LogFilter, LogFrom, LogPage, RunEntry};
 use crate::store::{Store, StoreError};
 use crate::web::api::log::Sought;
@@ -13,7 +14,7 @@ use crate::web::error::WebError;
 use crate::web::parts::endings::{Acts, Endings};
 use crate::web::parts::output::Lines;
 use crate::web::parts::render_for;
-use crate::words::{Arg, Language, iso, local, say, visible};
+use crate::words::{Arg, Language, Zone, iso, say, visible};
 
 /// Lines on a page.
 const LINES: usize = 200;
@@ -41,18 +42,20 @@ pub(super) struct Asked {
     filter: LogFilter,
     from: LogFrom,
     line: Option<u64>,
+    /// The reader's.
+    zone: Zone,
 }
 
 impl Wanted {
-    /// The same, checked; empty words ask for nothing, as those of an empty form.
+    /// The same, checked; empty words ask for nothing, as those of an empty form. What a form says of instants is in `zone`.
     ///
     /// # Errors
     /// [`WebError::BadRequest`] that names the parameter.
-    pub(super) fn asked(&self) -> Result<Asked, WebError> {
+    pub(super) fn asked(&self, zone: Zone) -> Result<Asked, WebError> {
         // A form sends what a clock on the wall shows; an address may have an instant.
         let instant = |text: &Option<String>| {
             let text = text.as_ref()?;
-            Some(local(text).map_or_else(|| text.clone(), iso))
+            Some(zone.read(text).map_or_else(|| text.clone(), iso))
         };
         let sought = Sought {
             run: self.run.clone(),
@@ -77,11 +80,16 @@ impl Wanted {
             (None, None, Some(after)) => LogFrom::After(after),
             (None, before, _) => LogFrom::Before(before),
         };
-        Ok(Asked { filter: sought.filter()?, sought, from, line })
+        Ok(Asked { filter: sought.filter()?, sought, from, line, zone })
     }
 }
 
 impl Asked {
+    /// An instant as the form takes it.
+    fn wall(&self, at: Option<&str>) -> String {
+        at.map(|at| typed(at, &self.zone)).unwrap_or_default()
+    }
+
     /// The newest lines of all: new ones are added as they come.
     fn is_live(&self) -> bool {
         self.filter.is_all() && self.from == LogFrom::Before(None)
@@ -107,6 +115,8 @@ pub(super) struct Output {
     grep: String,
     since: String,
     until: String,
+    /// In which zone these two are.
+    offset: String,
     run: String,
     run_said: String,
     download: String,
@@ -177,8 +187,9 @@ impl Output {
             older,
             newer,
             grep: asked.sought.grep.clone().unwrap_or_default(),
-            since: asked.sought.since.as_deref().map(typed).unwrap_or_default(),
-            until: asked.sought.until.as_deref().map(typed).unwrap_or_default(),
+            since: asked.wall(asked.sought.since.as_deref()),
+            until: asked.wall(asked.sought.until.as_deref()),
+            offset: asked.zone.offset(StoreTime(jiff::Timestamp::now().as_millisecond())),
             run_said: say(lang, "output-run", &[("run", Arg::from(&*visible(&run)))]),
             run,
             download: address(&format!("/api/v1/jobs/{job}/log.txt"), &asked.sought, None),
@@ -194,6 +205,11 @@ impl Output {
 
     fn say(&self, id: &str) -> String {
         say(self.lang, id, &[])
+    }
+
+    /// From when.
+    fn since_label(&self) -> String {
+        say(self.lang, "audit-since", &[("zone", Arg::from(self.offset.as_str()))])
     }
 }
 

@@ -211,6 +211,7 @@ pub async fn end_sessions(
         text: say(lang, "person-sign-out-text", &[n]),
         action: at(&user.name) + "/sessions/end",
         fields: vec![],
+        asks: false,
         yes: say(lang, "person-sign-out", &[]),
         no: say(lang, "cancel", &[]),
         back: at(&user.name),

@@ -51,6 +51,8 @@ fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame 
         here,
         path: "/".to_owned(),
         theme: Some(theme.to_owned()),
+        time_zone: None,
+        zone: Zone::here().clone(),
         csrf: "secret".to_owned(),
         person: Some(Person {
             name: "li".to_owned(),
@@ -180,12 +182,14 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
             head: Head::new(view, viewer_of(view), lang),
             tabs: Tabs::of(&view.name, &view.title, "now", lang),
             output: {
-                let asked = Wanted::default().asked().expect("nothing is asked for");
+                let asked =
+                    Wanted::default().asked(Zone::here().clone()).expect("nothing is asked for");
                 let page = LogPage { lines: lines.to_vec(), next: Some(1) };
                 Output::new(&outbound, &asked, Some(&page).filter(|_| !held), &endings, lang).html()
             },
             side: Side {
                 name: view.name.clone(),
+                title: view.title.clone(),
                 unread: held,
                 held: (!held).then(|| holders(lang)),
                 runs: Runs {
@@ -199,7 +203,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                     unread: held,
                     older: Some("?before=r".to_owned()),
                     newer: None,
-                    drilled: Some("Drilled.".to_owned()),
+                    drilled: Some(vec![crate::words::Piece::text("Drilled.")]),
                 },
                 operate: Some(Operate {
                     held,
@@ -333,6 +337,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 text: say(lang, "last-text", &[("title", Arg::from("Outbound"))]),
                 action: "/jobs/outbound/participation".to_owned(),
                 fields: vec![("on", "false".to_owned())],
+                asks: false,
                 yes: title("last-yes"),
                 no: title("last-no"),
                 back: "/".to_owned(),
@@ -407,6 +412,8 @@ fn account_page(lang: Language, theme: &str) -> String {
         name: "li".to_owned(),
         role: say(lang, "role-operator", &[]),
         display_name: "李伟".to_owned(),
+        zones: zone::choices(Some("Asia/Shanghai")),
+        zone_rule: zone::rule(&frame(lang, theme, "account", "")),
         said: Some(say(lang, "account-token-made", &[])),
         error: Some(
             WebError::from(crate::secrets::PasswordError::Weak(vec!["password-weak"]))

@@ -98,6 +98,7 @@ fn question(
         text,
         action: format!("{list}/remove"),
         fields: vec![("name", name)],
+        asks: false,
         yes: say(lang, "remove-yes", &[]),
         no: say(lang, "cancel", &[]),
         back: form.back.clone().unwrap_or_else(|| list.to_owned()),

@@ -24,7 +24,7 @@ use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::day::Day;
 use crate::web::parts::dispatch::{Collectors, Extent, SourceRow, short_key};
-use crate::words::{Arg, Language, Piece, clock, grouped, iso, local, say};
+use crate::words::{Arg, Language, Piece, clock, grouped, iso, say};
 
 /// Tasks on a page.
 const SHOWN: usize = 50;
@@ -213,10 +213,7 @@ async fn show(
     let mut frame = Frame::of(web, caller, "dispatch", address.clone(), name.to_string());
     frame.now = Some(view.now.floor());
     let wrong = done.refused.as_ref().and_then(Refused::field);
-    let put: Vec<Field> = Field::all(PUT, &done.typed, wrong, lang)
-        .into_iter()
-        .map(|field| if field.name == "payload" { field.long() } else { field })
-        .collect();
+    let put = put_fields(&done.typed, wrong, &frame);
     let error = done.refused.as_ref().and_then(|refused| match refused {
         Refused::Field(_) => sentence(&put.iter().collect::<Vec<_>>(), lang),
         Refused::Other(error) => Some(error.sentence(lang)),
@@ -290,6 +287,20 @@ pub async fn put(
     }
 }
 
+/// The form for a task.
+pub(super) fn put_fields(typed: &Typed, wrong: Option<&Wrong>, frame: &Frame) -> Vec<Field> {
+    let fields = Field::all(PUT, typed, wrong, frame.lang).into_iter();
+    let fields = fields.map(|field| match field.name.as_str() {
+        "payload" => field.long(),
+        "at" => {
+            let zone = [("zone", Arg::from(frame.offset()))];
+            Field { means: say(frame.lang, "means-at", &zone), ..field }
+        }
+        _ => field,
+    });
+    fields.collect()
+}
+
 /// Whether it is new.
 async fn put_typed(
     web: &Web,
@@ -303,7 +314,9 @@ async fn put_typed(
         payload: typed.read("payload", |text| RawValue::from_string(text.to_owned()).ok())?,
         priority: typed.number("priority")?,
         // A form sends what a clock on the wall shows; an instant may be typed as well.
-        at: typed.some("at").map(|text| local(text).map_or_else(|| text.to_owned(), iso)),
+        at: typed
+            .some("at")
+            .map(|text| caller.zone().read(text).map_or_else(|| text.to_owned(), iso)),
         every_ms: typed.length("every")?.map(milliseconds),
     };
     let task = api::checked(body).map_err(|(field, _)| {

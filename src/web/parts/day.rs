@@ -5,7 +5,7 @@ use askama::Template;
 use crate::domain::throughput::{STEP, STEPS};
 use crate::domain::time::StoreTime;
 use crate::view::day::Step;
-use crate::words::{Arg, Language, Piece, grouped, minute, phrase, plain, say};
+use crate::words::{Language, Piece, grouped, minute, phrase};
 
 /// The box of the picture: [`STEPS`] bars, each so wide.
 const WIDE: u64 = 10;
@@ -16,7 +16,6 @@ const HEIGHT: u64 = 64;
 #[template(path = "parts/day.html")]
 pub struct Day {
     bars: Vec<Bar>,
-    label: String,
     /// When the picture begins and ends.
     from: Vec<Piece>,
     to: Vec<Piece>,
@@ -30,7 +29,7 @@ struct Bar {
     y: u64,
     width: u64,
     height: u64,
-    title: String,
+    title: Vec<Piece>,
 }
 
 impl Day {
@@ -44,11 +43,10 @@ impl Day {
         let mut bars = Vec::new();
         for step in steps {
             let nth = u64::try_from((step.from.0 - begins) / length).unwrap_or(0);
-            let at = plain(&[minute(lang, step.from, now)]);
-            let number = |n: u64| Arg::from(grouped(n));
-            let args =
-                [("at", Arg::from(at)), ("n", number(step.finished)), ("m", number(step.failed))];
-            let title = say(lang, "day-step", &args);
+            let number = |n: u64| Piece::text(grouped(n));
+            let at = minute(lang, step.from, now);
+            let args = [("at", at), ("n", number(step.finished)), ("m", number(step.failed))];
+            let title = phrase(lang, "day-step", &args);
             // What is there is seen.
             let high = |n: u64| if n == 0 { 0 } else { (n * HEIGHT / top).max(2) };
             let (done, failed) = (high(step.finished), high(step.failed));
@@ -73,7 +71,6 @@ impl Day {
         let said = phrase(lang, "day-said", &args);
         Some(Self {
             bars,
-            label: plain(&said),
             from: vec![minute(lang, StoreTime(begins), now)],
             to: vec![minute(lang, now, now)],
             said,
@@ -84,6 +81,7 @@ impl Day {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::words::plain;
 
     #[test]
     fn the_highest_bar_fills_the_picture_and_little_is_still_seen() {
@@ -94,7 +92,12 @@ mod tests {
         let told: Vec<_> =
             day.bars.iter().map(|bar| (bar.kind, bar.x, bar.y, bar.height)).collect();
         assert_eq!(told, [("done", 920, 1, 63), ("failed", 920, 0, 2), ("done", 930, 62, 2)]);
-        assert!(day.label.contains("991") && day.label.contains("10"), "{}", day.label);
+        let said = plain(&day.said);
+        assert!(said.contains("991") && said.contains("10"), "{said}");
+        assert_eq!(
+            plain(&day.bars[2].title).split_once(": ").expect("an instant").1,
+            "1 done, 0 tries failed"
+        );
         assert!(Day::of(&[], StoreTime(0), Language::En).is_none());
     }
 }

@@ -148,7 +148,12 @@ pub fn stopped(run: &RunEntry, acts: Acts<'_>, lang: Language) -> Option<String>
         Some(Act::NodeDrain) => {
             say(lang, "after-drained", &[user, ("node", Arg::from(run.node.as_str()))])
         }
-        _ => match act.reason.as_deref().and_then(|said| said.strip_prefix("to ")) {
+        // Behind it stands why, if that was said.
+        _ => match act
+            .reason
+            .as_deref()
+            .and_then(|said| said.split(": ").next()?.strip_prefix("to "))
+        {
             Some(to) => say(lang, "after-moved-to", &[user, ("node", Arg::from(to))]),
             None => say(lang, "after-moved", &[user]),
         },
@@ -224,7 +229,7 @@ mod tests {
     fn only_a_run_that_somebody_moved_is_called_moved() {
         let entries = [
             act(9_000, "li", "job.move", "inbound", None),
-            act(5_010, "cli:li", "job.move", "outbound", Some("to node-b")),
+            act(5_010, "cli:li", "job.move", "outbound", Some("to node-b: new disk")),
             act(1_000, "wang", "job.move", "outbound", None),
         ];
         let moved = run("1", "node-a", RunEnd::Stopped, 2_000, 5_000);

@@ -36,7 +36,7 @@ pub struct Runs {
     pub(in crate::web) older: Option<String>,
     pub(in crate::web) newer: Option<String>,
     /// What the newest drill measured.
-    pub(in crate::web) drilled: Option<String>,
+    pub(in crate::web) drilled: Option<Vec<Piece>>,
 }
 
 impl Runs {

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::domain::dispatch::Rules as SourceRules;
 use crate::domain::rotation::Rules as RotationRules;
 use crate::ops::Act;
+use crate::ops::jobs::ELSEWHERE;
 use crate::store::accounts::Role;
 use crate::store::journal::AuditEntry;
 use crate::view::{rotation, source};
@@ -46,12 +47,15 @@ impl Told {
         let Some(noted) = entry.reason.as_deref() else {
             return Self { sentence, ..Self::default() };
         };
+        let quoted = |why: &str| phrase(lang, "told-why", &[("reason", Piece::text(visible(why)))]);
+        // Before the reason of a person the program wrote where to, or which run.
+        let (noted, why) = match (act, noted.split_once(": ")) {
+            (Some(Act::JobMove | Act::JobDrill), Some((noted, why))) => (noted, Some(why)),
+            _ => (noted, None),
+        };
         match act.and_then(|act| more(act, noted, lang)) {
-            Some(more) => Self { sentence, more, reason: Vec::new() },
-            None => {
-                let said = ("reason", Piece::text(visible(noted)));
-                Self { sentence, more: Vec::new(), reason: phrase(lang, "told-why", &[said]) }
-            }
+            Some(more) => Self { sentence, more, reason: why.map(quoted).unwrap_or_default() },
+            None => Self { sentence, more: Vec::new(), reason: quoted(noted) },
         }
     }
 }
@@ -72,6 +76,7 @@ fn more(act: Act, noted: &str, lang: Language) -> Option<Vec<String>> {
                 tell("told-as-role", &[("role", role.into())])
             }
         },
+        Act::JobMove if noted == ELSEWHERE => Vec::new(),
         Act::JobMove => tell("told-to-node", &[text("node", noted.strip_prefix("to ")?)]),
         Act::JobDrill => {
             let (node, token) = noted.split_once(" under token ")?;
@@ -221,6 +226,22 @@ mod tests {
     }
 
     #[test]
+    fn why_a_job_was_moved_is_quoted_beside_where_to() {
+        for (act, noted, said) in [
+            (
+                "job.move",
+                "to node-b: new disk: sdb",
+                "wang moved shop: “new disk: sdb” · to node-b",
+            ),
+            ("job.move", "elsewhere: to test it", "wang moved shop: “to test it”"),
+            ("job.drill", "node-a under token 7: exercise", ": “exercise” · node-a, under token 7"),
+        ] {
+            let told = told(act, Some(noted), Language::En);
+            assert!(told.ends_with(said), "{told}");
+        }
+    }
+
+    #[test]
     fn of_rules_only_what_changed_is_said() {
         let rules = |gap: u64, more: &str| {
             format!(
@@ -257,6 +278,7 @@ mod tests {
             ("user.add", "viewer", "as viewer", "角色为访客"),
             ("user.add", "the first admin", "as the first admin", "作为第一个管理员"),
             ("job.move", "to node-b", "to node-b", "到 node-b"),
+            ("job.drill", "node-a under token 7", "node-a, under token 7", "令牌 7"),
             ("source.block", "for 1500 ms", "for 1.5 s", "时长 1.5 秒"),
             ("source.block", "for 1500 ms: HTTP 429", "for 1.5 s · HTTP 429", "HTTP 429"),
             ("source.remove", "3 tasks, 1 in flight", "with 3 tasks", "连同 3 项"),

@@ -34,12 +34,12 @@ async fn until_job(api: &Api, job: &str, what: &str, is: impl Fn(&Value) -> bool
     .await;
 }
 
-async fn until_state(api: &Api, job: &str, state: &str) {
+pub(super) async fn until_state(api: &Api, job: &str, state: &str) {
     until_job(api, job, &format!("is {state}"), |shown| shown["state"] == state).await;
 }
 
 /// Two nodes on one file, an admin, and a program that looks.
-fn installation() -> (Ground, Node, Node, Api) {
+pub(super) fn installation() -> (Ground, Node, Node, Api) {
     let ground = Ground::new("sqlite:soloist.db", JOBS);
     ground.add_user("li", "admin");
     let (a, b) = (ground.start("node-a"), ground.start("node-b"));
@@ -55,7 +55,7 @@ const FOCUS: &str = "const [css] = arguments; const at = document.activeElement;
         at === document.body || (box.bottom > 0 && box.top < innerHeight && box.width > 0)]";
 
 /// Goes on by Tab to the first that fits, as a person does; every stop on the way must be seen.
-async fn tab_to(window: &Window, css: &str) {
+pub(super) async fn tab_to(window: &Window, css: &str) {
     for _ in 0..80 {
         press(window, &char::from(Key::Tab).to_string()).await;
         let at = window.client.execute(FOCUS, vec![json!(css)]).await.expect("an answer");
@@ -69,7 +69,7 @@ async fn tab_to(window: &Window, css: &str) {
 
 /// Presses keys as a keyboard does, wherever the focus is: keys that are sent to an element set its focus first, and a field of a
 /// date is never left by Tab then.
-async fn press(window: &Window, keys: &str) {
+pub(super) async fn press(window: &Window, keys: &str) {
     let mut pressed = KeyActions::new("keyboard".to_owned());
     for key in keys.chars() {
         let value = if key == '\n' { char::from(Key::Enter) } else { key };
@@ -147,20 +147,28 @@ async fn everything_is_done_with_the_keyboard_alone_and_the_focus_is_always_seen
     until_state(&api, "labels", "running").await;
     let from = api.get("/api/v1/jobs/labels").await["lease"]["node"].clone();
     let other = if from == "node-a" { "node-b" } else { "node-a" };
-    tab_to_from_start(&li, &a, "/jobs/labels", "#move-to").await;
+    open_act(&li, &a, "move").await;
+    until_focus(&li, "#move-to").await;
     press(&li, other).await;
-    tab_to(&li, "form[action$='/move'] button").await;
+    tab_to(&li, "#move-reason").await;
+    press(&li, "new disk").await;
+    tab_to(&li, "#act-move .primary").await;
     press(&li, "\n").await;
     until_job(&api, "labels", "has moved", |job| {
         job["state"] == "running" && job["lease"]["node"] == other
     })
     .await;
-    tab_to_from_start(&li, &a, "/jobs/labels", "#hold-reason").await;
+    let moved = api.get("/api/v1/audit?act=job.move&limit=1").await;
+    assert_eq!(moved["entries"][0]["reason"], format!("to {other}: new disk"), "{moved}");
+    open_act(&li, &a, "hold").await;
+    until_focus(&li, "#hold-reason").await;
     press(&li, "stocktaking").await;
-    tab_to(&li, "form[action$='/hold'] button").await;
+    tab_to(&li, "#act-hold .danger").await;
     press(&li, "\n").await;
     until_state(&api, "labels", "held").await;
-    tab_to_from_start(&li, &a, "/jobs/labels", "form[action$='/resume'] button").await;
+    tab_to_from_start(&li, &a, "/jobs/labels", "#acts-open").await;
+    press(&li, "\n").await;
+    tab_to(&li, "form[action$='/resume'] button").await;
     press(&li, " ").await;
     until_state(&api, "labels", "running").await;
 
@@ -170,8 +178,10 @@ async fn everything_is_done_with_the_keyboard_alone_and_the_focus_is_always_seen
     let (here, there) = if held == "node-a" { (1, 0) } else { (0, 1) };
     let watched = driver.window("wang").await;
     watched.enter(&nodes[here], "li").await;
-    tab_to_from_start(&watched, &nodes[here], "/jobs/labels", "form[action$='/drill'] button")
-        .await;
+    open_act(&watched, &nodes[here], "drill").await;
+    until_focus(&watched, "#drill-reason").await;
+    press(&watched, "exercise").await;
+    tab_to(&watched, "#act-drill .danger").await;
     press(&watched, "\n").await;
     confirm(&watched).await;
     assert!(nodes[there].wait().is_none(), "killed by a signal");
@@ -180,6 +190,9 @@ async fn everything_is_done_with_the_keyboard_alone_and_the_focus_is_always_seen
         job["state"] == "running" && job["lease"]["node"] != held
     })
     .await;
+    let drilled = api.get("/api/v1/audit?act=job.drill&limit=1").await;
+    let noted = drilled["entries"][0]["reason"].as_str().expect("a reason");
+    assert!(noted.ends_with(": exercise"), "{noted}");
 
     // Signing out.
     tab_to_from_start(&watched, &nodes[here], "/", "[data-menu] > summary").await;
@@ -189,6 +202,24 @@ async fn everything_is_done_with_the_keyboard_alone_and_the_focus_is_always_seen
     watched.element("form[action='/login']").await;
     watched.close().await;
     li.close().await;
+}
+
+/// Opens the dialog of an act from the menu of the job `labels`, by keyboard.
+async fn open_act(window: &Window, node: &Node, act: &str) {
+    tab_to_from_start(window, node, "/jobs/labels", "#acts-open").await;
+    press(window, "\n").await;
+    tab_to(window, &format!("#acts [popovertarget='act-{act}']")).await;
+    press(window, "\n").await;
+    window.element(&format!("#act-{act}:popover-open")).await;
+}
+
+/// Waits until that has the focus.
+pub(super) async fn until_focus(window: &Window, css: &str) {
+    let script = format!("return document.activeElement.matches(\"{css}\")");
+    until_async(&format!("{css} has the focus"), async || {
+        (window.told(&script).await == true).then_some(())
+    })
+    .await;
 }
 
 /// Answers what is asked back, if anything is, by keyboard.
@@ -252,16 +283,21 @@ async fn every_act_works_without_javascript() {
 
     let from = api.get("/api/v1/jobs/stock").await["lease"]["node"].clone();
     open("/jobs/stock").await;
-    click(&li, "form[action$='/move'] button").await;
+    click(&li, "#acts-open").await;
+    click(&li, "#acts [popovertarget='act-move']").await;
+    click(&li, "#act-move .primary").await;
     until_job(&api, "stock", "has moved", |job| {
         job["state"] == "running" && job["lease"]["node"] != from
     })
     .await;
     open("/jobs/stock").await;
+    click(&li, "#acts-open").await;
+    click(&li, "#acts [popovertarget='act-hold']").await;
     li.element("#hold-reason").await.send_keys("stocktaking").await.expect("typed");
-    click(&li, "form[action$='/hold'] button").await;
+    click(&li, "#act-hold .danger").await;
     until_state(&api, "stock", "held").await;
     open("/jobs/stock").await;
+    click(&li, "#acts-open").await;
     click(&li, "form[action$='/resume'] button").await;
     until_state(&api, "stock", "running").await;
 
@@ -276,6 +312,7 @@ async fn every_act_works_without_javascript() {
 
     open("/nodes").await;
     click(&li, &format!("#node-{} form[action$='/drain'] button", b.name)).await;
+    li.element("main #reason").await.send_keys("new disk").await.expect("typed");
     click(&li, "main form[action$='/drain'] .button.danger, main form[action$='/drain'] button")
         .await;
     until_async("the node is drained", async || {
@@ -284,6 +321,8 @@ async fn every_act_works_without_javascript() {
         all.iter().any(|node| node["name"] == "node-b" && node["draining"] == true).then_some(())
     })
     .await;
+    let drained = api.get("/api/v1/audit?act=node.drain&limit=1").await;
+    assert_eq!(drained["entries"][0]["reason"], "new disk", "{drained}");
 
     open("/account").await;
     li.element("#token-name").await.send_keys("nightly").await.expect("typed");

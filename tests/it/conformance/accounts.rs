@@ -81,6 +81,7 @@ pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {
         password: Some("other".to_owned()),
         language: Some("zh".to_owned()),
         theme: Some(Some("dark".to_owned())),
+        time_zone: Some(Some("Asia/Shanghai".to_owned())),
         display_name: Some(Some("李伟".to_owned())),
         external: Some(Some(at_provider("s-1"))),
         groups: Some(vec!["staff".to_owned()]),
@@ -93,6 +94,7 @@ pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {
         password: "other".to_owned(),
         language: Some("zh".to_owned()),
         theme: Some("dark".to_owned()),
+        time_zone: Some("Asia/Shanghai".to_owned()),
         display_name: Some("李伟".to_owned()),
         external: Some(at_provider("s-1")),
         groups: vec!["staff".to_owned()],
@@ -100,9 +102,9 @@ pub(super) async fn an_account_is_updated_and_keeps_its_birthday(fresh: Fresh) {
     };
     assert_eq!(after, newer);
     assert_eq!(store.user(&user("li")).await.expect("answered"), Some(after));
-    let plain = Changes { theme: Some(None), ..Changes::default() };
+    let plain = Changes { theme: Some(None), time_zone: Some(None), ..Changes::default() };
     let plain = store.change_user(&user("li"), &plain).await.expect("changed");
-    assert_eq!(plain, User { theme: None, ..newer });
+    assert_eq!(plain, User { theme: None, time_zone: None, ..newer });
     assert_eq!(store.user(&user("li")).await.expect("answered"), Some(plain));
 }
 

@@ -107,6 +107,7 @@ pub(super) async fn fill(store: &Store) {
 
 async fn people(store: &Store) {
     let mut ada = User::new(user("ada"), Role::Admin, "$argon2id$a".to_owned());
+    ada.time_zone = Some("Asia/Shanghai".to_owned());
     ada.display_name = Some("Ada 陈".to_owned());
     store.add_user(&ada, true).await.expect("added");
     for (name, role) in [("li", Role::Operator), ("eve", Role::Viewer), ("c-1", Role::Collector)] {

@@ -60,6 +60,7 @@ mod strangers;
 mod timeline;
 mod truth;
 mod weight;
+mod zone;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};

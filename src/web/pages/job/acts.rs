@@ -53,6 +53,7 @@ pub async fn participation(
             text,
             action: format!("{path}/participation"),
             fields,
+            asks: false,
             yes: say(lang, "last-yes", &[]),
             no: say(lang, "last-no", &[]),
             back,
@@ -102,11 +103,12 @@ pub async fn resume(
     Ok(done(&request, &format!("/jobs/{name}")))
 }
 
-/// Where to; empty for any other node.
+/// Where to; empty for any other node. And why, if that is said.
 #[derive(Debug, Deserialize)]
 pub struct To {
     #[serde(default)]
     pub to: String,
+    pub reason: Option<String>,
 }
 
 /// `POST /jobs/{job}/move`.
@@ -122,7 +124,8 @@ pub async fn move_(
 ) -> Result<HttpResponse, WebError> {
     let job = web.job(&caller, &name)?;
     let to = Some(form.to.as_str()).filter(|to| !to.is_empty()).map(NodeName::new).transpose()?;
-    jobs::hand_over(&web.store, &caller.actor(), &job, to.as_ref()).await?;
+    let (actor, reason) = (caller.actor(), form.reason.as_deref());
+    jobs::hand_over(&web.store, &actor, &job, to.as_ref(), reason).await?;
     Ok(done(&request, &format!("/jobs/{name}")))
 }
 
@@ -131,6 +134,7 @@ pub async fn move_(
 pub struct Crash {
     pub confirm: Option<String>,
     pub force: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// `POST /jobs/{job}/drill`; asked back for.
@@ -155,13 +159,19 @@ pub async fn drill(
             frame: Frame::of(&web, &caller, "jobs", path.clone(), say(lang, "drill-title", &node)),
             text: say(lang, "act-drill-text", &node),
             action: format!("{path}/drill"),
-            fields: if force { vec![("force", "yes".to_owned())] } else { Vec::new() },
+            fields: force
+                .then(|| ("force", "yes".to_owned()))
+                .into_iter()
+                .chain(form.reason.clone().map(|reason| ("reason", reason)))
+                .collect(),
+            asks: false,
             yes: say(lang, "drill-yes", &node),
             no: say(lang, "cancel", &[]),
             back: path,
         };
         return Ok(confirm.answer());
     }
-    jobs::drill(&web.store, &caller.actor(), &job, (force, "force"), |_| {}).await?;
+    let (actor, reason) = (caller.actor(), form.reason.as_deref());
+    jobs::drill(&web.store, &actor, &job, (force, "force"), reason, |_| {}).await?;
     Ok(done(&request, &path))
 }

@@ -2,14 +2,14 @@
 
 use super::super::account::{SessionRow, TokenRow};
 use super::super::audit::Entry;
-use super::super::form::{Field, Refused, RulesPage, Typed, Wrong};
+use super::super::form::{Refused, RulesPage, Typed, Wrong};
 use super::super::job::configuration::{ConfigurationPage, Node, keys};
 use super::super::job::past::PastPage;
 use super::super::job::tabs::Tabs;
 use super::super::people::PersonRow;
 use super::super::person::PersonPage;
 use super::super::ring::{self, RingPage};
-use super::super::source::{SourcePage, TaskRow, tabs};
+use super::super::source::{SourcePage, TaskRow, put_fields, tabs};
 use super::super::source_rules;
 use super::super::tasks::{TasksPage, What, line, means};
 use super::dispatch::{collectors, task};
@@ -46,11 +46,9 @@ fn source_page(view: &SourceView, full: bool, lang: Language, theme: &str) -> St
     let wrong = Wrong("payload".to_owned());
     let mut typed = Typed::default();
     typed.set("payload", "{<b>");
-    let fields = ["key", "payload", "priority", "at", "every"];
-    let put = Field::all(&fields, &typed, full.then_some(&wrong), lang).into_iter();
+    let around = frame(lang, theme, "dispatch", view.name.as_str());
     let tasks = STATES.map(|state| TaskRow::of(task(state), NOW.floor(), lang));
     whole(&SourcePage {
-        frame: frame(lang, theme, "dispatch", view.name.as_str()),
         name: view.name.to_string(),
         said: full.then(|| say(lang, "rules-saved", &[])),
         error: full.then(|| say(lang, "task-there", &[])),
@@ -70,7 +68,8 @@ fn source_page(view: &SourceView, full: bool, lang: Language, theme: &str) -> St
         operator: true,
         paused: view.rules.paused,
         blocked: !full,
-        put: put.map(|one| if one.name == "payload" { one.long() } else { one }).collect(),
+        put: put_fields(&typed, full.then_some(&wrong), &around),
+        frame: around,
         open: full,
         begin: !full,
         url: "http://127.0.0.1:8080".to_owned(),
