@@ -13,7 +13,7 @@ use crate::feed::{Feed, Seen};
 use crate::store::dispatch::{Dispatch as _, Sources as _, TaskFilter};
 use crate::store::nodes::NodeRecord;
 use crate::store::{Result, Store};
-use crate::view::{DriftView, JobView, elsewhere, viewpoint};
+use crate::view::{DriftView, JobView, both_names, elsewhere, viewpoint};
 use crate::words::{Arg, Language, day_clock, say};
 
 /// So many tasks of a source are looked at.
@@ -96,10 +96,11 @@ pub(super) fn worded(
         None => Default::default(),
     };
     let job = subject.job.as_ref().map(ToString::to_string).unwrap_or_default();
+    let title = Some(title.as_str()).filter(|title| !title.is_empty() && *title != job);
+    let job = both_names(lang, &job, title);
     let source = subject.source.as_ref().map(ToString::to_string).unwrap_or_default();
     let node = subject.node.as_ref().map(ToString::to_string).unwrap_or_default();
-    let args: [(&str, Arg); 6] = [
-        ("title", title.into()),
+    let args: [(&str, Arg); 5] = [
         ("job", job.into()),
         ("node", node.into()),
         ("source", source.into()),

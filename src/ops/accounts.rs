@@ -175,6 +175,20 @@ pub async fn change_display_name(
     Ok(store.change_user(name, &changes).await?)
 }
 
+/// Chooses the zone in which an account reads instants; `None`: that of the browser. Everybody may for their own account, not by a token that
+/// may not administer accounts.
+///
+/// # Errors
+/// [`OpsError::Forbidden`], [`OpsError::Store`].
+pub async fn choose_zone(store: &Store, actor: &Actor, zone: Option<String>) -> Result<()> {
+    if actor.by_token {
+        actor.check_accounts()?;
+    }
+    let changes = Changes { time_zone: Some(zone), ..Changes::default() };
+    store.change_user(&actor.user, &changes).await?;
+    Ok(())
+}
+
 /// A one-time link at `url` with which `name` sets their password.
 ///
 /// # Errors

@@ -81,7 +81,7 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("download_log", QUERY, &[NO_JOB]),
     ("get_timeline", QUERY, &[NO_JOB]),
     ("list_nodes", PLAIN, &[]),
-    ("drain_node", PLAIN, &[NO_NODE]),
+    ("drain_node", QUERY, &[NO_NODE]),
     ("undrain_node", PLAIN, &[NO_NODE]),
     ("forget_node", QUERY, &[NO_NODE, ALIVE]),
     ("list_leases", PLAIN, &[]),

@@ -973,21 +973,21 @@ error-internal = Something went wrong here. Tell whoever runs Soloist:
 error-back = To the jobs
 
 # Alerts
-alert-begin-wanted-not-running = { $title } ({ $job }) is wanted and has not been running since { $since }. { $why }
-alert-begin-given-up = { $title } ({ $job }) was given up. { $why }
-alert-begin-crash-loop = { $title } ({ $job }) crashes again and again. { $why }
+alert-begin-wanted-not-running = { $job } is wanted and has not been running since { $since }. { $why }
+alert-begin-given-up = { $job } was given up. { $why }
+alert-begin-crash-loop = { $job } crashes again and again. { $why }
 alert-begin-node-lost = Node { $node } has said nothing since { $since }: it is dead or cut off. Other nodes take its jobs, where they may.
 alert-begin-store-lost = Node { $node } has not reached the store since { $since }. It starts nothing, and what it shows is old. Look whether the store runs and the network is there.
-alert-begin-stuck = { $title } ({ $job }) has said nothing and made no progress since { $since }. { $why }
-alert-begin-drift = { $title } ({ $job }) is defined otherwise on { $node } than on most nodes. Give every node the same configuration.
+alert-begin-stuck = { $job } has said nothing and made no progress since { $since }. { $why }
+alert-begin-drift = { $job } is defined otherwise on { $node } than on most nodes. Give every node the same configuration.
 alert-begin-overdue-claims = Source { $source }: tasks that a collector lost have been waiting since { $since }, and nobody takes them. Look whether a collector runs.
-alert-end-wanted-not-running = Over: { $title } ({ $job }) is not missing any more. { $why }
-alert-end-given-up = Over: { $title } ({ $job }) is not given up any more. { $why }
-alert-end-crash-loop = Over: { $title } ({ $job }) does not crash in a row any more. { $why }
+alert-end-wanted-not-running = Over: { $job } is not missing any more. { $why }
+alert-end-given-up = Over: { $job } is not given up any more. { $why }
+alert-end-crash-loop = Over: { $job } does not crash in a row any more. { $why }
 alert-end-node-lost = Over: node { $node } reports again, or was forgotten.
 alert-end-store-lost = Over: node { $node } reaches the store again.
-alert-end-stuck = Over: { $title } ({ $job }) has said something, or its run has ended. { $why }
-alert-end-drift = Over: { $title } ({ $job }) is defined on { $node } as on most nodes.
+alert-end-stuck = Over: { $job } has said something, or its run has ended. { $why }
+alert-end-drift = Over: { $job } is defined on { $node } as on most nodes.
 alert-end-overdue-claims = Over: the tasks of source { $source } that a collector lost were taken.
 alert-test = A test of channel { $channel }, sent by { $user }: nothing is wrong.
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{Frame, account};
 use crate::domain::time::StoreTime;
-use crate::store::accounts::{Accounts as _, Changes};
+use crate::ops::accounts;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -73,7 +73,7 @@ pub struct ZoneForm {
 /// `POST /account/zone`.
 ///
 /// # Errors
-/// None that is not shown on the page, but [`WebError::Unavailable`].
+/// None that is not shown on the page, but [`WebError::Forbidden`] and [`WebError::Unavailable`].
 pub async fn save(
     web: web::Data<Web>,
     caller: Caller,
@@ -84,8 +84,7 @@ pub async fn save(
     let done = match unknown {
         true => Err(WebError::told(StatusCode::BAD_REQUEST, "time-zone-wrong", &[])),
         false => {
-            let changes = Changes { time_zone: Some(chosen), ..Changes::default() };
-            web.store.change_user(&caller.user, &changes).await?;
+            accounts::choose_zone(&web.store, &caller.actor(), chosen).await?;
             Ok("zone")
         }
     };
