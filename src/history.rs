@@ -94,7 +94,8 @@ impl History {
     #[must_use]
     pub fn hour(&self, job: &JobName) -> Option<(Timeline, StoreTime)> {
         let seen = self.inner.feed.job(job)?;
-        let now = seen.store_now(clock::boot());
+        // What began in this millisecond has a length as well: its picture is not drawn again until something changes.
+        let now = StoreTime(seen.store_now(clock::boot()).0 + 1);
         let mut jobs = self.lock();
         let known = jobs.entry(job.clone()).or_default();
         known.line.follow(&seen.record, now);
