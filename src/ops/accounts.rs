@@ -175,8 +175,8 @@ pub async fn change_display_name(
     Ok(store.change_user(name, &changes).await?)
 }
 
-/// Chooses the zone in which an account reads instants; `None`: that of the browser. Everybody may for their own account, not by a token that
-/// may not administer accounts.
+/// Chooses the zone in which the caller's own account reads instants; `None`: that of the browser. Every person may who has signed in. A token
+/// may only if it may administer accounts.
 ///
 /// # Errors
 /// [`OpsError::Forbidden`], [`OpsError::Store`].

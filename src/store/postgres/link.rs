@@ -45,8 +45,9 @@ pub(super) async fn connect(
 
 /// `SET` and no start-up parameter, which a pooler would refuse in words that do not help.
 ///
-/// Every statement finds its rows by an index, whatever the tables hold. So it is planned once, also when they are still empty; planning
-/// it for each set of values costs as much as carrying it out.
+/// What is asked often finds its rows by an index. So each statement is planned once for all values, and by an index also while the tables are
+/// still empty: to plan it for each set of values costs as much as to carry it out. A few calls read a whole table; they stay right without
+/// sequential scans, and `jit` is off because these look too dear to the planner then.
 fn settings(place: &Place, timeout: Duration, called: &str) -> String {
     let lock = LOCK_TIMEOUT.min(timeout / 2).as_millis().max(1);
     format!(

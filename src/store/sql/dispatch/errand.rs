@@ -200,7 +200,7 @@ impl Errand {
             }
             Self::Tasks(ids) => Statement::within(&format!("{}t.id", task::TASKS), texts(ids), ""),
             Self::SourcesOf(ids) => {
-                // First the tasks: of the same words with IN, MariaDB looks at all tasks of each source.
+                // The inner query is answered first. With `WHERE name IN (...)` MariaDB looks at all tasks of each source.
                 let head =
                     format!("{}JOIN (SELECT DISTINCT source FROM tasks WHERE id", source::SOURCES);
                 Statement::within(&head, texts(ids), ") o ON o.source = name")
