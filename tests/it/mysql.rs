@@ -8,7 +8,9 @@ mod replica;
 
 use std::time::Duration;
 
-use soloist::domain::name::UserName;
+use soloist::domain::dispatch::Rules;
+use soloist::domain::name::{SourceName, UserName};
+use soloist::store::dispatch::{Dispatch as _, NewTask, Sources as _};
 use soloist::store::jobs::Jobs as _;
 use soloist::store::leases::{Acquired, Leases as _, Renewed};
 use soloist::store::{Options, Store, StoreError};
@@ -149,7 +151,49 @@ async fn tables_whose_making_was_cut_off_are_gone_on_with() {
     let store = Store::connect(&url, &options()).await.expect("it opens again");
     granted(&store, &ask("node-a", LONG)).await;
     let number = server.sql(&format!("SELECT number FROM {name}.soloist_schema"));
-    assert_eq!(number, "2");
+    assert_eq!(number, "3");
+}
+
+#[tokio::test]
+async fn tables_of_an_older_build_are_changed_once_with_a_right_that_the_error_names() {
+    let server = MariaServer::start(&[]);
+    let url = server.database();
+    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let shop = SourceName::new("shop").expect("a good name");
+    store.put_source(&shop, &Rules::default()).await.expect("a source");
+    let new = NewTask {
+        key: "order-1".to_owned(),
+        source: shop.clone(),
+        payload: "{}".to_owned(),
+        priority: 0,
+        at: None,
+        every: None,
+    };
+    assert_eq!(store.put_tasks(&[new]).await.expect("put"), [true]);
+    drop(store);
+    let name = name_of(&url);
+    server.sql(&format!(
+        "ALTER TABLE {name}.tasks DROP KEY tasks_by_state, DROP KEY tasks_by_source, DROP COLUMN in_order, \
+         ADD KEY tasks_ready (source, state, place), ADD KEY tasks_due (state, at), \
+         ADD KEY tasks_due_by_source (source, state, at), ADD KEY tasks_leased (state, until, token), \
+         ADD KEY tasks_leased_by_source (source, state, until), ADD KEY tasks_done (state, changed), \
+         ADD KEY tasks_dead_by_source (source, state, changed); \
+         UPDATE {name}.soloist_schema SET number = 2"
+    ));
+    let why = refusal(&url).await;
+    assert!(why.contains("GRANT ALTER ON"), "{why}");
+    server.sql(&format!("GRANT ALTER ON {name}.* TO soloist@'127.0.0.1'"));
+    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let sources = store.sources(Some(&shop)).await.expect("read");
+    assert_eq!(sources.first().map(|source| source.ready), Some(1));
+    let keys = format!(
+        "SELECT count(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS \
+         WHERE TABLE_SCHEMA = '{name}' AND TABLE_NAME = 'tasks'"
+    );
+    assert_eq!(server.sql(&keys), "4");
+    drop(store);
+    server.sql(&format!("REVOKE ALTER ON {name}.* FROM soloist@'127.0.0.1'"));
+    Store::connect(&url, &options()).await.expect("it opens without that right from now on");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The bell: rows with hints, read every 20 ms by each process that listens. See [ADR 0023](../../../docs/adr/0023-mysql.md).
+//! The bell: rows with hints, read every 20 to 40 ms by each process that listens. See [ADR 0023](../../../docs/adr/0023-mysql.md).
 
 use std::time::Duration;
 
@@ -18,8 +18,10 @@ use crate::store::sql::link::{Link, Wire as _};
 use crate::store::sql::listen::{self, SWEEP_EVERY};
 use crate::store::sql::session::{Row, Statement, Value};
 
-/// How often a process that listens looks whether anybody rang.
+/// How often a process that listens looks whether anybody rang, and after how long a silence less often.
 const POLL_EVERY: Duration = Duration::from_millis(20);
+const QUIET_POLL_EVERY: Duration = Duration::from_millis(40);
+const QUIET_AFTER: Duration = Duration::from_secs(2);
 /// Rings in one look.
 const AT_ONCE: i64 = 256;
 
@@ -37,6 +39,7 @@ struct Ear {
     last: i64,
     follower: Follower<Mysql>,
     swept: Boot,
+    rang: Boot,
 }
 
 impl listen::Ear for Ear {
@@ -52,18 +55,27 @@ impl listen::Ear for Ear {
         let last = found.first().ok_or_else(missing)?.int(0)?;
         // Behind the number: what is committed from now on rings later.
         let follower = Follower::start(store.clone()).await?;
-        Ok(Self { link, timeout: server.timeout, last, follower, swept: clock::boot() })
+        Ok(Self {
+            link,
+            timeout: server.timeout,
+            last,
+            follower,
+            swept: clock::boot(),
+            rang: clock::boot(),
+        })
     }
 
     async fn follow(&mut self, outlet: &mut Outlet) -> String {
-        let mut tick = tokio::time::interval(POLL_EVERY);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut next = tokio::time::Instant::now();
         loop {
             tokio::select! {
-                _ = tick.tick() => {
+                () = tokio::time::sleep_until(next) => {
                     if let Err(why) = self.look(outlet).await {
                         return why;
                     }
+                    let is_quiet = clock::boot().since(self.rang) > QUIET_AFTER;
+                    let every = if is_quiet { QUIET_POLL_EVERY } else { POLL_EVERY };
+                    next = tokio::time::Instant::now() + every;
                 }
                 listened = outlet.settle() => if !listened { return "nobody listens".to_owned() },
             }
@@ -82,6 +94,7 @@ impl Ear {
                 .and_then(|n| Ok((n, ring.text(1)?)))
                 .map_err(|error| error.to_string())?;
             self.last = n;
+            self.rang = clock::boot();
             let hint = serde_json::from_str::<Hint>(hint).unwrap_or_else(|error| {
                 tracing::debug!(%error, "a hint that is not understood");
                 Hint::default()

@@ -41,6 +41,11 @@ fn judge(code: u16, message: &str) -> Fault {
         1049 => {
             return unsupported("make it with CREATE DATABASE, or name another in the store URL");
         }
+        1142 if message.starts_with("ALTER") || message.starts_with("INDEX") => {
+            return unsupported(
+                "the tables of an older build are changed once: GRANT ALTER ON DATABASE.* TO USER for the first start of this one",
+            );
+        }
         1044 | 1142 | 1143 | 1227 => {
             return unsupported(
                 "give it to the user: GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON DATABASE.* TO USER",

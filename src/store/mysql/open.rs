@@ -12,7 +12,12 @@ use crate::store::sql::row::corrupt;
 use crate::store::{Result, StoreError};
 
 /// In order; never edited once released, only appended to. Each may be carried out again from its beginning.
-const MIGRATIONS: [&str; 2] = [include_str!("0001_start.sql"), dispatch::MYSQL];
+const MIGRATIONS: [&str; 3] =
+    [include_str!("0001_start.sql"), dispatch::MYSQL, include_str!("0003_tasks_in_order.sql")];
+
+/// What the last of them adds, which tables that were made since have from the beginning.
+const IS_IN_ORDER: &str = "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'tasks' \
+     AND COLUMN_NAME = 'in_order'";
 
 /// The first versions in which everything is there that is used here: `JSON_TABLE`, and a collation of bytes without padding.
 const OLDEST_MARIADB: (u64, u64, u64) = (10, 6, 0);
@@ -255,7 +260,10 @@ async fn migrate(conn: &mut Conn, name: &str, make: bool) -> Outcome<()> {
     let number =
         format!("CREATE TABLE IF NOT EXISTS soloist_schema (number BIGINT NOT NULL) {table}");
     conn.query(&number, &[]).await?;
-    for migration in MIGRATIONS.iter().skip(found as usize) {
+    for (nth, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
+        if nth == 2 && !conn.query(IS_IN_ORDER, &[]).await?.is_empty() {
+            continue;
+        }
         let lines = migration.lines().filter(|line| !line.starts_with("--"));
         let whole = lines.collect::<Vec<_>>().join("\n").replace("{table}", &table);
         for statement in whole.split(";\n").filter(|statement| !statement.trim().is_empty()) {

@@ -1,17 +1,21 @@
-//! Dispatch: an act of `dispatch/` by relay, in one transaction on the connection that is kept for it.
+//! Dispatch: an act of `dispatch/` by relay, in a transaction on the connection that is kept for it.
 //!
 //! An act is a conversation, so the server waits for this process between its statements. A process that is stopped in the middle holds
-//! the lock on dispatch until the server ends its connection, after a second: each driver sees to that.
+//! the lock on dispatch until the server ends its connection, after a second: each driver sees to that. Acts that wait at the same
+//! time share a transaction (`queue`).
 
-use super::dispatch::{Act, DispatchSession, Transactions};
+use std::sync::Arc;
+
+use super::dispatch::{Act, DispatchSession, Opened, Transactions};
 use super::fault::{Fault, Outcome};
 use super::follow::Hint;
 use super::link::{Link, Wire};
 use super::packet::Packet;
+use super::queue::Queue;
 use super::session::{Dialect, Row, Session, Statement, Value};
 use super::{Server, SqlStore, log, relay};
 use crate::clock;
-use crate::domain::time::Stamp;
+use crate::domain::time::{Boot, Stamp};
 use crate::store::dispatch::Waiter;
 use crate::store::records::Line;
 use crate::store::{Result, StoreError};
@@ -23,14 +27,19 @@ pub(in crate::store) trait Converses: Server {
 
     /// That one.
     fn dispatch(&self) -> &Link<Self::Wire>;
+
+    /// The acts that wait for it.
+    fn acts(&self) -> &Arc<Queue>;
 }
 
 /// A transaction of dispatch, and who is told after its commit.
-struct Dispatching<'c, W> {
+pub(super) struct Dispatching<'c, W> {
     conn: &'c mut W,
     /// Written with the next question or with the commit: its answers are not waited for.
     pending: Vec<Statement>,
     wakes: Vec<Waiter>,
+    /// Something was written, or will be.
+    wrote: bool,
     /// What the first statement that failed ended with, so that the task knows what became of the connection.
     fault: Option<Fault>,
 }
@@ -56,29 +65,82 @@ impl<S: Converses> SqlStore<S> {
         let until = clock::boot() + server.timeout();
         loop {
             let (relay, asked) = relay::pair(server.dialect());
-            let served = server.dispatch().call(until, move |conn: &mut S::Wire| {
-                Box::pin(async move {
-                    conn.begin(looks).await?;
-                    let (pending, wakes) = (Vec::new(), Vec::new());
-                    let mut session = Dispatching { conn, pending, wakes, fault: None };
-                    let commit = asked.serve(&mut session).await;
-                    let Dispatching { conn, pending, wakes, fault } = session;
-                    conn.end(if commit { &pending[..] } else { &[] }, commit).await?;
-                    fault.map_or(Ok(wakes), Err)
-                })
-            });
-            let (served, acted) = tokio::join!(served, relay.run(&act));
-            match (served, acted) {
-                (Ok(wakes), Ok(answer)) => return Ok((answer, wakes)),
-                (Err(Fault::Again(_)), _) if clock::boot() < until => {}
-                (Err(fault), _) => return Err(fault.told(server.name())),
-                (Ok(_), Err(error)) => return Err(error),
+            let acted = async { Ok(relay.run(&act).await) };
+            // Whoever is told of a fault waits for no answer more.
+            let both = if looks {
+                tokio::try_join!(self.looked(asked, until), acted)
+            } else {
+                tokio::try_join!(self.carried(asked, until), acted)
+            };
+            match both {
+                Ok((wakes, answer)) => return answer.map(|answer| (answer, wakes)),
+                Err(Fault::Again(_)) if clock::boot() < until => {}
+                Err(fault) => return Err(fault.told(server.name())),
             }
+        }
+    }
+
+    /// Serves an act that writes nothing, in a transaction of its own.
+    async fn looked(&self, asked: relay::Asked, until: Boot) -> Outcome<Vec<Waiter>> {
+        let link = self.shared.server.dispatch();
+        link.call(until, move |conn: &mut S::Wire| {
+            Box::pin(async move {
+                conn.begin(true).await?;
+                let mut session = Dispatching::on(conn);
+                let commit = asked.serve(&mut session).await;
+                session.end(commit).await.map(|()| Vec::new())
+            })
+        })
+        .await
+    }
+
+    /// Serves an act that writes, and with it whoever waits behind it. Returns who is woken by it.
+    async fn carried(&self, asked: relay::Asked, until: Boot) -> Outcome<Vec<Waiter>> {
+        let server = &self.shared.server;
+        let mut place = server.acts().join(asked);
+        let (acts, number) = (Arc::clone(server.acts()), place.number());
+        let serving = server.dispatch().call(until, move |conn: &mut S::Wire| {
+            Box::pin(async move { acts.serve(conn, number).await })
+        });
+        tokio::select! {
+            biased;
+            told = place.told() => told,
+            served = serving => match served {
+                Ok(()) => place.told().await,
+                Err(fault) => Err(fault),
+            },
         }
     }
 }
 
-impl<W: Wire> Dispatching<'_, W> {
+impl<'c, W: Wire> Dispatching<'c, W> {
+    /// A transaction that was begun on that connection.
+    pub(super) fn on(conn: &'c mut W) -> Self {
+        let (pending, wakes) = (Vec::new(), Vec::new());
+        Self { conn, pending, wakes, wrote: false, fault: None }
+    }
+
+    /// Whether something was written since this was asked last.
+    pub(super) fn has_written(&mut self) -> bool {
+        std::mem::take(&mut self.wrote)
+    }
+
+    /// Who is woken by what was done since this was asked last.
+    pub(super) fn take_wakes(&mut self) -> Vec<Waiter> {
+        std::mem::take(&mut self.wakes)
+    }
+
+    /// Whether a statement has failed, so that nothing of the transaction counts.
+    pub(super) fn has_failed(&self) -> bool {
+        self.fault.is_some()
+    }
+
+    /// Ends the transaction.
+    pub(super) async fn end(self, commit: bool) -> Outcome<()> {
+        self.conn.end(if commit { &self.pending[..] } else { &[] }, commit).await?;
+        self.fault.map_or(Ok(()), Err)
+    }
+
     /// Notes a fault; what the caller hears of it.
     fn noted<T>(&mut self, outcome: Outcome<T>) -> Result<T> {
         outcome.map_err(|fault| {
@@ -101,6 +163,7 @@ impl<W: Wire> Session for Dispatching<'_, W> {
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
         self.query_all(&[]).await?;
+        self.wrote = true;
         let statement = Statement::new(sql.to_owned(), params.to_vec());
         let changed = self.conn.change(&statement).await;
         self.noted(changed)
@@ -118,6 +181,7 @@ impl<W: Wire> Session for Dispatching<'_, W> {
     }
 
     async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
+        self.wrote |= !statements.is_empty();
         self.pending.extend_from_slice(statements);
         Ok(())
     }
@@ -125,14 +189,23 @@ impl<W: Wire> Session for Dispatching<'_, W> {
 
 impl<W: Wire> DispatchSession for Dispatching<'_, W> {
     async fn query_at(&mut self, book: &str) -> Result<(Row, Stamp)> {
+        let (row, now, _) = self.query_at_and(book, &[]).await?;
+        Ok((row, now))
+    }
+
+    async fn query_at_and(&mut self, book: &str, more: &[Statement]) -> Result<Opened> {
         // In this order: the clock is read when the lock is there.
-        let both = [book, "SELECT {clock}"].map(|sql| Statement::new(sql.to_owned(), Vec::new()));
-        let mut found = self.query_all(&both).await?.into_iter();
-        let mut first = || found.next().and_then(|rows| rows.into_iter().next());
+        let newest = "SELECT GREATEST({clock}, newest) FROM dispatch";
+        let at = W::DIALECT.remember("at", &format!("({newest})"));
+        let first = [book, &at, "SELECT {at}"].map(|sql| Statement::new(sql.to_owned(), vec![]));
+        let all: Vec<Statement> = first.iter().chain(more).cloned().collect();
+        let mut found = self.query_all(&all).await?;
+        let rest = found.split_off(first.len());
+        let first_of = |rows: Option<Vec<Row>>| rows.and_then(|rows| rows.into_iter().next());
         let missing = || StoreError::Corrupt("dispatch: its row is missing".to_owned());
-        let book = first().ok_or_else(missing)?;
-        let now = first().ok_or_else(missing)?.int(0)?.max(book.int(0)?);
-        Ok((book, Stamp(now)))
+        let now = first_of(found.pop()).ok_or_else(missing)?.int(0)?;
+        let book = first_of(found.into_iter().next()).ok_or_else(missing)?;
+        Ok((book, Stamp(now), rest))
     }
 
     async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()> {

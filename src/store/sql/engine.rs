@@ -253,31 +253,32 @@ impl<S: Server> SqlStore<S> {
         let leases = Value::Text(serde_json::Value::from(asked).to_string());
         let ttl = batch.iter().map(|keep| keep.ttl).max().unwrap_or_default();
         let each = dialect.each_lease();
-        let mine = "jobs.lease IS NOT NULL AND jobs.ends > {at} AND jobs.head <> '' \
+        let mine = "jobs.lease IS NOT NULL AND jobs.head <> '' \
             AND left(jobs.lease, char_length(asked.begins)) = asked.begins";
+        let lock = dialect.lock_of("jobs");
         let trusted = self
             .trusted(Way::Lease, ttl, None, |seen| {
                 let mut packet = Packet::change(dialect);
                 // Two batches that overlap wait for each other in one order.
                 packet.add(
-                    format!("SELECT 1 FROM jobs WHERE job IN (SELECT asked.job FROM {each}) ORDER BY job FOR UPDATE"),
+                    format!("SELECT jobs.job, jobs.ends FROM jobs JOIN {each} ON asked.job = jobs.job WHERE {mine} ORDER BY jobs.job{lock}"),
                     vec![leases.clone()],
                 );
                 packet.at_this_instant();
                 trust::as_seen(&mut packet, seen);
-                packet.add(
-                    format!("SELECT jobs.job, jobs.ends - {{at}} FROM jobs JOIN {each} ON asked.job = jobs.job WHERE {mine} AND {{holds}}"),
-                    vec![leases.clone()],
-                );
+                packet.ask_outcome();
                 packet.add(job::kept(dialect, mine), vec![leases.clone()]);
                 trust::ask(&mut packet);
                 packet
             })
             .await?;
-        let kept = trusted.answers.len() - 3;
+        let answers = &trusted.answers;
+        let (holds, at) = outcome(answers, answers.len() - 3)?;
         let mut left = HashMap::new();
-        for row in trusted.answers.get(kept).into_iter().flatten() {
-            left.insert(row.text(0)?, micros_span(row.int(1)?));
+        for row in answers.first().into_iter().flatten().filter(|_| holds) {
+            if let Some(ends) = row.opt_int(1)?.filter(|ends| *ends > at) {
+                left.insert(row.text(0)?, micros_span(ends - at));
+            }
         }
         Ok(batch.iter().map(|keep| left.get(keep.job.as_str()).copied()).collect())
     }

@@ -27,11 +27,11 @@ pub(super) fn kept(dialect: Dialect, mine: &str) -> String {
     let each = dialect.each_lease();
     if dialect == Dialect::Mysql {
         return format!(
-            "UPDATE jobs JOIN {each} ON asked.job = jobs.job SET jobs.ends = {{at}} + asked.ttl WHERE {mine} AND {{holds}}"
+            "UPDATE jobs JOIN {each} ON asked.job = jobs.job SET jobs.ends = {{at}} + asked.ttl WHERE {mine} AND jobs.ends > {{at}} AND {{holds}}"
         );
     }
     format!(
-        "UPDATE jobs SET ends = {{at}} + asked.ttl FROM {each} WHERE asked.job = jobs.job AND {mine} AND {{holds}}"
+        "UPDATE jobs SET ends = {{at}} + asked.ttl FROM {each} WHERE asked.job = jobs.job AND {mine} AND jobs.ends > {{at}} AND {{holds}}"
     )
 }
 

@@ -11,6 +11,7 @@ use super::follow::Hint;
 use super::link::{Link, Links, Wire};
 use super::listen::Ringer;
 use super::packet::{Answers, Packet, Repeat};
+use super::queue::Queue;
 use super::session::Dialect;
 use crate::store::Result;
 use crate::store::engine::Way;
@@ -21,6 +22,7 @@ pub(in crate::store) struct Linked<W: Wire> {
     pub(in crate::store) place: Arc<W::Place>,
     /// One connection for each kind of call.
     pub(in crate::store) links: Links<W>,
+    acts: Arc<Queue>,
     ringer: Ringer<W>,
     /// Longest time for one call.
     pub(in crate::store) timeout: Duration,
@@ -31,7 +33,7 @@ impl<W: Wire> Linked<W> {
     pub(in crate::store) fn new(place: W::Place, timeout: Duration) -> Self {
         let place = Arc::new(place);
         let (links, ringer) = (Links::new(&place, timeout), Ringer::new(&place, timeout));
-        Self { place, links, ringer, timeout }
+        Self { place, links, acts: Arc::default(), ringer, timeout }
     }
 }
 
@@ -62,5 +64,9 @@ impl<W: Wire> Converses for Linked<W> {
 
     fn dispatch(&self) -> &Link<W> {
         &self.links.dispatch
+    }
+
+    fn acts(&self) -> &Arc<Queue> {
+        &self.acts
     }
 }

@@ -9,7 +9,7 @@
 //! | `dispatch`, `relay` | dispatch on such a transaction: SQLite uses it as well |
 //! | `link`, `fault` | one task that owns one connection, and what may go wrong on it |
 //! | `linked` | a server by its connections: what the drivers have in common |
-//! | `converse` | dispatch on such a connection |
+//! | `converse`, `queue` | dispatch on such a connection: acts that wait at the same time share a transaction |
 //! | `packet`, `dialect` | a transaction that is sent as a whole, and its words |
 //! | `trust` | may the server be believed: `domain::doubt` on its epoch row |
 //! | `engine`, `job` | the port of jobs |
@@ -38,6 +38,7 @@ pub(in crate::store) mod log;
 mod look;
 pub(super) mod packet;
 mod plan;
+pub(super) mod queue;
 mod records;
 pub(super) mod relay;
 pub(super) mod row;

@@ -12,7 +12,7 @@
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::dispatch::{Act, DispatchSession};
+use super::dispatch::{Act, DispatchSession, Opened};
 use super::session::{Dialect, Row, Session, Statement, Value};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
@@ -26,7 +26,7 @@ enum Ask {
     Query(Vec<Statement>, Answer<Vec<Vec<Row>>>),
     Execute(Vec<Statement>, Answer<()>),
     Change(Statement, Answer<u64>),
-    At(String, Answer<(Row, Stamp)>),
+    At(String, Vec<Statement>, Answer<Opened>),
     Wake(Vec<Waiter>, Answer<()>),
     Note(Box<Line>, Answer<()>),
     Commit,
@@ -81,7 +81,9 @@ impl Asked {
                 Ask::Change(one, answer) => {
                     answer.send(session.execute(&one.sql, &one.params).await).is_err()
                 }
-                Ask::At(book, answer) => answer.send(session.query_at(&book).await).is_err(),
+                Ask::At(book, more, answer) => {
+                    answer.send(session.query_at_and(&book, &more).await).is_err()
+                }
                 Ask::Wake(who, answer) => answer.send(session.publish_wake(&who).await).is_err(),
                 Ask::Note(line, answer) => answer.send(session.note(&line).await).is_err(),
             };
@@ -125,8 +127,13 @@ impl Session for Relay {
 
 impl DispatchSession for Relay {
     async fn query_at(&mut self, book: &str) -> Result<(Row, Stamp)> {
-        let book = book.to_owned();
-        self.ask(|answer| Ask::At(book, answer)).await
+        let (row, now, _) = self.query_at_and(book, &[]).await?;
+        Ok((row, now))
+    }
+
+    async fn query_at_and(&mut self, book: &str, more: &[Statement]) -> Result<Opened> {
+        let (book, more) = (book.to_owned(), more.to_vec());
+        self.ask(|answer| Ask::At(book, more, answer)).await
     }
 
     async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()> {

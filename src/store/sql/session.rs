@@ -79,6 +79,14 @@ impl Dialect {
             Self::Postgres | Self::Mysql => " FOR UPDATE",
         }
     }
+
+    /// The same for a query of several tables, of one alone where a server can do that.
+    pub(in crate::store) fn lock_of(self, table: &str) -> String {
+        match self {
+            Self::Postgres => format!(" FOR UPDATE OF {table}"),
+            Self::Sqlite | Self::Mysql => self.lock().to_owned(),
+        }
+    }
 }
 
 impl Statement {
@@ -97,13 +105,19 @@ impl Statement {
         Self::new(sql, params)
     }
 
-    /// Inserts rows, each of `width` values, in few statements of few different kinds; `head` ends with the columns.
-    pub(in crate::store) fn insert(head: &str, width: usize, rows: Vec<Vec<Value>>) -> Vec<Self> {
-        Self::insert_or(head, width, rows, "")
+    /// `head` ends with a column that has numbers of rows; it must be one of these.
+    pub(in crate::store) fn of_rows(head: &str, rows: &[i64]) -> Self {
+        Self::within(head, rows.iter().copied().map(Value::Int).collect(), "")
     }
 
-    /// The same; `tail` says what becomes of rows that are there ([`Dialect::or_change`]).
+    /// Inserts rows, each of `width` values, in few statements of few different kinds; `head` ends with the columns.
+    pub(in crate::store) fn insert(head: &str, width: usize, rows: Vec<Vec<Value>>) -> Vec<Self> {
+        Self::insert_or(Dialect::Sqlite, head, width, rows, "")
+    }
+
+    /// The same, in the fewest statements where they are prepared each time anyhow; `tail` says what becomes of rows that are there ([`Dialect::or_change`]).
     pub(in crate::store) fn insert_or(
+        dialect: Dialect,
         head: &str,
         width: usize,
         rows: Vec<Vec<Value>>,
@@ -111,9 +125,10 @@ impl Statement {
     ) -> Vec<Self> {
         let row = format!("({})", vec!["?"; width].join(", "));
         let mut statements = Vec::new();
+        let whole = if dialect == Dialect::Mysql { rows.len().min(64) } else { 64 };
         let mut rows = rows.into_iter();
-        for at_once in [64, 32, 16, 8, 4, 2, 1] {
-            while rows.len() >= at_once {
+        for at_once in [whole, 32, 16, 8, 4, 2, 1] {
+            while rows.len() >= at_once && at_once > 0 {
                 let all = vec![row.as_str(); at_once].join(", ");
                 let sql = format!("{head} VALUES {all}{tail}");
                 let params = rows.by_ref().take(at_once).flatten().collect();

@@ -67,11 +67,13 @@ impl Session for SqliteSession<'_> {
     }
 
     async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        find(self.db, sql, params).map_err(|fault| self.fail(fault))
+        find(self.db, &Dialect::Sqlite.said(sql), params).map_err(|fault| self.fail(fault))
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let execute = || self.db.prepare_cached(sql)?.execute(params_from_iter(params));
+        let execute = || {
+            self.db.prepare_cached(&Dialect::Sqlite.said(sql))?.execute(params_from_iter(params))
+        };
         let changed = execute().map_err(|error| self.fail(error))?;
         Ok(changed as u64)
     }

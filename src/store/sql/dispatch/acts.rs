@@ -40,7 +40,7 @@ where
     type Answer = T;
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<T> {
-        Desk::open(session).await?.carry_out(&self.0, &[]).await
+        Ok(Desk::open_and_carry_out(session, &self.0, &[]).await?.1)
     }
 }
 
@@ -58,9 +58,7 @@ where
     type Answer = SourceView;
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<SourceView> {
-        let mut desk = Desk::open(session).await?;
-        desk.carry_out(&self.act.0, &[]).await?;
-        let now = desk.now;
+        let now = Desk::open_and_carry_out(session, &self.act.0, &[]).await?.0.now;
         note(session, self.note.as_ref()).await?;
         let found = source::one(session, &self.name).await?;
         let found = found.ok_or_else(|| source::unknown(&self.name))?;
@@ -146,7 +144,7 @@ impl Act for Put {
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Vec<bool>> {
         let put = |sets: &Sets, now| domain::put(sets, &self.0, now);
-        Desk::open(session).await?.carry_out(put, &self.0).await
+        Ok(Desk::open_and_carry_out(session, put, &self.0).await?.1)
     }
 }
 
@@ -157,9 +155,9 @@ impl Act for Exchanging {
     type Answer = Exchanged;
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Exchanged> {
-        let mut desk = Desk::open(session).await?;
         let exchange = |sets: &Sets, now| domain::exchange(sets, &self.0, now);
-        let (reports, answer) = desk.carry_out(exchange, &[]).await?;
+        let (mut desk, (reports, answer)) =
+            Desk::open_and_carry_out(session, exchange, &[]).await?;
         let claimed = match answer {
             Some(answer) => Some(claimed(&mut desk, answer).await?),
             None => None,
@@ -210,8 +208,7 @@ impl Act for Pump {
     type Answer = Pumped;
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Pumped> {
-        let mut desk = Desk::open(session).await?;
-        let expired = desk.carry_out(domain::pump, &[]).await?;
+        let (desk, expired) = Desk::open_and_carry_out(session, domain::pump, &[]).await?;
         let now = desk.now;
         let asks = [waiters::expired(now, FORGOTTEN), claims::old(now, FORGOTTEN)];
         let mut found = session.query_all(&asks).await?.into_iter();
@@ -220,9 +217,8 @@ impl Act for Pump {
         for row in waiting {
             forget.extend(waiters::known(row)?.1.leave());
         }
-        for row in old {
-            forget.extend(claims::drop_row(row.int(0)?));
-        }
+        let old: Vec<i64> = old.iter().map(|row| row.int(0)).collect::<Result<_>>()?;
+        forget.extend(claims::drop_rows(&old));
         session.execute_all(&forget).await?;
         let next = next(session).await?;
         Ok(Pumped { now, next, expired, more: next.is_some_and(|next| next <= now) })
@@ -232,8 +228,8 @@ impl Act for Pump {
 /// The next instant at which something happens by itself.
 async fn next<S: Session>(session: &mut S) -> Result<Option<Stamp>> {
     let asks = [
-        "SELECT until FROM tasks WHERE state = 'leased' ORDER BY until LIMIT 1",
-        "SELECT at FROM tasks WHERE state = 'due' ORDER BY at LIMIT 1",
+        "SELECT until FROM tasks WHERE state = 'leased' ORDER BY {until} LIMIT 1",
+        "SELECT at FROM tasks WHERE state = 'due' ORDER BY {due} LIMIT 1",
         "SELECT opens FROM sources WHERE opens IS NOT NULL ORDER BY opens LIMIT 1",
         "SELECT promised_until FROM sources WHERE promised > 0 ORDER BY promised_until LIMIT 1",
     ]
@@ -257,7 +253,7 @@ impl Act for RemoveTask {
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<bool> {
         let remove = |sets: &Sets, now| domain::remove(sets, &self.id, self.force, now);
-        let removed = Desk::open(session).await?.carry_out(remove, &[]).await?;
+        let (_, removed) = Desk::open_and_carry_out(session, remove, &[]).await?;
         if removed {
             note(session, self.note.as_ref()).await?;
         }
@@ -276,7 +272,7 @@ impl Act for Revive {
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<TaskView> {
         let revive = |sets: &Sets, now| domain::revive(sets, &self.id, now);
-        Desk::open(session).await?.carry_out(revive, &[]).await?;
+        Desk::open_and_carry_out(session, revive, &[]).await?;
         note(session, self.note.as_ref()).await?;
         let params = vec![self.id.0.as_str().into()];
         let view = task::views(session, "t.id = ?", params).await?.pop();
@@ -329,7 +325,7 @@ impl Act for ReadCollectors {
             Statement::new("SELECT name, seen FROM collectors WHERE seen > ?", vec![oldest.into()]),
             Statement::new(
                 "SELECT t.collector, t.id, p.key, t.source, t.until FROM tasks t JOIN payloads p ON p.task = t.n \
-                 WHERE t.state = 'leased' ORDER BY t.until",
+                 WHERE t.state = 'leased' ORDER BY t.{until}",
                 Vec::new(),
             ),
         ];

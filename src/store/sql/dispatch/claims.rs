@@ -5,7 +5,7 @@
 //! called its request: two owners may call theirs the same.
 
 use super::super::row::{corrupt, uint, word};
-use super::super::session::{Row, Statement, Value};
+use super::super::session::{Dialect, Row, Statement, Value};
 use super::desk::Desk;
 use super::ink::Ink;
 use super::source;
@@ -76,7 +76,7 @@ pub(super) fn save<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, id: &ClaimId, claim
     let row = desk.claims.get(id).copied();
     let goes_on = claim.is_some_and(|claim| goes_on(&desk.sets, claim));
     if let (Some(row), false) = (row, goes_on) {
-        ink.extend(drop_row(row));
+        ink.extend(drop_rows(&[row]));
     }
     let Some(claim) = claim else { return };
     let (until, repeated) = match &claim.kept {
@@ -115,21 +115,26 @@ pub(super) fn save<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, id: &ClaimId, claim
 }
 
 /// Writes which tasks a claim names.
-pub(super) fn save_grants<S>(desk: &Desk<'_, S>, ink: &mut Ink, id: &ClaimId, claim: &Claim) {
+pub(super) fn save_grants<S>(
+    desk: &Desk<'_, S>,
+    dialect: Dialect,
+    id: &ClaimId,
+    claim: &Claim,
+) -> Vec<Statement> {
     let (Some(row), Kept::Granted { tasks, .. }) = (desk.claims.get(id), &claim.kept) else {
-        return;
+        return Vec::new();
     };
     let before = if goes_on(&desk.sets, claim) { before(&desk.sets, id) } else { &[] };
     let row_of = |task: &TaskId| desk.rows.get(task).copied();
     let pair = |task| Some(vec![Value::Int(*row), Value::Int(row_of(task)?)]);
     let gone = before.iter().filter(|one| !tasks.contains(one));
     let gone = gone.filter_map(|(task, _)| pair(task));
-    ink.extend(
-        gone.map(|pair| Statement::new("DELETE FROM grants WHERE claim = ? AND task = ?", pair)),
-    );
+    let gone =
+        gone.map(|pair| Statement::new("DELETE FROM grants WHERE claim = ? AND task = ?", pair));
     let new = tasks.iter().filter(|one| !before.contains(one));
     let new = new.filter_map(|(task, _)| pair(task)).collect();
-    ink.extend(Statement::insert("INSERT INTO grants (claim, task)", 2, new));
+    let new = Statement::insert_or(dialect, "INSERT INTO grants (claim, task)", 2, new, "");
+    gone.chain(new).collect()
 }
 
 /// Whether it has another row than the one that was loaded, if any.
@@ -163,8 +168,11 @@ pub(super) fn old(now: Stamp, most: usize) -> Statement {
     )
 }
 
-/// Forgets the claim in that row.
-pub(super) fn drop_row(n: i64) -> [Statement; 2] {
-    ["DELETE FROM grants WHERE claim = ?", "DELETE FROM claims WHERE n = ?"]
-        .map(|forget| Statement::new(forget, vec![n.into()]))
+/// Forgets the claims in these rows.
+pub(super) fn drop_rows(rows: &[i64]) -> Vec<Statement> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let heads = ["DELETE FROM grants WHERE claim", "DELETE FROM claims WHERE n"];
+    heads.map(|head| Statement::of_rows(head, rows)).into()
 }

@@ -22,6 +22,7 @@ pub(super) async fn commit<S: DispatchSession, T>(
     change: Change<T>,
     put: &[NewTask],
 ) -> Result<T> {
+    let dialect = desk.session.dialect();
     let mut ink = Ink::open(desk, &change).await?;
     let Change { answer, book, sources, tasks, claims, writes } = change;
     for one in &sources {
@@ -36,10 +37,10 @@ pub(super) async fn commit<S: DispatchSession, T>(
         let claim = one.claim.as_ref().and_then(|claim| desk.claims.get(claim)).copied();
         Some((*desk.rows.get(&one.id)?, one, claim))
     });
-    ink.extend(task::save(desk.session.dialect(), &known.collect::<Vec<_>>()));
+    ink.extend(task::save(dialect, &known.collect::<Vec<_>>()));
     for (id, claim) in &claims {
         if let Some(claim) = claim {
-            claims::save_grants(desk, &mut ink, id, claim);
+            ink.extend(claims::save_grants(desk, dialect, id, claim));
         }
     }
     let (mut woken, mut new) = (Vec::new(), Vec::new());
@@ -51,7 +52,7 @@ pub(super) async fn commit<S: DispatchSession, T>(
             other => woken.extend(write(desk, &mut ink, other)?),
         }
     }
-    ink.extend(task::add(new));
+    ink.extend(task::add(dialect, new));
     if ink.is_empty() && woken.is_empty() {
         return Ok(answer);
     }
@@ -81,7 +82,7 @@ fn write<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, one: Write) -> Result<Option<
         Write::Remove(id, was_done) => {
             if let Some(row) = desk.rows.get(&id).copied() {
                 ink.push(task::forget_grants(row));
-                ink.extend(task::forget(row));
+                ink.extend(task::forget(&[row]));
             }
             desk.done = desk.done.saturating_sub(u64::from(was_done));
         }

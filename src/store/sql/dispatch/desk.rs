@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::row::{int, uint};
-use super::super::session::{Row, Statement};
+use super::super::session::{Dialect, Row, Statement};
 use super::errand::{Errand, List};
 use super::{DispatchSession, claims, commit, source, task};
 use crate::domain::dispatch::{
@@ -35,11 +35,34 @@ pub(super) struct Desk<'s, S> {
 impl<'s, S: DispatchSession> Desk<'s, S> {
     /// Takes the lock under which all of dispatch is written.
     pub(super) async fn open(session: &'s mut S) -> Result<Self> {
+        Self::begin(session, Vec::new()).await
+    }
+
+    /// The same, and carries `act` out. What it needs in any case is found with the lock, in one go.
+    pub(super) async fn open_and_carry_out<T>(
+        session: &'s mut S,
+        act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<T>, Halt>,
+        put: &[NewTask],
+    ) -> Result<(Self, T)> {
+        // On SQLite questions have no way to go, and the clock no word.
+        let errands = match (session.dialect(), act(&Sets::default(), Stamp(0))) {
+            (Dialect::Sqlite, _) | (_, Ok(_)) => Vec::new(),
+            (_, Err(Halt::Need(needs))) => Errand::all_of(needs),
+            (_, Err(_)) => Vec::new(),
+        };
+        let mut desk = Self::begin(session, errands).await?;
+        let answer = desk.carry_out(act, put).await?;
+        Ok((desk, answer))
+    }
+
+    async fn begin(session: &'s mut S, errands: Vec<Errand>) -> Result<Self> {
         let lock = session.dialect().lock();
         let book = format!("SELECT newest, token, turn, done FROM dispatch{lock}");
-        let (row, now) = session.query_at(&book).await?;
+        let asks = errands.into_iter().filter_map(|one| Some((one.ask_at_once()?, one)));
+        let (asks, errands): (Vec<_>, Vec<_>) = asks.unzip();
+        let (row, now, found) = session.query_at_and(&book, &asks).await?;
         let book = Book { token: Token(uint(row.int(1)?)), turn: uint(row.int(2)?) };
-        Ok(Self {
+        let mut desk = Self {
             session,
             now,
             sets: Sets { book, ..Sets::default() },
@@ -47,7 +70,10 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
             claims: BTreeMap::new(),
             texts: BTreeMap::new(),
             done: uint(row.int(3)?),
-        })
+        };
+        let more = desk.keep_all(errands, found)?;
+        desk.load(more).await?;
+        Ok(desk)
     }
 
     /// Lets decide, loading what that needs, and writes it. `put` are the tasks that are put.
@@ -74,17 +100,22 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
         while !errands.is_empty() {
             let asks: Vec<Statement> = errands.iter().map(|one| one.ask(self.now)).collect();
             let found = self.session.query_all(&asks).await?;
-            let mut more = Vec::new();
-            for (errand, rows) in errands.into_iter().zip(found) {
-                self.keep(errand, rows, &mut more)?;
-            }
-            errands = more.into_iter().filter_map(|one| self.left_of(one)).collect();
+            errands = self.keep_all(errands, found)?;
         }
         Ok(())
     }
 }
 
 impl<S> Desk<'_, S> {
+    /// Keeps what errands found; returns what has to be found next.
+    fn keep_all(&mut self, errands: Vec<Errand>, found: Vec<Vec<Row>>) -> Result<Vec<Errand>> {
+        let mut more = Vec::new();
+        for (errand, rows) in errands.into_iter().zip(found) {
+            self.keep(errand, rows, &mut more)?;
+        }
+        Ok(more.into_iter().filter_map(|one| self.left_of(one)).collect())
+    }
+
     /// What of an errand was not found on the way.
     fn left_of(&self, errand: Errand) -> Option<Errand> {
         match errand {

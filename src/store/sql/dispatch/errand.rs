@@ -16,8 +16,8 @@ use crate::domain::time::Stamp;
 /// How many sources at their cap are asked which of them can be served the soonest.
 const CAPPED: usize = 16;
 /// Mostly the clock has made nothing due: one question instead of four.
-const IS_OVERDUE: &str = "SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'leased' AND until <= ?) \
-     OR EXISTS (SELECT 1 FROM tasks WHERE state = 'due' AND at <= ?) \
+const IS_OVERDUE: &str = "SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'leased' AND {until} <= ?) \
+     OR EXISTS (SELECT 1 FROM tasks WHERE state = 'due' AND {due} <= ?) \
      OR EXISTS (SELECT 1 FROM sources WHERE opens IS NOT NULL AND opens <= ?) \
      OR EXISTS (SELECT 1 FROM sources WHERE promised > 0 AND promised_until <= ?) THEN 1 ELSE 0 END";
 
@@ -94,6 +94,14 @@ impl List {
         }
     }
 
+    fn needs_now(&self) -> bool {
+        match self {
+            Self::Opened | Self::Lapsed | Self::Ended | Self::Due | Self::Waiting(_) => true,
+            Self::Ring | Self::Opening | Self::Capped | Self::Paused => false,
+            Self::Heads(_) | Self::Ends(_) | Self::Dues(_) => false,
+        }
+    }
+
     fn ask(&self, most: usize, now: Stamp) -> Statement {
         // Words of states are no parameters, so that the index of that state is used.
         let (rest, first): (&str, Vec<Value>) = match self {
@@ -110,25 +118,26 @@ impl List {
                 vec![now.0.into()],
             ),
             Self::Heads(source) => (
-                "t.source = ? AND t.state = 'ready' ORDER BY t.place LIMIT ?",
+                "t.source = ? AND t.state = 'ready' ORDER BY t.{place} LIMIT ?",
                 vec![source.as_str().into()],
             ),
             Self::Ends(source) => (
-                "t.source = ? AND t.state = 'leased' ORDER BY t.until LIMIT ?",
+                "t.source = ? AND t.state = 'leased' ORDER BY t.{until} LIMIT ?",
                 vec![source.as_str().into()],
             ),
             Self::Dues(Some(source)) => (
-                "t.source = ? AND t.state = 'due' ORDER BY t.at LIMIT ?",
+                "t.source = ? AND t.state = 'due' ORDER BY t.{due} LIMIT ?",
                 vec![source.as_str().into()],
             ),
-            Self::Dues(None) => ("t.state = 'due' ORDER BY t.at LIMIT ?", vec![]),
+            Self::Dues(None) => ("t.state = 'due' ORDER BY t.{due} LIMIT ?", vec![]),
             Self::Ended => (
-                "t.state = 'leased' AND t.until <= ? ORDER BY t.until, t.token LIMIT ?",
+                "t.state = 'leased' AND t.{until} <= ? ORDER BY t.{until}, t.token LIMIT ?",
                 vec![now.0.into()],
             ),
-            Self::Due => {
-                ("t.state = 'due' AND t.at <= ? ORDER BY t.at, t.n LIMIT ?", vec![now.0.into()])
-            }
+            Self::Due => (
+                "t.state = 'due' AND t.{due} <= ? ORDER BY t.{due}, t.n LIMIT ?",
+                vec![now.0.into()],
+            ),
             Self::Waiting(source) => return waiters::first(now, source.as_ref(), most),
         };
         let head = if self.is_of_sources() { source::SOURCES } else { task::TASKS };
@@ -189,6 +198,20 @@ impl Errand {
             Self::Claims(ids) => ids.is_empty(),
             _ => false,
         }
+    }
+
+    /// The same before it is known what instant it is, on a server; none for what needs to know.
+    pub(super) fn ask_at_once(&self) -> Option<Statement> {
+        let needs_now = match self {
+            Self::Clock(_) => {
+                return Some(Statement::new(IS_OVERDUE.replace('?', "{at}"), Vec::new()));
+            }
+            Self::Recent(..) => true,
+            Self::List(list, _) => list.needs_now(),
+            Self::Sources(_) | Self::Tasks(_) | Self::SourcesOf(_) | Self::ClaimsOf(_) => false,
+            Self::GrantedOf(_) | Self::Claims(_) | Self::Granted(..) | Self::Queues(_) => false,
+        };
+        (!needs_now).then(|| self.ask(Stamp(0)))
     }
 
     /// The statement that finds it.

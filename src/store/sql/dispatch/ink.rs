@@ -98,9 +98,8 @@ impl Ink {
             Question::Waiter => self.waiter = newest(&rows)?,
             Question::Past(row) => drop(self.pasts.insert(*row, newest(&rows)?)),
             Question::OldClaims => {
-                for row in rows {
-                    self.extend(claims::drop_row(row.int(0)?));
-                }
+                let rows: Vec<i64> = rows.iter().map(|row| row.int(0)).collect::<Result<_>>()?;
+                self.extend(claims::drop_rows(&rows));
             }
             Question::Waiters => {
                 self.waiters = rows.into_iter().map(waiters::known).collect::<Result<_>>()?;
@@ -195,7 +194,7 @@ impl Ink {
     /// Done tasks that are too many are remembered no more. Returns whether there are such.
     pub(super) fn forget_done(&mut self) -> bool {
         let Some(rows) = self.done.take() else { return false };
-        self.extend(rows.into_iter().flat_map(task::forget));
+        self.extend(task::forget(&rows));
         true
     }
 }
@@ -246,7 +245,7 @@ fn questions<S, T>(desk: &Desk<'_, S>, change: &Change<T>) -> Vec<(Question, Sta
     }
     let over = (desk.done + finished).saturating_sub(DONE_KEPT);
     if finished > 0 && over > 0 {
-        let oldest = "SELECT n FROM tasks WHERE state = 'done' ORDER BY changed, n LIMIT ?";
+        let oldest = "SELECT n FROM tasks WHERE state = 'done' ORDER BY {changed}, n LIMIT ?";
         asks.push((
             Question::Done,
             Statement::new(oldest, vec![super::super::row::int(over).into()]),

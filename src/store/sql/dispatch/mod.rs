@@ -31,7 +31,7 @@ mod waiters;
 use std::time::Duration;
 
 use super::row::count;
-use super::session::{Row, Session, Value};
+use super::session::{Row, Session, Statement, Value};
 use crate::domain::dispatch::{self as domain, Rules, TaskState};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
@@ -53,11 +53,21 @@ pub(in crate::store) const POSTGRES: &str = include_str!("postgres.sql");
 /// The schema for MySQL and MariaDB; `{table}` ends each table.
 pub(in crate::store) const MYSQL: &str = include_str!("mysql.sql");
 
+/// The row of the book, now, and what was asked besides.
+pub(in crate::store) type Opened = (Row, Stamp, Vec<Vec<Row>>);
+
 /// A transaction in which dispatch is written or looked at.
 pub(in crate::store) trait DispatchSession: Session {
     /// What `book` finds: one row, whose first column is the newest instant that was written down. And now, read after that,
     /// and never before it.
     async fn query_at(&mut self, book: &str) -> Result<(Row, Stamp)>;
+
+    /// The same, and what `more` finds after it: a driver may send all of it together. None of `more` has that instant as a
+    /// parameter; `{at}` stands for it on a server.
+    async fn query_at_and(&mut self, book: &str, more: &[Statement]) -> Result<Opened> {
+        let (row, now) = self.query_at(book).await?;
+        Ok((row, now, self.query_all(more).await?))
+    }
 
     /// Publishes with the commit that it is their turn.
     async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()>;
@@ -184,7 +194,7 @@ impl<T: Transactions> Dispatch for T {
         params.extend([count(limit).into(), count(skip).into()]);
         let of = if source.is_some() { "t.source = ? AND " } else { "" };
         let rest =
-            format!("{of}t.state = 'dead' ORDER BY t.changed DESC, t.n DESC LIMIT ? OFFSET ?");
+            format!("{of}t.state = 'dead' ORDER BY t.{{changed}} DESC, t.n DESC LIMIT ? OFFSET ?");
         self.inspect(ReadTasks { rest, params }).await
     }
 

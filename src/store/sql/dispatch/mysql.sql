@@ -43,7 +43,8 @@ CREATE TABLE IF NOT EXISTS starts (
     PRIMARY KEY (source, at, n)
 ) {table};
 
--- Numbers of rows are given by the program, under the lock on `dispatch`.
+-- Numbers of rows are given by the program, under the lock on `dispatch`. `in_order`: what the tasks of a state are in order by. Each index
+-- with the state in it is written at each step of a task, so there are two.
 CREATE TABLE IF NOT EXISTS tasks (
     n         BIGINT NOT NULL PRIMARY KEY,
     id        VARCHAR(255) NOT NULL,
@@ -62,14 +63,10 @@ CREATE TABLE IF NOT EXISTS tasks (
     created   BIGINT NOT NULL,
     changed   BIGINT NOT NULL,
     error     MEDIUMTEXT,
+    in_order  BIGINT AS (CASE state WHEN 'ready' THEN place WHEN 'due' THEN at WHEN 'leased' THEN until ELSE changed END) STORED,
     UNIQUE KEY tasks_by_id (id),
-    KEY tasks_ready (source, state, place),
-    KEY tasks_due (state, at),
-    KEY tasks_due_by_source (source, state, at),
-    KEY tasks_leased (state, until, token),
-    KEY tasks_leased_by_source (source, state, until),
-    KEY tasks_done (state, changed),
-    KEY tasks_dead_by_source (source, state, changed)
+    KEY tasks_by_state (state, in_order),
+    KEY tasks_by_source (source, state, in_order)
 ) {table};
 
 -- Columns in this order: the program names none of them when it inserts.

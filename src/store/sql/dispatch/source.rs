@@ -174,13 +174,13 @@ fn beside(source: &Source, now: Stamp) -> Vec<(Beside, Statement)> {
     if source.is_full() {
         asks.push((
             Beside::FirstEnd,
-            first("SELECT until FROM tasks WHERE source = ? AND state = 'leased' ORDER BY until LIMIT 1"),
+            first("SELECT until FROM tasks WHERE source = ? AND state = 'leased' ORDER BY {until} LIMIT 1"),
         ));
     }
     if source.due > 0 {
         asks.push((
             Beside::FirstDue,
-            first("SELECT at FROM tasks WHERE source = ? AND state = 'due' ORDER BY at LIMIT 1"),
+            first("SELECT at FROM tasks WHERE source = ? AND state = 'due' ORDER BY {due} LIMIT 1"),
         ));
     }
     asks

@@ -23,6 +23,8 @@ const VIEWS: &str = "SELECT t.n, t.id, p.key, t.source, p.payload, t.priority, t
      LEFT JOIN claims c ON c.n = t.claim AND t.state = 'leased' WHERE ";
 const NEW: &str = "INSERT INTO tasks (n, id, source, state, priority, place, at, attempt, token, accepted, \
      every_us, created, changed)";
+/// Tasks that one statement forgets.
+const FORGOTTEN_AT_ONCE: usize = 256;
 /// Histories that one statement reads.
 const HISTORIES: usize = 256;
 
@@ -80,7 +82,7 @@ pub(super) fn save(dialect: Dialect, tasks: &[(i64, &Task, Option<i64>)]) -> Vec
         });
         return each.collect();
     }
-    // Rows that are there, so each is changed. Those that have the same gaps go together: a statement is prepared for its types.
+    // Rows that are there, so each is changed. Those that have the same gaps go together where a statement is prepared for its types.
     let mut alike: BTreeMap<Vec<bool>, Vec<Vec<Value>>> = BTreeMap::new();
     for (n, task, claim) in tasks {
         let mut row = vec![
@@ -92,11 +94,13 @@ pub(super) fn save(dialect: Dialect, tasks: &[(i64, &Task, Option<i64>)]) -> Vec
             task.created.0.into(),
         ];
         row.extend(changing(task, *claim));
-        let gaps = row.iter().map(|value| *value == Value::Null).collect();
+        let gap = |value: &Value| *value == Value::Null && dialect == Dialect::Postgres;
+        let gaps = row.iter().map(gap).collect();
         alike.entry(gaps).or_default().push(row);
     }
     let tail = dialect.or_change("n", &CHANGING);
-    let each = alike.into_values().map(|rows| Statement::insert_or(WHOLE, 17, rows, &tail));
+    let each =
+        alike.into_values().map(|rows| Statement::insert_or(dialect, WHOLE, 17, rows, &tail));
     each.flatten().collect()
 }
 
@@ -122,7 +126,7 @@ fn in_micros(every: Duration) -> i64 {
 }
 
 /// Adds new tasks, with their keys and payloads; before each, the number of its row.
-pub(super) fn add(new: Vec<(i64, Box<Task>, &NewTask)>) -> Vec<Statement> {
+pub(super) fn add(dialect: Dialect, new: Vec<(i64, Box<Task>, &NewTask)>) -> Vec<Statement> {
     let (mut tasks, mut payloads) = (Vec::with_capacity(new.len()), Vec::with_capacity(new.len()));
     for (n, task, new) in new {
         payloads.push(vec![n.into(), new.key.as_str().into(), new.payload.as_str().into()]);
@@ -143,9 +147,9 @@ pub(super) fn add(new: Vec<(i64, Box<Task>, &NewTask)>) -> Vec<Statement> {
             task.created.0.into(),
         ]);
     }
-    let mut statements = Statement::insert(NEW, 13, tasks);
+    let mut statements = Statement::insert_or(dialect, NEW, 13, tasks, "");
     // `key` is a reserved word of MySQL: all columns, in their order.
-    statements.extend(Statement::insert("INSERT INTO payloads", 3, payloads));
+    statements.extend(Statement::insert_or(dialect, "INSERT INTO payloads", 3, payloads, ""));
     statements
 }
 
@@ -167,15 +171,15 @@ pub(super) fn drop_payloads(rows: Vec<i64>) -> Statement {
     Statement::within(head, rows.into_iter().map(Value::Int).collect(), "")
 }
 
-/// Forgets a task and all about it.
-pub(super) fn forget(row: i64) -> impl Iterator<Item = Statement> {
-    [
-        "DELETE FROM tasks WHERE n = ?",
-        "DELETE FROM payloads WHERE task = ?",
-        "DELETE FROM pasts WHERE task = ?",
-    ]
-    .into_iter()
-    .map(move |forget| Statement::new(forget, vec![row.into()]))
+/// Forgets tasks and all about them.
+pub(super) fn forget(rows: &[i64]) -> Vec<Statement> {
+    let heads = [
+        "DELETE FROM tasks WHERE n",
+        "DELETE FROM payloads WHERE task",
+        "DELETE FROM pasts WHERE task",
+    ];
+    let chunks = rows.chunks(FORGOTTEN_AT_ONCE);
+    chunks.flat_map(|rows| heads.map(|head| Statement::of_rows(head, rows))).collect()
 }
 
 /// It is in no claim that it was lost from.

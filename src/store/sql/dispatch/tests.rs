@@ -170,7 +170,10 @@ fn the_schema_of_servers_has_the_tables_and_columns_of_sqlite() {
     let sqlite: Vec<_> = sqlite.into_iter().filter(|(name, _)| !ours.contains(name)).collect();
     assert!(sqlite.len() > 10, "{sqlite:?}");
     assert_eq!(tables(POSTGRES), sqlite);
-    assert_eq!(tables(MYSQL), sqlite);
+    // One column more, made of the others, by which two indexes are in order.
+    let generated: Vec<_> = MYSQL.lines().filter(|line| !line.contains(" AS (CASE")).collect();
+    assert_eq!(generated.len() + 1, MYSQL.lines().count());
+    assert_eq!(tables(&generated.join("\n")), sqlite);
 }
 
 /// The tables that a schema makes, each with its columns in order.
