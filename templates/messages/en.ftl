@@ -181,6 +181,7 @@ exit-runtime = timed out after { $limit }: max_runtime
 exit-silence = timed out after { $limit } without output: max_silence
 over-runtime = stopped after { $limit }: max_runtime
 over-silence = stopped after { $limit } without output: max_silence
+stops-when-quiet = stopped in { $left } unless it says something
 ends-at-latest = ends at the latest { $at }
 
 # Why

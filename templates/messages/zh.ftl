@@ -177,6 +177,7 @@ exit-runtime = 运行超过 { $limit }（max_runtime），超时
 exit-silence = 超过 { $limit }没有输出（max_silence），超时
 over-runtime = 运行超过 { $limit }，被停止：max_runtime
 over-silence = 超过 { $limit }没有输出，被停止：max_silence
+stops-when-quiet = 若仍无输出，{ $left }后会被停止
 ends-at-latest = 最迟在 { $at } 结束
 
 # 为什么

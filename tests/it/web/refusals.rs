@@ -16,8 +16,11 @@ use crate::support::api::Api;
 /// What machines read is in English.
 const MACHINES: [&str; 6] = ["/api/", "/live", "/metrics", "/healthz", "/readyz", "/badge/"];
 
+/// Of a form: names and what was typed.
+type Fields<'a> = &'a [(&'a str, &'a str)];
+
 /// What the forms of all pages have, so that what is missing is the thing itself.
-const FILLED: &[(&str, &str)] = &[
+const FILLED: Fields<'_> = &[
     ("confirm", "yes"),
     ("on", "true"),
     ("reason", "stocktaking"),
@@ -26,7 +29,8 @@ const FILLED: &[(&str, &str)] = &[
     ("display_name", "Li"),
     ("for", "1m"),
     ("lasting", "1h"),
-    ("name", "no-such"),
+    // Nothing is made by it.
+    ("name", "Not A Name"),
     ("key", "one"),
 ];
 
@@ -67,7 +71,7 @@ async fn ask(
     who: &Browser<'_>,
     method: &str,
     path: &str,
-    fields: &[(&str, &str)],
+    fields: Fields<'_>,
 ) -> (u16, String) {
     if method == "POST" {
         return who.form(path, fields).await;
@@ -152,7 +156,7 @@ async fn an_act_that_is_refused_is_refused_in_the_readers_language() {
     let mark = "a\u{202e}b";
     let mut faults = Vec::new();
     let yes = ("confirm", "yes");
-    let cases: &[(&Browser<'_>, &str, &[(&str, &str)])] = &[
+    let cases: &[(&Browser<'_>, &str, Fields<'_>)] = &[
         (&oscar, "/jobs/inbound/participation", &[("on", "true")]),
         (&oscar, "/jobs/inbound/hold", &[("reason", "stock")]),
         (&wang, "/jobs/outbound/participation", &[("on", "true"), ("reason", &long)]),
