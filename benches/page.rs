@@ -90,7 +90,8 @@ async fn measure(jobs: usize, changes: usize, seconds: u32) {
     // As for the first time, and as for everybody who comes back.
     li.devtools("Network.clearBrowserCache", json!({})).await;
     li.devtools("Performance.enable", json!({})).await;
-    println!("| {jobs} jobs | measured |\n| --- | --- |");
+    let build = if cfg!(debug_assertions) { "debug" } else { "release" };
+    println!("| {jobs} jobs, a {build} node | measured |\n| --- | --- |");
     for visit in ["first visit", "next visit"] {
         load(&li, &node.url, visit).await;
     }

@@ -159,7 +159,7 @@ pub struct Shown {
     pub word: String,
     /// Backing off after several crashes in a row.
     pub looping: bool,
-    /// Nothing goes on by itself, or its state is not known: given up, crash after crash, stopped at a limit, no node may run it,
+    /// Nothing goes on by itself, or its state is not known: given up, crash after crash, stopped at a limit, silent for too long, no node may run it,
     /// unknown.
     pub needs: bool,
     /// A row's sentence: evidence, then what happens next.
@@ -414,8 +414,15 @@ impl Scene<'_> {
                 Waiting::Doubted(_) | Waiting::NobodyAsked | Waiting::Moving { .. } => false,
                 Waiting::Soon { long: false } => false,
             },
+            State::Running => self.quiet_until().is_some(),
             _ => false,
         }
+    }
+
+    /// When it is stopped unless it says something, once that is worth a look.
+    fn quiet_until(&self) -> Option<StoreTime> {
+        let run = self.run().filter(|_| self.state == State::Running)?;
+        self.job.limits().quiet_until(run, self.now)
     }
 
     fn word(&self) -> String {

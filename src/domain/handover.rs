@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use super::detail::Detail;
 use super::job::{JobRecord, Move};
 use super::name::{JobName, NodeName, UserName};
 use super::time::StoreTime;
@@ -59,6 +60,35 @@ pub enum NoMove {
     NotOffered { job: JobName, node: NodeName },
     #[error("no other living node may run {job}: it stays on {node} (soloist nodes shows them)")]
     Alone { job: JobName, node: NodeName },
+}
+
+impl NoMove {
+    /// The same for programs and for people.
+    #[must_use]
+    pub fn detail(&self) -> Detail {
+        let text = Detail::new(self.to_string());
+        match self {
+            Self::Held { job, by } => text.told("refused-move-held", &[("job", job), ("user", by)]),
+            Self::NotWanted(job) => text.told("refused-move-unwanted", &[("job", job)]),
+            Self::GivenUp(job) => text.told("refused-move-given-up", &[("job", job)]),
+            Self::NeverRan(job) => text.told("refused-move-never-ran", &[("job", job)]),
+            Self::NoSuchNode { node, .. } => text.told("refused-no-node", &[("node", node)]),
+            Self::AlreadyThere { job, node } => {
+                text.told("refused-move-there", &[("job", job), ("node", node)])
+            }
+            Self::Silent { node, silent_for } => {
+                let s = silent_for.as_secs();
+                text.told("refused-move-silent", &[("node", node), ("s", &s)])
+            }
+            Self::Draining(node) => text.told("refused-move-draining", &[("node", node)]),
+            Self::NotOffered { job, node } => {
+                text.told("refused-move-not-offered", &[("job", job), ("node", node)])
+            }
+            Self::Alone { job, node } => {
+                text.told("refused-move-alone", &[("job", job), ("node", node)])
+            }
+        }
+    }
 }
 
 fn known(nodes: &[NodeName]) -> String {

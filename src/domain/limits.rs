@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use humantime::format_duration;
 
-use super::time::Boot;
+use super::job::RunRecord;
+use super::time::{Boot, StoreTime};
 
 /// `max_runtime` and `max_silence` of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,6 +36,15 @@ impl Limits {
         let runtime = self.runtime.filter(|limit| over(limit, began)).map(Limit::Runtime);
         let silence = self.silence.filter(|limit| over(limit, heard.max(began)));
         runtime.or(silence.map(Limit::Silence))
+    }
+
+    /// When a run will be stopped for its silence, once half of that time has gone by: somebody may want to look before. Of a run
+    /// that tells its progress nobody but its own node knows when that changed last.
+    #[must_use]
+    pub fn quiet_until(&self, run: &RunRecord, now: StoreTime) -> Option<StoreTime> {
+        let limit = self.silence.filter(|_| run.progress.is_none())?;
+        let said = run.last_output.unwrap_or(run.started);
+        (now >= said + limit / 2).then(|| said + limit)
     }
 }
 

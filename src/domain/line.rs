@@ -3,6 +3,8 @@
 //! What cannot be seen, or makes a reader see something else than what is written, is refused here and nowhere else. It decides
 //! nothing about scripts: every letter of every language is fine.
 
+use super::detail::Detail;
+
 /// Why a text is no such line; reads on from the name of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotALine {
@@ -17,6 +19,21 @@ pub enum NotALine {
         "has the invisible character U+{0:04X} (a control, a direction mark, or one without a shape): remove it"
     )]
     Invisible(u32),
+}
+
+impl NotALine {
+    /// The same for programs and for people.
+    #[must_use]
+    pub fn detail(self) -> Detail {
+        let text = Detail::new(self.to_string());
+        match self {
+            Self::Empty => text.told("refused-line-empty", &[]),
+            Self::TooLong(most) => text.told("refused-line-long", &[("most", &most)]),
+            Self::Invisible(c) => {
+                text.told("refused-line-invisible", &[("code", &format!("U+{c:04X}"))])
+            }
+        }
+    }
 }
 
 /// `text` without spaces at its ends, if it is one visible line of 1 to `most` characters.

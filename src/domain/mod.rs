@@ -9,6 +9,7 @@ pub mod alert;
 pub mod backoff;
 pub mod containment;
 pub mod definition;
+pub mod detail;
 pub mod dispatch;
 pub mod doubt;
 pub mod drill;

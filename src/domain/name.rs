@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::detail::Detail;
+
 /// Why a text is not a name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -15,6 +17,14 @@ use serde::{Deserialize, Serialize};
 pub struct InvalidName {
     /// The text as it was given.
     pub given: String,
+}
+
+impl InvalidName {
+    /// The same for programs and for people.
+    #[must_use]
+    pub fn detail(&self) -> Detail {
+        Detail::new(self.to_string()).told("refused-name", &[("name", &self.given)])
+    }
 }
 
 fn check(text: &str) -> Result<(), InvalidName> {

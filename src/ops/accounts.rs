@@ -4,6 +4,7 @@
 //! a terminal, and by the holder of a one-time link. Tokens and sessions are `credentials`.
 
 use super::{Act, Actor, OpsError, Result, Signature, line, noting, quota};
+use crate::domain::detail::Detail;
 use crate::domain::name::{JobName, UserName};
 use crate::secrets::{new_invitation, new_link};
 use crate::store::accounts::{Accounts as _, Changes, NO_PASSWORD, Role, User};
@@ -12,6 +13,9 @@ use crate::store::{Store, StoreError};
 
 /// Longest display name, in characters.
 pub const DISPLAY_NAME_MAX: usize = 64;
+
+/// What the audit calls whoever makes the first account.
+pub const FIRST_ADMIN: &str = "the first admin";
 
 /// A display name as it is kept; an empty one is none.
 ///
@@ -46,7 +50,10 @@ pub async fn one(store: &Store, actor: &Actor, name: &str) -> Result<User> {
 
 fn unknown(name: &str) -> OpsError {
     let name: String = name.chars().take(64).collect();
-    OpsError::NotFound(format!("there is no account {name:?}: GET /api/v1/users lists them"))
+    OpsError::NotFound(
+        Detail::new(format!("there is no account {name:?}: GET /api/v1/users lists them"))
+            .told("refused-no-account", &[("user", &name)]),
+    )
 }
 
 /// Adds an account.
@@ -59,9 +66,12 @@ pub async fn add(store: &Store, actor: &Actor, user: &User) -> Result<()> {
     let name = user.name.as_str();
     let noted = noting(store, &actor.signature, Act::UserAdd, name, Some(user.role.as_str()));
     noted.add_user(user, false).await.map_err(|error| match error {
-        StoreError::Exists(_) => OpsError::Conflict(format!(
-            "there is an account {name} already: change it with soloist user role, or soloist user passwd; or choose another name"
-        )),
+        StoreError::Exists(_) => OpsError::Conflict(
+            Detail::new(format!(
+                "there is an account {name} already: change it with soloist user role, or soloist user passwd; or choose another name"
+            ))
+            .told("refused-account-taken", &[("user", &name)]),
+        ),
         other => other.into(),
     })
 }
@@ -71,7 +81,7 @@ pub async fn add(store: &Store, actor: &Actor, user: &User) -> Result<()> {
 /// # Errors
 /// [`OpsError::Store`]; with [`StoreError::Exists`] when there is any account.
 pub async fn add_first(store: &Store, by: &Signature, user: &User) -> Result<()> {
-    let store = noting(store, by, Act::UserAdd, user.name.as_str(), Some("the first admin"));
+    let store = noting(store, by, Act::UserAdd, user.name.as_str(), Some(FIRST_ADMIN));
     Ok(store.add_user(user, true).await?)
 }
 
@@ -130,8 +140,8 @@ pub async fn change_own_password(
     keep: &str,
 ) -> Result<User> {
     if actor.by_token {
-        return Err(OpsError::Forbidden(
-            "a token cannot change a password: sign in, and change it on /account".to_owned(),
+        return Err(OpsError::forbidden(
+            "a token cannot change a password: sign in, and change it on /account",
         ));
     }
     let keep = Some(keep.to_owned());
@@ -197,9 +207,12 @@ pub async fn invite(store: &Store, actor: &Actor, user: &User, url: &str) -> Res
     actor.check_accounts()?;
     let name = &user.name;
     if user.role == Role::Collector {
-        return Err(OpsError::Conflict(format!(
-            "{name} is a collector, which uses tokens and no password: make one with soloist token new --user {name}"
-        )));
+        return Err(OpsError::Conflict(
+            Detail::new(format!(
+                "{name} is a collector, which uses tokens and no password: make one with soloist token new --user {name}"
+            ))
+            .told("refused-link-collector", &[("user", name)]),
+        ));
     }
     let noted = noting(store, &actor.signature, Act::Invite, name.as_str(), None);
     Ok(new_invitation(&noted, name.clone(), url).await?)
@@ -214,7 +227,10 @@ pub async fn withdraw(store: &Store, actor: &Actor, user: &User) -> Result<()> {
     actor.check_accounts()?;
     let name = &user.name;
     if user.password != NO_PASSWORD || user.role == Role::Collector {
-        return Err(OpsError::Conflict(format!("no invitation of {name} is open")));
+        let text = format!("no invitation of {name} is open");
+        return Err(OpsError::Conflict(
+            Detail::new(text).told("refused-no-invitation", &[("user", name)]),
+        ));
     }
     // Another password, also none again, ends all links of the account in the same step.
     let changes = Changes { password: Some(NO_PASSWORD.to_owned()), ..Changes::default() };
@@ -248,10 +264,8 @@ pub async fn wants(
 pub async fn reset(store: &Store, actor: &Actor, user: &User, url: &str) -> Result<String> {
     actor.check_accounts()?;
     if user.name == actor.user && actor.role.is_some() {
-        return Err(OpsError::Conflict(
-            "this is your own account: change your password on /account, or with soloist user passwd"
-                .to_owned(),
-        ));
+        let text = "this is your own account: change your password on /account, or with soloist user passwd";
+        return Err(OpsError::Conflict(Detail::new(text).told("refused-own-account", &[])));
     }
     if user.role != Role::Collector {
         let none = NO_PASSWORD.to_owned();
@@ -297,7 +311,7 @@ pub async fn make_link(
     url: &str,
 ) -> Result<String> {
     actor.check_accounts()?;
-    let target = user.as_ref().map_or("the first admin", UserName::as_str).to_owned();
+    let target = user.as_ref().map_or(FIRST_ADMIN, UserName::as_str).to_owned();
     let noted = noting(store, &actor.signature, Act::LinkNew, &target, None);
     Ok(new_link(&noted, user, url).await?)
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Bound, OpsError, Result};
 use crate::config::JobConfig;
+use crate::domain::detail::Detail;
 use crate::domain::name::UserName;
 use crate::store::accounts::Role;
 use crate::store::journal::Kind;
@@ -74,12 +75,15 @@ impl Actor {
 
     fn check_role(&self, roles: &[Role]) -> Result<()> {
         match self.role {
-            Some(role) if !roles.contains(&role) => Err(OpsError::Forbidden(format!(
-                "{} is {} and may not do this: an admin can change it with soloist user role {} operator",
-                self.user,
-                role.with_article(),
-                self.user
-            ))),
+            Some(role) if !roles.contains(&role) => Err(OpsError::Forbidden(
+                Detail::new(format!(
+                    "{} is {} and may not do this: an admin can change it with soloist user role {} operator",
+                    self.user,
+                    role.with_article(),
+                    self.user
+                ))
+                .told("refused-only-looks", &[("user", &self.user)]),
+            )),
             _ => Ok(()),
         }
     }
@@ -90,12 +94,16 @@ impl Actor {
         self.bound.check_job(&job.name)?;
         match self.role {
             Some(role) if !operates(role, &self.user, &self.groups, job) => {
-                Err(OpsError::Forbidden(format!(
-                    "{} is not among the operators of {} ({}): ask one of them, or an admin",
-                    self.user,
-                    job.name,
-                    job.operators.join(", ")
-                )))
+                let (user, job, operators) = (&self.user, &job.name, job.operators.join(", "));
+                Err(OpsError::Forbidden(
+                    Detail::new(format!(
+                        "{user} is not among the operators of {job} ({operators}): ask one of them, or an admin"
+                    ))
+                    .told(
+                        "refused-not-operator",
+                        &[("user", user), ("job", job), ("operators", &operators)],
+                    ),
+                ))
             }
             _ => Ok(()),
         }
@@ -105,9 +113,8 @@ impl Actor {
     pub(super) fn check_accounts(&self) -> Result<()> {
         self.check_admin()?;
         if self.by_token && *self.bound != Bound::default() {
-            return Err(OpsError::Forbidden(
-                "this token is bound: accounts, tokens and sessions are for a person who signed in, or for an admin's token without bounds"
-                    .to_owned(),
+            return Err(OpsError::forbidden(
+                "this token is bound: accounts, tokens and sessions are for a person who signed in, or for an admin's token without bounds",
             ));
         }
         Ok(())
@@ -131,11 +138,14 @@ impl Actor {
     /// May do everything.
     pub(super) fn check_admin(&self) -> Result<()> {
         match self.role {
-            Some(role) if role != Role::Admin => Err(OpsError::Forbidden(format!(
-                "{} is {} and may not do this: ask an admin",
-                self.user,
-                role.with_article()
-            ))),
+            Some(role) if role != Role::Admin => Err(OpsError::Forbidden(
+                Detail::new(format!(
+                    "{} is {} and may not do this: ask an admin",
+                    self.user,
+                    role.with_article()
+                ))
+                .told("refused-only-admins", &[("user", &self.user)]),
+            )),
             _ => Ok(()),
         }
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{Act, Actor, OpsError, Result, note, noting, reason};
 use crate::config::{Alerting, Channel};
+use crate::domain::detail::Detail;
 use crate::domain::time::StoreTime;
 use crate::store::Store;
 use crate::store::alerts::{Alerts as _, Mute};
@@ -28,14 +29,13 @@ pub async fn mute(
     actor.bound.check_unbound("alerts")?;
     let rules: Vec<&str> = alerting.rules.iter().map(|rule| rule.name.as_str()).collect();
     if !rules.contains(&alert) {
-        return Err(no_such("alert", alert, &rules));
+        return Err(no_such("alert", alert, &rules, "refused-no-alert"));
     }
     if let Mute::For(lasting) = mute
         && !(Duration::from_secs(1)..=LONGEST_MUTE).contains(&lasting)
     {
-        return Err(OpsError::Malformed(
-            "an alert can be mute for 1 second to 366 days: say a time between them".to_owned(),
-        ));
+        let text = "an alert can be mute for 1 second to 366 days: say a time between them";
+        return Err(OpsError::Malformed(Detail::new(text).told("refused-mute-time", &[])));
     }
     let said = reason(given)?;
     let act = if mute == Mute::Not { Act::AlertUnmute } else { Act::AlertMute };
@@ -67,15 +67,16 @@ pub async fn test<'a>(
 pub fn channel<'a>(alerting: &'a Alerting, name: &str) -> Result<&'a Channel> {
     alerting.channels.get(name).ok_or_else(|| {
         let channels: Vec<&str> = alerting.channels.keys().map(String::as_str).collect();
-        no_such("channel", name, &channels)
+        no_such("channel", name, &channels, "refused-no-channel")
     })
 }
 
-fn no_such(what: &str, name: &str, known: &[&str]) -> OpsError {
-    OpsError::NotFound(match known {
+fn no_such(what: &str, name: &str, known: &[&str], told: &'static str) -> OpsError {
+    let text = match known {
         [] => format!("there is no {what} {name:?}: the configuration has none"),
         known => {
             format!("there is no {what} {name:?}; the configuration has: {}", known.join(", "))
         }
-    })
+    };
+    OpsError::NotFound(Detail::new(text).told(told, &[("name", &name)]))
 }

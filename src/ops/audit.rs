@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::{OpsError, Result};
+use crate::domain::detail::Detail;
 use crate::domain::name::UserName;
 use crate::store::accounts::Role;
 use crate::store::journal::{AuditEntry, AuditFilter, Kind};
@@ -51,7 +52,9 @@ impl Sight {
         }
         filter.kinds = seen.into_iter().filter(|kind| filter.has(*kind)).collect();
         if filter.kinds.is_empty() {
-            return Err(OpsError::Forbidden("only admins see refusals: ask one".to_owned()));
+            return Err(OpsError::Forbidden(
+                Detail::new("only admins see refusals: ask one").told("refused-refusals", &[]),
+            ));
         }
         Ok(filter)
     }

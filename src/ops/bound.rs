@@ -100,7 +100,7 @@ impl Bound {
     }
 
     fn refused(&self, what: impl Display) -> OpsError {
-        OpsError::Forbidden(format!(
+        OpsError::forbidden(format!(
             "this token is for {} only, not for {what}: name what it is for, or use another token",
             self.words()
         ))

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::{Act, Actor, OpsError, Result, line, noting, quota};
+use crate::domain::detail::Detail;
 use crate::domain::name::UserName;
 use crate::secrets::{new_api_token, session_id};
 use crate::store::Store;
@@ -76,7 +77,7 @@ pub async fn new_token(
     expiry: Expiry,
 ) -> Result<(ApiToken, String)> {
     actor.check_credentials(&token.user)?;
-    let wrong = |what: &str| Err(OpsError::Field { field: "expires", what: what.to_owned() });
+    let wrong = |what: &str| Err(OpsError::Field { field: "expires", what: what.into() });
     let lifetime = match expiry {
         Expiry::Usual => Some(TOKEN_LIFETIME),
         Expiry::After(Duration::ZERO) => return wrong("is zero: use for example 90d"),
@@ -92,14 +93,16 @@ pub async fn new_token(
     if token.put && token.sources.is_empty() {
         return Err(OpsError::Field {
             field: "put",
-            what: "is for the sources of the token: name at least one (source), so that what leaks can fill no other".to_owned(),
+            what: "is for the sources of the token: name at least one (source), so that what leaks can fill no other".into(),
         });
     }
     if !token.name.trim().is_empty() {
         token.name = line("name", &token.name, TOKEN_NAME_MAX)?;
     }
     if store.user(&token.user).await?.is_none() {
-        return Err(OpsError::NotFound(format!("there is no account {}", token.user)));
+        let (user, text) = (&token.user, format!("there is no account {}", token.user));
+        let why = Detail::new(text).told("refused-no-account", &[("user", user)]);
+        return Err(OpsError::NotFound(why));
     }
     quota::token(store, &token.user).await?;
     let (secret, hash, id) = new_api_token();
@@ -131,7 +134,10 @@ pub async fn revoke_token(store: &Store, actor: &Actor, id: &str) -> Result<ApiT
     // To others it does not exist.
     let token = tokens.find(|token| token.id == id && known(token)).ok_or_else(|| {
         let id: String = id.chars().take(64).collect();
-        OpsError::NotFound(format!("there is no token {id:?}: soloist token list shows their ids"))
+        OpsError::NotFound(
+            Detail::new(format!("there is no token {id:?}: soloist token list shows their ids"))
+                .told("refused-no-token", &[]),
+        )
     })?;
     actor.check_credentials(&token.user)?;
     let by = &actor.signature;
@@ -168,7 +174,10 @@ pub async fn end_session(
     let mut open = sessions(store, actor, owner).await?.into_iter();
     let found = open.find(|one| session_id(&one.hash) == id).ok_or_else(|| {
         let id: String = id.chars().take(64).collect();
-        OpsError::NotFound(format!("there is no session {id:?}: it may have ended by itself"))
+        OpsError::NotFound(
+            Detail::new(format!("there is no session {id:?}: it may have ended by itself"))
+                .told("refused-no-session", &[]),
+        )
     })?;
     let user = &found.session.user;
     actor.check_credentials(user)?;

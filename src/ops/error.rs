@@ -1,5 +1,6 @@
 //! Why an operation was refused or failed. Each sentence says what to do.
 
+use crate::domain::detail::Detail;
 use crate::domain::handover::NoMove;
 use crate::store::StoreError;
 
@@ -9,19 +10,19 @@ pub enum OpsError {
     /// What was asked for is wrong in this field (of a body) or option (of a command).
     #[error("{field} {what}")]
     #[expect(missing_docs, reason = "the sentence says it")]
-    Field { field: &'static str, what: String },
+    Field { field: &'static str, what: Detail },
     /// What was asked for is wrong; the sentence names the place.
     #[error("{0}")]
-    Malformed(String),
+    Malformed(Detail),
     /// The actor may not do it.
     #[error("{0}")]
-    Forbidden(String),
+    Forbidden(Detail),
     /// What it is about does not exist.
     #[error("{0}")]
-    NotFound(String),
+    NotFound(Detail),
     /// It cannot be done as things are.
     #[error("{0}")]
-    Conflict(String),
+    Conflict(Detail),
     /// The job stays where it is.
     #[error(transparent)]
     Move(NoMove),
@@ -31,4 +32,18 @@ pub enum OpsError {
     /// The store did it, but has no entry in the audit.
     #[error("done, but it could not be noted in the audit: {0}")]
     Unnoted(StoreError),
+}
+
+impl OpsError {
+    pub(super) fn malformed(detail: impl Into<Detail>) -> Self {
+        Self::Malformed(detail.into())
+    }
+
+    pub(super) fn forbidden(detail: impl Into<Detail>) -> Self {
+        Self::Forbidden(detail.into())
+    }
+
+    pub(super) fn conflict(detail: impl Into<Detail>) -> Self {
+        Self::Conflict(detail.into())
+    }
 }

@@ -166,12 +166,12 @@ pub async fn link(
         let long = subject.len() > LONGEST_SUBJECT;
         if subject.is_empty() || long || subject.contains(char::is_control) {
             let what = format!("must be 1 to {LONGEST_SUBJECT} characters on one line");
-            return Err(OpsError::Field { field: "subject", what });
+            return Err(OpsError::Field { field: "subject", what: what.into() });
         }
         let users = store.users().await?;
         let taken = |user: &&User| user.external.as_ref() == Some(external) && user.name != *name;
         if let Some(other) = users.iter().find(taken) {
-            return Err(OpsError::Conflict(format!(
+            return Err(OpsError::conflict(format!(
                 "{} is that person already: unlink it first with soloist user link {} --none",
                 other.name, other.name
             )));

@@ -2,6 +2,7 @@
 
 use super::{Act, Actor, OpsError, Result, noting, reason};
 use crate::config::JobConfig;
+use crate::domain::detail::Detail;
 use crate::domain::drill::Drill;
 use crate::domain::handover::{Takers, lasts, may_move};
 use crate::domain::job::{JobRecord, LeaseRecord};
@@ -42,12 +43,12 @@ pub async fn participate(
 
 async fn named_user(store: &Store, actor: &Actor, name: &str) -> Result<UserName> {
     if actor.check_admin().is_err() {
-        return Err(OpsError::Forbidden(format!(
+        return Err(OpsError::forbidden(format!(
             "only an admin may switch for another user: leave out user, or ask {name}"
         )));
     }
-    let wrong = |what: &str| OpsError::Malformed(format!("field user: {what}"));
-    let name = UserName::new(name).map_err(|error| OpsError::Malformed(error.to_string()))?;
+    let wrong = |what: &str| OpsError::malformed(format!("field user: {what}"));
+    let name = UserName::new(name).map_err(|error| OpsError::Malformed(error.detail()))?;
     match store.user(&name).await? {
         Some(user) if user.role != Role::Collector => Ok(name),
         Some(_) => Err(wrong(&format!("{name} is a collector and takes no part"))),
@@ -63,7 +64,8 @@ pub async fn hold(store: &Store, actor: &Actor, job: &JobConfig, given: &str) ->
     actor.check_job(job)?;
     let reason = reason(Some(given))?.ok_or_else(|| OpsError::Field {
         field: "reason",
-        what: "is empty: say why the job is held, others will read it".to_owned(),
+        what: Detail::new("is empty: say why the job is held, others will read it")
+            .told("refused-hold-reason", &[]),
     })?;
     let name = &job.name;
     let store = noting(store, &actor.signature, Act::JobHold, name.as_str(), Some(&reason));
@@ -144,21 +146,22 @@ pub async fn drill(
     actor.bound.check_job(&job.name)?;
     let why = reason(given)?.map_or_else(String::new, |why| format!(": {why}"));
     if job.is_external() {
-        return Err(OpsError::Conflict(NoDrill::External(job.name.clone()).to_string()));
+        return Err(OpsError::Conflict(NoDrill::External(job.name.clone()).detail()));
     }
     let before = record(store, job).await?;
     let nodes = store.nodes().await?;
     let lease = target(&before, &nodes, force, word)
-        .map_err(|refusal| OpsError::Conflict(refusal.to_string()))?
+        .map_err(|refusal| OpsError::Conflict(refusal.detail()))?
         .clone();
     warn(&lease);
     let said = format!("{} under token {}{why}", lease.node, lease.token);
     let store = noting(store, &actor.signature, Act::JobDrill, job.name.as_str(), Some(&said));
     let Some(at) = store.request_drill(&job.name, lease.token, &actor.user).await? else {
         let (job, node) = (&job.name, &lease.node);
-        return Err(OpsError::Conflict(format!(
-            "{job} has just left {node}, so nobody was crashed: try again"
-        )));
+        return Err(OpsError::Conflict(
+            Detail::new(format!("{job} has just left {node}, so nobody was crashed: try again"))
+                .told("refused-drill-left", &[("job", job), ("node", node)]),
+        ));
     };
     let (token, by) = (lease.token, actor.user.clone());
     let drill = Drill { token, by, at, to: None, started: None };

@@ -18,19 +18,19 @@ pub fn check(actor: &Actor, name: &JobName, job: Option<&JobConfig>) -> Result<(
     if let Some(role @ (Role::Operator | Role::Viewer)) = actor.role
         && !operates(role, &actor.user, &actor.groups, job)
     {
-        return Err(OpsError::Forbidden(format!(
+        return Err(OpsError::forbidden(format!(
             "{} is not among the operators of {name} ({}): ask one of them, or an admin",
             actor.user,
             job.operators.join(", ")
         )));
     }
     if !job.is_external() {
-        return Err(OpsError::Conflict(format!(
+        return Err(OpsError::conflict(format!(
             "{name} is a job with a command, and Soloist runs it: choose another name, or set runner = \"external\" in its [[job]] so that a program may hold it"
         )));
     }
     if job.is_elsewhere() {
-        return Err(OpsError::Conflict(format!(
+        return Err(OpsError::conflict(format!(
             "{name} is a job, and this node's configuration does not define it: ask a node that does, or add its [[job]] here and reload"
         )));
     }

@@ -109,5 +109,5 @@ fn reason(given: Option<&str>) -> Result<Option<String>> {
 /// # Errors
 /// [`OpsError::Field`].
 pub(crate) fn line(field: &'static str, text: &str, most: usize) -> Result<String> {
-    clean_line(text, most).map_err(|error| OpsError::Field { field, what: error.to_string() })
+    clean_line(text, most).map_err(|error| OpsError::Field { field, what: error.detail() })
 }

@@ -4,12 +4,16 @@ use std::collections::HashSet;
 
 use super::{Act, Actor, OpsError, Result, noting, operates, reason, sees};
 use crate::config::JobConfig;
+use crate::domain::detail::Detail;
 use crate::domain::name::{JobName, NodeName};
-use crate::store::Store;
 use crate::store::accounts::Role;
 use crate::store::jobs::Jobs as _;
 use crate::store::nodes::{Forgotten, Nodes as _, listed};
+use crate::store::{Store, StoreError};
 use crate::view::{elsewhere, takers};
+
+/// What a job is called to those who may not see it.
+const HIDDEN: &str = "another job";
 
 /// Empties a node and keeps it empty, or allows it again.
 ///
@@ -30,7 +34,7 @@ pub async fn drain(
     let reason = reason(given)?;
     let act = if on { Act::NodeDrain } else { Act::NodeUndrain };
     let store = noting(store, &actor.signature, act, node.as_str(), reason.as_deref());
-    Ok(store.drain(node, on).await?)
+    store.drain(node, on).await.map_err(|error| unknown(node, error))
 }
 
 /// May empty this node: a job of others, which this actor may not stop, must neither be sent away by it nor be left
@@ -60,16 +64,30 @@ pub async fn check_drain(store: &Store, actor: &Actor, node: &NodeName) -> Resul
             let holds = job.lease.as_ref().is_some_and(|lease| lease.node == *node);
             holds || (takers.contains(node) && takers.len() == 1)
         })
-        .map(|job| if told.contains(&job.name) { job.name.as_str() } else { "another job" })
+        .map(|job| if told.contains(&job.name) { job.name.as_str() } else { HIDDEN })
         .collect();
     if hit.is_empty() {
         return Ok(());
     }
-    Err(OpsError::Forbidden(format!(
-        "{} is not among the operators of {}, which {node} holds or which no other node may run: ask one of them, or an admin, to empty it",
-        actor.user,
-        hit.join(", ")
-    )))
+    let (user, jobs) = (&actor.user, hit.join(", "));
+    let shown = jobs.replace(HIDDEN, "…");
+    Err(OpsError::Forbidden(
+        Detail::new(format!(
+            "{user} is not among the operators of {jobs}, which {node} holds or which no other node may run: ask one of them, or an admin, to empty it"
+        ))
+        .told("refused-drain", &[("user", user), ("jobs", &shown), ("node", node)]),
+    ))
+}
+
+/// A failure of the store; what is not found is the node.
+fn unknown(node: &NodeName, error: StoreError) -> OpsError {
+    match error {
+        StoreError::NotFound(what) => OpsError::NotFound(
+            Detail::new(format!("{what} does not exist"))
+                .told("refused-no-node", &[("node", node)]),
+        ),
+        error => error.into(),
+    }
 }
 
 /// Takes a silent node off the list, with its drain mark.
@@ -87,10 +105,13 @@ pub async fn forget(
     let reason = reason(given)?;
     let said = reason.as_deref();
     let store = noting(store, &actor.signature, Act::NodeForget, node.as_str(), said);
-    match store.forget(node).await? {
+    match store.forget(node).await.map_err(|error| unknown(node, error))? {
         Forgotten::Done => Ok(()),
-        Forgotten::Alive => Err(OpsError::Conflict(format!(
-            "{node} is alive: only a silent node can be forgotten; end its process first, or empty it with soloist drain {node}"
-        ))),
+        Forgotten::Alive => Err(OpsError::Conflict(
+            Detail::new(format!(
+                "{node} is alive: only a silent node can be forgotten; end its process first, or empty it with soloist drain {node}"
+            ))
+            .told("refused-forget-alive", &[("node", node)]),
+        )),
     }
 }

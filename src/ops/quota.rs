@@ -4,9 +4,11 @@
 //! refused with the number and the remedy. It is counted before the write and not in its step: requests at the same time may
 //! go beyond it by as many as they are. What may be in one request is not decided here (`domain`, `store`).
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use super::{OpsError, Result};
+use crate::domain::detail::Detail;
 use crate::domain::name::{RotationName, SourceName, UserName};
 use crate::store::accounts::Accounts as _;
 use crate::store::credentials::Credentials as _;
@@ -27,10 +29,9 @@ pub const TOKENS: usize = 100;
 /// Longest block of a source.
 pub const LONGEST_BLOCK: Duration = Duration::from_secs(24 * 3600);
 
-fn full(most: impl std::fmt::Display, what: &str, remedy: &str) -> OpsError {
-    OpsError::Conflict(format!(
-        "there are {most} {what} already, and no more are allowed: {remedy}"
-    ))
+fn full(most: impl Display, what: &str, remedy: &str, told: &'static str) -> OpsError {
+    let text = format!("there are {most} {what} already, and no more are allowed: {remedy}");
+    OpsError::Conflict(Detail::new(text).told(told, &[("most", &most)]))
 }
 
 /// The source, if there is one; room for one more, if not.
@@ -41,7 +42,8 @@ pub(super) async fn source(store: &Store, name: &SourceName) -> Result<Option<So
         Err(error) => return Err(error.into()),
     }
     if store.sources(None).await?.len() >= SOURCES {
-        return Err(full(SOURCES, "sources", "remove one with DELETE /api/v1/sources/{source}"));
+        let remedy = "remove one with DELETE /api/v1/sources/{source}";
+        return Err(full(SOURCES, "sources", remedy, "refused-full-sources"));
     }
     Ok(None)
 }
@@ -55,7 +57,7 @@ pub(super) async fn rotation(store: &Store, name: &RotationName) -> Result<Optio
     }
     if store.rotations(None, 0).await?.len() >= ROTATIONS {
         let remedy = "remove one with DELETE /api/v1/rotations/{rotation}";
-        return Err(full(ROTATIONS, "rotations", remedy));
+        return Err(full(ROTATIONS, "rotations", remedy, "refused-full-rotations"));
     }
     Ok(None)
 }
@@ -73,7 +75,8 @@ pub(super) async fn tasks(store: &Store, tasks: &[NewTask]) -> Result<()> {
         let there = found.iter().map(kept).sum::<u64>();
         if there >= TASKS {
             let what = format!("tasks in {name}");
-            return Err(full(there, &what, "wait until some are done, or remove dead ones"));
+            let remedy = "wait until some are done, or remove dead ones";
+            return Err(full(there, &what, remedy, "refused-full-tasks"));
         }
     }
     Ok(())
@@ -88,7 +91,8 @@ pub fn kept(view: &SourceView) -> u64 {
 /// Room for one more account.
 pub(super) async fn user(store: &Store) -> Result<()> {
     if store.users().await?.len() >= USERS {
-        return Err(full(USERS, "accounts", "remove one with soloist user remove"));
+        let remedy = "remove one with soloist user remove";
+        return Err(full(USERS, "accounts", remedy, "refused-full-accounts"));
     }
     Ok(())
 }
@@ -98,7 +102,8 @@ pub(super) async fn token(store: &Store, user: &UserName) -> Result<()> {
     let own = store.tokens().await?.into_iter().filter(|token| token.user == *user).count();
     if own >= TOKENS {
         let what = format!("API tokens of {user}");
-        return Err(full(TOKENS, &what, "revoke one with soloist token revoke"));
+        let remedy = "revoke one with soloist token revoke";
+        return Err(full(TOKENS, &what, remedy, "refused-full-tokens"));
     }
     Ok(())
 }

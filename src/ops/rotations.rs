@@ -1,6 +1,9 @@
 //! What people do to rotations: define and remove them.
 
+use std::fmt::Display;
+
 use super::{Act, Actor, OpsError, Result, noting, quota, reason};
+use crate::domain::detail::Detail;
 use crate::domain::name::RotationName;
 use crate::domain::rotation::Rules;
 use crate::store::rotation::{RemovedRotation, RotationView, Rotations as _};
@@ -21,7 +24,7 @@ pub async fn put(
     actor.check_operator()?;
     actor.bound.check_rotation(rotation)?;
     let reason = reason(given)?;
-    rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
+    rules.check().map_err(|wrong| OpsError::malformed(wrong.to_string()))?;
     let before = quota::rotation(store, rotation).await?.map(|before| before.rules);
     let noted = reason.unwrap_or_else(|| RotationRules::noted(rules, before.as_ref()));
     let act = Act::RotationPut;
@@ -52,17 +55,26 @@ pub async fn remove(
     let act = Act::RotationRemove;
     let noted = noting(store, &actor.signature, act, rotation.as_str(), said.as_deref());
     let gone = noted.remove_rotation(rotation, force).await.map_err(|error| match error {
-        StoreError::NotFound(_) => OpsError::NotFound(format!(
-            "there is no rotation {rotation}: GET /api/v1/rotations and soloist rotation list show their names"
-        )),
+        StoreError::NotFound(_) => OpsError::NotFound(
+            Detail::new(format!(
+                "there is no rotation {rotation}: GET /api/v1/rotations and soloist rotation list show their names"
+            ))
+            .told("refused-no-rotation", &[("rotation", rotation)]),
+        ),
         error => error.into(),
     })?;
     let holder = gone.turn.as_ref().map_or("nobody", |turn| turn.worker.as_str());
     if !gone.done {
-        return Err(OpsError::Conflict(format!(
+        let why = Detail::new(format!(
             "{holder} has the turn of {rotation}, and {} wait for it: what goes on under the turn would go on beside the next; end it first, or repeat it with ?force=true, or soloist rotation remove {rotation} --yes",
             gone.waiting
-        )));
+        ));
+        let n = ("n", &gone.waiting as &dyn Display);
+        return Err(OpsError::Conflict(match gone.turn.is_some() {
+            true => why
+                .told("refused-rotation-loses", &[("worker", &holder), ("rotation", rotation), n]),
+            false => why.told("refused-rotation-waited", &[("rotation", rotation), n]),
+        }));
     }
     Ok(gone)
 }

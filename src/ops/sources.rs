@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Act, Actor, OpsError, Result, note, noting, quota, reason};
+use crate::domain::detail::Detail;
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
 use crate::store::dispatch::{
@@ -16,19 +17,21 @@ pub const REVIVED_AT_ONCE: usize = 500;
 
 /// What to do about a source that does not exist.
 #[must_use]
-pub fn undefined(source: &str) -> String {
-    format!(
+pub fn undefined(source: &str) -> Detail {
+    Detail::new(format!(
         "source {source} does not exist: define it first with PUT /api/v1/sources/{source}, or soloist source set {source}"
-    )
+    ))
+    .told("refused-no-source", &[("source", &source)])
 }
 
 /// What to do about a task that does not exist.
 #[must_use]
-pub fn no_task(id: &TaskId) -> String {
+pub fn no_task(id: &TaskId) -> Detail {
     let shown: String = id.0.chars().take(64).collect();
-    format!(
+    Detail::new(format!(
         "there is no task {shown:?}: POST /api/v1/tasks answers with ids, and a task that was done long ago is forgotten"
-    )
+    ))
+    .told("refused-no-task", &[])
 }
 
 fn of_source(source: &SourceName) -> impl Fn(StoreError) -> OpsError {
@@ -52,7 +55,7 @@ pub async fn put(
     actor.check_operator()?;
     actor.bound.check_source(source)?;
     let reason = reason(given)?;
-    rules.check().map_err(|wrong| OpsError::Malformed(wrong.to_string()))?;
+    rules.check().map_err(|wrong| OpsError::malformed(wrong.to_string()))?;
     let before = quota::source(store, source).await?;
     let before = before.map(|before| before.rules);
     let was_paused = before.as_ref().is_some_and(|before| before.paused);
@@ -103,7 +106,9 @@ pub async fn block(
     let reason = reason(given)?;
     if lasting > quota::LONGEST_BLOCK {
         let what = "at most a day: pause the source for longer, or block it again".to_owned();
-        return Err(OpsError::Malformed(format!("a block lasts {what}")));
+        return Err(OpsError::Malformed(
+            Detail::new(format!("a block lasts {what}")).told("refused-block-long", &[]),
+        ));
     }
     let (act, said) = if lasting.is_zero() {
         (Act::SourceUnblock, reason)
@@ -196,9 +201,15 @@ pub async fn remove(
     let lost = match store.remove_source(source, force).await.map_err(of_source(source))? {
         RemovedSource::Done(lost) => lost,
         RemovedSource::Kept(Lost { tasks, in_flight }) => {
-            return Err(OpsError::Conflict(format!(
-                "{tasks} tasks of {source}, {in_flight} of them in flight, would be lost: repeat it with ?force=true, or soloist source remove {source} --yes"
-            )));
+            return Err(OpsError::Conflict(
+                Detail::new(format!(
+                    "{tasks} tasks of {source}, {in_flight} of them in flight, would be lost: repeat it with ?force=true, or soloist source remove {source} --yes"
+                ))
+                .told(
+                    "refused-source-loses",
+                    &[("n", &tasks), ("source", source), ("flight", &in_flight)],
+                ),
+            ));
         }
     };
     if !force {
@@ -227,10 +238,13 @@ pub async fn remove_task(
         Ok(true) => {}
         Ok(false) => {
             let who = view.held.as_ref().map_or("a collector", |(who, ..)| who.as_str());
-            return Err(OpsError::Conflict(format!(
-                "{who} has this task in hand, and what it does on it would be lost: repeat it with ?force=true, or soloist task remove {} --yes",
-                id.0
-            )));
+            return Err(OpsError::Conflict(
+                Detail::new(format!(
+                    "{who} has this task in hand, and what it does on it would be lost: repeat it with ?force=true, or soloist task remove {} --yes",
+                    id.0
+                ))
+                .told("refused-task-held", &[("collector", &who)]),
+            ));
         }
         Err(StoreError::NotFound(_)) => return Err(missing()),
         Err(error) => return Err(error.into()),

@@ -208,6 +208,8 @@ impl Scene<'_> {
             }
         }
         clauses.extend(self.run().and_then(|run| self.ends_at(run)));
+        let quiet = self.quiet_until();
+        clauses.extend(quiet.map(|at| self.next("stops-when-quiet", &[("left", self.until(at))])));
         clauses
     }
 

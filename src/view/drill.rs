@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::takers;
+use crate::domain::detail::Detail;
 use crate::domain::drill::Drill;
 use crate::domain::job::{JobRecord, LeaseRecord};
 use crate::domain::name::JobName;
@@ -43,6 +44,23 @@ pub(crate) enum NoDrill {
         /// How the caller insists.
         force: &'static str,
     },
+}
+
+impl NoDrill {
+    /// The same for programs and for people.
+    pub(crate) fn detail(&self) -> Detail {
+        let text = Detail::new(self.to_string());
+        match self {
+            Self::Held { job, by } => {
+                text.told("refused-drill-held", &[("job", job), ("user", by)])
+            }
+            Self::NotRunning(job) => text.told("refused-drill-not-running", &[("job", job)]),
+            Self::External(job) => text.told("refused-drill-external", &[("job", job)]),
+            Self::Alone { job, node, .. } => {
+                text.told("refused-drill-alone", &[("job", job), ("node", node)])
+            }
+        }
+    }
 }
 
 /// The lease whose holder a drill would crash.

@@ -203,13 +203,13 @@ fn rules(rules: &Rules, lang: Language) -> Vec<String> {
     clauses
 }
 
-/// The rules of a rotation with those of its types, one clause each.
+/// The rules of a rotation with those of its types, one clause each; of types without rules of their own nothing.
 #[must_use]
 pub(crate) fn all_rules(of: &Rules, lang: Language) -> Vec<String> {
     let gap = say(lang, "list-separator", &[]);
-    let types = of.types.iter().map(|kind| match type_rules(kind, lang) {
-        none if none.is_empty() => kind.name.to_string(),
-        own => format!("{} ({})", kind.name, own.join(&gap)),
+    let types = of.types.iter().filter_map(|kind| {
+        let own = type_rules(kind, lang);
+        (!own.is_empty()).then(|| format!("{} ({})", kind.name, own.join(&gap)))
     });
     types.chain(rules(of, lang)).collect()
 }

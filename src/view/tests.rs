@@ -640,3 +640,28 @@ fn a_job_carries_who_defines_it_otherwise_and_a_dead_node_says_nothing() {
     assert_eq!(said(&own, &nodes), [""; 0]);
     assert_eq!(elsewhere(&[own], &nodes).len(), 1, "what a dead node defined is still shown");
 }
+
+#[test]
+fn a_run_that_is_silent_for_half_of_what_it_may_be_needs_somebody_and_says_when_it_is_stopped() {
+    let mut job = config("outbound", "Outbound shipping", "出库任务");
+    let nodes = [node("node-a", 300, &["outbound"], false)];
+    let mut record = wanted(&job, &["li"]);
+    at_work(&mut record, "node-a", 3_600, 4_000);
+    let seen = |job: &JobConfig, said: Option<i64>, progress: bool, lang: Language| {
+        let mut record = record.clone();
+        let run = record.run.as_mut().expect("a run");
+        run.last_output = said.map(before);
+        run.progress = progress.then(|| Progress { done: 1, total: 2, note: String::new() });
+        let shown = look(record, job, &nodes, lang, Duration::ZERO).shown;
+        let text: String = shown.evidence.iter().map(|clause| plain(&clause.pieces)).collect();
+        (shown.needs, text)
+    };
+    assert!(!seen(&job, Some(3_000), false, Language::En).0, "nobody said how long is too long");
+    job.max_silence = Some(SECOND * 600);
+    assert!(!seen(&job, Some(299), false, Language::En).0);
+    let (needs, text) = seen(&job, Some(301), false, Language::En);
+    assert!(needs && text.contains("unless it says something"), "{text}");
+    let (needs, text) = seen(&job, None, false, Language::Zh);
+    assert!(needs && text.contains("会被停止"), "since it began: {text}");
+    assert!(!seen(&job, Some(301), true, Language::En).0, "its progress may have changed since");
+}

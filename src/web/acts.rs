@@ -6,6 +6,7 @@ pub mod rotation;
 pub mod source;
 
 use super::error::WebError;
+use crate::domain::detail::Detail;
 use crate::domain::name::NodeName;
 
 /// A node that an address names.
@@ -13,5 +14,9 @@ use crate::domain::name::NodeName;
 /// # Errors
 /// [`WebError::NotFound`].
 pub fn node(name: &str) -> Result<NodeName, WebError> {
-    NodeName::new(name).map_err(|_| WebError::not_found(format!("there is no node {name:?}")))
+    NodeName::new(name).map_err(|_| {
+        let shown: String = name.chars().take(64).collect();
+        let why = Detail::new(format!("there is no node {name:?}"));
+        WebError::not_found(why.told("refused-no-node", &[("node", &shown)]))
+    })
 }

@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 
 use super::error::WebError;
+use crate::domain::detail::Detail;
 use crate::secrets;
 
 /// Stands for the reader's secret in fragments that many readers share. It is random and leaves this process in no
@@ -98,9 +99,10 @@ pub fn origin(headers: &HeaderMap) -> Option<&str> {
 /// [`WebError::Forbidden`].
 pub fn check_source(public_url: &str, headers: &HeaderMap) -> Result<(), WebError> {
     let foreign = || {
-        WebError::forbidden(format!(
+        let text = format!(
             "this request comes from another site: open {public_url} and try again there (or correct public_url)"
-        ))
+        );
+        WebError::forbidden(Detail::new(text).told("refused-other-site", &[("url", &public_url)]))
     };
     if origin(headers).is_some_and(|origin| !is_ours(public_url, origin)) {
         return Err(foreign());
@@ -124,7 +126,10 @@ pub fn check_secret(
     match header.or(field) {
         Some(given) if repeats(secret, given) => Ok(()),
         _ => Err(WebError::forbidden(
-            "the form is out of date: reload the page and try again (programs: repeat the csrf value in X-CSRF-Token)",
+            Detail::new(
+                "the form is out of date: reload the page and try again (programs: repeat the csrf value in X-CSRF-Token)",
+            )
+            .told("refused-form-old", &[]),
         )),
     }
 }

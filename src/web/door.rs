@@ -24,6 +24,7 @@ use super::headers;
 use super::pages;
 use super::refused;
 use super::routes::{self, Access, Found};
+use crate::domain::detail::Detail;
 use crate::store::accounts::Role;
 
 /// The middleware.
@@ -248,22 +249,22 @@ fn ask_of(request: &HttpRequest, looking: bool) -> Ask {
 
 fn check_role(access: Access, caller: &Caller) -> Result<(), WebError> {
     let role = caller.role.with_article();
-    let refused = match access {
-        Access::Open | Access::Guest => None,
-        Access::Collector => {
-            (caller.role == Role::Viewer).then_some("may only look: ask an operator")
-        }
+    const LOOKS: &str = "may only look: ask an operator";
+    let (why, told) = match access {
+        Access::Open | Access::Guest => return Ok(()),
+        Access::Collector if caller.role == Role::Viewer => (LOOKS, "refused-only-looks"),
+        Access::Collector => return Ok(()),
         _ if caller.role == Role::Collector => {
-            Some("only claims, extends, reports, takes and passes turns")
+            ("only claims, extends, reports, takes and passes turns", "refused-collector")
         }
-        Access::Login | Access::LoopbackOrLogin => None,
-        Access::Operator => (!caller.is_operator()).then_some("may only look: ask an operator"),
-        Access::Admin => (!caller.is_admin()).then_some("may not do this: ask an admin"),
+        Access::Operator if !caller.is_operator() => (LOOKS, "refused-only-looks"),
+        Access::Admin if !caller.is_admin() => {
+            ("may not do this: ask an admin", "refused-only-admins")
+        }
+        _ => return Ok(()),
     };
-    match refused {
-        None => Ok(()),
-        Some(why) => Err(WebError::forbidden(format!("{} is {role} and {why}", caller.user))),
-    }
+    let text = Detail::new(format!("{} is {role} and {why}", caller.user));
+    Err(WebError::forbidden(text.told(told, &[("user", &caller.user)])))
 }
 
 /// State-changing requests: from our own pages, or by a token.

@@ -8,6 +8,7 @@ use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
+use crate::domain::detail::{Detail, Message};
 use crate::domain::handover::NoMove;
 use crate::domain::name::InvalidName;
 use crate::ops::OpsError;
@@ -25,22 +26,22 @@ use crate::words::{Arg, Language, say};
 pub enum WebError {
     /// 400: the request is malformed.
     #[error("{detail}")]
-    BadRequest { detail: String },
+    BadRequest { detail: Detail },
     /// 401: the caller is not signed in.
     #[error("sign in, or send a valid token in the header Authorization: Bearer TOKEN")]
     Unauthorized,
     /// 403: signed in, but not allowed.
     #[error("{detail}")]
-    Forbidden { detail: String },
+    Forbidden { detail: Detail },
     /// 404.
     #[error("{detail}")]
-    NotFound { detail: String },
+    NotFound { detail: Detail },
     /// 405, with the methods that exist.
     #[error("this address answers only {allow}")]
     MethodNotAllowed { allow: String },
     /// 409: the name is taken, or what it is about has changed meanwhile.
     #[error("{detail}")]
-    Conflict { detail: String },
+    Conflict { detail: Detail },
     /// Any of these that people meet on pages: a sentence that stands in both languages.
     #[error("{}", say(Language::En, .id, .args))]
     Told { status: u16, id: &'static str, args: Vec<(&'static str, Arg)> },
@@ -52,13 +53,13 @@ pub enum WebError {
     TooLarge,
     /// 429.
     #[error("{detail}")]
-    TooMany { detail: String, retry_after: u64 },
+    TooMany { detail: Detail, retry_after: u64 },
     /// 500: our own fault.
     #[error("{detail}")]
     Internal { detail: String },
     /// 503: the store is out of reach, or this node is full.
     #[error("{detail}")]
-    Unavailable { detail: String, retry_after: u64 },
+    Unavailable { detail: Detail, retry_after: u64 },
 }
 
 /// The body of an error: RFC 9457.
@@ -80,18 +81,23 @@ pub struct Problem {
 
 impl WebError {
     /// A 400 that says `detail`.
-    pub fn bad(detail: impl Into<String>) -> Self {
+    pub fn bad(detail: impl Into<Detail>) -> Self {
         Self::BadRequest { detail: detail.into() }
     }
 
     /// A 403 that says `detail`.
-    pub fn forbidden(detail: impl Into<String>) -> Self {
+    pub fn forbidden(detail: impl Into<Detail>) -> Self {
         Self::Forbidden { detail: detail.into() }
     }
 
     /// A 404 that says `detail`.
-    pub fn not_found(detail: impl Into<String>) -> Self {
+    pub fn not_found(detail: impl Into<Detail>) -> Self {
         Self::NotFound { detail: detail.into() }
+    }
+
+    /// A 409 that says `detail`.
+    pub fn conflict(detail: impl Into<Detail>) -> Self {
+        Self::Conflict { detail: detail.into() }
     }
 
     /// A refusal in both languages: `id` is the message, `args` are its variables.
@@ -108,8 +114,29 @@ impl WebError {
             Self::Told { id, args, .. } => (say(lang, id, args), None),
             Self::Weak { why } => (sentences(lang, why), None),
             Self::Unauthorized => (say(lang, "error-unauthorized", &[]), None),
+            Self::TooLarge => (say(lang, "error-too-large", &[]), None),
+            Self::MethodNotAllowed { .. } => (say(lang, "error-method", &[]), None),
+            error if error.message().is_some() => {
+                let (id, args) = error.message().cloned().unwrap_or_default();
+                let args: Vec<_> =
+                    args.into_iter().map(|(name, value)| (name, Arg::from(value))).collect();
+                (say(lang, id, &args), None)
+            }
             error if lang == Language::En => (error.to_string(), None),
             error => (say(lang, error.general(), &[]), Some(error.to_string())),
+        }
+    }
+
+    /// What tells it to people in their language.
+    fn message(&self) -> Option<&Message> {
+        match self {
+            Self::BadRequest { detail }
+            | Self::Forbidden { detail }
+            | Self::NotFound { detail }
+            | Self::Conflict { detail }
+            | Self::TooMany { detail, .. }
+            | Self::Unavailable { detail, .. } => detail.message(),
+            _ => None,
         }
     }
 
@@ -144,9 +171,7 @@ impl WebError {
             "bad_request" => "error-bad-request",
             "forbidden" => "error-forbidden",
             "not_found" => "error-not-found",
-            "method_not_allowed" => "error-method",
             "conflict" => "error-conflict",
-            "too_large" => "error-too-large",
             "too_many" => "error-too-many",
             "unavailable" => "error-unavailable",
             _ => "error-internal",
@@ -196,9 +221,13 @@ impl WebError {
         let detail = error.to_string();
         match error.as_response_error().status_code() {
             StatusCode::PAYLOAD_TOO_LARGE => Self::TooLarge,
-            StatusCode::NOT_FOUND => Self::NotFound { detail },
+            StatusCode::NOT_FOUND => {
+                Self::not_found(Detail::new(detail).told("error-no-address", &[]))
+            }
             StatusCode::UNAUTHORIZED => Self::Unauthorized,
-            status if status.is_client_error() => Self::BadRequest { detail },
+            status if status.is_client_error() => {
+                Self::bad(Detail::new(detail).told("refused-form", &[]))
+            }
             _ => Self::Internal { detail },
         }
     }
@@ -237,7 +266,10 @@ impl From<PasswordError> for WebError {
             PasswordError::TooShort => told("password-short", number(PASSWORD_MIN)),
             PasswordError::TooLong => told("password-long", number(PASSWORD_MAX)),
             PasswordError::Weak(why) => Self::Weak { why },
-            PasswordError::Busy => Self::TooMany { detail: error.to_string(), retry_after: 3 },
+            PasswordError::Busy => {
+                let detail = Detail::new(error.to_string()).told("refused-busy", &[]);
+                Self::TooMany { detail, retry_after: 3 }
+            }
             PasswordError::Hash(detail) => Self::Internal { detail },
         }
     }
@@ -282,13 +314,17 @@ impl From<StoreError> for WebError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(what) => Self::Unavailable {
-                detail: format!("the store is not reachable ({what}): try again in a moment"),
+                detail: Detail::new(format!(
+                    "the store is not reachable ({what}): try again in a moment"
+                ))
+                .told("refused-store-away", &[]),
                 retry_after: 1,
             },
-            StoreError::NotFound(_) => Self::NotFound { detail: error.to_string() },
-            StoreError::Exists(_) | StoreError::LastAdmin(_) | StoreError::Stale { .. } => {
-                Self::Conflict { detail: error.to_string() }
-            }
+            StoreError::NotFound(_) => Self::not_found(error.to_string()),
+            StoreError::LastAdmin(ref user) => Self::conflict(
+                Detail::new(error.to_string()).told("refused-last-admin", &[("user", user)]),
+            ),
+            StoreError::Exists(_) | StoreError::Stale { .. } => Self::conflict(error.to_string()),
             StoreError::NewerSchema { .. }
             | StoreError::Unsupported(_)
             | StoreError::Absent(_)
@@ -302,14 +338,16 @@ impl From<StoreError> for WebError {
 
 impl From<OpsError> for WebError {
     fn from(error: OpsError) -> Self {
-        let detail = error.to_string();
         match error {
-            OpsError::Field { .. } => Self::bad(format!("field {detail}")),
-            OpsError::Move(NoMove::NoSuchNode { .. }) => Self::bad(format!("field to: {detail}")),
-            OpsError::Malformed(_) => Self::BadRequest { detail },
-            OpsError::Forbidden(_) => Self::Forbidden { detail },
-            OpsError::NotFound(_) => Self::NotFound { detail },
-            OpsError::Conflict(_) | OpsError::Move(_) => Self::Conflict { detail },
+            OpsError::Field { field, what } => Self::bad(what.after(&format!("field {field} "))),
+            OpsError::Move(none @ NoMove::NoSuchNode { .. }) => {
+                Self::bad(none.detail().after("field to: "))
+            }
+            OpsError::Malformed(detail) => Self::BadRequest { detail },
+            OpsError::Forbidden(detail) => Self::Forbidden { detail },
+            OpsError::NotFound(detail) => Self::NotFound { detail },
+            OpsError::Conflict(detail) => Self::Conflict { detail },
+            OpsError::Move(refused) => Self::conflict(refused.detail()),
             OpsError::Store(error) | OpsError::Unnoted(error) => error.into(),
         }
     }
@@ -319,7 +357,7 @@ impl From<DeskError> for WebError {
     fn from(error: DeskError) -> Self {
         match error {
             DeskError::Store(StoreError::Unsupported(_)) | DeskError::Refused(_) => {
-                Self::Unavailable { detail: error.to_string(), retry_after: 5 }
+                Self::Unavailable { detail: error.to_string().into(), retry_after: 5 }
             }
             DeskError::Store(error) => error.into(),
         }
@@ -328,6 +366,6 @@ impl From<DeskError> for WebError {
 
 impl From<InvalidName> for WebError {
     fn from(error: InvalidName) -> Self {
-        Self::bad(error.to_string())
+        Self::bad(error.detail())
     }
 }

@@ -50,7 +50,8 @@ pub async fn readyz(
         Some("reading") => true,
         Some(_) => return Err(WebError::bad("for: use work or reading")),
     };
-    let unavailable = |detail: String| WebError::Unavailable { detail, retry_after: 1 };
+    let unavailable =
+        |detail: String| WebError::Unavailable { detail: detail.into(), retry_after: 1 };
     if web.live.is_draining() {
         return Err(unavailable("this node is shutting down".to_owned()));
     }

@@ -32,6 +32,7 @@ use super::sieve::Sieve;
 use super::wire::{Following, Said, Switch};
 use super::{Web, cors, csrf, refused};
 use crate::clock;
+use crate::domain::detail::Detail;
 use crate::domain::time::Boot;
 use crate::ops::jobs;
 
@@ -320,7 +321,7 @@ impl Socket {
             let done = switch_job(&web, &caller, &switch).await;
             if let Err(WebError::Forbidden { detail }) = &done {
                 let what = format!("participation {}", switch.job);
-                refused::note_frame(&web, &caller, &what, detail).await;
+                refused::note_frame(&web, &caller, &what, detail.text()).await;
             }
             done.map_err(|error| (error, None))
         };
@@ -384,7 +385,8 @@ async fn switch_job(web: &Web, caller: &Caller, switch: &Switch) -> Result<(), W
 
 fn out_of_reach() -> WebError {
     WebError::Unavailable {
-        detail: "the store is not reachable: try again in a moment".to_owned(),
+        detail: Detail::new("the store is not reachable: try again in a moment")
+            .told("refused-store-away", &[]),
         retry_after: 1,
     }
 }

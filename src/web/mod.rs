@@ -56,6 +56,7 @@ use self::hub::Hub;
 use self::server::Manners;
 use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
+use crate::domain::detail::Detail;
 use crate::domain::name::JobName;
 use crate::feed::Feed;
 use crate::history::History;
@@ -177,9 +178,10 @@ impl Web {
         let found = self.live.job_named(name).filter(|job| caller.sees(job));
         found.ok_or_else(|| {
             let shown: String = name.chars().take(64).collect();
-            WebError::not_found(format!(
+            let text = format!(
                 "there is no job {shown:?} in the configuration of any node: GET /api/v1/jobs lists them"
-            ))
+            );
+            WebError::not_found(Detail::new(text).told("refused-no-job", &[("job", &shown)]))
         })
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::connections;
 use super::error::WebError;
+use crate::domain::detail::Detail;
 use crate::secrets;
 use crate::store::Store;
 use crate::store::credentials::{Credentials, SignIn, Tried};
@@ -40,7 +41,10 @@ impl<'a> Attempt<'a> {
         }
         let seconds = wait.saturating_add(Duration::from_millis(999)).as_secs();
         Err(WebError::TooMany {
-            detail: format!("too many failed attempts to sign in: wait {seconds} s and try again"),
+            detail: Detail::new(format!(
+                "too many failed attempts to sign in: wait {seconds} s and try again"
+            ))
+            .told("refused-sign-ins", &[("s", &seconds)]),
             retry_after: seconds,
         })
     }

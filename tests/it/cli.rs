@@ -363,10 +363,20 @@ async fn a_move_needs_a_running_job_and_a_node_that_may_take_it() {
     assert!(message.contains("undrain"), "{message}");
     place.run(&["undrain", "node-b", "--user", "li"]).ok();
     report(&store, "node-b").await;
-    place.run(&["move", "outbound", "--to", "node-b", "--user", "li"]).ok();
+    let order = ["move", "outbound", "--to", "node-b", "--user", "li", "--reason", "new disk"];
+    place.run(&order).ok();
     let record = store.snapshot(&[job()]).await.expect("a snapshot").jobs.remove(0);
     assert_eq!(record.moving.expect("a move").to, Some(node("node-b")));
     place.run(&["drain", "node-z"]).fails(3);
+    let drain = ["drain", "node-b", "--user", "li", "--reason", "kernel update"];
+    place.run(&drain).ok();
+    for (target, act, reason) in
+        [("outbound", "job.move", "to node-b: new disk"), ("node-b", "node.drain", "kernel update")]
+    {
+        let noted = store.audits(Some(target), None, 1).await.expect("entries").remove(0);
+        let (act, reason) = ((act, Some(reason)), (noted.act.as_str(), noted.reason.as_deref()));
+        assert_eq!(reason, act, "why it was done is in the audit");
+    }
 }
 
 #[tokio::test]

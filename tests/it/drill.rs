@@ -32,7 +32,8 @@ async fn a_drill_kills_the_holder_with_sigkill_and_measures_who_took_over() {
         (!pair.li().runs(JOB).await.is_empty()).then_some(())
     })
     .await;
-    let report = pair.ground.must(&["drill", JOB, "--user", "ada", "--json"]);
+    let report =
+        pair.ground.must(&["drill", JOB, "--user", "ada", "--reason", "exercise", "--json"]);
     let report: Value = serde_json::from_str(&report).expect("JSON");
     let second = pair.witness.until_started(2);
     assert_eq!((&report["from"], &report["to"]), (&json!(first.node), &json!(second.node)));
@@ -51,6 +52,7 @@ async fn a_drill_kills_the_holder_with_sigkill_and_measures_who_took_over() {
     let audit = living.get("/api/v1/audit?limit=1").await;
     let entry = audit.to_string();
     assert!(entry.contains("job.drill") && entry.contains("cli:ada"), "{entry}");
+    assert!(entry.contains(": exercise\""), "why it was ordered is in the audit: {entry}");
 
     // The dead come back under their old name, and no order is left for them or for the next run.
     let back = pair.ground.start(&first.node);

@@ -49,7 +49,7 @@ fn at_task(id: &TaskId) -> String {
 /// A source that must exist.
 fn no_source(error: StoreError, name: &SourceName) -> Failure {
     match error {
-        StoreError::NotFound(_) => Failure::NotFound(sources::undefined(name.as_str())),
+        StoreError::NotFound(_) => Failure::NotFound(sources::undefined(name.as_str()).to_string()),
         other => other.into(),
     }
 }
@@ -258,7 +258,7 @@ impl Office {
     pub(in crate::cli) async fn task(&self, id: &TaskId) -> Result<Task, Failure> {
         match self {
             Self::Store(context) => {
-                let missing = || Failure::NotFound(sources::no_task(id));
+                let missing = || Failure::NotFound(sources::no_task(id).to_string());
                 Ok(context.store.task(id).await?.ok_or_else(missing)?.try_into()?)
             }
             Self::Server(server) => server.get(at_task(id)).await,

@@ -1,7 +1,8 @@
 //! What people do to rotations at this node; and how the failures of turns are worded.
 
+use crate::domain::detail::Detail;
 use crate::domain::lease::Token;
-use crate::domain::name::{RotationName, TypeName};
+use crate::domain::name::{InvalidName, RotationName, TypeName};
 use crate::domain::rotation::{Ending, Rules, Turn};
 use crate::ops::rotations;
 use crate::store::StoreError;
@@ -96,9 +97,19 @@ pub async fn trouble_with_type(
 /// There is no such rotation.
 #[must_use]
 pub fn no_rotation(rotation: &RotationName) -> WebError {
-    WebError::not_found(format!(
-        "there is no rotation {rotation}: define it first with PUT /api/v1/rotations/{rotation}"
-    ))
+    WebError::not_found(
+        Detail::new(format!(
+            "there is no rotation {rotation}: define it first with PUT /api/v1/rotations/{rotation}"
+        ))
+        .told("refused-no-rotation", &[("rotation", rotation)]),
+    )
+}
+
+/// What cannot be the name of one.
+#[must_use]
+pub fn no_name(wrong: &InvalidName) -> WebError {
+    let why = Detail::new(format!("there is no rotation {wrong}"));
+    WebError::not_found(why.told("refused-no-rotation", &[("rotation", &wrong.given)]))
 }
 
 /// The rotation has no such type.
@@ -117,7 +128,7 @@ pub fn over(turn: Token) -> WebError {
     let detail = format!(
         "this request had the turn {turn}, which has ended: ask for another with a new request_id"
     );
-    WebError::Conflict { detail }
+    WebError::conflict(detail)
 }
 
 /// The caller that wants to extend or pass the turn does not hold it, or no more.
@@ -150,6 +161,7 @@ pub fn stale(
     WebError::Conflict {
         detail: format!(
             "the turn {turn} {what}; nothing was changed, and {now}. Stop what goes on under it, and ask for another with POST /api/v1/rotations/{rotation}/turns"
-        ),
+        )
+        .into(),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::domain::detail::Detail;
 use crate::domain::dispatch::Rules;
 use crate::domain::name::SourceName;
 use crate::ops::{OpsError, sources};
@@ -135,8 +136,10 @@ pub async fn remove_task(
 /// # Errors
 /// [`WebError::NotFound`], also for what cannot be a name; [`WebError::Unavailable`].
 pub async fn named(web: &Web, name: &str) -> Result<SourceView, WebError> {
-    let name = SourceName::new(name)
-        .map_err(|wrong| WebError::not_found(format!("there is no source {wrong}")))?;
+    let name = SourceName::new(name).map_err(|wrong| {
+        let why = Detail::new(format!("there is no source {wrong}"));
+        WebError::not_found(why.told("refused-no-source", &[("source", &wrong.given)]))
+    })?;
     let found = web.store.sources(Some(&name)).await.map_err(trouble)?;
     found.into_iter().next().ok_or_else(|| no_source(&name))
 }

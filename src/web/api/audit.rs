@@ -6,6 +6,7 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 
 use super::{clamp, query};
+use crate::domain::detail::Detail;
 use crate::domain::time::StoreTime;
 use crate::ops::audit::Sight;
 use crate::ops::chain::{Chain, Members};
@@ -57,11 +58,11 @@ impl Wanted {
             text.map(str::to_owned)
         };
         let kind = given(&self.kind).map(|kind| kind.parse());
-        let kind =
-            kind.transpose().map_err(|why| WebError::bad(format!("parameter kind: {why}")))?;
+        let kind = kind.transpose().map_err(|why| address(format!("parameter kind: {why}")))?;
         let (from, to) = (instant("from", given(&self.from))?, instant("to", given(&self.to))?);
         if from.zip(to).is_some_and(|(from, to)| from > to) {
-            return Err(WebError::bad("parameter from is later than parameter to: exchange them"));
+            let text = "parameter from is later than parameter to: exchange them";
+            return Err(WebError::bad(Detail::new(text).told("refused-from-to", &[])));
         }
         Ok(AuditFilter {
             kinds: kind.into_iter().collect(),
@@ -75,6 +76,11 @@ impl Wanted {
     }
 }
 
+/// Something in the address of a page, or of a call, is wrong.
+fn address(text: String) -> WebError {
+    WebError::bad(Detail::new(text).told("refused-address", &[]))
+}
+
 /// RFC 3339.
 ///
 /// # Errors
@@ -83,7 +89,7 @@ pub(super) fn instant(name: &str, text: Option<String>) -> Result<Option<StoreTi
     let Some(text) = text else { return Ok(None) };
     let at = text.parse::<jiff::Timestamp>().map_err(|_| {
         let shown: String = text.chars().take(64).collect();
-        WebError::bad(format!(
+        address(format!(
             "parameter {name}: {shown:?} is no instant: use RFC 3339, as in 2026-05-04T01:02:03Z"
         ))
     })?;

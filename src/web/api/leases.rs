@@ -128,7 +128,7 @@ fn terms(web: &Web, caller: &Caller, name: &str, ttl: Duration) -> Result<Terms,
 /// The secret that a holder sent.
 fn secret_of(text: &str) -> Result<Secret, WebError> {
     Secret::read(text).ok_or_else(|| WebError::Conflict {
-        detail: "secret: this is not the secret of a lease; nothing was changed: send the `secret` with which it was granted".to_owned(),
+        detail: "secret: this is not the secret of a lease; nothing was changed: send the `secret` with which it was granted".into(),
     })
 }
 
@@ -136,7 +136,8 @@ fn over(name: &JobName) -> WebError {
     WebError::Conflict {
         detail: format!(
             "the lease {name} is over or another's: end the work at once, and ask for it again with a new request_id"
-        ),
+        )
+        .into(),
     }
 }
 

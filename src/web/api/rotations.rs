@@ -88,8 +88,7 @@ impl TryFrom<RotationBody> for Rules {
 
 /// The name in an address; what cannot be a name is not found.
 pub(super) fn named(text: &str) -> Result<RotationName, WebError> {
-    RotationName::new(text)
-        .map_err(|wrong| WebError::not_found(format!("there is no rotation {wrong}")))
+    RotationName::new(text).map_err(|wrong| acts::rotation::no_name(&wrong))
 }
 
 /// All rotations.

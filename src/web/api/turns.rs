@@ -123,7 +123,8 @@ fn asked(
             detail: format!(
                 "worker: {worker} is the name under which a job takes its turns: use a name that does not begin with {}",
                 WorkerName::OF_JOBS
-            ),
+            )
+            .into(),
         });
     }
     // The store tells requests apart by type, worker and this: so the same request of another caller is another one.
@@ -190,7 +191,8 @@ async fn turn_of(
         return Err(WebError::Conflict {
             detail: format!(
                 "the turn {turn} is not one that this token or session took; nothing was changed: send the `turn` with which it was granted, by the same token"
-            ),
+            )
+            .into(),
         });
     }
     Ok(turn)
@@ -212,7 +214,7 @@ async fn check_token(
             let detail = format!(
                 "token: {token} is not that of the turn {turn}; nothing was changed: send the token with which that turn was granted"
             );
-            Err(WebError::Conflict { detail })
+            Err(WebError::conflict(detail))
         }
         _ => Ok(()),
     }

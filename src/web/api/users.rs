@@ -135,7 +135,7 @@ pub async fn patch(
     if password.is_some() && *name == caller.user {
         return Err(WebError::Conflict {
             detail: "this is your own account: change your password with PUT /api/v1/me/password"
-                .to_owned(),
+                .into(),
         });
     }
     let external = match (subject.as_deref(), &web.config().oidc) {

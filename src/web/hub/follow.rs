@@ -32,7 +32,8 @@ impl Hub {
                 return Err(WebError::TooMany {
                     detail: format!(
                         "a connection follows at most {FOLLOWS_MAX} jobs: unfollow one"
-                    ),
+                    )
+                    .into(),
                     retry_after: 0,
                 });
             }

@@ -39,7 +39,8 @@ pub(super) struct ShownJob {
 
 #[derive(Default)]
 pub(super) struct Watch {
-    said: Option<State>,
+    /// The word, and whether the run has been silent for too long.
+    said: Option<(State, bool)>,
     /// The holder of the lease in the newest picture.
     holder: Option<NodeName>,
     wanted_since: Option<Boot>,
@@ -151,11 +152,11 @@ impl Hub {
 
     /// Notes the state of a job now; whether it is another than before.
     pub(super) fn say(&self, job: usize, seen: &Seen) -> bool {
-        let word = self.word(job, seen);
+        let word = self.sight(job, seen);
         let now = clock::boot();
         let slot = self.slot(job);
         let mut watch = lock(&slot.watch);
-        let well = matches!(word, State::Running | State::Starting | State::Resting);
+        let well = matches!(word.0, State::Running | State::Starting | State::Resting);
         if seen.record.wanted() && !well {
             watch.wanted_since.get_or_insert(now);
         } else {
@@ -165,10 +166,18 @@ impl Hub {
     }
 
     pub(super) fn word(&self, job: usize, seen: &Seen) -> State {
+        self.sight(job, seen).0
+    }
+
+    /// The word, and whether the run has been silent for too long.
+    fn sight(&self, job: usize, seen: &Seen) -> (State, bool) {
         let config = self.defined(job);
         let rotations = self.rotations();
         let rotations = rotations.as_ref().map(|views| &views[..]);
-        state(&seen.record, &viewpoint(seen, &config, &self.feed.nodes(), rotations, clock::boot()))
+        let view = viewpoint(seen, &config, &self.feed.nodes(), rotations, clock::boot());
+        let word = state(&seen.record, &view);
+        let run = seen.record.run.as_ref().filter(|_| word == State::Running);
+        (word, run.is_some_and(|run| config.limits().quiet_until(run, view.now).is_some()))
     }
 
     /// Brings the metrics of jobs up to date, before they are read.

@@ -157,7 +157,7 @@ impl Hub {
     pub fn admit(self: &Arc<Self>, caller: &Caller) -> Result<Admission, WebError> {
         if self.is_draining() {
             return Err(WebError::Unavailable {
-                detail: "this node is shutting down: connect again".to_owned(),
+                detail: "this node is shutting down: connect again".into(),
                 retry_after: 1,
             });
         }
@@ -167,7 +167,7 @@ impl Hub {
         if census.total >= limits.sockets_per_node {
             return Err(WebError::Unavailable {
                 detail: "this node has as many live connections as it takes: try again later"
-                    .to_owned(),
+                    .into(),
                 retry_after: 5,
             });
         }
@@ -176,7 +176,7 @@ impl Hub {
         {
             if census.by_key.get(key).is_some_and(|count| *count >= most) {
                 return Err(WebError::TooMany {
-                    detail: format!("{key} has {most} live connections already: close some"),
+                    detail: format!("{key} has {most} live connections already: close some").into(),
                     retry_after: 5,
                 });
             }

@@ -29,6 +29,7 @@ use super::login::{close, safe_next, show};
 use super::pages::away;
 use super::refused::Refused;
 use crate::config::{Config, Oidc};
+use crate::domain::detail::Detail;
 use crate::domain::time::StoreTime;
 use crate::ops::external::{Admission, Refusal, admit};
 use crate::ops::{self, Act, Signature};
@@ -169,7 +170,10 @@ async fn enter(
     let from = auth::peer(request);
     let failures = format!("login:oidc:{}", &secrets::sha256_hex(&from)[..32]);
     let too_many = |seconds: u64| WebError::TooMany {
-        detail: format!("too many failed attempts to sign in: wait {seconds} s and try again"),
+        detail: Detail::new(format!(
+            "too many failed attempts to sign in: wait {seconds} s and try again"
+        ))
+        .told("refused-sign-ins", &[("s", &seconds)]),
         retry_after: seconds,
     };
     if web.store.failures(&failures, Count::Look, WINDOW).await? >= FREE {

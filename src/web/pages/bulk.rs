@@ -7,6 +7,7 @@ use actix_web::{HttpResponse, web};
 use askama::Template;
 
 use super::{Frame, html, local, picture, viewer};
+use crate::domain::detail::Detail;
 use crate::ops::jobs;
 use crate::view::JobView;
 use crate::web::Web;
@@ -138,7 +139,11 @@ impl Wish {
                 _ => {}
             }
         }
-        let what = act.ok_or_else(|| WebError::bad("field act must be on, off or hold"))?;
+        let what = act.ok_or_else(|| {
+            WebError::bad(
+                Detail::new("field act must be on, off or hold").told("refused-form", &[]),
+            )
+        })?;
         Ok(Self { what, jobs, reason, confirmed, back })
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::confirm::Confirm;
 use super::{Frame, ask_back, done, html};
+use crate::domain::detail::Detail;
 use crate::ops::quota::LONGEST_BLOCK;
 use crate::store::StoreError;
 use crate::store::dispatch::{SourceView, Sources};
@@ -181,10 +182,12 @@ pub async fn block(
     form: web::Form<Block>,
 ) -> Result<HttpResponse, WebError> {
     let lasting = humantime::parse_duration(form.r#for.trim()).map_err(|error| {
-        WebError::bad(format!("field for: {error}: write a duration such as 60s, 10m or 1h"))
+        let text = format!("field for: {error}: write a duration such as 60s, 10m or 1h");
+        WebError::bad(Detail::new(text).told("refused-duration", &[]))
     })?;
     if lasting > LONGEST_BLOCK {
-        return Err(WebError::bad("field for: a block may last a day at most; pause it instead"));
+        let text = "field for: a block may last a day at most; pause it instead";
+        return Err(WebError::bad(Detail::new(text).told("refused-block-long", &[])));
     }
     let back = form.back.as_deref().unwrap_or(HERE);
     if lasting > Duration::ZERO && form.confirm.as_deref() != Some("yes") {

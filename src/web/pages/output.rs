@@ -5,6 +5,7 @@ use askama::Template;
 use serde::Deserialize;
 
 use super::audit::typed;
+use crate::domain::detail::Detail;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::StoreTime;
 use crate::store::journal::{Journal, LogFilter, LogFrom, LogPage, RunEntry};
@@ -65,10 +66,10 @@ impl Wanted {
         };
         let number = |name: &str, text: &Option<String>| match text.as_deref().map(str::trim) {
             None | Some("") => Ok(None),
-            Some(text) => text
-                .parse::<u64>()
-                .map(Some)
-                .map_err(|_| WebError::bad(format!("parameter {name}: use the number of a line"))),
+            Some(text) => text.parse::<u64>().map(Some).map_err(|_| {
+                let text = format!("parameter {name}: use the number of a line");
+                WebError::bad(Detail::new(text).told("refused-line", &[]))
+            }),
         };
         let line = number("line", &self.line)?;
         let from = match (

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use super::confirm::Confirm;
 use super::person::losses;
 use super::{Frame, ask_back, whole};
+use crate::domain::detail::Detail;
 use crate::domain::name::UserName;
 use crate::domain::time::StoreTime;
 use crate::ops::{accounts, credentials};
@@ -184,7 +185,7 @@ pub async fn add(
 async fn add_typed(web: &Web, caller: &Caller, typed: &Typed) -> Result<Done, WebError> {
     let body = NewUserBody {
         name: UserName::new(typed.name.trim())?,
-        role: typed.role.parse().map_err(|error: String| WebError::bad(error))?,
+        role: typed.role.parse().map_err(no_role)?,
         password: None,
         display_name: Some(typed.display_name.clone()),
         language: None,
@@ -202,6 +203,10 @@ pub struct Changed {
     pub role: String,
 }
 
+fn no_role(text: String) -> WebError {
+    WebError::bad(Detail::new(text).told("refused-form", &[]))
+}
+
 /// `POST /people/{user}/role`.
 ///
 /// # Errors
@@ -212,7 +217,7 @@ pub async fn role(
     user: web::Path<String>,
     form: web::Form<Changed>,
 ) -> Result<HttpResponse, WebError> {
-    let role: Role = form.role.parse().map_err(|error: String| WebError::bad(error))?;
+    let role: Role = form.role.parse().map_err(no_role)?;
     let actor = caller.actor();
     let user = accounts::one(&web.store, &actor, &user).await?;
     if user.role == role {

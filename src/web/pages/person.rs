@@ -10,6 +10,7 @@ use super::account::{SessionRow, TokenRow};
 use super::confirm::Confirm;
 use super::people::{PersonRow, Sure, about};
 use super::{Frame, ask_back, seen_other, whole};
+use crate::domain::detail::Detail;
 use crate::domain::name::{JobName, UserName};
 use crate::ops::{accounts, credentials};
 use crate::store::accounts::User;
@@ -233,7 +234,8 @@ pub async fn revoke(
     let own = credentials::tokens(&web.store, &actor, Some(&user.name)).await?;
     if !own.iter().any(|token| token.id == path.1) {
         let id: String = path.1.chars().take(64).collect();
-        return Err(WebError::not_found(format!("{} has no token {id:?}", user.name)));
+        let why = Detail::new(format!("{} has no token {id:?}", user.name));
+        return Err(WebError::not_found(why.told("refused-no-token", &[])));
     }
     credentials::revoke_token(&web.store, &actor, &path.1).await?;
     Ok(seen_other(&(at(&user.name) + "?said=token")))

@@ -8,6 +8,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Deserialize;
 
 use super::local;
+use crate::domain::detail::Detail;
 use crate::ops::accounts;
 use crate::store::StoreError;
 use crate::store::accounts::{Accounts, Changes};
@@ -67,12 +68,14 @@ pub async fn save(
 ) -> Result<HttpResponse, WebError> {
     let language = match form.language.as_deref() {
         None => None,
-        Some(text) => Some(
-            Language::named(text).ok_or_else(|| WebError::bad("field language: use en or zh"))?,
-        ),
+        Some(text) => Some(Language::named(text).ok_or_else(|| {
+            WebError::bad(Detail::new("field language: use en or zh").told("refused-form", &[]))
+        })?),
     };
     if form.theme.as_deref().is_some_and(|t| t != "system" && known_theme(t).is_none()) {
-        return Err(WebError::bad("field theme: use light, dark or system"));
+        return Err(WebError::bad(
+            Detail::new("field theme: use light, dark or system").told("refused-form", &[]),
+        ));
     }
     if let Some(caller) = caller {
         if let Some(text) = &form.display_name {

@@ -63,8 +63,8 @@ pub async fn rotation(
     request: HttpRequest,
     form: web::Form<Removal>,
 ) -> Result<HttpResponse, WebError> {
-    let name = RotationName::new(form.name.trim())
-        .map_err(|wrong| WebError::not_found(format!("there is no rotation {wrong}")))?;
+    let name =
+        RotationName::new(form.name.trim()).map_err(|wrong| acts::rotation::no_name(&wrong))?;
     let view = acts::rotation::one(&web, &name, 0).await?;
     if form.is_sure() {
         acts::rotation::remove(&web, &caller, &name, true).await?;

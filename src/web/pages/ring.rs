@@ -58,8 +58,7 @@ async fn seen(
     name: &str,
     past: usize,
 ) -> Result<RotationView, WebError> {
-    let name = RotationName::new(name)
-        .map_err(|wrong| WebError::not_found(format!("there is no rotation {wrong}")))?;
+    let name = RotationName::new(name).map_err(|wrong| rotation::no_name(&wrong))?;
     rotation::check_seen(web, caller, &name)?;
     rotation::one(web, &name, past).await
 }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::form::{Field, Refused, Typed, Wrong, answer, sentence};
 use super::source_rules::at;
 use super::{Frame, seen_other, whole};
+use crate::domain::detail::Detail;
 use crate::domain::dispatch::TaskState;
 use crate::domain::name::SourceName;
 use crate::domain::time::StoreTime;
@@ -142,7 +143,10 @@ impl Query {
             return Ok(None);
         };
         let state = STATES.into_iter().find(|state| word(*state).0 == text);
-        let unknown = || WebError::bad("parameter state: use ready, due, leased, dead or done");
+        let unknown = || {
+            let text = "parameter state: use ready, due, leased, dead or done";
+            WebError::bad(Detail::new(text).told("refused-address", &[]))
+        };
         Ok(Some(state.ok_or_else(unknown)?))
     }
 }

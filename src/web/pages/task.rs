@@ -1,6 +1,6 @@
 //! `GET /dispatch/tasks/{id}`: where a task is, what it carries, what went wrong with it; and finding one by its key.
 
-use actix_web::http::header;
+use actix_web::http::{StatusCode, header};
 use actix_web::{HttpResponse, web};
 use askama::Template;
 use serde::Deserialize;
@@ -224,17 +224,16 @@ pub struct Wanted {
 /// `GET /dispatch/tasks?source=&key=`: leads to the task.
 ///
 /// # Errors
-/// [`WebError::NotFound`], worded for the reader; [`WebError::Unavailable`].
+/// [`WebError::NotFound`], [`WebError::Unavailable`].
 pub async fn find(
     web: web::Data<Web>,
-    caller: Caller,
     wanted: web::Query<Wanted>,
 ) -> Result<HttpResponse, WebError> {
     let source = named(&web, wanted.source.trim()).await?.name;
     let id = TaskId::of(&source, &wanted.key);
     if web.store.task(&id).await?.is_none() {
-        let name = [("source", Arg::from(source.as_str()))];
-        return Err(WebError::not_found(say(caller.language, "find-none", &name)));
+        let name = [("source", source.as_str())];
+        return Err(WebError::told(StatusCode::NOT_FOUND, "find-none", &name));
     }
     let location = format!("/dispatch/tasks/{}", id.0);
     Ok(HttpResponse::SeeOther().insert_header((header::LOCATION, location)).finish())

@@ -8,6 +8,7 @@ use askama::Template;
 
 use super::source::{id, word};
 use super::{Frame, html, local};
+use crate::domain::detail::Detail;
 use crate::domain::dispatch::TaskState;
 use crate::store::dispatch::{Dispatch as _, TaskId, TaskView};
 use crate::web::Web;
@@ -92,9 +93,16 @@ impl Wish {
                 _ => {}
             }
         }
-        let what = what.ok_or_else(|| WebError::bad("field act must be revive or remove"))?;
+        let what = what.ok_or_else(|| {
+            WebError::bad(
+                Detail::new("field act must be revive or remove").told("refused-form", &[]),
+            )
+        })?;
         if tasks.len() > MOST {
-            return Err(WebError::bad(format!("field task: at most {MOST} at once")));
+            return Err(WebError::bad(
+                Detail::new(format!("field task: at most {MOST} at once"))
+                    .told("refused-tasks-many", &[("most", &MOST)]),
+            ));
         }
         Ok(Self { what, tasks, held, confirmed, back })
     }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::domain::dispatch::Rules as SourceRules;
 use crate::domain::rotation::Rules as RotationRules;
 use crate::ops::Act;
+use crate::ops::accounts::FIRST_ADMIN;
 use crate::ops::jobs::ELSEWHERE;
 use crate::store::accounts::Role;
 use crate::store::journal::AuditEntry;
@@ -34,7 +35,10 @@ impl Told {
     #[must_use]
     pub fn of(entry: &AuditEntry, title: Option<&str>, lang: Language) -> Self {
         let act = Act::of_code(&entry.act);
-        let target = title.unwrap_or(&entry.target);
+        // Who will be: there is no account yet.
+        let first = entry.target == FIRST_ADMIN;
+        let first = first.then(|| say(lang, "told-the-first-admin", &[]));
+        let target = first.as_deref().or(title).unwrap_or(&entry.target);
         let who = ("who", Piece::strong(visible(&entry.who)));
         let target = ("target", Piece::strong(visible(target)));
         let sentence = match act {
@@ -70,7 +74,7 @@ fn more(act: Act, noted: &str, lang: Language) -> Option<Vec<String>> {
         }
         Act::RotationPut => changes(noted, |rules| of_rotation(rules, lang), lang)?,
         Act::UserAdd | Act::UserRole => match noted {
-            "the first admin" => tell("told-first-admin", &[]),
+            FIRST_ADMIN => tell("told-first-admin", &[]),
             role => {
                 let role = say(lang, role_word(role.parse().ok()?), &[]);
                 tell("told-as-role", &[("role", role.into())])
@@ -242,6 +246,14 @@ mod tests {
     }
 
     #[test]
+    fn who_will_be_the_first_admin_is_named_in_the_readers_language() {
+        let link = entry("link.new", FIRST_ADMIN, None);
+        let said = Language::ALL.map(|lang| plain(&Told::of(&link, None, lang).sentence));
+        assert!(said[0].contains("the first admin"), "{said:?}");
+        assert!(said[1].contains("第一个管理员") && !said[1].contains("admin"), "{said:?}");
+    }
+
+    #[test]
     fn of_rules_only_what_changed_is_said() {
         let rules = |gap: u64, more: &str| {
             format!(
@@ -268,6 +280,13 @@ mod tests {
         let turned = format!(r#"{},"was":{}}}}}"#, order("b a"), order("a b"));
         let said = told("rotation.put", Some(&turned), Language::En);
         assert!(said.ends_with("now: order: b, a · before: order: a, b"), "{said}");
+        let new = format!("{}}}", order("a b"));
+        let said = told("rotation.put", Some(&new), Language::En);
+        assert_eq!(
+            said.matches(" · ").count(),
+            3,
+            "order, lease, who is skipped, once each: {said}"
+        );
         let written = told("source.put", Some("they asked"), Language::En);
         assert!(written.ends_with(": “they asked”"), "{written}");
     }

@@ -172,7 +172,9 @@ async fn look(
     all: bool,
 ) -> Vec<String> {
     let (axe, mut found) = (axe(), Vec::new());
-    let widths = if all { &WIDTHS[..] } else { &EDGES };
+    // Eyes want every width.
+    let pictures = std::env::var_os("SOLOIST_PICTURES").is_some();
+    let widths = if all || pictures { &WIDTHS[..] } else { &EDGES };
     speak(window, language).await;
     for address in addresses {
         window.client.goto(&format!("{url}{address}")).await.expect("the page opens");

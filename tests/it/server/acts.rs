@@ -25,8 +25,12 @@ fn a_job_is_switched_held_and_resumed() {
     }
     let ada = Away::new(&[&node], &ground.token("ada"));
     assert_eq!(ada.must(&["on", "outbound", "--user", "li"]), "li switched outbound on.\n");
-    assert!(ada.must(&["drain", "node-a"]).contains("hands its jobs over"));
+    assert!(
+        ada.must(&["drain", "node-a", "--reason", "kernel update"]).contains("hands its jobs over")
+    );
     assert!(ada.must(&["undrain", "node-a"]).contains("may take jobs again"));
+    let audit = ground.must(&["audit", "--target", "node-a", "--json"]);
+    assert!(audit.contains("\"kernel update\""), "why is in the audit: {audit}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ async fn a_drill_by_nodes_kills_the_holder_and_prints_how_long_the_take_over_too
     let asked = if is_a { [&pair.a, &pair.b] } else { [&pair.b, &pair.a] };
     let ada = Away::new(&asked, &token);
     let output = until("it is there to be crashed", || {
-        let output = ada.run(&["drill", JOB]);
+        let output = ada.run(&["drill", JOB, "--reason", "exercise"]);
         (output.status.code() != Some(4)).then_some(output)
     });
     let out = String::from_utf8(output.stdout).expect("UTF-8");
@@ -38,6 +38,8 @@ async fn a_drill_by_nodes_kills_the_holder_and_prints_how_long_the_take_over_too
     let took: u128 = took.parse().expect("milliseconds");
     assert!(took > 0 && took < PATIENCE.as_millis(), "{out}");
     assert_ne!(first.node, second.node);
+    let audit = pair.ground.must(&["audit", "--target", JOB, "--json"]);
+    assert!(audit.contains(": exercise\""), "why it was ordered is in the audit: {audit}");
     let dead = if is_a { &mut pair.a } else { &mut pair.b };
     assert_eq!(dead.wait(), None, "killed by a signal, no exit code");
     pair.witness.check();

@@ -200,14 +200,25 @@ async fn the_bar_of_a_lease_moves_on_the_page_of_its_job_and_costs_the_dashboard
     run(&server, &UserName::new("li").unwrap()).await;
     say(&mut page, json!({"type": "follow", "id": 1, "job": "outbound"})).await;
     let mut told = Vec::new();
-    while told.len() < 4 {
-        let frame = hear_type(&mut page, "row").await;
-        let left = frame["head"].as_str().and_then(lease_left);
-        told.extend(left.map(|left| (left, frame["version"].as_u64())));
-        told.dedup();
-    }
+    let watch = async {
+        while told.len() < 4 {
+            let frame = hear_type(&mut page, "row").await;
+            let Some((head, left)) =
+                frame["head"].as_str().and_then(|head| Some((head, lease_left(head)?)))
+            else {
+                continue;
+            };
+            let word = head.split("data-state=\"").nth(1).and_then(|rest| rest.split('"').next());
+            let same = (frame["version"].as_u64(), word.map(str::to_owned));
+            // Another word, or another record, brings a frame by itself: only what comes without them counts.
+            told.retain(|(_, before)| *before == same);
+            told.push((left, same));
+            told.dedup();
+        }
+    };
+    let patience = std::time::Duration::from_secs(30);
+    tokio::time::timeout(patience, watch).await.expect("its page is told once a second");
     assert!(told.is_sorted_by(|one, next| one.0 > next.0), "it runs down: {told:?}");
-    assert_eq!(told[3].1, told[2].1, "the job has not changed");
     assert!(told[0].0 <= 60_000, "{told:?}");
     heard_nothing(&mut dashboard, "moved").await;
 }

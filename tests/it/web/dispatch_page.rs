@@ -216,7 +216,7 @@ async fn a_task_is_found_by_its_key_and_its_page_tells_its_history() {
     for (path, words) in [
         ("/dispatch/tasks?source=pages&key=nothing", "There is no task with this key in pages"),
         ("/dispatch/tasks?source=nowhere&key=x", "nowhere"),
-        ("/dispatch/tasks/00000000000000000000000000000000", "there is no task"),
+        ("/dispatch/tasks/00000000000000000000000000000000", "There is no such task"),
         ("/dispatch/dead?source=nowhere", "nowhere"),
     ] {
         let response = server.get(path, &token).await;

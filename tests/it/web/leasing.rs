@@ -386,9 +386,11 @@ async fn a_move_keeps_the_job_for_another_program(on: On) {
     let had = other.await.unwrap();
     assert!(token(&had) > token(&lease), "{had}");
 
-    let (status, answer) =
-        api.call(Method::POST, "/api/v1/jobs/thread/move", Some(json!({"to": "shop-c"}))).await;
+    let order = json!({"to": "shop-c", "reason": "new disk"});
+    let (status, answer) = api.call(Method::POST, "/api/v1/jobs/thread/move", Some(order)).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
+    let noted = api.get("/api/v1/audit?limit=1&act=job.move").await["entries"][0].clone();
+    assert_eq!(noted["reason"], "to shop-c: new disk", "{noted}");
     kept(&api, &had, json!({"wait_ms": 1_500})).await;
     released(&api, &had, json!({})).await;
     let refused = take(&api, "thread", "shop-a", "3", json!({})).await;

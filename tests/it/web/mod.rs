@@ -49,6 +49,7 @@ mod oidc;
 mod openapi;
 mod output;
 mod reasons;
+mod refusals;
 mod removal;
 mod rights;
 mod rotation_page;

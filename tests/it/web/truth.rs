@@ -253,8 +253,7 @@ async fn noted_rules_are_read_as_words_and_an_error_in_the_readers_language() {
     let audit = page("/audit", "en").await;
     assert!(audit.contains("one start per 1 s · 2 at once · lease 30 s"), "{audit}");
     assert!(!audit.contains("gap_ms"), "{audit}");
-    for (path, says) in
-        [("/nowhere", "这个地址下没有内容"), ("/jobs/nowhere", "您要找的内容不存在")]
+    for (path, says) in [("/nowhere", "这个地址下没有内容"), ("/jobs/nowhere", "没有任务 nowhere")]
     {
         let error = page(path, "zh").await;
         assert!(error.contains(says) && error.contains("<html lang=\"zh\""), "{error}");

@@ -10,7 +10,7 @@ use crate::words::{Language, say};
 #[template(path = "parts/job_tabs.html")]
 pub(in crate::web::pages) struct Tabs {
     pub(in crate::web::pages) title: String,
-    name: String,
+    pub(in crate::web::pages) name: String,
     here: &'static str,
     lang: Language,
 }
