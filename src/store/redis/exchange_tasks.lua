@@ -16,13 +16,15 @@ local collector, fresh, wanted = ARGV[following], ARGV[following + 1], tonumber(
 local waiter, named = ARGV[following + 4], tonumber(ARGV[following + 6])
 local saved = base .. 'c:' .. fresh
 if ARGV[following + 2] == '1' and call('HSET', base .. 'collectors', collector, now_text) == 1
-    and call('HLEN', base .. 'collectors') > 1000 then
-  -- So many are remembered: of more, the collector that called longest ago goes.
-  local seen, oldest = call('HGETALL', base .. 'collectors'), 1
-  for i = 1, #seen, 2 do
-    if tonumber(seen[i + 1]) < tonumber(seen[oldest + 1]) then oldest = i end
+    and call('HLEN', base .. 'collectors') > 2000 then
+  -- A thousand are named (read_collectors): the others go together, because to find them costs a millisecond.
+  local seen, stamps, over = call('HGETALL', base .. 'collectors'), {}, {}
+  for i = 2, #seen, 2 do stamps[i / 2] = tonumber(seen[i]) end
+  table.sort(stamps)
+  for i = 2, #seen, 2 do
+    if tonumber(seen[i]) < stamps[#stamps - 999] then over[#over + 1] = seen[i - 1] end
   end
-  call('HDEL', base .. 'collectors', seen[oldest])
+  if over[1] then call('HDEL', base .. 'collectors', unpack(over)) end
 end
 local stood = waiter ~= '' and call('HDEL', base .. 'waits', waiter) == 1
 

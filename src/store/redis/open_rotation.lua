@@ -28,7 +28,7 @@ local function open(name)
   local f = {}
   for i = 1, #fields, 2 do f[fields[i]] = fields[i + 1] end
   local r = { name = name, f = f, put = {}, types = {}, place = {}, first = {} }
-  for kind in string.gmatch(r.f.types, '%S+') do
+  for kind in string.gmatch(r.f.types, '[^ ]+') do
     r.types[#r.types + 1] = kind
     r.place[kind] = #r.types
   end
@@ -67,7 +67,7 @@ local function recovered(r)
     if not string.find(info, 'run_id:' .. (r.f.server or '?'), 1, true) then
       doubt(r, string.match(info, 'run_id:(%w+)') or '', now)
     elseif forgot > number(r, 'doubted') then
-      doubt(r, server, forgot)
+      doubt(r, r.f.server, forgot)
     end
   end
   return number(r, 'recovered')
