@@ -72,13 +72,13 @@ local function go_to_the_end()
   call('ZADD', ring, 'XX', unpack(moves_to))
   served_now = {}
 end
--- Reads who comes next: as many as there are tasks wanted are enough. Answers how many can be served.
+-- Reads who comes next: one more than there are tasks wanted is enough. Answers how many can be served.
 local function line_up()
   go_to_the_end()
   at = 1
   if named == 0 then
-    line = call('ZRANGE', ring, '0', integer(wanted - 1))
-    return #line < wanted and #line or call('ZCARD', ring)
+    line = call('ZRANGE', ring, '0', integer(wanted))
+    return #line <= wanted and #line or call('ZCARD', ring)
   end
   local turns = {}
   line = {}

@@ -13,7 +13,7 @@
 //! | `dispatch:timers` | sorted set | `l:SOURCE` `d:SOURCE` `s:SOURCE`: when a lease ends, a task is due, a source opens; `p:`, a promise lapses |
 //! | `dispatch:c:CLAIM` | string, PX | what was answered to a request, of which CLAIM is made |
 //! | `dispatch:turn` | string | the newest turn in `ring` |
-//! | `dispatch:collectors` | hash | when each was last seen |
+//! | `dispatch:collectors` | hash | when each was last seen; the last thousand count, twice as many may be there |
 //! | `dispatch:v` `v:SOURCE` `waits` | sorted sets, hash | who waits for work, in order, and until when |
 //! | `dispatch:wake` | channel | `{"wake":[WAITER...]}` |
 //!

@@ -16,7 +16,7 @@
 //! | `rotation:places` | string | the newest place |
 //! | `rotation:silent` | hash | `LIFE R` -> until when no waiter of that node incarnation counts |
 //! | `rotation:k:DIGEST` | string, PX | the turn of a request |
-//! | `rotation:past:R` | list | turns that ended, `TOKEN TYPE WORKER SINCE ENDED ENDING`, newest first |
+//! | `rotation:past:R` | list | turns that ended, `TOKEN TYPE WORKER SINCE ENDED ENDING`, newest first; two hundred count, some more may be there |
 //! | `rotation:lost` | list | rotation and turn of each that was lost, as on the line of an answer, until a pump has named it |
 //! | `rotation:timers` | sorted set | when the clock alone changes something about R |
 //!
