@@ -17,7 +17,7 @@ use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, WorkerName};
 use crate::domain::rotation::Ending;
 use crate::domain::time::Stamp;
-use crate::store::rotation::{Kept, PROMISE, Pass, Rotations};
+use crate::store::rotation::{Kept, PROMISE, Pass, PassedOn, Rotations};
 use crate::store::{Result, Store};
 use crate::telemetry::Metrics;
 use crate::waiting::{self, Bell, DeskError, Newest, Pump, Round, WaitingRoom};
@@ -86,11 +86,11 @@ impl TurnDesk {
     /// # Errors
     /// [`DeskError`].
     pub async fn pass(&self, pass: &Pass) -> std::result::Result<Kept, DeskError> {
-        let kept = self.store()?.pass_turn(pass).await?;
+        let PassedOn { kept, next_in } = self.store()?.pass_on(pass).await?;
         if let Kept::Yes(turn) = &kept {
             self.metrics.turn_ended(&pass.rotation, &turn.kind, pass.outcome.into());
-            // When the next can start is known only to the store.
-            self.bell.ring_in(Duration::ZERO);
+            // When the next can start is known only to the store; what does not say so is asked.
+            self.bell.ring_in(next_in.unwrap_or_default());
         }
         Ok(kept)
     }

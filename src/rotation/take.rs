@@ -11,7 +11,7 @@ use super::TurnDesk;
 use crate::clock;
 use crate::domain::lease::Token;
 use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
-use crate::domain::rotation::Ending;
+use crate::domain::rotation::{Ending, PROMISE, Reason};
 use crate::domain::time::Boot;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{Rotations as _, Taken, TurnAsk};
@@ -115,7 +115,14 @@ impl TurnDesk {
                     return Ok(Answer { taken, hand: Some(asking.into_hand()), sent });
                 }
                 Taken::Over(_) => return Ok(Answer { taken, hand: None, sent }),
-                Taken::Waiting { holder: None, earliest_at, .. } => Some(*earliest_at),
+                Taken::Waiting { holder: None, earliest_at, reason, .. } => {
+                    // Whose turn it is was promised it in the same step: until that lapses nothing is due.
+                    match reason {
+                        Reason::Order => self.bell.ring_in(PROMISE),
+                        _ => self.expect(*earliest_at),
+                    }
+                    Some(*earliest_at)
+                }
                 Taken::Waiting { .. } => None,
             };
             if !waits {
@@ -123,9 +130,6 @@ impl TurnDesk {
                 return Ok(Answer { taken, hand: None, sent });
             }
             self.bell.look_around();
-            if let Some(earliest) = earliest {
-                self.expect(earliest);
-            }
             tokio::select! {
                 () = asking.woken() => {}
                 () = sleep(self.room.patience(earliest).min(left(deadline))) => {}

@@ -571,6 +571,7 @@ forward! {
         fn take_turn(ask: &rotation::TurnAsk) -> rotation::Taken;
         fn extend_turn(rotation: &RotationName, turn: Token, only: Option<&WorkerName>) -> rotation::Kept;
         fn pass_turn(pass: &rotation::Pass) -> rotation::Kept;
+        fn pass_on(pass: &rotation::Pass) -> rotation::PassedOn;
         fn give_back_unseen_turn(rotation: &RotationName, turn: Token) -> bool;
         fn leave_queue(rotation: &RotationName, waiter: &Waiter) -> ();
         fn pump_turns(incarnation: &str) -> rotation::PumpedTurns;

@@ -6,6 +6,8 @@
 //! happens without a client is [`Rotations::pump_turns`], which any node may call at any time. Waiters stand in the
 //! store, in the order in which they came, for one type each.
 
+use std::time::Duration;
+
 use super::Result;
 use super::dispatch::Waiter;
 use crate::domain::lease::Token;
@@ -89,6 +91,15 @@ pub struct PumpedTurns {
     pub more: bool,
 }
 
+/// The answer to [`Rotations::pass_on`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOn {
+    /// As [`Rotations::pass_turn`] answers.
+    pub kept: Kept,
+    /// In how long something may be due in that rotation, at most a second; `None`: only [`Rotations::pump_turns`] knows.
+    pub next_in: Option<Duration>,
+}
+
 /// Transitions and readings of rotations.
 #[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
 pub trait Rotations {
@@ -145,6 +156,14 @@ pub trait Rotations {
     /// [`super::StoreError::NotFound`] for an unknown rotation, or a `next` that it does not have: then nothing was done.
     /// [`super::StoreError::Unavailable`]: unknown; repeated it may find the turn ended.
     async fn pass_turn(&self, pass: &Pass) -> Result<Kept>;
+
+    /// The same, and when something is due next, if the store says so in the same answer: then nobody need ask.
+    ///
+    /// # Errors
+    /// As [`Rotations::pass_turn`].
+    async fn pass_on(&self, pass: &Pass) -> Result<PassedOn> {
+        Ok(PassedOn { kept: self.pass_turn(pass).await?, next_in: None })
+    }
 
     /// Ends a turn whose grant never left the node ([`Ending::Lost`](crate::domain::rotation::Ending::Lost)), unless
     /// the same request was answered again meanwhile, perhaps by another node, because then a worker knows of it. The

@@ -16,13 +16,15 @@ local collector, fresh, wanted = ARGV[following], ARGV[following + 1], tonumber(
 local waiter, named = ARGV[following + 4], tonumber(ARGV[following + 6])
 local saved = base .. 'c:' .. fresh
 if ARGV[following + 2] == '1' and call('HSET', base .. 'collectors', collector, now_text) == 1
-    and call('HLEN', base .. 'collectors') > 1000 then
-  -- So many are remembered: of more, the collector that called longest ago goes.
-  local seen, oldest = call('HGETALL', base .. 'collectors'), 1
-  for i = 1, #seen, 2 do
-    if tonumber(seen[i + 1]) < tonumber(seen[oldest + 1]) then oldest = i end
+    and call('HLEN', base .. 'collectors') > 2000 then
+  -- A thousand are named (read_collectors): the others go together, because to find them costs a millisecond.
+  local seen, stamps, over = call('HGETALL', base .. 'collectors'), {}, {}
+  for i = 2, #seen, 2 do stamps[i / 2] = tonumber(seen[i]) end
+  table.sort(stamps)
+  for i = 2, #seen, 2 do
+    if tonumber(seen[i]) < stamps[#stamps - 999] then over[#over + 1] = seen[i - 1] end
   end
-  call('HDEL', base .. 'collectors', seen[oldest])
+  if over[1] then call('HDEL', base .. 'collectors', unpack(over)) end
 end
 local stood = waiter ~= '' and call('HDEL', base .. 'waits', waiter) == 1
 
@@ -55,42 +57,62 @@ if memory then
 end
 sweep('16')
 
-local granted, earliest, longest, first_end, last_end = {}, never, 0, nil, nil
+local granted, granted_from, earliest, longest, first_end, last_end = {}, {}, never, 0, nil, nil
 -- Of this round: how many sources could be served when it began, how many are still to come, how many tasks each gives.
 local round, coming, each = 0, 0, 0
-while wanted > 0 do
-  -- The source whose turn it is; a source that was served goes to the end, so the next comes first.
-  local source, open
+-- The sources that come next, and those that were served since these were read.
+local line, at, served_now = {}, 1, {}
+-- Whoever was served goes to the end of the ring, in that order.
+local function go_to_the_end()
+  local last = #served_now
+  if last == 0 then return end
+  local turn, moves_to = call('INCR', base .. 'turn'), {}
+  for i = 1, last do moves_to[2 * i - 1], moves_to[2 * i] = integer(turn + i - 1), served_now[i] end
+  if last > 1 then call('SET', base .. 'turn', integer(turn + last - 1)) end
+  call('ZADD', ring, 'XX', unpack(moves_to))
+  served_now = {}
+end
+-- Reads who comes next: one more than there are tasks wanted is enough. Answers how many can be served.
+local function line_up()
+  go_to_the_end()
+  at = 1
   if named == 0 then
-    local first = call('ZRANGE', ring, '0', '1')
-    source, open = first[1], 1
-    if first[2] and coming == 0 then open = call('ZCARD', ring) end
-  else
-    local least
-    open = 0
-    for i = 1, named do
-      local turn = tonumber(call('ZSCORE', ring, ARGV[following + 6 + i]) or nil)
-      if turn then
-        open = open + 1
-        if not least or turn < least then source, least = ARGV[following + 6 + i], turn end
-      end
-    end
+    line = call('ZRANGE', ring, '0', integer(wanted))
+    return #line <= wanted and #line or call('ZCARD', ring)
   end
-  if not source then break end
-  if coming == 0 then round, coming, each = open, open, math.max(1, math.floor(wanted / open)) end
-  coming = coming - 1
+  local turns = {}
+  line = {}
+  for i = 1, named do
+    local source = ARGV[following + 6 + i]
+    turns[source] = tonumber(call('ZSCORE', ring, source) or nil)
+    if turns[source] then line[#line + 1] = source end
+  end
+  table.sort(line, function(a, b) return turns[a] < turns[b] end)
+  return #line
+end
+while wanted > 0 do
+  -- Who was looked at and not served is in the ring no more.
+  if coming == 0 or not line[at] then
+    local open = line_up()
+    if open == 0 then break end
+    if coming == 0 then round, coming, each = open, open, math.max(1, math.floor(wanted / open)) end
+  end
+  local source = line[at]
+  at, coming = at + 1, coming - 1
   local rules = load(source)
   local left = room(source, rules)
   local most = math.min(wanted, left, each)
-  local popped = left > 0 and call('ZPOPMIN', base .. 'q:' .. source, most) or {}
-  local served = #popped / 2
+  -- One more than is taken says whether that empties the queue.
+  local ids = left > 0 and call('ZRANGE', base .. 'q:' .. source, '0', integer(most)) or {}
+  local served = math.min(#ids, most)
   if served > 0 then
-    local till = now + rules.lease
+    call('ZREMRANGEBYRANK', base .. 'q:' .. source, '0', integer(served - 1))
+    local till, before = now + rules.lease, #granted
     rules.till = integer(till)
     local leases = {}
-    for i = 1, #popped, 2 do
-      granted[#granted + 1] = { popped[i], source, rules }
-      leases[i], leases[i + 1] = rules.till, popped[i]
+    for i = 1, served do
+      granted[before + i], granted_from[before + i] = ids[i], source
+      leases[2 * i - 1], leases[2 * i] = rules.till, ids[i]
     end
     call('ZADD', base .. 'l:' .. source, unpack(leases))
     if rules.ends == 0 or rules.ends > till then
@@ -111,31 +133,32 @@ while wanted > 0 do
     if till < earliest then earliest, first_end = till, rules.till end
     if rules.lease >= longest then longest, last_end = rules.lease, rules.till end
     wanted = wanted - served
+    -- Alone in the ring it comes first and last.
+    if round > 1 or named > 0 then served_now[#served_now + 1] = source end
   end
   touched[source] = true
-  if served < most or served == 0 or not rules.plain or call('ZCARD', base .. 'q:' .. source) == 0 then
-    place(source, rules)
-  end
-  -- Alone in the ring it comes first and last.
-  if served > 0 and (round > 1 or named > 0) then call('ZADD', ring, 'XX', call('INCR', base .. 'turn'), source) end
+  if #ids <= served or not rules.plain then place(source, rules) end
 end
+go_to_the_end()
 if granted[1] then
   local keys, held_here, size = {}, {}, #granted
-  for i = 1, size do keys[i] = base .. 't:' .. granted[i][1] end
-  local tail = fresh .. '/' .. size .. ' ' .. collector .. '\n'
+  for i = 1, size do keys[i] = tasks .. granted[i] end
+  local tail = ' ' .. fresh .. '/' .. size .. ' ' .. collector .. '\n'
   local answer = { statuses, 'granted', first_end }
   local records = call('MGET', unpack(keys))
+  local noted = #later
   for i = 1, size do
-    local one = granted[i]
-    local attempt, kept, body = string.match(records[i],
-      '^%a+ %S+ (%d+) %d+ (%d+ %d %d+ %d+) %d+ %d+ %S+ %S+\n(.*)$')
-    local held = mint(one[3])
-    local record = 'leased ' .. one[2] .. ' ' .. attempt + 1 .. ' ' .. held .. ' ' .. kept .. ' ' .. now_text .. ' '
-      .. one[3].till .. ' ' .. tail .. body
-    later[#later + 1] = keys[i]
-    later[#later + 1] = record
-    answer[2 * i + 2], answer[2 * i + 3] = one[1], record
-    held_here[i] = one[1] .. ' ' .. held
+    local id, source, old = granted[i], granted_from[i], records[i]
+    local rules = book[source]
+    -- It begins with `ready SOURCE `.
+    local attempt, kept, body = match(old, '^([^ ]+) [^ ]+ ([^ ]+ [^ ]+ [^ ]+ [^ ]+) [^\n]+\n()', #source + 8)
+    local held = mint(rules)
+    rules.tail = rules.tail or ' ' .. now_text .. ' ' .. rules.till .. tail
+    local record = 'leased ' .. source .. ' ' .. (attempt == '0' and '1' or integer(attempt + 1)) .. ' ' .. held .. ' '
+      .. kept .. rules.tail .. sub(old, body)
+    later[noted + 2 * i - 1], later[noted + 2 * i] = keys[i], record
+    answer[2 * i + 2], answer[2 * i + 3] = id, record
+    held_here[i] = id .. ' ' .. held
   end
   -- After an earlier grant of the same name, the node that gave that one may still want to take it back.
   local mark = memory and not string.find(memory, '^%-') and '\n+' or ''

@@ -13,13 +13,16 @@
 local base, never, call = KEYS[1], 9e15, redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
-local now_text = string.format('%.0f', now)
-local ring, timers = base .. 'ring', base .. 'timers'
+-- `%d` is quicker than `%.0f`, and as exact where a whole number of C has 64 bits.
+local format, match, sub = string.format, string.match, string.sub
+local whole = format('%d', 9007199254740991) == '9007199254740991' and '%d' or '%.0f'
+local now_text = format(whole, now)
+local ring, timers, tasks = base .. 'ring', base .. 'timers', base .. 't:'
 local woken, waiting
 local book, gone, later, touched = {}, {}, {}, {}
 
 local function integer(n)
-  return string.format('%.0f', n)
+  return format(whole, n)
 end
 -- What every call needs of a source; `plain` is 1 when no rule limits its starts and nothing blocks it.
 local function load(source)
@@ -27,15 +30,18 @@ local function load(source)
   if rules then return rules end
   local f = call('HMGET', base .. 's:' .. source, 'lease', 'plain', 'ends', 'promised', 'token', 'started', 'done')
   if not f[1] then return nil end
+  -- What is only counted on stays text, which arithmetic takes as well.
   rules = { lease = tonumber(f[1]), plain = f[2] == '1', ends = tonumber(f[3]), promised = tonumber(f[4] or 0),
-    token = tonumber(f[5] or 0), started = tonumber(f[6] or 0), done = tonumber(f[7] or 0) }
+    token = f[5] or 0, started = f[6] or 0, done = f[7] or 0 }
   book[source] = rules
   return rules
 end
 -- A task belongs to one source, so its tokens grow with those of the source.
+local least = math.floor(now / 1000) * 1024
 local function mint(rules)
-  rules.token = math.max(rules.token + 1, math.floor(now / 1000) * 1024)
-  rules.text = string.format('%.0f', rules.token)
+  local token = rules.token + 1
+  if token < least then token = least end
+  rules.token, rules.text = token, format(whole, token)
   return rules.text
 end
 local function count(source, field, by)
@@ -147,9 +153,9 @@ end
 local function close()
   for source, rules in pairs(book) do
     if rules.text then
-      call('HSET', base .. 's:' .. source, 'token', rules.text, 'started', rules.started, 'done', rules.done)
+      call('HSET', base .. 's:' .. source, 'token', rules.text, 'started', integer(rules.started), 'done', integer(rules.done))
     elseif rules.closed then
-      call('HSET', base .. 's:' .. source, 'done', rules.done)
+      call('HSET', base .. 's:' .. source, 'done', integer(rules.done))
     end
   end
   if later[1] then call('MSET', unpack(later)) end

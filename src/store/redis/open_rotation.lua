@@ -3,7 +3,7 @@
 -- KEYS[3] epoch (trust_store), that of no job
 -- ARGV none of its own.
 -- Returns nothing by itself; leaves `now`, `open(name)` and what can be done with the rotation `r` that it answers: `expire(r)`,
--- `finish(r, ending, at)`, `choose(r, firsts, also)`, `earliest(r, kind)`, `settle(r)`, which every script calls that
+-- `finish(r, ending, at)`, `choose(r, also)`, `earliest(r, kind)`, `settle(r)`, which every script calls that
 -- changed anything, and `close()`, which wakes who was promised a turn.
 -- Why: these are the decisions of domain::rotation; a rotation is read once, changed in `r.put`, and written once.
 -- Which keys a call touches depends on what is found; all of them begin with KEYS[1] and have its hash tag.
@@ -12,8 +12,10 @@ local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local woken = {}
 
+-- `%d` is quicker than `%.0f`, and as exact where a whole number of C has 64 bits.
+local whole = string.format('%d', 9007199254740991) == '9007199254740991' and '%d' or '%.0f'
 local function text(n)
-  return string.format('%.0f', n)
+  return string.format(whole, n)
 end
 local function life_of(waiter)
   return string.match(waiter, '^(.*)/[^/]*$') or waiter
@@ -23,17 +25,21 @@ end
 local function open(name)
   local fields = call('HGETALL', base .. 'r:' .. name)
   if #fields == 0 then return nil end
-  local r = { name = name, f = {}, put = {}, types = {}, place = {} }
-  for i = 1, #fields, 2 do r.f[fields[i]] = fields[i + 1] end
-  for kind in string.gmatch(r.f.types, '%S+') do
+  local f = {}
+  for i = 1, #fields, 2 do f[fields[i]] = fields[i + 1] end
+  local r = { name = name, f = f, put = {}, types = {}, place = {}, first = {} }
+  for kind in string.gmatch(r.f.types, '[^ ]+') do
     r.types[#r.types + 1] = kind
     r.place[kind] = #r.types
   end
   return r
 end
 local function put(r, field, value)
+  if r.f[field] == value then return end
   r.f[field] = value
-  r.put[field] = value
+  local list = r.put
+  list[#list + 1] = field
+  list[#list + 1] = value
 end
 local function number(r, field)
   return tonumber(r.f[field] or '0')
@@ -56,12 +62,12 @@ local function recovered(r)
   if not r.looked then
     r.looked = true
     local known = call('HMGET', KEYS[3], 'run_id', 'doubted')
-    local server = string.match(call('INFO', 'server'), 'run_id:(%w+)') or ''
+    local info = call('INFO', 'server')
     local forgot = tonumber(known[2] or '0') * 1000
-    if r.f.server ~= server then
-      doubt(r, server, now)
+    if not string.find(info, 'run_id:' .. (r.f.server or '?'), 1, true) then
+      doubt(r, string.match(info, 'run_id:(%w+)') or '', now)
     elseif forgot > number(r, 'doubted') then
-      doubt(r, server, forgot)
+      doubt(r, r.f.server, forgot)
     end
   end
   return number(r, 'recovered')
@@ -75,8 +81,8 @@ end
 -- The turn ends at that instant: it is remembered and counted.
 local function finish(r, ending, at)
   local past = table.concat({ r.f.turn, r.f.kind, r.f.worker, r.f.since, text(at), ending }, ' ')
-  call('LPUSH', base .. 'past:' .. r.name, past)
-  call('LTRIM', base .. 'past:' .. r.name, '0', '199')
+  -- So many are remembered (`own`), and few more: the oldest go several at a time.
+  if call('LPUSH', base .. 'past:' .. r.name, past) > 220 then call('LTRIM', base .. 'past:' .. r.name, '0', '199') end
   local field = ending .. ':' .. r.f.kind
   put(r, field, text(number(r, field) + 1))
   put(r, 'turn', '')
@@ -130,9 +136,12 @@ local function lives(r)
   return r.lives
 end
 local silent
-local function is_silent(r, life)
+local function any_is_silent()
   silent = silent or call('HLEN', base .. 'silent')
-  if silent == 0 then return false end
+  return silent > 0
+end
+local function is_silent(r, life)
+  if not any_is_silent() then return false end
   local till = call('HGET', base .. 'silent', life .. ' ' .. r.name)
   return till and tonumber(till) > now
 end
@@ -140,10 +149,12 @@ local function strike(r, kind, waiter)
   local life = life_of(waiter)
   call('ZREM', queue(r, kind, life), waiter)
   call('HDEL', known(r, life), waiter)
+  r.first[kind] = nil
 end
--- The first who waits for a type; those before it whose time is over are struck out.
+-- The first who waits for a type, or false; those before it whose time is over are struck out.
 local function first(r, kind)
-  local found, place
+  if r.first[kind] ~= nil then return r.first[kind] end
+  local found, place = false, nil
   for _, life in ipairs(lives(r)) do
     while not is_silent(r, life) do
       local head = call('ZRANGE', queue(r, kind, life), '0', '0', 'WITHSCORES')
@@ -156,29 +167,26 @@ local function first(r, kind)
       strike(r, kind, head[1])
     end
   end
+  r.first[kind] = found
   return found
 end
 -- How many wait for a type; those before `place` only, if one is given.
 local function count(r, kind, place)
   local sum = 0
   for _, life in ipairs(lives(r)) do
-    sum = sum + call('ZCOUNT', queue(r, kind, life), '-inf', place and '(' .. place or '+inf')
+    local waiters = queue(r, kind, life)
+    sum = sum + (place and call('ZCOUNT', waiters, '-inf', '(' .. place) or call('ZCARD', waiters))
   end
   return sum
 end
-local function firsts(r)
-  local found = {}
-  for _, kind in ipairs(r.types) do found[kind] = first(r, kind) end
-  return found
-end
--- Whose turn it is when those in `waits` wait, and the caller asks for `also`: 'now', its type; or 'later', until when, as far
--- as that is known.
-local function choose(r, waits, also)
+-- Whose turn it is, when the caller asks for `also`: 'now', its type; or 'later', until when, as far as that is known. It looks
+-- for who waits for a type only when that type's turn has come.
+local function choose(r, also)
   local kinds = order(r)
   local soonest
   for i, kind in ipairs(kinds) do
     if r.f.skip == 'never' and i > 1 then break end
-    if waits[kind] or kind == also then
+    if kind == also or first(r, kind) then
       local at, why = earliest(r, kind)
       if why == 'order' then return 'now', kind end
       if not soonest or at < soonest then soonest = at end
@@ -213,41 +221,42 @@ local function lapse(r)
   call('HSET', base .. 'silent', life_of(waiter) .. ' ' .. r.name, text(now + 35000000))
   call('PEXPIRE', base .. 'silent', '120000')
   silent = nil
+  r.first = {}
   put(r, 'promised', '')
 end
 
--- Promises the turn to whom it belongs, and writes down what is left.
+-- Promises the turn to whom it belongs, and writes down what is left. Answers when something is due next, if anything is; after a
+-- call that changed nothing, nothing.
 local function settle(r)
   lapse(r)
+  -- While a turn goes on, who comes and goes changes nothing.
+  if held(r) and not r.put[1] then return end
   local due
   if (r.f.promised or '') ~= '' then
     due = number(r, 'promised_until')
   elseif held(r) then
     due = number(r, 'until')
   else
-    local waits = firsts(r)
-    local what, which = choose(r, waits)
+    local what, which = choose(r)
     if what == 'now' then
+      local waiter = first(r, which)
       due = now + 100000
-      put(r, 'promised', waits[which])
+      put(r, 'promised', waiter)
       put(r, 'promised_kind', which)
       put(r, 'promised_until', text(due))
-      woken[#woken + 1] = waits[which]
+      woken[#woken + 1] = waiter
     else
       due = which
     end
   end
-  local fields = {}
-  for field, value in pairs(r.put) do
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
-  if fields[1] then call('HSET', base .. 'r:' .. r.name, unpack(fields)) end
+  -- A field that is there twice has its last value.
+  if r.put[1] then call('HSET', base .. 'r:' .. r.name, unpack(r.put)) end
   if due then
     call('ZADD', base .. 'timers', text(due), r.name)
   else
     call('ZREM', base .. 'timers', r.name)
   end
+  return due
 end
 local function close()
   if woken[1] then call('PUBLISH', KEYS[2], cjson.encode({ wake = woken })) end
@@ -255,7 +264,7 @@ end
 -- Whether that is the present turn, and this worker's ('': any); else how it ended ('': unknown) and who has the turn.
 local function own(r, token, worker)
   if held(r) and r.f.turn == token and (worker == '' or r.f.worker == worker) then return true end
-  for _, past in ipairs(call('LRANGE', base .. 'past:' .. r.name, '0', '-1')) do
+  for _, past in ipairs(call('LRANGE', base .. 'past:' .. r.name, '0', '199')) do
     if string.sub(past, 1, #token + 1) == token .. ' ' then return false, past end
   end
   return false, ''

@@ -1,12 +1,16 @@
 -- settle_results: fragment of exchange_tasks: takes results.
 -- KEYS as in open_dispatch.
 -- ARGV[1] only  owner (32 digits) of the claims whose tasks alone may be reported; '' for any  ARGV[2] how many results
--- ARGV[3..] of each: id, token, outcome, delay (microseconds, -1: the backoff), error (one line)
--- Returns nothing by itself; leaves `statuses` and `following` (index of the next argument).
+-- ARGV[3..] of each: id, token, outcome, and unless that is 'done', delay (microseconds, -1: the backoff) and error (one line)
+-- Returns nothing by itself; leaves `statuses` (empty: 'ok' for all) and `following` (index of the next argument).
 -- Why: a result counts only under the token of a lease that lasts, and only once; one that counted already is told so
 -- again, because its answer may have been lost. A claim whose tasks are all finished needs no memory any more.
 local statuses, reports = {}, tonumber(ARGV[2])
-local following = 3 + 5 * reports
+local following, places, keys = 3, {}, {}
+for i = 1, reports do
+  places[i], keys[i] = following, tasks .. ARGV[following]
+  following = following + (ARGV[following + 2] == 'done' and 3 or 5)
+end
 for i = following + 7, #ARGV - 1 do
   if not load(ARGV[i]) then return { statuses, 'missing', ARGV[i] } end
 end
@@ -40,58 +44,87 @@ local function settle(id, record, outcome, wait, why)
   call('SET', base .. 't:' .. id, changed)
   return changed, ready
 end
+-- Of many sources little is read: who reports on one source often claims from it again.
+local function is_plain(source, alone)
+  local rules = book[source] or alone and load(source)
+  if rules then return rules.plain end
+  return call('HGET', base .. 's:' .. source, 'plain') == '1'
+end
+local function answer(i, status)
+  if status == 'ok' and not statuses[1] then return end
+  for before = #statuses + 1, i - 1 do statuses[before] = 'ok' end
+  statuses[i] = status
+end
 if reports > 0 then
-  local keys, dead, changed, settled, finished = {}, {}, {}, {}, {}
-  for i = 1, reports do keys[i] = base .. 't:' .. ARGV[5 * i - 2] end
+  local dead, changed, settled, finished, noted = {}, {}, {}, {}, 0
   local records = call('MGET', unpack(keys))
+  -- Tasks that were granted in one step have the same end of their first line, and it is long: it is read once.
+  local ending, claim, counts, closing
+  local find = string.find
+  local sources = {}
   for i = 1, reports do
-    local at = 5 * i - 2
+    local at = places[i]
     local id, held = ARGV[at], ARGV[at + 1]
     local record = changed[id] or records[i]
     if not record then
-      statuses[i] = 'unknown'
+      answer(i, 'unknown')
     else
-      local state, source, attempt, current, accepted, kept, till, claim, collector, key = string.match(record,
-        '^(%a+) (%S+) (%d+) (%d+) (%d+) (%d %d+ %d+) %d+ (%d+) (%S+) (%S+)\n([^\n]*)')
-      if state == 'leased' and current == held and tonumber(till) > now
-          and (ARGV[1] == '' or string.sub(claim, 1, 32) == ARGV[1]) then
-        statuses[i] = 'ok'
-        local freed = settled[source]
+      local state, source, attempt, current, accepted, kept, every, rest = match(record,
+        '^([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+ ([^ ]+) [^ ]+)()')
+      if not ending or find(record, ending, rest, true) ~= rest then
+        local till, of, collector, over = match(record, '^ [^ ]+ ([^ ]+) ([^ ]+) ([^\n]+)\n()', rest)
+        ending, claim = sub(record, rest, over - 1), of
+        counts = tonumber(till) > now and (ARGV[1] == '' or sub(of, 1, 32) == ARGV[1])
+        closing = ' ' .. now_text .. ' 0 - ' .. collector .. '\n'
+      end
+      if state == 'leased' and current == held and counts then
+        answer(i, 'ok')
+        local freed, ids = settled[source], finished[claim]
         if not freed then
-          freed = { ready = not load(source).plain, done = 0 }
+          freed = { ready = not is_plain(source, not sources[1]), done = 0 }
           settled[source] = freed
+          sources[#sources + 1] = source
+        end
+        if not ids then
+          ids = {}
+          finished[claim] = ids
         end
         freed[#freed + 1] = id
-        finished[claim] = finished[claim] or {}
-        table.insert(finished[claim], id)
+        ids[#ids + 1] = id
         -- Done for good, the commonest: its payload is needed no more.
-        if ARGV[at + 2] == 'done' and string.sub(kept, 2, 4) == ' 0 ' then
+        if ARGV[at + 2] == 'done' and every == '0' then
+          local from = rest + #ending
           freed.done = freed.done + 1
-          changed[id] = 'done ' .. source .. ' ' .. attempt .. ' ' .. held .. ' ' .. held .. ' ' .. kept .. ' ' .. now_text
-            .. ' 0 - ' .. collector .. '\n' .. key .. '\n\nnull'
-          later[#later + 1] = keys[i]
-          later[#later + 1] = changed[id]
-          dead[#dead + 1] = id
+          changed[id] = 'done ' .. source .. ' ' .. attempt .. ' ' .. held .. ' ' .. held .. ' ' .. kept .. closing
+            .. sub(record, from, find(record, '\n', from, true)) .. '\nnull'
+          later[2 * noted + 1], later[2 * noted + 2] = keys[i], changed[id]
+          noted = noted + 1
+          dead[noted] = id
         else
           local ready
-          changed[id], ready = settle(id, record, ARGV[at + 2], tonumber(ARGV[at + 3]), ARGV[at + 4])
+          local wait, why = -1, ''
+          if ARGV[at + 2] ~= 'done' then wait, why = tonumber(ARGV[at + 3]), ARGV[at + 4] end
+          changed[id], ready = settle(id, record, ARGV[at + 2], wait, why)
           freed.ready = freed.ready or ready
         end
       else
-        statuses[i] = accepted == held and 'ok' or 'stale'
+        answer(i, accepted == held and 'ok' or 'stale')
       end
     end
   end
-  for _, source in ipairs(names(settled)) do
-    local freed = settled[source]
+  local ready = {}
+  for _, source in ipairs(sources) do
+    local freed, rules = settled[source], book[source]
     touched[source] = true
     call('ZREM', base .. 'l:' .. source, unpack(freed))
-    if freed.done > 0 then
-      local rules = load(source)
+    if freed.done > 0 and rules then
       rules.done, rules.closed = rules.done + freed.done, true
+    elseif freed.done > 0 then
+      count(source, 'done', integer(freed.done))
     end
-    if freed.ready then place(source, load(source)) end
+    if freed.ready then ready[source] = true end
   end
+  for _, source in ipairs(names(ready)) do place(source, load(source)) end
   local function forget(name)
     -- The same request may be asked again in this very step: then it is a new one.
     if name == ARGV[following + 1] then
@@ -120,7 +153,7 @@ if reports > 0 then
   local over = dead[1] and call('RPUSH', base .. 'done', unpack(dead)) - tonumber(ARGV[#ARGV]) or 0
   if over >= 20 then
     for _, id in ipairs(call('LPOP', base .. 'done', math.min(over, 1000))) do
-      gone[#gone + 1] = base .. 't:' .. id
+      gone[#gone + 1] = tasks .. id
       gone[#gone + 1] = base .. 'h:' .. id
     end
   end

@@ -13,7 +13,7 @@ expire(r)
 -- A waiter that comes late for what it was promised has it still, if no other asked for it meanwhile.
 if r.f.promised ~= waiter then lapse(r) end
 local life = life_of(waiter)
-if waiter ~= '' then
+if waiter ~= '' and any_is_silent() then
   call('HDEL', base .. 'silent', life .. ' ' .. r.name)
   silent = nil
 end
@@ -36,31 +36,46 @@ if had then
   close()
   return answer
 end
-local place
-if waiter ~= '' then
+local function promised()
+  return waiter ~= '' and waiter == r.f.promised and kind == r.f.promised_kind
+end
+local theirs = false
+if not held(r) and promised() then
+  -- Which may take it back.
+  recovered(r)
+  theirs = promised()
+end
+-- `behind_all` is how many there are more than wait before it, when it has just come.
+local place, behind_all
+if not theirs and waiter ~= '' then
   local mine, waits = queue(r, kind, life), known(r, life)
-  local since = string.match(call('HGET', waits, waiter) or '', '^%d+ (%d+)') or text(now)
+  local before = call('HGET', waits, waiter)
+  local since = before and string.match(before, '^%d+ (%d+)') or text(now)
   call('HSET', waits, waiter, text(now + tonumber(ARGV[6])) .. ' ' .. since .. ' ' .. worker)
-  place = call('ZSCORE', mine, waiter)
+  place = before and call('ZSCORE', mine, waiter)
   if not place then
-    place = text(call('INCR', base .. 'places'))
-    call('ZADD', mine, place, waiter)
-    call('SADD', base .. 'lives:' .. r.name, life)
-    r.lives = nil
+    call('ZADD', mine, text(call('INCR', base .. 'places')), waiter)
+    behind_all = 1
+    r.first[kind] = nil
+    local is_known
+    for _, other in ipairs(lives(r)) do is_known = is_known or other == life end
+    if not is_known then
+      call('SADD', base .. 'lives:' .. r.name, life)
+      r.lives[#r.lives + 1] = life
+    end
   end
   -- No waiter waits for longer than half a minute.
   for _, key in ipairs({ mine, waits, base .. 'lives:' .. r.name }) do call('PEXPIRE', key, '35000') end
 end
-local theirs = false
-if not held(r) then
+if not theirs and not held(r) then
   -- Which may take a promise back.
   recovered(r)
-  if (r.f.promised or '') ~= '' then
-    theirs = waiter == r.f.promised and kind == r.f.promised_kind
-  else
-    local found = firsts(r)
-    local what, which = choose(r, found, kind)
-    theirs = what == 'now' and which == kind and (not found[kind] or found[kind] == waiter)
+  if (r.f.promised or '') == '' then
+    local what, which = choose(r, kind)
+    if what == 'now' and which == kind then
+      local found = first(r, kind)
+      theirs = not found or found == waiter
+    end
   end
 end
 if theirs then
@@ -100,7 +115,7 @@ end
 
 -- What it waits for, and behind how many.
 local at, why = earliest(r, kind)
-local before = count(r, kind, place)
+local before = count(r, kind, place) - (behind_all or 0)
 local ahead, comes_first = before, 1
 for _, other in ipairs(order(r)) do
   if other == kind then

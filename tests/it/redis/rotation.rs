@@ -241,3 +241,51 @@ async fn agree(sides: &mut [Side; 2], seed: u64) -> bool {
     }
     true
 }
+
+#[tokio::test]
+async fn a_pass_says_in_its_answer_when_something_is_due_next() {
+    let server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    let name = some_rotation();
+    let free = rules(&[0], Skip::Absent);
+    let gap = Duration::from_millis(900);
+    for (rules, waits, least, most) in [
+        (&free, false, Duration::from_secs(1), Duration::from_secs(1)),
+        // A promise is due when it lapses.
+        (&free, true, PROMISE, PROMISE),
+        (&Rules { min_gap: gap, ..free.clone() }, true, Duration::from_millis(1), gap),
+    ] {
+        store.remove_rotation(&name, true).await.ok();
+        store.put_rotation(&name, rules).await.expect("it is put");
+        let ask = |request: &str, wait: Option<Waiter>| TurnAsk {
+            rotation: name.clone(),
+            kind: KINDS[0].parse().expect("a name"),
+            worker: request.parse().expect("a label"),
+            request: request.parse().expect("a label"),
+            wait: wait.map(|waiter| (waiter, Duration::from_secs(30))),
+        };
+        let request = format!("{waits}-{}", rules.min_gap.as_millis());
+        let Ok(Taken::Granted(turn)) = store.take_turn(&ask(&request, None)).await else {
+            panic!("the turn is free");
+        };
+        if waits {
+            let waiting = store.take_turn(&ask("waits", Some(waiter(0, 0)))).await;
+            assert!(matches!(waiting, Ok(Taken::Waiting { .. })), "{waiting:?}");
+        }
+        let pass = Pass {
+            rotation: name.clone(),
+            turn: turn.token,
+            only: None,
+            outcome: TurnOutcome::Done,
+            next: None,
+            not_before: None,
+        };
+        let passed = store.pass_on(&pass).await.expect("an answer");
+        assert!(matches!(passed.kept, Kept::Yes(_)), "{passed:?}");
+        let next_in = passed.next_in.expect("it is said");
+        assert!((least..=most).contains(&next_in), "{next_in:?}");
+        let again = store.pass_on(&pass).await.expect("an answer");
+        assert!(matches!(again.kept, Kept::Stale { .. }), "{again:?}");
+        assert_eq!(again.next_in, None, "nothing was changed");
+    }
+}

@@ -13,7 +13,7 @@
 //! | `dispatch:timers` | sorted set | `l:SOURCE` `d:SOURCE` `s:SOURCE`: when a lease ends, a task is due, a source opens; `p:`, a promise lapses |
 //! | `dispatch:c:CLAIM` | string, PX | what was answered to a request, of which CLAIM is made |
 //! | `dispatch:turn` | string | the newest turn in `ring` |
-//! | `dispatch:collectors` | hash | when each was last seen |
+//! | `dispatch:collectors` | hash | when each was last seen; the last thousand count, twice as many may be there |
 //! | `dispatch:v` `v:SOURCE` `waits` | sorted sets, hash | who waits for work, in order, and until when |
 //! | `dispatch:wake` | channel | `{"wake":[WAITER...]}` |
 //!
@@ -148,15 +148,12 @@ impl Dispatch for RedisStore {
                 TaskOutcome::Retry => "retry",
                 TaskOutcome::Dead => "dead",
             };
-            call.arg(&report.id.0)
-                .arg(report.token.0)
-                .arg(outcome)
-                .arg(
-                    report
-                        .delay
-                        .map_or(-1, |delay| i64::try_from(micros(delay)).unwrap_or(i64::MAX)),
-                )
-                .arg(one_line(report.error.as_deref().unwrap_or_default()));
+            call.arg(&report.id.0).arg(report.token.0).arg(outcome);
+            if report.outcome != TaskOutcome::Done {
+                let delay = report.delay.map(|delay| i64::try_from(micros(delay)));
+                call.arg(delay.map_or(-1, |micros| micros.unwrap_or(i64::MAX)))
+                    .arg(one_line(report.error.as_deref().unwrap_or_default()));
+            }
         }
         if let Some(claim) = &ask.claim {
             let id = claim.id();
@@ -189,6 +186,9 @@ impl Dispatch for RedisStore {
                 other => Err(StoreError::Corrupt(format!("exchange_tasks: {other}"))),
             })
             .collect::<Result<Vec<_>>>()?;
+        // None are named if all counted.
+        let all = vec![Reported::Ok; ask.reports.len()];
+        let reports = if reports.is_empty() { all } else { reports };
         let claimed = match &ask.claim {
             Some(claim) => Some(claimed(&mut answer, claim.id())?),
             None => None,

@@ -16,7 +16,7 @@
 //! | `rotation:places` | string | the newest place |
 //! | `rotation:silent` | hash | `LIFE R` -> until when no waiter of that node incarnation counts |
 //! | `rotation:k:DIGEST` | string, PX | the turn of a request |
-//! | `rotation:past:R` | list | turns that ended, `TOKEN TYPE WORKER SINCE ENDED ENDING`, newest first |
+//! | `rotation:past:R` | list | turns that ended, `TOKEN TYPE WORKER SINCE ENDED ENDING`, newest first; two hundred count, some more may be there |
 //! | `rotation:lost` | list | rotation and turn of each that was lost, as on the line of an answer, until a pump has named it |
 //! | `rotation:timers` | sorted set | when the clock alone changes something about R |
 //!
@@ -37,8 +37,8 @@ use crate::domain::rotation::{Rules, Skip, TurnOutcome};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
 use crate::store::rotation::{
-    Kept, Pass, PumpedTurns, RemovedRotation, RotationView, Rotations, TURNS_KEPT, Taken, TurnAsk,
-    WAITERS_NAMED,
+    Kept, Pass, PassedOn, PumpedTurns, RemovedRotation, RotationView, Rotations, TURNS_KEPT, Taken,
+    TurnAsk, WAITERS_NAMED,
 };
 use crate::store::{Result, StoreError};
 
@@ -127,11 +127,15 @@ impl Rotations for RedisStore {
     ) -> Result<Kept> {
         let mut call = self.rotation(&scripts::EXTEND_TURN, rotation.as_str());
         call.arg(turn.0).arg(only.map_or("", WorkerName::as_str));
-        let answer = Answer::of("extend_turn", self.step(&call, Repeat::Harmless).await?)?;
-        kept(answer, rotation, None)
+        let mut answer = Answer::of("extend_turn", self.step(&call, Repeat::Harmless).await?)?;
+        kept(&mut answer, rotation, None)
     }
 
     async fn pass_turn(&self, pass: &Pass) -> Result<Kept> {
+        self.pass_on(pass).await.map(|passed| passed.kept)
+    }
+
+    async fn pass_on(&self, pass: &Pass) -> Result<PassedOn> {
         let mut call = self.rotation(&scripts::PASS_TURN, pass.rotation.as_str());
         call.arg(pass.turn.0)
             .arg(pass.only.as_ref().map_or("", WorkerName::as_str))
@@ -143,8 +147,13 @@ impl Rotations for RedisStore {
             .arg(pass.next.as_ref().map_or("", TypeName::as_str))
             .arg(pass.not_before.map_or(0, |at| at.0.max(0)));
         // Done twice it would say that the turn had ended before.
-        let answer = Answer::of("pass_turn", self.step(&call, Repeat::Never).await?)?;
-        kept(answer, &pass.rotation, pass.next.as_ref())
+        let mut answer = Answer::of("pass_turn", self.step(&call, Repeat::Never).await?)?;
+        let kept = kept(&mut answer, &pass.rotation, pass.next.as_ref())?;
+        let next_in = match kept {
+            Kept::Yes(_) => Some(Duration::from_micros(parse::unsigned(answer.number()?))),
+            Kept::Stale { .. } => None,
+        };
+        Ok(PassedOn { kept, next_in })
     }
 
     async fn give_back_unseen_turn(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
@@ -191,7 +200,7 @@ impl RedisStore {
     }
 }
 
-fn kept(mut answer: Answer, rotation: &RotationName, next: Option<&TypeName>) -> Result<Kept> {
+fn kept(answer: &mut Answer, rotation: &RotationName, next: Option<&TypeName>) -> Result<Kept> {
     match answer.text()?.as_str() {
         "missing" if answer.is_over() => Err(unknown(rotation)),
         "missing" => Err(missing(&answer.text()?, rotation, next)),
