@@ -1,4 +1,4 @@
-//! The bell: rows with hints, read every 20 to 40 ms by each process that listens. See [ADR 0023](../../../docs/adr/0023-mysql.md).
+//! The bell: rows with hints, read every 20 to 60 ms by each process that listens. See [ADR 0023](../../../docs/adr/0023-mysql.md).
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::store::sql::session::{Row, Statement, Value};
 
 /// How often a process that listens looks whether anybody rang, and after how long a silence less often.
 const POLL_EVERY: Duration = Duration::from_millis(20);
-const QUIET_POLL_EVERY: Duration = Duration::from_millis(40);
+const QUIET_POLL_EVERY: Duration = Duration::from_millis(60);
 const QUIET_AFTER: Duration = Duration::from_secs(2);
 /// Rings in one look.
 const AT_ONCE: i64 = 256;

@@ -127,7 +127,8 @@ impl Statement {
         let mut statements = Vec::new();
         let whole = if dialect == Dialect::Mysql { rows.len().min(64) } else { 64 };
         let mut rows = rows.into_iter();
-        for at_once in [whole, 32, 16, 8, 4, 2, 1] {
+        // Ten is what collectors ask for.
+        for at_once in [whole, 32, 16, 10, 8, 4, 2, 1] {
             while rows.len() >= at_once && at_once > 0 {
                 let all = vec![row.as_str(); at_once].join(", ");
                 let sql = format!("{head} VALUES {all}{tail}");
