@@ -268,7 +268,7 @@ impl<R: Row> Picture<R> {
             });
         }
         let aside = match reading.aside {
-            Some(what) if first || what != self.aside.what => {
+            Some(what) if self.aside.changed == 0 || what != self.aside.what => {
                 changed = true;
                 Arc::new(Shown { what, changed: generation, at })
             }
@@ -308,6 +308,12 @@ impl<R: Row> Picture<R> {
         told < self.shape || told == 0
     }
 
+    /// The same of what stands beside them. What was never read is not told: it would say that there is nothing.
+    pub(super) fn tells_aside(&self, told: u64) -> bool {
+        let changed = self.aside.changed;
+        changed > 0 && (told == 0 || changed > told)
+    }
+
     pub(super) fn fragments(&self, caller: &Caller, told: u64, look: R::Look) -> String {
         let lang = caller.language;
         let (whole, most) = (self.is_whole(told), R::most(look));
@@ -315,14 +321,16 @@ impl<R: Row> Picture<R> {
         let rows = shown.map(|row| {
             BTreeMap::from([(R::NOUN, row.what.name()), ("html", row.what.html(caller))])
         });
-        let news = told == 0 || self.aside.changed > told;
         frames::text(&Fragments {
             r#type: R::FRAME,
             at: self.at.floor().0,
             whole,
             rows: rows.collect(),
             totals: R::totals(self.rows.iter().map(|row| &row.what), lang),
-            collectors: news.then(|| R::aside(&self.aside, lang, look)).flatten(),
+            collectors: self
+                .tells_aside(told)
+                .then(|| R::aside(&self.aside, lang, look))
+                .flatten(),
             more: more(lang, R::MORE, self.rows.len().saturating_sub(most)).unwrap_or_default(),
             trouble: self.trouble.as_ref().map_or_else(String::new, |detail| {
                 say(lang, "store-trouble", &[("detail", Arg::from(detail.as_str()))])

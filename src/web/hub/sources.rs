@@ -267,6 +267,17 @@ mod tests {
     }
 
     #[test]
+    fn collectors_that_were_never_read_are_not_told_as_none() {
+        let away = Picture::<SourceRow>::default().doubted("away".to_owned()).expect("news");
+        assert!(!away.tells_aside(0));
+        let unread = away.next(reading(every_state(), false)).expect("news");
+        assert!(!unread.tells_aside(0));
+        let read = unread.next(reading(every_state(), true)).expect("news, although there is none");
+        assert!(read.tells_aside(0) && read.tells_aside(unread.generation));
+        assert!(!read.tells_aside(read.generation));
+    }
+
+    #[test]
     fn a_block_that_is_over_is_a_change() {
         let mut blocked = source("pages");
         blocked.blocked_until = blocked.now + Duration::from_secs(1);
