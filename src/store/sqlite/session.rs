@@ -67,7 +67,7 @@ impl Session for SqliteSession<'_> {
     }
 
     async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        find(self.db, &Dialect::Sqlite.said(sql), params).map_err(|fault| self.fail(fault))
+        find(self.db, sql, params).map_err(|fault| self.fail(fault))
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
@@ -108,7 +108,7 @@ pub(in crate::store) fn query(db: &Connection, sql: &str, params: &[Value]) -> R
 }
 
 fn find(db: &Connection, sql: &str, params: &[Value]) -> SqliteResult<Vec<Row>> {
-    let mut statement = db.prepare_cached(sql)?;
+    let mut statement = db.prepare_cached(&Dialect::Sqlite.said(sql))?;
     let columns = statement.column_count();
     let mut found = statement.query(params_from_iter(params))?;
     let mut rows = Vec::new();
