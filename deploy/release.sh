@@ -5,6 +5,7 @@
 #   deploy/release.sh notes TAG          what CHANGELOG.md says of it, on standard output
 #   deploy/release.sh rust               installs the compiler of the toolchain file or the newest stable one
 #   deploy/release.sh build TAG          release/: program, Debian package, bill of materials
+#   deploy/release.sh static TAG         release/: the program once more, static (musl), for any Linux
 #   deploy/release.sh image TAG IMAGE    builds the image by digest, tries it, pushes it
 #   deploy/release.sh publish TAG        checksums, and the release with its notes
 set -eu
@@ -19,10 +20,10 @@ step=${1:-} tag=${2:-}
 version=${tag#v}
 case $step in
     rust) ;;
-    check | notes | build | image | publish)
+    check | notes | build | static | image | publish)
         echo "$version" | grep -Eq '^[0-9]+\.[0-9]+\.[0-9]+$' || fail "the tag must be as v1.2.3, not \"$tag\""
         ;;
-    *) fail "use check, notes, rust, build, image or publish, not \"$step\"" ;;
+    *) fail "use check, notes, rust, build, static, image or publish, not \"$step\"" ;;
 esac
 
 # Between the heading of the version and the next one.
@@ -65,6 +66,26 @@ build() {
         fail "the program is not of this commit: $(target/package/soloist --version)"
 }
 
+# It needs `rustup target add ARCH-unknown-linux-musl` and musl-gcc, for SQLite and the cryptography, which are C.
+static() {
+    target=$(uname -m)-unknown-linux-musl
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+    export SOURCE_DATE_EPOCH
+    command -v musl-gcc >/dev/null || fail "musl-gcc is missing: apt-get install musl-tools"
+    env "CC_$(echo "$target" | tr - _)=musl-gcc" cargo build --release --locked --bin soloist --target "$target"
+    name=soloist-$version-$(uname -m)-linux-static
+    mkdir -p "release/$name"
+    strip --strip-all -o "release/$name/soloist" "target/$target/release/soloist"
+    cp LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md deploy/soloist.service deploy/await-guards.sh deploy/soloist.conf "release/$name/"
+    # A program that wants a loader is not static.
+    ! readelf --program-headers "release/$name/soloist" | grep -q INTERP || fail "the program is not static"
+    "release/$name/soloist" --version | grep -q "^soloist $version (commit $(git rev-parse --short=12 HEAD)" ||
+        fail "the program is not of this commit: $("release/$name/soloist" --version)"
+    tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C release -cf - "$name" |
+        gzip -9n >"release/$name.tar.gz"
+    rm -rf "release/$name"
+}
+
 image() {
     image=$1
     # shellcheck disable=SC2046
@@ -87,6 +108,7 @@ case $step in
     notes) notes ;;
     rust) curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal -c rustfmt -c clippy ;;
     build) build ;;
+    static) static ;;
     image) image "${3:?the name of the image}" ;;
     publish) publish ;;
 esac
