@@ -12,6 +12,7 @@ use soloist::store::dispatch::Sources as _;
 
 use super::*;
 use crate::support::certificate;
+use crate::support::wait::until;
 
 #[tokio::test]
 async fn a_server_without_room_for_a_connection_is_unavailable_with_a_remedy() {
@@ -20,6 +21,9 @@ async fn a_server_without_room_for_a_connection_is_unavailable_with_a_remedy() {
     let store = Store::connect(&url, &options()).await.expect("it opens");
     let mine = ask("node-a", LONG);
     let token = granted(&store, &mine).await;
+    // Else the bell of the grant may be rung after the cut, and keep the only connection.
+    let rung = format!("SELECT count(*) FROM {}.bells", name_of(&url));
+    until("the grant was rung", || (server.sql(&rung) != "0").then_some(()));
     server.sql("ALTER USER soloist@'127.0.0.1' WITH MAX_USER_CONNECTIONS 1");
     server.cut_all();
     // The only connection that may be is the holder's.
