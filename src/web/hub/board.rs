@@ -327,10 +327,7 @@ impl<R: Row> Picture<R> {
             whole,
             rows: rows.collect(),
             totals: R::totals(self.rows.iter().map(|row| &row.what), lang),
-            collectors: self
-                .tells_aside(told)
-                .then(|| R::aside(&self.aside, lang, look))
-                .flatten(),
+            collectors: self.tells_aside(told).then(|| R::aside(&self.aside, lang, look)).flatten(),
             more: more(lang, R::MORE, self.rows.len().saturating_sub(most)).unwrap_or_default(),
             trouble: self.trouble.as_ref().map_or_else(String::new, |detail| {
                 say(lang, "store-trouble", &[("detail", Arg::from(detail.as_str()))])
