@@ -200,7 +200,7 @@ impl Errand {
         }
     }
 
-    /// The same before it is known what instant it is, on a server; none for what needs to know.
+    /// The statement that a server answers before this process knows the instant; `None` when the errand needs the instant.
     pub(super) fn ask_at_once(&self) -> Option<Statement> {
         let needs_now = match self {
             Self::Clock(_) => {
