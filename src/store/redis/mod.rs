@@ -87,6 +87,7 @@ use ::redis::{ToRedisArgs, Value};
 use futures_util::future::join_all;
 
 use self::cluster::Cluster;
+use self::dispatch::Exchanges;
 use self::keys::Keys;
 use self::lane::{Call, Lane, Sent};
 use self::link::Repeat;
@@ -127,6 +128,7 @@ struct Shared {
     grants: Lane,
     /// Dispatch is busy on its own account.
     dispatch: Lane,
+    exchanges: Exchanges,
     rest: Lane,
     memories: Mutex<Memories>,
     known: Known,
@@ -478,6 +480,7 @@ impl Shared {
                 Place::Server(route) => Lane::near(Arc::clone(route), options.timeout),
                 Place::Cluster(_) => lane(),
             },
+            exchanges: Exchanges::default(),
             rest: lane(),
             memories: Mutex::default(),
             known: Known::default(),

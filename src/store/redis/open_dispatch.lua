@@ -2,8 +2,9 @@
 -- KEYS[1] base  what every key of dispatch begins with (keys.rs)  KEYS[2] channel on which waiters are woken
 -- ARGV none of its own.
 -- Returns nothing by itself; leaves `now` and `now_text` (microseconds), `load(source)`, `mint(rules)`, `count(source, field,
--- by)`, `room(source, rules)`, `place(source, rules)`, `names(set)`, and `close()`, which writes what was put off (`later`,
--- `gone`), wakes who waits for the sources in `touched`, and which every script calls before it returns.
+-- by)`, `room(source, rules)`, `place(source, rules)`, `names(set)`, `wake_touched()`, which wakes who waits for the sources in
+-- `touched`, and `close()`, which does that too, writes what was put off (`pending`: records by key, `gone`: keys), and which every
+-- script calls before it returns.
 -- Why: a source is in `ring` (score: its turn) when it can be served, in `shut` (score: when that may change) when it has
 -- ready tasks and cannot, in neither when it has none.
 -- `timers` says when the clock alone will change something: `l` a lease ends, `d` a task is due (both are lower bounds),
@@ -19,7 +20,7 @@ local whole = format('%d', 9007199254740991) == '9007199254740991' and '%d' or '
 local now_text = format(whole, now)
 local ring, timers, tasks = base .. 'ring', base .. 'timers', base .. 't:'
 local woken, waiting
-local book, gone, later, touched = {}, {}, {}, {}
+local book, gone, pending, touched = {}, {}, {}, {}
 
 local function integer(n)
   return format(whole, n)
@@ -150,6 +151,14 @@ local function wake(source, rules)
     call('ZADD', timers, lapses, 'p:' .. source)
   end
 end
+-- At the end of what happens at once: of a call, or of each exchange in it.
+local function wake_touched()
+  if not next(touched) then return end
+  if waiters() then
+    for _, source in ipairs(names(touched)) do wake(source, load(source)) end
+  end
+  touched = {}
+end
 local function close()
   for source, rules in pairs(book) do
     if rules.text then
@@ -158,10 +167,15 @@ local function close()
       call('HSET', base .. 's:' .. source, 'done', integer(rules.done))
     end
   end
-  if later[1] then call('MSET', unpack(later)) end
-  if gone[1] then call('DEL', unpack(gone)) end
-  if next(touched) and waiters() then
-    for _, source in ipairs(names(touched)) do wake(source, load(source)) end
+  local list, size = {}, 0
+  for key, record in pairs(pending) do
+    list[size + 1], list[size + 2] = key, record
+    size = size + 2
   end
+  if size > 0 then call('MSET', unpack(list)) end
+  list = {}
+  for key in pairs(gone) do list[#list + 1] = key end
+  if list[1] then call('DEL', unpack(list)) end
+  wake_touched()
   if woken then call('PUBLISH', KEYS[2], cjson.encode(woken)) end
 end

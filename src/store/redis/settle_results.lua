@@ -1,20 +1,14 @@
--- settle_results: fragment of exchange_tasks: takes results.
+-- settle_results: fragment of exchange_tasks: takes the results of an exchange.
 -- KEYS as in open_dispatch.
--- ARGV[1] only  owner (32 digits) of the claims whose tasks alone may be reported; '' for any  ARGV[2] how many results
--- ARGV[3..] of each: id, token, outcome, and unless that is 'done', delay (microseconds, -1: the backoff) and error (one line)
--- Returns nothing by itself; leaves `statuses` (empty: 'ok' for all) and `following` (index of the next argument).
+-- ARGV from `first`: only  owner (32 digits) of the claims whose tasks alone may be reported; '' for any  how many results
+-- ARGV behind them, of each: id, token, outcome, and unless that is 'done', delay (microseconds, -1: the backoff) and error (one line)
+-- Returns nothing by itself; leaves `settle_results(first, last)`, which answers the statuses (empty: 'ok' for all) and the index
+-- of the next argument, or those and the name of a source that is missing (then nothing was done), and `remember_done(most)`.
 -- Why: a result counts only under the token of a lease that lasts, and only once; one that counted already is told so
 -- again, because its answer may have been lost. A claim whose tasks are all finished needs no memory any more.
-local statuses, reports = {}, tonumber(ARGV[2])
-local following, places, keys = 3, {}, {}
-for i = 1, reports do
-  places[i], keys[i] = following, tasks .. ARGV[following]
-  following = following + (ARGV[following + 2] == 'done' and 3 or 5)
-end
-for i = following + 7, #ARGV - 1 do
-  if not load(ARGV[i]) then return { statuses, 'missing', ARGV[i] } end
-end
--- Another try, a recrawl, or dead. Returns the new record and whether something can be claimed now.
+-- What an exchange before it in the same call wrote may still be in `pending` and `gone`: they are asked before the server.
+local dead = {}
+-- Another try, a recrawl, or dead. Returns whether something can be claimed now.
 local function settle(id, record, outcome, wait, why)
   local kit = moves()
   local t, ready = kit.parse(record), false
@@ -40,9 +34,8 @@ local function settle(id, record, outcome, wait, why)
       kit.delay(id, t, now + wait)
     end
   end
-  local changed = kit.compose(t)
-  call('SET', base .. 't:' .. id, changed)
-  return changed, ready
+  pending[tasks .. id] = kit.compose(t)
+  return ready
 end
 -- Of many sources little is read: who reports on one source often claims from it again.
 local function is_plain(source, alone)
@@ -50,13 +43,24 @@ local function is_plain(source, alone)
   if rules then return rules.plain end
   return call('HGET', base .. 's:' .. source, 'plain') == '1'
 end
-local function answer(i, status)
-  if status == 'ok' and not statuses[1] then return end
-  for before = #statuses + 1, i - 1 do statuses[before] = 'ok' end
-  statuses[i] = status
-end
-if reports > 0 then
-  local dead, changed, settled, finished, noted = {}, {}, {}, {}, 0
+local function settle_results(first, last)
+  local statuses, reports = {}, tonumber(ARGV[first + 1])
+  local following, places, keys = first + 2, {}, {}
+  for i = 1, reports do
+    places[i], keys[i] = following, tasks .. ARGV[following]
+    following = following + (ARGV[following + 2] == 'done' and 3 or 5)
+  end
+  for i = following + 7, last do
+    if not load(ARGV[i]) then return statuses, following, ARGV[i] end
+  end
+  if reports == 0 then return statuses, following end
+  local only = ARGV[first]
+  local function answer(i, status)
+    if status == 'ok' and not statuses[1] then return end
+    for before = #statuses + 1, i - 1 do statuses[before] = 'ok' end
+    statuses[i] = status
+  end
+  local settled, finished = {}, {}
   local records = call('MGET', unpack(keys))
   -- Tasks that were granted in one step have the same end of their first line, and it is long: it is read once.
   local ending, claim, counts, closing
@@ -65,7 +69,7 @@ if reports > 0 then
   for i = 1, reports do
     local at = places[i]
     local id, held = ARGV[at], ARGV[at + 1]
-    local record = changed[id] or records[i]
+    local record = pending[keys[i]] or records[i]
     if not record then
       answer(i, 'unknown')
     else
@@ -74,7 +78,7 @@ if reports > 0 then
       if not ending or find(record, ending, rest, true) ~= rest then
         local till, of, collector, over = match(record, '^ [^ ]+ ([^ ]+) ([^ ]+) ([^\n]+)\n()', rest)
         ending, claim = sub(record, rest, over - 1), of
-        counts = tonumber(till) > now and (ARGV[1] == '' or sub(of, 1, 32) == ARGV[1])
+        counts = tonumber(till) > now and (only == '' or sub(of, 1, 32) == only)
         closing = ' ' .. now_text .. ' 0 - ' .. collector .. '\n'
       end
       if state == 'leased' and current == held and counts then
@@ -95,16 +99,14 @@ if reports > 0 then
         if ARGV[at + 2] == 'done' and every == '0' then
           local from = rest + #ending
           freed.done = freed.done + 1
-          changed[id] = 'done ' .. source .. ' ' .. attempt .. ' ' .. held .. ' ' .. held .. ' ' .. kept .. closing
+          pending[keys[i]] = 'done ' .. source .. ' ' .. attempt .. ' ' .. held .. ' ' .. held .. ' ' .. kept .. closing
             .. sub(record, from, find(record, '\n', from, true)) .. '\nnull'
-          later[2 * noted + 1], later[2 * noted + 2] = keys[i], changed[id]
-          noted = noted + 1
-          dead[noted] = id
+          dead[#dead + 1] = id
         else
           local ready
           local wait, why = -1, ''
           if ARGV[at + 2] ~= 'done' then wait, why = tonumber(ARGV[at + 3]), ARGV[at + 4] end
-          changed[id], ready = settle(id, record, ARGV[at + 2], wait, why)
+          ready = settle(id, record, ARGV[at + 2], wait, why)
           freed.ready = freed.ready or ready
         end
       else
@@ -125,36 +127,29 @@ if reports > 0 then
     if freed.ready then ready[source] = true end
   end
   for _, source in ipairs(names(ready)) do place(source, load(source)) end
-  local function forget(name)
-    -- The same request may be asked again in this very step: then it is a new one.
-    if name == ARGV[following + 1] then
-      call('DEL', base .. 'c:' .. name)
-    else
-      gone[#gone + 1] = base .. 'c:' .. name
-    end
-  end
   for claim, ids in pairs(finished) do
     local name, size = string.match(claim, '^(%w+)/(%d+)$')
     local memory = base .. 'c:' .. name
     if tonumber(size) == #ids then
-      forget(name)
+      gone[memory] = true
     else
-      local left, rest = string.match(call('GET', memory) or '', '^(%d+)( .*)$')
+      local left, rest = string.match(not gone[memory] and call('GET', memory) or '', '^(%d+)( .*)$')
       if left and tonumber(left) > #ids then
         -- What was reported is neither kept nor lost, whatever becomes of the task.
         for _, id in ipairs(ids) do rest = string.gsub(rest, '\n' .. id .. ' %d+', '', 1) end
         call('SET', memory, tonumber(left) - #ids .. rest, 'KEEPTTL')
       elseif left then
-        forget(name)
+        gone[memory] = true
       end
     end
   end
-  -- So many finished tasks are remembered, and few more: the oldest are forgotten several at a time.
-  local over = dead[1] and call('RPUSH', base .. 'done', unpack(dead)) - tonumber(ARGV[#ARGV]) or 0
-  if over >= 20 then
-    for _, id in ipairs(call('LPOP', base .. 'done', math.min(over, 1000))) do
-      gone[#gone + 1] = tasks .. id
-      gone[#gone + 1] = base .. 'h:' .. id
-    end
+  return statuses, following
+end
+-- So many finished tasks are remembered, and few more: the oldest are forgotten several at a time.
+local function remember_done(most)
+  local over = dead[1] and call('RPUSH', base .. 'done', unpack(dead)) - most or 0
+  if over < 20 then return end
+  for _, id in ipairs(call('LPOP', base .. 'done', math.min(over, 1000))) do
+    gone[tasks .. id], gone[base .. 'h:' .. id] = true, true
   end
 end

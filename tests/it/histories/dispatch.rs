@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -26,7 +27,8 @@ use soloist::store::dispatch::{Claimed, Dispatch, Handed, SourceView, Sources, T
 use soloist::store::events::{Events, StoreEvent};
 use soloist::store::jobs::Jobs as _;
 use soloist::store::{Store, StoreError};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::sync::oneshot;
 
 use super::{MS, blur, pass, unit};
 use crate::dispatch_in_memory as in_memory;
@@ -43,6 +45,8 @@ const LONG: Duration = Duration::from_secs(3_600);
 enum Act {
     Put(Vec<NewTask>),
     Exchange(Exchange),
+    /// Of several callers at the same time, in the order in which they came.
+    Together(Vec<Exchange>),
     Extend(ClaimId, Option<ClaimOwner>),
     GiveBack(ClaimId, bool),
     Leave(Waiter),
@@ -58,6 +62,7 @@ enum Act {
 enum Said {
     Put(Vec<bool>),
     Exchanged(Vec<Reported>, Option<Claimed>),
+    Together(Vec<Self>),
     Extended(Option<Extended>),
     Count(u64),
     Nothing,
@@ -91,9 +96,40 @@ fn rules(name: &str, dice: &mut StdRng, unit: Duration) -> Rules {
     }
 }
 
+/// A thread that hands a store exchanges at the same time: nothing runs between, so that on Redis they share a call.
+struct Callers(mpsc::UnboundedSender<(Vec<Exchange>, oneshot::Sender<Vec<Said>>)>);
+
+impl Callers {
+    fn of(store: Store) -> Self {
+        let (sender, mut asked) =
+            mpsc::unbounded_channel::<(Vec<Exchange>, oneshot::Sender<Vec<Said>>)>();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                while let Some((asks, told)) = asked.recv().await {
+                    // One of nothing is under way: all others wait for it, and go together.
+                    let all = [vec![Exchange::default()], asks].concat();
+                    let said = all.iter().map(|ask| exchanged(&store, ask));
+                    told.send(join_all(said).await.split_off(1)).expect("it listens");
+                }
+            });
+        });
+        Self(sender)
+    }
+
+    async fn exchange(&self, asks: Vec<Exchange>) -> Vec<Said> {
+        let (told, hears) = oneshot::channel();
+        assert!(self.0.send((asks, told)).is_ok(), "the thread lives");
+        hears.await.expect("answers")
+    }
+}
+
 /// A store, and the one in memory that must answer as it does.
 struct Play {
     real: Store,
+    /// Where exchanges at the same time have one instant.
+    callers: Option<Callers>,
     heard: Receiver<StoreEvent>,
     on: bool,
     /// More than one where nothing tells yet what happened.
@@ -113,6 +149,9 @@ impl Play {
         let mut dice = StdRng::seed_from_u64(seed);
         let (unit, unsure) = (unit(&real, seed), blur(&real));
         let mut kept = in_memory::Store::default();
+        let what = real.describe().await.expect("a store").what;
+        let at_one_instant = real.world().is_some() || what.contains("Redis");
+        let callers = at_one_instant.then(|| Callers::of(real.clone()));
         let mut heard = real.subscribe(&[job()]).await.expect("subscribed");
         assert_eq!(heard.recv().await, Some(StoreEvent::Subscribed));
         for name in SOURCES {
@@ -121,7 +160,7 @@ impl Play {
             kept.define(&source(name), &rules, Stamp(0));
         }
         let (kept, asks, woken) = (vec![kept], Vec::new(), Vec::new());
-        Self { real, heard, on: false, kept, dice, unit, unique: 0, asks, woken, unsure }
+        Self { real, callers, heard, on: false, kept, dice, unit, unique: 0, asks, woken, unsure }
     }
 
     /// A little time, no two alike.
@@ -136,6 +175,10 @@ impl Play {
             0..=7 => {
                 let count = self.dice.random_range(1..4);
                 Act::Put((0..count).map(|_| self.task(now)).collect())
+            }
+            8..=11 if self.callers.is_some() => {
+                let count = self.dice.random_range(2..6);
+                Act::Together((0..count).map(|_| self.exchange()).collect())
             }
             8..=27 => Act::Exchange(self.exchange()),
             28 | 29 => match self.asks.choose(&mut self.dice) {
@@ -291,7 +334,12 @@ impl Play {
     async fn step(&mut self) -> bool {
         let before = self.now().await;
         let act = self.act(before);
-        let real = really(&self.real, &act).await;
+        let real = match (&act, &self.callers) {
+            (Act::Together(asks), Some(callers)) => {
+                Said::Together(callers.exchange(asks.clone()).await)
+            }
+            _ => really(&self.real, &act).await,
+        };
         let after = self.now().await;
         if let Act::Put(tasks) = &act {
             // So that they are looked at.
@@ -345,13 +393,16 @@ fn job() -> JobName {
     "outbound".parse().expect("a name")
 }
 
+async fn exchanged(store: &Store, ask: &Exchange) -> Said {
+    let answer = store.exchange(ask).await.expect("exchanged");
+    Said::Exchanged(answer.reports, answer.claimed)
+}
+
 async fn really(store: &Store, act: &Act) -> Said {
     match act {
         Act::Put(tasks) => Said::Put(store.put_tasks(tasks).await.expect("put")),
-        Act::Exchange(ask) => {
-            let answer = store.exchange(ask).await.expect("exchanged");
-            Said::Exchanged(answer.reports, answer.claimed)
-        }
+        Act::Exchange(ask) => exchanged(store, ask).await,
+        Act::Together(_) => unreachable!("callers of their own"),
         Act::Extend(claim, only) => match store.extend(claim, only.as_ref()).await {
             Ok(extended) => Said::Extended(Some(sorted(extended))),
             Err(StoreError::NotFound(_)) => Said::Extended(None),
@@ -389,17 +440,24 @@ async fn really(store: &Store, act: &Act) -> Said {
     }
 }
 
+fn play_exchange(kept: &mut in_memory::Store, ask: &Exchange, real: &Said, at: Stamp) -> Said {
+    let before = kept.tasks.clone();
+    let (reports, answer) = kept.exchange(ask, at).expect("known sources");
+    let real = match real {
+        Said::Exchanged(_, Some(Claimed::Granted { tasks, .. })) => tasks.as_slice(),
+        _ => &[],
+    };
+    Said::Exchanged(reports, answer.map(|answer| claimed(kept, &before, answer, real)))
+}
+
 fn play(kept: &mut in_memory::Store, act: &Act, real: &Said, at: Stamp) -> Said {
     match act {
         Act::Put(tasks) => Said::Put(kept.put(tasks, at).expect("known sources")),
-        Act::Exchange(ask) => {
-            let before = kept.tasks.clone();
-            let (reports, answer) = kept.exchange(ask, at).expect("known sources");
-            let real = match real {
-                Said::Exchanged(_, Some(Claimed::Granted { tasks, .. })) => tasks.as_slice(),
-                _ => &[],
-            };
-            Said::Exchanged(reports, answer.map(|answer| claimed(kept, &before, answer, real)))
+        Act::Exchange(ask) => play_exchange(kept, ask, real, at),
+        Act::Together(asks) => {
+            let Said::Together(all) = real else { unreachable!("one for each") };
+            let said = asks.iter().zip(all).map(|(ask, real)| play_exchange(kept, ask, real, at));
+            Said::Together(said.collect())
         }
         Act::Extend(claim, only) => match kept.extend(claim, only.as_ref(), at) {
             Ok(extended) => Said::Extended(Some(sorted(extended))),

@@ -1,15 +1,19 @@
-//! What dispatch leaves behind in Redis.
+//! What dispatch leaves behind in Redis, and how its exchanges share a call.
 
+use std::time::Duration;
+
+use futures_util::future::join_all;
 use soloist::domain::dispatch::{Reason, Rules, TaskOutcome, TaskState};
 use soloist::domain::name::SourceName;
-use soloist::store::Store;
 use soloist::store::dispatch::{
     ClaimAsk, ClaimOwner, Claimed, Dispatch, Exchange, Handed, NewTask, Report, Reported, Sources,
     Waiter,
 };
 use soloist::store::events::{Events, StoreEvent};
+use soloist::store::{Options, Store, StoreError};
 
 use super::{RedisServer, connect};
+use crate::support::machine::{judged, within};
 
 fn pages() -> SourceName {
     SourceName::new("pages").expect("it works")
@@ -101,7 +105,7 @@ async fn a_task_wakes_the_waiter_that_asked_first_by_the_channel() {
     let mut events = store.subscribe(&[]).await.expect("it works");
     assert_eq!(events.recv().await, Some(StoreEvent::Subscribed));
     for nth in 0..3 {
-        let wait = Some((Waiter(format!("node/1/{nth}")), std::time::Duration::from_secs(20)));
+        let wait = Some((Waiter(format!("node/1/{nth}")), Duration::from_secs(20)));
         let claim = ClaimAsk { wait, ..ask(&format!("r{nth}"), 1) };
         let answer = store
             .exchange(&Exchange { claim: Some(claim), ..Exchange::default() })
@@ -118,3 +122,84 @@ async fn a_task_wakes_the_waiter_that_asked_first_by_the_channel() {
     assert_eq!(events.recv().await, Some(StoreEvent::Wake(woken.to_vec())));
     assert!(events.try_recv().is_err(), "the third goes on waiting");
 }
+
+/// How many scripts ran.
+fn scripts_run(server: &RedisServer) -> u64 {
+    let stats: String = server.run(&["INFO", "commandstats"]);
+    let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_evalsha:calls="));
+    line.and_then(|line| line.split(',').next()).map_or(0, |calls| calls.parse().expect("a number"))
+}
+
+#[tokio::test]
+async fn exchanges_that_wait_for_an_answer_share_the_next_call() {
+    let server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    store.put_source(&pages(), &Rules::default()).await.expect("it works");
+    put(&store, 40).await;
+    drop(claim(&store, "first", 1).await);
+    let before = scripts_run(&server);
+    let names: Vec<String> = (0..30).map(|nth| format!("r{nth}")).collect();
+    let all = join_all(names.iter().map(|name| claim(&store, name, 1))).await;
+    assert_eq!(scripts_run(&server) - before, 1);
+    let mut keys: Vec<&str> = all.iter().flatten().map(|task| task.key.as_str()).collect();
+    assert_eq!(keys[..2], ["page 1", "page 2"], "in the order in which they asked");
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 30, "each its own");
+}
+
+#[tokio::test]
+async fn an_exchange_whose_caller_gave_up_while_it_waited_takes_nothing() {
+    let server = RedisServer::start(&[]);
+    let store = connect(&server).await;
+    store.put_source(&pages(), &Rules::default()).await.expect("it works");
+    put(&store, 3).await;
+    server.pause();
+    let first = tokio::spawn({
+        let store = store.clone();
+        async move { claim(&store, "first", 1).await }
+    });
+    // Until that one is on its way.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let (given_up, last) = {
+        let mut given_up = Box::pin(claim(&store, "given-up", 1));
+        assert!(futures_util::poll!(given_up.as_mut()).is_pending());
+        let mut last = Box::pin(claim(&store, "last", 1));
+        assert!(futures_util::poll!(last.as_mut()).is_pending());
+        (given_up, last)
+    };
+    drop(given_up);
+    server.resume();
+    let (first, last) = (first.await.expect("it ends"), last.await);
+    assert_eq!([&first[0].key, &last[0].key], ["page 0", "page 1"]);
+    assert_eq!(store.sources(Some(&pages())).await.expect("it works")[0].in_flight, 2);
+}
+
+async fn a_server_that_does_not_answer_is_waited_for_once_by_all() {
+    let server = RedisServer::start(&[]);
+    let options = Options { timeout: Duration::from_millis(400), ..Options::default() };
+    let store = Store::connect(&server.url(), &options).await.expect("a store");
+    server.pause();
+    let begun = soloist::clock::boot();
+    let ask = |request: &str| {
+        let claim = Some(ask(request, 1));
+        let (store, ask) = (store.clone(), Exchange { claim, ..Exchange::default() });
+        async move { store.exchange(&ask).await }
+    };
+    let mut first = Box::pin(ask("first"));
+    assert!(futures_util::poll!(first.as_mut()).is_pending());
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let all = join_all([first, Box::pin(ask("second")), Box::pin(ask("third"))]).await;
+    let took = soloist::clock::boot().since(begun);
+    server.resume();
+    for answer in all {
+        assert!(matches!(answer, Err(StoreError::Unavailable(_))), "{answer:?}");
+    }
+    within(took, Duration::from_millis(750), "they wait together");
+}
+
+judged! { a_server_that_does_not_answer_is_waited_for_once_by_all }

@@ -8,7 +8,7 @@
 //! | `dispatch:h:ID` | list | what went wrong with it, JSON |
 //! | `dispatch:q:SOURCE` `d:` `l:` `x:` | sorted sets | ids of tasks that are ready, due, leased, dead, by place or instant |
 //! | `dispatch:w:SOURCE` | list | the starts that its window counts, newest first |
-//! | `dispatch:done` | list | finished tasks, oldest first; the newest [`DONE_KEPT`] are remembered |
+//! | `dispatch:done` | list | finished tasks, oldest first; the newest [`DONE_KEPT`](crate::store::dispatch::DONE_KEPT) are remembered |
 //! | `dispatch:ring` `shut` | sorted sets | sources that can be served, by turn; that have work and cannot, by when that may change |
 //! | `dispatch:timers` | sorted set | `l:SOURCE` `d:SOURCE` `s:SOURCE`: when a lease ends, a task is due, a source opens; `p:`, a promise lapses |
 //! | `dispatch:c:CLAIM` | string, PX | what was answered to a request, of which CLAIM is made |
@@ -21,12 +21,15 @@
 //! O(sources). Dispatch waits for no replica: a fail-over that loses the last grants hands those tasks out again, under
 //! greater tokens; results of the lost ones are stale.
 
+mod exchanges;
 pub(super) mod parse;
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use self::exchanges::Asked;
+pub(super) use self::exchanges::Exchanges;
 use self::parse::{Answer, claimed, collector_views, source_view, task_view};
 use super::lane::Call;
 use super::link::Repeat;
@@ -37,9 +40,8 @@ use crate::domain::dispatch::{Rules, TaskOutcome, TaskState};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
-    ClaimId, ClaimOwner, CollectorView, DONE_KEPT, Dispatch, Exchange, Exchanged, Extended, Lost,
-    NewTask, Pumped, RemovedSource, Reported, SourceView, Sources, TaskFilter, TaskId, TaskView,
-    Waiter,
+    ClaimId, ClaimOwner, CollectorView, Dispatch, Exchange, Exchanged, Extended, Lost, NewTask,
+    Pumped, RemovedSource, Reported, SourceView, Sources, TaskFilter, TaskId, TaskView, Waiter,
 };
 use crate::store::{Result, StoreError};
 
@@ -140,7 +142,10 @@ impl Dispatch for RedisStore {
     }
 
     async fn exchange(&self, ask: &Exchange) -> Result<Exchanged> {
-        let mut call = self.dispatch_call(&scripts::EXCHANGE_TASKS);
+        let most = ask.claim.as_ref().map_or(0, |claim| claim.max);
+        let mut call = Asked::of(
+            usize::try_from(most).unwrap_or(usize::MAX).saturating_add(ask.reports.len()),
+        );
         call.arg(ask.only.as_ref().map_or("", ClaimOwner::as_str)).arg(ask.reports.len());
         for report in &ask.reports {
             let outcome = match report.outcome {
@@ -174,8 +179,7 @@ impl Dispatch for RedisStore {
                 call.arg(source.as_str());
             }
         }
-        call.arg(DONE_KEPT);
-        let mut answer = Answer::of("exchange_tasks", self.run(&call).await?)?;
+        let mut answer = self.exchanged(call).await?;
         let reports = answer
             .texts()?
             .iter()
