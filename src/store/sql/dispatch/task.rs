@@ -67,22 +67,36 @@ const CHANGING: [&str; 11] = [
     "changed",
     "error",
 ];
+/// Those that are alike where tasks share a statement: not the place, the token and the one that was accepted.
+const COMMON: [usize; 8] = [0, 2, 3, 4, 7, 8, 9, 10];
 const WHOLE: &str = "INSERT INTO tasks (n, id, source, priority, every_us, created, state, place, at, until, attempt, token, \
      accepted, collector, claim, changed, error)";
 
-/// Writes what may change of tasks in their rows; each with its row, and the row of its claim.
-pub(super) fn save(dialect: Dialect, tasks: &[(i64, &Task, Option<i64>)]) -> Vec<Statement> {
-    if dialect == Dialect::Sqlite {
-        // Statements cost nothing on the way to it, and it may refuse a row by another index first.
-        let set = CHANGING.map(|column| format!("{column} = ?")).join(", ");
-        let sql = format!("UPDATE tasks SET {set} WHERE n = ?");
-        let each = tasks.iter().map(|(row, task, claim)| {
-            let params = changing(task, *claim).into_iter().chain([(*row).into()]);
-            Statement::new(sql.clone(), params.collect())
-        });
-        return each.collect();
+/// A task that changed: its row, and the row of its claim.
+pub(super) type Changed<'t> = (i64, &'t Task, Option<i64>);
+
+/// Writes what may change of tasks in their rows.
+pub(super) fn save(dialect: Dialect, tasks: &[Changed<'_>]) -> Vec<Statement> {
+    match dialect {
+        Dialect::Sqlite => save_each(tasks),
+        Dialect::Postgres => save_rows(dialect, tasks),
+        Dialect::Mysql => save_alike(tasks),
     }
-    // Rows that are there, so each is changed. Those that have the same gaps go together where a statement is prepared for its types.
+}
+
+/// Statements cost nothing on the way to SQLite, and it may refuse a row by another index first.
+fn save_each(tasks: &[Changed<'_>]) -> Vec<Statement> {
+    let set = CHANGING.map(|column| format!("{column} = ?")).join(", ");
+    let sql = format!("UPDATE tasks SET {set} WHERE n = ?");
+    let each = tasks.iter().map(|(row, task, claim)| {
+        let params = changing(task, *claim).into_iter().chain([(*row).into()]);
+        Statement::new(sql.clone(), params.collect())
+    });
+    each.collect()
+}
+
+/// Rows that are there, so each is changed. Those that have the same gaps go together: a statement is prepared for its types.
+fn save_rows(dialect: Dialect, tasks: &[Changed<'_>]) -> Vec<Statement> {
     let mut alike: BTreeMap<Vec<bool>, Vec<Vec<Value>>> = BTreeMap::new();
     for (n, task, claim) in tasks {
         let mut row = vec![
@@ -94,14 +108,47 @@ pub(super) fn save(dialect: Dialect, tasks: &[(i64, &Task, Option<i64>)]) -> Vec
             task.created.0.into(),
         ];
         row.extend(changing(task, *claim));
-        let gap = |value: &Value| *value == Value::Null && dialect == Dialect::Postgres;
-        let gaps = row.iter().map(gap).collect();
+        let gaps = row.iter().map(|value| *value == Value::Null).collect();
         alike.entry(gaps).or_default().push(row);
     }
     let tail = dialect.or_change("n", &CHANGING);
     let each =
         alike.into_values().map(|rows| Statement::insert_or(dialect, WHOLE, 17, rows, &tail));
     each.flatten().collect()
+}
+
+/// What tasks have in common is said once: a text is parsed each time. Tokens and places are each task's own.
+fn save_alike(tasks: &[Changed<'_>]) -> Vec<Statement> {
+    let mut alike: Vec<(Vec<Value>, Vec<(i64, [Value; 11])>)> = Vec::new();
+    for (n, task, claim) in tasks {
+        let row = changing(task, *claim);
+        let same: Vec<Value> =
+            COMMON.into_iter().filter_map(|column| row.get(column).cloned()).collect();
+        match alike.iter_mut().find(|(common, _)| *common == same) {
+            Some((_, rows)) => rows.push((*n, row)),
+            None => alike.push((same, vec![(*n, row)])),
+        }
+    }
+    let mut statements = Vec::with_capacity(alike.len());
+    for (_, rows) in alike {
+        let (mut set, mut params) = (Vec::with_capacity(CHANGING.len()), Vec::new());
+        for (column, name) in CHANGING.iter().enumerate() {
+            let value = |row: &[Value; 11]| row.get(column).cloned().unwrap_or_default();
+            let first = rows.first().map(|(_, row)| value(row)).unwrap_or_default();
+            if rows.iter().all(|(_, row)| value(row) == first) {
+                set.push(format!("{name} = ?"));
+                params.push(first);
+                continue;
+            }
+            set.push(format!("{name} = CASE n{} END", " WHEN ? THEN ?".repeat(rows.len())));
+            params.extend(rows.iter().flat_map(|(n, row)| [(*n).into(), value(row)]));
+        }
+        params.extend(rows.iter().map(|(n, _)| Value::from(*n)));
+        let places = vec!["?"; rows.len()].join(", ");
+        let sql = format!("UPDATE tasks SET {} WHERE n IN ({places})", set.join(", "));
+        statements.push(Statement::new(sql, params));
+    }
+    statements
 }
 
 /// In the order of [`CHANGING`].
