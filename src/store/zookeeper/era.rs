@@ -107,7 +107,10 @@ impl Locks {
             if found.is_none() {
                 self.ensemble.reach(self.makes).await?;
                 let make = |name: &str| Op::Create(name.to_owned(), String::new(), Persistent);
-                session.write(&[LEASES, TERMS, WAKES, PROBE].map(make)).await?;
+                // Each by itself: some of them may be there.
+                for name in [LEASES, TERMS, WAKES, PROBE] {
+                    session.write(&[make(name)]).await?;
+                }
             }
             let probe = Op::Set(PROBE.to_owned(), String::new(), None);
             let Written::Done(now) = session.write(&[probe]).await? else { continue };
