@@ -54,7 +54,7 @@ impl CommandContext {
                 other => Failure::Failed(format!("{url}: {other}")),
             }
         })?;
-        let elsewhere = elsewhere(&config.jobs, &listed(&store).await?);
+        let elsewhere = elsewhere(&config.jobs, &config.alerting, &listed(&store).await?);
         Ok(Self { config, store, elsewhere })
     }
 
@@ -122,7 +122,13 @@ impl CommandContext {
         let snapshot = self.store.snapshot(&names).await?;
         let at: StoreTime = snapshot.at;
         let doubted_until = clock::boot() + snapshot.quarantine;
-        let seen = |record| Seen { record: Arc::new(record), at, confirmed, doubted_until };
+        let seen = |record| Seen {
+            record: Arc::new(record),
+            at,
+            confirmed,
+            doubted_until,
+            progressed: None,
+        };
         Ok(snapshot.jobs.into_iter().map(seen).collect())
     }
 

@@ -16,6 +16,7 @@ use crate::domain::time::StoreTime;
 use crate::ops;
 use crate::store::alerts::Mute;
 use crate::view::alerts::AlertsView;
+use crate::view::undelivered::Undelivered;
 use crate::web::Web;
 use crate::web::api::alerts::{seen, tried};
 use crate::web::auth::Caller;
@@ -275,7 +276,10 @@ pub async fn test(
         return Ok(ask_back(&request, &confirm));
     }
     let tested = tried(&web, &caller, &channel).await?;
-    let said = visible(&tested.said).into_owned();
+    let said = match tested.ok {
+        true => visible(&tested.said).into_owned(),
+        false => Undelivered::read(&tested.said).worded(lang),
+    };
     let args = [("name", Arg::from(channel.as_str())), ("said", Arg::from(said))];
     let done = match tested.ok {
         true => Done { said: Some(say(lang, "alerts-test-took", &args)), ..Done::default() },
