@@ -12,6 +12,7 @@ use crate::domain::ensemble;
 use crate::domain::name::{JobName, UserName};
 use crate::domain::time::StoreTime;
 use crate::feed::Seen;
+use crate::ops::audit::TERMINAL;
 use crate::ops::{Actor, Signature};
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::jobs::Jobs;
@@ -167,7 +168,7 @@ pub(super) fn administrator() -> Actor {
 }
 
 fn signature(name: &str) -> Signature {
-    Signature { who: format!("cli:{name}"), from: "terminal".to_owned(), kind: Kind::Person }
+    Signature { who: format!("cli:{name}"), from: TERMINAL.to_owned(), kind: Kind::Person }
 }
 
 fn no_account(name: &str) -> Failure {

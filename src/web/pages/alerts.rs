@@ -33,8 +33,8 @@ for = "30s"
 to = ["ops"]
 
 [channel.ops]
-kind = "slack"   # or webhook, wecom, dingtalk, feishu, mail
-url = "https://hooks.slack.com/services/...""#;
+kind = "slack""#;
+const ADDRESS: &str = r#"url = "https://hooks.slack.com/services/...""#;
 
 #[derive(Template)]
 #[template(path = "pages/alerts.html")]
@@ -60,7 +60,10 @@ impl AlertsPage {
     /// With a secret for a webhook, which is new.
     fn snippet(&self) -> String {
         let secret = STANDARD.encode(rand::random::<[u8; 32]>());
-        format!("{SNIPPET}\n# secret = \"whsec_{secret}\"   # a webhook needs one")
+        let lang = self.frame.lang;
+        let (kinds, needs) =
+            (say(lang, "alerts-begin-kinds", &[]), say(lang, "alerts-begin-secret", &[]));
+        format!("{SNIPPET}   # {kinds}\n{ADDRESS}\n# secret = \"whsec_{secret}\"   # {needs}")
     }
 
     /// How the configuration comes into force.

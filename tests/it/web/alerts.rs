@@ -200,12 +200,23 @@ async fn muted(server: &Server) -> BTreeMap<String, StoreTime> {
     server.store().alert_book().await.unwrap().muted
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_to_write_first_is_explained_in_the_readers_language() {
+    let server = Server::with(|_| {}).await;
+    let token = server.token("vera", Role::Viewer).await;
+    for (language, needs) in [("en", "# a webhook needs one"), ("zh", "# webhook 需要密钥")] {
+        let page = server.page("/alerts", &token, language).await;
+        let sample = page.split("class=\"sample\"").nth(1).unwrap().split("</pre>").next().unwrap();
+        assert!(sample.contains("[[alert]]") && sample.contains(needs), "{sample}");
+    }
+}
+
 async fn what_is_on_and_what_was_is_told_in_the_readers_language(on: On) {
     let server = server(on).await;
     let token = server.token("vera", Role::Viewer).await;
     let quiet = server.page("/alerts", &token, "en").await;
     assert!(quiet.contains("Nothing is on.") && quiet.contains("no node sends them now"));
-    assert!(quiet.contains("Nothing was sent by it yet."), "{quiet}");
+    assert!(quiet.contains("No alert was sent by it yet."), "{quiet}");
     assert!(quiet.contains("A job was given up, for 30 s."), "{quiet}");
     let mut told = incident("1", "outbound", "Outbound");
     told.sent

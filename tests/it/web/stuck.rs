@@ -27,13 +27,16 @@ async fn tell(server: &Server, (token, run, node): &Going, done: u64) {
 
 /// The next row of the job that runs and needs somebody, or that does not. Without a node it needed one before it ran.
 async fn row(socket: &mut Socket, needs: bool) -> Value {
-    loop {
-        let row = hear_type(socket, "row").await;
-        let runs = row["job"] == "outbound" && row["state"] == "running";
-        if runs && row["needs"].as_bool().unwrap_or(false) == needs {
-            return row;
+    let heard = async {
+        loop {
+            let row = hear_type(socket, "row").await;
+            let runs = row["job"] == "outbound" && row["state"] == "running";
+            if runs && row["needs"].as_bool().unwrap_or(false) == needs {
+                return row;
+            }
         }
-    }
+    };
+    tokio::time::timeout(Duration::from_secs(30), heard).await.expect("such a row in time")
 }
 
 #[tokio::test(flavor = "multi_thread")]
