@@ -106,7 +106,7 @@ pub(super) enum Way {
 }
 
 /// One change of one record, its lease and what stands beside it: done as a whole or not at all.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Change<'a> {
     pub(super) job: &'a JobName,
     pub(super) way: Way,
@@ -160,7 +160,7 @@ pub(super) enum Unsafe {
 }
 
 /// One lease to be kept for `ttl` more.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Keep<'a> {
     pub(super) job: &'a JobName,
     /// How its text must begin.

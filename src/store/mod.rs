@@ -298,7 +298,7 @@ impl Store {
     pub async fn be_ready(&self, what: For) -> Result<()> {
         self.answers()?;
         if let Some(locks) = &self.locks {
-            locks.be_ready().await?;
+            locks.quarantine().await?;
         }
         match &self.backend {
             Backend::Sqlite(_) | Backend::Memory(_) => Ok(()),

@@ -207,7 +207,7 @@ pub(super) enum Tell {
 }
 
 /// A change: done as a whole or not at all.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Plan {
     /// All must hold.
     pub(super) checks: Vec<Check>,

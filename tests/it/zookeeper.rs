@@ -9,10 +9,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use soloist::clock;
 use soloist::domain::ensemble::joined;
-use soloist::domain::name::{JobName, UserName};
+use soloist::domain::name::{JobName, RunId, UserName};
+use soloist::domain::time::Began;
 use soloist::store::events::{Events as _, StoreEvent};
 use soloist::store::jobs::Jobs as _;
-use soloist::store::leases::{Acquire, Acquired, Condition, Leases as _, Renewed};
+use soloist::store::journal::{Journal as _, Started};
+use soloist::store::leases::{Acquire, Acquired, Condition, Leases as _, Renewal, Renewed};
 use soloist::store::{Options, Store, StoreError};
 
 use crate::postgres::{
@@ -132,6 +134,35 @@ async fn a_lease_ends_when_nobody_renews_it_although_its_process_lives() {
     assert!(matches!(renew(&holder, &mine, token).await, Renewed::Lost));
 }
 
+/// Another text is another node: what ends the one when nobody renews it leaves the other alone.
+#[tokio::test]
+async fn a_lease_whose_run_was_reported_lasts_for_as_long_as_it_is_renewed() {
+    let url = beside(ZooKeeper::shared());
+    let (holder, other) = (open(&url).await, open(&url).await);
+    let mine = ask("node-a", Duration::from_secs(1));
+    let token = granted(&holder, &mine).await;
+    let (run, began) = (RunId("run-1".to_owned()), Began::at_boot(clock::boot()));
+    let (job, node) = (mine.job.clone(), mine.node.clone());
+    let started = Started { job, token, run: run.clone(), node, pid: 4711, began };
+    holder.record_started(&started).await.expect("reported");
+    let renewal = Renewal {
+        job: mine.job.clone(),
+        owner: mine.owner.clone(),
+        node: mine.node.clone(),
+        token,
+        ttl: mine.ttl,
+        since: began,
+        run: Some(run),
+    };
+    let begun = clock::boot();
+    while clock::boot().since(begun) < mine.ttl * 3 {
+        let answer = holder.renew(std::slice::from_ref(&renewal)).await.expect("answered");
+        assert!(matches!(answer[..], [Renewed::Kept { forgot: false, .. }]), "{answer:?}");
+        let theirs = answered(&other, &ask("node-b", LONG)).await;
+        assert!(matches!(theirs, Acquired::Busy { .. }), "{theirs:?}");
+    }
+}
+
 /// The record store stands still between the two steps of a grant.
 #[tokio::test]
 async fn half_a_grant_is_taken_back() {
@@ -154,10 +185,11 @@ async fn half_a_grant_is_taken_back() {
     assert!(matches!(answered(&asker, &mine).await, Acquired::Busy { .. }));
 }
 
-/// Half a grant that is refused by the record is shown to no reader, also not to one who read its node and is late to look.
+/// Half a grant that is refused by the record is shown to no reader in any process, also not to one who read its node and is late to look.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_reader_sees_a_lease_that_nobody_was_granted() {
-    let store = open(&beside(ZooKeeper::shared())).await;
+    let url = beside(ZooKeeper::shared());
+    let (store, other) = (open(&url).await, open(&url).await);
     let names: Vec<JobName> =
         (0..16).map(|nth| format!("job-{nth:02}").parse().expect("a name")).collect();
     for round in 0..10 {
@@ -173,8 +205,8 @@ async fn no_reader_sees_a_lease_that_nobody_was_granted() {
         let offs = join_all(names.iter().map(|name| store.participate(name, &li, false, None)));
         let reads = async {
             let mut seen = HashSet::new();
-            for _ in 0..20 {
-                let read = store.snapshot(&names).await.expect("a snapshot");
+            for reader in [&store, &other].iter().cycle().take(40) {
+                let read = reader.snapshot(&names).await.expect("a snapshot");
                 seen.extend(read.jobs.iter().filter_map(|job| Some(job.lease.as_ref()?.token)));
             }
             seen

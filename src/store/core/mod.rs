@@ -32,7 +32,7 @@ use std::time::Duration;
 
 pub(in crate::store) use self::known::Known;
 use self::record::{Case, Summary, body, lease_text, text};
-pub(in crate::store) use self::record::{lease, lease_terms, version};
+pub(in crate::store) use self::record::{lease_terms, token_in, version};
 pub(in crate::store) use self::rotation::KnownTurns;
 pub(in crate::store) use self::shared::noted;
 pub(in crate::store) use self::told::{left_of, members, record, understood};

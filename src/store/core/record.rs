@@ -277,6 +277,15 @@ pub(in crate::store) fn lease_terms(text: &str) -> Option<(Owner, Duration)> {
     Some((read.owner, Duration::from_millis(read.ttl)))
 }
 
+/// The token that the text of a lease, or the body of a record, names; that of nothing is the oldest.
+pub(in crate::store) fn token_in(text: &str) -> Token {
+    #[derive(Deserialize)]
+    struct Minted {
+        token: Token,
+    }
+    serde_json::from_str(text).map_or(Token(0), |Minted { token }| token)
+}
+
 /// The JSON of `value`.
 pub(super) fn text(name: &JobName, value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value)

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::dispatch::{Act, DispatchSession, Opened, Transactions};
+use super::dispatch::{self, Act, DispatchSession, Opened, Transactions};
 use super::fault::{Fault, Outcome};
 use super::follow::Hint;
 use super::link::{Link, Wire};
@@ -38,6 +38,10 @@ pub(super) struct Dispatching<'c, W> {
     /// Written with the next question or with the commit: its answers are not waited for.
     pending: Vec<Statement>,
     wakes: Vec<Waiter>,
+    /// The instant of the transaction, once it was asked for.
+    at: Option<i64>,
+    /// Nothing is due at that instant.
+    nothing_is_due: bool,
     /// Something was written, or will be.
     wrote: bool,
     /// What the first statement that failed ended with, so that the task knows what became of the connection.
@@ -117,7 +121,7 @@ impl<'c, W: Wire> Dispatching<'c, W> {
     /// A transaction that was begun on that connection.
     pub(super) fn on(conn: &'c mut W) -> Self {
         let (pending, wakes) = (Vec::new(), Vec::new());
-        Self { conn, pending, wakes, wrote: false, fault: None }
+        Self { conn, pending, wakes, at: None, nothing_is_due: false, wrote: false, fault: None }
     }
 
     /// Whether something was written since this was asked last.
@@ -194,17 +198,35 @@ impl<W: Wire> DispatchSession for Dispatching<'_, W> {
     }
 
     async fn query_at_and(&mut self, book: &str, more: &[Statement]) -> Result<Opened> {
-        // In this order: the clock is read when the lock is there.
-        let newest = "SELECT GREATEST({clock}, newest) FROM dispatch";
-        let at = W::DIALECT.remember("at", &format!("({newest})"));
-        let first = [book, &at, "SELECT {at}"].map(|sql| Statement::new(sql.to_owned(), vec![]));
-        let all: Vec<Statement> = first.iter().chain(more).cloned().collect();
+        // In this order: the clock is read when the lock is there. Acts that share the transaction share its instant.
+        let mut all = vec![Statement::new(book.to_owned(), Vec::new())];
+        if self.at.is_none() {
+            let newest = "(SELECT GREATEST({clock}, newest) FROM dispatch)";
+            all.push(Statement::new(W::DIALECT.remember_and_say("at", newest), Vec::new()));
+        }
+        let first = all.len();
+        // What the clock alone has made due does not become more at the same instant.
+        let is_idle = |one: &Statement| self.nothing_is_due && dispatch::asks_what_is_due(one);
+        all.extend(more.iter().filter(|one| !is_idle(one)).cloned());
+        let idle: Vec<bool> = more.iter().map(is_idle).collect();
         let mut found = self.query_all(&all).await?;
-        let rest = found.split_off(first.len());
-        let first_of = |rows: Option<Vec<Row>>| rows.and_then(|rows| rows.into_iter().next());
+        let mut asked = found.split_off(first).into_iter();
+        let rest = idle.into_iter().map(|idle| {
+            let nothing = || vec![Row(vec![Value::Int(0)])];
+            if idle { nothing() } else { asked.next().unwrap_or_default() }
+        });
+        let rest: Vec<Vec<Row>> = rest.collect();
+        let due = more.iter().zip(&rest).find(|(one, _)| dispatch::asks_what_is_due(one));
+        self.nothing_is_due = due.is_some_and(|(_, rows)| rows == &[Row(vec![Value::Int(0)])]);
+        let mut found = found.into_iter();
+        let mut first_of = || found.next().and_then(|rows| rows.into_iter().next());
         let missing = || StoreError::Corrupt("dispatch: its row is missing".to_owned());
-        let now = first_of(found.pop()).ok_or_else(missing)?.int(0)?;
-        let book = first_of(found.into_iter().next()).ok_or_else(missing)?;
+        let book = first_of().ok_or_else(missing)?;
+        let now = match self.at {
+            Some(at) => at,
+            None => first_of().ok_or_else(missing)?.int(0)?,
+        };
+        self.at = Some(now);
         Ok((book, Stamp(now), rest))
     }
 

@@ -74,6 +74,16 @@ impl Dialect {
         }
     }
 
+    /// The same, which answers the number.
+    pub(in crate::store) fn remember_and_say(self, name: &str, number: &str) -> String {
+        match self {
+            Self::Mysql => format!("SELECT @soloist_{name} := {number}"),
+            Self::Sqlite | Self::Postgres => {
+                format!("SELECT set_config('soloist.{name}', ({number})::text, true)::bigint")
+            }
+        }
+    }
+
     /// The end of an `INSERT`: a row with the same `key` gets the new values of `columns` instead.
     pub(in crate::store) fn or_change(self, key: &str, columns: &[&str]) -> String {
         let (begin, new) = match self {

@@ -3,33 +3,35 @@
 //! | the lease | first | then |
 //! | --- | --- | --- |
 //! | is granted, or asserted again | the node is made | the record is committed, on condition that it is the one that was looked at |
-//! | is extended, or has another text | the record is committed | the node is changed |
+//! | is extended, or has another text | the record is committed | another node is made in the place of its node |
 //! | is given back | the record is committed | the node is deleted |
 //!
 //! So a lease is granted only to whom both agree, and its node goes only after the record says why. Nothing runs between the steps: a
-//! guard starts after both.
+//! guard starts after both. Between them a grant is *half*: its token is newer than that of its record. It is shown to nobody, as the law
+//! answers "the same owner asks again" with the lease that it sees; only who asks for the lease itself hears whose it is about to be.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Locks;
-use super::keep::Kept;
 use super::locks::{Node, Taken};
+use super::{Locks, lock};
 use crate::domain::log::LogBounds;
-use crate::domain::name::{JobName, RunId, Waiter};
+use crate::domain::name::{JobName, Owner, RunId};
 use crate::domain::time::{Boot, Stamp, StoreTime};
-use crate::store::core::{Known, KnownTurns, lease_terms};
+use crate::store::Result;
+use crate::store::core::{Known, KnownTurns, lease_terms, token_in};
 use crate::store::engine::{
     Change, Commit, Engine, Keep, LeaseWrite, Page, Part, Reading, StoredLease, Way,
 };
 use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Look, Looked, Plan, Records, Tell};
-use crate::store::{Result, StoreError};
 
 /// What is left of a lease is not known: its session lives, or it would not be there. One millisecond less than the whole of it, so
 /// that its holder has something to write when it extends it.
 const LESS: Duration = Duration::from_millis(1);
-
+/// Who knows a lease knows its length; this is more.
+const WHOLE: Duration = Duration::from_secs(3_600);
 /// A record is committed so much later than its change was decided, at most, or it is decided anew.
 const BETWEEN: Duration = Duration::from_secs(1);
 /// So long a renewal may wait for the record store, beside the ensemble.
@@ -39,12 +41,6 @@ const AT_ONCE: Duration = Duration::from_millis(30);
 pub(in crate::store) struct Coordinated<E> {
     pub(super) records: E,
     pub(super) locks: Arc<Locks>,
-}
-
-impl<E: Clone> Coordinated<E> {
-    pub(in crate::store) fn new(records: &E, locks: &Arc<Locks>) -> Self {
-        Self { records: records.clone(), locks: Arc::clone(locks) }
-    }
 }
 
 impl<E: Records> Records for Coordinated<E> {
@@ -66,22 +62,16 @@ impl<E: Records> Records for Coordinated<E> {
         done: &[Look],
         refused: &[Look],
     ) -> Result<(Changed, Looked)> {
-        let is_wake = |tell: &&Tell| matches!(tell, Tell::Wake(_));
-        let (wakes, others): (Vec<&Tell>, Vec<&Tell>) = plan.tells.iter().partition(is_wake);
-        if wakes.is_empty() {
-            return self.records.change_and_look(plan, done, refused).await;
-        }
-        let silent = Plan {
-            checks: plan.checks.clone(),
-            within: plan.within.clone(),
-            writes: plan.writes.clone(),
-            tells: others.into_iter().cloned().collect(),
-            once: plan.once,
-        };
+        let is_wake = |tell: &Tell| matches!(tell, Tell::Wake(_));
+        let (wakes, tells): (Vec<Tell>, _) = plan.tells.iter().cloned().partition(is_wake);
+        let silent = Plan { tells, ..plan.clone() };
         let changed = self.records.change_and_look(&silent, done, refused).await?;
-        if changed.0 == Changed::Done {
-            let wakes: Vec<Tell> = wakes.into_iter().cloned().collect();
-            self.wake(wakes).await;
+        if changed.0 == Changed::Done && !self.locks.wake(&wakes).await {
+            // By the bell of the store, then.
+            let plan = Plan { tells: wakes, ..Plan::default() };
+            if let Err(error) = Box::pin(self.records.change(&plan)).await {
+                tracing::debug!(%error, "waiters are not woken");
+            }
         }
         Ok(changed)
     }
@@ -91,52 +81,24 @@ impl<E: Records> Records for Coordinated<E> {
     }
 }
 
-impl<E: Records> Coordinated<E> {
-    /// By a node; by the bell of the store if that fails.
-    async fn wake(&self, wakes: Vec<Tell>) {
-        let waiters: Vec<Waiter> = wakes
-            .iter()
-            .flat_map(|tell| match tell {
-                Tell::Wake(waiters) => waiters.clone(),
-                Tell::Nodes | Tell::Accounts => Vec::new(),
-            })
-            .collect();
-        if !self.locks.wake(&waiters).await {
-            let plan = Plan { tells: wakes, ..Plan::default() };
-            if let Err(error) = Box::pin(self.records.change(&plan)).await {
-                tracing::debug!(%error, "waiters are not woken");
-            }
-        }
-    }
-}
-
 /// A lease as `core` reads it.
-pub(super) fn stored(text: String) -> StoredLease {
+fn stored(text: String) -> StoredLease {
     let left = lease_terms(&text).map_or(LESS, |(_, ttl)| ttl.saturating_sub(LESS));
     StoredLease { text, left }
 }
 
-fn is_of_a_program(text: &str) -> bool {
-    lease_terms(text).is_some_and(|(owner, _)| owner.is_program())
+fn owner(text: &str) -> Option<Owner> {
+    lease_terms(text).map(|(owner, _)| owner)
 }
 
-/// The change with another part for the record store.
-fn of_record<'a>(change: &Change<'a>, lease_write: LeaseWrite) -> Change<'a> {
-    Change {
-        job: change.job,
-        way: change.way,
-        head: change.head,
-        lease: "",
-        window: change.window.clone(),
-        grant: change.grant,
-        calm: change.calm,
-        record: change.record,
-        lease_write,
-        beside: change.beside.clone(),
-        tell: change.tell,
-        once: change.once,
-        notes: change.notes.clone(),
-    }
+/// Its lease is in the record store; a node only keeps others out while it is granted.
+fn is_of_a_program(text: &str) -> bool {
+    owner(text).is_some_and(|owner| owner.is_program())
+}
+
+/// Whether the lease is here, and granted as far as this record says it.
+fn counts(text: &str, body: &str) -> bool {
+    !is_of_a_program(text) && token_in(text) <= token_in(body)
 }
 
 impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
@@ -151,85 +113,51 @@ impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
     }
 
     async fn read(&self, jobs: &[JobName], way: Way) -> Result<Reading> {
-        let reading = Box::pin(self.records.read(jobs, way));
-        let (reading, texts) = tokio::join!(reading, self.locks.texts(Some(jobs)));
-        let (mut reading, mut texts) = (reading?, texts?);
-        if self.locks.is_another(&reading.epoch) {
-            super::mark::again(&self.records).await;
-        }
+        let reading = Box::pin(self.read_records(jobs, way));
+        let (mut reading, mut texts) = tokio::try_join!(reading, self.locks.texts(Some(jobs)))?;
         for (job, record) in jobs.iter().zip(&mut reading.records) {
-            if let Some(text) = texts.remove(job.as_str()) {
-                record.lease = Some(stored(text));
-            }
+            let text = texts.remove(job).filter(|text| counts(text, &record.body));
+            record.lease = record.lease.take().or(text.map(stored));
         }
-        let quiet = self.locks.era().await?.quiet();
-        reading.quarantine = reading.quarantine.max(quiet);
+        reading.quarantine = reading.quarantine.max(self.locks.quarantine().await?);
         Ok(reading)
     }
 
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<(u64, Option<Duration>)>> {
         let observed = Box::pin(self.records.observe(jobs));
-        let (observed, present) = tokio::join!(observed, self.locks.present(jobs));
-        let (mut observed, present) = (observed?, present?);
+        let (mut observed, present) = tokio::try_join!(observed, self.locks.present(jobs))?;
         for (job, (_, left)) in jobs.iter().zip(&mut observed) {
-            if present.contains(job.as_str()) {
-                // Who knows the lease knows its length.
-                *left = Some(Duration::from_secs(3_600));
-            }
+            *left = left.or(present.contains(job).then_some(WHOLE));
         }
         Ok(observed)
     }
 
     async fn commit(&self, change: &Change<'_>) -> Result<Commit> {
-        let _turn = match change.lease_write {
-            LeaseWrite::None => None,
-            _ => Some(self.locks.turn(change.job).await),
-        };
         if let (LeaseWrite::For(text, ttl), "") = (&change.lease_write, change.lease) {
             return self.grant(change, text, *ttl).await;
         }
-        let node = self.locks.node(change.job).await?;
-        let node = node.filter(|node| !self.locks.is_half(change.job.as_str(), &node.text));
-        match node {
+        let looking = self.locks.ensemble.looking().await?;
+        let node = self.locks.look(&looking, change.job).await?.1;
+        let counts = |node: &Node| change.record.is_none_or(|(_, body)| counts(&node.text, body));
+        match node.filter(counts) {
             Some(node) if !change.lease.is_empty() && node.text.starts_with(change.lease) => {
                 self.commit_on(change, &node).await
             }
             Some(_) => self.refused(change).await,
-            // It is a program's, or there is none.
             None => Box::pin(self.records.commit(change)).await,
         }
     }
 
     async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
-        let (mut here, mut there) = (Vec::new(), Vec::new());
-        for (nth, keep) in leases.iter().enumerate() {
-            let Keep { job, text, ttl } = keep;
-            match is_of_a_program(text) {
-                true => there.push((nth, Keep { job, text: text.clone(), ttl: *ttl })),
-                false => here.push((nth, Kept { job, text, ttl: *ttl })),
-            }
+        let Some(first) = leases.first() else { return Ok(Vec::new()) };
+        // A program's is renewed by itself. Among others it is not kept here, and asserted again.
+        if is_of_a_program(&first.text) {
+            return Box::pin(self.records.keep(leases)).await;
         }
-        let mut kept = vec![None; leases.len()];
-        if !here.is_empty() {
-            let (places, here): (Vec<usize>, Vec<_>) = here.into_iter().unzip();
-            let read = self.read_epoch(here[0].job);
-            let (epoch, left) = tokio::join!(read, self.locks.keep(&here));
-            let mut left = left?;
-            if let Some(epoch) = epoch {
-                self.locks.drop_those_before(&epoch, &here, &mut left);
-            }
-            for (place, left) in places.into_iter().zip(left) {
-                kept[place] = left;
-            }
-        }
-        if !there.is_empty() {
-            let (places, there): (Vec<usize>, Vec<_>) = there.into_iter().unzip();
-            let left = Box::pin(self.records.keep(&there)).await?;
-            for (place, left) in places.into_iter().zip(left) {
-                kept[place] = left;
-            }
-        }
-        Ok(kept)
+        // Whether the record store forgot something. It is not waited for if it does not answer at once.
+        let read = Box::pin(self.read_records(std::slice::from_ref(first.job), Way::Lease));
+        tokio::time::timeout(AT_ONCE, read).await.ok();
+        self.locks.keep(leases).await
     }
 
     async fn history(&self, job: &JobName, before: Option<&RunId>, limit: usize) -> Result<Page> {
@@ -241,14 +169,10 @@ impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
     }
 
     async fn every_lease(&self) -> Result<Vec<(JobName, StoredLease)>> {
-        let mut all = self.records.every_lease().await?;
-        for (name, text) in self.locks.texts(None).await? {
-            if let Ok(job) = JobName::new(&name) {
-                all.push((job, stored(text)));
-            }
-        }
-        all.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(all)
+        let here = self.locks.texts(None).await?.into_iter().map(|(job, text)| (job, stored(text)));
+        let mut all: BTreeMap<_, _> = here.collect();
+        all.extend(self.records.every_lease().await?);
+        Ok(all.into_iter().collect())
     }
 
     async fn lines(&self, job: &JobName, part: Part, limit: usize) -> Result<Vec<String>> {
@@ -261,101 +185,83 @@ impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
 }
 
 impl<E: Engine + Clone + Send + Sync + 'static> Coordinated<E> {
-    /// A lease of a program is in the record store; its node only keeps others out between the two steps.
+    pub(in crate::store) fn new(records: &E, locks: &Arc<Locks>) -> Self {
+        Self { records: records.clone(), locks: Arc::clone(locks) }
+    }
+
+    /// Reads the records. In a store that was emptied or replaced it is said again that its leases are here; and these are asserted again, so that
+    /// all is reported that was forgotten there.
+    async fn read_records(&self, jobs: &[JobName], way: Way) -> Result<Reading> {
+        let reading = self.records.read(jobs, way).await?;
+        let (locks, epoch) = (&self.locks, &reading.epoch);
+        let of = jobs.first().filter(|_| locks.sharded).cloned();
+        let before = lock(&locks.epochs).entry(of.clone()).or_insert_with(|| epoch.clone()).clone();
+        // Should that fail, the next reading does it.
+        if before != *epoch && super::set(&self.records).await.is_ok() {
+            lock(&locks.epochs).insert(of, epoch.clone());
+            lock(&locks.mine).values_mut().for_each(|mine| mine.text.clear());
+        }
+        Ok(reading)
+    }
+
     async fn grant(&self, change: &Change<'_>, text: &str, ttl: Duration) -> Result<Commit> {
         let program = is_of_a_program(text);
         let lasting = (!program).then_some(ttl);
-        let step = match self.locks.take(change.job, text, lasting, change.calm).await? {
-            Taken::Had(step) => step,
-            Taken::Exists => return self.refused(change).await,
-            Taken::Quiet(wait) => {
-                return match self.refused(change).await? {
-                    Commit::Refused { stored, quarantine } => {
-                        Ok(Commit::Refused { stored, quarantine: quarantine.max(wait) })
-                    }
-                    done @ Commit::Done { .. } => Ok(done),
-                };
+        let taken = self.locks.take(change, None, text, lasting).await?;
+        let mut half = match taken {
+            Taken::Half(half) => half,
+            Taken::Nothing => return self.refused(change).await,
+            Taken::Exists(node) => {
+                let same = owner(&node.text) == owner(text);
+                if same && token_in(&node.text) == token_in(text) {
+                    // The record store forgot it.
+                    return self.commit_on(change, &node).await;
+                }
+                let mut refused = self.refused(change).await?;
+                if let Commit::Refused { stored, .. } = &mut refused
+                    && !same
+                {
+                    stored.lease.get_or_insert_with(|| self::stored(node.text));
+                }
+                return Ok(refused);
             }
         };
-        let write = if program { change.lease_write.clone() } else { LeaseWrite::None };
-        let committed = Box::pin(self.records.commit(&of_record(change, write))).await;
+        let lease_write = if program { change.lease_write.clone() } else { LeaseWrite::None };
+        let change = Change { lease: "", lease_write, ..change.clone() };
+        // What became of it is not known when that fails; the node is taken back in any case.
+        let committed = Box::pin(self.records.commit(&change)).await?;
         match committed {
-            Ok(Commit::Done { .. }) if program => step.undo().await.unwrap_or_else(|error| {
-                tracing::debug!(%error, "a node that kept others out is removed later");
-            }),
-            Ok(Commit::Done { .. }) => {
-                step.confirm().await?;
-                step.finish(text, ttl);
-            }
-            Ok(Commit::Refused { .. }) => step.undo().await?,
-            // What became of it is not known; the node is taken back in any case.
-            Err(_) => drop(step),
+            Commit::Done { .. } if !program => half.finish().await?,
+            Commit::Done { .. } | Commit::Refused { .. } => half.undo().await?,
         }
-        committed
+        Ok(committed)
     }
 
     /// A change of a job whose lease is that node.
     async fn commit_on(&self, change: &Change<'_>, node: &Node) -> Result<Commit> {
-        let idle = change.record.is_none() && change.beside.is_empty() && change.notes.is_empty();
-        let committed = if idle && change.tell.is_empty() {
-            Commit::Done { head: change.head.to_owned(), unsafe_grant: None }
-        } else {
-            Box::pin(self.records.commit(&of_record(change, LeaseWrite::None))).await?
-        };
-        let Commit::Done { head, .. } = committed else { return Ok(with_node(committed, node)) };
+        let silent = Change { lease: "", lease_write: LeaseWrite::None, ..change.clone() };
+        let mut committed = Box::pin(self.records.commit(&silent)).await?;
+        if let Commit::Refused { stored, .. } = &mut committed {
+            stored.lease = Some(self::stored(node.text.clone()));
+            return Ok(committed);
+        }
         match &change.lease_write {
             LeaseWrite::None => {}
-            LeaseWrite::For(text, ttl) => {
-                if !self.locks.extend(change.job, node, text, *ttl).await? {
-                    return self.refused(change).await;
-                }
+            LeaseWrite::For(text, _) | LeaseWrite::Text(text) => {
+                let ttl = lease_terms(text).map(|(_, ttl)| ttl);
+                let taken = self.locks.take(change, Some(node), text, ttl).await?;
+                let Taken::Half(half) = taken else { return self.refused(change).await };
+                half.finish().await?;
             }
-            // Should it fail, the holder's next renewal finds the old text, and writes the new one.
-            LeaseWrite::Text(text) => {
-                if let Err(error) = self.locks.retext(change.job, node, text).await {
-                    tracing::debug!(job = %change.job, %error, "a lease keeps its old text");
-                }
-            }
-            LeaseWrite::Drop => {
-                if let Err(error) = self.locks.remove(change.job, node).await {
-                    self.locks.go_on_removing(change.job.clone(), node.text.clone());
-                    return Err(error);
-                }
-            }
+            LeaseWrite::Drop => self.locks.remove(node).await?,
         }
-        Ok(Commit::Done { head, unsafe_grant: None })
+        Ok(committed)
     }
 
     /// Nothing was written; what is newest.
     async fn refused(&self, change: &Change<'_>) -> Result<Commit> {
         let mut reading = self.read(std::slice::from_ref(change.job), change.way).await?;
         let stored = reading.records.pop().unwrap_or_default();
-        if stored.lease.is_none()
-            && let Some(node) = self.locks.node(change.job).await?
-            && self.locks.is_half(change.job.as_str(), &node.text)
-        {
-            return Err(StoreError::Unavailable(format!(
-                "a grant of {} that was not finished is being taken back",
-                change.job
-            )));
-        }
         Ok(Commit::Refused { stored, quarantine: reading.quarantine })
-    }
-
-    /// The epoch of the record store, for this job; `None` when it does not answer at once: it is not waited for.
-    async fn read_epoch(&self, job: &JobName) -> Option<String> {
-        let read = Box::pin(self.records.read(std::slice::from_ref(job), Way::Lease));
-        Some(tokio::time::timeout(AT_ONCE, read).await.ok()?.ok()?.epoch)
-    }
-}
-
-/// A refusal of the record store, with the lease that stands here.
-fn with_node(committed: Commit, node: &Node) -> Commit {
-    match committed {
-        Commit::Refused { mut stored, quarantine } => {
-            stored.lease = Some(self::stored(node.text.clone()));
-            Commit::Refused { stored, quarantine }
-        }
-        done @ Commit::Done { .. } => done,
     }
 }

@@ -1,148 +1,161 @@
-//! A lease that ended, told to the followers of the store: a watch on all leases beside the events of the store.
+//! What is told to the followers of the store: leases that ended, and whose turn it is. A watch on all nodes, beside the events of the store.
 //!
-//! The store's records come without the lease that is here. So they are read again before they are told, all that came at once together.
+//! Who is woken stands in the name of a node that is made and deleted in one step. The watch of every process hears that it was made, in order and
+//! with all that must be known; nothing is read for it, and nothing stays.
+//!
+//! The store's records come without the lease that is here. So they are not told, and who hears of a change reads both.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::Instant;
-use zookeeper_client::{AddWatchMode, EventType, PersistentWatcher, SessionState, WatchedEvent};
+use zookeeper_client::{CreateMode, EventType, PersistentWatcher, SessionState, WatchedEvent};
 
 use super::Locks;
-use super::bell::woken;
-use super::engine::{Coordinated, stored};
+use super::engine::Coordinated;
+use super::link::{Op, Written};
 use super::locks::LEASES;
-use crate::domain::name::JobName;
+use crate::domain::name::{JobName, Waiter};
 use crate::store::Result;
-use crate::store::core::lease;
 use crate::store::engine::Engine;
-use crate::store::events::{Events, StoreEvent, Told};
+use crate::store::events::{Events, StoreEvent};
 use crate::store::outlet::Outlet;
+use crate::store::records::Tell;
 
+pub(super) const WAKES: &str = "/wakes";
+/// Of the waiters in one name; so a path stays below 8,000 bytes.
+const MOST: usize = 30;
 /// Events that wait for a slow reader before it is told to read everything again.
 const WAITING: usize = 1_024;
-/// Of the store, in one reading.
-const AT_ONCE: usize = 256;
 const TRY_AGAIN: Duration = Duration::from_millis(200);
+
+/// The waiters as a name: numbered, so that no two wakes are one node.
+fn name(waiters: &[Waiter]) -> String {
+    let escaped =
+        |waiter: &Waiter| waiter.0.replace('%', "%25").replace('/', "%2F").replace(',', "%2C");
+    let waiters: Vec<String> = waiters.iter().map(escaped).collect();
+    format!("{WAKES}/{},{}", ulid::Ulid::generate(), waiters.join(","))
+}
+
+/// The way back; nothing if it is no such name.
+fn woken(path: &str) -> Option<Vec<Waiter>> {
+    let name = path.strip_prefix(WAKES)?.strip_prefix('/')?;
+    let plain =
+        |text: &str| Waiter(text.replace("%2C", ",").replace("%2F", "/").replace("%25", "%"));
+    Some(name.split(',').skip(1).map(plain).collect())
+}
 
 impl<E: Engine + Events> Events for Coordinated<E> {
     async fn subscribe(&self, jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
         // First: what is heard behind the confirmation must have no gap.
         let watch = self.locks.watch().await?;
-        let heard = self.records.subscribe(jobs).await?;
+        let mut heard = self.records.subscribe(jobs).await?;
         let (sender, receiver) = mpsc::channel(WAITING);
-        let locks = Arc::clone(&self.locks);
-        tokio::spawn(follow(locks, watch, heard, Outlet::new(sender)));
+        let (tell, mut told) = mpsc::channel(WAITING);
+        tokio::spawn(follow(Arc::clone(&self.locks), watch, tell));
+        tokio::spawn(async move {
+            let mut outlet = Outlet::new(sender);
+            loop {
+                tokio::select! {
+                    // Who is woken hears it before what happened after it.
+                    biased;
+                    Some(event) = told.recv() => outlet.deliver(event),
+                    event = heard.recv() => match event {
+                        Some(StoreEvent::Record(_)) => {}
+                        Some(event) => outlet.deliver(event),
+                        None => return,
+                    },
+                    listened = outlet.settle() => if !listened { return },
+                }
+            }
+        });
         Ok(receiver)
     }
 }
 
 impl Locks {
-    async fn watch(&self) -> Result<PersistentWatcher> {
-        let looking = self.ensemble.looking().await?;
-        let watch = looking.client.watch("/", AddWatchMode::PersistentRecursive);
-        self.ensemble.bounded(watch).await
-    }
-}
-
-async fn follow(
-    locks: Arc<Locks>,
-    watch: PersistentWatcher,
-    mut heard: mpsc::Receiver<StoreEvent>,
-    mut outlet: Outlet,
-) {
-    let (mut watch, mut again) = (Some(watch), Instant::now());
-    loop {
-        tokio::select! {
-            // Who is woken hears it before what happened after it.
-            biased;
-            event = next(&mut watch, again) => match event {
-                Some(event) => {
-                    if event.session_state.is_terminated() {
-                        watch = None;
-                    }
-                    tell(&locks, &event, &mut outlet).await;
+    /// Tells every process whose turn it is; false when that failed, or it is not known.
+    pub(super) async fn wake(&self, tells: &[Tell]) -> bool {
+        for tell in tells {
+            let Tell::Wake(waiters) = tell else { continue };
+            for some in waiters.chunks(MOST) {
+                let Ok(looking) = self.ensemble.looking().await else { return false };
+                let name = name(some);
+                let make = Op::Create(name.clone(), String::new(), CreateMode::Persistent);
+                let told = looking.write(&[make, Op::Delete(name)]).await;
+                if !matches!(told, Ok(Written::Done(_))) {
+                    return false;
                 }
-                None => {
-                    if let Ok(new) = locks.watch().await {
-                        watch = Some(new);
-                        // Another leader is best known soon.
-                        locks.look_at_era(false).await.ok();
-                        outlet.deliver(StoreEvent::Subscribed);
-                    }
-                    again = Instant::now() + TRY_AGAIN;
-                }
-            },
-            event = heard.recv() => {
-                let Some(first) = event else { return };
-                let mut events = vec![first];
-                while events.len() < AT_ONCE && let Ok(more) = heard.try_recv() {
-                    events.push(more);
-                }
-                with_leases(&locks, &mut events).await;
-                events.into_iter().for_each(|event| outlet.deliver(event));
             }
-            listened = outlet.settle() => if !listened { return },
+        }
+        true
+    }
+
+    async fn watch(&self) -> Result<PersistentWatcher> {
+        self.ensemble.looking().await?.watch().await
+    }
+
+    /// Another leader is best known soon.
+    async fn look_soon(&self) {
+        let Ok(looking) = self.ensemble.looking().await else { return };
+        self.look_at_era(&looking, false).await.ok();
+    }
+}
+
+/// Tells what the watch hears, until nobody listens. When its session is over there is another.
+async fn follow(locks: Arc<Locks>, mut watch: PersistentWatcher, tell: mpsc::Sender<StoreEvent>) {
+    loop {
+        let event = tokio::select! {
+            event = watch.changed() => event,
+            () = tell.closed() => return,
+        };
+        if let Some(news) = meaning(&locks, &event).await {
+            tell.send(news).await.ok();
+        }
+        if event.session_state.is_terminated() {
+            watch = loop {
+                tokio::time::sleep(TRY_AGAIN).await;
+                match locks.watch().await {
+                    Ok(watch) => break watch,
+                    Err(_) if tell.is_closed() => return,
+                    Err(_) => {}
+                }
+            };
+            locks.look_soon().await;
+            tell.send(StoreEvent::Subscribed).await.ok();
         }
     }
 }
 
-/// The next event of the watch; `None`, at `again`, when there is no watch.
-async fn next(watch: &mut Option<PersistentWatcher>, again: Instant) -> Option<WatchedEvent> {
-    match watch {
-        Some(watch) => Some(watch.changed().await),
-        None => {
-            tokio::time::sleep_until(again).await;
-            None
-        }
-    }
-}
-
-/// Tells what an event of the watch means.
-async fn tell(locks: &Locks, event: &WatchedEvent, outlet: &mut Outlet) {
+/// What an event of the watch means.
+async fn meaning(locks: &Locks, event: &WatchedEvent) -> Option<StoreEvent> {
     match event.event_type {
         EventType::Session if event.session_state == SessionState::SyncConnected => {
-            locks.look_at_era(false).await.ok();
-            outlet.deliver(StoreEvent::Subscribed);
+            locks.look_soon().await;
+            Some(StoreEvent::Subscribed)
         }
-        EventType::Session => outlet.deliver(StoreEvent::Interrupted),
-        EventType::NodeCreated => {
-            let woken = woken(&event.path).map(StoreEvent::Wake);
-            woken.into_iter().for_each(|event| outlet.deliver(event));
-        }
+        EventType::Session => Some(StoreEvent::Interrupted),
+        EventType::NodeCreated => woken(&event.path).map(StoreEvent::Wake),
         EventType::NodeDeleted => {
-            let name = event.path.strip_prefix(LEASES).and_then(|name| name.strip_prefix('/'));
-            if let Some(Ok(job)) = name.map(JobName::new) {
-                outlet.deliver(StoreEvent::Lease(job));
-            }
+            let name = event.path.strip_prefix(LEASES)?.strip_prefix('/')?;
+            JobName::new(name).ok().map(StoreEvent::Lease)
         }
-        EventType::NodeDataChanged | EventType::NodeChildrenChanged => {}
+        EventType::NodeDataChanged | EventType::NodeChildrenChanged => None,
     }
 }
 
-/// Gives the records that came their leases; those of which these cannot be read are left out, as an event is a hint.
-async fn with_leases(locks: &Locks, events: &mut Vec<StoreEvent>) {
-    let jobs: Vec<JobName> = events
-        .iter()
-        .filter_map(|event| match event {
-            StoreEvent::Record(told) => Some(told.record.name.clone()),
-            _ => None,
-        })
-        .collect();
-    if jobs.is_empty() {
-        return;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_woken_is_read_from_the_name() {
+        let waiters: Vec<Waiter> =
+            ["node-a/0af3/1", "odd,name%2F/x/22"].map(|one| Waiter(one.to_owned())).to_vec();
+        let name = name(&waiters);
+        assert_eq!(name.matches('/').count(), 2, "{name}");
+        assert_eq!(woken(&name), Some(waiters));
+        assert_eq!(woken("/leases/outbound"), None);
+        assert_eq!(woken(WAKES), None);
     }
-    let texts: Option<HashMap<_, _>> =
-        locks.texts(Some(&jobs)).await.ok().map(|texts| texts.into_iter().collect());
-    events.retain_mut(|event| {
-        let StoreEvent::Record(Told { record, .. }) = event else { return true };
-        let Some(texts) = &texts else { return false };
-        let Some(text) = texts.get(record.name.as_str()) else { return true };
-        let stored = stored(text.clone());
-        let Ok(lease) = lease(&record.name, &stored.text, stored.left) else { return false };
-        Arc::make_mut(record).lease = Some(lease);
-        true
-    });
 }

@@ -1,327 +1,349 @@
-//! Leases as nodes: taken, extended, given back. [`keep`](super::keep) renews them, and [`read`](super::read) reads them.
+//! Leases as nodes: taken, extended, given back, ended; renewed and read.
 //!
 //! | node | kind | data |
 //! | --- | --- | --- |
 //! | `leases/JOB` | ephemeral, in the session of the lease's length | the text of the lease |
 //! | `terms/JOB` | persistent | nothing; its version is the *term*: how many nodes of that lease were made |
 //!
-//! The version of a node begins at 0 with each node, so it does not tell a node from a later one. The term does: a process that changes or deletes
-//! a node names the term in which it saw it, in the same step; and in a session that had begun before it saw it, because terms begin anew in
-//! an ensemble that was emptied.
+//! A node never changes: a lease that is to last for longer, or to have another text, gets another one, in one step. The term tells a node from a
+//! later one: whatever is done to a node names its term, in the same step. Terms begin anew in an ensemble that was emptied, so it is done in
+//! the session in which the node was seen.
+//!
+//! A grant has two steps: the node first, then the record. What is begun and not finished is taken back, whatever became of its caller.
+//!
+//! What this process has is still so by the word of the leader: a step that only checks versions is proposed by the leader as any other, so its answer
+//! is no word of a server that lags. It changes nothing, so no watch rings. And every request that is answered is a sign of life of its session.
+//!
+//! Readings are as new as any answer that was given before they were asked for: a sync goes before each, in the same session, which answers
+//! in order.
 
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use zookeeper_client::{Client, CreateMode, Error, MultiWriteError, MultiWriteResult, MultiWriter};
+use futures_util::future::try_join_all;
+use zookeeper_client::CreateMode::{Ephemeral, Persistent};
 
-use super::Locks;
-use super::era::ERA;
-use super::link::{Reading, Session};
-use super::step::Step;
+use super::link::{Op, Session, Written};
+use super::{Locks, lock};
 use crate::clock;
 use crate::domain::name::JobName;
 use crate::domain::time::Boot;
+use crate::store::engine::{Change, Keep};
 use crate::store::{Result, StoreError};
 
 pub(super) const LEASES: &str = "/leases";
 pub(super) const TERMS: &str = "/terms";
 /// How often a step is tried anew whose term or era was another.
-pub(super) const ATTEMPTS: usize = 8;
+pub(super) const ATTEMPTS: usize = 16;
+/// Leases in one renewal; two checks each.
+const BATCH: usize = 100;
+/// So often a renewal learns a new era.
+const ERAS: usize = 4;
+/// So many leases are read each by itself; of more, the list of all is read first.
+const FEW: usize = 16;
+/// Between two attempts to end a node.
+const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) fn lease_of(job: &JobName) -> String {
+fn lease_of(job: &JobName) -> String {
     format!("{LEASES}/{job}")
 }
 
-pub(super) fn term_of(job: &JobName) -> String {
+fn term_of(job: &JobName) -> String {
     format!("{TERMS}/{job}")
 }
 
-/// A lease as it was read.
+/// Which node of a lease: its term and the session that ends it tell it from every other.
 #[derive(Clone)]
-pub(super) struct Node {
-    pub(super) text: String,
-    /// Of its data.
-    pub(super) version: i32,
+pub(super) struct Id {
+    pub(super) job: JobName,
     pub(super) term: i32,
-    /// Which session ends it.
-    pub(super) session: i64,
-    pub(super) read: Reading,
+    owner: i64,
+    /// In which session it was made or read, and is asked for again.
+    pub(super) session: Arc<Session>,
+}
+
+impl Id {
+    fn is(&self, other: &Self) -> bool {
+        (self.term, self.owner) == (other.term, other.owner)
+    }
+}
+
+/// A lease as it was read.
+pub(super) struct Node {
+    id: Id,
+    pub(super) text: String,
 }
 
 /// A lease that this process has.
 #[derive(Clone)]
 pub(super) struct Mine {
-    pub(super) session: Arc<Session>,
-    pub(super) term: i32,
-    pub(super) version: i32,
+    pub(super) id: Id,
+    /// Empty: it is to be asserted again.
     pub(super) text: String,
     pub(super) ttl: Duration,
     /// It ends then unless it is renewed.
     pub(super) until: Boot,
-    /// Of the record store, when its record was there for certain; `None`: not known.
-    pub(super) epoch: Option<String>,
-}
-
-impl Mine {
-    /// Whether it is the node of that term, and whether its time is over.
-    pub(super) fn is_over(&self, term: i32) -> bool {
-        self.term == term && self.until.since(clock::boot()).is_zero()
-    }
 }
 
 /// How taking ended.
 pub(super) enum Taken {
-    /// The node is there; the lease is granted when the step is finished.
-    Had(Step),
-    /// There is a node already.
-    Exists,
-    /// Nothing is granted for so long.
-    Quiet(Duration),
+    /// The node is there; the lease is granted when that is finished.
+    Half(Half),
+    /// There is another node.
+    Exists(Node),
+    /// Nothing is granted now.
+    Nothing,
 }
 
-type Written = std::result::Result<Vec<MultiWriteResult>, MultiWriteError>;
+/// A node that was asked for, of a lease that is not granted so far. Dropped, it is taken back.
+pub(super) struct Half {
+    locks: Arc<Locks>,
+    /// So much later, unless it is known by then that it is granted: whoever asks for more of a lease may trust in what it had.
+    later: Duration,
+    /// What this process has then, unless it was not made.
+    asked: Option<Mine>,
+}
 
-/// The stat of the term is the last that is written.
-fn term_in(results: &[MultiWriteResult]) -> Option<(i32, i64)> {
-    results.iter().rev().find_map(|result| match result {
-        MultiWriteResult::SetData { stat } => Some((stat.version, stat.mzxid)),
-        _ => None,
-    })
+impl Half {
+    /// The record shows it: the lease is granted.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`]: its session may be over, and it is taken back.
+    pub(super) async fn finish(mut self) -> Result<()> {
+        let Some(mine) = &self.asked else { return Ok(()) };
+        // A leader that stood still first answers what waited for it, and then ends the sessions of which it has not heard meanwhile: a node
+        // that was just made may end with them. An answer to what is asked later says that this session was none of them.
+        mine.id.session.sync().await?;
+        let mine = Mine { until: clock::boot() + mine.ttl, ..mine.clone() };
+        self.asked = None;
+        self.locks.attend(mine.id.clone(), mine.ttl);
+        lock(&self.locks.mine).insert(mine.id.job.clone(), mine);
+        Ok(())
+    }
+
+    /// Takes it back. When that fails, it goes on by itself.
+    pub(super) async fn undo(&mut self) -> Result<()> {
+        if let Some(mine) = &self.asked {
+            self.locks.end(&mine.id).await?;
+            self.asked = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Half {
+    fn drop(&mut self) {
+        if let Some(mine) = self.asked.take() {
+            self.locks.attend(mine.id, self.later);
+        }
+    }
 }
 
 impl Locks {
-    /// Makes the node of a lease, in a session of its length, or in the one that looks if it has none. `calm`: refused while the ensemble may have forgotten leases.
+    /// The term of a lease, and its node.
+    pub(super) async fn look(
+        &self,
+        session: &Arc<Session>,
+        job: &JobName,
+    ) -> Result<(Option<i32>, Option<Node>)> {
+        // All three are sent at once, and answered in this order.
+        let (synced, term) = (session.sync(), session.read(&term_of(job)));
+        let lease = session.read(&lease_of(job));
+        synced.await?;
+        let term = term.await?.map(|(_, stat)| stat.version);
+        let node = lease.await?.map(|(text, stat)| {
+            let (owner, session) = (stat.ephemeral_owner, Arc::clone(session));
+            let id = Id { job: job.clone(), term: term.unwrap_or_default(), owner, session };
+            Node { id, text }
+        });
+        Ok((term, node))
+    }
+
+    /// Makes the node of a lease, in a session of its length, or in the one that looks if it has none; in the place of `before`, if the lease has one.
     pub(super) async fn take(
         self: &Arc<Self>,
-        job: &JobName,
+        change: &Change<'_>,
+        before: Option<&Node>,
         text: &str,
         ttl: Option<Duration>,
-        calm: bool,
     ) -> Result<Taken> {
-        let mut era = self.era().await?;
+        let later = before.and(ttl).unwrap_or_default();
+        let mut half = Half { locks: Arc::clone(self), later, asked: None };
+        let (job, lasting) = (change.job, ttl.unwrap_or_default());
         for _ in 0..ATTEMPTS {
+            let session = self.ensemble.session(ttl).await?;
+            let era = self.era(&session).await?;
             // What is refused must not make the wait of others longer.
-            if calm && !era.quiet().is_zero() {
-                return Ok(Taken::Quiet(era.quiet()));
+            if change.calm && !self.quiet().is_zero() {
+                return Ok(Taken::Nothing);
             }
-            let session = self.session(ttl).await?;
-            if !era.is_of(&session) {
-                // The ensemble may have been emptied before it began.
-                era = self.look_at_era(false).await?;
+            let (lease, terms) = (lease_of(job), term_of(job));
+            let (Some(term), node) = self.look(&session, job).await? else {
+                session.write(&[Op::Create(terms, String::new(), Persistent)]).await?;
                 continue;
-            }
-            era = self.reach_for(era, ttl.unwrap_or_default()).await?;
-            // It may have found another era, which is looked at first.
-            if !era.is_of(&session) || !era.reaches(ttl.unwrap_or_default()) {
-                continue;
-            }
-            if calm && !era.quiet().is_zero() {
-                return Ok(Taken::Quiet(era.quiet()));
-            }
-            let term = self.ensemble.bounded(session.client.check_stat(&term_of(job))).await?;
-            let step = Step::begin(self, job, text, &session);
-            let mut writer = session.client.new_multi_writer();
-            let made =
-                self.ask_for(&mut writer, job, text, term.map(|stat| stat.version), era.version);
-            made.map_err(|error| self.ensemble.told(&error))?;
-            match self.ensemble.within(writer.commit()).await {
-                Ok(results) => {
-                    let Some((term, zxid)) = term_in(&results) else {
-                        return Err(StoreError::Unavailable(
-                            "ZooKeeper answered nonsense".to_owned(),
-                        ));
-                    };
-                    if era.has(zxid) {
-                        return Ok(Taken::Had(step.made(term)));
-                    }
-                    // A leader that may have forgotten something.
-                    if !calm {
-                        self.look_at_era(false).await?;
-                        return Ok(Taken::Had(step.made(term)));
-                    }
-                    step.made(term).undo().await?;
-                    era = self.look_at_era(false).await?;
+            };
+            let mut ops = Vec::new();
+            match (node, before) {
+                (Some(node), Some(before)) if node.id.is(&before.id) => {
+                    ops.push(Op::Delete(lease.clone()));
                 }
-                Err(MultiWriteError::OperationFailed { index, source }) => {
-                    step.nothing();
-                    match (index, source) {
-                        (0, Error::BadVersion | Error::NoNode) => {
-                            era = self.look_at_era(false).await?;
-                        }
-                        (_, Error::BadVersion) => self.catch_up(&session).await?,
-                        (_, Error::NodeExists) => {
-                            if self.exists(&session, job).await? {
-                                return Ok(Taken::Exists);
-                            }
-                        }
-                        (_, error) => return Err(self.ensemble.told(&error)),
+                (Some(node), _) => return Ok(Taken::Exists(node)),
+                (None, Some(_)) => return Ok(Taken::Nothing),
+                (None, None) => {}
+            }
+            ops.push(Op::Create(lease, text.to_owned(), Ephemeral));
+            ops.push(Op::Set(terms, String::new(), Some(term)));
+            let owner = session.id;
+            let id = Id { job: job.clone(), term: term + 1, owner, session: Arc::clone(&session) };
+            let (text, until) = (text.to_owned(), Boot(0));
+            half.asked = Some(Mine { id, text, ttl: lasting, until });
+            match self.write_in(&era, &session, lasting, ops).await? {
+                Written::Refused(_) => half.asked = None,
+                Written::Done(zxid) if era.has(zxid) => return Ok(Taken::Half(half)),
+                // A leader that may have forgotten something.
+                Written::Done(_) => {
+                    self.look_at_era(&session, false).await?;
+                    if !change.calm {
+                        return Ok(Taken::Half(half));
                     }
-                }
-                Err(MultiWriteError::RequestFailed { source }) => {
-                    return Err(self.ensemble.told(&source));
+                    half.undo().await?;
                 }
             }
         }
-        Err(StoreError::Unavailable(format!(
-            "the lease of {job} is changed too often at this moment"
-        )))
+        let why = format!("the lease of {job} is changed too often at this moment");
+        Err(StoreError::Unavailable(why))
     }
 
-    fn ask_for(
-        &self,
-        writer: &mut MultiWriter<'_>,
-        job: &JobName,
-        text: &str,
-        term: Option<i32>,
-        era: i32,
-    ) -> std::result::Result<(), Error> {
-        let acls = self.ensemble.acls();
-        writer.add_check_version(ERA, era)?;
-        if term.is_none() {
-            writer.add_create(&term_of(job), b"", &CreateMode::Persistent.with_acls(acls))?;
+    /// Deletes that node; done as well when it is another by now. When it fails, it goes on by itself.
+    pub(super) async fn remove(self: &Arc<Self>, node: &Node) -> Result<()> {
+        let Node { id, .. } = node;
+        if let Some(mine) = lock(&self.mine).get_mut(&id.job).filter(|mine| mine.id.is(id)) {
+            mine.until = Boot(0);
         }
-        writer.add_create(
-            &lease_of(job),
-            text.as_bytes(),
-            &CreateMode::Ephemeral.with_acls(acls),
-        )?;
-        writer.add_set_data(&term_of(job), b"", Some(term.unwrap_or(0)))
+        let ended = self.end(id).await;
+        ended.inspect_err(|_| self.attend(id.clone(), Duration::ZERO))
     }
 
-    /// What this session's server says is as new as what the leader knows.
-    async fn catch_up(&self, session: &Session) -> Result<()> {
-        self.ensemble.bounded(session.client.sync("/")).await
-    }
-
-    /// Whether it was the lease that existed, and not only its term.
-    async fn exists(&self, session: &Session, job: &JobName) -> Result<bool> {
-        self.catch_up(session).await?;
-        Ok(self.ensemble.bounded(session.client.check_stat(&lease_of(job))).await?.is_some())
-    }
-
-    async fn session(&self, ttl: Option<Duration>) -> Result<Arc<Session>> {
-        match ttl {
-            Some(ttl) => self.ensemble.session(ttl).await,
-            None => self.ensemble.looking().await,
-        }
-    }
-
-    /// Notes a lease that is granted, or extended, now.
-    pub(super) fn note(
-        self: &Arc<Self>,
-        job: &JobName,
-        session: &Arc<Session>,
-        (term, version): (i32, i32),
-        text: &str,
-        ttl: Duration,
-    ) {
-        let mine = Mine {
-            session: Arc::clone(session),
-            term,
-            version,
-            text: text.to_owned(),
-            ttl,
-            until: clock::boot() + ttl,
-            epoch: self.lock(&self.epoch).clone(),
-        };
-        let before = self.lock(&self.mine).insert(job.clone(), mine);
-        if before.is_none_or(|before| before.term != term) {
-            self.attend(job.clone(), term);
-        }
-    }
-
-    /// The lease in the node that was read has this text from now on, for `ttl`; false when the node is another by now.
-    pub(super) async fn extend(
-        self: &Arc<Self>,
-        job: &JobName,
-        node: &Node,
-        text: &str,
-        ttl: Duration,
-    ) -> Result<bool> {
-        let session = self.ensemble.session(ttl).await?;
-        if !node.read.is_of(&session) {
-            return Ok(false);
-        }
-        self.reach_surely(&session, ttl).await?;
-        // One that is about to be ended here gets a new term, in which it is not.
-        let has = |mine: &Mine| mine.term == node.term && mine.session.id == session.id;
-        let has = self.lock(&self.mine).get(job).is_some_and(has);
-        let stays = has && node.session == session.id;
-        let (lease, terms) = (lease_of(job), term_of(job));
-        let mut writer = session.client.new_multi_writer();
-        let acls = self.ensemble.acls();
-        let mut fill = || {
-            if stays {
-                writer.add_check_version(&terms, node.term)?;
-                return writer.add_set_data(&lease, text.as_bytes(), Some(node.version));
+    /// Ends a lease after so long, unless this process has it by then and has renewed it: the driver's pings keep its session alive. Tries for as long
+    /// as the session lives.
+    fn attend(self: &Arc<Self>, id: Id, after: Duration) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let (locks, mut wait) = (Arc::downgrade(self), after);
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(wait).await;
+                let Some(here) = locks.upgrade() else { return };
+                wait = here.left(&id);
+                if wait.is_zero() {
+                    if id.session.is_over() || here.end(&id).await.is_ok() {
+                        return;
+                    }
+                    wait = PAUSE;
+                }
             }
-            writer.add_delete(&lease, Some(node.version))?;
-            writer.add_create(&lease, text.as_bytes(), &CreateMode::Ephemeral.with_acls(acls))?;
-            writer.add_set_data(&terms, b"", Some(node.term))
-        };
-        fill().map_err(|error| self.ensemble.told(&error))?;
-        if !stays {
-            self.end_unheard(job, &session, node.term + 1, ttl);
-        }
-        let Some(results) = self.settled(self.ensemble.within(writer.commit()).await)? else {
-            return Ok(false);
-        };
-        let Some((version, _)) = term_in(&results) else { return Ok(false) };
-        if !stays {
-            self.confirm(&session).await?;
-        }
-        let now = if stays { (node.term, version) } else { (version, 0) };
-        self.note(job, &session, now, text, ttl);
-        Ok(true)
-    }
-
-    /// The lease in the node that was read has this text from now on, if the node is still that one.
-    pub(super) async fn retext(&self, job: &JobName, node: &Node, text: &str) -> Result<()> {
-        let mut writer = node.read.looking.client.new_multi_writer();
-        let filled = writer.add_check_version(&term_of(job), node.term).and_then(|()| {
-            writer.add_set_data(&lease_of(job), text.as_bytes(), Some(node.version))
         });
-        filled.map_err(|error| self.ensemble.told(&error))?;
-        let written = self.settled(self.ensemble.within(writer.commit()).await)?;
-        if let Some((version, _)) = written.as_deref().and_then(term_in)
-            && let Some(mine) = self.lock(&self.mine).get_mut(job)
-            && mine.term == node.term
-        {
-            (mine.version, mine.text) = (version, text.to_owned());
+    }
+
+    /// What is left of a lease. Once nothing is, it is never more again.
+    fn left(&self, id: &Id) -> Duration {
+        let all = lock(&self.mine);
+        let mine = all.get(&id.job).filter(|mine| mine.id.is(id));
+        mine.map_or(Duration::ZERO, |mine| mine.until.since(clock::boot()))
+    }
+
+    /// Deletes that node, if it is there. What was asked for in its session before is done by then, or never.
+    async fn end(&self, id: &Id) -> Result<()> {
+        let (_, node) = self.look(&id.session, &id.job).await?;
+        if node.is_some_and(|node| node.id.is(id)) {
+            // A later one has another term, and may be of another process.
+            let ops = [Op::Check(term_of(&id.job), id.term), Op::Delete(lease_of(&id.job))];
+            id.session.write(&ops).await?;
         }
         Ok(())
     }
 
-    /// Deletes the node that was read; done as well when it is another by now.
-    pub(super) async fn remove(&self, job: &JobName, node: &Node) -> Result<()> {
-        self.delete(&node.read.looking.client, job, node.term).await?;
-        // By now this process may have another one.
-        let mut all = self.lock(&self.mine);
-        if all.get(job).is_some_and(|mine| mine.term == node.term) {
-            all.remove(job);
+    /// Keeps leases that this process has: for each what was left of it, or `None` when it has no such lease any more.
+    pub(super) async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
+        let mut held = Vec::new();
+        for (nth, lease) in leases.iter().enumerate() {
+            let fits = |mine: &&Mine| {
+                mine.text.starts_with(&lease.text)
+                    && mine.ttl == lease.ttl
+                    && !mine.id.session.is_over()
+            };
+            let all = lock(&self.mine);
+            held.extend(all.get(lease.job).filter(fits).map(|mine| (nth, mine.clone())));
         }
-        Ok(())
+        held.sort_by_key(|(_, mine)| mine.id.owner);
+        let parties = held.chunk_by(|(_, one), (_, other)| one.id.owner == other.id.owner);
+        let batches = parties.flat_map(|party| party.chunks(BATCH));
+        let checked = try_join_all(batches.map(|batch| self.check(batch.to_vec()))).await?;
+        let mut kept = vec![None; leases.len()];
+        let mut all = lock(&self.mine);
+        for (nth, Mine { id, ttl, .. }) in checked.into_iter().flatten() {
+            let Some(mine) = all.get_mut(&id.job).filter(|mine| mine.id.is(&id)) else { continue };
+            let now = clock::boot();
+            // One that is being ended, as it was not renewed, is not kept.
+            kept[nth] = Some(mine.until.since(now)).filter(|left| !left.is_zero());
+            mine.until = if kept[nth].is_some() { now + ttl } else { mine.until };
+        }
+        Ok(kept)
     }
 
-    /// Deletes the node of that term, if it is there.
-    pub(super) async fn delete(&self, client: &Client, job: &JobName, term: i32) -> Result<()> {
-        let mut writer = client.new_multi_writer();
-        let filled = writer
-            .add_check_version(&term_of(job), term)
-            .and_then(|()| writer.add_delete(&lease_of(job), None));
-        filled.map_err(|error| self.ensemble.told(&error))?;
-        self.settled(self.ensemble.within(writer.commit()).await).map(drop)
+    /// Those of the leases of one session that are as this process knows them.
+    async fn check(&self, mut batch: Vec<(usize, Mine)>) -> Result<Vec<(usize, Mine)>> {
+        // Each time one goes, or the era is learned anew.
+        for _ in 0..batch.len() + ERAS {
+            let Some((_, Mine { id, ttl, .. })) = batch.first() else { break };
+            let (session, ttl) = (Arc::clone(&id.session), *ttl);
+            let era = self.era(&session).await?;
+            let checks = batch.iter().flat_map(|(_, mine)| {
+                let job = &mine.id.job;
+                [Op::Check(term_of(job), mine.id.term), Op::Check(lease_of(job), 0)]
+            });
+            match self.write_in(&era, &session, ttl, checks.collect()).await? {
+                Written::Done(_) => return Ok(batch),
+                Written::Refused(0) => {}
+                Written::Refused(nth) => drop(batch.remove((nth - 1) / 2)),
+            }
+        }
+        Ok(Vec::new())
     }
 
-    /// `None`: nothing was done, as something is not there or another.
-    fn settled(&self, written: Written) -> Result<Option<Vec<MultiWriteResult>>> {
-        match written {
-            Ok(results) => Ok(Some(results)),
-            Err(MultiWriteError::OperationFailed {
-                source: Error::BadVersion | Error::NoNode | Error::NodeExists,
-                ..
-            }) => Ok(None),
-            Err(error) => Err(self.ensemble.told_multi(error)),
-        }
+    /// The texts of those of the leases that are there; `None`: of all.
+    pub(super) async fn texts(
+        &self,
+        jobs: Option<&[JobName]>,
+    ) -> Result<BTreeMap<JobName, String>> {
+        let looking = self.ensemble.looking().await?;
+        let synced = looking.sync();
+        let names: Vec<JobName> = match jobs {
+            Some(jobs) if jobs.len() <= FEW => jobs.to_vec(),
+            Some(jobs) => {
+                let there = names(&looking).await?;
+                jobs.iter().filter(|job| there.contains(job)).cloned().collect()
+            }
+            None => names(&looking).await?.into_iter().collect(),
+        };
+        let reads: Vec<_> = names.iter().map(|job| looking.read(&lease_of(job))).collect();
+        synced.await?;
+        let found = names.into_iter().zip(try_join_all(reads).await?);
+        Ok(found.filter_map(|(job, node)| Some((job, node?.0))).collect())
     }
+
+    /// The names of those of the leases that are there; more names than were asked for, if these are many.
+    pub(super) async fn present(&self, jobs: &[JobName]) -> Result<HashSet<JobName>> {
+        if jobs.len() <= FEW {
+            return Ok(self.texts(Some(jobs)).await?.into_keys().collect());
+        }
+        let looking = self.ensemble.looking().await?;
+        Ok(tokio::try_join!(looking.sync(), names(&looking))?.1)
+    }
+}
+
+/// Of all leases that are there.
+async fn names(session: &Session) -> Result<HashSet<JobName>> {
+    let names = session.children(LEASES).await?;
+    Ok(names.iter().filter_map(|name| JobName::new(name).ok()).collect())
 }

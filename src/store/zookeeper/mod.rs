@@ -5,32 +5,26 @@
 //! with the lease from here, and what it commits is done in two steps. No law and no record is another with it. Leases of
 //! programs stay in the store: a program may renew at any node, and a node that dies takes its sessions along.
 //!
+//! A row in the store says that its leases are here: every process compares it when it opens the store. Without it a node with another
+//! configuration would grant leases beside those here.
+//!
 //! | file | what |
 //! | --- | --- |
-//! | `link` | sessions, one for each length of lease |
-//! | `locks` | leases as nodes: taken, extended, given back |
-//! | `keep`, `read` | the same, renewed and read |
-//! | `step` | the two steps of a grant, and what takes back half of one |
+//! | `link` | sessions, one for each length of lease, and what is asked in them |
+//! | `locks` | leases as nodes: taken, extended, given back, ended; renewed and read |
 //! | `era` | may the ensemble be believed |
-//! | `engine` | the port of jobs, on the port of the store |
-//! | `bell` | wakes |
+//! | `engine` | the port of jobs, on the port of the store; the two steps of a grant |
 //! | `events` | a lease that ended, and wakes, told to the followers |
-//! | `mark` | what says in the store that its leases are here |
 //! | `server` | what a server says of itself, and what is refused of it |
 //!
 //! See [ADR 0024](../../../docs/adr/0024-zookeeper.md).
 
-mod bell;
 mod engine;
 mod era;
 mod events;
-mod keep;
 mod link;
 mod locks;
-mod mark;
-mod read;
 mod server;
-mod step;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,12 +36,18 @@ pub(super) use self::engine::Coordinated;
 use self::era::Era;
 use self::link::Ensemble;
 use self::locks::Mine;
-pub(super) use self::mark::agree;
-use self::step::Halves;
-use super::core::Known;
-use super::{Description, Options, Result, StoreError};
+use super::core::{Known, carry};
+use super::engine::{Engine, Way};
+use super::examine::Finding;
+use super::nodes::Nodes as _;
+use super::records::Records;
+use super::{Description, Options, Result, Store, StoreError};
 use crate::domain::name::JobName;
 use crate::domain::time::StoreTime;
+
+const TABLE: &str = "coordination";
+const ROW: &str = "leases";
+const ELSEWHERE: &str = "the leases of this store are in ZooKeeper: set `coordination` (SOLOIST_COORDINATION) as on its nodes; to copy the store, say --from \"STORE-URL COORDINATION-URL\"";
 
 /// The clock of the record store for a job, as its engine estimates it.
 pub(super) type ReadsClock = Box<dyn Fn(&JobName) -> Option<(StoreTime, Duration)> + Send + Sync>;
@@ -58,17 +58,12 @@ pub(super) struct Locks {
     /// The cases of jobs, with their leases from here.
     known: Known,
     mine: Mutex<HashMap<JobName, Mine>>,
-    /// Leases whose grant has not come to its end, or was taken back, by job.
-    halves: Mutex<HashMap<String, Halves>>,
-    /// One change of a lease after the other.
-    turns: Mutex<HashMap<JobName, Arc<tokio::sync::Mutex<()>>>>,
+    /// The newest that any session has seen.
     era: Mutex<Option<Era>>,
     looks: tokio::sync::Mutex<()>,
-    /// Of the record store, as last read. On a cluster each job has its own, and here is none.
-    epoch: Mutex<Option<String>>,
+    /// Of the record store, when it was last seen to be marked; on a cluster each job has its own.
+    epochs: Mutex<HashMap<Option<JobName>, String>>,
     sharded: bool,
-    /// The epoch in which the record store was seen to be marked.
-    marked: Mutex<Option<String>>,
     reads_clock: ReadsClock,
     /// Longest lease that others may hold, as far as this process knows.
     longest: Duration,
@@ -106,13 +101,10 @@ impl Locks {
             ensemble: Ensemble::new(place, options.timeout),
             known: Known::default(),
             mine: Mutex::default(),
-            halves: Mutex::default(),
-            turns: Mutex::default(),
             era: Mutex::default(),
             looks: tokio::sync::Mutex::default(),
-            epoch: Mutex::default(),
+            epochs: Mutex::default(),
             sharded,
-            marked: Mutex::default(),
             reads_clock,
             longest: options.longest_lease,
             makes: options.make,
@@ -124,22 +116,12 @@ impl Locks {
     /// # Errors
     /// As [`Store::open`](super::Store::open).
     pub(super) async fn open(&self, unused: bool) -> Result<()> {
-        server::refuse(&self.ensemble).await?;
-        self.ensemble.reach(self.makes).await?;
+        server::findings(&self.ensemble).await?;
         if self.makes {
-            // Before the era is read: then it counts in it.
-            self.ensemble.session(self.longest).await?;
+            self.ensemble.session(Some(self.longest)).await?;
         }
-        self.look_at_era(unused).await.map(drop)
-    }
-
-    /// Opens what is needed when every millisecond counts.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub(super) async fn be_ready(&self) -> Result<()> {
-        self.ensemble.looking().await?;
-        self.era().await.map(drop)
+        let looking = self.ensemble.looking().await?;
+        self.look_at_era(&looking, unused).await.map(drop)
     }
 
     /// Adds what there is to say of the ensemble.
@@ -147,9 +129,12 @@ impl Locks {
     /// # Errors
     /// As [`Store::describe`](super::Store::describe).
     pub(super) async fn describe(&self, mut of: Description) -> Result<Description> {
-        let seen = server::see(&self.ensemble).await?;
-        of.what = format!("{}; leases in {}", of.what, seen.what(&self.ensemble.place));
-        of.warnings.extend(seen.warnings(&self.ensemble).await?);
+        for Finding { what, remedy, .. } in server::findings(&self.ensemble).await? {
+            match remedy {
+                None => of.what = format!("{}; leases in {what}", of.what),
+                Some(remedy) => of.warnings.push(format!("{what}: {remedy}")),
+            }
+        }
         Ok(of)
     }
 
@@ -157,29 +142,92 @@ impl Locks {
     ///
     /// # Errors
     /// As [`Store::examine`](super::Store).
-    pub(super) async fn examine(&self) -> Result<Vec<super::examine::Finding>> {
-        server::see(&self.ensemble).await?.findings(&self.ensemble, self.longest).await
+    pub(super) async fn examine(&self) -> Result<Vec<Finding>> {
+        let looked = async {
+            let mut findings = server::findings(&self.ensemble).await?;
+            let (ttl, session) = (self.longest, self.ensemble.session(Some(self.longest)).await?);
+            let what = format!("a lease of {ttl:?} is a session of {:?}", session.timeout);
+            findings.push(Finding::ok(server::CHECK, what));
+            Ok(findings)
+        };
+        match looked.await {
+            Err(StoreError::Unsupported(why)) => {
+                let remedy = "as it says; until then no node starts";
+                Ok(vec![Finding::bad(server::CHECK, why, remedy)])
+            }
+            looked => looked,
+        }
     }
 
     /// The clock of the record store, at least and at most, in milliseconds; `None` as long as it is not known.
     fn clock(&self) -> Option<(i64, i64)> {
-        let (at, slack) = (self.reads_clock)(&mark::job()?)?;
+        let (at, slack) = (self.reads_clock)(&job()?)?;
         Some((at.0, (at + slack).0))
     }
+}
 
-    fn lock<'a, T>(&self, what: &'a Mutex<T>) -> MutexGuard<'a, T> {
-        what.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// No job, but the name of one: on a cluster each has a clock of its own, and all processes must read the same.
+fn job() -> Option<JobName> {
+    JobName::new(TABLE).ok()
+}
+
+/// Marks the store.
+async fn set<R: Records>(records: &R) -> Result<()> {
+    // Another process may be faster.
+    carry::swap_row(records, TABLE, ROW, None, Some("zookeeper"), None).await.map(drop)
+}
+
+/// Opens the ensemble of a store that is open itself, and marks the store. Without an ensemble a store that has the mark is refused.
+///
+/// # Errors
+/// [`StoreError::Unsupported`]: also when nodes live that keep leases in the store. [`StoreError::Unavailable`].
+pub(super) async fn agree<E: Engine>(
+    records: &E,
+    locks: Option<&Locks>,
+    options: &Options,
+) -> Result<()> {
+    let marked = carry::look_at_row(records, TABLE, ROW).await?.1.is_some();
+    let Some(locks) = locks else {
+        return if marked { Err(StoreError::Unsupported(ELSEWHERE.to_owned())) } else { Ok(()) };
+    };
+    if !marked && let Some(node) = records.nodes().await?.iter().find(|node| node.is_alive()) {
+        return Err(StoreError::Unsupported(format!(
+            "node {} keeps leases in the store itself: stop every node, wait 4 s, and start all of them with `coordination`",
+            node.beat.node
+        )));
+    }
+    if !marked && !options.make {
+        return Err(StoreError::Absent(format!(
+            "{}: no node has used this store with it yet",
+            locks.ensemble.place().name()
+        )));
+    }
+    // From here on its clock is known.
+    records.read(job().as_slice(), Way::Rest).await?;
+    locks.open(!marked).await?;
+    if marked { Ok(()) } else { set(records).await }
+}
+
+impl Store {
+    /// Whether anybody has a lease that is not in the store itself.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub(super) async fn holds_elsewhere(&self) -> Result<Option<String>> {
+        let Some(locks) = &self.locks else { return Ok(None) };
+        Ok(locks.texts(None).await?.into_keys().next().map(|job| job.to_string()))
     }
 
-    /// Waits until no other change of this lease is under way here.
-    async fn turn(&self, job: &JobName) -> tokio::sync::OwnedMutexGuard<()> {
-        let turn = {
-            let mut turns = self.lock(&self.turns);
-            if turns.len() > 1_000 {
-                turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-            }
-            Arc::clone(turns.entry(job.clone()).or_default())
-        };
-        turn.lock_owned().await
+    /// So long leases may last that are not in the store itself, and were forgotten there.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    pub(super) async fn doubted_elsewhere(&self) -> Result<Duration> {
+        let Some(locks) = &self.locks else { return Ok(Duration::ZERO) };
+        locks.quarantine().await
     }
 }

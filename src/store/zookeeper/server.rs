@@ -10,7 +10,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::link::Ensemble;
-use crate::domain::ensemble::Ensemble as Place;
 use crate::store::examine::Finding;
 use crate::store::{Result, StoreError};
 
@@ -20,32 +19,53 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Where the admin server of a server listens, unless it was told otherwise.
 const ADMIN: u16 = 8080;
 /// The first version with persistent recursive watches.
-const NEEDED: (u32, u32) = (3, 6);
+const NEEDED: [u32; 2] = [3, 6];
+
+pub(super) const CHECK: &str = "coordination";
 
 /// One server; what it did not say is empty.
 struct Server {
     name: String,
     srvr: String,
-    conf: String,
-    properties: String,
+    /// Its settings and properties, without blanks.
+    settings: String,
 }
 
-/// All of them.
-pub(super) struct Seen {
-    servers: Vec<Server>,
-}
-
-/// Asks every server.
-pub(super) async fn see(ensemble: &Ensemble) -> Result<Seen> {
-    let servers = ensemble.place.servers.iter().map(|server| async move {
-        let host = server.rsplit_once(':').map_or(server.as_str(), |(host, _)| host);
-        let properties = format!("{host}:{ADMIN}");
-        let get = format!("GET /commands/system_properties HTTP/1.0\r\nHost: {host}\r\n\r\n");
-        let (srvr, conf, properties) =
-            tokio::join!(say(server, "srvr"), say(server, "conf"), say(&properties, &get));
-        Server { name: server.clone(), srvr, conf, properties }
-    });
-    Ok(Seen { servers: join_all(servers).await })
+/// What there is to say of an ensemble; first what it is.
+///
+/// # Errors
+/// [`StoreError::Unsupported`]: a server says that it cannot keep the promise. [`StoreError::Unavailable`].
+pub(super) async fn findings(ensemble: &Ensemble) -> Result<Vec<Finding>> {
+    let place = ensemble.place();
+    let servers = join_all(place.servers.iter().map(|name| Server::ask(name))).await;
+    if let Some(why) = servers.iter().find_map(Server::unfit) {
+        return Err(StoreError::Unsupported(why));
+    }
+    let version = servers.iter().find_map(Server::version).unwrap_or("of an unknown version");
+    let what = format!("ZooKeeper {version} at {}", place.name());
+    let mut findings = vec![Finding::ok(CHECK, what)];
+    findings.extend(servers.iter().filter_map(Server::unseen));
+    let mut warn = |what: String, remedy: &str| findings.push(Finding::warn(CHECK, what, remedy));
+    if servers.len() < 3 {
+        warn(
+            "ZooKeeper has fewer than three servers".to_owned(),
+            "while one is down, no lease is granted or renewed; name all of an ensemble of three in `coordination`",
+        );
+    }
+    if place.login.is_none() {
+        warn(
+            "every client of ZooKeeper can delete leases".to_owned(),
+            "give `coordination` a USER:PASSWORD@ before the first start",
+        );
+    }
+    let tick = ensemble.shortest().await? / 2;
+    if tick > Duration::from_millis(200) {
+        warn(
+            format!("ZooKeeper has a tick of {tick:?}"),
+            "a machine that dies is noticed up to 2.5 ticks after the end of a lease; set tickTime=200 in zoo.cfg for 500 ms",
+        );
+    }
+    Ok(findings)
 }
 
 /// What the server answers to these words; nothing when it does not.
@@ -60,131 +80,60 @@ async fn say(server: &str, words: &str) -> String {
     tokio::time::timeout(PATIENCE, ask).await.ok().flatten().unwrap_or_default()
 }
 
-/// Refuses servers that cannot keep the promise, as far as they say it.
-pub(super) async fn refuse(ensemble: &Ensemble) -> Result<()> {
-    match see(ensemble).await?.servers.iter().find_map(Server::unfit) {
-        Some(why) => Err(StoreError::Unsupported(why)),
-        None => Ok(()),
-    }
-}
-
 impl Server {
+    async fn ask(name: &str) -> Self {
+        let host = name.rsplit_once(':').map_or(name, |(host, _)| host);
+        let admin = format!("{host}:{ADMIN}");
+        let get = format!("GET /commands/system_properties HTTP/1.0\r\nHost: {host}\r\n\r\n");
+        let (srvr, conf, properties) =
+            tokio::join!(say(name, "srvr"), say(name, "conf"), say(&admin, &get));
+        let settings = [conf, properties].concat().split_whitespace().collect();
+        Self { name: name.to_owned(), srvr, settings }
+    }
+
     fn version(&self) -> Option<&str> {
         let line = self.srvr.lines().find_map(|line| line.strip_prefix("Zookeeper version: "))?;
         line.split(['-', ',', ' ']).next()
     }
 
-    fn is_old(&self) -> bool {
-        let Some(version) = self.version() else { return false };
-        let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(u32::MAX));
-        (parts.next().unwrap_or(u32::MAX), parts.next().unwrap_or(u32::MAX)) < NEEDED
-    }
-
     /// Whether it says that it writes to disk before it answers; `None`: it does not say.
     fn forces(&self) -> Option<bool> {
-        let said: String = self.properties.split_whitespace().collect();
-        let no = ["\"zookeeper.forceSync\":\"no\"", "\"forceSync\":\"no\""];
-        let no = no.iter().any(|text| said.contains(text)) || self.conf.contains("forceSync=no");
-        if no {
+        let no = ["forceSync\":\"no\"", "forceSync=no"];
+        if no.iter().any(|text| self.settings.contains(text)) {
             return Some(false);
         }
-        said.contains("\"java.version\":").then_some(true)
+        self.settings.contains("\"java.version\":").then_some(true)
     }
 
     /// Why it is refused.
     fn unfit(&self) -> Option<String> {
-        let Self { name, .. } = self;
-        if self.is_old() {
-            let version = self.version().unwrap_or_default();
-            return Some(format!(
-                "ZooKeeper {version} at {name} is too old: coordination needs {}.{} or later on every server",
-                NEEDED.0, NEEDED.1
-            ));
-        }
-        (self.forces() == Some(false)).then(|| {
-            format!(
+        let (name, number) = (&self.name, |part: &str| part.parse().unwrap_or(u32::MAX));
+        match self.version() {
+            Some(version) if version.split('.').map(number).lt(NEEDED) => Some(format!(
+                "ZooKeeper {version} at {name} is too old: coordination needs 3.6 or later on every server"
+            )),
+            _ if self.forces() == Some(false) => Some(format!(
                 "ZooKeeper at {name} has forceSync=no and may forget leases that it has confirmed: remove it from zoo.cfg and the system properties, and restart the server"
-            )
-        })
-    }
-}
-
-impl Seen {
-    pub(super) fn what(&self, place: &Place) -> String {
-        let version = self.servers.iter().find_map(Server::version);
-        format!("ZooKeeper {} at {}", version.unwrap_or("of an unknown version"), place.name())
+            )),
+            _ => None,
+        }
     }
 
-    /// What is allowed and deserves a warning.
-    ///
-    /// # Errors
-    /// [`StoreError::Unsupported`]: something is refused by now.
-    pub(super) async fn warnings(&self, ensemble: &Ensemble) -> Result<Vec<String>> {
-        if let Some(why) = self.servers.iter().find_map(Server::unfit) {
-            return Err(StoreError::Unsupported(why));
-        }
-        let mut warnings = Vec::new();
-        if self.servers.len() < 3 {
-            warnings.push(
-                "ZooKeeper has fewer than three servers: while one is down, no lease is granted or renewed; name all of an ensemble of three in `coordination`"
-                    .to_owned(),
-            );
-        }
-        if ensemble.place.login.is_none() {
-            warnings.push(
-                "every client of ZooKeeper can delete leases: give `coordination` a USER:PASSWORD@ before the first start"
-                    .to_owned(),
-            );
-        }
-        let tick = ensemble.shortest().await? / 2;
-        if tick > Duration::from_millis(200) {
-            warnings.push(format!(
-                "ZooKeeper has a tick of {tick:?}: a machine that dies is noticed up to {:?} after the end of a lease; set tickTime=200 in zoo.cfg for 500 ms",
-                tick * 5 / 2
-            ));
-        }
-        Ok(warnings)
-    }
-
-    /// For `soloist doctor`.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub(super) async fn findings(
-        &self,
-        ensemble: &Ensemble,
-        longest: Duration,
-    ) -> Result<Vec<Finding>> {
-        const CHECK: &str = "coordination";
-        if let Some(why) = self.servers.iter().find_map(Server::unfit) {
-            return Ok(vec![Finding::bad(CHECK, why, "as it says; until then no node starts")]);
-        }
-        let mut findings = vec![Finding::ok(CHECK, self.what(&ensemble.place))];
-        for warning in self.warnings(ensemble).await? {
-            let (what, remedy) = warning.split_once(": ").unwrap_or((&warning, ""));
-            findings.push(Finding::warn(CHECK, what, remedy));
-        }
-        for server in &self.servers {
-            if server.srvr.is_empty() {
-                let what = format!("{} does not say what it is", server.name);
-                let remedy = "start it, or allow the word srvr in 4lw.commands.whitelist";
-                findings.push(Finding::warn(CHECK, what, remedy));
-            } else if server.forces().is_none() {
-                let what =
-                    format!("whether {} forces its log to disk could not be seen", server.name);
-                let remedy =
-                    "look whether zoo.cfg or its Java options have forceSync=no, and remove it";
-                findings.push(Finding::warn(CHECK, what, remedy));
-            }
-        }
-        findings.push(match ensemble.session(longest).await {
-            Ok(session) => Finding::ok(
-                CHECK,
-                format!("a lease of {longest:?} is a session of {:?}", session.timeout),
+    /// What it does not say.
+    fn unseen(&self) -> Option<Finding> {
+        let Self { name, .. } = self;
+        let (what, remedy) = match (self.version(), self.forces()) {
+            (None, _) => (
+                format!("{name} does not say what it is"),
+                "start it, or allow the word srvr in 4lw.commands.whitelist",
             ),
-            Err(error) => Finding::bad(CHECK, error.to_string(), "as it says"),
-        });
-        Ok(findings)
+            (_, None) => (
+                format!("whether {name} forces its log to disk could not be seen"),
+                "look whether zoo.cfg or its Java options have forceSync=no, and remove it",
+            ),
+            (Some(_), Some(_)) => return None,
+        };
+        Some(Finding::warn(CHECK, what, remedy))
     }
 }
 
@@ -192,9 +141,9 @@ impl Seen {
 mod tests {
     use super::*;
 
-    fn server(srvr: &str, conf: &str, properties: &str) -> Server {
-        let [srvr, conf, properties] = [srvr, conf, properties].map(ToOwned::to_owned);
-        Server { name: "zoo1:2181".to_owned(), srvr, conf, properties }
+    fn server(srvr: &str, settings: &str) -> Server {
+        let settings = settings.split_whitespace().collect();
+        Server { name: "zoo1:2181".to_owned(), srvr: srvr.to_owned(), settings }
     }
 
     #[test]
@@ -202,16 +151,18 @@ mod tests {
         let srvr = |version: &str| {
             format!("Zookeeper version: {version}-abc, built on 2020-01-01\nMode: leader\n")
         };
-        assert_eq!(server(&srvr("3.8.0"), "", "").unfit(), None);
-        assert_eq!(server(&srvr("3.10.1"), "", "").unfit(), None);
-        assert_eq!(server("", "", "").unfit(), None, "that says nothing");
-        let why = server(&srvr("3.5.9"), "", "").unfit().unwrap();
+        let refused = |server: Server| server.unfit();
+        assert_eq!(refused(server(&srvr("3.8.0"), "")), None);
+        assert_eq!(refused(server(&srvr("3.6.0"), "")), None);
+        assert_eq!(refused(server(&srvr("3.10.1"), "")), None);
+        assert_eq!(refused(server("", "")), None, "that says nothing");
+        let why = refused(server(&srvr("3.5.9"), "")).unwrap();
         assert!(why.contains("3.5.9") && why.contains("3.6"), "{why}");
         let said = "{\n \"java.version\" : \"17\",\n \"zookeeper.forceSync\" : \"no\"\n}";
-        for forgets in [server("", "", said), server("", "tickTime=200\nforceSync=no\n", "")] {
-            assert!(forgets.unfit().unwrap().contains("forceSync"));
+        for forgets in [server("", said), server(&srvr("3.8.0"), "tickTime=200\nforceSync=no\n")] {
+            assert!(refused(forgets).unwrap().contains("forceSync"));
         }
-        assert_eq!(server("", "", "{\"java.version\" : \"17\"}").forces(), Some(true));
-        assert_eq!(server("", "clientPort=1", "").forces(), None);
+        assert_eq!(server("", "{\"java.version\" : \"17\"}").forces(), Some(true));
+        assert_eq!(server("", "clientPort=1").forces(), None);
     }
 }

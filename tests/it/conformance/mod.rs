@@ -418,6 +418,7 @@ laws!(cluster, crate::conformance::fresh_cluster());
 laws!(postgres, crate::conformance::fresh_postgres());
 laws!(mariadb, crate::conformance::fresh_mariadb());
 laws!(coordinated zookeeper_postgres, crate::conformance::fresh_zookeeper(&crate::conformance::fresh_postgres));
+laws!(coordinated zookeeper_mariadb, crate::conformance::fresh_zookeeper(&crate::conformance::fresh_mariadb));
 laws!(coordinated zookeeper_redis, crate::conformance::fresh_zookeeper(&crate::conformance::fresh_redis));
 
 /// A store of its own for one test, gone with it.

@@ -5,6 +5,7 @@ use soloist::domain::name::Owner;
 
 use super::*;
 use crate::support::node::Ground;
+use crate::support::redis::RedisServer;
 use crate::support::witness::{self, Witness};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,6 +153,29 @@ async fn an_ensemble_that_was_emptied_under_a_run_has_no_second_one() {
     let second = seen.until_started(2);
     assert!(second.token > first.token);
     seen.check();
+}
+
+/// What is held stands in the ensemble.
+#[tokio::test]
+async fn a_record_store_that_forgot_a_lease_grants_it_to_nobody_and_is_told_it_again() {
+    let server = RedisServer::start(&["--appendonly", "yes"]);
+    let url = joined(&server.url(), Some(&ZooKeeper::shared().chroot()));
+    let (holder, other) = (open(&url).await, open(&url).await);
+    let mine = ask("node-a", LONG);
+    let token = granted(&holder, &mine).await;
+    let kept = renew(&holder, &mine, token).await;
+    assert!(matches!(kept, Renewed::Kept { forgot: false, .. }), "{kept:?}");
+    server.run::<()>(&["FLUSHALL"]);
+    until_async("the holder is told that it was forgotten", async || {
+        let answer = renew(&holder, &mine, token).await;
+        let Renewed::Kept { forgot, .. } = answer else { panic!("{answer:?}") };
+        forgot.then_some(())
+    })
+    .await;
+    let theirs = answered(&other, &ask("node-b", LONG)).await;
+    assert!(matches!(theirs, Acquired::Busy { .. }), "{theirs:?}");
+    let why = refusal(&server.url()).await;
+    assert!(why.contains("coordination"), "it says again where its leases are: {why}");
 }
 
 #[tokio::test]

@@ -35,7 +35,9 @@ pub(super) async fn commit<S: DispatchSession, T>(
     }
     let known = tasks.iter().filter_map(|one| {
         let claim = one.claim.as_ref().and_then(|claim| desk.claims.get(claim)).copied();
-        Some((*desk.rows.get(&one.id)?, one, claim))
+        let before = desk.sets.tasks.get(&one.id).and_then(Option::as_ref);
+        let token = before.map(|before| before.token);
+        Some(task::Changed { n: *desk.rows.get(&one.id)?, task: one, claim, token })
     });
     ink.extend(task::save(dialect, &known.collect::<Vec<_>>()));
     for (id, claim) in &claims {

@@ -53,6 +53,8 @@ pub(in crate::store) const POSTGRES: &str = include_str!("postgres.sql");
 /// The schema for MySQL and MariaDB; `{table}` ends each table.
 pub(in crate::store) const MYSQL: &str = include_str!("mysql.sql");
 
+pub(in crate::store) use errand::asks_what_is_due;
+
 /// The row of the book, now, and what was asked besides.
 pub(in crate::store) type Opened = (Row, Stamp, Vec<Vec<Row>>);
 

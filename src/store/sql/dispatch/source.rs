@@ -83,7 +83,7 @@ pub(super) fn recent(oldest: Option<&Row>, started: u64) -> Result<Recent> {
 /// Writes what is another than `before`: each index is touched only by what changes in it.
 pub(super) fn save(source: &Source, before: Option<&Source>) -> Result<Vec<Statement>> {
     let name = Value::from(source.name.as_str());
-    let mut statements = Vec::with_capacity(3);
+    let mut statements = Vec::with_capacity(2);
     let known = before.filter(|before| before.rules == source.rules);
     if known.is_none_or(|before| before.blocked_until != source.blocked_until) {
         let (rules, until) = (text(&source.rules)?, source.blocked_until.0);
@@ -95,38 +95,36 @@ pub(super) fn save(source: &Source, before: Option<&Source>) -> Result<Vec<State
             ),
         });
     }
-    statements.push(Statement::new(
-        "UPDATE sources SET last_start = ?, nth = ?, ready = ?, due = ?, in_flight = ?, dead = ?, done = ?, started = ?, \
-         finished = ?, retried = ?, expired = ?, promised = ?, promised_until = ? WHERE name = ?",
-        vec![
-            source.last_start.map(|at| at.0).into(),
-            int(source.nth).into(),
-            int(source.ready).into(),
-            int(source.due).into(),
-            int(source.in_flight).into(),
-            int(source.dead).into(),
-            int(source.done).into(),
-            int(source.started).into(),
-            int(source.finished).into(),
-            int(source.retried).into(),
-            int(source.expired).into(),
-            int(source.promised).into(),
-            source.promised_until.0.into(),
-            name.clone(),
-        ],
-    ));
+    let mut sql = "UPDATE sources SET last_start = ?, nth = ?, ready = ?, due = ?, in_flight = ?, dead = ?, done = ?, started = ?, \
+         finished = ?, retried = ?, expired = ?, promised = ?, promised_until = ?"
+        .to_owned();
+    let mut params = vec![
+        source.last_start.map(|at| at.0).into(),
+        int(source.nth).into(),
+        int(source.ready).into(),
+        int(source.due).into(),
+        int(source.in_flight).into(),
+        int(source.dead).into(),
+        int(source.done).into(),
+        int(source.started).into(),
+        int(source.finished).into(),
+        int(source.retried).into(),
+        int(source.expired).into(),
+        int(source.promised).into(),
+        source.promised_until.0.into(),
+    ];
     let seat = source.seat;
     if before.is_none_or(|before| before.seat != seat) {
-        statements.push(Statement::new(
-            "UPDATE sources SET turn = ?, shut = ?, opens = ? WHERE name = ?",
-            vec![
-                seat.turn.map(int).into(),
-                seat.shut.map(word).into(),
-                seat.opens.map(|at| at.0).into(),
-                name,
-            ],
-        ));
+        sql.push_str(", turn = ?, shut = ?, opens = ?");
+        params.extend([
+            seat.turn.map(int).into(),
+            seat.shut.map(word).into(),
+            seat.opens.map(|at| at.0).into(),
+        ]);
     }
+    sql.push_str(" WHERE name = ?");
+    params.push(name);
+    statements.push(Statement::new(sql, params));
     Ok(statements)
 }
 

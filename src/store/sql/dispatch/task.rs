@@ -67,35 +67,57 @@ const CHANGING: [&str; 11] = [
     "changed",
     "error",
 ];
+/// Those that are alike where tasks share a statement: not the place, the token and the one that was accepted.
+const COMMON: [usize; 8] = [0, 2, 3, 4, 7, 8, 9, 10];
 const WHOLE: &str = "INSERT INTO tasks (n, id, source, priority, every_us, created, state, place, at, until, attempt, token, \
      accepted, collector, claim, changed, error)";
 
-/// Writes what may change of tasks in their rows; each with its row, and the row of its claim.
-pub(super) fn save(dialect: Dialect, tasks: &[(i64, &Task, Option<i64>)]) -> Vec<Statement> {
-    if dialect == Dialect::Sqlite {
-        // Statements cost nothing on the way to it, and it may refuse a row by another index first.
-        let set = CHANGING.map(|column| format!("{column} = ?")).join(", ");
-        let sql = format!("UPDATE tasks SET {set} WHERE n = ?");
-        let each = tasks.iter().map(|(row, task, claim)| {
-            let params = changing(task, *claim).into_iter().chain([(*row).into()]);
-            Statement::new(sql.clone(), params.collect())
-        });
-        return each.collect();
+/// A task that changed.
+pub(super) struct Changed<'t> {
+    /// Its row.
+    pub(super) n: i64,
+    pub(super) task: &'t Task,
+    /// The row of its claim.
+    pub(super) claim: Option<i64>,
+    /// The token that is in the row.
+    pub(super) token: Option<Token>,
+}
+
+/// Writes what may change of tasks in their rows.
+pub(super) fn save(dialect: Dialect, tasks: &[Changed<'_>]) -> Vec<Statement> {
+    match dialect {
+        Dialect::Sqlite => save_each(tasks),
+        Dialect::Postgres => save_rows(dialect, tasks),
+        Dialect::Mysql => save_alike(tasks),
     }
-    // Rows that are there, so each is changed. Those that have the same gaps go together where a statement is prepared for its types.
+}
+
+/// Statements cost nothing on the way to SQLite, and it may refuse a row by another index first.
+fn save_each(tasks: &[Changed<'_>]) -> Vec<Statement> {
+    let set = CHANGING.map(|column| format!("{column} = ?")).join(", ");
+    let sql = format!("UPDATE tasks SET {set} WHERE n = ?");
+    let each = tasks.iter().map(|one| {
+        let params = changing(one).into_iter().chain([one.n.into()]);
+        Statement::new(sql.clone(), params.collect())
+    });
+    each.collect()
+}
+
+/// Rows that are there, so each is changed. Those that have the same gaps go together: a statement is prepared for its types.
+fn save_rows(dialect: Dialect, tasks: &[Changed<'_>]) -> Vec<Statement> {
     let mut alike: BTreeMap<Vec<bool>, Vec<Vec<Value>>> = BTreeMap::new();
-    for (n, task, claim) in tasks {
+    for one in tasks {
+        let task = one.task;
         let mut row = vec![
-            (*n).into(),
+            one.n.into(),
             task.id.0.as_str().into(),
             task.source.as_str().into(),
             i64::from(task.priority).into(),
             task.every.map(in_micros).into(),
             task.created.0.into(),
         ];
-        row.extend(changing(task, *claim));
-        let gap = |value: &Value| *value == Value::Null && dialect == Dialect::Postgres;
-        let gaps = row.iter().map(gap).collect();
+        row.extend(changing(one));
+        let gaps = row.iter().map(|value| *value == Value::Null).collect();
         alike.entry(gaps).or_default().push(row);
     }
     let tail = dialect.or_change("n", &CHANGING);
@@ -104,8 +126,51 @@ pub(super) fn save(dialect: Dialect, tasks: &[(i64, &Task, Option<i64>)]) -> Vec
     each.flatten().collect()
 }
 
+/// What tasks have in common is said once: a text is parsed each time. Tokens and places are each task's own.
+fn save_alike(tasks: &[Changed<'_>]) -> Vec<Statement> {
+    let mut alike: Vec<(Vec<Value>, Vec<&Changed<'_>>)> = Vec::new();
+    for one in tasks {
+        let row = changing(one);
+        let same: Vec<Value> =
+            COMMON.into_iter().filter_map(|column| row.get(column).cloned()).collect();
+        match alike.iter_mut().find(|(common, _)| *common == same) {
+            Some((_, rows)) => rows.push(one),
+            None => alike.push((same, vec![one])),
+        }
+    }
+    alike.into_iter().map(|(_, rows)| save_together(&rows)).collect()
+}
+
+fn save_together(rows: &[&Changed<'_>]) -> Statement {
+    let (mut set, mut params) = (Vec::with_capacity(CHANGING.len()), Vec::new());
+    let keeps_token = rows.iter().all(|one| one.token == Some(one.task.token));
+    let accepts_it = rows.iter().all(|one| one.task.accepted == one.task.token);
+    for (column, name) in CHANGING.iter().enumerate() {
+        match *name {
+            "token" if keeps_token => continue,
+            "accepted" if keeps_token && accepts_it => {
+                set.push("accepted = token".to_owned());
+                continue;
+            }
+            _ => {}
+        }
+        let value = |one: &Changed<'_>| changing(one).into_iter().nth(column).unwrap_or_default();
+        let first = rows.first().map(|one| value(one)).unwrap_or_default();
+        if rows.iter().all(|one| value(one) == first) {
+            set.push(format!("{name} = ?"));
+            params.push(first);
+        } else {
+            set.push(format!("{name} = CASE n{} END", " WHEN ? THEN ?".repeat(rows.len())));
+            params.extend(rows.iter().flat_map(|one| [one.n.into(), value(one)]));
+        }
+    }
+    params.extend(rows.iter().map(|one| Value::from(one.n)));
+    let places = vec!["?"; rows.len()].join(", ");
+    Statement::new(format!("UPDATE tasks SET {} WHERE n IN ({places})", set.join(", ")), params)
+}
+
 /// In the order of [`CHANGING`].
-fn changing(task: &Task, claim: Option<i64>) -> [Value; 11] {
+fn changing(Changed { task, claim, .. }: &Changed<'_>) -> [Value; 11] {
     [
         task.state.as_str().into(),
         task.place.map(|place| int(place.0)).into(),
@@ -115,7 +180,7 @@ fn changing(task: &Task, claim: Option<i64>) -> [Value; 11] {
         int(task.token.0).into(),
         int(task.accepted.0).into(),
         task.collector.as_ref().map(CollectorName::as_str).into(),
-        claim.into(),
+        (*claim).into(),
         task.changed.0.into(),
         task.error.as_deref().into(),
     ]
