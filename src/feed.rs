@@ -20,6 +20,7 @@ use tokio::sync::{broadcast, watch};
 use crate::clock;
 use crate::domain::job::{JobRecord, Viewpoint};
 use crate::domain::lease::Timing;
+use crate::domain::limits::progressed;
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::store::Store;
@@ -41,9 +42,20 @@ pub struct Seen {
     pub confirmed: Boot,
     /// Until when the store may have forgotten a lease that lasts; in the past when all is well.
     pub doubted_until: Boot,
+    /// When the progress of its run was seen to become what it is, by the store's clock; `None` when it has none, or to who does not
+    /// follow the job.
+    pub progressed: Option<StoreTime>,
 }
 
 impl Seen {
+    /// With what was known of its progress `before`.
+    #[must_use]
+    pub(crate) fn after(mut self, before: Option<&Seen>) -> Self {
+        let before = before.map(|seen| (&*seen.record, seen.progressed));
+        self.progressed = progressed(&self.record, before, self.at);
+        self
+    }
+
     /// The store's clock now, as well as it is known here.
     #[must_use]
     pub fn store_now(&self, now: Boot) -> StoreTime {
@@ -142,6 +154,8 @@ struct Pictures {
 
 impl Pictures {
     fn put(&mut self, seen: Seen) {
+        let before = self.jobs.get(&seen.record.name);
+        let seen = seen.after(before);
         let now = holder(&seen);
         let old = self.jobs.insert(seen.record.name.clone(), seen);
         self.passed_on(old.as_ref().and_then(holder), now);

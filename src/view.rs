@@ -20,6 +20,7 @@ pub(crate) mod source;
 pub(crate) mod status;
 pub(crate) mod task;
 mod turn;
+pub(crate) mod undelivered;
 pub(crate) mod whole;
 mod why;
 
@@ -40,6 +41,7 @@ pub(crate) use records::{
 use crate::config::JobConfig;
 use crate::domain::handover::{Taker, standing};
 use crate::domain::job::{JobRecord, NextWhat, RunEnd, State, Viewpoint, state};
+use crate::domain::limits::Quiet;
 use crate::domain::name::{JobName, NodeName, UserName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
@@ -159,8 +161,8 @@ pub struct Shown {
     pub word: String,
     /// Backing off after several crashes in a row.
     pub looping: bool,
-    /// Nothing goes on by itself, or its state is not known: given up, crash after crash, stopped at a limit, silent for too long, no node may run it,
-    /// unknown.
+    /// Nothing goes on by itself, or its state is not known: given up, crash after crash, stopped at a limit, silent for too long, stuck, no node may
+    /// run it, unknown.
     pub needs: bool,
     /// A row's sentence: evidence, then what happens next.
     pub evidence: Vec<Clause>,
@@ -241,6 +243,8 @@ struct Scene<'a> {
     state: State,
     /// Until when the store may have forgotten a lease that is still held.
     doubted_until: Option<StoreTime>,
+    /// When the progress of its run was seen to become what it is.
+    progressed: Option<StoreTime>,
 }
 
 impl JobView {
@@ -267,6 +271,7 @@ impl JobView {
             state: state(&seen.record, &view),
             doubted_until: (!view.quarantine.is_zero() && view.age <= view.stale_after)
                 .then(|| view.now + view.quarantine),
+            progressed: seen.progressed,
         };
         scene.view()
     }
@@ -286,6 +291,7 @@ impl JobView {
             age,
             state: State::Unknown,
             doubted_until: None,
+            progressed: None,
         };
         scene.view()
     }
@@ -414,21 +420,25 @@ impl Scene<'_> {
                 Waiting::Doubted(_) | Waiting::NobodyAsked | Waiting::Moving { .. } => false,
                 Waiting::Soon { long: false } => false,
             },
-            State::Running => self.quiet_until().is_some(),
+            State::Running => self.quiet().is_some(),
             _ => false,
         }
     }
 
-    /// When it is stopped unless it says something, once that is worth a look.
-    fn quiet_until(&self) -> Option<StoreTime> {
+    /// How a run has been quiet for too long.
+    fn quiet(&self) -> Option<Quiet> {
         let run = self.run().filter(|_| self.state == State::Running)?;
-        self.job.limits().quiet_until(run, self.now)
+        self.job.limits().quiet(run, self.progressed, self.now)
     }
 
     fn word(&self) -> String {
         match self.state {
             State::BackingOff if self.looping() => say(self.lang, "state-crash-looping", &[]),
-            state => state_word(self.lang, state),
+            state => match self.quiet() {
+                Some(Quiet::StopsAt(_)) => say(self.lang, "state-silent", &[]),
+                Some(Quiet::StuckSince(_)) => say(self.lang, "state-stuck", &[]),
+                None => state_word(self.lang, state),
+            },
         }
     }
 

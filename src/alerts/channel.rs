@@ -19,6 +19,10 @@ use sha2::Sha256;
 
 use super::mail;
 use crate::config::Way;
+use crate::view::undelivered::{Trouble, Undelivered};
+
+/// What a service answered, or why it did not take the message.
+pub(crate) type Result<T> = std::result::Result<T, Undelivered>;
 
 /// A service that is slower is not there.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
@@ -79,15 +83,21 @@ impl Message {
     }
 }
 
+/// What a service says of itself in its answer.
+type Judge = fn(&Value) -> Verdict;
+
+/// It took the message, or this is its code for why not.
+type Verdict = std::result::Result<(), Option<String>>;
+
 /// Sends it; `Ok` says what the service answered.
 ///
 /// # Errors
 /// What was in the way, for people.
-pub(crate) async fn send(way: &Way, message: &Message) -> Result<String, String> {
+pub(crate) async fn send(way: &Way, message: &Message) -> Result<String> {
     let now = jiff::Timestamp::now();
-    let (request, judge): (RequestBuilder, fn(&Value) -> bool) = match way {
+    let (request, judge): (RequestBuilder, Judge) = match way {
         Way::Webhook { url, key } => {
-            let body = serde_json::to_string(message).map_err(|error| error.to_string())?;
+            let body = serde_json::to_string(message).map_err(other)?;
             let timestamp = now.as_second().to_string();
             let signed = format!("{}.{timestamp}.{body}", message.id);
             let request = post(url.reveal())?
@@ -96,14 +106,14 @@ pub(crate) async fn send(way: &Way, message: &Message) -> Result<String, String>
                 .header("webhook-timestamp", timestamp)
                 .header("webhook-signature", format!("v1,{}", sign(key, signed.as_bytes())))
                 .body(body);
-            (request, |_| true)
+            (request, |_| Ok(()))
         }
         Way::Wecom { url } => {
             let body = json!({"msgtype": "text", "text": {"content": message.both(true)}});
-            (as_json(url.reveal(), &body)?, |answer| answer["errcode"] == 0)
+            (as_json(url.reveal(), &body)?, |answer| judged(answer, &["errcode"]))
         }
         Way::Dingtalk { url, secret } => {
-            let mut url = Url::parse(url.reveal()).map_err(|error| error.to_string())?;
+            let mut url = Url::parse(url.reveal()).map_err(other)?;
             if let Some(secret) = secret {
                 let timestamp = now.as_millisecond();
                 let signed = format!("{timestamp}\n{}", secret.reveal());
@@ -113,7 +123,7 @@ pub(crate) async fn send(way: &Way, message: &Message) -> Result<String, String>
                     .append_pair("sign", &sign);
             }
             let body = json!({"msgtype": "text", "text": {"content": message.both(true)}});
-            (as_json(url.as_str(), &body)?, |answer| answer["errcode"] == 0)
+            (as_json(url.as_str(), &body)?, |answer| judged(answer, &["errcode"]))
         }
         Way::Feishu { url, secret } => {
             let mut body = json!({"msg_type": "text", "content": {"text": message.both(true)}});
@@ -123,15 +133,27 @@ pub(crate) async fn send(way: &Way, message: &Message) -> Result<String, String>
                 body["sign"] = sign(key.as_bytes(), b"").into();
                 body["timestamp"] = timestamp.into();
             }
-            let judge = |answer: &Value| answer["code"] == 0 || answer["StatusCode"] == 0;
-            (as_json(url.reveal(), &body)?, judge)
+            (as_json(url.reveal(), &body)?, |answer| judged(answer, &["code", "StatusCode"]))
         }
         Way::Slack { url } => {
-            (as_json(url.reveal(), &json!({"text": message.both(false)}))?, |_| true)
+            (as_json(url.reveal(), &json!({"text": message.both(false)}))?, |_| Ok(()))
         }
         Way::Mail { url, from, to } => return mail::send(url.reveal(), from, to, message).await,
     };
     ask(request, judge).await
+}
+
+/// Zero under one of these keys is a yes.
+fn judged(answer: &Value, keys: &[&str]) -> Verdict {
+    let codes = || keys.iter().map(|key| &answer[*key]).filter(|code| !code.is_null());
+    if codes().any(|code| *code == 0) {
+        return Ok(());
+    }
+    Err(codes().find_map(|code| Some(code.as_i64()?.to_string())))
+}
+
+pub(super) fn other(error: impl std::fmt::Display) -> Undelivered {
+    Undelivered::other(error.to_string())
 }
 
 /// HMAC-SHA256 in base64.
@@ -156,8 +178,8 @@ pub(super) fn is_here(url: &Url) -> bool {
     }
 }
 
-fn post(url: &str) -> Result<RequestBuilder, String> {
-    let url = Url::parse(url).map_err(|error| error.to_string())?;
+fn post(url: &str) -> Result<RequestBuilder> {
+    let url = Url::parse(url).map_err(other)?;
     // reqwest chooses no cryptography itself.
     if rustls::crypto::ring::default_provider().install_default().is_err() {
         tracing::trace!("the cryptography was chosen before");
@@ -171,15 +193,36 @@ fn post(url: &str) -> Result<RequestBuilder, String> {
     if is_here(&url) {
         client = client.no_proxy();
     }
-    let client = client.build().map_err(|error| error.to_string())?;
+    let client = client.build().map_err(other)?;
     Ok(client.post(url))
 }
 
-fn as_json(url: &str, body: &Value) -> Result<RequestBuilder, String> {
+fn as_json(url: &str, body: &Value) -> Result<RequestBuilder> {
     Ok(post(url)?.header("content-type", "application/json").body(body.to_string()))
 }
 
-async fn ask(request: RequestBuilder, judge: fn(&Value) -> bool) -> Result<String, String> {
+/// Of which kind an error of the network is. Libraries wrap the cause several times; what they agree on is the text of the system,
+/// of rustls and of HTTP.
+pub(super) fn kind(timed_out: bool, said: &str) -> Trouble {
+    let said = said.to_ascii_lowercase();
+    let any = |texts: &[&str]| texts.iter().any(|text| said.contains(text));
+    if timed_out || any(&["timed out", "timeout"]) {
+        Trouble::TimedOut
+    } else if any(&["connection refused"]) {
+        Trouble::Refused
+    } else if any(&["dns error", "failed to lookup address"]) {
+        Trouble::UnknownName
+    } else if any(&["certificate", "tls", "handshake", "corrupt message"]) {
+        Trouble::Untrusted
+    } else if any(&["connection reset", "broken pipe", "before message completed", "closed", "eof"])
+    {
+        Trouble::BrokenOff
+    } else {
+        Trouble::Other
+    }
+}
+
+async fn ask(request: RequestBuilder, judge: Judge) -> Result<String> {
     let why = |error: openidconnect::reqwest::Error| {
         let error = error.without_url();
         let mut said = error.to_string();
@@ -188,7 +231,7 @@ async fn ask(request: RequestBuilder, judge: fn(&Value) -> bool) -> Result<Strin
             said = format!("{said}: {deeper}");
             cause = deeper.source();
         }
-        said
+        Undelivered { trouble: kind(error.is_timeout(), &said), said }
     };
     let mut response = request.send().await.map_err(why)?;
     let status = response.status();
@@ -203,17 +246,21 @@ async fn ask(request: RequestBuilder, judge: fn(&Value) -> bool) -> Result<Strin
     let shown: String = text.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
     let said = format!("{status} {shown}").trim_end().to_owned();
     let answer = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    match status.is_success() && judge(&answer) {
-        true => Ok(said),
-        false => Err(said),
-    }
+    let trouble = match (status.is_success(), judge(&answer)) {
+        (true, Ok(())) => return Ok(said),
+        (false, _) => Trouble::Status(status.as_u16().to_string()),
+        (true, Err(Some(code))) => Trouble::Code(code),
+        (true, Err(None)) => Trouble::Other,
+    };
+    Err(Undelivered { trouble, said })
 }
 
 #[cfg(test)]
 mod tests {
     use base64::Engine as _;
 
-    use super::{STANDARD, sign};
+    use super::{STANDARD, kind, sign};
+    use crate::view::undelivered::Trouble;
 
     /// The example of the specification of Standard Webhooks.
     #[test]
@@ -221,5 +268,23 @@ mod tests {
         let key = STANDARD.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
         let text = br#"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}"#;
         assert_eq!(sign(&key, text), "g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn an_error_of_the_network_is_of_the_kind_that_its_text_says() {
+        let sent = "error sending request: client error (Connect): ";
+        for (text, trouble) in [
+            ("tcp connect error: Connection refused (os error 111)", Trouble::Refused),
+            ("dns error: failed to lookup address information: Name or", Trouble::UnknownName),
+            ("invalid peer certificate: UnknownIssuer", Trouble::Untrusted),
+            ("received corrupt message of type InvalidContentType", Trouble::Untrusted),
+            ("connection closed before message completed", Trouble::BrokenOff),
+            ("Connection reset by peer (os error 104)", Trouble::BrokenOff),
+            ("operation timed out", Trouble::TimedOut),
+            ("something else", Trouble::Other),
+        ] {
+            assert_eq!(kind(false, &format!("{sent}{text}")), trouble, "{text}");
+        }
+        assert_eq!(kind(true, sent), Trouble::TimedOut);
     }
 }

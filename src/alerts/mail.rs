@@ -5,7 +5,8 @@ use lettre::message::{Mailbox, Message as Mail};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
 use openidconnect::url::Url;
 
-use super::channel::{Kind, Message, PATIENCE, is_here};
+use super::channel::{Kind, Message, PATIENCE, Result, is_here, kind, other};
+use crate::view::undelivered::{Trouble, Undelivered};
 
 /// More of the first sentence is no subject.
 const SUBJECT: usize = 100;
@@ -16,8 +17,8 @@ pub(super) async fn send(
     from: &Mailbox,
     to: &[Mailbox],
     message: &Message,
-) -> Result<String, String> {
-    let parsed = Url::parse(url).map_err(|error| error.to_string())?;
+) -> Result<String> {
+    let parsed = Url::parse(url).map_err(other)?;
     let url = match parsed.scheme() == "smtp" && !is_here(&parsed) {
         true => format!("{url}?tls=required"),
         false => url.to_owned(),
@@ -29,12 +30,9 @@ pub(super) async fn send(
     for one in to {
         mail = mail.to(one.clone());
     }
-    let mail = mail
-        .header(ContentType::TEXT_PLAIN)
-        .body(message.both(false))
-        .map_err(|error| error.to_string())?;
+    let mail = mail.header(ContentType::TEXT_PLAIN).body(message.both(false)).map_err(other)?;
     let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url)
-        .map_err(|error| error.to_string())?
+        .map_err(other)?
         .timeout(Some(PATIENCE))
         .build::<Tokio1Executor>();
     // The time-out is that of one command.
@@ -43,8 +41,18 @@ pub(super) async fn send(
         Ok(Ok(answer)) => Ok(format!("{} {}", answer.code(), answer.first_line().unwrap_or(""))
             .trim_end()
             .to_owned()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("the mail server does not answer in time".to_owned()),
+        Ok(Err(error)) => {
+            let said = error.to_string();
+            let trouble = match error.status() {
+                Some(code) => Trouble::Code(code.to_string()),
+                None => kind(error.is_timeout(), &said),
+            };
+            Err(Undelivered { trouble, said })
+        }
+        Err(_) => {
+            let said = "the mail server does not answer in time".to_owned();
+            Err(Undelivered { trouble: Trouble::TimedOut, said })
+        }
     }
 }
 

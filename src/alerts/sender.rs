@@ -37,7 +37,7 @@ const KEPT: usize = 500;
 /// A message that is on its way, and what came of it.
 struct Delivery {
     letter: Letter,
-    result: std::result::Result<String, String>,
+    result: channel::Result<String>,
 }
 
 /// Which message of which incident by which channel.
@@ -361,7 +361,7 @@ impl Alerting {
                 tracing::debug!(channel = letter.channel, said, "a message of an alert was taken");
                 (true, None)
             }
-            Err(why) => (false, Some(why)),
+            Err(why) => (false, Some(why.to_string())),
         };
         self.tried.insert(letter.channel.clone(), Tried { at, ok, error: error.clone() });
         if ok {

@@ -37,7 +37,7 @@ impl Picture {
         if !nodes.iter().any(|node| node.beat.node == config.node) {
             return None;
         }
-        let others = elsewhere(&config.jobs, &nodes);
+        let others = elsewhere(&config.jobs, &config.alerting, &nodes);
         let mut jobs = Vec::new();
         for job in config.jobs.iter().cloned().chain(others) {
             let seen = feed.job(&job.name)?;
@@ -56,6 +56,7 @@ impl Picture {
         let jobs = self.jobs.iter().map(|(job, seen)| JobSight {
             record: &seen.record,
             state: state(&seen.record, &viewpoint(seen, job, &self.nodes, None, now)),
+            progressed: seen.progressed,
             drift: DriftView::of(&job.name, &self.nodes)
                 .iter()
                 .filter_map(|drift| NodeName::new(&drift.node).ok())

@@ -23,8 +23,8 @@ pub(crate) async fn test(config: &Config, channel: &Channel, user: &str) -> Test
         text: Text { en: text(Language::En), zh: text(Language::Zh) },
         url: config.public_url.clone(),
     };
-    let result = channel::send(&channel.way, &message).await;
-    let ok = result.is_ok();
-    let (Ok(said) | Err(said)) = result;
-    Tested { ok, said }
+    match channel::send(&channel.way, &message).await {
+        Ok(said) => Tested { ok: true, said },
+        Err(why) => Tested { ok: false, said: why.to_string() },
+    }
 }

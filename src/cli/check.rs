@@ -14,14 +14,17 @@ pub(super) fn check(examined: Examination) -> Result<(), Failure> {
         Some(file) => file.display().to_string(),
         None => "no file (defaults)".to_owned(),
     };
-    let jobs = match config.jobs.len() {
-        1 => "1 job".to_owned(),
-        n => format!("{n} jobs"),
+    let counted = |n: usize, what: &str| match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
     };
+    let jobs = counted(config.jobs.len(), "job");
     let alerting = &config.alerting;
     let alerts = match (alerting.rules.len(), alerting.channels.len()) {
         (0, 0) => String::new(),
-        (rules, channels) => format!(", {rules} alert(s), {channels} channel(s)"),
+        (rules, channels) => {
+            format!(", {}, {}", counted(rules, "alert"), counted(channels, "channel"))
+        }
     };
     print(&format!("{file}: {jobs}{alerts}, no problems"))
 }

@@ -12,6 +12,7 @@ use crate::domain::ensemble;
 use crate::domain::name::{JobName, UserName};
 use crate::domain::time::StoreTime;
 use crate::feed::Seen;
+use crate::ops::audit::TERMINAL;
 use crate::ops::{Actor, Signature};
 use crate::store::accounts::{Accounts, Role, User};
 use crate::store::jobs::Jobs;
@@ -54,7 +55,7 @@ impl CommandContext {
                 other => Failure::Failed(format!("{url}: {other}")),
             }
         })?;
-        let elsewhere = elsewhere(&config.jobs, &listed(&store).await?);
+        let elsewhere = elsewhere(&config.jobs, &config.alerting, &listed(&store).await?);
         Ok(Self { config, store, elsewhere })
     }
 
@@ -122,7 +123,13 @@ impl CommandContext {
         let snapshot = self.store.snapshot(&names).await?;
         let at: StoreTime = snapshot.at;
         let doubted_until = clock::boot() + snapshot.quarantine;
-        let seen = |record| Seen { record: Arc::new(record), at, confirmed, doubted_until };
+        let seen = |record| Seen {
+            record: Arc::new(record),
+            at,
+            confirmed,
+            doubted_until,
+            progressed: None,
+        };
         Ok(snapshot.jobs.into_iter().map(seen).collect())
     }
 
@@ -161,7 +168,7 @@ pub(super) fn administrator() -> Actor {
 }
 
 fn signature(name: &str) -> Signature {
-    Signature { who: format!("cli:{name}"), from: "terminal".to_owned(), kind: Kind::Person }
+    Signature { who: format!("cli:{name}"), from: TERMINAL.to_owned(), kind: Kind::Person }
 }
 
 fn no_account(name: &str) -> Failure {

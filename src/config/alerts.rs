@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -94,6 +95,15 @@ pub struct Alerting {
     pub rules: Vec<Rule>,
     /// By name.
     pub channels: BTreeMap<String, Channel>,
+}
+
+impl Alerting {
+    /// How long a run of `job` stands still until the first of the rules says that it is stuck; `None`: no rule says it.
+    #[must_use]
+    pub fn stuck_after(&self, job: &JobName) -> Option<Duration> {
+        let rules = self.rules.iter().filter(|rule| rule.when == When::Stuck);
+        rules.filter(|rule| rule.is_of_job(job)).map(|rule| rule.lasting).min()
+    }
 }
 
 /// Reads both; what is wrong is noted.

@@ -46,6 +46,8 @@ impl JobConfig {
             backoff,
             max_runtime,
             max_silence,
+            // Of another part of the file.
+            stuck_after: _,
             nodes,
             operators,
             viewers,
@@ -143,6 +145,7 @@ impl JobConfig {
             },
             max_runtime: told.max_runtime_ms.map(Duration::from_millis),
             max_silence: None,
+            stuck_after: None,
             nodes: told.nodes.clone(),
             operators: told.operators.clone(),
             viewers: told.viewers.clone(),

@@ -32,10 +32,11 @@ impl JobConfig {
         }
     }
 
-    /// How long its runs may last and be silent.
+    /// How long its runs may last, be silent and stand still.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        Limits { runtime: self.max_runtime, silence: self.max_silence }
+        let (runtime, silence) = (self.max_runtime, self.max_silence);
+        Limits { runtime, silence, stuck: self.stuck_after }
     }
 
     /// When a run that began at `started` is stopped at the latest; `None`: it may last.

@@ -165,6 +165,7 @@ fn common(
         backoff: backoff?,
         max_runtime: max_runtime?,
         max_silence: None,
+        stuck_after: None,
         nodes: vec!["*".to_owned()],
         operators: operators?,
         viewers: viewers?,

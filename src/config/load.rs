@@ -210,7 +210,10 @@ impl Loader<'_> {
         let log = log::read(&self.root, self.env);
         let oidc = oidc::read(&self.root, self.env, &self.base);
         let alerting = Arc::new(alerts::read(&self.root, &self.base));
-        let jobs = self.jobs(node.as_ref(), timing);
+        let mut jobs = self.jobs(node.as_ref(), timing);
+        for job in &mut jobs {
+            job.stuck_after = alerting.stuck_after(&job.name);
+        }
         Some(Config {
             file,
             store: store?,

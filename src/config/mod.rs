@@ -164,6 +164,8 @@ pub struct JobConfig {
     pub max_runtime: Option<Duration>,
     /// So is one that says nothing for so long.
     pub max_silence: Option<Duration>,
+    /// One that stands still for so long is stuck, by the rules of `[[alert]]`; nothing stops it.
+    pub stuck_after: Option<Duration>,
     /// Which nodes may run it; `*` any.
     pub nodes: Vec<String>,
     /// Which operators may switch it: account names, `@` and the name of a group, `*` any.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::job::{JobRecord, State};
+use super::limits::still_since;
 use super::name::{JobName, NodeName, SourceName};
 use super::time::StoreTime;
 
@@ -98,10 +99,13 @@ pub struct Rule {
 
 impl Rule {
     fn is_of(&self, subject: &Subject) -> bool {
-        match &subject.job {
-            Some(job) => self.jobs.iter().any(|name| name == "*" || name == job.as_str()),
-            None => true,
-        }
+        subject.job.as_ref().is_none_or(|job| self.is_of_job(job))
+    }
+
+    /// Whether it chooses this job.
+    #[must_use]
+    pub fn is_of_job(&self, job: &JobName) -> bool {
+        self.jobs.iter().any(|name| name == "*" || name == job.as_str())
     }
 }
 
@@ -122,6 +126,8 @@ pub struct JobSight<'a> {
     pub record: &'a JobRecord,
     /// The word for it.
     pub state: State,
+    /// When the progress of its run was seen to become what it is.
+    pub progressed: Option<StoreTime>,
     /// Living nodes that define it otherwise than most.
     pub drift: Vec<NodeName>,
 }
@@ -161,7 +167,7 @@ impl Watch {
         let mut see = |when, subject: Subject, print: String, since: StoreTime| {
             let key = (when, subject);
             // Of these the instant is known.
-            let is_known = matches!(when, When::StoreLost | When::OverdueClaims);
+            let is_known = matches!(when, When::Stuck | When::StoreLost | When::OverdueClaims);
             let since = match self.0.get(&key) {
                 Some(known) if known.print == print && !is_known => known.since,
                 _ => since,
@@ -169,7 +175,7 @@ impl Watch {
             seen.insert(key, Mark { since, print });
         };
         for job in &sight.jobs {
-            let JobSight { record, state, drift } = job;
+            let JobSight { record, state, progressed, drift } = job;
             let of = |node| Subject { job: Some(record.name.clone()), node, source: None };
             if record.wanted() && is_missing(*state) {
                 see(When::WantedNotRunning, of(None), String::new(), sight.now);
@@ -182,9 +188,7 @@ impl Watch {
             }
             if let (State::Running, Some(run)) = (*state, &record.run) {
                 let print = format!("{} {:?} {:?}", run.id, run.last_output, run.progress);
-                let said = run.last_output.unwrap_or(run.started);
-                // When its progress changed last is not written down: it counts from now.
-                let since = if run.progress.is_some() { sight.now } else { said };
+                let since = still_since(run, *progressed, sight.now);
                 see(When::Stuck, of(None), print, since);
             }
             for node in drift {
@@ -282,8 +286,9 @@ pub struct Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::job::{Participant, RunPhase, RunRecord};
+    use crate::domain::job::{Participant, Progress, RunPhase, RunRecord};
     use crate::domain::lease::Token;
+    use crate::domain::limits::{Limits, Quiet, progressed};
     use crate::domain::name::{RunId, UserName};
 
     fn rule(when: When, seconds: u64) -> Rule {
@@ -319,7 +324,7 @@ mod tests {
     }
 
     fn look(watch: &mut Watch, record: &JobRecord, state: State, now: i64) {
-        let jobs = vec![JobSight { record, state, drift: Vec::new() }];
+        let jobs = vec![JobSight { record, state, progressed: None, drift: Vec::new() }];
         watch.look(&Sight { now: StoreTime(now), jobs, ..Sight::default() });
     }
 
@@ -401,6 +406,41 @@ mod tests {
     }
 
     #[test]
+    fn pages_say_that_a_run_is_stuck_when_the_alert_begins_and_no_longer_than_it_lasts() {
+        let rule = rule(When::Stuck, 30);
+        let limits = Limits { stuck: Some(rule.lasting), ..Limits::default() };
+        let (mut watch, mut record) = (Watch::default(), running());
+        let mut progress = None;
+        let mut stuck = 0;
+        for second in 0..600_i64 {
+            let now = StoreTime(second * 1_000);
+            let before = record.clone();
+            let run = record.run.as_mut().unwrap();
+            match second {
+                20 | 77 | 400 => run.last_output = Some(now),
+                // From 140 on it tells the same again and again.
+                100..=300 => {
+                    let done = u64::try_from(second.min(140)).unwrap();
+                    run.progress = Some(Progress { done, total: 200, note: String::new() });
+                }
+                500 => run.id = RunId("another".to_owned()),
+                _ => {}
+            }
+            progress = progressed(&record, Some((&before, progress)), now);
+            let (state, drift) = (State::Running, Vec::new());
+            let jobs = vec![JobSight { record: &record, state, progressed: progress, drift }];
+            watch.look(&Sight { now, jobs, ..Sight::default() });
+            let begun = watch.changes(&[&rule], &[], now).begin;
+            let alert = begun.first().map(|begun| Quiet::StuckSince(begun.mark.since));
+            let page = limits.quiet(record.run.as_ref().unwrap(), progress, now);
+            assert_eq!(page, alert, "second {second}");
+            stuck += usize::from(page.is_some());
+        }
+        // From 50 to 76, 170 to 399, 430 to 499 and 530 to 599.
+        assert_eq!(stuck, 27 + 230 + 70 + 70);
+    }
+
+    #[test]
     fn nodes_stores_and_sources_are_told_by_name() {
         let rules = [
             rule(When::NodeLost, 30),
@@ -412,7 +452,12 @@ mod tests {
         let record = wanted();
         let sight = |now| Sight {
             now: StoreTime(now),
-            jobs: vec![JobSight { record: &record, state: State::Running, drift: vec![node("c")] }],
+            jobs: vec![JobSight {
+                record: &record,
+                state: State::Running,
+                progressed: None,
+                drift: vec![node("c")],
+            }],
             silent: vec![node("b")],
             cut_off: Some((node("a"), StoreTime(0))),
             overdue: vec![("shop".parse().unwrap(), StoreTime(0))],

@@ -205,7 +205,7 @@ impl Follower {
             }
             let confirmed = (known.confirmed + at.since(known.at)).min(clock::boot());
             let doubted_until = known.doubted_until;
-            pictures.put(Seen { record, at, confirmed, doubted_until });
+            pictures.put(Seen { record, at, confirmed, doubted_until, progressed: None });
             true
         });
         if taken {
@@ -274,8 +274,8 @@ impl Follower {
                 let older = known.is_some_and(|k| same_epoch && k.record.version > record.version);
                 if !older {
                     let record = Arc::new(record);
-                    let seen = Seen { record, at, confirmed: asked, doubted_until };
-                    pictures.put(seen);
+                    let confirmed = asked;
+                    pictures.put(Seen { record, at, confirmed, doubted_until, progressed: None });
                     told.push(name);
                 }
             }

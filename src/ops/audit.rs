@@ -12,6 +12,9 @@ use crate::domain::name::UserName;
 use crate::store::accounts::Role;
 use crate::store::journal::{AuditEntry, AuditFilter, Kind};
 
+/// From where the command line acts.
+pub(crate) const TERMINAL: &str = "terminal";
+
 /// What a reader may see.
 #[derive(Debug, Clone)]
 pub struct Sight {

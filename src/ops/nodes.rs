@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Act, Actor, OpsError, Result, noting, operates, reason, sees};
-use crate::config::JobConfig;
+use crate::config::{Alerting, JobConfig};
 use crate::domain::detail::Detail;
 use crate::domain::name::{JobName, NodeName};
 use crate::store::accounts::Role;
@@ -47,7 +47,7 @@ pub async fn check_drain(store: &Store, actor: &Actor, node: &NodeName) -> Resul
     // An account that may operate every job needs no look at them.
     let Some(role) = actor.role.filter(|role| *role != Role::Admin) else { return Ok(()) };
     let nodes = listed(store).await?;
-    let mut foreign = elsewhere(&[], &nodes);
+    let mut foreign = elsewhere(&[], &Alerting::default(), &nodes);
     foreign.retain(|job| !job.is_external() && !operates(role, &actor.user, &actor.groups, job));
     let seen = |job: &JobConfig| sees(role, &actor.user, &actor.groups, job);
     let told: HashSet<JobName> =

@@ -82,7 +82,8 @@ pub struct TriedView {
     pub at: String,
     /// Whether it was taken.
     pub ok: bool,
-    /// What was in the way.
+    /// What was in the way, in English: for the common kinds the kind, then what was said.
+    #[schema(example = "connection refused: error sending request")]
     pub error: Option<String>,
 }
 

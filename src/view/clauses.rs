@@ -6,7 +6,7 @@ use super::{LeaseLeft, Scene, Waiting, state_word};
 use crate::domain::job::{
     Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State,
 };
-use crate::domain::limits::Limit;
+use crate::domain::limits::{Limit, Quiet};
 use crate::domain::time::StoreTime;
 use crate::words::{Arg, Piece, clock, duration, exactly, minute, phrase, plain, say, until};
 
@@ -188,11 +188,14 @@ impl Scene<'_> {
         let since = self.run().map_or(lease.since, |run| run.started);
         let node = Piece::strong(&lease.node);
         let when = minute(self.lang, since, self.now);
+        let held = self.clause("node-since", &[("node", node), ("since", when)]);
+        let quiet = self.quiet();
+        if let Some(Quiet::StuckSince(since)) = quiet {
+            let id = self.by_runner("stands-still", "program-stands-still");
+            return vec![held, self.next(id, &[("ago", self.since(since))])];
+        }
         let short = short_token(&lease.token.to_string());
-        let mut clauses = vec![
-            self.clause("node-since", &[("node", node), ("since", when)]),
-            self.clause("token", &[("token", Piece::code(short))]),
-        ];
+        let mut clauses = vec![held, self.clause("token", &[("token", Piece::code(short))])];
         match self.run() {
             Some(run) if self.state == State::Starting => {
                 let up = run.started + self.job.backoff.min_uptime;
@@ -208,8 +211,9 @@ impl Scene<'_> {
             }
         }
         clauses.extend(self.run().and_then(|run| self.ends_at(run)));
-        let quiet = self.quiet_until();
-        clauses.extend(quiet.map(|at| self.next("stops-when-quiet", &[("left", self.until(at))])));
+        if let Some(Quiet::StopsAt(at)) = quiet {
+            clauses.push(self.next("stops-when-quiet", &[("left", self.until(at))]));
+        }
         clauses
     }
 

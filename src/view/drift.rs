@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::config::JobConfig;
+use crate::config::{Alerting, JobConfig};
 use crate::domain::definition::{Definition, MISSING, agreed, drift};
 use crate::domain::name::{JobName, NodeName};
 use crate::store::nodes::NodeRecord;
@@ -49,9 +49,14 @@ fn tells(node: &NodeRecord) -> bool {
     !node.beat.digest.is_empty() && (node.beat.jobs.is_empty() || !node.told.is_empty())
 }
 
-/// Jobs that this node does not define, as the others tell them: living nodes first, most of them, else silent ones.
+/// Jobs that this node does not define, as the others tell them: living nodes first, most of them, else silent ones. Rules of
+/// this node's `alerting` are of them, too.
 #[must_use]
-pub(crate) fn elsewhere(own: &[JobConfig], nodes: &[NodeRecord]) -> Vec<JobConfig> {
+pub(crate) fn elsewhere(
+    own: &[JobConfig],
+    alerting: &Alerting,
+    nodes: &[NodeRecord],
+) -> Vec<JobConfig> {
     let mut all: BTreeMap<&JobName, Vec<(bool, &NodeName, &Definition)>> = BTreeMap::new();
     for node in nodes {
         for (job, told) in node.told.iter() {
@@ -67,7 +72,8 @@ pub(crate) fn elsewhere(own: &[JobConfig], nodes: &[NodeRecord]) -> Vec<JobConfi
     all.into_iter()
         .filter_map(|(job, told)| {
             let chosen = choose(&told, true).or_else(|| choose(&told, false))?;
-            Some(JobConfig::elsewhere(job, &chosen))
+            let stuck_after = alerting.stuck_after(job);
+            Some(JobConfig { stuck_after, ..JobConfig::elsewhere(job, &chosen) })
         })
         .collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::*;
-use crate::config::{Repeat, Runner, Title};
+use crate::config::{Alerting, Repeat, Runner, Title};
 use crate::domain::backoff::Backoff;
 use crate::domain::job::{
     Exit, Hold, LastExit, LastSwitch, LeaseRecord, Move, Next, Participant, Progress, RunEnd,
@@ -57,6 +57,7 @@ pub(crate) fn config(name: &str, en: &str, zh: &str) -> JobConfig {
         },
         max_runtime: None,
         max_silence: None,
+        stuck_after: None,
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
         viewers: vec!["*".to_owned()],
@@ -152,8 +153,13 @@ pub(crate) fn look_among(
     lang: Language,
     age: Duration,
 ) -> JobView {
-    let seen =
-        Seen { record: Arc::new(record), at: NOW, confirmed: CONFIRMED, doubted_until: Boot(0) };
+    let seen = Seen {
+        record: Arc::new(record),
+        at: NOW,
+        confirmed: CONFIRMED,
+        doubted_until: Boot(0),
+        progressed: None,
+    };
     JobView::of(&seen, job, nodes, rotations, lang, CONFIRMED + age)
 }
 
@@ -538,6 +544,7 @@ fn a_store_that_forgot_is_named_as_the_reason_and_off_is_not_said() {
         at: NOW,
         confirmed: CONFIRMED,
         doubted_until: CONFIRMED + SECOND * 3,
+        progressed: None,
     };
     let nodes = [node("node-a", 300, &["outbound"], false)];
     let view = |users: &[&str], lang, after| {
@@ -630,7 +637,7 @@ fn a_job_carries_who_defines_it_otherwise_and_a_dead_node_says_nothing() {
     };
     assert_eq!(said(&own, &alive), ["node-b defines outbound otherwise than most: command"]);
     assert_eq!(said(&labels, &alive), ["node-a does not define labels"]);
-    let shown = elsewhere(std::slice::from_ref(&own), &alive);
+    let shown = elsewhere(std::slice::from_ref(&own), &Alerting::default(), &alive);
     assert_eq!(shown.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["labels"]);
     let view = look(wanted(&shown[0], &["li"]), &shown[0], &alive, Language::En, SECOND);
     assert_eq!((view.title.as_str(), view.shown.elsewhere, view.drift.len()), ("Labels", true, 1));
@@ -638,7 +645,11 @@ fn a_job_carries_who_defines_it_otherwise_and_a_dead_node_says_nothing() {
     let dead = telling("node-b", 60_000, &[other, labels]);
     let nodes = [alive[0].clone(), dead];
     assert_eq!(said(&own, &nodes), [""; 0]);
-    assert_eq!(elsewhere(&[own], &nodes).len(), 1, "what a dead node defined is still shown");
+    assert_eq!(
+        elsewhere(&[own], &Alerting::default(), &nodes).len(),
+        1,
+        "what a dead node defined is still shown"
+    );
 }
 
 #[test]
@@ -664,4 +675,54 @@ fn a_run_that_is_silent_for_half_of_what_it_may_be_needs_somebody_and_says_when_
     let (needs, text) = seen(&job, None, false, Language::Zh);
     assert!(needs && text.contains("会被停止"), "since it began: {text}");
     assert!(!seen(&job, Some(301), true, Language::En).0, "its progress may have changed since");
+}
+
+/// A run that told its progress for the last time `still` seconds ago, and wrote something longer ago.
+fn standing(job: &JobConfig, progress: Option<(u64, u64)>, still: i64, lang: Language) -> JobView {
+    let mut record = wanted(job, &["li"]);
+    at_work(&mut record, "shop-7f", 3_600, 4_000);
+    let run = record.run.as_mut().expect("a run");
+    run.last_output = Some(before(3_000));
+    run.progress = progress.map(|(done, total)| Progress { done, total, note: String::new() });
+    let seen = Seen {
+        record: Arc::new(record),
+        at: NOW,
+        confirmed: CONFIRMED,
+        doubted_until: Boot(0),
+        progressed: progress.map(|_| before(still)),
+    };
+    let nodes = [node("node-a", 300, &[job.name.as_str()], false)];
+    JobView::of(&seen, job, &nodes, None, lang, CONFIRMED)
+}
+
+/// One that is stuck, for the previews.
+pub(crate) fn stuck(lang: Language) -> JobView {
+    let job = config("parcels", "Parcel tracking", "包裹跟踪");
+    standing(&job, Some((41, 120)), 2_000, lang)
+}
+
+#[test]
+fn a_run_that_stands_still_for_as_long_as_a_rule_says_is_stuck_and_says_what_to_do() {
+    let stuck = |job: &JobConfig, progress, still| {
+        let view = standing(job, progress, still, Language::En);
+        assert_eq!(view.shown.needs, view.shown.word == "Stuck", "{}", view.shown.word);
+        assert_eq!(view.shown.needs, view.why.contains("stands still"), "{}", view.why);
+        view.shown.needs
+    };
+    let plain = config("outbound", "Outbound shipping", "出库任务");
+    assert!(!stuck(&plain, None, 0), "nobody said how long is too long");
+    assert!(!stuck(&plain, Some((3, 9)), 299));
+    assert!(stuck(&plain, Some((3, 9)), 300), "it had said that it is on its way");
+    assert!(!stuck(&plain, Some((9, 9)), 3_000), "it has arrived");
+    let ruled = JobConfig { stuck_after: Some(SECOND * 600), ..plain.clone() };
+    assert!(!stuck(&ruled, Some((3, 9)), 599) && stuck(&ruled, Some((3, 9)), 600));
+    assert!(stuck(&ruled, Some((9, 9)), 600) && stuck(&ruled, None, 0), "the rule says it of all");
+    let limited = JobConfig { max_silence: Some(SECOND * 9_000), ..plain };
+    assert!(!stuck(&limited, Some((3, 9)), 3_000), "max_silence says how long is too long");
+    let external = JobConfig { runner: Runner::External, ..ruled };
+    for lang in Language::ALL {
+        let why = standing(&external, None, 0, lang).why;
+        assert!(!why.contains("node") && !why.contains("节点"), "{why}");
+    }
+    assert!(standing(&external, None, 0, Language::Zh).why.contains("请检查该程序"));
 }

@@ -2,6 +2,7 @@
 
 use super::{Scene, Waiting};
 use crate::domain::job::{LeaseRecord, RunPhase, RunRecord, State};
+use crate::domain::limits::Quiet;
 use crate::domain::time::StoreTime;
 use crate::words::{Arg, Piece, duration, phrase, say};
 
@@ -15,6 +16,7 @@ impl Scene<'_> {
             (State::FailingOver, Some(lease)) => self.why_failing_over(lease),
             (State::Stopping, Some(lease)) => self.why_stopping(lease),
             (State::Waiting | State::Resting, Some(lease)) => return self.why_turn(lease),
+            (State::Running, Some(lease)) => return self.why_running(lease),
             (state, Some(lease)) => self.why_at_work(state, lease),
             (State::Held, None) => self.why_held(),
             (State::BackingOff, None) => self.why_backing_off(),
@@ -41,6 +43,23 @@ impl Scene<'_> {
 
     fn job(&self) -> Piece {
         Piece::text(&self.record.name)
+    }
+
+    /// With how it has been quiet for too long, and what to do then.
+    fn why_running(&self, lease: &LeaseRecord) -> Vec<Piece> {
+        let (id, args) = self.why_at_work(State::Running, lease);
+        let mut pieces = phrase(self.lang, id, &args);
+        let (id, arg) = match self.quiet() {
+            None => return pieces,
+            Some(Quiet::StopsAt(at)) => ("why-stops-when-quiet", ("left", self.until(at))),
+            Some(Quiet::StuckSince(since)) => {
+                let id = self.by_runner("why-stands-still", "why-program-stands-still");
+                (id, ("ago", self.since(since)))
+            }
+        };
+        pieces.extend(phrase(self.lang, "sentence-gap", &[]));
+        pieces.extend(phrase(self.lang, id, &[arg]));
+        pieces
     }
 
     fn why_at_work(&self, state: State, lease: &LeaseRecord) -> (&'static str, Args) {

@@ -329,6 +329,32 @@ async fn what_is_over_is_remembered_and_a_channel_that_fails_keeps_no_other_wait
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_stands_still_is_told_by_message_and_page_until_it_gets_on() {
+    let (redis, receiver) = (RedisServer::start(&[]), Receiver::start());
+    let script = "echo '::progress 1/9 x'; until test -e go; do sleep 0.1; done; echo '::progress 2/9 y'; sleep 600";
+    let job = format!(
+        "[[job]]\nname = \"outbound\"\ncommand = [\"sh\", \"-c\", {script:?}]\nmin_uptime = \"100ms\"\n"
+    );
+    let missing = missing(&receiver);
+    let rule = missing.split("[[alert]]").nth(1).expect("a rule");
+    let rule = rule.replace("wanted_not_running", "stuck").replace("500ms", "2s");
+    let ground = Ground::new(&redis.url(), &format!("{job}[[alert]]{rule}"));
+    ground.add_user("li", "operator");
+    let node = ground.start("node-a");
+    let api = node.api(&ground.token("li"));
+    switch(&api, true).await;
+    let why = async || api.get("/api/v1/jobs/outbound").await["why"].clone();
+    let begin = receiver.until("it is told that it is stuck", "alert.begin").await;
+    let said = begin.body["text"]["en"].as_str().expect("text");
+    assert!(said.contains("no output and no progress") && said.contains("hold it"), "{said}");
+    assert!(why().await.as_str().is_some_and(|why| why.contains("stands still")), "and shown");
+    std::fs::write(ground.path("go"), "").expect("written");
+    receiver.until("it gets on", "alert.end").await;
+    // A run that tells nothing more is stuck again, but not yet.
+    assert!(why().await.as_str().is_some_and(|why| !why.contains("stands still")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hangup_reads_alerts_and_channels_anew() {
     let (redis, receiver) = (RedisServer::start(&[]), Receiver::start());
     let head = format!("store = {:?}\nlisten = \"127.0.0.1:0\"\n", redis.url());

@@ -257,6 +257,12 @@ fn check_reports_every_problem_and_touches_no_store() {
     let place = Place::new(JOBS);
     assert_eq!(place.run(&["check"]).ok(), "soloist.toml: 2 jobs, no problems\n");
     assert!(!place.database().exists());
+
+    let rule = "[[alert]]\nwhen = \"given_up\"\nto = [\"ops\"]\n";
+    let channel = "[channel.ops]\nkind = \"slack\"\nurl = \"https://hooks.example.org/x\"\n";
+    let place = Place::new(&format!("{JOBS}{rule}{rule}{channel}"));
+    let said = place.run(&["check"]).ok();
+    assert_eq!(said, "soloist.toml: 2 jobs, 2 alerts, 1 channel, no problems\n");
 }
 
 #[test]

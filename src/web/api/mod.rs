@@ -186,7 +186,8 @@ async fn read_now(web: &Web, job: &JobConfig) -> Result<Seen, WebError> {
     })?;
     let doubted_until = clock::boot() + snapshot.quarantine;
     let record = std::sync::Arc::new(record);
-    Ok(Seen { record, at: snapshot.at, confirmed, doubted_until })
+    let seen = Seen { record, at: snapshot.at, confirmed, doubted_until, progressed: None };
+    Ok(seen.after(web.feed.job(&job.name).as_ref()))
 }
 
 fn view(web: &Web, caller: &Caller, job: &JobConfig, seen: &Seen) -> JobView {

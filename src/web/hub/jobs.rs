@@ -12,6 +12,7 @@ use super::{Hub, lock};
 use crate::clock;
 use crate::config::JobConfig;
 use crate::domain::job::{JobRecord, State, state};
+use crate::domain::limits::Quiet;
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
@@ -39,8 +40,8 @@ pub(super) struct ShownJob {
 
 #[derive(Default)]
 pub(super) struct Watch {
-    /// The word, and whether the run has been silent for too long.
-    said: Option<(State, bool)>,
+    /// The word, and how the run has been quiet for too long.
+    said: Option<(State, Option<Quiet>)>,
     /// The holder of the lease in the newest picture.
     holder: Option<NodeName>,
     wanted_since: Option<Boot>,
@@ -169,15 +170,15 @@ impl Hub {
         self.sight(job, seen).0
     }
 
-    /// The word, and whether the run has been silent for too long.
-    fn sight(&self, job: usize, seen: &Seen) -> (State, bool) {
+    /// The word, and how the run has been quiet for too long.
+    fn sight(&self, job: usize, seen: &Seen) -> (State, Option<Quiet>) {
         let config = self.defined(job);
         let rotations = self.rotations();
         let rotations = rotations.as_ref().map(|views| &views[..]);
         let view = viewpoint(seen, &config, &self.feed.nodes(), rotations, clock::boot());
         let word = state(&seen.record, &view);
         let run = seen.record.run.as_ref().filter(|_| word == State::Running);
-        (word, run.is_some_and(|run| config.limits().quiet_until(run, view.now).is_some()))
+        (word, run.and_then(|run| config.limits().quiet(run, seen.progressed, view.now)))
     }
 
     /// Brings the metrics of jobs up to date, before they are read.
@@ -396,5 +397,6 @@ impl Hub {
 /// A job that was never read: so old that its state is `unknown`.
 fn never_seen(name: &JobName) -> Seen {
     let record = Arc::new(JobRecord::untouched(name.clone()));
-    Seen { record, at: StoreTime(0), confirmed: Boot(0), doubted_until: Boot(0) }
+    let (at, confirmed, doubted_until) = (StoreTime(0), Boot(0), Boot(0));
+    Seen { record, at, confirmed, doubted_until, progressed: None }
 }

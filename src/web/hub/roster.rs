@@ -86,7 +86,7 @@ impl Roster {
     pub(super) fn chosen(&self, config: &Config, nodes: &[NodeRecord]) -> Self {
         let (jobs, numbers) = (self.jobs.clone(), self.numbers.clone());
         let mut next = Self { jobs, numbers, ..Self::default() };
-        let others = elsewhere(&config.jobs, nodes);
+        let others = elsewhere(&config.jobs, &config.alerting, nodes);
         let mut all: Vec<&JobConfig> = config.jobs.iter().chain(&others).collect();
         in_groups(&mut all, |job| job);
         for job in all {

@@ -16,6 +16,7 @@ use crate::domain::time::StoreTime;
 use crate::ops;
 use crate::store::alerts::Mute;
 use crate::view::alerts::AlertsView;
+use crate::view::undelivered::Undelivered;
 use crate::web::Web;
 use crate::web::api::alerts::{seen, tried};
 use crate::web::auth::Caller;
@@ -32,8 +33,8 @@ for = "30s"
 to = ["ops"]
 
 [channel.ops]
-kind = "slack"   # or webhook, wecom, dingtalk, feishu, mail
-url = "https://hooks.slack.com/services/...""#;
+kind = "slack""#;
+const ADDRESS: &str = r#"url = "https://hooks.slack.com/services/...""#;
 
 #[derive(Template)]
 #[template(path = "pages/alerts.html")]
@@ -59,7 +60,10 @@ impl AlertsPage {
     /// With a secret for a webhook, which is new.
     fn snippet(&self) -> String {
         let secret = STANDARD.encode(rand::random::<[u8; 32]>());
-        format!("{SNIPPET}\n# secret = \"whsec_{secret}\"   # a webhook needs one")
+        let lang = self.frame.lang;
+        let (kinds, needs) =
+            (say(lang, "alerts-begin-kinds", &[]), say(lang, "alerts-begin-secret", &[]));
+        format!("{SNIPPET}   # {kinds}\n{ADDRESS}\n# secret = \"whsec_{secret}\"   # {needs}")
     }
 
     /// How the configuration comes into force.
@@ -275,7 +279,10 @@ pub async fn test(
         return Ok(ask_back(&request, &confirm));
     }
     let tested = tried(&web, &caller, &channel).await?;
-    let said = visible(&tested.said).into_owned();
+    let said = match tested.ok {
+        true => visible(&tested.said).into_owned(),
+        false => Undelivered::read(&tested.said).worded(lang),
+    };
     let args = [("name", Arg::from(channel.as_str())), ("said", Arg::from(said))];
     let done = match tested.ok {
         true => Done { said: Some(say(lang, "alerts-test-took", &args)), ..Done::default() },

@@ -6,7 +6,7 @@ use askama::Template;
 use super::{Frame, html};
 use crate::domain::time::StoreTime;
 use crate::ops::Act;
-use crate::ops::audit::Sight;
+use crate::ops::audit::{Sight, TERMINAL};
 use crate::store::StoreError;
 use crate::store::journal::{self, AuditEntry, Journal, Kind};
 use crate::web::Web;
@@ -87,7 +87,10 @@ impl Entry {
             kind: entry.kind.as_str(),
             told: Told::of(&entry, title, lang),
             times: times(&entry, lang),
-            from: visible(&entry.from).into_owned(),
+            from: match entry.from.as_str() {
+                TERMINAL => say(lang, "audit-from-terminal", &[]),
+                from => visible(from).into_owned(),
+            },
             code: visible(&entry.act).into_owned(),
             target: match is_named_otherwise {
                 true => visible(&entry.target).into_owned(),

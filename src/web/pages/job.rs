@@ -30,7 +30,7 @@ use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::Head;
 use crate::web::parts::endings::{Acts, Endings};
-use crate::web::parts::holders::{Extent, Holders};
+use crate::web::parts::holders::{Extent, Holders, Voice};
 use crate::web::parts::runs::{ROWS, RunRow, Runs, bars, folded};
 use crate::words::{Arg, Language, Piece, day_clock, phrase, say};
 
@@ -219,10 +219,11 @@ pub async fn page(
     let extent = Extent::named(wanted.hold.as_deref());
     let seen = web.feed.job(&job.name);
     let drilled = seen.as_ref().and_then(|seen| drilled(lang, seen.record.drill.as_ref()?));
+    let voice = Voice { lang, external: job.is_external() };
     let held = read
         .past
         .as_ref()
-        .map(|past| Holders::of(job.name.as_str(), &past.line, extent, past.at, lang));
+        .map(|past| Holders::of(job.name.as_str(), &past.line, extent, past.at, voice));
     let side = Side {
         name: job.name.to_string(),
         title: view.title.clone(),

@@ -32,12 +32,12 @@ use crate::store::accounts::{NO_PASSWORD, User};
 use crate::store::credentials::{ApiToken, OpenSession, Session};
 use crate::store::journal::{AuditEntry, LogLine, LogPage, RunEntry, Stream};
 use crate::store::leases::HeldLease;
-use crate::view::tests::{NOW, before, every_state, node};
+use crate::view::tests::{NOW, before, every_state, node, stuck};
 use crate::view::{LeaseKind, NodeView};
 use crate::web::csrf::tests::posting_forms;
 use crate::web::error::WebError;
 use crate::web::parts::endings::{Acts, Endings};
-use crate::web::parts::holders::{Extent, Holders};
+use crate::web::parts::holders::{Extent, Holders, Voice};
 use crate::web::parts::runs::{RunRow, Runs, bars};
 use crate::web::parts::strip::Strip;
 use crate::web::parts::truth::{Fact, Taken};
@@ -101,7 +101,8 @@ fn run(began: i64, lasted: Option<i64>, node: &str, end: Option<RunEnd>, code: i
 
 fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
     let jobs = every_state(lang);
-    let views: Vec<JobView> = jobs.iter().map(|(_, view)| view.clone()).collect();
+    let views = jobs.iter().map(|(_, view)| view.clone());
+    let views: Vec<JobView> = views.chain([stuck(lang)]).collect();
     let title = |id: &str| say(lang, id, &[]);
     let dashboard = |views: &[JobView], facts: &[Fact]| {
         let truth = Bar::new(facts, lang, NOW);
@@ -364,7 +365,8 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
 
 fn holders(lang: Language) -> Holders {
     let line = holding();
-    Holders::of("outbound", &line, Extent::Day, NOW, lang)
+    let voice = Voice { lang, external: false };
+    Holders::of("outbound", &line, Extent::Day, NOW, voice)
 }
 
 fn line_of(view: &JobView, text: String) -> ChosenLine {

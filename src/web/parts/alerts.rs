@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::domain::alert::When;
 use crate::domain::time::StoreTime;
 use crate::view::alerts::{AlertView, ChannelView, OnView, PastView};
+use crate::view::undelivered::Undelivered;
 use crate::words::{Arg, Language, Piece, day_clock, duration, exactly, phrase, say, visible};
 
 /// One alert that is on.
@@ -153,7 +154,7 @@ impl ChannelRow {
                 let at = ("at", day_clock(instant(&last.at)?));
                 Some(match (&last.error, last.ok) {
                     (Some(error), false) => {
-                        let error = Piece::text(visible(error));
+                        let error = Piece::text(Undelivered::read(error).worded(lang));
                         phrase(lang, "alerts-channel-failed", &[at, ("error", error)])
                     }
                     _ => phrase(lang, "alerts-channel-took", &[at]),

@@ -29,6 +29,22 @@ const MARKED: usize = 12;
 /// Words of marks need so much of the width, in thousandths of a per cent.
 const ROOM: i64 = 12_000;
 
+/// In which language it is told, and of whom: a node holds the job, or an external program.
+#[derive(Debug, Clone, Copy)]
+pub struct Voice {
+    /// The reader's.
+    pub lang: Language,
+    /// It is an external job.
+    pub external: bool,
+}
+
+impl Voice {
+    /// The first of two messages where nodes run the job, the second where a program does.
+    fn by_runner(self, node: &'static str, program: &'static str) -> &'static str {
+        if self.external { program } else { node }
+    }
+}
+
 /// How much of the past is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(missing_docs, reason = "the names say it")]
@@ -140,7 +156,7 @@ struct Choice {
 #[derive(Template)]
 #[template(path = "parts/holders.html")]
 pub struct Holders {
-    lang: Language,
+    voice: Voice,
     job: String,
     choices: Vec<Choice>,
     label: String,
@@ -163,7 +179,8 @@ pub struct Holders {
 impl Holders {
     /// Draws what of `line` lies in `extent` before `now`.
     #[must_use]
-    pub fn of(job: &str, line: &Timeline, extent: Extent, now: StoreTime, lang: Language) -> Self {
+    pub fn of(job: &str, line: &Timeline, extent: Extent, now: StoreTime, voice: Voice) -> Self {
+        let lang = voice.lang;
         let from = StoreTime(now.0 - i64::try_from(extent.length().as_millis()).unwrap_or(0));
         let scale = Scale { from, to: now };
         let takeovers = line.takeovers();
@@ -173,7 +190,7 @@ impl Holders {
         let mut lanes = people(&shown, &scale, lang);
         lanes.extend(nodes(&shown, &scale, lang));
         let nothing = shown.spans.is_empty() && shown.present.is_none() && shown.wants.is_empty();
-        lanes.push(nobody(&gaps, &scale, lang));
+        lanes.push(nobody(&gaps, &scale, voice));
         for (nth, lane) in lanes.iter_mut().enumerate() {
             (lane.text, lane.rail, lane.y) = (nth * LANE + 12, nth * LANE + 24, nth * LANE + 17);
         }
@@ -183,11 +200,12 @@ impl Holders {
             marks.filter_map(|one| mark(&shown, one, &lanes, &scale, lang)).collect();
         apart(&mut marks);
         let whys = Why::ALL.into_iter().filter(|why| gaps.iter().any(|gap| gap.why == *why));
-        let legend = whys.map(|why| Legend { class: why.as_str(), text: why_word(why, lang) });
+        let legend = whys.map(|why| Legend { class: why.as_str(), text: why_word(why, voice) });
         let failed = shown.spans.iter().any(|span| span.failed > 0);
-        let (lines, left_out) = table::lines(&shown, &gaps, &takeovers, now, lang);
+        let (lines, left_out) = table::lines(&shown, &gaps, &takeovers, now, voice);
+        let picture = voice.by_runner("hold-picture", "hold-program-picture");
         Self {
-            lang,
+            voice,
             job: job.to_owned(),
             choices: Extent::ALL
                 .into_iter()
@@ -197,7 +215,7 @@ impl Holders {
                     chosen: one == extent,
                 })
                 .collect(),
-            label: say(lang, "hold-picture", &[("time", Arg::from(extent.word(lang)))]),
+            label: say(lang, picture, &[("time", Arg::from(extent.word(lang)))]),
             height: bottom + AXIS,
             bottom,
             lanes,
@@ -213,12 +231,17 @@ impl Holders {
     }
 
     fn say(&self, id: &str) -> String {
-        say(self.lang, id, &[])
+        say(self.voice.lang, id, &[])
+    }
+
+    fn nothing_there(&self) -> String {
+        self.say(self.voice.by_runner("hold-nothing", "hold-program-nothing"))
     }
 
     fn more(&self) -> String {
         let n = i64::try_from(self.left_out).unwrap_or(i64::MAX);
-        say(self.lang, "hold-more", &[("n", Arg::from(n)), ("job", Arg::from(self.job.as_str()))])
+        let args = [("n", Arg::from(n)), ("job", Arg::from(self.job.as_str()))];
+        say(self.voice.lang, "hold-more", &args)
     }
 }
 
@@ -243,17 +266,17 @@ fn share(line: &Timeline, extent: Extent, lang: Language) -> Option<String> {
     Some(say(lang, "runs-share", &args))
 }
 
-pub(super) fn why_word(why: Why, lang: Language) -> String {
+pub(super) fn why_word(why: Why, voice: Voice) -> String {
     let id = match why {
         Why::Off => "gap-off",
         Why::Held => "gap-held",
         Why::Resting => "gap-resting",
-        Why::BackingOff => "gap-backing-off",
+        Why::BackingOff => voice.by_runner("gap-backing-off", "gap-program-failed"),
         Why::TakingOver => "gap-taking-over",
-        Why::Waiting => "gap-waiting",
+        Why::Waiting => voice.by_runner("gap-waiting", "gap-program-waiting"),
         Why::Unknown => "gap-unknown",
     };
-    say(lang, id, &[])
+    say(voice.lang, id, &[])
 }
 
 fn lane(name: String, kind: &'static str, bars: Vec<Bar>) -> Lane {
@@ -309,16 +332,16 @@ fn nodes(line: &Timeline, scale: &Scale, lang: Language) -> Vec<Lane> {
     names.iter().map(lane_of).collect()
 }
 
-fn nobody(gaps: &[Gap], scale: &Scale, lang: Language) -> Lane {
+fn nobody(gaps: &[Gap], scale: &Scale, voice: Voice) -> Lane {
     let pieces =
         gaps.iter().map(|gap| scale.piece(gap.from, Some(gap.to), gap.why.as_str(), "gap"));
-    let mut bars = scale.bars(pieces.collect(), lang);
+    let mut bars = scale.bars(pieces.collect(), voice.lang);
     for bar in &mut bars {
         let why = Why::ALL.into_iter().find(|why| why.as_str() == bar.hue);
-        let word = why.map(|why| why_word(why, lang)).unwrap_or_default();
+        let word = why.map(|why| why_word(why, voice)).unwrap_or_default();
         bar.title = format!("{word}: {}", bar.title);
     }
-    lane(say(lang, "hold-nobody", &[]), "nobody", bars)
+    lane(say(voice.lang, "hold-nobody", &[]), "nobody", bars)
 }
 
 fn mark(

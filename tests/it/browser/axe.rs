@@ -29,12 +29,13 @@ const NOT_PAGES: &[&str] = &[
 /// What machines read.
 const MACHINES: [&str; 6] = ["/api/", "/live", "/metrics", "/healthz", "/readyz", "/badge/"];
 /// More views of pages of the table, and what is answered in the place of one.
-const MORE: [&str; 9] = [
+const MORE: [&str; 10] = [
     "/?state=trouble",
     "/?q=there-is-none",
     "/jobs/crashed",
     "/jobs/held",
     "/jobs/program",
+    "/jobs/stuck",
     "/jobs/outbound?lines_before=20",
     "/dispatch?all=1",
     "/audit?kind=refusal",

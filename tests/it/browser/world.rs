@@ -39,12 +39,22 @@ command = ["sleep", "1000"]
 name = "program"
 runner = "external"
 [[job]]
+name = "stuck"
+title = { en = "Parcel tracking", zh = "包裹跟踪" }
+command = ["sh", "-c", "echo ::progress 41/120 parcel 41; exec sleep 1000"]
+min_uptime = "500ms"
+[[job]]
 name = "nowhere-to-run"
 command = ["sleep", "1000"]
 nodes = ["node-z"]
 
 [[alert]]
 when = "given_up"
+to = ["ops"]
+[[alert]]
+when = "stuck"
+for = "2s"
+jobs = ["stuck"]
 to = ["ops"]
 [channel.ops]
 kind = "webhook"
@@ -73,8 +83,16 @@ impl World {
         let api = a.api(&ground.token("li"));
         take_turns(&api).await;
         let task = collect(&api).await;
-        for job in ["outbound", "crashed", "retries", "rests", "held", "program", "nowhere-to-run"]
-        {
+        for job in [
+            "outbound",
+            "crashed",
+            "retries",
+            "rests",
+            "held",
+            "program",
+            "stuck",
+            "nowhere-to-run",
+        ] {
             api.switch(job, true).await;
         }
         ground.must(&["hold", "held", "--user", "li", "--reason", "stocktaking"]);
@@ -93,6 +111,11 @@ impl World {
             })
             .await;
         }
+        until_async("a run stands still", async || {
+            let why = api.get("/api/v1/jobs/stuck").await["why"].clone();
+            why.as_str()?.contains("stands still").then_some(())
+        })
+        .await;
         Self { redis, _ground: ground, a, b, task }
     }
 }

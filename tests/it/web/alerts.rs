@@ -1,6 +1,7 @@
 //! The page of alerts, asked from outside: what is on and what was, to whom it is shown, muting and testing without a script.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,108 @@ use soloist::domain::time::StoreTime;
 use soloist::store::accounts::Role;
 use soloist::store::alerts::{Alerts as _, Incident, Noted, Sent, Told, Tried};
 use soloist::store::journal::{AuditFilter, Journal as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 use super::{On, Server, job};
+
+/// Answers every request with this, and then closes.
+async fn answering(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = [0; 4_096];
+            let read = stream.read(&mut buffer).await.unwrap_or(0);
+            if read > 0 && !answer.is_empty() {
+                stream.write_all(answer.as_bytes()).await.ok();
+                // Closed with something unread, the answer would be lost.
+                stream.read_to_end(&mut Vec::new()).await.ok();
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_channel_did_not_take_a_message_is_told_in_the_readers_language_and_quoted() {
+    let no = answering("HTTP/1.1 500 Oh\r\ncontent-length: 4\r\n\r\nbusy").await;
+    let code = answering(
+        "HTTP/1.1 200 OK\r\ncontent-length: 44\r\n\r\n{\"errcode\":310000,\"errmsg\":\"sign not match\"}",
+    )
+    .await;
+    let gone = answering("").await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let mailbox = || "soloist@example.org".parse::<lettre::message::Mailbox>().unwrap();
+    let mail = |server: SocketAddr| Way::Mail {
+        url: Secret::new(format!("smtp://{server}")),
+        from: mailbox(),
+        to: vec![mailbox()],
+    };
+    let slack =
+        |scheme: &str, server| Way::Slack { url: Secret::new(format!("{scheme}://{server}/")) };
+    let rude = mailing("554 no mail here\r\n").await;
+    let table = [
+        ("refused", slack("http", closed), "refused the connection", "拒绝连接", "os error 111"),
+        ("mail", mail(closed), "refused the connection", "拒绝连接", "os error 111"),
+        ("rude", mail(rude), "own error code 554", "它自己的错误码 554", "no mail here"),
+        ("status", slack("http", no), "HTTP status 500", "HTTP 状态码 500", "busy"),
+        (
+            "code",
+            Way::Dingtalk { url: Secret::new(format!("http://{code}/")), secret: None },
+            "own error code 310000",
+            "它自己的错误码 310000",
+            "sign not match",
+        ),
+        ("tls", slack("https", no), "No trusted TLS", "可信的 TLS 连接", "corrupt message"),
+        ("gone", slack("http", gone), "broke the connection off", "中断了连接", "sending request"),
+    ];
+    let server = Server::with(|config| {
+        let channels = table.iter().map(|(name, way, ..)| {
+            let name = (*name).to_owned();
+            (name.clone(), Channel { name, way: way.clone() })
+        });
+        config.alerting = Arc::new(Alerting { rules: Vec::new(), channels: channels.collect() });
+    })
+    .await;
+    let ada = someone(&server, "ada", Role::Admin).await;
+    for (name, _, en, zh, quoted) in &table {
+        for (language, words) in [("en", en), ("zh", zh)] {
+            let path = format!("/alerts/channels/{name}/test");
+            let form = server.ask("POST", &path).header("cookie", &ada.0);
+            let form = form.header("content-type", "application/x-www-form-urlencoded");
+            let form = form.header("origin", server.url("")).header("accept-language", language);
+            let body = format!("csrf={}&confirm=yes", ada.1);
+            let page = form.body(body).send().await.unwrap().text().await.unwrap();
+            let said = page.split("role=\"alert\"").nth(1).unwrap().split("</p>").next().unwrap();
+            assert!(said.contains(words) && said.contains(quoted), "{name}: {said}");
+            let quote = said.split('“').nth(1).unwrap();
+            assert!(quote.contains(quoted), "what was said is a quote: {said}");
+        }
+    }
+    // The newest attempt of the sender is told as well.
+    let tried = |error: &str| Tried { at: StoreTime(5), ok: false, error: Some(error.to_owned()) };
+    let failed = tried("no answer in time: operation timed out");
+    let channels = BTreeMap::from([("refused".to_owned(), failed)]);
+    note(&server, &Noted { channels, ..Noted::default() }).await;
+    let token = server.token("vera", Role::Viewer).await;
+    let page = server.page("/alerts", &token, "zh").await;
+    assert!(page.contains("没有及时应答") && page.contains("“operation timed out”"), "{page}");
+}
+
+/// A mail server that greets everybody with this.
+async fn mailing(greeting: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream.write_all(greeting.as_bytes()).await.ok();
+            let mut rest = Vec::new();
+            stream.read_to_end(&mut rest).await.ok();
+        }
+    });
+    address
+}
 
 on_every_store! {
     what_is_on_and_what_was_is_told_in_the_readers_language
@@ -99,12 +200,23 @@ async fn muted(server: &Server) -> BTreeMap<String, StoreTime> {
     server.store().alert_book().await.unwrap().muted
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_to_write_first_is_explained_in_the_readers_language() {
+    let server = Server::with(|_| {}).await;
+    let token = server.token("vera", Role::Viewer).await;
+    for (language, needs) in [("en", "# a webhook needs one"), ("zh", "# webhook 需要密钥")] {
+        let page = server.page("/alerts", &token, language).await;
+        let sample = page.split("class=\"sample\"").nth(1).unwrap().split("</pre>").next().unwrap();
+        assert!(sample.contains("[[alert]]") && sample.contains(needs), "{sample}");
+    }
+}
+
 async fn what_is_on_and_what_was_is_told_in_the_readers_language(on: On) {
     let server = server(on).await;
     let token = server.token("vera", Role::Viewer).await;
     let quiet = server.page("/alerts", &token, "en").await;
     assert!(quiet.contains("Nothing is on.") && quiet.contains("no node sends them now"));
-    assert!(quiet.contains("Nothing was sent by it yet."), "{quiet}");
+    assert!(quiet.contains("No alert was sent by it yet."), "{quiet}");
     assert!(quiet.contains("A job was given up, for 30 s."), "{quiet}");
     let mut told = incident("1", "outbound", "Outbound");
     told.sent

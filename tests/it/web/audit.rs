@@ -180,6 +180,8 @@ async fn an_export_is_a_chain_of_all_that_was_done(on: On) {
     let page = server.page("/audit?who=li&act=job.hold", &token, "en").await;
     assert_eq!(page.matches("data-kind=\"person\"").count(), 50);
     assert!(page.contains("&#60;U+202E&#62;") && !page.contains('\u{202e}'), "{page}");
+    let chinese = server.page("/audit?who=li", &token, "zh").await;
+    assert!(page.contains(">terminal</td>") && chinese.contains(">终端</td>"), "{chinese}");
     assert!(page.contains("name=\"who\" value=\"li\"") && page.contains("format=csv"), "{page}");
     let link = |page: &str, rel: &str| {
         let link = page.split(&format!("rel=\"{rel}\" href=\"")).nth(1)?.split('"').next()?;

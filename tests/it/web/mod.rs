@@ -58,6 +58,7 @@ mod rotations;
 mod sse;
 mod storm;
 mod strangers;
+mod stuck;
 mod timeline;
 mod truth;
 mod weight;
@@ -125,6 +126,7 @@ pub(crate) fn job(name: &str) -> JobConfig {
         backoff: Backoff { first: second, max: second, give_up_after: 0, min_uptime: second },
         max_runtime: None,
         max_silence: None,
+        stuck_after: None,
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
         viewers: vec!["*".to_owned()],

@@ -15,6 +15,7 @@ use soloist::store::nodes::{Beat, Heard, Nodes};
 
 use super::live::{connect, hear_type, of_a_page};
 use super::{On, Server};
+use crate::support::wait::until_async;
 
 on_every_store! {
     a_lost_node_and_who_took_its_jobs_stand_on_every_page
@@ -67,6 +68,11 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
         assert!(job.contains(said), "{said}");
     }
     assert!(!job.contains("data-fact=\"store\"") && job.contains("<title>Outbound"), "{job}");
+    beat(&server, "node-a").await;
+    until_async("a node is listed, and holds nothing", async || {
+        page("/nodes", "en").await.contains("<dd>nothing</dd>").then_some(())
+    })
+    .await;
 
     server.redis.stop();
     let told = hear_type(&mut socket, "truth").await;
@@ -87,12 +93,14 @@ async fn a_page_without_the_store_says_so_and_takes_nothing_unread_for_nothing()
             "Nobody has done",
             "No source yet",
             "Nobody is told",
+            "<dd>nothing</dd>",
         ] {
             assert!(!html.contains(guess), "{path} says {guess}");
         }
     }
     assert_eq!(page("/jobs/outbound", "en").await.matches("Could not be read").count(), 3);
     assert!(page("/jobs/outbound", "zh").await.contains("读取失败"));
+    assert!(page("/nodes", "zh").await.contains("<dd>未知</dd>"), "what it holds");
 }
 
 fn node(name: &str) -> NodeName {

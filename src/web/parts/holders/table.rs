@@ -1,7 +1,7 @@
 //! The table beside the picture: the same for those who hear the page, and with the instants.
 
 use super::super::lanes::about;
-use super::why_word;
+use super::{Voice, why_word};
 use crate::domain::job::RunEnd;
 use crate::domain::time::StoreTime;
 use crate::domain::timeline::tell::{Gap, Takeover, Why};
@@ -23,16 +23,16 @@ pub struct Line {
 }
 
 /// How a run ended, in a word or two.
-fn ended(end: RunEnd, lang: Language) -> String {
+fn ended(end: RunEnd, voice: Voice) -> String {
     let id = match end {
         RunEnd::Exited => "end-exited",
-        RunEnd::Crashed => "hold-crashed",
+        RunEnd::Crashed => voice.by_runner("hold-crashed", "hold-program-failed"),
         RunEnd::Stopped => "end-stopped",
         RunEnd::Lost => "end-lost",
         RunEnd::Fenced => "end-fenced",
         RunEnd::TimedOut => "end-timed-out",
     };
-    say(lang, id, &[])
+    say(voice.lang, id, &[])
 }
 
 fn line(
@@ -63,8 +63,9 @@ pub(super) fn lines(
     gaps: &[Gap],
     takeovers: &[&Takeover],
     now: StoreTime,
-    lang: Language,
+    voice: Voice,
 ) -> (Vec<Line>, usize) {
+    let lang = voice.lang;
     let node = |name: &str| say(lang, "hold-by", &[("node", Arg::from(name))]);
     let took = |token| {
         let one = takeovers.iter().find(|one| one.token == token)?;
@@ -78,7 +79,7 @@ pub(super) fn lines(
     for span in &shown.spans {
         let when = (span.from, Some(span.to), now);
         let mut one = line("node", node(span.node.as_str()), when, lang);
-        one.note.push(ended(span.end, lang));
+        one.note.push(ended(span.end, voice));
         if span.runs > 1 {
             let n = [("n", Arg::from(i64::from(span.runs)))];
             one.note.push(say(lang, "hold-runs", &n));
@@ -106,7 +107,7 @@ pub(super) fn lines(
     for gap in gaps.iter().filter(|gap| gap.why != Why::Resting) {
         let when = (gap.from, Some(gap.to), now);
         let mut one = line("nobody", say(lang, "hold-nobody", &[]), when, lang);
-        one.note.push(why_word(gap.why, lang));
+        one.note.push(why_word(gap.why, voice));
         all.push(one);
     }
     all.sort_by_key(|one| std::cmp::Reverse(one.at));

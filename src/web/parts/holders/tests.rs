@@ -9,6 +9,7 @@ use crate::web::parts::render;
 
 const HOUR: i64 = 3_600_000;
 const NOW: StoreTime = StoreTime(1_000 * HOUR);
+const EN: Voice = Voice { lang: Language::En, external: false };
 
 pub(in crate::web::parts) fn span(
     token: u64,
@@ -55,12 +56,12 @@ fn line() -> Timeline {
 }
 
 fn html(extent: Extent, lang: Language) -> String {
-    render(&Holders::of("outbound", &line(), extent, NOW, lang))
+    render(&Holders::of("outbound", &line(), extent, NOW, Voice { lang, external: false }))
 }
 
 #[test]
 fn people_come_above_nodes_and_a_take_over_has_its_milliseconds() {
-    let picture = Holders::of("outbound", &line(), Extent::Day, NOW, Language::En);
+    let picture = Holders::of("outbound", &line(), Extent::Day, NOW, EN);
     let names: Vec<_> = picture.lanes.iter().map(|lane| (lane.kind, lane.name.as_str())).collect();
     assert_eq!(
         names,
@@ -89,8 +90,31 @@ fn gaps_are_classed_by_their_reason() {
 }
 
 #[test]
+fn of_an_external_job_programs_are_waited_for_and_fail_and_no_node_is_named() {
+    let crashed = Span { end: RunEnd::Crashed, ..span(1, "shop-7f", NOW.0 - 3 * HOUR, HOUR, 1, 1) };
+    let line = |spans| Timeline { spans, present: None, ..line() };
+    for (lang, words) in [
+        (Language::En, ["waiting for a program", "wait after a failure", "failed"]),
+        (Language::Zh, ["等待程序", "失败后等待", "失败"]),
+    ] {
+        let drawn = |line: &Timeline| {
+            let voice = Voice { lang, external: true };
+            render(&Holders::of("thread", line, Extent::Day, NOW, voice))
+        };
+        let text = drawn(&line(Vec::new())) + &drawn(&line(vec![crashed.clone()]));
+        let text = text.replace("data-kind=\"node\"", "");
+        for word in words {
+            assert!(text.contains(&format!(">{word}<")), "{word}: {text}");
+        }
+        for word in ["node", "节点", "crash", "崩溃"] {
+            assert!(!text.contains(word), "{word}: {text}");
+        }
+    }
+}
+
+#[test]
 fn what_is_older_than_the_extent_is_not_drawn() {
-    let picture = Holders::of("outbound", &line(), Extent::Hour, NOW, Language::En);
+    let picture = Holders::of("outbound", &line(), Extent::Hour, NOW, EN);
     assert!(picture.lanes.iter().all(|lane| lane.kind != "hold"), "that was before");
     let text = render(&picture);
     assert!(!text.contains("3600 runs") && text.contains("?hold=7d"), "{text}");
@@ -98,7 +122,7 @@ fn what_is_older_than_the_extent_is_not_drawn() {
 
 #[test]
 fn places_are_percentages_and_nothing_stands_outside() {
-    let picture = Holders::of("outbound", &line(), Extent::Day, NOW, Language::En);
+    let picture = Holders::of("outbound", &line(), Extent::Day, NOW, EN);
     for bar in picture.lanes.iter().flat_map(|lane| &lane.bars) {
         let number = |text: &str| text.trim_end_matches('%').parse::<f64>().expect("a number");
         let (x, width) = (number(&bar.x), number(&bar.width));
@@ -116,7 +140,7 @@ fn a_thousand_runs_of_a_week_are_few_bars() {
         .map(|nth| span(nth as u64 + 1, "node-a", NOW.0 - (1_000 - nth) * 600_000, 400_000, 1, 0))
         .collect();
     let line = Timeline { since: Some(StoreTime(0)), spans, ..Timeline::default() };
-    let picture = Holders::of("outbound", &line, Extent::Week, NOW, Language::En);
+    let picture = Holders::of("outbound", &line, Extent::Week, NOW, EN);
     let text = render(&picture);
     assert!(text.matches("<rect").count() < 1_000, "{}", text.len());
     assert!(picture.lines.len() <= 100 && picture.left_out > 0);
@@ -136,7 +160,7 @@ fn the_table_tells_what_the_picture_shows() {
 fn share_is_rounded_down() {
     let spans = vec![span(1, "node-a", NOW.0 - HOUR, 1_000, 1_000, 1)];
     let line = Timeline { spans, ..Timeline::default() };
-    let picture = Holders::of("outbound", &line, Extent::Day, NOW, Language::En);
+    let picture = Holders::of("outbound", &line, Extent::Day, NOW, EN);
     let share = picture.share.expect("runs");
     assert!(share.contains("99.9"), "{share}");
 }
