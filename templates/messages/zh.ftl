@@ -1012,21 +1012,21 @@ refused-busy = 此刻登录的人太多：请过几秒再试。
 refused-store-away = 连不上存储：请稍后再试。
 
 # 告警
-alert-begin-wanted-not-running = { $job }应当运行，但自 { $since } 起没有运行。{ $why }
-alert-begin-given-up = { $job }已放弃重试。{ $why }
-alert-begin-crash-loop = { $job }反复崩溃。{ $why }
+alert-begin-wanted-not-running = “{ $job }”应当运行，但自 { $since } 起没有运行。{ $why }
+alert-begin-given-up = “{ $job }”已放弃重试。{ $why }
+alert-begin-crash-loop = “{ $job }”反复崩溃。{ $why }
 alert-begin-node-lost = 节点 { $node } 自 { $since } 起没有消息，可能已宕机或断网。其他可用节点会接管它的任务。
 alert-begin-store-lost = 节点 { $node } 自 { $since } 起连不上存储，不会启动任何任务，页面内容已过时。请检查存储和网络。
-alert-begin-stuck = { $job }自 { $since } 起没有输出，进度也没有变化。{ $why }
-alert-begin-drift = { $job }在节点 { $node } 上的配置与多数节点不同。请统一各节点的配置。
+alert-begin-stuck = “{ $job }”自 { $since } 起没有输出，进度也没有变化。{ $why }
+alert-begin-drift = “{ $job }”在节点 { $node } 上的配置与多数节点不同。请统一各节点的配置。
 alert-begin-overdue-claims = 来源 { $source }：采集器失联后留下的工作项自 { $since } 起一直无人领取。请检查采集器是否在运行。
-alert-end-wanted-not-running = 已恢复：{ $job }。{ $why }
-alert-end-given-up = 已恢复：{ $job }不再处于放弃状态。{ $why }
-alert-end-crash-loop = 已恢复：{ $job }不再连续崩溃。{ $why }
+alert-end-wanted-not-running = 已恢复：“{ $job }”。{ $why }
+alert-end-given-up = 已恢复：“{ $job }”不再处于放弃状态。{ $why }
+alert-end-crash-loop = 已恢复：“{ $job }”不再连续崩溃。{ $why }
 alert-end-node-lost = 已恢复：节点 { $node } 重新上线，或已被移除。
 alert-end-store-lost = 已恢复：节点 { $node } 重新连上了存储。
-alert-end-stuck = 已恢复：{ $job }有了新输出，或这次运行已结束。{ $why }
-alert-end-drift = 已恢复：{ $job }在节点 { $node } 上的配置与多数节点一致。
+alert-end-stuck = 已恢复：“{ $job }”有了新输出，或这次运行已结束。{ $why }
+alert-end-drift = 已恢复：“{ $job }”在节点 { $node } 上的配置与多数节点一致。
 alert-end-overdue-claims = 已恢复：来源 { $source } 中留下的工作项已有人领取。
 alert-test = 这是 { $user } 发送的通道测试（{ $channel }），一切正常。
 

@@ -27,7 +27,7 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         muted: false,
         text: text(
             "Outbound shipping (outbound) is wanted and has not been running since 09:12. No living node may run it.",
-            "出库任务（outbound）应当运行，但自 09:12 起没有运行。没有可用的节点。",
+            "“出库任务（outbound）”应当运行，但自 09:12 起没有运行。没有可用的节点。",
         ),
         sent: vec![
             SentView { channel: "ops".to_owned(), begin: Some(iso(before(570))) },
@@ -71,7 +71,7 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         source: None,
         since: iso(before(began)),
         over: iso(before(ended)),
-        text: text("Labels (labels) crashes again and again.", "打印标签（labels）反复崩溃。"),
+        text: text("Labels (labels) crashes again and again.", "“打印标签（labels）”反复崩溃。"),
     };
     let view = AlertsView {
         alerts: vec![
