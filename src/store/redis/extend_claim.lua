@@ -14,10 +14,17 @@ for id, held in string.gmatch(memory, '\n(%S+) (%d+)') do
   local record = call('GET', base .. 't:' .. id)
   local t = record and moves().parse(record)
   if t and t.state == 'leased' and t.token == held and tonumber(t.at) > now then
-    local lease = load(t.source).lease
+    local rules = load(t.source)
+    local lease = rules.lease
     t.at = integer(now + lease)
     call('SET', base .. 't:' .. id, moves().compose(t, true))
     call('ZADD', base .. 'l:' .. t.source, now + lease, id)
+    -- Under rules that have changed it may end sooner than before, and than the timer says.
+    if rules.ends == 0 or rules.ends > now + lease then
+      rules.ends = now + lease
+      call('ZADD', timers, 'LT', t.at, 'l:' .. t.source)
+      call('HSET', base .. 's:' .. t.source, 'ends', t.at)
+    end
     kept[#kept + 1] = id
     earliest, last = math.min(earliest, now + lease), math.max(last, now + lease)
   elseif t and t.accepted ~= held then

@@ -188,6 +188,20 @@ pub(super) async fn an_extended_lease_lasts_longer(fresh: Fresh) {
     assert_eq!(say_one(&store, done(&task)).await, Reported::Ok);
 }
 
+pub(super) async fn an_extension_under_a_shorter_lease_ends_with_that(fresh: Fresh) {
+    let store = shop(&fresh, &Rules { lease: MS * 600_000, ..free() }).await;
+    put_many(&store, "shop", 1).await;
+    let ask = request(1);
+    let task = handed(&store, &ask).await.remove(0);
+    let shop = "shop".parse().expect("a name");
+    store.put_source(&shop, &Rules { lease: MS * 100, ..free() }).await.expect("defined");
+    let extended = store.extend(&ask.id(), None).await.expect("extended");
+    let end = extended.lease_until.expect("it is held");
+    reach(&store, end).await;
+    assert_eq!(store.pump().await.expect("pumped").expired, 1);
+    assert_eq!(handed(&store, &request(2)).await[0].id, task.id);
+}
+
 pub(super) async fn the_same_request_of_another_owner_is_another(fresh: Fresh) {
     let store = shop(&fresh, &free()).await;
     put_many(&store, "shop", 2).await;

@@ -1,8 +1,8 @@
 //! Exchanges on their way to Redis. Those that wait at the same time share a call of the script, which costs more than the tasks of a small exchange.
 //!
-//! Each runtime has its own, as it has its own connection. While no call is under way an exchange is sent at once. What comes then
-//! waits for its answer, and all that wait go together, in the order in which they came. An exchange whose caller gave up is not
-//! sent. A call without an answer takes all with it that wait: they would go the same way.
+//! Each runtime has its own, as it has its own connection. While fewer than [`UNDER_WAY`] calls are under way an exchange is sent at
+//! once. What comes then waits for an answer, and all that wait go together, in the order in which they came. An exchange whose caller
+//! gave up is not sent. A call without an answer takes all with it that wait: they would go the same way.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,8 @@ use crate::store::dispatch::DONE_KEPT;
 use crate::store::redis::{RedisStore, scripts};
 use crate::store::{Result, StoreError};
 
+/// Calls at the same time: one that the server carries out, and one that is made or read meanwhile.
+const UNDER_WAY: usize = 2;
 /// Most exchanges in a call, and most tasks in one that has several: the server does nothing else meanwhile.
 const TOGETHER: usize = 64;
 const TASKS: usize = 128;
@@ -46,13 +48,13 @@ struct Waiting {
 
 #[derive(Default)]
 struct Line {
-    /// Whether a task sends them.
-    driven: bool,
+    /// Tasks that send them.
+    sending: usize,
     waiting: VecDeque<Waiting>,
 }
 
 impl Line {
-    /// Those that go together now.
+    /// Those that go together now; who finds none sends no more.
     fn leave(&mut self) -> Vec<Waiting> {
         let (mut together, mut tasks) = (Vec::new(), 0);
         while let Some(next) = self.waiting.front() {
@@ -63,7 +65,7 @@ impl Line {
             }
             together.extend(self.waiting.pop_front().filter(|one| !one.told.is_closed()));
         }
-        self.driven = !together.is_empty();
+        self.sending -= usize::from(together.is_empty());
         together
     }
 }
@@ -86,13 +88,15 @@ impl RedisStore {
     pub(super) async fn exchanged(&self, asked: Asked) -> Result<Answer> {
         let here = runtime::Handle::current().id();
         let (told, hears) = oneshot::channel();
-        let first = {
+        let another = {
             let mut lines = self.shared.exchanges.lines();
             let line = lines.entry(here).or_default();
             line.waiting.push_back(Waiting { asked, told });
-            !std::mem::replace(&mut line.driven, true)
+            let another = line.sending < UNDER_WAY;
+            line.sending += usize::from(another);
+            another
         };
-        if first {
+        if another {
             // A task of its own: it goes on when this caller gives up, because others wait for it.
             tokio::spawn(self.clone().carry(here));
         }
