@@ -108,7 +108,7 @@ impl Callers {
         std::thread::spawn(move || {
             runtime.block_on(async {
                 while let Some((asks, told)) = asked.recv().await {
-                    // One of nothing is under way: all others wait for it, and go together.
+                    // All are asked before the first is sent. One that asks nothing is among them, and has its answer too.
                     let all = [vec![Exchange::default()], asks].concat();
                     let said = all.iter().map(|ask| exchanged(&store, ask));
                     told.send(join_all(said).await.split_off(1)).expect("it listens");

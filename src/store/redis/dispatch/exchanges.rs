@@ -23,7 +23,6 @@ const TOGETHER: usize = 64;
 const TASKS: usize = 128;
 
 /// An exchange as the script takes it.
-#[derive(Default)]
 pub(super) struct Asked {
     arguments: Vec<Vec<u8>>,
     tasks: usize,
