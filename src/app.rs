@@ -1,7 +1,7 @@
 //! The composition root: builds everything, lets it run, and shuts it down in order.
 //!
 //! Order matters twice. At start what an earlier process left is cleared away before the first word to the store, and the
-//! heartbeat comes before any lease. A store that is away is waited for, with the page open. At the end the scripts are handed over first (the others take them at once),
+//! heartbeat comes before any lease; the web server begins beside that and lets clients in after it. A store that is away is waited for, with the page open. At the end the scripts are handed over first (the others take them at once),
 //! then browsers are sent away, then the node leaves the list.
 
 mod hangup;
@@ -75,7 +75,13 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let config = with_real_port(config, address.port());
 
     child::become_subreaper();
-    let containment = contain(&config)?;
+    // Another process tries what this machine allows; meanwhile this one goes on.
+    let wanted = config.containment;
+    let trying = tokio::task::spawn_blocking(move || contained(wanted));
+    let defining = {
+        let config = config.clone();
+        tokio::task::spawn_blocking(move || Offer::of(&config))
+    };
     // Before the first call to the store: a script that an earlier process left must not meet a new run of this one.
     let notes = leftovers::notes_of(&config.store, &config.prefix);
     for swept in
@@ -84,18 +90,28 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
         let Swept { job, run, node, processes } = swept;
         tracing::warn!(%job, %run, %node, processes, "killed what was left of a run whose node and guard were killed");
     }
-    let level = containment.level;
     config.jobs.iter().for_each(|job| metrics.know(&job.name));
 
     let feed = Feed::idle();
     let (follow, following) = watch::channel(followed(&config));
-    let (offer, offered) = watch::channel(Arc::new(Offer::of(&config)));
-    let said = (level, offered.clone());
-    let begun = begin(&config, &store, &options, (&feed, following.clone()), &said).await?;
     let keeper = Keeper::start(store.clone(), Arc::clone(&metrics));
     let room = WaitingRoom::open(store.clone(), &feed, &config.node);
     let work = dispatch::ClaimDesk::start(room.clone(), Arc::clone(&metrics));
     let turns = rotation::TurnDesk::start(room.clone(), Arc::clone(&metrics));
+    let current = Current::new(config.clone());
+    let desks = Desks { room, work, turns: turns.clone() };
+    let web = Web::new(store.clone(), feed.clone(), current.clone(), Arc::clone(&metrics), desks);
+    let (server, drain) = crate::web::serve(web, listener)?;
+    // It needs as long to begin as the store; clients wait until both are there.
+    let serving = tokio::spawn(server);
+    drain.hold();
+
+    let containment = trying.await.context("the look at this machine broke")??;
+    let level = containment.level;
+    let offer = defining.await.context("the look at the jobs broke")?;
+    let (offer, offered) = watch::channel(Arc::new(offer));
+    let said = (level, offered.clone());
+    let begun = begin(&config, &store, &options, (&feed, following.clone()), &said).await?;
     let around = Surroundings {
         store: store.clone(),
         store_url: config.address(),
@@ -110,11 +126,9 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
         })),
         containment,
         keeper,
-        turns: turns.clone(),
+        turns,
         metrics: Arc::clone(&metrics),
     };
-    let desks = Desks { room, work, turns };
-    let current = Current::new(config.clone());
     let mut reload = Reload {
         read,
         asked,
@@ -122,11 +136,9 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
         current: current.clone(),
         followed: follow,
         offer,
-        metrics: Arc::clone(&metrics),
+        metrics,
     };
-    let web = Web::new(store.clone(), feed.clone(), current.clone(), metrics, desks);
-    let (server, drain) = crate::web::serve(web, listener)?;
-    let serving = tokio::spawn(server);
+    drain.open().await;
     let scheme = if config.doors.tls.is_some() { "https" } else { "http" };
     tracing::info!("scripts are contained by {level}");
     tracing::info!(node = %config.node, store = without_password(&config.store),

@@ -2,6 +2,8 @@
 //!
 //! It reads metadata and changes nothing; the values were found well formed before.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::{AccessFlags, access};
 
 /// A working directory that the script can enter.
-pub(super) fn directory(dir: &Path) -> Result<(), String> {
+fn directory(dir: &Path) -> Result<(), String> {
     let shown = dir.display();
     match std::fs::metadata(dir) {
         Err(error) => Err(format!("directory {shown}: {error}; create it, or correct the path")),
@@ -20,6 +22,31 @@ pub(super) fn directory(dir: &Path) -> Result<(), String> {
                 error.desc()
             )
         }),
+    }
+}
+
+/// What was found while one configuration is read: a thousand jobs with the same program look for it once.
+#[derive(Default)]
+pub(super) struct Found {
+    programs: RefCell<HashMap<(String, PathBuf, String), Result<(), String>>>,
+    directories: RefCell<HashMap<PathBuf, Result<(), String>>>,
+}
+
+impl Found {
+    /// As [`directory`].
+    pub(super) fn directory(&self, dir: &Path) -> Result<(), String> {
+        let mut known = self.directories.borrow_mut();
+        match known.get(dir) {
+            Some(found) => found.clone(),
+            None => known.entry(dir.to_owned()).or_insert_with(|| directory(dir)).clone(),
+        }
+    }
+
+    /// As [`program`].
+    pub(super) fn program(&self, command: &str, dir: &Path, path: &str) -> Result<(), String> {
+        let asked = (command.to_owned(), dir.to_owned(), path.to_owned());
+        let look = || program(command, dir, path).map(drop);
+        self.programs.borrow_mut().entry(asked).or_insert_with(look).clone()
     }
 }
 
@@ -83,4 +110,26 @@ pub(super) fn unreadable_script(command: &[String], dir: &Path) -> Option<String
 /// Whether every user of the machine may write `file`.
 pub(super) fn writable_by_others(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o002 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_program_of_many_jobs_is_looked_for_once() {
+        let place = tempfile::tempdir().unwrap();
+        let program = place.path().join("ship");
+        std::fs::write(&program, "").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let (found, dir) = (Found::default(), place.path().to_owned());
+        let path = dir.to_str().unwrap();
+        assert_eq!(found.program("ship", &dir, path), Ok(()));
+        assert_eq!(found.directory(&dir), Ok(()));
+        drop(place);
+        assert_eq!(found.program("ship", &dir, path), Ok(()), "it was looked for again");
+        assert_eq!(found.directory(&dir), Ok(()), "it was looked for again");
+        assert!(found.program("sail", &dir, path).is_err(), "another program is another question");
+        assert!(Found::default().program("ship", &dir, path).is_err(), "each reading looks anew");
+    }
 }

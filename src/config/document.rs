@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::problem::{Place, Problems};
 
@@ -202,20 +202,21 @@ pub(super) struct Section<'a> {
 
 impl<'a> Section<'a> {
     pub(super) fn get(&self, key: &str) -> Option<Field<'a>> {
-        self.fields().find(|(name, _)| *name == key).map(|(_, field)| field)
+        self.table.get_key_value(key).map(|(name, value)| self.field(name, value))
     }
 
     /// Every key with its value; the place is the value's line.
     pub(super) fn fields(&self) -> impl Iterator<Item = (&'a str, Field<'a>)> + '_ {
-        self.table.iter().map(|(name, value)| {
-            let field = Field {
-                report: self.report,
-                key: format!("{}{}", self.prefix, name.get_ref()),
-                place: self.inner_place(&name.span()),
-                value: value.get_ref(),
-            };
-            (name.get_ref().as_ref(), field)
-        })
+        self.table.iter().map(|(name, value)| (name.get_ref().as_ref(), self.field(name, value)))
+    }
+
+    fn field(&self, name: &Spanned<DeString<'a>>, value: &'a Spanned<DeValue<'a>>) -> Field<'a> {
+        Field {
+            report: self.report,
+            key: format!("{}{}", self.prefix, name.get_ref()),
+            place: self.inner_place(&name.span()),
+            value: value.get_ref(),
+        }
     }
 
     pub(super) fn missing(&self, key: &str, remedy: &str) {
@@ -228,9 +229,10 @@ impl<'a> Section<'a> {
 
     /// Notes every key that is not among `known`.
     pub(super) fn only(&self, known: &[&str]) {
-        for (name, field) in self.fields() {
-            if !known.contains(&name) {
-                field.wrong(match closest(name, known) {
+        for (name, value) in self.table {
+            let text = name.get_ref().as_ref();
+            if !known.contains(&text) {
+                self.field(name, value).wrong(match closest(text, known) {
                     Some(meant) => format!("unknown key: did you mean {meant:?}?"),
                     None => format!("unknown key: remove it, or use one of {}", known.join(", ")),
                 });

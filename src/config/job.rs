@@ -72,6 +72,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) groups: &'a Groups,
     /// As in [`Overrides`](super::Overrides).
     pub(super) looks: bool,
+    /// What was looked for on this machine already.
+    pub(super) found: &'a check::Found,
 }
 
 /// Reads a job; the problems are in the section's report.
@@ -92,12 +94,12 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
         (Some(nodes), Some(own)) => nodes.iter().any(|node| node == "*" || node == own.as_str()),
         _ => true,
     };
-    let dir = dir(&section, around.base, here);
+    let dir = dir(&section, around, here);
     let fit = here && !around.looks;
     let user = user(&section, dir.as_deref(), fit);
     let secrets = secrets(&section, env.as_ref(), around.base, fit);
     let path = env.as_ref().and_then(|env| env.get("PATH")).map_or(around.path, String::as_str);
-    let command = command(&section, dir.as_deref(), path, here);
+    let command = command(&section, dir.as_deref(), (path, around.found), here);
     let rotation = rotation(&section);
     let common = common(&section, around, name, title);
     let max_silence = limits::max_silence(&section);
@@ -229,7 +231,7 @@ fn title(section: &Section<'_>, name: Option<&JobName>) -> Option<Title> {
 fn command(
     section: &Section<'_>,
     dir: Option<&Path>,
-    path: &str,
+    (path, found): (&str, &check::Found),
     here: bool,
 ) -> Option<Vec<String>> {
     let Some(field) = section.get("command") else {
@@ -250,13 +252,13 @@ fn command(
         return None;
     }
     if let Some(dir) = dir {
-        match check::program(program, dir, path) {
+        match found.program(program, dir, path) {
             Err(why) if here => {
                 first.wrong(why);
                 return None;
             }
             Err(why) => first.warn(format!("on this node, which does not run the job, {why}")),
-            Ok(_) => {
+            Ok(()) => {
                 if let Some(why) = check::unreadable_script(&argv, dir).filter(|_| here) {
                     words.get(1).map_or(&field, |(second, _)| second).warn(why);
                 }
@@ -266,13 +268,13 @@ fn command(
     Some(argv)
 }
 
-fn dir(section: &Section<'_>, base: &Path, here: bool) -> Option<PathBuf> {
+fn dir(section: &Section<'_>, around: &Surroundings<'_>, here: bool) -> Option<PathBuf> {
     let Some(field) = section.get("dir") else {
-        return Some(address::absolute(base, Path::new(".")));
+        return Some(address::absolute(around.base, Path::new(".")));
     };
     let text = field.text("write dir = \".\"; it is relative to this file")?;
-    let dir = address::absolute(base, Path::new(text));
-    match check::directory(&dir) {
+    let dir = address::absolute(around.base, Path::new(text));
+    match around.found.directory(&dir) {
         Ok(()) => Some(dir),
         Err(why) if here => {
             field.wrong(why);

@@ -393,7 +393,8 @@ impl Loader<'_> {
         };
         let looks = self.overrides.only_looks;
         let (base, path, groups) = (&*self.base, &*path, &groups);
-        let around = Surroundings { base, node, timing, path, groups, looks };
+        let found = &check::Found::default();
+        let around = Surroundings { base, node, timing, path, groups, looks, found };
         let sections = field.tables(JOBS);
         duplicates(&sections);
         let jobs: Vec<JobConfig> =

@@ -186,7 +186,8 @@ impl Web {
     }
 }
 
-/// Ends the web server without cutting off a client in the middle of an answer.
+/// The way in and out of the web server: it can begin before the node has anything to show, and ends without cutting off a client
+/// in the middle of an answer.
 pub struct Drain {
     live: Arc<Hub>,
     room: WaitingRoom,
@@ -195,6 +196,17 @@ pub struct Drain {
 }
 
 impl Drain {
+    /// Lets clients wait, from the moment in which the server has begun, until [`Drain::open`].
+    pub fn hold(&self) {
+        // That it is done is not waited for: the server hears one word after the other.
+        drop(self.server.pause());
+    }
+
+    /// Lets clients in, as soon as the server has begun.
+    pub async fn open(&self) {
+        self.server.resume().await;
+    }
+
     /// Answers those who wait for work or a turn, closes the live sockets with 1012, a few at a time, parts from the other connections,
     /// then stops the server. Takes at most about nine seconds.
     pub async fn run(self) {

@@ -116,10 +116,6 @@ local function earliest(r, kind)
     local counted = call('LINDEX', base .. 's:' .. r.name .. ':' .. kind, text(count - 1))
     if counted then after(tonumber(counted), number(r, 'span:' .. kind), 'quota') end
   end
-  -- Looked at only before a turn may begin, because it costs more than all of the above.
-  if why == 'order' and not held(r) and recovered(r) > at then
-    at, why = recovered(r), 'recovery'
-  end
   return at, why
 end
 
@@ -225,7 +221,7 @@ local function lapse(r)
   put(r, 'promised', '')
 end
 
--- Promises the turn to whom it belongs, and writes down what is left. Answers when something is due next, if anything is; after a
+-- Promises the turn to whom it belongs (whether the store may have forgotten one is looked at when it is taken), and writes down what is left. Answers when something is due next, if anything is; after a
 -- call that changed nothing, nothing.
 local function settle(r)
   lapse(r)
