@@ -5,7 +5,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,7 +61,7 @@ impl ZooKeeper {
     /// When ZooKeeper is not installed, or does not come up.
     #[must_use]
     pub(crate) fn start(many: usize, lines: &[&str], options: &[&str]) -> Self {
-        assert!(std::path::Path::new(JAR).exists(), "apt-get install zookeeper");
+        assert!(Path::new(JAR).exists(), "apt-get install zookeeper");
         // Until Java is there, another process may take a port that was free: then all begin anew on others.
         for _ in 1..STARTS {
             let ensemble = Self::begin(many, lines, options);
@@ -177,10 +177,42 @@ impl ZooKeeper {
         server.spawn();
     }
 
+    /// A copy of the files of a server that was killed.
+    ///
+    /// # Panics
+    /// When they cannot be copied.
+    #[must_use]
+    #[allow(dead_code, reason = "tests/faults restores nothing")]
+    pub(crate) fn backup(&self, nth: usize) -> TempDir {
+        let copy = TempDir::new().expect("a directory");
+        copied(&self.servers[nth].directory.join("data/version-2"), copy.path());
+        copy
+    }
+
+    /// Gives a server that was killed the files of [`ZooKeeper::backup`] in the place of its own.
+    ///
+    /// # Panics
+    /// When they cannot be copied.
+    #[allow(dead_code, reason = "tests/faults restores nothing")]
+    pub(crate) fn restore(&self, nth: usize, backup: &TempDir) {
+        let data = self.servers[nth].directory.join("data/version-2");
+        std::fs::remove_dir_all(&data).expect("its files go");
+        std::fs::create_dir(&data).expect("a directory");
+        copied(backup.path(), &data);
+    }
+
     /// How many there are.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.servers.len()
+    }
+}
+
+/// Copies every file of a directory into another.
+fn copied(from: &Path, to: &Path) {
+    for file in std::fs::read_dir(from).expect("its files") {
+        let file = file.expect("a file");
+        std::fs::copy(file.path(), to.join(file.file_name())).expect("it is copied");
     }
 }
 

@@ -219,6 +219,40 @@ async fn a_process_that_asked_nothing_while_an_ensemble_was_emptied_is_granted_n
     assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
 }
 
+/// A server alone has no election: era and epoch are as before, and only the numbers of the writes say that some are gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_restored_from_an_older_copy_grants_no_lease_that_it_forgot() {
+    let mut ensemble = ZooKeeper::start(1, &[], &[]);
+    let url = beside(&ensemble);
+    // So that the copy has the era.
+    open(&url).await;
+    ensemble.kill(0);
+    let backup = ensemble.backup(0);
+    ensemble.start_again(0, false);
+    ensemble.wait();
+    let (holder, other) = (open(&url).await, open(&url).await);
+    let mine = ask("node-a", LONG);
+    granted(&holder, &mine).await;
+    // More writes than whoever comes after the copy makes, and the other has seen their numbers.
+    for _ in 0..8 {
+        open(&url).await;
+    }
+    let theirs = |seconds| ask("node-b", LONG + Duration::from_secs(seconds));
+    let answer = answered(&other, &theirs(1)).await;
+    assert!(matches!(answer, Acquired::Busy { .. }), "{answer:?}");
+    let free = Acquire { job: "inbound".parse().expect("a name"), ..theirs(1) };
+    assert!(matches!(answered(&other, &free).await, Acquired::Granted { .. }));
+    ensemble.kill(0);
+    ensemble.restore(0, &backup);
+    ensemble.start_again(0, false);
+    ensemble.wait();
+    // In a session of another length, thus a new one: those of before are refused.
+    let answer = answered(&other, &theirs(2)).await;
+    assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+    let answer = answered(&open(&url).await, &ask("node-c", LONG)).await;
+    assert!(matches!(answer, Acquired::Quarantined { .. }), "{answer:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_leases_that_begin_at_one_time_an_election_waits_for_the_longest() {
     let mut ensemble = ZooKeeper::start(3, &[], &[]);
