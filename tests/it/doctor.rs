@@ -70,7 +70,11 @@ fn a_redis_is_asked_for_persistence_eviction_and_replicas() {
     found(&findings, "eviction", "ok");
     found(&findings, "memory", "ok");
     assert!(found(&findings, "replication", "ok").contains("no replica"));
-    assert!(found(&findings, "latency", "ok").contains("50 round trips"));
+    // Whether it is well is the machine's affair; that it was measured is doctor's.
+    let latency = findings.iter().find(|finding| finding["check"] == "latency");
+    let latency = latency.unwrap_or_else(|| panic!("no latency: {findings:#?}"));
+    assert!(["ok", "warn"].map(Value::from).contains(&latency["verdict"]), "{latency}");
+    assert!(latency["what"].as_str().expect("words").contains("50 round trips"), "{latency}");
     found(&findings, "clock offset", "ok");
     redis.run::<String>(&["CONFIG", "SET", "appendonly", "yes"]);
     let _nodes = [ground.start("node-a"), ground.start("node-b")];

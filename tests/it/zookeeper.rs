@@ -2,6 +2,7 @@
 //! of which only half is done; and nodes of the program itself on it.
 
 mod faults;
+mod last_word;
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -171,9 +171,11 @@ impl MariaServer {
             Some(service::spawn_on(self.disk.as_deref(), command, service::user("mysql")));
         let child = self.process.as_mut().expect("started just now");
         let mut gone = false;
+        // Of a table: a member of a Galera cluster answers less before it is ready.
+        let asked = "SELECT count(*) FROM mysql.global_priv";
         until("MariaDB answers, or has ended", || {
             gone = child.try_wait().expect("its state").is_some();
-            (gone || ask(path, "SELECT 1").is_ok()).then_some(())
+            (gone || ask(path, asked).is_ok()).then_some(())
         });
         !gone
     }
