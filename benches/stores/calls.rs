@@ -25,7 +25,11 @@ pub(crate) async fn acquire(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
         all.push((server.kind, server.connect(TIMEOUT).await, Vec::new()));
     }
     let mut disk = Disk::new();
+    let mut used = Vec::new();
     for nth in 0..WARM + count {
+        if nth == WARM {
+            used = servers.iter().map(Server::cpu).collect();
+        }
         for (_, store, spans) in &mut all {
             let took = take_and_give_back(store).await;
             if nth >= WARM {
@@ -34,6 +38,11 @@ pub(crate) async fn acquire(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
         }
         disk.sync();
     }
+    let costs = servers.iter().zip(used).map(|(server, before)| {
+        let used = server.cpu().saturating_sub(before);
+        (server.kind, used.as_secs_f64() * 1e6 / count as f64)
+    });
+    let costs: Vec<_> = costs.collect();
     let one = rank(&disk.spans, 50);
     let everywhere = |percent: usize| {
         kinds.iter().map(|kind| (*kind, rank(&disk.spans, percent))).collect::<Vec<_>>()
@@ -47,6 +56,7 @@ pub(crate) async fn acquire(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
     let worst = rank(&disk.spans, 99);
     let in_fsyncs = all.iter().map(|(kind, spans)| (*kind, rank(spans, 99) / worst)).collect();
     sheet.row("acquire p99, in fsyncs (p99)", Bound::None, 1, in_fsyncs);
+    sheet.row("acquire and release, server CPU us", Bound::None, 0, costs);
 }
 
 async fn take_and_give_back(store: &Store) -> Duration {

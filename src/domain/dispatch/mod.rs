@@ -44,7 +44,8 @@ pub use asks::{
 pub use exchange::{Exchanged, exchange};
 pub use order::{Place, share};
 pub use record::{
-    Answer, Book, Change, Claim, Kept, PROMISE, REMEMBERED, Recent, Seat, Source, Task, Write,
+    Answer, Book, Change, Claim, Kept, PROMISE, REMEMBERED, Recent, SEEN_EVERY, Seat, Source, Task,
+    Write,
 };
 pub use rules::{Backoff, InvalidRules, LONGEST, Reason, Rules, Shut, Standing, Window};
 pub use sets::{Halt, Need, Overdue, Sets, Waiting, Wanted};

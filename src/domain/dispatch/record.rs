@@ -18,6 +18,8 @@ use crate::domain::time::Stamp;
 pub const PROMISE: Duration = Duration::from_millis(100);
 /// How long an answer that gave nothing is remembered, and a claim after the last of its leases.
 pub const REMEMBERED: Duration = Duration::from_secs(60);
+/// How often it is noted that a collector called.
+pub const SEEN_EVERY: Duration = Duration::from_secs(1);
 
 /// What grows over all sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -293,7 +295,7 @@ pub enum Write {
     },
     /// No window counts the starts of that source so far.
     ForgetStarts(SourceName),
-    /// This collector called now.
+    /// This collector called now. A store that has noted the same less than [`SEEN_EVERY`] ago may leave it out.
     Seen(CollectorName),
     /// It waits behind all others, until then; one that waits already keeps its place.
     Enter {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::dispatch::{self, Act, DispatchSession, Opened, Transactions};
+use super::dispatch::{self, Act, DispatchSession, InHand, Opened, Transactions};
 use super::fault::{Fault, Outcome};
 use super::follow::Hint;
 use super::link::{Link, Wire};
@@ -55,6 +55,10 @@ impl<S: Converses> Transactions for SqlStore<S> {
             drop(self.shared.server.ring(Hint { wake: wakes, ..Hint::default() }));
         }
         Ok(answer)
+    }
+
+    fn in_hand(&self) -> Option<&Arc<InHand>> {
+        Some(&self.shared.in_hand)
     }
 
     async fn inspect<A: Act>(&self, act: A) -> Result<A::Answer> {

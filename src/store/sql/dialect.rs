@@ -14,8 +14,10 @@ use std::borrow::Cow;
 
 use super::session::Dialect;
 
-/// System identifier and timeline. The timeline of `pg_control_checkpoint()` is the old one for a second after a promotion.
-const POSTGRES_SERVER: &str = "((SELECT system_identifier::text FROM pg_control_system()) || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))";
+/// System identifier and timeline. The identifier cannot change while a connection lasts, and costs the server more than the rest of a
+/// condition, because it reads a file for it: it is kept when a connection begins (`postgres/link.rs`). The timeline of
+/// `pg_control_checkpoint()` is the old one for a second after a promotion.
+const POSTGRES_SERVER: &str = "(current_setting('soloist.system') || ':' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))";
 
 const POSTGRES: [(&str, &str); 6] = [
     ("{clock}", "((extract(epoch from clock_timestamp()) * 1000000)::bigint)"),

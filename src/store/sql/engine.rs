@@ -112,15 +112,13 @@ impl<S: Server> Engine for SqlStore<S> {
                 let packet = job::packet(dialect, change, None)?;
                 let sent = clock::boot();
                 let answers = self.shared.server.send(change.way, &packet, repeat).await?;
-                let (_, at) = outcome(&answers, answers.len() - 2)?;
+                let (_, at, _) = job::outcome(&answers)?;
                 (answers, Duration::ZERO, self.read_clock(Stamp(at), sent))
             }
         };
-        // The outcome, and the row, are the last two in every such packet.
-        let (done, at) = outcome(&answers, answers.len() - 2)?;
+        let (done, at, stored) = job::outcome(&answers)?;
         if !done {
-            let stored = by_name(answers.last(), at)?.remove(change.job.as_str());
-            return Ok(Commit::Refused { stored: stored.unwrap_or_default(), quarantine });
+            return Ok(Commit::Refused { stored, quarantine });
         }
         let rung = self.shared.server.ring(Hint::of_jobs(change.tell));
         // Who acts may be a command, and who gives back the agent of a node that was killed: both end soon, and take the ringer with them.
@@ -264,8 +262,7 @@ impl<S: Server> SqlStore<S> {
                     format!("SELECT jobs.job, jobs.ends FROM jobs JOIN {each} ON asked.job = jobs.job WHERE {mine} ORDER BY jobs.job{lock}"),
                     vec![leases.clone()],
                 );
-                packet.at_this_instant();
-                trust::as_seen(&mut packet, seen);
+                packet.at_this_instant_if(vec![trust::as_seen(seen)]);
                 packet.ask_outcome();
                 packet.add(job::kept(dialect, mine), vec![leases.clone()]);
                 trust::ask(&mut packet);

@@ -1,7 +1,7 @@
 //! One change of a job as a packet: its row locked, everything compared, all of it written or nothing.
 
 use super::engine::{COLUMNS, micros_span, span};
-use super::packet::Packet;
+use super::packet::{Answers, Condition, Packet, only};
 use super::plan;
 use super::row::int;
 use super::session::{Dialect, Row, Value};
@@ -35,8 +35,8 @@ pub(super) fn kept(dialect: Dialect, mine: &str) -> String {
     )
 }
 
-/// `asked`: what the store must be known for, when a lease is asked for. The last two statements are the outcome and the row; the
-/// one before them is the row of the epoch, if that matters.
+/// `asked`: what the store must be known for, when a lease is asked for. The last statement is for [`outcome`], and says what the store
+/// is known for, if that matters.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt): a note is not JSON.
@@ -61,14 +61,13 @@ pub(super) fn packet(
     if !change.notes.is_empty() {
         packet.through_the_gate("gate");
     }
-    packet.at_this_instant();
-    conditions(&mut packet, change, &job);
-    if let Some(asked) = asked {
-        trust::as_seen(&mut packet, asked);
-    }
+    let mut all = conditions(change, &job);
+    all.extend(asked.map(trust::as_seen));
     if change.calm {
-        packet.only_if("NOT EXISTS (SELECT 1 FROM epoch WHERE until_ms > {at_ms})", Vec::new());
+        let calm = "NOT EXISTS (SELECT 1 FROM epoch WHERE until_ms > {at_ms})";
+        all.push((calm.to_owned(), Vec::new()));
     }
+    packet.at_this_instant_if(all);
     write_job(&mut packet, change, &job);
     for one in &change.beside {
         write_beside(&mut packet, &job, one);
@@ -76,60 +75,75 @@ pub(super) fn packet(
     for note in &change.notes {
         plan::write(&mut packet, note)?;
     }
-    if asked.is_some() {
-        trust::ask(&mut packet);
-    }
-    packet.ask_outcome();
-    packet.add(format!("SELECT {COLUMNS} FROM jobs WHERE job = ?"), vec![job]);
+    let (more, from) = match asked {
+        Some(_) => (format!(", {}", trust::COLUMNS), trust::FROM),
+        None => (String::new(), "FROM (SELECT 1 AS one) here"),
+    };
+    packet.add(
+        format!(
+            "SELECT {COLUMNS}, CASE WHEN {{holds}} THEN 1 ELSE 0 END, {{at}}{more} \
+             {from} LEFT JOIN jobs ON job = ? AND NOT {{holds}}"
+        ),
+        vec![job],
+    );
     Ok(packet)
 }
 
-/// That record and lease are those that were looked at, and that it is the time that was expected.
-fn conditions(packet: &mut Packet, change: &Change<'_>, job: &Value) {
-    let window = vec![Value::Int(change.window.start.0), Value::Int(change.window.end.0)];
-    packet.only_if("{at_ms} >= ? AND {at_ms} < ?", window);
-    packet.only_if(
-        "EXISTS (SELECT 1 FROM jobs WHERE job = ? AND head = ?)",
-        vec![job.clone(), change.head.into()],
-    );
-    let lasting = "SELECT 1 FROM jobs WHERE job = ? AND lease IS NOT NULL AND ends > {at}";
-    if change.lease.is_empty() {
-        packet.only_if(&format!("NOT EXISTS ({lasting})"), vec![job.clone()]);
-    } else {
-        packet.only_if(
-            &format!("EXISTS ({lasting} AND left(lease, char_length(?)) = ?)"),
-            vec![job.clone(), change.lease.into(), change.lease.into()],
-        );
-    }
+/// What became of a [`packet`]: whether it was done, the instant in microseconds, and the row if it was not.
+///
+/// # Errors
+/// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt).
+pub(super) fn outcome(answers: &Answers) -> Result<(bool, i64, Stored)> {
+    let row = only(answers, answers.len().saturating_sub(1))?;
+    let (done, at) = (row.int(5)? == 1, row.int(6)?);
+    // A job without a row is one that nobody has written.
+    let stored = if row.opt_text(0)?.is_some() { stored(row, at)? } else { Stored::default() };
+    Ok((done, at, stored))
 }
 
+/// That record and lease are those that were looked at, and that it is the time that was expected.
+fn conditions(change: &Change<'_>, job: &Value) -> Vec<Condition> {
+    let window = vec![Value::Int(change.window.start.0), Value::Int(change.window.end.0)];
+    let record = "EXISTS (SELECT 1 FROM jobs WHERE job = ? AND head = ?)";
+    let lasting = "SELECT 1 FROM jobs WHERE job = ? AND lease IS NOT NULL AND ends > {at}";
+    let lease = if change.lease.is_empty() {
+        (format!("NOT EXISTS ({lasting})"), vec![job.clone()])
+    } else {
+        (
+            format!("EXISTS ({lasting} AND left(lease, char_length(?)) = ?)"),
+            vec![job.clone(), change.lease.into(), change.lease.into()],
+        )
+    };
+    vec![
+        ("{at_ms} >= ? AND {at_ms} < ?".to_owned(), window),
+        (record.to_owned(), vec![job.clone(), change.head.into()]),
+        lease,
+    ]
+}
+
+/// Record and lease are columns of one row.
 fn write_job(packet: &mut Packet, change: &Change<'_>, job: &Value) {
+    let (mut set, mut params) = (Vec::new(), Vec::new());
     if let Some((version, body)) = change.record {
-        packet.add(
-            "UPDATE jobs SET head = concat(?, {at}), body = ? WHERE job = ? AND {holds}",
-            vec![Value::Text(format!("{version} ")), body.into(), job.clone()],
-        );
+        set.push("head = concat(?, {at}), body = ?");
+        params.extend([Value::Text(format!("{version} ")), body.into()]);
     }
     match &change.lease_write {
         LeaseWrite::None => {}
         LeaseWrite::For(text, ttl) => {
-            packet.add(
-                "UPDATE jobs SET lease = ?, ends = {at} + ? WHERE job = ? AND {holds}",
-                vec![text.as_str().into(), Value::Int(span(*ttl)), job.clone()],
-            );
+            set.push("lease = ?, ends = {at} + ?");
+            params.extend([text.as_str().into(), Value::Int(span(*ttl))]);
         }
         LeaseWrite::Text(text) => {
-            packet.add(
-                "UPDATE jobs SET lease = ? WHERE job = ? AND {holds}",
-                vec![text.as_str().into(), job.clone()],
-            );
+            set.push("lease = ?");
+            params.push(text.as_str().into());
         }
-        LeaseWrite::Drop => {
-            packet.add(
-                "UPDATE jobs SET lease = NULL, ends = NULL WHERE job = ? AND {holds}",
-                vec![job.clone()],
-            );
-        }
+        LeaseWrite::Drop => set.push("lease = NULL, ends = NULL"),
+    }
+    if !set.is_empty() {
+        params.push(job.clone());
+        packet
+            .add(format!("UPDATE jobs SET {} WHERE job = ? AND {{holds}}", set.join(", ")), params);
     }
 }
 

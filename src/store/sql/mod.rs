@@ -94,6 +94,7 @@ pub(super) struct Shared<S> {
     memory: Mutex<Memory>,
     pub(super) known: Known,
     turns: KnownTurns,
+    in_hand: Arc<dispatch::InHand>,
     latest: Mutex<Option<Latest>>,
     log: LogBounds,
 }
@@ -112,6 +113,7 @@ impl<S: Server> SqlStore<S> {
             memory: Mutex::default(),
             known: Known::default(),
             turns: KnownTurns::default(),
+            in_hand: Arc::default(),
             latest: Mutex::default(),
             log: options.log,
         };

@@ -6,7 +6,7 @@
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::packet::{Answers, Packet, Repeat, only, outcome};
+use super::packet::{Answers, Condition, Packet, Repeat, only, outcome};
 use super::session::{Row, Value};
 use super::{Server, SqlStore};
 use crate::clock;
@@ -21,9 +21,14 @@ use crate::store::{Result, StoreError};
 /// How often a store is judged anew that goes on changing.
 const ATTEMPTS: usize = 32;
 
-/// The epoch row, and who has it. A server that runs has forgotten nothing by starting: only its identity counts.
-const ASK: &str = "SELECT {clock}, {server}, id, server, since_ms, until_ms, longest_ms, before_ms, turned_ms, doubted_ms, version \
-    FROM (SELECT 1 AS one) here LEFT JOIN epoch ON epoch.one = here.one";
+/// The epoch row, and who has it: the last columns of a statement [`FROM`] them. A server that runs has forgotten nothing by starting: only
+/// its identity counts.
+pub(super) const COLUMNS: &str = "{clock}, {server}, epoch.id, epoch.server, epoch.since_ms, epoch.until_ms, epoch.longest_ms, \
+    epoch.before_ms, epoch.turned_ms, epoch.doubted_ms, epoch.version";
+/// So many.
+const WIDTH: usize = 11;
+/// One row, whether there is an epoch or not.
+pub(super) const FROM: &str = "FROM (SELECT 1 AS one) here LEFT JOIN epoch ON epoch.one = here.one";
 
 /// Longer than any lease lasts: so long a server is taken to have been there, if nothing shows that it was used.
 const LONG_AGO: Duration = Duration::from_secs(400 * 86_400);
@@ -44,7 +49,7 @@ impl<S: Server> SqlStore<S> {
         self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a packet whose first statement is [`ask`], and that does nothing when the store is not as `asked` says.
+    /// Sends a packet with a statement that ends with [`COLUMNS`], and that does nothing when the store is not as `asked` says.
     pub(in crate::store) async fn trusted(
         &self,
         way: Way,
@@ -66,10 +71,9 @@ impl<S: Server> SqlStore<S> {
             }
             let sent = clock::boot();
             let whole = packet(&asked);
-            let nth = whole.statements.iter().position(|one| one.sql == ASK).unwrap_or_default();
+            let asks = whole.statements.iter().position(|one| one.sql.contains(COLUMNS));
             let answers = self.shared.server.send(way, &whole, Repeat::Harmless).await?;
-            let row = only(&answers, nth)?;
-            let (at, seen) = (Stamp(row.int(0)?), seen(row)?);
+            let (at, seen) = seen(only(&answers, asks.unwrap_or_default())?)?;
             let jumped = self.read_clock(at, sent);
             if asked.seen.as_ref().is_none_or(|before| !same(before, &seen)) {
                 self.memory().learn(seen);
@@ -94,8 +98,7 @@ impl<S: Server> SqlStore<S> {
         ask(&mut packet);
         let sent = clock::boot();
         let answers = self.shared.server.send(way, &packet, Repeat::Harmless).await?;
-        let row = only(&answers, 0)?;
-        let (at, seen) = (Stamp(row.int(0)?), seen(row)?);
+        let (at, seen) = seen(only(&answers, 0)?)?;
         self.read_clock(at, sent);
         self.memory().learn(seen);
         Ok(())
@@ -106,8 +109,7 @@ impl<S: Server> SqlStore<S> {
         let dialect = self.shared.server.dialect();
         let mut packet = Packet::change(dialect);
         packet.through_the_gate("gate");
-        packet.at_this_instant();
-        as_seen(&mut packet, asked);
+        packet.at_this_instant_if(vec![as_seen(asked)]);
         let Epoch { id, server, since, until, longest, before, turned, doubted, version } =
             &asked.judged;
         let columns = [
@@ -170,25 +172,24 @@ impl<S: Server> SqlStore<S> {
     }
 }
 
-/// The statement that every such packet has.
+/// The statement that such a packet has, if no other one has those columns.
 pub(in crate::store) fn ask(packet: &mut Packet) -> usize {
-    packet.add(ASK, Vec::new())
+    packet.add(format!("SELECT {COLUMNS} {FROM}"), Vec::new())
 }
 
 /// The condition that the store is as it was seen.
-pub(super) fn as_seen(packet: &mut Packet, asked: &Asked) {
+pub(super) fn as_seen(asked: &Asked) -> Condition {
     let seen = asked.seen.as_ref();
     let server = seen.map(|seen| seen.server.as_str()).unwrap_or_default();
     match seen.and_then(|seen| seen.record.as_ref()) {
         Some(record) => {
             let version = i64::try_from(record.version).unwrap_or(i64::MAX);
-            packet.only_if(
-                "{server} = ? AND EXISTS (SELECT 1 FROM epoch WHERE id = ? AND version = ?)",
-                vec![server.into(), record.id.as_str().into(), version.into()],
-            );
+            let same = "{server} = ? AND EXISTS (SELECT 1 FROM epoch WHERE id = ? AND version = ?)";
+            (same.to_owned(), vec![server.into(), record.id.as_str().into(), version.into()])
         }
         None => {
-            packet.only_if("{server} = ? AND NOT EXISTS (SELECT 1 FROM epoch)", vec![server.into()])
+            let none = "{server} = ? AND NOT EXISTS (SELECT 1 FROM epoch)";
+            (none.to_owned(), vec![server.into()])
         }
     }
 }
@@ -199,7 +200,10 @@ fn same(before: &Seen, now: &Seen) -> bool {
     before.server == now.server && key(before) == key(now)
 }
 
-fn seen(row: &Row) -> Result<Seen> {
+/// The server's clock, and what it says of itself.
+fn seen(row: &Row) -> Result<(Stamp, Seen)> {
+    let begin = row.0.len().saturating_sub(WIDTH);
+    let row = &Row(row.0.iter().skip(begin).cloned().collect());
     let record = match row.opt_text(2)? {
         None => None,
         Some(id) => Some(Epoch {
@@ -214,5 +218,6 @@ fn seen(row: &Row) -> Result<Seen> {
             version: u64::try_from(row.int(10)?).unwrap_or(0),
         }),
     };
-    Ok(Seen { record, server: row.text(1)?.to_owned(), up: LONG_AGO })
+    let seen = Seen { record, server: row.text(1)?.to_owned(), up: LONG_AGO };
+    Ok((Stamp(row.int(0)?), seen))
 }

@@ -1,6 +1,6 @@
 //! Laws of claims: the same request, extending, giving back, and who is seen to hold what.
 
-use soloist::domain::dispatch::{Reason, Rules, TaskState};
+use soloist::domain::dispatch::{Reason, Rules, SEEN_EVERY, TaskState};
 use soloist::domain::name::RequestId;
 use soloist::store::StoreError;
 use soloist::store::dispatch::{
@@ -359,6 +359,42 @@ pub(super) async fn collectors_are_seen_with_what_they_hold(fresh: Fresh) {
     nothing(&store, &ClaimAsk { sources: vec![source("shop")], ..request_by("b-holder", 2) }).await;
     let after = store.collectors().await.expect("collectors");
     assert!(after[1].seen > before && after[1].in_flight == 1, "{after:?}");
+}
+
+pub(super) async fn a_collector_that_calls_again_at_once_is_not_noted_again(fresh: Fresh) {
+    let store = shop(&fresh, &free()).await;
+    nothing(&store, &request(1)).await;
+    let before = store.collectors().await.expect("collectors")[0].seen;
+    nothing(&store, &request(1)).await;
+    let after = store.collectors().await.expect("collectors")[0].seen;
+    // A machine that was busy in between shows nothing.
+    let now = view(&store, "shop").await.now;
+    assert!(after == before || now >= before + SEEN_EVERY, "{before:?}, {after:?}, {now:?}");
+}
+
+pub(super) async fn a_result_counts_whatever_its_node_remembers_of_the_task(fresh: Fresh) {
+    let store = shop(&fresh, &Rules { lease: SHORT, ..free() }).await;
+    let (other, fresh_one) = (fresh.connect().await, fresh.connect().await);
+    put_many(&store, "shop", 3).await;
+    // One node remembers a claim that is over, one the present one, one nothing.
+    let lost = handed(&store, &request(3)).await;
+    reach(&store, look(&store, &lost[2].id).await.held.expect("held").2).await;
+    define(&store, "shop", &free()).await;
+    let ask = request(3);
+    let tasks = handed(&other, &ask).await;
+    assert_eq!(ids(&tasks), ids(&lost));
+    for (nth, node) in [&store, &other, &fresh_one].into_iter().enumerate() {
+        assert_eq!(say_one(node, done(&lost[nth])).await, Reported::Stale);
+        assert_eq!(say_one(node, done(&tasks[nth])).await, Reported::Ok);
+        assert_eq!(say_one(node, done(&tasks[nth])).await, Reported::Ok, "once more");
+        let left: Vec<_> = tasks[nth + 1..].iter().map(|task| task.id.clone()).collect();
+        match store.extend(&ask.id(), None).await {
+            Ok(extended) => assert_eq!(extended.kept, left),
+            Err(StoreError::NotFound(_)) => assert!(left.is_empty(), "it names {left:?}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(counts(&store, "shop").await, [0, 0, 0, 0, 3]);
 }
 
 pub(super) async fn labels_of_any_printable_kind_are_kept_apart(fresh: Fresh) {

@@ -339,6 +339,8 @@ macro_rules! laws {
             what_never_arrived_goes_back_unless_the_request_was_answered_again
             twenty_claimers_never_share_a_task
             collectors_are_seen_with_what_they_hold
+            a_collector_that_calls_again_at_once_is_not_noted_again
+            a_result_counts_whatever_its_node_remembers_of_the_task
             labels_of_any_printable_kind_are_kept_apart
         );
         laws!(@room dispatch_waiters, $fresh;

@@ -36,7 +36,7 @@ use super::link::Repeat;
 use super::scripts::Transition;
 use super::{RedisStore, scripts};
 use crate::clock;
-use crate::domain::dispatch::{Rules, TaskOutcome, TaskState};
+use crate::domain::dispatch::{Rules, SEEN_EVERY, TaskOutcome, TaskState};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
@@ -49,8 +49,6 @@ use crate::store::{Result, StoreError};
 const LEASES_SHOWN: usize = 1_000;
 /// Most tasks that one step of a removal removes.
 const REMOVED_AT_ONCE: usize = 1_000;
-/// How often it is noted that a collector was seen.
-const NOTE_EVERY: Duration = Duration::from_secs(1);
 const NOTED_AT_MOST: usize = 10_000;
 
 impl Sources for RedisStore {
@@ -346,7 +344,7 @@ impl RedisStore {
     fn is_news(&self, collector: &CollectorName) -> bool {
         let now = clock::boot();
         let mut noted = self.shared.noted.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.get(collector).is_some_and(|at| now.since(*at) < NOTE_EVERY) {
+        if noted.get(collector).is_some_and(|at| now.since(*at) < SEEN_EVERY) {
             return false;
         }
         if noted.len() >= NOTED_AT_MOST {

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::super::session::{Session, Statement, Value};
 use super::desk::Desk;
+use super::in_hand::InHand;
 use super::{Act, DispatchSession, claims, commit, source, task, unknown_task, waiters};
 use crate::domain::dispatch::{self as domain, Answer, Change, Halt, Sets, TaskState, Write};
 use crate::domain::name::SourceName;
@@ -149,15 +151,26 @@ impl Act for Put {
 }
 
 /// Takes results, and grants.
-pub(super) struct Exchanging(pub(super) Exchange);
+pub(super) struct Exchanging {
+    pub(super) ask: Exchange,
+    pub(super) in_hand: Option<Arc<InHand>>,
+}
 
 impl Act for Exchanging {
     type Answer = Exchanged;
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Exchanged> {
-        let exchange = |sets: &Sets, now| domain::exchange(sets, &self.0, now);
+        let Self { ask, in_hand } = self;
+        let exchange = |sets: &Sets, now| domain::exchange(sets, ask, now);
+        let hints = in_hand.as_ref().map(|in_hand| in_hand.look(&ask.reports)).unwrap_or_default();
         let (mut desk, (reports, answer)) =
-            Desk::open_and_carry_out(session, exchange, &[]).await?;
+            Desk::open_knowing(session, &hints, exchange, &[]).await?;
+        if let Some(in_hand) = in_hand {
+            in_hand.forget(&ask.reports, &reports);
+            if let Some(Answer::Granted { claim, tasks, .. }) = &answer {
+                in_hand.note(claim, tasks);
+            }
+        }
         let claimed = match answer {
             Some(answer) => Some(claimed(&mut desk, answer).await?),
             None => None,

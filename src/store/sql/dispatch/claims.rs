@@ -16,10 +16,11 @@ use crate::domain::name::RequestId;
 use crate::domain::time::Stamp;
 use crate::store::Result;
 
-/// What [`read`] reads of the claims of these ids; the number of the row first, then the id.
-pub(super) const CLAIMS: &str = "SELECT n, claim, collector, request, until, reason, next_at, repeated, forget FROM claims WHERE claim";
+/// What [`read`] reads of the claims of these ids, then what [`named`] reads; a row for each task that a claim names, or one without.
+pub(super) const CLAIMS: &str = "SELECT c.n, c.claim, c.collector, c.request, c.until, c.reason, c.next_at, c.repeated, c.forget, g.task \
+     FROM claims c LEFT JOIN grants g ON g.claim = c.n WHERE c.claim";
 
-/// The same of the claims in which the tasks of these ids are leased: what stands before the ids, and behind them.
+/// What [`read`] reads of the claims in which the tasks of these ids are leased: what stands before the ids, and behind them.
 pub(super) const CLAIMS_OF: (&str, &str) = (
     "SELECT n, claims.claim, collector, request, until, reason, next_at, repeated, forget FROM claims \
      JOIN (SELECT DISTINCT claim FROM tasks WHERE state = 'leased' AND id",
@@ -55,6 +56,11 @@ pub(super) fn read(mut row: Row) -> Result<(i64, Claim)> {
     let (collector, forget) = (collector(row.text(2)?)?, Stamp(row.int(8)?));
     let claim = Claim { id: ClaimId(row.take(1)?), collector, request, kept, forget };
     Ok((row.int(0)?, claim))
+}
+
+/// The row of a task that the claim of this row of [`CLAIMS`] names.
+pub(super) fn named(row: &Row) -> Result<Option<i64>> {
+    row.opt_int(9)
 }
 
 /// The tasks that the claim in that row names, for [`task`].

@@ -5,7 +5,7 @@ use super::super::session::{Statement, Value};
 use super::desk::Desk;
 use super::ink::Ink;
 use super::{DispatchSession, claims, source, task};
-use crate::domain::dispatch::{Change, DONE_KEPT, NewTask, Write};
+use crate::domain::dispatch::{Change, DONE_KEPT, NewTask, SEEN_EVERY, Write};
 use crate::domain::time::Stamp;
 use crate::store::Result;
 use crate::store::dispatch::Waiter;
@@ -110,10 +110,10 @@ fn write<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, one: Write) -> Result<Option<
             vec![source.as_str().into()],
         )),
         Write::Seen(collector) => {
-            let sql = if ink.knows(&collector) {
-                "UPDATE collectors SET seen = ? WHERE name = ?"
-            } else {
-                "INSERT INTO collectors (seen, name) VALUES (?, ?)"
+            let sql = match ink.seen(&collector) {
+                Some(before) if now < before + SEEN_EVERY => return Ok(None),
+                Some(_) => "UPDATE collectors SET seen = ? WHERE name = ?",
+                None => "INSERT INTO collectors (seen, name) VALUES (?, ?)",
             };
             ink.push(Statement::new(sql, vec![now.0.into(), collector.as_str().into()]));
         }

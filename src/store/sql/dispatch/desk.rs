@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::row::{int, uint};
 use super::super::session::{Dialect, Row, Statement};
 use super::errand::{Errand, List};
+use super::in_hand::Hints;
 use super::{DispatchSession, claims, commit, source, task};
 use crate::domain::dispatch::{
-    Book, Change, ClaimId, Halt, Kept, NewTask, Overdue, Recent, Sets, TaskId,
+    Book, Change, ClaimId, Halt, Kept, NewTask, Overdue, Recent, Sets, TaskId, TaskState,
 };
 use crate::domain::lease::Token;
 use crate::domain::name::SourceName;
@@ -30,6 +31,8 @@ pub(super) struct Desk<'s, S> {
     pub(super) texts: BTreeMap<i64, (String, String)>,
     /// Done tasks that are remembered.
     pub(super) done: u64,
+    /// Claims of this round, their rows, and the rows of the tasks that they name.
+    named: Vec<(ClaimId, i64, Vec<i64>)>,
 }
 
 impl<'s, S: DispatchSession> Desk<'s, S> {
@@ -44,10 +47,20 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
         act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<T>, Halt>,
         put: &[NewTask],
     ) -> Result<(Self, T)> {
+        Self::open_knowing(session, &Hints::default(), act, put).await
+    }
+
+    /// The same, for an act that mostly comes to what `hints` say.
+    pub(super) async fn open_knowing<T>(
+        session: &'s mut S,
+        hints: &Hints,
+        act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<T>, Halt>,
+        put: &[NewTask],
+    ) -> Result<(Self, T)> {
         // On SQLite questions have no way to go, and the clock no word.
         let errands = match (session.dialect(), act(&Sets::default(), Stamp(0))) {
             (Dialect::Sqlite, _) | (_, Ok(_)) => Vec::new(),
-            (_, Err(Halt::Need(needs))) => Errand::all_of(needs),
+            (_, Err(Halt::Need(needs))) => Errand::all_of(needs, hints),
             (_, Err(_)) => Vec::new(),
         };
         let mut desk = Self::begin(session, errands).await?;
@@ -70,6 +83,7 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
             claims: BTreeMap::new(),
             texts: BTreeMap::new(),
             done: uint(row.int(3)?),
+            named: Vec::new(),
         };
         let more = desk.keep_all(errands, found)?;
         desk.load(more).await?;
@@ -85,7 +99,9 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
         let change = loop {
             match act(&self.sets, self.now) {
                 Ok(change) => break change,
-                Err(Halt::Need(needs)) => self.load(Errand::all_of(needs)).await?,
+                Err(Halt::Need(needs)) => {
+                    self.load(Errand::all_of(needs, &Hints::default())).await?;
+                }
                 Err(Halt::NoSource(name)) => return Err(source::unknown(&name)),
                 Err(Halt::NoTask(id)) => return Err(not_found("task", &id.0)),
                 Err(Halt::NoClaim(id)) => return Err(not_found("claim", &id.0)),
@@ -113,6 +129,7 @@ impl<S> Desk<'_, S> {
         for (errand, rows) in errands.into_iter().zip(found) {
             self.keep(errand, rows, &mut more)?;
         }
+        self.name_tasks(&mut more);
         Ok(more.into_iter().filter_map(|one| self.left_of(one)).collect())
     }
 
@@ -164,7 +181,7 @@ impl<S> Desk<'_, S> {
                 }
             }
             Errand::Claims(ids) => {
-                self.keep_claims(rows, more)?;
+                self.keep_named(rows)?;
                 for id in ids {
                     self.sets.claims.entry(id).or_insert(None);
                 }
@@ -212,6 +229,44 @@ impl<S> Desk<'_, S> {
             self.sets.claims.insert(claim.id.clone(), Some(claim));
         }
         Ok(())
+    }
+
+    /// Claims, each once for each task that it names.
+    fn keep_named(&mut self, rows: Vec<Row>) -> Result<()> {
+        for row in rows {
+            let task = claims::named(&row)?;
+            let (n, claim) = claims::read(row)?;
+            if matches!(claim.kept, Kept::Granted { .. }) {
+                match self.named.iter_mut().find(|(_, known, _)| *known == n) {
+                    Some((_, _, tasks)) => tasks.extend(task),
+                    None => self.named.push((claim.id.clone(), n, task.into_iter().collect())),
+                }
+            }
+            self.claims.insert(claim.id.clone(), n);
+            self.sets.claims.insert(claim.id.clone(), Some(claim));
+        }
+        Ok(())
+    }
+
+    /// Mostly a claim names tasks that were loaded, and that are in hand under it. Else the rows are asked for.
+    fn name_tasks(&mut self, more: &mut Vec<Errand>) {
+        for (id, n, rows) in std::mem::take(&mut self.named) {
+            let in_hand = |row: &i64| {
+                let (known, _) = self.rows.iter().find(|(_, known)| *known == row)?;
+                let task = self.sets.tasks.get(known)?.as_ref()?;
+                let in_hand = task.state == TaskState::Leased && task.claim.as_ref() == Some(&id);
+                in_hand.then(|| (task.token, *row, known.clone()))
+            };
+            let found: Option<Vec<_>> = rows.iter().map(in_hand).collect();
+            let Some(mut found) = found else {
+                more.push(Errand::Granted(id, n));
+                continue;
+            };
+            found.sort_unstable();
+            if let Some(tasks) = self.tasks_of(&id) {
+                *tasks = found.into_iter().map(|(token, _, task)| (task, token)).collect();
+            }
+        }
     }
 
     /// The tasks that a loaded claim names.

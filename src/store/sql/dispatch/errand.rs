@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::super::row::count;
 use super::super::session::{Statement, Value};
+use super::in_hand::Hints;
 use super::{claims, source, task, waiters};
 use crate::domain::dispatch::{ClaimId, Need, TaskId, Wanted};
 use crate::domain::name::SourceName;
@@ -153,15 +154,17 @@ impl List {
 }
 
 impl Errand {
-    /// All that a transition needs.
-    pub(super) fn all_of(needs: Vec<Need>) -> Vec<Self> {
+    /// All that a transition needs; `hints` say what the tasks among it mostly come to.
+    pub(super) fn all_of(needs: Vec<Need>, hints: &Hints) -> Vec<Self> {
         let mut errands = Vec::with_capacity(needs.len());
         for need in needs {
             match need {
-                Need::Records(Wanted { sources, tasks, claims }) => {
+                Need::Records(Wanted { mut sources, tasks, mut claims }) => {
+                    sources.extend(hints.sources.iter().cloned());
+                    claims.extend(hints.claims.iter().cloned());
                     let wanted = [Self::Sources(sources), Self::Claims(claims)];
                     errands.extend(wanted.into_iter().filter(|one| !one.is_idle()));
-                    errands.extend(Self::of_tasks(tasks));
+                    errands.extend(Self::of_tasks(tasks, &hints.tasks));
                 }
                 Need::Recent(keys) => {
                     errands.extend(keys.into_iter().map(|(name, span)| Self::Recent(name, span)));
@@ -188,13 +191,20 @@ impl Errand {
         errands
     }
 
-    /// Tasks and all that goes with them, in one round. Claims stand before what they name.
-    fn of_tasks(ids: BTreeSet<TaskId>) -> Vec<Self> {
+    /// Tasks and all that goes with them, in one round; of those that are `known` the rest is looked for by its name. Claims stand before
+    /// what they name.
+    fn of_tasks(ids: BTreeSet<TaskId>, known: &BTreeSet<TaskId>) -> Vec<Self> {
         if ids.is_empty() {
             return Vec::new();
         }
-        let with = [Self::SourcesOf(ids.clone()), Self::ClaimsOf(ids.clone())];
-        with.into_iter().chain([Self::GrantedOf(ids.clone()), Self::Tasks(ids)]).collect()
+        let rest: BTreeSet<TaskId> = ids.difference(known).cloned().collect();
+        let mut errands = Vec::with_capacity(4);
+        if !rest.is_empty() {
+            errands.extend([Self::SourcesOf(rest.clone()), Self::ClaimsOf(rest.clone())]);
+            errands.push(Self::GrantedOf(rest));
+        }
+        errands.push(Self::Tasks(ids));
+        errands
     }
 
     fn is_idle(&self) -> bool {

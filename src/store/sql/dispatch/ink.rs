@@ -34,8 +34,8 @@ pub(super) struct Ink {
     waiters: BTreeMap<Waiter, Place>,
     /// The newest entry of histories, by the rows of their tasks.
     pasts: BTreeMap<i64, i64>,
-    /// Of those who were heard of.
-    collectors: BTreeSet<String>,
+    /// Of those who were heard of, and when that was written down.
+    collectors: BTreeMap<String, Stamp>,
     /// The rows of done tasks that are too many, if any are.
     done: Option<Vec<i64>>,
     /// The rows of tasks that are done by this change.
@@ -106,7 +106,10 @@ impl Ink {
             }
             // They are the desk's.
             Question::Texts => {}
-            Question::Collectors => self.collectors = names(rows)?.into_iter().collect(),
+            Question::Collectors => {
+                let seen = |mut row: Row| Ok((row.take(0)?, Stamp(row.int(1)?)));
+                self.collectors = rows.into_iter().map(seen).collect::<Result<_>>()?;
+            }
             Question::Done => {
                 self.done = Some(rows.iter().map(|row| row.int(0)).collect::<Result<_>>()?);
             }
@@ -149,9 +152,9 @@ impl Ink {
         self.claim
     }
 
-    /// Whether that collector was known before.
-    pub(super) fn knows(&self, collector: &CollectorName) -> bool {
-        self.collectors.contains(collector.as_str())
+    /// When it was written down last that this collector called.
+    pub(super) fn seen(&self, collector: &CollectorName) -> Option<Stamp> {
+        self.collectors.get(collector.as_str()).copied()
     }
 
     /// One more entry of a history.
@@ -235,7 +238,7 @@ fn questions<S, T>(desk: &Desk<'_, S>, change: &Change<T>) -> Vec<(Question, Sta
         asks.push((Question::Past(*row), task::newest_past(*row)));
     }
     if !heard.is_empty() {
-        let head = "SELECT name FROM collectors WHERE name";
+        let head = "SELECT name, seen FROM collectors WHERE name";
         asks.push((Question::Collectors, Statement::within(head, heard, "")));
     }
     let granted = handed_out(&desk.sets, &change.tasks);

@@ -7,6 +7,7 @@
 //! | `ink` | what must be known before anything is written, and the statements that write it |
 //! | `commit` | from what was decided to those statements |
 //! | `source`, `task`, `claims`, `waiters` | rows |
+//! | `in_hand` | what this process handed out, so that it is found by its name |
 //! | `acts` | the acts that are more than one transition, and what is only shown |
 //! | `carry` | sources and tasks out of one store and into another |
 //!
@@ -21,6 +22,7 @@ mod claims;
 mod commit;
 mod desk;
 mod errand;
+mod in_hand;
 mod ink;
 mod source;
 mod task;
@@ -28,6 +30,7 @@ mod task;
 mod tests;
 mod waiters;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::row::count;
@@ -54,6 +57,7 @@ pub(in crate::store) const POSTGRES: &str = include_str!("postgres.sql");
 pub(in crate::store) const MYSQL: &str = include_str!("mysql.sql");
 
 pub(in crate::store) use errand::asks_what_is_due;
+pub(in crate::store) use in_hand::InHand;
 
 /// The row of the book, now, and what was asked besides.
 pub(in crate::store) type Opened = (Row, Stamp, Vec<Vec<Row>>);
@@ -91,6 +95,11 @@ pub(in crate::store) trait Act: Send + Sync + 'static {
 pub(in crate::store) trait Transactions: Records {
     /// All of it or nothing.
     async fn transact<A: Act>(&self, act: A) -> Result<A::Answer>;
+
+    /// What it handed out, if looking for that by its name saves anything.
+    fn in_hand(&self) -> Option<&Arc<InHand>> {
+        None
+    }
 
     /// On one consistent picture; it writes nothing.
     async fn inspect<A: Act>(&self, act: A) -> Result<A::Answer>;
@@ -152,7 +161,7 @@ impl<T: Transactions> Dispatch for T {
     }
 
     async fn exchange(&self, ask: &Exchange) -> Result<Exchanged> {
-        self.transact(Exchanging(ask.clone())).await
+        self.transact(Exchanging { ask: ask.clone(), in_hand: self.in_hand().cloned() }).await
     }
 
     async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended> {

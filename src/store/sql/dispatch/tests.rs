@@ -49,7 +49,8 @@ impl DispatchSession for Silent {
 async fn an_act_on_a_server_may_run_on_any_thread_and_ends_with_its_first_failure() {
     let acts = tokio::spawn(async {
         let session = &mut Silent;
-        let exchanged = Exchanging(Exchange::default()).run(session).await.map(drop);
+        let exchanged =
+            Exchanging { ask: Exchange::default(), in_hand: None }.run(session).await.map(drop);
         let put = Put(Vec::new()).run(session).await.map(drop);
         [exchanged, put, Pump.run(session).await.map(drop)]
     });
