@@ -372,31 +372,6 @@ pub(super) async fn a_collector_that_calls_again_at_once_is_not_noted_again(fres
     assert!(after == before || now >= before + SEEN_EVERY, "{before:?}, {after:?}, {now:?}");
 }
 
-pub(super) async fn a_result_counts_whatever_its_node_remembers_of_the_task(fresh: Fresh) {
-    let store = shop(&fresh, &Rules { lease: SHORT, ..free() }).await;
-    let (other, fresh_one) = (fresh.connect().await, fresh.connect().await);
-    put_many(&store, "shop", 3).await;
-    // One node remembers a claim that is over, one the present one, one nothing.
-    let lost = handed(&store, &request(3)).await;
-    reach(&store, look(&store, &lost[2].id).await.held.expect("held").2).await;
-    define(&store, "shop", &free()).await;
-    let ask = request(3);
-    let tasks = handed(&other, &ask).await;
-    assert_eq!(ids(&tasks), ids(&lost));
-    for (nth, node) in [&store, &other, &fresh_one].into_iter().enumerate() {
-        assert_eq!(say_one(node, done(&lost[nth])).await, Reported::Stale);
-        assert_eq!(say_one(node, done(&tasks[nth])).await, Reported::Ok);
-        assert_eq!(say_one(node, done(&tasks[nth])).await, Reported::Ok, "once more");
-        let left: Vec<_> = tasks[nth + 1..].iter().map(|task| task.id.clone()).collect();
-        match store.extend(&ask.id(), None).await {
-            Ok(extended) => assert_eq!(extended.kept, left),
-            Err(StoreError::NotFound(_)) => assert!(left.is_empty(), "it names {left:?}"),
-            Err(error) => panic!("{error}"),
-        }
-    }
-    assert_eq!(counts(&store, "shop").await, [0, 0, 0, 0, 3]);
-}
-
 pub(super) async fn labels_of_any_printable_kind_are_kept_apart(fresh: Fresh) {
     let store = shop(&fresh, &free()).await;
     put_many(&store, "shop", 4).await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use soloist::domain::dispatch::{Backoff, Reason, Rules, TaskOutcome, TaskState};
 use soloist::domain::lease::Token;
 use soloist::domain::name::SourceName;
+use soloist::store::StoreError;
 use soloist::store::dispatch::{
     ClaimOwner, Dispatch, Exchange, Handed, NewTask, Past, PastEvent, Report, Reported, TaskId,
 };
@@ -290,4 +291,29 @@ pub(super) async fn results_make_room_for_the_claim_in_the_same_step(fresh: Fres
     }
     assert_eq!(sizes, [2, 2, 1, 0]);
     assert_eq!(counts(&store, "shop").await, [0, 0, 0, 0, 5]);
+}
+
+pub(super) async fn a_result_counts_whatever_its_node_remembers_of_the_task(fresh: Fresh) {
+    let store = shop(&fresh, &brief()).await;
+    let (other, fresh_one) = (fresh.connect().await, fresh.connect().await);
+    put_many(&store, "shop", 3).await;
+    // One node remembers a claim that is over, one the present one, one nothing.
+    let lost = handed(&store, &request(3)).await;
+    reach(&store, look(&store, &lost[2].id).await.held.expect("held").2).await;
+    define(&store, "shop", &free()).await;
+    let ask = request(3);
+    let tasks = handed(&other, &ask).await;
+    assert!(tasks.iter().map(|task| &task.id).eq(lost.iter().map(|task| &task.id)));
+    for (nth, node) in [&store, &other, &fresh_one].into_iter().enumerate() {
+        assert_eq!(say_one(node, done(&lost[nth])).await, Reported::Stale);
+        assert_eq!(say_one(node, done(&tasks[nth])).await, Reported::Ok);
+        assert_eq!(say_one(node, done(&tasks[nth])).await, Reported::Ok, "once more");
+        let left: Vec<_> = tasks[nth + 1..].iter().map(|task| task.id.clone()).collect();
+        match store.extend(&ask.id(), None).await {
+            Ok(extended) => assert_eq!(extended.kept, left),
+            Err(StoreError::NotFound(_)) => assert!(left.is_empty(), "it names {left:?}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert_eq!(counts(&store, "shop").await, [0, 0, 0, 0, 3]);
 }

@@ -309,6 +309,7 @@ macro_rules! laws {
             counts_add_up_whatever_happens
         );
         laws!(@room dispatch_results, $fresh;
+            a_result_counts_whatever_its_node_remembers_of_the_task
             a_result_is_accepted_once_and_its_repetition_changes_nothing
             a_task_to_be_tried_again_waits_for_its_backoff
             a_collector_may_say_when_to_try_again
@@ -340,7 +341,6 @@ macro_rules! laws {
             twenty_claimers_never_share_a_task
             collectors_are_seen_with_what_they_hold
             a_collector_that_calls_again_at_once_is_not_noted_again
-            a_result_counts_whatever_its_node_remembers_of_the_task
             labels_of_any_printable_kind_are_kept_apart
         );
         laws!(@room dispatch_waiters, $fresh;
