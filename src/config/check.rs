@@ -25,11 +25,14 @@ fn directory(dir: &Path) -> Result<(), String> {
     }
 }
 
+/// What a look came to, by what was looked for.
+type Looks<K> = RefCell<HashMap<K, Result<(), String>>>;
+
 /// What was found while one configuration is read: a thousand jobs with the same program look for it once.
 #[derive(Default)]
 pub(super) struct Found {
-    programs: RefCell<HashMap<(String, PathBuf, String), Result<(), String>>>,
-    directories: RefCell<HashMap<PathBuf, Result<(), String>>>,
+    programs: Looks<(String, PathBuf, String)>,
+    directories: Looks<PathBuf>,
 }
 
 impl Found {
