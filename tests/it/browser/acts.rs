@@ -495,10 +495,16 @@ async fn switches_and_progress_are_seen_in_the_colours_of_the_system() {
     // What of a bar is full has no style that a script could read: it is looked at.
     let still = "document.styleSheets[0].insertRule('progress::-webkit-progress-value { transition: none !important }')";
     li.told(still).await;
+    // A frame of the job may say how far it is meanwhile.
     let picture = async |done: u32| {
-        li.told(&format!("document.querySelector('#job-outbound progress').value = {done}")).await;
-        let bar = li.element("#job-outbound progress").await;
-        bar.screenshot().await.expect("a picture")
+        let bar = "document.querySelector('#job-outbound progress').value";
+        until_async("a picture of a bar that stays as it was set", async || {
+            li.told(&format!("{bar} = {done}")).await;
+            let seen = li.element("#job-outbound progress").await;
+            let picture = seen.screenshot().await.ok()?;
+            (li.told(&format!("return {bar}")).await == json!(done)).then_some(picture)
+        })
+        .await
     };
     let (empty, full) = (picture(0).await, picture(1_000).await);
     let texts = [empty, full].map(|bytes| json!(STANDARD.encode(bytes)));
