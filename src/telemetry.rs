@@ -18,8 +18,9 @@ use crate::domain::name::{JobName, RotationName, SourceName, TypeName};
 use crate::domain::rotation::Ending;
 
 /// What is logged unless it is asked otherwise. What the framework says of requests that it cannot read is left out: a stranger would
-/// write our log.
-const USUAL: &str = "info,actix_http::h1::dispatcher=off,actix_http::h1::decoder=off";
+/// write our log. So is what it says of its own start: it listens before this node does, in nearly the same words.
+const USUAL: &str =
+    "info,actix_http::h1::dispatcher=off,actix_http::h1::decoder=off,actix_server=warn";
 
 /// Begins to log to standard error: one line a record, JSON if asked for.
 ///

@@ -8,6 +8,7 @@ use soloist::store::dispatch::{ClaimAsk, Claimed, Dispatch, Exchange, Handed, So
 
 use super::dispatch::*;
 use super::*;
+use crate::support::machine::stretched;
 
 /// Claims with `askers` at once, as fast as it goes, until `count` tasks were handed out; when each started, in order.
 async fn starts(store: &Store, askers: usize, max: u32, count: usize) -> Vec<Stamp> {
@@ -123,11 +124,12 @@ pub(super) async fn no_more_are_in_flight_than_the_cap(fresh: Fresh) {
 
 pub(super) async fn a_claim_at_the_said_instant_succeeds(fresh: Fresh) {
     let store = fresh.connect().await;
-    let window = Some(Window { count: 1, span: MS * 60 });
+    let span = stretched(MS * 60);
+    let window = Some(Window { count: 1, span });
     for (name, rules, reason) in [
-        ("gap", Rules { gap: MS * 60, ..free() }, Reason::Gap),
+        ("gap", Rules { gap: span, ..free() }, Reason::Gap),
         ("window", Rules { window, ..free() }, Reason::Gap),
-        ("cap", Rules { cap: Some(1), lease: SHORT, ..free() }, Reason::Cap),
+        ("cap", Rules { cap: Some(1), lease: stretched(SHORT), ..free() }, Reason::Cap),
     ] {
         define(&store, name, &rules).await;
         put_many(&store, name, 4).await;
@@ -138,7 +140,7 @@ pub(super) async fn a_claim_at_the_said_instant_succeeds(fresh: Fresh) {
             let (why, next_at) = nothing(&store, &ask()).await;
             assert_eq!(why, reason, "{name} {round}");
             let held = seen.held.expect("held").2;
-            let opens = if reason == Reason::Cap { held } else { seen.changed + MS * 60 };
+            let opens = if reason == Reason::Cap { held } else { seen.changed + span };
             assert_eq!(next_at, Some(opens), "{name} {round}: exactly");
             let shut = view(&store, name).await.shut.expect("shut");
             assert_eq!((shut.reason, shut.until), (reason, next_at));

@@ -9,6 +9,7 @@ use soloist::store::rotation::{Kept, PROMISE, Pass, Rotations, Taken, TurnAsk};
 
 use super::rotation::*;
 use super::{Fresh, LONG, breathe};
+use crate::support::machine::stretched;
 
 /// Everybody who waits, named `a1` if it is the first who waits for `a`.
 async fn queue(store: &Store, names: &[&str]) -> Vec<TurnAsk> {
@@ -153,7 +154,7 @@ pub(super) async fn gap_and_quota_of_a_type_are_exact(fresh: Fresh) {
 
 pub(super) async fn a_turn_is_had_at_the_said_instant(fresh: Fresh) {
     let store = ready(&fresh, &free(&["a"])).await;
-    let span = MS * 200;
+    let span = stretched(MS * 200);
     let quota = Some(Window { count: 2, span });
     for (reason, rules) in [
         (Reason::Gap, Rules { min_gap: span, ..free(&["a", "b"]) }),

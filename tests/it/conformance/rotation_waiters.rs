@@ -2,11 +2,12 @@
 
 use soloist::domain::rotation::{Reason, Rules, Skip, TypeRules};
 use soloist::store::Store;
-use soloist::store::rotation::{PROMISE, Rotations, TurnAsk};
+use soloist::store::rotation::{PROMISE, Rotations, Taken, TurnAsk};
 
 use super::ear::Ear;
 use super::rotation::*;
 use super::{Fresh, LONG};
+use crate::support::machine::in_time;
 
 const OTHER: &str = "node-b/y";
 
@@ -49,18 +50,23 @@ pub(super) async fn while_the_turn_is_promised_nobody_else_is_woken(fresh: Fresh
     let asks = queue(&store, LIFE, &["a1", "a2", "b1"]).await;
     finish(&store, &turn).await;
     let promised = view(&store).await.now;
+    let mut answers = Vec::new();
     for _ in 0..3 {
         store.pump_turns(LIFE).await.expect("pumped");
         store.pump_turns(OTHER).await.expect("pumped");
-        refused(&store, &asks[0]).await;
-        refused(&store, &request("a")).await;
+        answers.push(take(&store, &asks[0]).await);
+        answers.push(take(&store, &request("a")).await);
     }
-    let in_time = view(&store).await.now < promised + PROMISE;
+    let asked = view(&store).await.now;
     let woken = ear.woken(&store).await;
-    if in_time {
-        assert_eq!(woken, ["b1"]);
-        granted(&store, &asks[2]).await;
+    in_time(asked < promised + PROMISE, || {
+        format!("the promise lapsed before all had asked: {answers:?}")
+    });
+    for answer in answers {
+        assert!(matches!(answer, Taken::Waiting { .. }), "{answer:?}");
     }
+    assert_eq!(woken, ["b1"]);
+    granted(&store, &asks[2]).await;
 }
 
 pub(super) async fn the_end_of_a_gap_wakes_one(fresh: Fresh) {

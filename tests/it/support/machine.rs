@@ -13,7 +13,7 @@
 //! A test whose time may be judged is run by [`judge`], for instance by `judged!`; elsewhere [`within`] and [`in_time`] are as strict as `assert!`.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
 use std::io::{Seek as _, Write as _};
 use std::panic::{AssertUnwindSafe, Location, resume_unwind};
@@ -259,6 +259,14 @@ thread_local! {
     static LATE: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
     /// What broke a promise of section 3 while another panic was on its way.
     static BROKEN: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// Which try the test of this thread is at, from 0.
+    static TRY: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A span in which a test must do something: each further try, which only a busy machine brings, has three times as long.
+#[allow(dead_code, reason = "not every program has laws of gaps")]
+pub(crate) fn stretched(span: Duration) -> Duration {
+    span * 3_u32.pow(TRY.get())
 }
 
 /// One of the promises (README, "What it promises") was broken: no machine excuses that.
@@ -356,6 +364,7 @@ impl Tries {
             until_calm();
         }
         self.stretch = Stretch::begin();
+        TRY.set(u32::try_from(self.done).unwrap_or_default());
         BROKEN.with(|broken| broken.borrow_mut().take());
         LATE.with(|late| *late.borrow_mut() = Some(Vec::new()));
     }
