@@ -103,8 +103,8 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let web = Web::new(store.clone(), feed.clone(), current.clone(), Arc::clone(&metrics), desks);
     let (server, drain) = crate::web::serve(web, listener)?;
     // It needs as long to begin as the store; clients wait until both are there.
-    let serving = tokio::spawn(server);
     drain.hold();
+    let serving = tokio::spawn(server);
 
     let containment = trying.await.context("the look at this machine broke")??;
     let level = containment.level;
@@ -138,7 +138,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
         offer,
         metrics,
     };
-    drain.open().await;
+    drain.open();
     let scheme = if config.doors.tls.is_some() { "https" } else { "http" };
     tracing::info!("scripts are contained by {level}");
     tracing::info!(node = %config.node, store = without_password(&config.store),

@@ -48,6 +48,7 @@ use std::sync::Arc;
 use actix_web::dev::{Server, ServerHandle};
 use actix_web::middleware::from_fn;
 use actix_web::{App, web as actix};
+use tokio::sync::watch;
 
 use self::auth::{Caller, Identities};
 use self::connections::Connections;
@@ -193,18 +194,18 @@ pub struct Drain {
     room: WaitingRoom,
     connections: Connections,
     server: ServerHandle,
+    open: watch::Sender<bool>,
 }
 
 impl Drain {
-    /// Lets clients wait, from the moment in which the server has begun, until [`Drain::open`].
+    /// Lets clients wait: what connects from now on is not answered until [`Drain::open`].
     pub fn hold(&self) {
-        // That it is done is not waited for: the server hears one word after the other.
-        drop(self.server.pause());
+        self.open.send_replace(false);
     }
 
-    /// Lets clients in, as soon as the server has begun.
-    pub async fn open(&self) {
-        self.server.resume().await;
+    /// Answers those who wait, and all who come.
+    pub fn open(&self) {
+        self.open.send_replace(true);
     }
 
     /// Answers those who wait for work or a turn, closes the live sockets with 1012, a few at a time, parts from the other connections,
@@ -248,8 +249,9 @@ pub fn serve(web: Web, listener: TcpListener) -> std::io::Result<(Server, Drain)
             .configure(routes::mount)
     };
     let tls = pair.map(tls::Pair::server_config).transpose()?;
-    let manners = Manners { connections: connections.clone(), always };
+    let (open, opened) = watch::channel(true);
+    let manners = Manners { connections: connections.clone(), always, opened };
     let server = server::serve(app, listener, tls, manners)?;
-    let drain = Drain { live, room, connections, server: server.handle() };
+    let drain = Drain { live, room, connections, server: server.handle(), open };
     Ok((server, drain))
 }

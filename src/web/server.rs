@@ -20,6 +20,7 @@ use actix_web::dev::AppConfig;
 use actix_web::rt::net::TcpStream;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
 
 use super::connections::Connections;
 use super::courteous::{Always, Courteous};
@@ -41,6 +42,15 @@ pub struct Manners {
     pub connections: Connections,
     /// What every answer carries.
     pub always: Always,
+    /// Whether clients are let in yet.
+    pub opened: watch::Receiver<bool>,
+}
+
+impl Manners {
+    /// Returns when clients are let in, or never will be.
+    async fn let_in(mut opened: watch::Receiver<bool>) {
+        drop(opened.wait_for(|open| *open).await);
+    }
 }
 
 /// Serves what `app` makes on `listener`, with TLS if there is a certificate, until its handle stops it.
@@ -77,10 +87,14 @@ where
         Some(mut tls) => {
             tls.alpn_protocols = vec![b"http/1.1".to_vec()];
             builder.listen("https", listener, move || {
-                let always = Arc::clone(&manners.always);
+                let (always, opened) = (Arc::clone(&manners.always), manners.opened.clone());
                 let wrap = move |io: TlsStream<TcpStream>| {
                     let peer = io.get_ref().0.peer_addr().ok();
-                    std::future::ready(Ok((Courteous::new(io, Arc::clone(&always)), peer)))
+                    let (io, opened) = (Courteous::new(io, Arc::clone(&always)), opened.clone());
+                    async move {
+                        Manners::let_in(opened).await;
+                        Ok((io, peer))
+                    }
                 };
                 Acceptor::new(tls.clone())
                     .map_err(TlsError::into_service_error)
@@ -92,10 +106,14 @@ where
             })?
         }
         None => builder.listen("http", listener, move || {
-            let always = Arc::clone(&manners.always);
+            let (always, opened) = (Arc::clone(&manners.always), manners.opened.clone());
             fn_service(move |io: TcpStream| {
                 let peer = io.peer_addr().ok();
-                std::future::ready(Ok((Courteous::new(io, Arc::clone(&always)), peer)))
+                let (io, opened) = (Courteous::new(io, Arc::clone(&always)), opened.clone());
+                async move {
+                    Manners::let_in(opened).await;
+                    Ok((io, peer))
+                }
             })
             .and_then(http(app(), address, &manners, &stops, |io| io))
         })?,

@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode};
 
 use crate::support::node::{Ground, Node};
 use crate::support::redis::RedisServer;
-use crate::support::wait::until_async;
+use crate::support::wait::{PATIENCE, until_async};
 
 /// Runs `soloist ARGS`, which must fail with `code`; gives what it said.
 fn refusal(ground: &Ground, args: &[&str], code: i32) -> String {
@@ -86,6 +86,26 @@ fn an_occupied_port_is_named_with_a_remedy() {
 async fn look(node: &Node, path: &str) -> (StatusCode, String) {
     let answer = reqwest::get(format!("{}{path}", node.url)).await.expect("the node answers");
     (answer.status(), answer.text().await.expect("a whole answer"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_while_a_node_begins_waits_and_finds_it_ready() {
+    let redis = RedisServer::start(&[]);
+    let ground = Ground::new(&redis.url(), JOB);
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("its address").to_string();
+    drop(free);
+    let ready = format!("http://{address}/readyz");
+    let first = tokio::spawn(tokio::time::timeout(PATIENCE, async move {
+        loop {
+            if let Ok(answer) = reqwest::get(&ready).await {
+                return answer;
+            }
+        }
+    }));
+    let _node = tokio::task::block_in_place(|| ground.start_at("node-a", &address));
+    let answer = first.await.expect("it ran").expect("an answer");
+    assert_eq!(answer.status(), StatusCode::OK, "{:?}", answer.text().await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
