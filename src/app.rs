@@ -102,7 +102,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     let desks = Desks { room, work, turns: turns.clone() };
     let web = Web::new(store.clone(), feed.clone(), current.clone(), Arc::clone(&metrics), desks);
     let (server, drain) = crate::web::serve(web, listener)?;
-    // It needs as long to begin as the store; clients wait until both are there.
+    // The web server needs as long to begin as the store does. Clients wait until both have begun.
     drain.hold();
     let serving = tokio::spawn(server);
 

@@ -221,8 +221,9 @@ local function lapse(r)
   put(r, 'promised', '')
 end
 
--- Promises the turn to whom it belongs (whether the store may have forgotten one is looked at when it is taken), and writes down what is left. Answers when something is due next, if anything is; after a
--- call that changed nothing, nothing.
+-- Promises the turn to whom it belongs, and writes down what is left. Whether the store may have forgotten a turn is looked at
+-- when the promised one is taken (take_turn). Answers when something is due next, if anything is; after a call that changed
+-- nothing, nothing.
 local function settle(r)
   lapse(r)
   -- While a turn goes on, who comes and goes changes nothing.
