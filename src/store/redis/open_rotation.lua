@@ -23,10 +23,11 @@ end
 
 -- A rotation: its hash, its types in order and their places.
 local function open(name)
-  local fields = call('HGETALL', base .. 'r:' .. name)
-  if #fields == 0 then return nil end
-  local f = {}
-  for i = 1, #fields, 2 do f[fields[i]] = fields[i + 1] end
+  -- As a map, not as a list out of which one would have to be made.
+  redis.setresp(3)
+  local f = call('HGETALL', base .. 'r:' .. name).map
+  redis.setresp(2)
+  if next(f) == nil then return nil end
   local r = { name = name, f = f, put = {}, types = {}, place = {}, first = {} }
   for kind in string.gmatch(r.f.types, '[^ ]+') do
     r.types[#r.types + 1] = kind
