@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use nix::unistd::Pid;
+use soloist::domain::ensemble::joined;
 use soloist::store::{Options, Store};
 
 use super::processes::cpu_of_tree;
 use super::support::mariadb::MariaServer;
 use super::support::postgres::PostgresServer;
 use super::support::redis::RedisServer;
+use super::support::zookeeper::ZooKeeper;
 
 /// What is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,10 +19,26 @@ pub(crate) enum Kind {
     RedisAlways,
     Postgres,
     Maria,
+    /// Leases in three servers of ZooKeeper, all else in PostgreSQL.
+    PostgresZookeeper,
+    /// The same beside MariaDB.
+    MariaZookeeper,
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 4] = [Self::Redis, Self::RedisAlways, Self::Postgres, Self::Maria];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Redis,
+        Self::RedisAlways,
+        Self::Postgres,
+        Self::Maria,
+        Self::PostgresZookeeper,
+        Self::MariaZookeeper,
+    ];
+
+    /// Leases are in ZooKeeper.
+    pub(crate) fn coordinated(self) -> bool {
+        matches!(self, Self::PostgresZookeeper | Self::MariaZookeeper)
+    }
 
     /// The word on the command line.
     pub(crate) fn word(self) -> &'static str {
@@ -28,6 +46,7 @@ impl Kind {
             Self::Redis | Self::RedisAlways => "redis",
             Self::Postgres => "postgres",
             Self::Maria => "mariadb",
+            Self::PostgresZookeeper | Self::MariaZookeeper => "zookeeper",
         }
     }
 
@@ -38,15 +57,18 @@ impl Kind {
             Self::RedisAlways => "Redis, always",
             Self::Postgres => "PostgreSQL",
             Self::Maria => "MariaDB",
+            Self::PostgresZookeeper => "PostgreSQL and ZooKeeper",
+            Self::MariaZookeeper => "MariaDB and ZooKeeper",
         }
     }
 }
 
-/// A running server, and the URL of its store.
+/// A running server, and the URL of its store, with that of its ensemble behind it.
 pub(crate) struct Server {
     pub kind: Kind,
     pub url: String,
     process: Process,
+    _ensemble: Option<ZooKeeper>,
 }
 
 enum Process {
@@ -66,16 +88,19 @@ impl Server {
                 let server = RedisServer::start(&words);
                 (server.url(), Process::Redis(server))
             }
-            Kind::Postgres => {
+            Kind::Postgres | Kind::PostgresZookeeper => {
                 let server = PostgresServer::start(&[]);
                 (server.database(), Process::Postgres(server))
             }
-            Kind::Maria => {
+            Kind::Maria | Kind::MariaZookeeper => {
                 let server = MariaServer::start(&[]);
                 (server.database(), Process::Maria(server))
             }
         };
-        Self { kind, url, process }
+        let ensemble = kind.coordinated().then(|| ZooKeeper::start(3, &[], &[]));
+        let coordination = ensemble.as_ref().map(ZooKeeper::chroot);
+        let url = joined(&url, coordination.as_deref());
+        Self { kind, url, process, _ensemble: ensemble }
     }
 
     pub(crate) async fn connect(&self, timeout: Duration) -> Store {
@@ -83,7 +108,7 @@ impl Server {
         Store::connect(&self.url, &options).await.expect("the store")
     }
 
-    /// Of all its processes so far, also those that have ended.
+    /// Of all its processes so far, also those that have ended; not of an ensemble.
     pub(crate) fn cpu(&self) -> Duration {
         let pid = match &self.process {
             Process::Redis(server) => server.pid(),

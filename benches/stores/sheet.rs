@@ -94,8 +94,8 @@ impl Bound {
     fn kept(self, kind: Kind, value: f64) -> bool {
         let of = |postgres: f64, maria: f64| match kind {
             Kind::Redis | Kind::RedisAlways => None,
-            Kind::Postgres => Some(postgres),
-            Kind::Maria => Some(maria),
+            Kind::Postgres | Kind::PostgresZookeeper => Some(postgres),
+            Kind::Maria | Kind::MariaZookeeper => Some(maria),
         };
         match self {
             Self::None => true,

@@ -15,18 +15,24 @@ use crate::domain::time::Boot;
 use crate::store::sql::fault::{Fault, Outcome};
 use crate::store::sql::follow::Hint;
 use crate::store::sql::link::Wire;
-use crate::store::sql::packet::{Answers, Packet};
+use crate::store::sql::packet::{Answers, Around, Packet};
 use crate::store::sql::row::{corrupt, text};
 use crate::store::sql::session::{Dialect, Row, Statement, Value};
 
-/// The server ends a connection that is in the middle of a transaction and says nothing for a second, as a process does that was
-/// stopped there; it rolls back what that began. MariaDB has `idle_transaction_timeout` for it, MySQL has this.
-const CHANGE: &str = "SET wait_timeout = 1; START TRANSACTION READ WRITE; ";
-const LOOK: &str = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY; ";
-const COMMIT: &str = "COMMIT; SET wait_timeout = 31536000";
-const ROLLBACK: &str = "ROLLBACK; SET wait_timeout = 31536000";
-/// Each of [`CHANGE`], [`LOOK`], [`COMMIT`] is so many statements.
-const BOTH: usize = 2;
+/// Before a transaction that is a conversation: the server ends a connection that says nothing for a second in the middle, as a process does
+/// that was stopped there, and rolls back what that began. MariaDB has `idle_transaction_timeout` for it, MySQL has this. Of a transaction
+/// that is sent as a whole the server has all, and waits for nothing.
+const HURRY: &str = "SET wait_timeout = 1; ";
+/// Behind it.
+const AT_EASE: &str = "; SET wait_timeout = 31536000";
+const CHANGE: &str = "START TRANSACTION READ WRITE; ";
+/// And of how many statements it is.
+const LOOK: (&str, usize) = (
+    "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY; ",
+    2,
+);
+const COMMIT: &str = "COMMIT";
+const ROLLBACK: &str = "ROLLBACK";
 /// Of what a server takes in one packet, at least 16 MiB.
 const ONE_TEXT: usize = 8 << 20;
 /// After this long without a word it is asked whether the server is still there.
@@ -35,33 +41,50 @@ const PING: Duration = Duration::from_secs(1);
 /// So many rings are kept for listeners that are late; who is later is told by the sweep.
 const RINGS_KEPT: i64 = 1_000;
 
+/// How a conversation begins.
+#[derive(Clone, Copy)]
+enum Begin {
+    Look,
+    Change,
+}
+
 /// A connection, as its task owns it.
 pub(in crate::store) struct Conn {
     client: Option<mysql_async::Conn>,
     /// In the middle of something.
     busy: bool,
     /// What goes before the next statement: a transaction that begins needs no round trip of its own.
-    first: &'static str,
+    first: Option<Begin>,
     used: Boot,
 }
 
 impl Conn {
     pub(super) fn new(client: mysql_async::Conn) -> Self {
-        Self { client: Some(client), busy: false, first: "", used: clock::boot() }
+        Self { client: Some(client), busy: false, first: None, used: clock::boot() }
+    }
+
+    /// Takes what goes before the next statement, and of how many statements it is.
+    fn take_first(&mut self) -> (String, usize) {
+        match self.first.take() {
+            None => (String::new(), 0),
+            Some(Begin::Look) => (LOOK.0.to_owned(), LOOK.1),
+            Some(Begin::Change) => (format!("{HURRY}{CHANGE}"), 2),
+        }
     }
 
     /// Sends `sql` as one text, and returns what each of its `count` statements found. A transaction in which one of them fails
     /// is rolled back.
     pub(super) async fn run(&mut self, sql: &str, count: usize) -> Outcome<Vec<Vec<Row>>> {
+        let rollback = format!("{ROLLBACK}{AT_EASE}");
         let Some(client) = self.client.as_mut() else { return Err(closed()) };
         self.busy = true;
         let found = sets(client, sql, count).await;
         let outcome = match found {
             // What failed may come up once more in front of the next statement.
             Err(fault) if !matches!(fault, Fault::Broken(_)) => {
-                let mut back = client.query_drop(ROLLBACK).await;
+                let mut back = client.query_drop(&rollback).await;
                 if matches!(back, Err(mysql_async::Error::Server(_))) {
-                    back = client.query_drop(ROLLBACK).await;
+                    back = client.query_drop(&rollback).await;
                 }
                 match back {
                     Ok(()) => Err(fault),
@@ -137,57 +160,63 @@ impl Wire for Conn {
     }
 
     async fn carry_out(&mut self, packet: &Packet) -> Outcome<Answers> {
-        let mut whole = if packet.looks { LOOK } else { CHANGE }.to_owned();
-        for one in &packet.statements {
-            write(&mut whole, &one.sql, &one.params)?;
+        let (begin, before, end) = match packet.around {
+            Around::Look => (LOOK.0, LOOK.1, COMMIT),
+            Around::Change => (CHANGE, 1, COMMIT),
+            Around::Nothing => ("", 0, ""),
+        };
+        let mut whole = begin.to_owned();
+        join(&mut whole, &packet.statements)?;
+        if !end.is_empty() {
             whole += "; ";
+            whole += end;
         }
-        whole += COMMIT;
         let count = packet.statements.len();
-        let found = self.run(&whole, BOTH + count + BOTH).await?;
-        Ok(found.into_iter().skip(BOTH).take(count).collect())
+        let found = self.run(&whole, before + count + usize::from(!end.is_empty())).await?;
+        Ok(found.into_iter().skip(before).take(count).collect())
     }
 
     async fn begin(&mut self, looks: bool) -> Outcome<()> {
-        self.first = if looks { LOOK } else { CHANGE };
+        self.first = Some(if looks { Begin::Look } else { Begin::Change });
         Ok(())
     }
 
     async fn end(&mut self, last: &[Statement], commit: bool) -> Outcome<()> {
-        let mut whole = self.first.to_owned();
-        let mut count = if whole.is_empty() { 0 } else { BOTH };
-        for one in last {
-            write(&mut whole, &one.sql, &one.params)?;
-            whole += "; ";
-            count += 1;
-        }
-        if whole.len() > ONE_TEXT {
-            self.ask_all(last).await?;
-            (whole, count) = (String::new(), 0);
-        } else if !std::mem::take(&mut self.first).is_empty() && last.is_empty() {
+        if self.first.is_some() && last.is_empty() {
+            self.first = None;
             return Ok(());
         }
+        let first = self.first;
+        let (mut whole, mut count) = self.take_first();
+        join(&mut whole, last)?;
+        count += last.len();
+        if whole.len() > ONE_TEXT {
+            self.first = first;
+            self.ask_all(last).await?;
+            (whole, count) = (String::new(), 0);
+        } else if !last.is_empty() {
+            whole += "; ";
+        }
         whole += if commit { COMMIT } else { ROLLBACK };
-        self.run(&whole, count + BOTH).await.map(drop)
+        whole += AT_EASE;
+        self.run(&whole, count + 2).await.map(drop)
     }
 
     async fn ask_all(&mut self, statements: &[Statement]) -> Outcome<Vec<Vec<Row>>> {
         let mut found = Vec::with_capacity(statements.len());
         let mut rest = statements.iter().peekable();
         while rest.peek().is_some() {
-            let first = std::mem::take(&mut self.first);
-            let mut whole = first.to_owned();
-            let skipped = if first.is_empty() { 0 } else { BOTH };
-            let mut count = skipped;
+            let (mut whole, before) = self.take_first();
+            let mut count = before;
             while whole.len() < ONE_TEXT {
                 let Some(one) = rest.next() else { break };
-                if count > skipped {
+                if count > before {
                     whole += "; ";
                 }
                 write(&mut whole, &one.sql, &one.params)?;
                 count += 1;
             }
-            found.extend(self.run(&whole, count).await?.into_iter().skip(skipped));
+            found.extend(self.run(&whole, count).await?.into_iter().skip(before));
         }
         Ok(found)
     }
@@ -214,6 +243,17 @@ impl Wire for Conn {
         );
         self.carry_out(&packet).await.map(drop)
     }
+}
+
+/// Adds statements, with what parts them.
+fn join(whole: &mut String, statements: &[Statement]) -> Outcome<()> {
+    for (nth, one) in statements.iter().enumerate() {
+        if nth > 0 {
+            whole.push_str("; ");
+        }
+        write(whole, &one.sql, &one.params)?;
+    }
+    Ok(())
 }
 
 /// Adds a statement with its values. None of our statements has a question mark otherwise.

@@ -53,6 +53,7 @@ fn settings(place: &Place, timeout: Duration, called: &str) -> String {
     format!(
         "SET search_path = \"{}\"; SET application_name = '{called}'; SET statement_timeout = {}; SET lock_timeout = {lock}; \
          SET idle_in_transaction_session_timeout = 1000; SET client_min_messages = warning; \
+         SET default_transaction_isolation = 'read committed'; \
          SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off; \
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'; \
          SELECT set_config('soloist.system', system_identifier::text, false) FROM pg_control_system()",

@@ -17,7 +17,7 @@ use crate::store::StoreError;
 use crate::store::sql::fault::{Fault, Outcome};
 use crate::store::sql::follow::Hint;
 use crate::store::sql::link::Wire;
-use crate::store::sql::packet::{Answers, Packet};
+use crate::store::sql::packet::{Answers, Around, Packet};
 use crate::store::sql::session::{Dialect, Row, Statement, Value};
 
 /// More than this is never prepared; the texts of our statements are fixed.
@@ -137,8 +137,12 @@ impl Wire for Conn {
 
     async fn carry_out(&mut self, packet: &Packet) -> Outcome<Answers> {
         self.clear().await?;
-        let begin = if packet.looks { LOOK } else { CHANGE };
-        self.in_one_go(Some(begin), &packet.statements, Some("COMMIT")).await
+        let (begin, end) = match packet.around {
+            Around::Look => (Some(LOOK), Some("COMMIT")),
+            Around::Change => (Some(CHANGE), Some("COMMIT")),
+            Around::Nothing => (None, None),
+        };
+        self.in_one_go(begin, &packet.statements, end).await
     }
 
     async fn begin(&mut self, looks: bool) -> Outcome<()> {

@@ -94,32 +94,13 @@ impl<S: Server> Engine for SqlStore<S> {
     }
 
     async fn commit(&self, change: &Change<'_>) -> Result<Commit> {
-        let dialect = self.shared.server.dialect();
-        let repeat = if change.once { Repeat::Never } else { Repeat::Harmless };
-        let (answers, quarantine, jumped) = match change.grant {
-            Some(ttl) => {
-                let packet = |asked: &_| job::packet(dialect, change, Some(asked));
-                // Refused before it is sent, if at all.
-                job::packet(dialect, change, None)?;
-                let trusted = self
-                    .trusted(change.way, ttl, None, |asked| {
-                        packet(asked).unwrap_or_else(|_| Packet::change(dialect))
-                    })
-                    .await?;
-                (trusted.answers, trusted.quarantine, trusted.jumped)
-            }
-            None => {
-                let packet = job::packet(dialect, change, None)?;
-                let sent = clock::boot();
-                let answers = self.shared.server.send(change.way, &packet, repeat).await?;
-                let (_, at, _) = job::outcome(&answers)?;
-                (answers, Duration::ZERO, self.read_clock(Stamp(at), sent))
-            }
+        let (at, jumped) = match self.commit_at_once(change).await? {
+            Some(done) => done,
+            None => match self.commit_in_a_packet(change).await? {
+                Ok(done) => done,
+                Err(refused) => return Ok(refused),
+            },
         };
-        let (done, at, stored) = job::outcome(&answers)?;
-        if !done {
-            return Ok(Commit::Refused { stored, quarantine });
-        }
         let rung = self.shared.server.ring(Hint::of_jobs(change.tell));
         // Who acts may be a command, and who gives back the agent of a node that was killed: both end soon, and take the ringer with them.
         if !change.notes.is_empty() || change.lease_write == LeaseWrite::Drop {
@@ -238,7 +219,61 @@ impl<S: Server> Engine for SqlStore<S> {
 const NEWEST_LINES: &str =
     "SELECT text FROM output WHERE job = ? AND number < ? ORDER BY number DESC LIMIT ?";
 
+/// The instant of a commit in microseconds, and whether the server's clock jumped.
+type Done = (i64, bool);
+
 impl<S: Server> SqlStore<S> {
+    /// As one statement. `None`: it is none, or something does not hold, which a packet finds out.
+    async fn commit_at_once(&self, change: &Change<'_>) -> Result<Option<Done>> {
+        let asked = match change.grant {
+            None => None,
+            Some(ttl) => match self.relied_on(ttl) {
+                Some(asked) => Some(asked),
+                None => return Ok(None),
+            },
+        };
+        let dialect = self.shared.server.dialect();
+        let Some(packet) = job::at_once(dialect, change, asked.as_ref()) else { return Ok(None) };
+        let sent = clock::boot();
+        let answers = self.shared.server.send(change.way, &packet, repeat(change)).await?;
+        let Some(at) = job::done_at(&answers)? else { return Ok(None) };
+        let jumped = self.read_clock(Stamp(at), sent);
+        if let Some(asked) = &asked {
+            self.accept(asked);
+        }
+        Ok(Some((at, jumped)))
+    }
+
+    /// As a transaction that locks, compares, and writes or says what is newest.
+    async fn commit_in_a_packet(
+        &self,
+        change: &Change<'_>,
+    ) -> Result<std::result::Result<Done, Commit>> {
+        let dialect = self.shared.server.dialect();
+        let (answers, quarantine, jumped) = match change.grant {
+            Some(ttl) => {
+                let packet = |asked: &_| job::packet(dialect, change, Some(asked));
+                // Refused before it is sent, if at all.
+                job::packet(dialect, change, None)?;
+                let trusted = self
+                    .trusted(change.way, ttl, None, |asked| {
+                        packet(asked).unwrap_or_else(|_| Packet::change(dialect))
+                    })
+                    .await?;
+                (trusted.answers, trusted.quarantine, trusted.jumped)
+            }
+            None => {
+                let packet = job::packet(dialect, change, None)?;
+                let sent = clock::boot();
+                let answers = self.shared.server.send(change.way, &packet, repeat(change)).await?;
+                let (_, at, _) = job::outcome(&answers)?;
+                (answers, Duration::ZERO, self.read_clock(Stamp(at), sent))
+            }
+        };
+        let (done, at, stored) = job::outcome(&answers)?;
+        Ok(if done { Ok((at, jumped)) } else { Err(Commit::Refused { stored, quarantine }) })
+    }
+
     async fn keep_batch(&self, batch: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
         let dialect = self.shared.server.dialect();
         let asked: Vec<serde_json::Value> = batch
@@ -279,6 +314,10 @@ impl<S: Server> SqlStore<S> {
         }
         Ok(batch.iter().map(|keep| left.get(keep.job.as_str()).copied()).collect())
     }
+}
+
+fn repeat(change: &Change<'_>) -> Repeat {
+    if change.once { Repeat::Never } else { Repeat::Harmless }
 }
 
 /// The rows by their names.

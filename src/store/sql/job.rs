@@ -61,14 +61,14 @@ pub(super) fn packet(
     if !change.notes.is_empty() {
         packet.through_the_gate("gate");
     }
-    let mut all = conditions(change, &job);
-    all.extend(asked.map(trust::as_seen));
-    if change.calm {
-        let calm = "NOT EXISTS (SELECT 1 FROM epoch WHERE until_ms > {at_ms})";
-        all.push((calm.to_owned(), Vec::new()));
+    let (row, mut values) = of_the_row(change);
+    values.insert(0, job.clone());
+    let row = (format!("EXISTS (SELECT 1 FROM jobs WHERE job = ? AND {row})"), values);
+    packet.at_this_instant_if(std::iter::once(row).chain(of_the_store(change, asked)).collect());
+    if let Some((set, mut values)) = set(change) {
+        values.push(job.clone());
+        packet.add(format!("UPDATE jobs SET {set} WHERE job = ? AND {{holds}}"), values);
     }
-    packet.at_this_instant_if(all);
-    write_job(&mut packet, change, &job);
     for one in &change.beside {
         write_beside(&mut packet, &job, one);
     }
@@ -89,6 +89,42 @@ pub(super) fn packet(
     Ok(packet)
 }
 
+/// The same as one statement, which compares and writes: a grant, and all else that is a record and its lease alone. `None`: it is more
+/// than that. What does not hold is asked of a [`packet`]: a statement that changed nothing does not say why.
+///
+/// The clock is read before the row is locked. Who waits for the lock has the older instant: the lease before it lasts a little longer then,
+/// and this one a little shorter.
+pub(super) fn at_once(
+    dialect: Dialect,
+    change: &Change<'_>,
+    asked: Option<&Asked>,
+) -> Option<Packet> {
+    if change.head.is_empty() || !change.beside.is_empty() || !change.notes.is_empty() {
+        return None;
+    }
+    let (set, mut values) = set(change)?;
+    let (row, of_row) = of_the_row(change);
+    values.push(change.job.as_str().into());
+    values.extend(of_row);
+    let mut holds = vec!["job = ?".to_owned(), row];
+    for (term, of_term) in of_the_store(change, asked) {
+        holds.push(format!("({term})"));
+        values.extend(of_term);
+    }
+    Some(Packet::at_once(dialect, "jobs", &set, &holds.join(" AND "), values))
+}
+
+/// What became of it: the instant in microseconds, if it was done.
+///
+/// # Errors
+/// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt).
+pub(super) fn done_at(answers: &Answers) -> Result<Option<i64>> {
+    match answers.last().and_then(|rows| rows.first()) {
+        Some(row) if row.int(0)? > 0 => row.int(1).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// What became of a [`packet`]: whether it was done, the instant in microseconds, and the row if it was not.
 ///
 /// # Errors
@@ -101,50 +137,49 @@ pub(super) fn outcome(answers: &Answers) -> Result<(bool, i64, Stored)> {
     Ok((done, at, stored))
 }
 
-/// That record and lease are those that were looked at, and that it is the time that was expected.
-fn conditions(change: &Change<'_>, job: &Value) -> Vec<Condition> {
-    let window = vec![Value::Int(change.window.start.0), Value::Int(change.window.end.0)];
-    let record = "EXISTS (SELECT 1 FROM jobs WHERE job = ? AND head = ?)";
-    let lasting = "SELECT 1 FROM jobs WHERE job = ? AND lease IS NOT NULL AND ends > {at}";
-    let lease = if change.lease.is_empty() {
-        (format!("NOT EXISTS ({lasting})"), vec![job.clone()])
+/// That record and lease, two columns each of one row, are those that were looked at.
+fn of_the_row(change: &Change<'_>) -> Condition {
+    let (head, lease) = (Value::from(change.head), Value::from(change.lease));
+    if change.lease.is_empty() {
+        ("head = ? AND (lease IS NULL OR ends <= {at})".to_owned(), vec![head])
     } else {
-        (
-            format!("EXISTS ({lasting} AND left(lease, char_length(?)) = ?)"),
-            vec![job.clone(), change.lease.into(), change.lease.into()],
-        )
-    };
-    vec![
-        ("{at_ms} >= ? AND {at_ms} < ?".to_owned(), window),
-        (record.to_owned(), vec![job.clone(), change.head.into()]),
-        lease,
-    ]
+        let begins = "head = ? AND ends > {at} AND left(lease, char_length(?)) = ?";
+        (begins.to_owned(), vec![head, lease.clone(), lease])
+    }
 }
 
-/// Record and lease are columns of one row.
-fn write_job(packet: &mut Packet, change: &Change<'_>, job: &Value) {
-    let (mut set, mut params) = (Vec::new(), Vec::new());
+/// That it is the time that was expected, and that the store may be believed, where that matters.
+fn of_the_store(change: &Change<'_>, asked: Option<&Asked>) -> Vec<Condition> {
+    let window = vec![Value::Int(change.window.start.0), Value::Int(change.window.end.0)];
+    let mut all = vec![("{at_ms} >= ? AND {at_ms} < ?".to_owned(), window)];
+    all.extend(asked.map(trust::as_seen));
+    if change.calm {
+        let calm = "NOT EXISTS (SELECT 1 FROM epoch WHERE until_ms > {at_ms})";
+        all.push((calm.to_owned(), Vec::new()));
+    }
+    all
+}
+
+/// What is written of record and lease; `None`: nothing.
+fn set(change: &Change<'_>) -> Option<Condition> {
+    let (mut set, mut values) = (Vec::new(), Vec::new());
     if let Some((version, body)) = change.record {
         set.push("head = concat(?, {at}), body = ?");
-        params.extend([Value::Text(format!("{version} ")), body.into()]);
+        values.extend([Value::Text(format!("{version} ")), body.into()]);
     }
     match &change.lease_write {
         LeaseWrite::None => {}
         LeaseWrite::For(text, ttl) => {
             set.push("lease = ?, ends = {at} + ?");
-            params.extend([text.as_str().into(), Value::Int(span(*ttl))]);
+            values.extend([text.as_str().into(), Value::Int(span(*ttl))]);
         }
         LeaseWrite::Text(text) => {
             set.push("lease = ?");
-            params.push(text.as_str().into());
+            values.push(text.as_str().into());
         }
         LeaseWrite::Drop => set.push("lease = NULL, ends = NULL"),
     }
-    if !set.is_empty() {
-        params.push(job.clone());
-        packet
-            .add(format!("UPDATE jobs SET {} WHERE job = ? AND {{holds}}", set.join(", ")), params);
-    }
+    (!set.is_empty()).then(|| (set.join(", "), values))
 }
 
 fn write_beside(packet: &mut Packet, job: &Value, one: &Beside) {
@@ -180,4 +215,56 @@ fn write_beside(packet: &mut Packet, job: &Value, one: &Beside) {
             vec![job.clone(), job.clone(), Value::Int(int(*kept as u64))],
         ),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::name::JobName;
+    use crate::domain::time::StoreTime;
+    use crate::store::engine::Way;
+
+    fn change(job: &JobName) -> Change<'_> {
+        Change {
+            job,
+            way: Way::Lease,
+            head: "7 1000",
+            lease: "",
+            window: StoreTime(1)..StoreTime(2),
+            grant: None,
+            calm: false,
+            record: Some((8, "{}")),
+            lease_write: LeaseWrite::For("a".to_owned(), Duration::from_secs(1)),
+            beside: Vec::new(),
+            tell: &[],
+            once: false,
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_record_and_its_lease_alone_are_one_statement_which_reads_the_clock_once() {
+        let job = JobName::new("ship").unwrap();
+        let one = at_once(Dialect::Postgres, &change(&job), None).expect("one statement");
+        let [statement] = one.statements.as_slice() else { panic!("{one:?}") };
+        assert_eq!(statement.sql.matches("{clock}").count(), 1, "{}", statement.sql);
+        assert!(!statement.sql.contains("{at"), "no instant of a transaction: {}", statement.sql);
+        assert_eq!(statement.sql.matches('?').count(), statement.params.len(), "{statement:?}");
+        let one = at_once(Dialect::Mysql, &change(&job), None).expect("a text");
+        let clocks = one.statements.iter().map(|one| one.sql.matches("{clock}").count());
+        assert_eq!(clocks.sum::<usize>(), 1, "{one:?}");
+    }
+
+    #[test]
+    fn what_is_more_than_that_is_a_packet() {
+        let job = JobName::new("ship").unwrap();
+        let new = Change { head: "", ..change(&job) };
+        let beside = Change { beside: vec![Beside::Unindex { number: 1 }], ..change(&job) };
+        let nothing = Change { record: None, lease_write: LeaseWrite::None, ..change(&job) };
+        for more in [new, beside, nothing] {
+            assert!(at_once(Dialect::Postgres, &more, None).is_none(), "{more:?}");
+        }
+    }
 }

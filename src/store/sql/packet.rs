@@ -13,9 +13,20 @@ use crate::store::{Result, StoreError};
 #[derive(Debug, Clone)]
 pub(in crate::store) struct Packet {
     pub(in crate::store) dialect: Dialect,
-    /// It only looks: at one instant, and locks nothing.
-    pub(in crate::store) looks: bool,
+    /// What is around its statements.
+    pub(in crate::store) around: Around,
     pub(in crate::store) statements: Vec<Statement>,
+}
+
+/// What is around the statements of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Around {
+    /// A transaction that only looks: at one instant, and locks nothing.
+    Look,
+    /// A transaction that changes.
+    Change,
+    /// Nothing: one of them changes, and is a transaction by itself.
+    Nothing,
 }
 
 /// What each statement of a packet answered.
@@ -36,12 +47,40 @@ pub(in crate::store) enum Repeat {
 impl Packet {
     /// One that reads everything at one instant.
     pub(in crate::store) fn look(dialect: Dialect) -> Self {
-        Self { dialect, looks: true, statements: Vec::new() }
+        Self { dialect, around: Around::Look, statements: Vec::new() }
     }
 
     /// One that changes.
     pub(in crate::store) fn change(dialect: Dialect) -> Self {
-        Self { dialect, looks: false, statements: Vec::new() }
+        Self { dialect, around: Around::Change, statements: Vec::new() }
+    }
+
+    /// One statement that changes a row of `table` as `set` says, if `holds`; `values` stand for the `?` of both, in this order. `{at}` is
+    /// the server's clock, read once before the row is locked. If it changed a row, the last answer has a row: a number above 0, and that instant.
+    pub(in crate::store) fn at_once(
+        dialect: Dialect,
+        table: &str,
+        set: &str,
+        holds: &str,
+        values: Vec<Value>,
+    ) -> Self {
+        let mut packet = Self { dialect, around: Around::Nothing, statements: Vec::new() };
+        if dialect == Dialect::Mysql {
+            packet.add(dialect.remember("at", "{clock}"), Vec::new());
+            packet.add(format!("UPDATE {table} SET {set} WHERE {holds}"), values);
+            packet.add("SELECT ROW_COUNT(), {at}", Vec::new());
+        } else {
+            let here =
+                |sql: &str| sql.replace("{at}", "now.at").replace("{at_ms}", "(now.at / 1000)");
+            let (set, holds) = (here(set), here(holds));
+            packet.add(
+                format!(
+                    "WITH now AS MATERIALIZED (SELECT {{clock}} AS at) UPDATE {table} SET {set} FROM now WHERE {holds} RETURNING 1, now.at"
+                ),
+                values,
+            );
+        }
+        packet
     }
 
     /// Adds a statement; returns which it is.

@@ -57,10 +57,8 @@ impl<S: Server> SqlStore<S> {
         opening: Option<Opening>,
         packet: impl Fn(&Asked) -> Packet,
     ) -> Result<Trusted> {
-        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         for _ in 0..ATTEMPTS {
-            let fresh = ulid::Ulid::generate().to_string();
-            let asked = self.memory().ask(clock::boot(), ttl_ms, &fresh, opening);
+            let asked = self.ask(ttl, opening);
             if asked.seen.is_none() {
                 self.learn(way).await?;
                 continue;
@@ -90,6 +88,19 @@ impl<S: Server> SqlStore<S> {
             "what {} says of itself changes too often at this moment",
             self.shared.server.name()
         )))
+    }
+
+    /// What a statement that grants a lease for `ttl` may rely on, if it is a condition of it ([`as_seen`]); once it is done, that is to be
+    /// [accepted](Self::accept). `None`: something must be learned or written first.
+    pub(super) fn relied_on(&self, ttl: Duration) -> Option<Asked> {
+        let asked = self.ask(ttl, None);
+        (asked.seen.is_some() && !asked.write).then_some(asked)
+    }
+
+    fn ask(&self, ttl: Duration, opening: Option<Opening>) -> Asked {
+        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        let fresh = ulid::Ulid::generate().to_string();
+        self.memory().ask(clock::boot(), ttl_ms, &fresh, opening)
     }
 
     /// Looks at what the store says of itself, and changes nothing.
@@ -143,7 +154,7 @@ impl<S: Server> SqlStore<S> {
     }
 
     /// Notes that the store is as it was judged; returns the epoch.
-    fn accept(&self, asked: &Asked) -> String {
+    pub(super) fn accept(&self, asked: &Asked) -> String {
         let mut memory = self.memory();
         let epoch = asked.judged.id.clone();
         if !memory.epoch.is_empty() && memory.epoch != epoch {
