@@ -112,16 +112,15 @@ impl Statement {
 
     /// Inserts rows, each of `width` values, in few statements of few different kinds; `head` ends with the columns.
     pub(in crate::store) fn insert(head: &str, width: usize, rows: Vec<Vec<Value>>) -> Vec<Self> {
-        Self::insert_or(Dialect::Sqlite, head, width, rows, "")
+        Self::insert_on(Dialect::Sqlite, head, width, rows)
     }
 
-    /// The same, in the fewest statements where they are prepared each time anyhow; `tail` says what becomes of rows that are there ([`Dialect::or_change`]).
-    pub(in crate::store) fn insert_or(
+    /// The same, in the fewest statements where they are prepared each time anyhow.
+    pub(in crate::store) fn insert_on(
         dialect: Dialect,
         head: &str,
         width: usize,
         rows: Vec<Vec<Value>>,
-        tail: &str,
     ) -> Vec<Self> {
         let row = format!("({})", vec!["?"; width].join(", "));
         let mut statements = Vec::new();
@@ -131,7 +130,7 @@ impl Statement {
         for at_once in [whole, 32, 16, 10, 8, 4, 2, 1] {
             while rows.len() >= at_once && at_once > 0 {
                 let all = vec![row.as_str(); at_once].join(", ");
-                let sql = format!("{head} VALUES {all}{tail}");
+                let sql = format!("{head} VALUES {all}");
                 let params = rows.by_ref().take(at_once).flatten().collect();
                 statements.push(Self::new(sql, params));
             }

@@ -139,7 +139,7 @@ pub(super) fn save_grants<S>(
         gone.map(|pair| Statement::new("DELETE FROM grants WHERE claim = ? AND task = ?", pair));
     let new = tasks.iter().filter(|one| !before.contains(one));
     let new = new.filter_map(|(task, _)| pair(task)).collect();
-    let new = Statement::insert_or(dialect, "INSERT INTO grants (claim, task)", 2, new, "");
+    let new = Statement::insert_on(dialect, "INSERT INTO grants (claim, task)", 2, new);
     gone.chain(new).collect()
 }
 

@@ -69,8 +69,8 @@ const CHANGING: [&str; 11] = [
 ];
 /// Those that are alike where tasks share a statement: not the place, the token and the one that was accepted.
 const COMMON: [usize; 8] = [0, 2, 3, 4, 7, 8, 9, 10];
-const WHOLE: &str = "INSERT INTO tasks (n, id, source, priority, every_us, created, state, place, at, until, attempt, token, \
-     accepted, collector, claim, changed, error)";
+/// Where a statement stays prepared there are few different ones; ten is what collectors ask for.
+const PREPARED: [usize; 7] = [64, 32, 16, 10, 4, 2, 1];
 
 /// A task that changed.
 pub(super) struct Changed<'t> {
@@ -87,8 +87,8 @@ pub(super) struct Changed<'t> {
 pub(super) fn save(dialect: Dialect, tasks: &[Changed<'_>]) -> Vec<Statement> {
     match dialect {
         Dialect::Sqlite => save_each(tasks),
-        Dialect::Postgres => save_rows(dialect, tasks),
-        Dialect::Mysql => save_alike(tasks),
+        Dialect::Postgres => save_alike(tasks, &PREPARED),
+        Dialect::Mysql => save_alike(tasks, &[usize::MAX]),
     }
 }
 
@@ -103,31 +103,9 @@ fn save_each(tasks: &[Changed<'_>]) -> Vec<Statement> {
     each.collect()
 }
 
-/// Rows that are there, so each is changed. Those that have the same gaps go together: a statement is prepared for its types.
-fn save_rows(dialect: Dialect, tasks: &[Changed<'_>]) -> Vec<Statement> {
-    let mut alike: BTreeMap<Vec<bool>, Vec<Vec<Value>>> = BTreeMap::new();
-    for one in tasks {
-        let task = one.task;
-        let mut row = vec![
-            one.n.into(),
-            task.id.0.as_str().into(),
-            task.source.as_str().into(),
-            i64::from(task.priority).into(),
-            task.every.map(in_micros).into(),
-            task.created.0.into(),
-        ];
-        row.extend(changing(one));
-        let gaps = row.iter().map(|value| *value == Value::Null).collect();
-        alike.entry(gaps).or_default().push(row);
-    }
-    let tail = dialect.or_change("n", &CHANGING);
-    let each =
-        alike.into_values().map(|rows| Statement::insert_or(dialect, WHOLE, 17, rows, &tail));
-    each.flatten().collect()
-}
-
-/// What tasks have in common is said once: a text is parsed each time. Tokens and places are each task's own.
-fn save_alike(tasks: &[Changed<'_>]) -> Vec<Statement> {
+/// What tasks have in common is said once: a text is parsed each time, a value is bound. Tokens and places are each task's own. `at_once` are the
+/// numbers of tasks for which there is a statement, the greatest first.
+fn save_alike(tasks: &[Changed<'_>], at_once: &[usize]) -> Vec<Statement> {
     let mut alike: Vec<(Vec<Value>, Vec<&Changed<'_>>)> = Vec::new();
     for one in tasks {
         let row = changing(one);
@@ -138,7 +116,17 @@ fn save_alike(tasks: &[Changed<'_>]) -> Vec<Statement> {
             None => alike.push((same, vec![one])),
         }
     }
-    alike.into_iter().map(|(_, rows)| save_together(&rows)).collect()
+    let mut statements = Vec::new();
+    for (_, rows) in &alike {
+        let mut rest = rows.as_slice();
+        while !rest.is_empty() {
+            let many = at_once.iter().find(|many| **many <= rest.len());
+            let (some, more) = rest.split_at(many.copied().unwrap_or(rest.len()));
+            statements.push(save_together(some));
+            rest = more;
+        }
+    }
+    statements
 }
 
 fn save_together(rows: &[&Changed<'_>]) -> Statement {
@@ -212,9 +200,9 @@ pub(super) fn add(dialect: Dialect, new: Vec<(i64, Box<Task>, &NewTask)>) -> Vec
             task.created.0.into(),
         ]);
     }
-    let mut statements = Statement::insert_or(dialect, NEW, 13, tasks, "");
+    let mut statements = Statement::insert_on(dialect, NEW, 13, tasks);
     // `key` is a reserved word of MySQL: all columns, in their order.
-    statements.extend(Statement::insert_or(dialect, "INSERT INTO payloads", 3, payloads, ""));
+    statements.extend(Statement::insert_on(dialect, "INSERT INTO payloads", 3, payloads));
     statements
 }
 
