@@ -332,6 +332,12 @@ impl Store {
         Self { backend, ..self.clone() }
     }
 
+    /// Whether [`Store::open`] has succeeded. Until then it was never there, so it is not away.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.answers().is_ok()
+    }
+
     fn answers(&self) -> Result<()> {
         let shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
         shut.as_ref().map_or(Ok(()), |why| Err(StoreError::Unavailable(why.clone())))

@@ -158,6 +158,10 @@ impl Memory {
     ) -> Result<Duration> {
         // While the store is refused, nothing is granted, and it is looked at again soon.
         let Ok(store) = room.store() else { return Ok(jittered(AWAY)) };
+        // The node has just begun, or says itself that its store is not there.
+        if !store.is_open() {
+            return Ok(jittered(AT_LEAST_EVERY));
+        }
         if !bell.in_use.load(Ordering::Relaxed) {
             if !pump.in_use(store).await? {
                 return Ok(jittered(IDLE));

@@ -108,6 +108,27 @@ async fn whoever_comes_while_a_node_begins_waits_and_finds_it_ready() {
     assert_eq!(answer.status(), StatusCode::OK, "{:?}", answer.text().await);
 }
 
+#[test]
+fn a_node_that_begins_raises_no_alarm_about_a_store_that_is_there() {
+    let redis = RedisServer::start(&[]);
+    let ground = Ground::new(&redis.url(), JOB);
+    let mut child = ground
+        .command(&["serve", "--listen", "127.0.0.1:0", "--node", "node-a"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("soloist starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
+    let mut said: Vec<String> = Vec::new();
+    while !said.last().is_some_and(|line| line.contains("the store is open")) {
+        said.push(lines.next().expect("it goes on").expect("a line"));
+    }
+    child.kill().expect("our own child");
+    child.wait().expect("and waited for");
+    let alarm = said.iter().find(|line| line.contains("stands still"));
+    assert_eq!(alarm, None, "{said:#?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_whose_store_is_down_serves_what_it_can_and_says_why_without_a_password() {
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
