@@ -26,6 +26,22 @@ async fn a_clock_that_is_set_grants_a_held_job_to_nobody() {
     }
 }
 
+/// Another process has noticed that the store may have forgotten leases, and this one, which knows the job, has not heard of it.
+#[tokio::test]
+async fn a_process_that_has_not_heard_of_a_quarantine_grants_nothing_in_it() {
+    let server = PostgresServer::shared();
+    let url = server.database();
+    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let mine = ask("node-a", LONG);
+    granted(&store, &mine).await;
+    store.release(&mine.job, &mine.owner).await.expect("an answer");
+    let until = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 60000";
+    let doubted = format!("UPDATE soloist.epoch SET until_ms = {until}, version = version + 1");
+    server.psql(name_of(&url), &doubted);
+    let answer = store.acquire(&ask("node-b", LONG)).await.expect("an answer");
+    assert!(!matches!(answer, Acquired::Granted { .. }), "{answer:?}");
+}
+
 async fn a_lease_is_renewed_by_another_connection_within_a_third_of_it() {
     let server = PostgresServer::shared();
     cuts::a_lease_is_renewed_after_a_cut(server.port(), &server.database()).await;
