@@ -5,6 +5,7 @@ pub(crate) mod clock;
 pub(crate) mod cuts;
 pub(crate) mod disk;
 pub(crate) mod doctor;
+pub(crate) mod doubted;
 pub(crate) mod old;
 pub(crate) mod promoted;
 pub(crate) mod stopped;

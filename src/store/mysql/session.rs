@@ -19,14 +19,14 @@ use crate::store::sql::packet::{Answers, Around, Packet};
 use crate::store::sql::row::{corrupt, text};
 use crate::store::sql::session::{Dialect, Row, Statement, Value};
 
-/// Before a transaction that is a conversation: the server ends a connection that says nothing for a second in the middle, as a process does
-/// that was stopped there, and rolls back what that began. MariaDB has `idle_transaction_timeout` for it, MySQL has this. Of a transaction
-/// that is sent as a whole the server has all, and waits for nothing.
+/// Stands before a transaction that is a conversation. A process may be stopped in the middle of it: then the server ends the connection
+/// after a second, and rolls back. MariaDB has `idle_transaction_timeout` for that, MySQL has this. A transaction that is sent as a
+/// whole does not need it: the server has all of it, and waits for nothing.
 const HURRY: &str = "SET wait_timeout = 1; ";
-/// Behind it.
+/// Stands behind the end of a conversation.
 const AT_EASE: &str = "; SET wait_timeout = 31536000";
 const CHANGE: &str = "START TRANSACTION READ WRITE; ";
-/// And of how many statements it is.
+/// The text, and how many statements it has.
 const LOOK: (&str, usize) = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY; ",
     2,
@@ -63,7 +63,7 @@ impl Conn {
         Self { client: Some(client), busy: false, first: None, used: clock::boot() }
     }
 
-    /// Takes what goes before the next statement, and of how many statements it is.
+    /// Takes what goes before the next statement: the text, and how many statements it has.
     fn take_first(&mut self) -> (String, usize) {
         match self.first.take() {
             None => (String::new(), 0),
@@ -245,7 +245,7 @@ impl Wire for Conn {
     }
 }
 
-/// Adds statements, with what parts them.
+/// Adds statements, with a semicolon between them.
 fn join(whole: &mut String, statements: &[Statement]) -> Outcome<()> {
     for (nth, one) in statements.iter().enumerate() {
         if nth > 0 {

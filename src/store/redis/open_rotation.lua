@@ -23,7 +23,7 @@ end
 
 -- A rotation: its hash, its types in order and their places.
 local function open(name)
-  -- As a map, not as a list out of which one would have to be made.
+  -- RESP3 answers a map. As RESP2, which all other calls use, it is a list, and Lua would have to make the map.
   redis.setresp(3)
   local f = call('HGETALL', base .. 'r:' .. name).map
   redis.setresp(2)

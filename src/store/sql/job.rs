@@ -89,11 +89,11 @@ pub(super) fn packet(
     Ok(packet)
 }
 
-/// The same as one statement, which compares and writes: a grant, and all else that is a record and its lease alone. `None`: it is more
-/// than that. What does not hold is asked of a [`packet`]: a statement that changed nothing does not say why.
+/// The same as one statement, which compares and writes, for a change of a record and its lease alone, such as a grant. `None`: the change
+/// is more than that. A statement that changed nothing does not say why; the caller sends a [`packet`] then, which does.
 ///
-/// The clock is read before the row is locked. Who waits for the lock has the older instant: the lease before it lasts a little longer then,
-/// and this one a little shorter.
+/// The server reads the clock before it locks the row. When it had to wait for the lock, the instant is a little old. That is safe: the
+/// lease of before counts a little longer, and the new one ends a little sooner.
 pub(super) fn at_once(
     dialect: Dialect,
     change: &Change<'_>,

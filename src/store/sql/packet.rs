@@ -3,6 +3,8 @@
 //! A packet that changes begins with its locks, then reads the clock ([`Packet::at_this_instant`]), then says on what condition it
 //! writes ([`Packet::only_if`]). Every statement after that has `{holds}` in its `WHERE`, so a packet whose conditions do not hold
 //! commits and has changed nothing. No error is needed for that: an error would stand in the server's log for each lost race.
+//!
+//! What one statement can compare and write needs no transaction around it ([`Packet::at_once`]).
 
 use std::borrow::Cow;
 
@@ -55,8 +57,9 @@ impl Packet {
         Self { dialect, around: Around::Change, statements: Vec::new() }
     }
 
-    /// One statement that changes a row of `table` as `set` says, if `holds`; `values` stand for the `?` of both, in this order. `{at}` is
-    /// the server's clock, read once before the row is locked. If it changed a row, the last answer has a row: a number above 0, and that instant.
+    /// One statement that changes a row of `table` as `set` says, if `holds`. `values` stand for the `?` of both, in this order. `{at}` is
+    /// the server's clock, which the server reads once, before it locks the row. When a row was changed, the last answer has a row: a
+    /// number above 0, and that instant.
     pub(in crate::store) fn at_once(
         dialect: Dialect,
         table: &str,

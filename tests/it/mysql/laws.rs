@@ -1,7 +1,7 @@
 //! The laws of `tests/it/sql` on MariaDB.
 
 use super::*;
-use crate::sql::{clock, cuts, disk, old, stopped};
+use crate::sql::{clock, cuts, disk, doubted, name_of, old, stopped};
 
 judged! {
     a_lease_is_renewed_by_another_connection_within_a_third_of_it
@@ -23,6 +23,16 @@ async fn a_clock_that_is_set_grants_a_held_job_to_nobody() {
         )
         .await;
     }
+}
+
+#[tokio::test]
+async fn a_process_that_has_not_heard_of_a_quarantine_grants_nothing_in_it() {
+    let server = MariaServer::shared();
+    let url = server.database();
+    let until = "FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000) + 60000";
+    let epoch = format!("{}.epoch", name_of(&url));
+    let doubt = format!("UPDATE {epoch} SET until_ms = {until}, version = version + 1");
+    doubted::nothing_is_granted(&url, || drop(server.sql(&doubt))).await;
 }
 
 async fn a_lease_is_renewed_by_another_connection_within_a_third_of_it() {

@@ -1,7 +1,7 @@
 //! The laws of `tests/it/sql` on PostgreSQL.
 
 use super::*;
-use crate::sql::{clock, cuts, disk, name_of, old, promoted, stopped};
+use crate::sql::{clock, cuts, disk, doubted, name_of, old, promoted, stopped};
 
 judged! {
     a_lease_is_renewed_by_another_connection_within_a_third_of_it
@@ -26,20 +26,13 @@ async fn a_clock_that_is_set_grants_a_held_job_to_nobody() {
     }
 }
 
-/// Another process has noticed that the store may have forgotten leases, and this one, which knows the job, has not heard of it.
 #[tokio::test]
 async fn a_process_that_has_not_heard_of_a_quarantine_grants_nothing_in_it() {
     let server = PostgresServer::shared();
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
-    let mine = ask("node-a", LONG);
-    granted(&store, &mine).await;
-    store.release(&mine.job, &mine.owner).await.expect("an answer");
     let until = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 60000";
-    let doubted = format!("UPDATE soloist.epoch SET until_ms = {until}, version = version + 1");
-    server.psql(name_of(&url), &doubted);
-    let answer = store.acquire(&ask("node-b", LONG)).await.expect("an answer");
-    assert!(!matches!(answer, Acquired::Granted { .. }), "{answer:?}");
+    let doubt = format!("UPDATE soloist.epoch SET until_ms = {until}, version = version + 1");
+    doubted::nothing_is_granted(&url, || drop(server.psql(name_of(&url), &doubt))).await;
 }
 
 async fn a_lease_is_renewed_by_another_connection_within_a_third_of_it() {
