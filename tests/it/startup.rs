@@ -2,13 +2,19 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use reqwest::{Method, StatusCode};
 
 use crate::support::node::{Ground, Node};
 use crate::support::redis::RedisServer;
 use crate::support::wait::{PATIENCE, until_async};
+
+/// A node whose words the test reads itself.
+fn spawned(ground: &Ground, name: &str, stdout: Stdio, stderr: Stdio) -> Child {
+    let mut command = ground.command(&["serve", "--listen", "127.0.0.1:0", "--node", name]);
+    command.stdout(stdout).stderr(stderr).spawn().expect("soloist starts")
+}
 
 /// Runs `soloist ARGS`, which must fail with `code`; gives what it said.
 fn refusal(ground: &Ground, args: &[&str], code: i32) -> String {
@@ -112,12 +118,7 @@ async fn whoever_comes_while_a_node_begins_waits_and_finds_it_ready() {
 fn a_node_that_begins_raises_no_alarm_about_a_store_that_is_there() {
     let redis = RedisServer::start(&[]);
     let ground = Ground::new(&redis.url(), JOB);
-    let mut child = ground
-        .command(&["serve", "--listen", "127.0.0.1:0", "--node", "node-a"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("soloist starts");
+    let mut child = spawned(&ground, "node-a", Stdio::null(), Stdio::piped());
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let mut said: Vec<String> = Vec::new();
     while !said.last().is_some_and(|line| line.contains("the store is open")) {
@@ -162,12 +163,7 @@ async fn a_node_goes_on_by_itself_when_its_store_comes() {
     let mut redis = RedisServer::start(&[]);
     redis.kill();
     let ground = Ground::new(&redis.url(), JOB);
-    let mut child = ground
-        .command(&["serve", "--listen", "127.0.0.1:0", "--node", "node-b"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("soloist starts");
+    let mut child = spawned(&ground, "node-b", Stdio::piped(), Stdio::null());
     let stdout = child.stdout.take().expect("a pipe");
     let node = ground.start("node-a");
     assert_eq!(look(&node, "/readyz").await.0, StatusCode::SERVICE_UNAVAILABLE);
