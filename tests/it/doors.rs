@@ -32,6 +32,30 @@ fn open_files(pid: Pid) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).expect("our own child").count()
 }
 
+/// The inodes of the accepted sockets whose peers are these.
+fn sockets_towards(peers: &[TcpStream]) -> Vec<String> {
+    let ports: Vec<String> = peers
+        .iter()
+        .map(|peer| format!(":{:04X}", peer.local_addr().expect("an address").port()))
+        .collect();
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's table");
+    let lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // A socket that nobody has accepted yet has the inode 0.
+    lines
+        .filter(|line| ports.iter().any(|port| line[2].ends_with(port)) && line[9] != "0")
+        .map(|line| line[9].to_owned())
+        .collect()
+}
+
+/// How many of these sockets a process has open.
+fn open_sockets(pid: Pid, inodes: &[String]) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("our own child");
+    let links = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+    let names: Vec<PathBuf> =
+        inodes.iter().map(|inode| format!("socket:[{inode}]").into()).collect();
+    links.filter(|link| names.contains(link)).count()
+}
+
 /// A line of `/proc/PID/status`, in KiB.
 fn memory(pid: Pid, line: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("our own child");
@@ -104,7 +128,6 @@ async fn readers_who_never_read_are_let_go() {
     ground.add_user("li", "operator");
     let token = ground.token("li");
     let node = ground.start("node-a");
-    let before = until("it has begun", || Some(open_files(node.pid())));
     let ask = format!(
         "GET /api/v1/openapi.json HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n\r\n"
     );
@@ -119,10 +142,12 @@ async fn readers_who_never_read_are_let_go() {
             stream
         })
         .collect();
-    let peak = until("they are connected", || {
-        Some(open_files(node.pid())).filter(|open| *open >= before + 50)
+    let sockets = until("they are connected", || {
+        Some(sockets_towards(&readers)).filter(|all| all.len() == readers.len())
     });
-    until("their connections are over", || (open_files(node.pid()) <= peak - 40).then_some(()));
+    let held = || open_sockets(node.pid(), &sockets);
+    until("the node has accepted them", || (held() == sockets.len()).then_some(()));
+    until("their connections are over", || (held() == 0).then_some(()));
     drop(readers);
 }
 
