@@ -124,12 +124,21 @@ fn closed() -> Fault {
     Fault::Broken("the connection was closed".to_owned())
 }
 
+/// The rows of each statement. One that has none answers one: how many it changed, and what it gave to `LAST_INSERT_ID`.
 async fn sets(client: &mut mysql_async::Conn, sql: &str, count: usize) -> Outcome<Vec<Vec<Row>>> {
     let mut answer = client.query_iter(sql).await?;
     let mut found = Vec::with_capacity(count);
     for _ in 0..count {
+        let changed = answer.columns_ref().is_empty().then(|| {
+            let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+            Row(vec![
+                number(answer.affected_rows()),
+                number(answer.last_insert_id().unwrap_or_default()),
+            ])
+        });
         let rows: Vec<mysql_async::Row> = answer.collect().await?;
-        found.push(rows.into_iter().map(row).collect::<Outcome<_>>()?);
+        let rows = rows.into_iter().map(row).chain(changed.map(Ok));
+        found.push(rows.collect::<Outcome<_>>()?);
     }
     answer.drop_result().await?;
     Ok(found)
@@ -222,10 +231,9 @@ impl Wire for Conn {
     }
 
     async fn change(&mut self, statement: &Statement) -> Outcome<u64> {
-        let both = [statement.clone(), Statement::new("SELECT ROW_COUNT()".to_owned(), Vec::new())];
-        let found = self.ask_all(&both).await?;
+        let found = self.ask_all(std::slice::from_ref(statement)).await?;
         let changed = found.last().and_then(|rows| rows.first());
-        let changed = changed.ok_or_else(|| corrupt("MySQL", "ROW_COUNT() is missing"))?;
+        let changed = changed.ok_or_else(|| corrupt("MySQL", "a number of rows is missing"))?;
         Ok(u64::try_from(changed.int(0)?).unwrap_or(0))
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::dispatch::{self, Act, DispatchSession, InHand, Opened, Transactions};
+use super::dispatch::{Act, DispatchSession, InHand, Opened, Remembered, Transactions};
 use super::fault::{Fault, Outcome};
 use super::follow::Hint;
 use super::link::{Link, Wire};
@@ -40,8 +40,7 @@ pub(super) struct Dispatching<'c, W> {
     wakes: Vec<Waiter>,
     /// The instant of the transaction, once it was asked for.
     at: Option<i64>,
-    /// Nothing is due at that instant.
-    nothing_is_due: bool,
+    remembered: Remembered,
     /// Something was written, or will be.
     wrote: bool,
     /// What the first statement that failed ended with, so that the task knows what became of the connection.
@@ -125,7 +124,8 @@ impl<'c, W: Wire> Dispatching<'c, W> {
     /// A transaction that was begun on that connection.
     pub(super) fn on(conn: &'c mut W) -> Self {
         let (pending, wakes) = (Vec::new(), Vec::new());
-        Self { conn, pending, wakes, at: None, nothing_is_due: false, wrote: false, fault: None }
+        let remembered = Remembered::default();
+        Self { conn, pending, wakes, at: None, remembered, wrote: false, fault: None }
     }
 
     /// Whether something was written since this was asked last.
@@ -144,7 +144,8 @@ impl<'c, W: Wire> Dispatching<'c, W> {
     }
 
     /// Ends the transaction.
-    pub(super) async fn end(self, commit: bool) -> Outcome<()> {
+    pub(super) async fn end(mut self, commit: bool) -> Outcome<()> {
+        self.pending.extend(self.remembered.take_unwritten());
         self.conn.end(if commit { &self.pending[..] } else { &[] }, commit).await?;
         self.fault.map_or(Ok(()), Err)
     }
@@ -170,27 +171,42 @@ impl<W: Wire> Session for Dispatching<'_, W> {
     }
 
     async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
+        let statement = Statement::new(sql.to_owned(), params.to_vec());
+        // What it changes is not looked at: nothing is remembered beyond it.
+        self.pending.extend(std::mem::take(&mut self.remembered).take_unwritten());
         self.query_all(&[]).await?;
         self.wrote = true;
-        let statement = Statement::new(sql.to_owned(), params.to_vec());
         let changed = self.conn.change(&statement).await;
         self.noted(changed)
     }
 
     async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
-        if self.pending.is_empty() && statements.is_empty() {
-            return Ok(Vec::new());
+        let known: Vec<_> = statements.iter().map(|one| self.remembered.answer(one)).collect();
+        let unknown = statements.iter().zip(&known).filter(|(_, answer)| answer.is_none());
+        let asked: Vec<Statement> = unknown.map(|(one, _)| one.clone()).collect();
+        self.pending.extend(self.remembered.before(&asked));
+        let mut found = Vec::new();
+        // What was written is sent with the next question, or when nothing else is asked for.
+        if !asked.is_empty() || statements.is_empty() && !self.pending.is_empty() {
+            let before = self.pending.len();
+            let mut all = std::mem::take(&mut self.pending);
+            all.extend_from_slice(&asked);
+            let answers = self.conn.ask_all(&all).await;
+            found = self.noted(answers)?.split_off(before);
         }
-        let before = self.pending.len();
-        let mut all = std::mem::take(&mut self.pending);
-        all.extend_from_slice(statements);
-        let found = self.conn.ask_all(&all).await;
-        Ok(self.noted(found)?.split_off(before))
+        for (one, rows) in asked.iter().zip(&found) {
+            self.remembered.hear(one, rows);
+        }
+        let mut found = found.into_iter();
+        Ok(known
+            .into_iter()
+            .map(|rows| rows.or_else(|| found.next()).unwrap_or_default())
+            .collect())
     }
 
     async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
         self.wrote |= !statements.is_empty();
-        self.pending.extend_from_slice(statements);
+        self.pending.extend(self.remembered.write(statements));
         Ok(())
     }
 }
@@ -209,19 +225,10 @@ impl<W: Wire> DispatchSession for Dispatching<'_, W> {
             all.push(Statement::new(W::DIALECT.remember_and_say("at", newest), Vec::new()));
         }
         let first = all.len();
-        // What the clock alone has made due does not become more at the same instant.
-        let is_idle = |one: &Statement| self.nothing_is_due && dispatch::asks_what_is_due(one);
-        all.extend(more.iter().filter(|one| !is_idle(one)).cloned());
-        let idle: Vec<bool> = more.iter().map(is_idle).collect();
+        all.extend_from_slice(more);
+        self.remembered.begin(more);
         let mut found = self.query_all(&all).await?;
-        let mut asked = found.split_off(first).into_iter();
-        let rest = idle.into_iter().map(|idle| {
-            let nothing = || vec![Row(vec![Value::Int(0)])];
-            if idle { nothing() } else { asked.next().unwrap_or_default() }
-        });
-        let rest: Vec<Vec<Row>> = rest.collect();
-        let due = more.iter().zip(&rest).find(|(one, _)| dispatch::asks_what_is_due(one));
-        self.nothing_is_due = due.is_some_and(|(_, rows)| rows == &[Row(vec![Value::Int(0)])]);
+        let rest = found.split_off(first);
         let mut found = found.into_iter();
         let mut first_of = || found.next().and_then(|rows| rows.into_iter().next());
         let missing = || StoreError::Corrupt("dispatch: its row is missing".to_owned());

@@ -3,6 +3,7 @@
 //! | word | what it stands for |
 //! | --- | --- |
 //! | `{clock}` | the server's clock now, in microseconds since 1970 |
+//! | `{began}` | MySQL alone: the same when the statement began, wherever it stands in it |
 //! | `{at}` | the instant of this transaction, as [`Packet::at_this_instant`](super::packet::Packet::at_this_instant) read it |
 //! | `{at_ms}` | the same in whole milliseconds, rounded down |
 //! | `{holds}` | all conditions so far hold |
@@ -34,8 +35,9 @@ const POSTGRES: [(&str, &str); 6] = [
 const MYSQL_SERVER: &str = "(/*M!CONCAT_WS(':', @@GLOBAL.server_id, @@hostname, @@port, @@datadir)*//*!80000 @@server_uuid*/)";
 
 /// MySQL has no indexes on some rows alone: one column has what the tasks of a state are in order by, so that two indexes are enough for all.
-const MYSQL: [(&str, &str); 10] = [
+const MYSQL: [(&str, &str); 11] = [
     ("{clock}", "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"),
+    ("{began}", "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"),
     ("{at}", "@soloist_at"),
     ("{at_ms}", "(@soloist_at DIV 1000)"),
     ("{holds}", "(@soloist_holds = 1)"),

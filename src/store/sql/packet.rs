@@ -58,8 +58,9 @@ impl Packet {
     }
 
     /// One statement that changes a row of `table` as `set` says, if `holds`. `values` stand for the `?` of both, in this order. `{at}` is
-    /// the server's clock, which the server reads once, before it locks the row. When a row was changed, the last answer has a row: a
-    /// number above 0, and that instant.
+    /// the server's clock, which the server reads once, before it locks the row. When a row was changed, the answer has a row: a
+    /// number above 0, and that instant. MySQL changes no row and returns it as well: it tells beside its "OK" how many rows it changed, and
+    /// what it gave to `LAST_INSERT_ID`.
     pub(in crate::store) fn at_once(
         dialect: Dialect,
         table: &str,
@@ -68,21 +69,21 @@ impl Packet {
         values: Vec<Value>,
     ) -> Self {
         let mut packet = Self { dialect, around: Around::Nothing, statements: Vec::new() };
-        if dialect == Dialect::Mysql {
-            packet.add(dialect.remember("at", "{clock}"), Vec::new());
-            packet.add(format!("UPDATE {table} SET {set} WHERE {holds}"), values);
-            packet.add("SELECT ROW_COUNT(), {at}", Vec::new());
-        } else {
-            let here =
-                |sql: &str| sql.replace("{at}", "now.at").replace("{at_ms}", "(now.at / 1000)");
-            let (set, holds) = (here(set), here(holds));
-            packet.add(
-                format!(
-                    "WITH now AS MATERIALIZED (SELECT {{clock}} AS at) UPDATE {table} SET {set} FROM now WHERE {holds} RETURNING 1, now.at"
-                ),
-                values,
-            );
-        }
+        let (at, at_ms) = match dialect {
+            Dialect::Mysql => ("{began}", "({began} DIV 1000)"),
+            Dialect::Sqlite | Dialect::Postgres => ("now.at", "(now.at / 1000)"),
+        };
+        let here = |sql: &str| sql.replace("{at}", at).replace("{at_ms}", at_ms);
+        let (set, holds) = (here(set), here(holds));
+        let sql = match dialect {
+            Dialect::Mysql => {
+                format!("UPDATE {table} SET {set} WHERE {holds} AND LAST_INSERT_ID({at}) > 0")
+            }
+            Dialect::Sqlite | Dialect::Postgres => format!(
+                "WITH now AS MATERIALIZED (SELECT {{clock}} AS at) UPDATE {table} SET {set} FROM now WHERE {holds} RETURNING 1, {at}"
+            ),
+        };
+        packet.add(sql, values);
         packet
     }
 

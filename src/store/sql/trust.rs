@@ -188,15 +188,29 @@ pub(in crate::store) fn ask(packet: &mut Packet) -> usize {
     packet.add(format!("SELECT {COLUMNS} {FROM}"), Vec::new())
 }
 
+/// The condition that no quarantine lasts.
+pub(super) const CALM: &str = "NOT EXISTS (SELECT 1 FROM epoch WHERE until_ms > {at_ms})";
+
 /// The condition that the store is as it was seen.
 pub(super) fn as_seen(asked: &Asked) -> Condition {
+    as_seen_and(asked, "")
+}
+
+/// The same and [`CALM`]: one look at the row answers both.
+pub(super) fn as_seen_and_calm(asked: &Asked) -> Condition {
+    as_seen_and(asked, " AND until_ms <= {at_ms}")
+}
+
+fn as_seen_and(asked: &Asked, more: &str) -> Condition {
     let seen = asked.seen.as_ref();
     let server = seen.map(|seen| seen.server.as_str()).unwrap_or_default();
     match seen.and_then(|seen| seen.record.as_ref()) {
         Some(record) => {
             let version = i64::try_from(record.version).unwrap_or(i64::MAX);
-            let same = "{server} = ? AND EXISTS (SELECT 1 FROM epoch WHERE id = ? AND version = ?)";
-            (same.to_owned(), vec![server.into(), record.id.as_str().into(), version.into()])
+            let same = format!(
+                "{{server}} = ? AND EXISTS (SELECT 1 FROM epoch WHERE id = ? AND version = ?{more})"
+            );
+            (same, vec![server.into(), record.id.as_str().into(), version.into()])
         }
         None => {
             let none = "{server} = ? AND NOT EXISTS (SELECT 1 FROM epoch)";

@@ -161,12 +161,20 @@ impl Act for Exchanging {
 
     async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Exchanged> {
         let Self { ask, in_hand } = self;
-        let exchange = |sets: &Sets, now| domain::exchange(sets, ask, now);
+        let exchange = |sets: &Sets, now| {
+            let mut change = domain::exchange(sets, ask, now)?;
+            if let Some(in_hand) = in_hand {
+                let known = |one: &_| matches!(one, Write::Seen(by) if in_hand.was_seen(by, now));
+                change.writes.retain(|one| !known(one));
+            }
+            Ok(change)
+        };
         let hints = in_hand.as_ref().map(|in_hand| in_hand.look(&ask.reports)).unwrap_or_default();
         let (mut desk, (reports, answer)) =
             Desk::open_knowing(session, &hints, exchange, &[]).await?;
         if let Some(in_hand) = in_hand {
             in_hand.forget(&ask.reports, &reports);
+            in_hand.note_seen(std::mem::take(&mut desk.seen), desk.now);
             if let Some(Answer::Granted { claim, tasks, .. }) = &answer {
                 in_hand.note(claim, tasks);
             }

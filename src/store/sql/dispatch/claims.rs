@@ -16,6 +16,14 @@ use crate::domain::name::RequestId;
 use crate::domain::time::Stamp;
 use crate::store::Result;
 
+/// The newest number of a claim.
+pub(super) const NEWEST: &str = "SELECT max(n) FROM claims";
+/// Claims that are too old to be remembered.
+pub(super) const OLD: &str = "SELECT n FROM claims WHERE forget <= ? ORDER BY forget LIMIT ?";
+/// A new claim; its number comes first.
+pub(super) const ADD: &str = "INSERT INTO claims (n, claim, collector, request, until, reason, next_at, repeated, forget) \
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
 /// What [`read`] reads of the claims of these ids, then what [`named`] reads; a row for each task that a claim names, or one without.
 pub(super) const CLAIMS: &str = "SELECT c.n, c.claim, c.collector, c.request, c.until, c.reason, c.next_at, c.repeated, c.forget, g.task \
      FROM claims c LEFT JOIN grants g ON g.claim = c.n WHERE c.claim";
@@ -103,8 +111,7 @@ pub(super) fn save<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, id: &ClaimId, claim
     };
     let n = ink.new_claim();
     ink.push(Statement::new(
-        "INSERT INTO claims (n, claim, collector, request, until, reason, next_at, repeated, forget) \
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        ADD,
         vec![
             n.into(),
             id.0.as_str().into(),
@@ -168,10 +175,7 @@ fn before<'d>(sets: &'d Sets, id: &ClaimId) -> &'d [(TaskId, Token)] {
 
 /// The rows of claims that are too old to be remembered, at most `most`.
 pub(super) fn old(now: Stamp, most: usize) -> Statement {
-    Statement::new(
-        "SELECT n FROM claims WHERE forget <= ? ORDER BY forget LIMIT ?",
-        vec![now.0.into(), super::super::row::count(most).into()],
-    )
+    Statement::new(OLD, vec![now.0.into(), super::super::row::count(most).into()])
 }
 
 /// Forgets the claims in these rows.

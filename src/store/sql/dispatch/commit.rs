@@ -111,11 +111,15 @@ fn write<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, one: Write) -> Result<Option<
         )),
         Write::Seen(collector) => {
             let sql = match ink.seen(&collector) {
-                Some(before) if now < before + SEEN_EVERY => return Ok(None),
+                Some(before) if now < before + SEEN_EVERY => {
+                    desk.seen.insert(collector, before);
+                    return Ok(None);
+                }
                 Some(_) => "UPDATE collectors SET seen = ? WHERE name = ?",
                 None => "INSERT INTO collectors (seen, name) VALUES (?, ?)",
             };
             ink.push(Statement::new(sql, vec![now.0.into(), collector.as_str().into()]));
+            desk.seen.insert(collector, now);
         }
         Write::Enter { waiter, sources, until } => ink.enter(&waiter, &sources, until)?,
         Write::Strike(waiter) => ink.leave(&waiter),

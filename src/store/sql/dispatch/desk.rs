@@ -14,9 +14,14 @@ use crate::domain::dispatch::{
     Book, Change, ClaimId, Halt, Kept, NewTask, Overdue, Recent, Sets, TaskId, TaskState,
 };
 use crate::domain::lease::Token;
-use crate::domain::name::SourceName;
+use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::{Result, StoreError};
+
+/// The one row of dispatch: the newest instant that was written down, and what grows over all sources.
+pub(super) const BOOK: &str = "SELECT newest, token, turn, done FROM dispatch";
+/// Writes the same.
+pub(super) const SAVE_BOOK: &str = "UPDATE dispatch SET newest = ?, token = ?, turn = ?, done = ?";
 
 /// A transition under way: what was loaded, and in which rows it stands.
 pub(super) struct Desk<'s, S> {
@@ -31,6 +36,8 @@ pub(super) struct Desk<'s, S> {
     pub(super) texts: BTreeMap<i64, (String, String)>,
     /// Done tasks that are remembered.
     pub(super) done: u64,
+    /// When these collectors were seen, as their rows say with the commit.
+    pub(super) seen: BTreeMap<CollectorName, Stamp>,
     /// Claims of this round, their rows, and the rows of the tasks that they name.
     named: Vec<(ClaimId, i64, Vec<i64>)>,
 }
@@ -70,7 +77,7 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
 
     async fn begin(session: &'s mut S, errands: Vec<Errand>) -> Result<Self> {
         let lock = session.dialect().lock();
-        let book = format!("SELECT newest, token, turn, done FROM dispatch{lock}");
+        let book = format!("{BOOK}{lock}");
         let asks = errands.into_iter().filter_map(|one| Some((one.ask_at_once()?, one)));
         let (asks, errands): (Vec<_>, Vec<_>) = asks.unzip();
         let (row, now, found) = session.query_at_and(&book, &asks).await?;
@@ -83,6 +90,7 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
             claims: BTreeMap::new(),
             texts: BTreeMap::new(),
             done: uint(row.int(3)?),
+            seen: BTreeMap::new(),
             named: Vec::new(),
         };
         let more = desk.keep_all(errands, found)?;
@@ -363,10 +371,7 @@ impl<S> Desk<'_, S> {
     /// Writes what grows over all sources, and the newest instant that was written down.
     pub(super) fn save_book(&self, book: &Book) -> Statement {
         let numbers = [self.now.0, int(book.token.0), int(book.turn), int(self.done)];
-        Statement::new(
-            "UPDATE dispatch SET newest = ?, token = ?, turn = ?, done = ?",
-            numbers.map(Into::into).into(),
-        )
+        Statement::new(SAVE_BOOK, numbers.map(Into::into).into())
     }
 }
 

@@ -16,16 +16,14 @@ use crate::domain::time::Stamp;
 
 /// How many sources at their cap are asked which of them can be served the soonest.
 const CAPPED: usize = 16;
+/// How that question begins.
+pub(super) const OVERDUE: &str =
+    "SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'leased' AND ";
 /// Mostly the clock has made nothing due: one question instead of four.
 const IS_OVERDUE: &str = "SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'leased' AND {until} <= ?) \
      OR EXISTS (SELECT 1 FROM tasks WHERE state = 'due' AND {due} <= ?) \
      OR EXISTS (SELECT 1 FROM sources WHERE opens IS NOT NULL AND opens <= ?) \
      OR EXISTS (SELECT 1 FROM sources WHERE promised > 0 AND promised_until <= ?) THEN 1 ELSE 0 END";
-
-/// Whether it is the question what the clock alone has made due, of a transaction whose instant the server knows.
-pub(in crate::store) fn asks_what_is_due(statement: &Statement) -> bool {
-    statement.sql.starts_with("SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'leased'")
-}
 
 fn texts(ids: &BTreeSet<TaskId>) -> Vec<Value> {
     ids.iter().map(|id| id.0.as_str().into()).collect()

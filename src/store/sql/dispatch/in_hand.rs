@@ -1,20 +1,29 @@
-//! What this process handed out: the source and the claim of each task that it has not heard of since.
+//! What this process handed out: the source and the claim of each task that it has not heard of since. And which collectors it heard of.
 //!
 //! It says what a report mostly comes to, so that this is found by its name, in one go with the task. Nothing is decided by it: the rows
-//! say where a task is, and what was not looked for is found after them.
+//! say where a task is, and what was not looked for is found after them. That a collector was seen just now is not asked again.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::domain::dispatch::{ClaimId, Report, Reported, Task, TaskId};
-use crate::domain::name::SourceName;
+use crate::domain::dispatch::{ClaimId, Report, Reported, SEEN_EVERY, Task, TaskId};
+use crate::domain::name::{CollectorName, SourceName};
+use crate::domain::time::Stamp;
 
 /// More than the collectors of a node hold at the same time.
 const MOST: usize = 20_000;
 
-/// By the tasks.
+/// Collectors of which it is known when their rows say that they were seen.
+const COLLECTORS: usize = 1_000;
+
 #[derive(Debug, Default)]
-pub(in crate::store) struct InHand(Mutex<HashMap<TaskId, (SourceName, ClaimId)>>);
+pub(in crate::store) struct InHand(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    tasks: HashMap<TaskId, (SourceName, ClaimId)>,
+    collectors: HashMap<CollectorName, Stamp>,
+}
 
 /// What the reported tasks mostly come to.
 #[derive(Debug, Default)]
@@ -30,9 +39,9 @@ pub(super) struct Hints {
 impl InHand {
     /// What is known about these.
     pub(super) fn look(&self, reports: &[Report]) -> Hints {
-        let (in_hand, mut hints) = (self.lock(), Hints::default());
+        let (known, mut hints) = (self.lock(), Hints::default());
         for report in reports {
-            if let Some((source, claim)) = in_hand.get(&report.id) {
+            if let Some((source, claim)) = known.tasks.get(&report.id) {
                 hints.tasks.insert(report.id.clone());
                 hints.sources.insert(source.clone());
                 hints.claims.insert(claim.clone());
@@ -43,7 +52,7 @@ impl InHand {
 
     /// These were handed out.
     pub(super) fn note(&self, claim: &ClaimId, tasks: &[Task]) {
-        let mut in_hand = self.lock();
+        let in_hand = &mut self.lock().tasks;
         if in_hand.len() + tasks.len() > MOST {
             in_hand.clear();
         }
@@ -54,13 +63,28 @@ impl InHand {
 
     /// Those that count are in nobody's hands any more.
     pub(super) fn forget(&self, reports: &[Report], answers: &[Reported]) {
-        let mut in_hand = self.lock();
+        let in_hand = &mut self.lock().tasks;
         for (report, _) in reports.iter().zip(answers).filter(|(_, one)| **one == Reported::Ok) {
             in_hand.remove(&report.id);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<TaskId, (SourceName, ClaimId)>> {
+    /// Whether its row says that this collector was seen less than [`SEEN_EVERY`] ago.
+    pub(super) fn was_seen(&self, collector: &CollectorName, now: Stamp) -> bool {
+        let seen = self.lock().collectors.get(collector).copied();
+        seen.is_some_and(|seen| now < seen + SEEN_EVERY)
+    }
+
+    /// Their rows say so, unless the transaction fails: then they say it with the next call after [`SEEN_EVERY`].
+    pub(super) fn note_seen(&self, collectors: BTreeMap<CollectorName, Stamp>, now: Stamp) {
+        let known = &mut self.lock().collectors;
+        known.extend(collectors);
+        if known.len() > COLLECTORS {
+            known.retain(|_, seen| now < *seen + SEEN_EVERY);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -111,12 +135,25 @@ mod tests {
     }
 
     #[test]
+    fn a_collector_was_seen_for_a_second() {
+        let (in_hand, name) = (InHand::default(), "c-1".parse::<CollectorName>().expect("a name"));
+        assert!(!in_hand.was_seen(&name, Stamp(0)));
+        in_hand.note_seen([(name.clone(), Stamp(5))].into(), Stamp(5));
+        assert!(in_hand.was_seen(&name, Stamp(1_000_004)));
+        assert!(!in_hand.was_seen(&name, Stamp(1_000_005)));
+        let more =
+            (0..COLLECTORS).map(|nth| (format!("c{nth}").parse().expect("a name"), Stamp(9)));
+        in_hand.note_seen(more.collect(), Stamp(1_000_005));
+        assert_eq!(in_hand.lock().collectors.len(), COLLECTORS, "the old one is forgotten");
+    }
+
+    #[test]
     fn it_does_not_grow_beyond_its_bound() {
         let (in_hand, claim) = (InHand::default(), ClaimId("claim".to_owned()));
         let all: Vec<Task> = (0..MOST).map(task).collect();
         in_hand.note(&claim, &all);
-        assert_eq!(in_hand.lock().len(), MOST);
+        assert_eq!(in_hand.lock().tasks.len(), MOST);
         in_hand.note(&claim, &[task(MOST)]);
-        assert_eq!(in_hand.lock().len(), 1);
+        assert_eq!(in_hand.lock().tasks.len(), 1);
     }
 }

@@ -206,7 +206,7 @@ fn questions<S, T>(desk: &Desk<'_, S>, change: &Change<T>) -> Vec<(Question, Sta
     let plain = |sql: &'static str| Statement::new(sql, Vec::new());
     let mut asks = Vec::new();
     if change.claims.iter().any(|(_, claim)| claims::begins(&desk.sets, claim.as_ref())) {
-        asks.push((Question::Claim, plain("SELECT max(n) FROM claims")));
+        asks.push((Question::Claim, plain(claims::NEWEST)));
         asks.push((Question::OldClaims, claims::old(desk.now, SOME)));
     }
     let (mut put, mut entered, mut finished) = (false, false, 0);

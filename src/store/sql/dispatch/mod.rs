@@ -8,6 +8,7 @@
 //! | `commit` | from what was decided to those statements |
 //! | `source`, `task`, `claims`, `waiters` | rows |
 //! | `in_hand` | what this process handed out, so that it is found by its name |
+//! | `remembered` | what acts that share a transaction need not ask again |
 //! | `acts` | the acts that are more than one transition, and what is only shown |
 //! | `carry` | sources and tasks out of one store and into another |
 //!
@@ -24,6 +25,7 @@ mod desk;
 mod errand;
 mod in_hand;
 mod ink;
+mod remembered;
 mod source;
 mod task;
 #[cfg(test)]
@@ -56,8 +58,8 @@ pub(in crate::store) const POSTGRES: &str = include_str!("postgres.sql");
 /// The schema for MySQL and MariaDB; `{table}` ends each table.
 pub(in crate::store) const MYSQL: &str = include_str!("mysql.sql");
 
-pub(in crate::store) use errand::asks_what_is_due;
 pub(in crate::store) use in_hand::InHand;
+pub(in crate::store) use remembered::Remembered;
 
 /// The row of the book, now, and what was asked besides.
 pub(in crate::store) type Opened = (Row, Stamp, Vec<Vec<Row>>);

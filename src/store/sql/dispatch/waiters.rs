@@ -15,6 +15,9 @@ const ANY: &str = "";
 pub(super) const ARE_THERE: &str =
     "SELECT CASE WHEN EXISTS (SELECT 1 FROM waiters) THEN 1 ELSE 0 END";
 
+/// A new one.
+pub(super) const ADD: &str = "INSERT INTO waiters (n, waiter, sources, until) VALUES (?, ?, ?, ?)";
+
 /// A waiter: the number of its row (lower came earlier), and for which sources.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -31,7 +34,7 @@ pub(super) fn enter(
 ) -> Result<(Place, Vec<Statement>)> {
     let place = Place { n, sources: sources.to_vec() };
     let mut statements = vec![Statement::new(
-        "INSERT INTO waiters (n, waiter, sources, until) VALUES (?, ?, ?, ?)",
+        ADD,
         vec![n.into(), waiter.0.as_str().into(), text(sources)?.into(), until.0.into()],
     )];
     let waits = place.names().into_iter().map(|source| vec![source.into(), n.into()]).collect();
