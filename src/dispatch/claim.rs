@@ -91,8 +91,9 @@ impl ClaimDesk {
             if let Some(claim) = &mut ask.claim {
                 claim.wait = waiter;
             }
-            let done = asking.call(ask.clone()).await?;
-            ask.reports.clear();
+            // The results count once.
+            let reported = std::mem::take(&mut ask.reports);
+            let done = asking.call(Exchange { reports: reported, ..ask.clone() }).await?;
             let reports = reports.get_or_insert(done.reports);
             let claimed = done.claimed;
             let next_at = match &claimed {

@@ -11,8 +11,16 @@ use crate::store::journal::{Ended, Journal as _, Then};
 use crate::store::leases::Leases as _;
 use crate::store::{Store, StoreError};
 
-/// A store that is away is asked again this often.
-const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// A store that is away is asked again after so long. Another node waits for the lease: mostly the first call failed only because its
+/// connection broke.
+const ASK_AGAIN: Duration = Duration::from_millis(10);
+/// Each further time after twice as long, and never after more than this.
+const ASK_AGAIN_MAX: Duration = Duration::from_millis(200);
+
+/// The waits, one after the other.
+fn waits() -> impl Iterator<Item = Duration> {
+    std::iter::successors(Some(ASK_AGAIN), |wait| Some((*wait * 2).min(ASK_AGAIN_MAX)))
+}
 
 /// How a run ended and what follows.
 pub(super) fn ending(
@@ -46,7 +54,7 @@ pub(super) enum Last {
 impl Last {
     /// Writes it, which gives the lease back; tries until the store has answered.
     pub(super) async fn write(&self, store: &Store) {
-        loop {
+        for wait in waits() {
             let (job, answer) = match self {
                 Self::Run(ended) => (&ended.job, store.record_ended(ended).await),
                 Self::Nothing(job, owner) => (job, store.release(job, owner).await),
@@ -55,7 +63,7 @@ impl Last {
                 Ok(()) => return,
                 Err(StoreError::Unavailable(why)) => {
                     tracing::warn!(%job, %why, "the end is not recorded yet; trying again");
-                    tokio::time::sleep(ASK_AGAIN).await;
+                    tokio::time::sleep(wait).await;
                 }
                 Err(error) => {
                     tracing::warn!(%job, %error, "the end was recorded by another");
@@ -63,5 +71,16 @@ impl Last {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_fails_once_delays_the_next_holder_by_milliseconds() {
+        let first: Vec<_> = waits().take(7).map(|wait| wait.as_millis()).collect();
+        assert_eq!(first, [10, 20, 40, 80, 160, 200, 200]);
     }
 }

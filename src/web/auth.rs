@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::{Ready, ready};
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -209,12 +210,17 @@ impl Caller {
     }
 }
 
+/// The caller whom the door has let in, as its request carries it.
+pub(super) struct Admitted(pub(super) Rc<Caller>);
+
 impl FromRequest for Caller {
     type Error = WebError;
     type Future = Ready<Result<Self, WebError>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
-        ready(request.extensions().get::<Self>().cloned().ok_or(WebError::Unauthorized))
+        let admitted =
+            request.extensions().get::<Admitted>().map(|Admitted(caller)| Self::clone(caller));
+        ready(admitted.ok_or(WebError::Unauthorized))
     }
 }
 

@@ -41,7 +41,8 @@ struct Body {
     total: Duration,
     begun: Instant,
     heard: Instant,
-    timer: Pin<Box<Sleep>>,
+    /// Once the body was waited for: mostly it is there with the head.
+    timer: Option<Pin<Box<Sleep>>>,
     whole: bool,
     late: bool,
 }
@@ -70,7 +71,7 @@ impl Watch {
             total: doors.body_total,
             begun: now,
             heard: now,
-            timer: Box::pin(sleep_until(now)),
+            timer: None,
             whole: false,
             late: false,
         }));
@@ -131,8 +132,10 @@ impl Body {
                 let late = io::Error::new(io::ErrorKind::TimedOut, "the body came too slowly");
                 return Poll::Ready(Some(Err(PayloadError::Io(late))));
             }
-            self.timer.as_mut().reset(deadline.min(now + LOOK_EVERY));
-            if self.timer.as_mut().poll(context).is_pending() {
+            let wakes = deadline.min(now + LOOK_EVERY);
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(wakes)));
+            timer.as_mut().reset(wakes);
+            if timer.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
         }

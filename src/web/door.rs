@@ -5,6 +5,7 @@
 //! people, and puts the security headers on. Handlers trust it and check only what depends on a job.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
@@ -15,7 +16,7 @@ use actix_web::{Error, HttpMessage as _, HttpRequest, HttpResponse, ResponseErro
 
 use super::Web;
 use super::address::{self, Client};
-use super::auth::{self, Ask, Caller, Shown};
+use super::auth::{self, Admitted, Ask, Caller, Shown};
 use super::body::Watch;
 use super::cors;
 use super::csrf;
@@ -76,8 +77,8 @@ pub async fn door(
         why = Some(error.to_string());
         response = response.into_response(answer);
     }
-    let reader = Reader::name(response.request());
-    refused::note(&web, response.request(), response.status(), reader, why.as_deref()).await;
+    let (request, status) = (response.request(), response.status());
+    refused::note(&web, request, status, || Reader::name(request), why.as_deref()).await;
     put_headers(&web, &mut response);
     part(&web, &mut response);
     if late.is_some() {
@@ -110,7 +111,7 @@ enum Refusal {
 }
 
 /// Who reads the answer, for the words and the navigation around an error. Unlike [`Caller`] it gives no access.
-struct Reader(Caller);
+struct Reader(Rc<Caller>);
 
 impl Reader {
     fn name(request: &HttpRequest) -> Option<String> {
@@ -171,7 +172,7 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
                 }
                 Err(error) => {
                     if let Some(reader) = web.identities.recall(&shown) {
-                        let reader = Reader(reader.of_request(request.request()));
+                        let reader = Reader(Rc::new(reader.of_request(request.request())));
                         request.extensions_mut().insert(reader);
                     }
                     return Err(error.into());
@@ -179,8 +180,9 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
             }
         }
     };
+    let caller = caller.map(Rc::new);
     if let Some(caller) = &caller {
-        request.extensions_mut().insert(Reader(caller.clone()));
+        request.extensions_mut().insert(Reader(Rc::clone(caller)));
     }
     let loopback = access == Access::LoopbackOrLogin
         && misnamed.is_none()
@@ -206,12 +208,12 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
         }
         Found::OtherMethods(allow) => return Err(WebError::MethodNotAllowed { allow }.into()),
     }
-    if !looking && let Err(error) = check_source(web, request, caller.as_ref()).await {
+    if !looking && let Err(error) = check_source(web, request, caller.as_deref()).await {
         refused::as_forgery(request.request());
         return Err(error.into());
     }
     if let Some(caller) = caller {
-        request.extensions_mut().insert(caller);
+        request.extensions_mut().insert(Admitted(caller));
     }
     Ok(())
 }
@@ -324,9 +326,10 @@ fn sign_in(request: &ServiceRequest) -> Refusal {
 fn foreign_name(web: &Web, request: &HttpRequest) -> Option<String> {
     let config = web.config();
     let hosts = request.headers().get_all(header::HOST);
-    let hosts = hosts.map(|value| value.to_str().unwrap_or("unreadable").to_owned());
-    let target = request.uri().authority().map(|authority| authority.host().to_owned());
-    hosts.chain(target).find(|host| !address::is_our_name(host, &config))
+    let hosts = hosts.map(|value| value.to_str().unwrap_or("unreadable"));
+    let target = request.uri().authority().map(|authority| authority.host());
+    let mut all = hosts.chain(target);
+    all.find(|host| !address::is_our_name(host, &config)).map(str::to_owned)
 }
 
 fn error_answer(web: &Web, request: &HttpRequest, error: &WebError) -> HttpResponse {
@@ -334,8 +337,8 @@ fn error_answer(web: &Web, request: &HttpRequest, error: &WebError) -> HttpRespo
         return error.error_response();
     }
     let status: StatusCode = error.status_code();
-    let reader = request.extensions().get::<Reader>().map(|Reader(caller)| caller.clone());
-    let html = pages::error::render(web, request, reader.as_ref(), error);
+    let reader = request.extensions().get::<Reader>().map(|Reader(caller)| Rc::clone(caller));
+    let html = pages::error::render(web, request, reader.as_deref(), error);
     let mut answer =
         HttpResponse::build(status).content_type("text/html; charset=utf-8").body(html);
     error.dress(&mut answer);

@@ -46,7 +46,7 @@ pub async fn note(
     web: &Web,
     request: &HttpRequest,
     status: StatusCode,
-    reader: Option<String>,
+    reader: impl FnOnce() -> Option<String>,
     why: Option<&str>,
 ) {
     let told = request.extensions().get::<Refused>().cloned();
@@ -58,6 +58,7 @@ pub async fn note(
         (None, StatusCode::UNAUTHORIZED) if shows_token(web, request) => Act::RefusedToken,
         _ => return,
     };
+    let reader = reader();
     let known = reader.is_some();
     let account = told.and_then(|told| told.who).or(reader);
     let at_login = matches!(act, Act::LoginFailed | Act::LoginThrottled);

@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::redis::{Cmd, FromRedisValue, ScriptInvocation, ToRedisArgs, Value, from_redis_value};
+use ::redis::{
+    Arg, Cmd, FromRedisValue, RedisWrite as _, Script, ToRedisArgs, Value, from_redis_value,
+};
 use tokio::runtime;
 
 use super::cluster::Cluster;
@@ -23,31 +25,62 @@ use crate::store::{Result, StoreError};
 /// Between two attempts while a slot is on its way from one master to another.
 const ON_ITS_WAY: Duration = Duration::from_millis(10);
 
-/// A call of a script, and where its keys are.
+/// A call of a script, and where its keys are. Keys and arguments stand in lists of their own until it is sent: in a `Cmd` all of them are
+/// one piece of memory.
 pub(super) struct Call {
-    invocation: ScriptInvocation<'static>,
+    script: &'static Script,
     slot: HashSlot,
-    keys: usize,
+    keys: Cmd,
+    arguments: Cmd,
 }
 
 impl Call {
     pub(super) fn new(transition: &'static Transition, on_a_cluster: bool) -> Self {
         let script = transition.on(on_a_cluster);
-        Self { invocation: script.prepare_invoke(), slot: HashSlot::default(), keys: 0 }
+        Self { script, slot: HashSlot::default(), keys: Cmd::new(), arguments: Cmd::new() }
     }
 
     pub(super) fn key(&mut self, key: impl AsRef<str>) -> &mut Self {
-        if self.keys == 0 {
+        if self.keys.args_iter().len() == 0 {
             self.slot = HashSlot::of(key.as_ref());
         }
-        self.keys += 1;
-        self.invocation.key(key.as_ref());
+        self.keys.arg(key.as_ref());
         self
     }
 
     pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
-        self.invocation.arg(argument);
+        self.arguments.arg(argument);
         self
+    }
+
+    /// Adds those of a list.
+    pub(super) fn args(&mut self, list: &Cmd) -> &mut Self {
+        add_all(&mut self.arguments, list);
+        self
+    }
+
+    fn command(&self) -> Cmd {
+        let (keys, arguments) = (self.keys.args_iter().len(), self.arguments.args_iter().len());
+        let hash = self.script.get_hash();
+        let all = |list: &Cmd| list.args_iter().map(|one| bytes(one).len()).sum::<usize>();
+        let size = hash.len() + 32 + all(&self.keys) + all(&self.arguments);
+        let mut command = Cmd::with_capacity(3 + keys + arguments, size);
+        command.arg("EVALSHA").arg(hash).arg(keys);
+        add_all(&mut command, &self.keys);
+        add_all(&mut command, &self.arguments);
+        command
+    }
+}
+
+fn add_all(to: &mut Cmd, list: &Cmd) {
+    list.args_iter().for_each(|one| to.write_arg(bytes(one)));
+}
+
+/// No list of ours has anything else, such as a cursor.
+fn bytes(one: Arg<&[u8]>) -> &[u8] {
+    match one {
+        Arg::Simple(bytes) => bytes,
+        _ => &[],
     }
 }
 
@@ -114,7 +147,7 @@ impl Lane {
         call: &Call,
         repeat: Repeat,
     ) -> Result<(T, Sent)> {
-        self.work(Work::Script(&call.invocation), call.slot, repeat).await
+        self.work(Work::Script(call.script, &call.command()), call.slot, repeat).await
     }
 
     /// Runs one command about `key`.

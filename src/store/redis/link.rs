@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use ::redis::aio::MultiplexedConnection;
 use ::redis::{
-    AsyncConnectionConfig, Cmd, FromRedisValue, PushInfo, PushKind, ScriptInvocation, Value,
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, PushInfo, PushKind, RedisResult, Script,
+    ServerErrorKind, Value,
 };
 
 use super::fault::{self, in_words};
@@ -55,8 +56,24 @@ impl From<Failure> for StoreError {
 /// What to send.
 #[derive(Clone, Copy)]
 pub(super) enum Work<'a> {
-    Script(&'a ScriptInvocation<'a>),
+    /// A call of that script, which the server may not know yet.
+    Script(&'a Script, &'a Cmd),
     Command(&'a Cmd),
+}
+
+impl Work<'_> {
+    async fn ask(self, connection: &mut MultiplexedConnection) -> RedisResult<Value> {
+        match self {
+            Self::Command(command) => command.query_async(connection).await,
+            Self::Script(script, call) => match call.query_async(connection).await {
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    script.load_async(connection).await?;
+                    call.query_async(connection).await
+                }
+                answer => answer,
+            },
+        }
+    }
 }
 
 /// Which of a link's connections, one after the other.
@@ -210,10 +227,7 @@ impl Link {
                 begun: clock::boot(),
                 landed: false,
             };
-            let answer = match work {
-                Work::Script(invocation) => invocation.invoke_async(&mut connection).await,
-                Work::Command(command) => command.query_async(&mut connection).await,
-            };
+            let answer = work.ask(&mut connection).await;
             flight.landed = true;
             lock(&self.slot).doubted = None;
             match answer {

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ::redis::{ToRedisArgs, Value};
+use ::redis::{Cmd, ToRedisArgs, Value};
 use tokio::runtime;
 use tokio::sync::oneshot;
 
@@ -24,18 +24,18 @@ const TASKS: usize = 128;
 
 /// An exchange as the script takes it.
 pub(super) struct Asked {
-    arguments: Vec<Vec<u8>>,
+    arguments: Cmd,
     tasks: usize,
 }
 
 impl Asked {
     /// Of at most so many tasks, reported and claimed.
     pub(super) fn of(tasks: usize) -> Self {
-        Self { arguments: Vec::new(), tasks }
+        Self { arguments: Cmd::new(), tasks }
     }
 
     pub(super) fn arg(&mut self, argument: impl ToRedisArgs) -> &mut Self {
-        argument.write_redis_args(&mut self.arguments);
+        self.arguments.arg(argument);
         self
     }
 }
@@ -134,7 +134,7 @@ impl RedisStore {
         let mut call = self.dispatch_call(&scripts::EXCHANGE_TASKS);
         call.arg(DONE_KEPT);
         for Waiting { asked, .. } in leaving {
-            call.arg(asked.arguments.len()).arg(&asked.arguments);
+            call.arg(asked.arguments.args_iter().len()).args(&asked.arguments);
         }
         let answers: Vec<Value> = self.run(&call).await?;
         if answers.len() == leaving.len() {

@@ -36,7 +36,7 @@ use super::link::Repeat;
 use super::scripts::Transition;
 use super::{RedisStore, scripts};
 use crate::clock;
-use crate::domain::dispatch::{Rules, SEEN_EVERY, TaskOutcome, TaskState};
+use crate::domain::dispatch::{ClaimAsk, Rules, SEEN_EVERY, TaskOutcome, TaskState};
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::{
@@ -158,8 +158,8 @@ impl Dispatch for RedisStore {
                     .arg(one_line(report.error.as_deref().unwrap_or_default()));
             }
         }
-        if let Some(claim) = &ask.claim {
-            let id = claim.id();
+        let id = ask.claim.as_ref().map(ClaimAsk::id);
+        if let (Some(claim), Some(id)) = (&ask.claim, &id) {
             let (waiter, patience) = match &claim.wait {
                 Some((waiter, patience)) => (waiter.0.as_str(), micros(*patience)),
                 None => ("", 0),
@@ -191,8 +191,8 @@ impl Dispatch for RedisStore {
         // None are named if all counted.
         let all = vec![Reported::Ok; ask.reports.len()];
         let reports = if reports.is_empty() { all } else { reports };
-        let claimed = match &ask.claim {
-            Some(claim) => Some(claimed(&mut answer, claim.id())?),
+        let claimed = match id {
+            Some(id) => Some(claimed(&mut answer, id)?),
             None => None,
         };
         Ok(Exchanged { reports, claimed })
