@@ -11,10 +11,9 @@ use crate::store::journal::{Ended, Journal as _, Then};
 use crate::store::leases::Leases as _;
 use crate::store::{Store, StoreError};
 
-/// A store that is away is asked again after so long. Another node waits for the lease: mostly the first call failed only because its
-/// connection broke.
+/// The first wait before a store that did not answer is asked again. It is short, because another node waits for the lease.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
-/// Each further time after twice as long, and never after more than this.
+/// Each further wait is twice as long, up to this.
 const ASK_AGAIN_MAX: Duration = Duration::from_millis(200);
 
 /// The waits, one after the other.

@@ -1,4 +1,4 @@
-//! What this process handed out: the source and the claim of each task that it has not heard of since. And which collectors it heard of.
+//! What this process handed out: the source and the claim of each task that it has not heard of since. And when it wrote down a collector last.
 //!
 //! It says what a report mostly comes to, so that this is found by its name, in one go with the task. Nothing is decided by it: the rows
 //! say where a task is, and what was not looked for is found after them. That a collector was seen just now is not asked again.
@@ -13,7 +13,7 @@ use crate::domain::time::Stamp;
 /// More than the collectors of a node hold at the same time.
 const MOST: usize = 20_000;
 
-/// Collectors of which it is known when their rows say that they were seen.
+/// With more collectors than that, those are forgotten that were not seen within the last [`SEEN_EVERY`].
 const COLLECTORS: usize = 1_000;
 
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl InHand {
         seen.is_some_and(|seen| now < seen + SEEN_EVERY)
     }
 
-    /// Their rows say so, unless the transaction fails: then they say it with the next call after [`SEEN_EVERY`].
+    /// Notes when collectors were seen. If the transaction fails, their rows say it only with the next call after [`SEEN_EVERY`].
     pub(super) fn note_seen(&self, collectors: BTreeMap<CollectorName, Stamp>, now: Stamp) {
         let known = &mut self.lock().collectors;
         known.extend(collectors);
