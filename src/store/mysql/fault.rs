@@ -4,6 +4,7 @@ use mysql_async::{DriverError, Error, IoError};
 
 use crate::store::StoreError;
 use crate::store::sql::fault::Fault;
+use crate::store::sql::tls;
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
@@ -19,8 +20,8 @@ impl From<Error> for Fault {
                     "MySQL: the user signs in by {name}, which Soloist does not know: use mysql_native_password or caching_sha2_password"
                 )))
             }
-            Error::Io(IoError::Io(why)) => Self::Broken(why.to_string()),
-            Error::Io(IoError::Tls(why)) => Self::Broken(format!("TLS: {why}")),
+            Error::Io(IoError::Io(why)) => Self::Broken(tls::with_remedy(why.to_string())),
+            Error::Io(IoError::Tls(why)) => Self::Broken(tls::with_remedy(format!("TLS: {why}"))),
             other => Self::Broken(other.to_string()),
         }
     }

@@ -39,9 +39,12 @@ fn each_witness(is_so: impl Fn(&str) -> String) -> String {
     each.collect::<Vec<_>>().join(" OR ")
 }
 
+/// A name of a lock has at most 64 letters. MySQL 9.6 and later has no `MD5`.
+const DATABASE_HASH: &str = "/*M!MD5(DATABASE())*//*!80000 LEFT(SHA2(DATABASE(), 256), 32)*/";
+
 /// A named lock of this database.
 pub(super) fn lock(what: &str) -> String {
-    format!("CONCAT('soloist ', MD5(DATABASE()), ' {what}')")
+    format!("CONCAT('soloist ', {DATABASE_HASH}, ' {what}')")
 }
 
 /// And of how many statements it is. `/*M! */` is read by MariaDB alone, `/*!80000 */` by MySQL alone.

@@ -2,7 +2,7 @@
 //!
 //! Owned here: connections, what is refused of a server, the tables, the bell (rows that are looked for), what doctor says. Everything that
 //! is decided, and nearly every statement, is in `../sql/` and `../core/`: see [ADR 0023](../../../docs/adr/0023-mysql.md). MariaDB is what
-//! the tests hold it to.
+//! the tests hold it to; `tests/run --mysql` holds it to MySQL.
 //!
 //! | file | what |
 //! | --- | --- |

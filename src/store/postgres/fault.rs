@@ -4,6 +4,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::store::StoreError;
 use crate::store::sql::fault::Fault;
+use crate::store::sql::tls;
 
 impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Self {
@@ -15,7 +16,9 @@ impl From<tokio_postgres::Error> for Fault {
                     "PostgreSQL: the server speaks no TLS: give it a certificate, or say ?sslmode=disable in the store URL if nobody is on the way".to_owned(),
                 ))
             }
-            None if error.is_closed() || is_io(&error) => Self::Broken(words(&error)),
+            None if error.is_closed() || is_io(&error) => {
+                Self::Broken(tls::with_remedy(words(&error)))
+            }
             None => Self::Ours(StoreError::Corrupt(format!("PostgreSQL: {}", words(&error)))),
         }
     }

@@ -80,11 +80,13 @@ impl Dialect {
         }
     }
 
-    /// The same for a query of several tables, of one alone where a server can do that.
+    /// The same for a query of several tables, of one alone where a server can do that. MySQL must be told it beside a table made of
+    /// JSON; MariaDB cannot be told.
     pub(in crate::store) fn lock_of(self, table: &str) -> String {
         match self {
             Self::Postgres => format!(" FOR UPDATE OF {table}"),
-            Self::Sqlite | Self::Mysql => self.lock().to_owned(),
+            Self::Mysql => format!(" FOR UPDATE/*!80000 OF {table}*/"),
+            Self::Sqlite => String::new(),
         }
     }
 }

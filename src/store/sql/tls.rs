@@ -36,6 +36,14 @@ pub(in crate::store) fn roots(
     Ok(Some(found.into_iter().filter(usable).collect()))
 }
 
+/// What broke a connection. If it was a certificate, with what to do about it.
+pub(in crate::store) fn with_remedy(why: String) -> String {
+    if !why.contains("certificate") {
+        return why;
+    }
+    why + "; name the file of the authority that signed it with ?sslrootcert=FILE in the store URL, and the host as the certificate does"
+}
+
 fn refused(why: &str) -> StoreError {
     StoreError::Unsupported(why.to_owned())
 }

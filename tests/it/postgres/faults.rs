@@ -146,8 +146,8 @@ async fn a_server_with_a_certificate_is_reached_by_tls_and_by_nothing_else() {
     let stranger = url.clone() + &trusting(&file(&strangers, "ca.pem"));
     let why =
         Store::connect(&stranger, &options()).await.err().expect("it is not trusted").to_string();
-    assert!(why.contains("certificate"), "{why}");
+    assert!(why.contains("certificate") && why.contains("sslrootcert=FILE"), "{why}");
     let elsewhere = secure.replace("127.0.0.1", "localhost");
     let why = Store::connect(&elsewhere, &options()).await.err().expect("another name").to_string();
-    assert!(why.contains("certificate"), "{why}");
+    assert!(why.contains("certificate") && why.contains("sslrootcert=FILE"), "{why}");
 }

@@ -1,11 +1,12 @@
-//! A real MariaDB for the tests: one server for all that only need a database, and servers of their own for those that break it.
+//! A real MariaDB for the tests: one server for all that only need a database, and servers of their own for those that break it. With
+//! `$SOLOIST_TEST_MYSQL` (`tests/mysql`) it is MySQL itself, from the programs in that directory.
 //!
 //! It listens on a free port of the loopback, in a directory of its own, and runs as the user `mysql` of Debian's package when we are
 //! root. It is killed by its process id at the end, and by the kernel should the test process end without an end.
 
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -27,6 +28,61 @@ pub(crate) struct MariaServer {
     disk: Option<Arc<SmallDisk>>,
     directory: TempDir,
     process: Option<Child>,
+}
+
+/// Whose server it is. They have other programs, and other words for an administrator.
+pub(crate) enum Make {
+    MariaDb,
+    /// `mysqld` and `mysql` stand in this directory; the root of their package below it.
+    Mysql(PathBuf),
+}
+
+/// The one that this run of the tests is about.
+pub(crate) static MAKE: LazyLock<Make> =
+    LazyLock::new(|| match std::env::var_os("SOLOIST_TEST_MYSQL") {
+        None => Make::MariaDb,
+        Some(directory) => Make::Mysql(directory.into()),
+    });
+
+impl Make {
+    pub(crate) fn is_mysql(&self) -> bool {
+        matches!(self, Self::Mysql(_))
+    }
+
+    /// The server, with what it must be told wherever its files are.
+    fn server(&self) -> Command {
+        let Self::Mysql(directory) = self else {
+            let mut command = Command::new("mariadbd");
+            command.args(["--no-defaults", "--innodb-log-file-size=8M"]);
+            return command;
+        };
+        let mut command = Command::new(directory.join("mysqld"));
+        let base = directory.join("root/usr");
+        command.arg("--no-defaults").arg(format!("--basedir={}", base.display()));
+        command.arg(format!("--lc-messages-dir={}", base.join("share/mysql").display()));
+        command.args(["--secure-file-priv=NULL", "--mysqlx=OFF", "--innodb-redo-log-capacity=16M"]);
+        command
+    }
+
+    /// What makes the files of a new server.
+    fn installer(&self) -> Command {
+        if self.is_mysql() {
+            let mut command = self.server();
+            command.arg("--initialize-insecure");
+            return command;
+        }
+        let mut command = Command::new("mariadb-install-db");
+        command.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
+        command.args(["--skip-test-db", "--innodb-log-file-size=8M"]);
+        command
+    }
+
+    fn client(&self) -> Command {
+        match self {
+            Self::MariaDb => Command::new("mariadb"),
+            Self::Mysql(directory) => Command::new(directory.join("mysql")),
+        }
+    }
 }
 
 /// What docs/stores.md gives the user.
@@ -151,8 +207,8 @@ impl MariaServer {
     fn spawn(&mut self) -> bool {
         let path = self.directory.path();
         std::fs::File::create(path.join("log")).expect("a log");
-        let mut command = Command::new("mariadbd");
-        command.arg("--no-defaults").current_dir(path);
+        let mut command = MAKE.server();
+        command.current_dir(path);
         for (name, value) in
             [("datadir", "data"), ("socket", "socket"), ("pid-file", "pid"), ("tmpdir", "")]
         {
@@ -160,7 +216,7 @@ impl MariaServer {
         }
         command.arg(format!("--port={}", self.port));
         command.args(["--bind-address=127.0.0.1", "--max-connections=400"]);
-        command.args(["--innodb-buffer-pool-size=64M", "--innodb-log-file-size=8M"]);
+        command.arg("--innodb-buffer-pool-size=64M");
         for option in &self.options {
             command.arg(format!("--{option}"));
         }
@@ -172,7 +228,7 @@ impl MariaServer {
         let child = self.process.as_mut().expect("started just now");
         let mut gone = false;
         // Of a table: a member of a Galera cluster answers less before it is ready.
-        let asked = "SELECT count(*) FROM mysql.global_priv";
+        let asked = "SELECT count(*) FROM mysql.user";
         until("MariaDB answers, or has ended", || {
             gone = child.try_wait().expect("its state").is_some();
             (gone || ask(path, asked).is_ok()).then_some(())
@@ -271,6 +327,18 @@ impl MariaServer {
         }
     }
 
+    /// From now on it is another server, with the same tables.
+    pub(crate) fn become_another(&mut self) {
+        if MAKE.is_mysql() {
+            // It has its name from this file, and gives itself a new one.
+            self.kill();
+            std::fs::remove_file(self.directory.path().join("data/auto.cnf")).expect("its name");
+            assert!(self.spawn(), "MySQL did not come back: {}", self.said());
+        } else {
+            self.sql("SET GLOBAL server_id = 7");
+        }
+    }
+
     /// Kills it and starts it again on the same port and files.
     pub(crate) fn restart(&mut self) {
         self.kill();
@@ -296,9 +364,7 @@ fn place() -> TempDir {
 
 /// Makes the files of a new server below `directory`.
 fn install(directory: &Path) {
-    let mut install = Command::new("mariadb-install-db");
-    install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
-    install.args(["--skip-test-db", "--innodb-log-file-size=8M"]);
+    let mut install = MAKE.installer();
     install.arg(format!("--datadir={}", directory.join("data").display()));
     if let Some((uid, gid)) = service::user("mysql") {
         install.uid(uid).gid(gid);
@@ -306,11 +372,13 @@ fn install(directory: &Path) {
     let made = install.current_dir(directory).output();
     let made = made.expect("MariaDB is installed: apt-get install mariadb-server");
     let said = String::from_utf8_lossy(&made.stdout) + String::from_utf8_lossy(&made.stderr);
-    assert!(made.status.success(), "mariadb-install-db failed: {said}");
+    assert!(made.status.success(), "its files were not made: {said}");
+    // What a MySQL is known by: each copy gives itself another name.
+    std::fs::remove_file(directory.join("data/auto.cnf")).ok();
 }
 
 fn ask(directory: &Path, sql: &str) -> Result<String, String> {
-    let mut client = Command::new("mariadb");
+    let mut client = MAKE.client();
     client.args(["--no-defaults", "--user=root", "--batch", "--skip-column-names"]);
     client.arg(format!("--socket={}", directory.join("socket").display()));
     let output = client.args(["--execute", sql]).output().map_err(|error| error.to_string())?;
