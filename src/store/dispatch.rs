@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::Result;
 pub use crate::domain::dispatch::{
-    BATCH, ClaimAsk, ClaimId, ClaimOwner, DONE_KEPT, Exchange, Extended, HISTORY_KEPT,
+    BATCH, ClaimAsk, ClaimId, ClaimOwner, DONE_BEYOND, DONE_KEPT, Exchange, Extended, HISTORY_KEPT,
     LONGEST_ERROR, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported,
     TaskId,
 };

@@ -11,8 +11,11 @@ use crate::domain::lease::Token;
 use crate::domain::name::{CollectorName, RequestId, SourceName, Waiter};
 use crate::domain::time::Stamp;
 
-/// How many finished tasks are remembered, over all sources (and a few more): so long the same key is still the same task.
+/// How many finished tasks are remembered, over all sources: so long the same key is still the same task. A store may forget those beyond
+/// it [together](DONE_BEYOND).
 pub const DONE_KEPT: u64 = 10_000;
+/// Fewer finished tasks than this are remembered beyond [`DONE_KEPT`].
+pub const DONE_BEYOND: u64 = 100;
 /// Most tasks in one claim, and most results in one report.
 pub const BATCH: u32 = 100;
 /// Longest key of a task, in bytes.

@@ -37,7 +37,7 @@ pub use acts::{
     block, define, extend, give_back, leave_queues, pause, pump, put, remove, remove_all, revive,
 };
 pub use asks::{
-    BATCH, ClaimAsk, ClaimId, ClaimOwner, DONE_KEPT, Exchange, Extended, HISTORY_KEPT,
+    BATCH, ClaimAsk, ClaimId, ClaimOwner, DONE_BEYOND, DONE_KEPT, Exchange, Extended, HISTORY_KEPT,
     LONGEST_ERROR, LONGEST_KEY, LONGEST_PAYLOAD, NewTask, Past, PastEvent, Report, Reported,
     TaskId,
 };

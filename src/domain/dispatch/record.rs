@@ -277,7 +277,7 @@ pub enum Write {
     /// A new task: key and payload are those of that number in the batch that was put.
     Put(Box<Task>, usize),
     /// It is the newest done task: its payload is needed no more, and the oldest beyond [`super::DONE_KEPT`] are
-    /// forgotten.
+    /// forgotten, perhaps [several together](super::DONE_BEYOND).
     Finished(TaskId),
     /// It has one more entry in its history, of which the newest [`super::HISTORY_KEPT`] are kept.
     Note(TaskId, Past),

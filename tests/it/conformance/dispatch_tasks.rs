@@ -4,7 +4,7 @@ use soloist::domain::dispatch::{Reason, Rules, TaskState};
 use soloist::domain::lease::Token;
 use soloist::store::StoreError;
 use soloist::store::dispatch::{
-    ClaimAsk, DONE_KEPT, Dispatch, Exchange, NewTask, Reported, Sources, TaskId,
+    ClaimAsk, DONE_BEYOND, DONE_KEPT, Dispatch, Exchange, NewTask, Reported, Sources, TaskId,
 };
 
 use super::dispatch::*;
@@ -144,12 +144,13 @@ pub(super) async fn done_tasks_are_forgotten_when_too_many_are_newer(fresh: Fres
     assert_eq!(look(&store, &first.id).await.state, TaskState::Done, "just remembered");
     assert_eq!(say_one(&store, done(&last.expect("a task"))).await, Reported::Ok);
     // A store may forget several at a time.
-    let more: Vec<_> = (0..30).map(|nth| task("shop", &format!("more-{nth}"))).collect();
+    let more: Vec<_> = (0..DONE_BEYOND).map(|nth| task("shop", &format!("more-{nth}"))).collect();
     put(&store, &more).await;
-    let more: Vec<_> = handed(&store, &request(30)).await.iter().map(done).collect();
+    let more = handed(&store, &request(u32::try_from(DONE_BEYOND).expect("small"))).await;
+    let more: Vec<_> = more.iter().map(done).collect();
     assert!(say(&store, &more).await.iter().all(|one| *one == Reported::Ok));
     assert_eq!(store.task(&first.id).await.expect("answered"), None, "too many are newer");
-    assert_eq!(view(&store, "shop").await.done, DONE_KEPT + 31);
+    assert_eq!(view(&store, "shop").await.done, DONE_KEPT + DONE_BEYOND + 1);
     assert_eq!(say_one(&store, done(&first)).await, Reported::Unknown);
     assert_eq!(put(&store, &[task("shop", "first")]).await, [true]);
 }

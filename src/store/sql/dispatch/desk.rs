@@ -310,6 +310,12 @@ impl<S> Desk<'_, S> {
             }
             return Ok(());
         }
+        let mut rows = rows;
+        if matches!(list, List::Heads(_)) {
+            for row in &mut rows {
+                self.texts.insert(row.int(0)?, task::text(row)?);
+            }
+        }
         let ids = self.keep_tasks(rows)?;
         if matches!(list, List::Ended | List::Due) {
             self.go_with(&ids, false, more);

@@ -19,6 +19,8 @@ const CAPPED: usize = 16;
 /// How that question begins.
 pub(super) const OVERDUE: &str =
     "SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'leased' AND ";
+/// Sources of the ring, in its order; the number of them is the parameter.
+pub(super) const RING: &str = "WHERE turn IS NOT NULL ORDER BY turn LIMIT ?";
 /// Mostly the clock has made nothing due: one question instead of four.
 const IS_OVERDUE: &str = "SELECT CASE WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'leased' AND {until} <= ?) \
      OR EXISTS (SELECT 1 FROM tasks WHERE state = 'due' AND {due} <= ?) \
@@ -109,7 +111,7 @@ impl List {
     fn ask(&self, most: usize, now: Stamp) -> Statement {
         // Words of states are no parameters, so that the index of that state is used.
         let (rest, first): (&str, Vec<Value>) = match self {
-            Self::Ring => ("WHERE turn IS NOT NULL ORDER BY turn LIMIT ?", vec![]),
+            Self::Ring => (RING, vec![]),
             Self::Opening => ("WHERE opens IS NOT NULL ORDER BY opens LIMIT ?", vec![]),
             Self::Capped => ("WHERE shut = ? LIMIT ?", vec!["cap".into()]),
             Self::Paused => ("WHERE shut = ? LIMIT ?", vec!["paused".into()]),
@@ -144,7 +146,12 @@ impl List {
             ),
             Self::Waiting(source) => return waiters::first(now, source.as_ref(), most),
         };
-        let head = if self.is_of_sources() { source::SOURCES } else { task::TASKS };
+        let head = match self {
+            _ if self.is_of_sources() => source::SOURCES,
+            // They are asked for to be handed out.
+            Self::Heads(_) => task::FREE,
+            _ => task::TASKS,
+        };
         let mut params = first;
         params.push(count(most).into());
         Statement::new(format!("{head}{rest}"), params)
@@ -232,7 +239,7 @@ impl Errand {
         match self {
             Self::Sources(names) => {
                 let names = names.iter().map(|name| name.as_str().into()).collect();
-                Statement::within(&format!("{}WHERE name", source::SOURCES), names, "")
+                Statement::within(&format!("{}{}", source::SOURCES, source::NAMED), names, "")
             }
             Self::Tasks(ids) => Statement::within(&format!("{}t.id", task::TASKS), texts(ids), ""),
             Self::SourcesOf(ids) => {

@@ -10,7 +10,7 @@ use super::desk::Desk;
 use super::waiters::Place;
 use super::{DispatchSession, claims, commit, task, waiters};
 use crate::domain::dispatch::{
-    Change, DONE_KEPT, HISTORY_KEPT, Past, Sets, Task, TaskId, TaskState, Write,
+    Change, DONE_BEYOND, DONE_KEPT, HISTORY_KEPT, Past, Sets, Task, TaskId, TaskState, Write,
 };
 use crate::domain::name::{CollectorName, SourceName};
 use crate::domain::time::Stamp;
@@ -69,7 +69,7 @@ impl Ink {
         let found = desk.session.query_all(&asks).await?;
         for (question, rows) in questions.into_iter().zip(found) {
             match question {
-                Question::Texts => desk.texts = task::read_texts(rows)?,
+                Question::Texts => desk.texts.extend(task::read_texts(rows)?),
                 question => ink.take(&question, rows)?,
             }
         }
@@ -242,12 +242,15 @@ fn questions<S, T>(desk: &Desk<'_, S>, change: &Change<T>) -> Vec<(Question, Sta
         asks.push((Question::Collectors, Statement::within(head, heard, "")));
     }
     let granted = handed_out(&desk.sets, &change.tasks);
-    let rows: Vec<i64> = granted.filter_map(|id| desk.rows.get(id)).copied().collect();
+    let mut rows: Vec<i64> = granted.filter_map(|id| desk.rows.get(id)).copied().collect();
+    // Of those that became ready by this change.
+    rows.retain(|row| !desk.texts.contains_key(row));
     if !rows.is_empty() {
         asks.push((Question::Texts, task::texts(rows)));
     }
     let over = (desk.done + finished).saturating_sub(DONE_KEPT);
-    if finished > 0 && over > 0 {
+    // Each time a server steps over those that it has just removed.
+    if finished > 0 && over >= DONE_BEYOND {
         let oldest = "SELECT n FROM tasks WHERE state = 'done' ORDER BY {changed}, n LIMIT ?";
         asks.push((
             Question::Done,

@@ -8,7 +8,7 @@
 //! | `commit` | from what was decided to those statements |
 //! | `source`, `task`, `claims`, `waiters` | rows |
 //! | `in_hand` | what this process handed out, so that it is found by its name |
-//! | `remembered` | what acts that share a transaction need not ask again |
+//! | `remembered`, `known_sources` | what acts that share a transaction need not ask again |
 //! | `acts` | the acts that are more than one transition, and what is only shown |
 //! | `carry` | sources and tasks out of one store and into another |
 //!
@@ -25,6 +25,7 @@ mod desk;
 mod errand;
 mod in_hand;
 mod ink;
+mod known_sources;
 mod remembered;
 mod source;
 mod task;

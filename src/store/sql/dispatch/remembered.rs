@@ -1,9 +1,11 @@
 //! What acts that share a transaction need not ask the server again. All of dispatch is theirs alone until the commit, and their instant
 //! is one: what the first of them was answered still holds for the next, as long as nothing that was written changes it.
 //!
-//! It knows its questions by their texts, and answers no other one. The row of `dispatch` is written once, with the commit.
+//! It knows its questions by their texts, and answers no other one. The row of `dispatch`, and that of a source, is written once, with the
+//! commit.
 
 use super::super::session::{Row, Statement, Value};
+use super::known_sources::KnownSources;
 use super::{claims, desk, errand, waiters};
 
 /// The memory of one transaction.
@@ -20,6 +22,7 @@ pub(in crate::store) struct Remembered {
     /// At this instant no claim is so old that it goes.
     no_claim_is_old: bool,
     nobody_waits: bool,
+    sources: KnownSources,
 }
 
 impl Remembered {
@@ -37,7 +40,7 @@ impl Remembered {
             waiters::ARE_THERE => self.nobody_waits.then(|| number(0)),
             sql if sql.starts_with(errand::OVERDUE) => self.nothing_is_due.then(|| number(0)),
             sql if sql.starts_with(desk::BOOK) => self.book.clone().map(|row| vec![row]),
-            _ => None,
+            _ => self.sources.answer(question),
         }
     }
 
@@ -53,11 +56,11 @@ impl Remembered {
             waiters::ARE_THERE => self.nobody_waits = is_no(),
             sql if sql.starts_with(errand::OVERDUE) => self.nothing_is_due = is_no(),
             sql if sql.starts_with(desk::BOOK) => self.book = rows.first().cloned(),
-            _ => {}
+            _ => self.sources.hear(question, rows),
         }
     }
 
-    /// What of this is sent now: all, except for the row of `dispatch`.
+    /// What of this is sent now: all, except for the row of `dispatch` and those of sources that are known.
     pub(in crate::store) fn write(&mut self, statements: &[Statement]) -> Vec<Statement> {
         let mut now = Vec::with_capacity(statements.len());
         for one in statements {
@@ -66,9 +69,15 @@ impl Remembered {
                 self.unwritten = Some(one.clone());
                 continue;
             }
+            if self.sources.keeps_back(one) {
+                continue;
+            }
             if is_of_book(one) {
-                now.extend(self.take_unwritten());
+                now.extend(self.unwritten.take());
                 self.book = None;
+            }
+            if is_of_sources(one) {
+                now.extend(std::mem::take(&mut self.sources).take_unwritten());
             }
             if one.sql.starts_with(claims::ADD) {
                 self.claim = match one.params.first() {
@@ -83,14 +92,28 @@ impl Remembered {
     }
 
     /// What must be written before `questions` are asked.
-    pub(in crate::store) fn before(&mut self, questions: &[Statement]) -> Option<Statement> {
-        if questions.iter().any(is_of_book) { self.take_unwritten() } else { None }
+    pub(in crate::store) fn before(&mut self, questions: &[Statement]) -> Vec<Statement> {
+        let mut before = Vec::new();
+        if questions.iter().any(is_of_sources) {
+            before.extend(self.sources.take_unwritten());
+        }
+        if questions.iter().any(is_of_book) {
+            before.extend(self.unwritten.take());
+        }
+        before
     }
 
-    /// The row of `dispatch`, if it has to be written yet.
-    pub(in crate::store) fn take_unwritten(&mut self) -> Option<Statement> {
-        self.unwritten.take()
+    /// What has to be written yet.
+    pub(in crate::store) fn take_unwritten(&mut self) -> Vec<Statement> {
+        let mut unwritten = self.sources.take_unwritten();
+        unwritten.extend(self.unwritten.take());
+        unwritten
     }
+}
+
+/// Whether it reads or writes sources.
+fn is_of_sources(statement: &Statement) -> bool {
+    ["FROM sources", "UPDATE sources", "INTO sources"].iter().any(|of| statement.sql.contains(of))
 }
 
 /// Whether it reads or writes the row of `dispatch`.
@@ -122,8 +145,8 @@ mod tests {
         assert_eq!(memory.write(&[ask("UPDATE tasks"), book(1)]), [ask("UPDATE tasks")]);
         assert_eq!(memory.write(&[book(2)]), []);
         assert_eq!(memory.answer(&asks), Some(vec![Row(book(2).params)]));
-        assert_eq!(memory.take_unwritten(), Some(book(2)));
-        assert_eq!(memory.take_unwritten(), None);
+        assert_eq!(memory.take_unwritten(), [book(2)]);
+        assert_eq!(memory.take_unwritten(), []);
     }
 
     #[test]
@@ -134,8 +157,8 @@ mod tests {
         assert_eq!(memory.write(std::slice::from_ref(&other)), [book(1), other]);
         assert_eq!(memory.answer(&ask(desk::BOOK)), None, "it is asked for again");
         memory.write(&[book(2)]);
-        assert_eq!(memory.before(&[ask("SELECT n FROM tasks")]), None);
-        assert_eq!(memory.before(&[ask("SELECT token FROM dispatch")]), Some(book(2)));
+        assert_eq!(memory.before(&[ask("SELECT n FROM tasks")]), []);
+        assert_eq!(memory.before(&[ask("SELECT token FROM dispatch")]), [book(2)]);
     }
 
     #[test]

@@ -13,13 +13,25 @@ use crate::store::{Result, StoreError};
 /// What [`read`] reads; the name first.
 pub(super) const SOURCES: &str = "SELECT name, rules, blocked_until, last_start, nth, ready, due, in_flight, dead, done, started, \
     finished, retried, expired, promised, promised_until, turn, shut, opens FROM sources ";
+/// Sources by name; what follows says which.
+pub(super) const NAMED: &str = "WHERE name";
+/// Begins what writes these columns of a source, in the order of [`SOURCES`].
+const SAVE: &str = "UPDATE sources SET last_start = ?, nth = ?, ready = ?, due = ?, in_flight = ?, dead = ?, done = ?, started = ?, \
+    finished = ?, retried = ?, expired = ?, promised = ?, promised_until = ?";
+/// Goes on with where it stands.
+const SAVE_SEAT: &str = ", turn = ?, shut = ?, opens = ?";
+/// Ends it.
+const SAVED: &str = " WHERE name = ?";
+/// The columns of [`SAVE`] in a row of [`SOURCES`], and those of [`SAVE_SEAT`].
+const COUNTS: std::ops::Range<usize> = 3..16;
+const SEAT: std::ops::Range<usize> = 16..19;
 const NEW: &str = "INSERT INTO sources (name, rules, blocked_until, nth, ready, due, in_flight, dead, done, started, finished, \
     retried, expired, promised, promised_until) VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)";
 
 /// One; `None` when there is no such.
 pub(super) async fn one<S: Session>(session: &mut S, name: &SourceName) -> Result<Option<Source>> {
     let params = [name.as_str().into()];
-    let found = session.query(&format!("{SOURCES}WHERE name = ?"), &params).await?;
+    let found = session.query(&format!("{SOURCES}{NAMED} = ?"), &params).await?;
     found.first().map(read).transpose()
 }
 
@@ -95,9 +107,6 @@ pub(super) fn save(source: &Source, before: Option<&Source>) -> Result<Vec<State
             ),
         });
     }
-    let mut sql = "UPDATE sources SET last_start = ?, nth = ?, ready = ?, due = ?, in_flight = ?, dead = ?, done = ?, started = ?, \
-         finished = ?, retried = ?, expired = ?, promised = ?, promised_until = ?"
-        .to_owned();
     let mut params = vec![
         source.last_start.map(|at| at.0).into(),
         int(source.nth).into(),
@@ -114,18 +123,51 @@ pub(super) fn save(source: &Source, before: Option<&Source>) -> Result<Vec<State
         source.promised_until.0.into(),
     ];
     let seat = source.seat;
-    if before.is_none_or(|before| before.seat != seat) {
-        sql.push_str(", turn = ?, shut = ?, opens = ?");
+    let moved = before.is_none_or(|before| before.seat != seat);
+    if moved {
         params.extend([
             seat.turn.map(int).into(),
             seat.shut.map(word).into(),
             seat.opens.map(|at| at.0).into(),
         ]);
     }
-    sql.push_str(" WHERE name = ?");
     params.push(name);
-    statements.push(Statement::new(sql, params));
+    statements.push(saving(moved, params));
     Ok(statements)
+}
+
+/// With or without its seat.
+fn saving(seat: bool, params: Vec<Value>) -> Statement {
+    Statement::new(format!("{SAVE}{}{SAVED}", if seat { SAVE_SEAT } else { "" }), params)
+}
+
+/// Writes the row of a source, with or without its seat.
+pub(super) fn save_row(row: &Row, seat: bool) -> Statement {
+    let columns = COUNTS.start..if seat { SEAT.end } else { COUNTS.end };
+    let params = row.0.iter().take(columns.end).skip(columns.start).chain(row.0.first());
+    saving(seat, params.cloned().collect())
+}
+
+/// Which source such a statement writes, and the values.
+pub(super) fn saved(statement: &Statement) -> Option<(&str, &[Value])> {
+    let is_one = statement.sql.starts_with(SAVE) && statement.sql.ends_with(SAVED);
+    match statement.params.split_last() {
+        Some((Value::Text(name), values)) if is_one => Some((name, values)),
+        _ => None,
+    }
+}
+
+/// Puts the values of such a statement into the row of its source; returns whether its seat is among them.
+pub(super) fn put(row: &mut Row, values: &[Value]) -> bool {
+    for (column, value) in row.0.iter_mut().skip(COUNTS.start).zip(values) {
+        column.clone_from(value);
+    }
+    values.len() > COUNTS.len()
+}
+
+/// Its turn in the ring, in its row.
+pub(super) fn turn(row: &Row) -> Option<i64> {
+    row.opt_int(SEAT.start).ok().flatten()
 }
 
 /// What the view of a source says beside its record.

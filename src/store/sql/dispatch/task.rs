@@ -13,10 +13,22 @@ use crate::domain::time::Stamp;
 use crate::store::Result;
 use crate::store::dispatch::{ClaimId, NewTask, Past, PastEvent, TaskId, TaskView};
 
+macro_rules! columns {
+    () => {
+        "SELECT t.n, t.id, t.source, t.state, t.priority, t.place, t.at, t.until, t.attempt, t.token, t.accepted, t.collector, \
+         t.every_us, t.created, t.changed, t.error"
+    };
+}
 /// What [`read`] reads; the claim is named while it lasts.
-pub(super) const TASKS: &str = "SELECT t.n, t.id, t.source, t.state, t.priority, t.place, t.at, t.until, t.attempt, t.token, \
-     t.accepted, t.collector, t.every_us, t.created, t.changed, t.error, c.claim FROM tasks t \
-     LEFT JOIN claims c ON c.n = t.claim AND t.state = 'leased' WHERE ";
+pub(super) const TASKS: &str = concat!(
+    columns!(),
+    ", c.claim FROM tasks t LEFT JOIN claims c ON c.n = t.claim AND t.state = 'leased' WHERE "
+);
+/// The same of tasks that are in no claim, and for [`text`] their keys and payloads.
+pub(super) const FREE: &str = concat!(
+    columns!(),
+    ", NULL, p.key, p.payload FROM tasks t JOIN payloads p ON p.task = t.n WHERE "
+);
 /// What [`views`] reads.
 const VIEWS: &str = "SELECT t.n, t.id, p.key, t.source, p.payload, t.priority, t.state, t.attempt, t.token, t.every_us, t.created, \
      t.changed, t.at, t.collector, c.claim, t.until, t.error FROM tasks t JOIN payloads p ON p.task = t.n \
@@ -51,6 +63,11 @@ pub(super) fn read(mut row: Row) -> Result<(i64, Task)> {
         claim: row.opt_take(16)?.map(ClaimId),
     };
     Ok((row.int(0)?, task))
+}
+
+/// Key and payload of a row of [`FREE`].
+pub(super) fn text(row: &mut Row) -> Result<(String, String)> {
+    Ok((row.take(17)?, row.take(18)?))
 }
 
 /// What may change of a task.
