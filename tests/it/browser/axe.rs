@@ -42,11 +42,13 @@ const MORE: [&str; 10] = [
     "/no-such-page",
 ];
 /// In CSS pixels.
-const WIDTHS: [u32; 3] = [1440, 768, 390];
+const WIDTHS: [u32; 3] = [WIDE, 768, NARROW];
+const WIDE: u32 = 1440;
+const NARROW: u32 = 390;
 /// No picture is higher.
 const HIGHEST: u32 = 6_000;
 /// Where little is shown, the widest and the narrowest show it.
-const EDGES: [u32; 2] = [1440, 390];
+const EDGES: [u32; 2] = [WIDE, NARROW];
 
 /// At these the page must fit; the third is 1280 px at twice the size.
 const REFLOW: [u32; 5] = [1440, 768, 640, 390, 320];
@@ -54,16 +56,26 @@ const REFLOW: [u32; 5] = [1440, 768, 640, 390, 320];
 /// At these the page must fit with letters twice as large (WCAG 1.4.4).
 const LARGE_LETTERS: [u32; 2] = [1280, 390];
 
-/// All that axe-core knows of WCAG 2.2 A and AA and of good practice, with two rules that are off by default; the second time only
-/// what theme and width can change.
-const RUN: &str = "const [narrow, done] = arguments;
-    const changing = ['color-contrast', 'link-in-text-block', 'target-size', 'scrollable-region-focusable', 'label-content-name-mismatch'];
-    const rules = Object.fromEntries(changing.map((rule) => [rule, { enabled: true }]));
-    const options = narrow ? { runOnly: changing } : { rules };
+/// All that axe-core knows of WCAG 2.2 A and AA and of good practice, with two rules that are off by default; then only what a
+/// width can change, or what a theme can.
+const RUN: &str = "const [what, done] = arguments;
+    const colours = ['color-contrast', 'link-in-text-block'];
+    const layout = ['target-size', 'scrollable-region-focusable', 'label-content-name-mismatch'];
+    const rules = Object.fromEntries([...colours, ...layout].map((rule) => [rule, { enabled: true }]));
+    const options = { all: { rules }, layout: { runOnly: layout }, colours: { runOnly: colours }, both: { runOnly: [...colours, ...layout] } }[what];
     const brief = ({ id, nodes }) => nodes.map(({ target, any, all, none }) =>
         `${id}: ${target.join(' ')}: ${[...any, ...all, ...none].map(({ message }) => message).join('; ')}`);
     axe.run(document, { ...options, resultTypes: ['violations'] })
         .then(({ violations }) => done(violations.flatMap(brief)), (error) => done([`axe failed: ${error}`]));";
+
+/// Notes what is shown at this width of the page.
+const SHOWN: &str = "(window.shown ??= {})[arguments[0]] =
+    new Set([...document.querySelectorAll('body *')].filter((element) => element.getClientRects().length));";
+
+/// What is shown at a middle width alone, where no colours are judged.
+const BETWEEN: &str = "const { wide, middle, narrow } = window.shown;
+    return [...middle].filter((element) => element.isConnected && !wide.has(element) && !narrow.has(element))
+        .map(({ tagName, id, className }) => `shown at 768 px alone: ${tagName.toLowerCase()}${id && '#' + id}.${className}`);";
 
 /// How far the page stands out of its window, and what does, or which row is taller than it; nothing if it fits.
 const TOO_WIDE: &str = "const root = document.documentElement; const over = root.scrollWidth - root.clientWidth;
@@ -104,23 +116,30 @@ fn pages(task: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with the open page in both themes at all widths.
+/// What is wrong with the open page in both themes at all widths. Layout is judged at each width, colours at the widest and the narrowest,
+/// which show all that stands between them.
 async fn faults(window: &Window, axe: &str, widths: &[u32], place: &str) -> Vec<String> {
     let mut found = Vec::new();
     window.client.execute(axe, vec![]).await.expect("axe is put into the page");
-    let mut first = true;
     for theme in ["light", "dark"] {
         window.told(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
         for width in widths {
             window.resize(*width, 900).await;
             photograph(window, &format!("{place} {theme} {width}"), *width).await;
-            let said = window.client.execute_async(RUN, vec![json!(!first)]).await;
+            let what = match (theme, *width) {
+                ("light", WIDE) => "all",
+                ("light", NARROW) => "both",
+                ("light", _) => "layout",
+                (_, WIDE | NARROW) => "colours",
+                _ => continue,
+            };
+            let said = window.client.execute_async(RUN, vec![json!(what)]).await;
             let said = said.unwrap_or_else(|error| panic!("{place}: {error}"));
-            first = false;
             let lines = said.as_array().into_iter().flatten().filter_map(Value::as_str);
             found.extend(lines.map(|line| format!("{place} {theme} {width}: {line}")));
         }
     }
+    found.extend(between(window, widths, place).await);
     for (letters, widths) in [("100%", &REFLOW[..]), ("200%", &LARGE_LETTERS)] {
         let root = "document.documentElement";
         window.told(&format!("{root}.style.fontSize = '{letters}'")).await;
@@ -132,6 +151,18 @@ async fn faults(window: &Window, axe: &str, widths: &[u32], place: &str) -> Vec<
         }
     }
     found
+}
+
+/// What is shown at a middle width alone, if the page is looked at there.
+async fn between(window: &Window, widths: &[u32], place: &str) -> Vec<String> {
+    let [wide, middle, narrow] = *widths else { return Vec::new() };
+    for (name, width) in [("wide", wide), ("middle", middle), ("narrow", narrow)] {
+        window.resize(width, 900).await;
+        window.client.execute(SHOWN, vec![json!(name)]).await.expect("noted");
+    }
+    let said = window.told(BETWEEN).await;
+    let lines = said.as_array().into_iter().flatten().filter_map(Value::as_str);
+    lines.map(|line| format!("{place} {line}")).collect()
 }
 
 /// With `SOLOIST_PICTURES=DIRECTORY` what is judged here is kept as pictures, for the eyes of people (CONTRIBUTING.md).

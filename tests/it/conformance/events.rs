@@ -137,7 +137,8 @@ pub(super) async fn a_slow_reader_is_told_to_take_a_snapshot(fresh: Fresh) {
     let store = fresh.connect().await;
     let mut slow = listen(&store).await;
     let mut quick = listen(&store).await;
-    let changes = 4_000;
+    // More than twice as many as wait for a reader.
+    let changes = 2_500;
     let counting = tokio::spawn(async move {
         let mut newest = 0;
         while newest < changes {

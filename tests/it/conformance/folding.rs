@@ -11,7 +11,12 @@ use super::*;
 const AGAIN: Then = Then::Repeat(Duration::ZERO);
 
 /// One run on `on` from its start to its end, with the output and progress that `said` makes of it.
-async fn run(store: &Store, on: &str, then: Then, said: impl FnOnce(&mut Output)) -> Ended {
+pub(super) async fn run(
+    store: &Store,
+    on: &str,
+    then: Then,
+    said: impl FnOnce(&mut Output),
+) -> Ended {
     let ask = ask("outbound", on);
     let token = granted(store, &ask).await;
     let run = started(store, &ask, token);
@@ -31,11 +36,11 @@ async fn run(store: &Store, on: &str, then: Then, said: impl FnOnce(&mut Output)
     end
 }
 
-async fn idle(store: &Store, on: &str) -> RunId {
+pub(super) async fn idle(store: &Store, on: &str) -> RunId {
     run(store, on, AGAIN, |_| ()).await.run
 }
 
-async fn history(store: &Store) -> Vec<RunEntry> {
+pub(super) async fn history(store: &Store) -> Vec<RunEntry> {
     store.runs(&job("outbound"), None, RUNS_KEPT * 2).await.expect("runs")
 }
 
@@ -93,27 +98,4 @@ pub(super) async fn a_run_of_which_something_was_seen_has_an_entry_of_its_own(fr
     let mut folded: Vec<_> = history(&store).await.iter().map(|run| run.folded).collect();
     folded.reverse();
     assert_eq!(folded, [2, 0, 1, 0, 1, 0, 0, 1, 2, 1, 0]);
-}
-
-pub(super) async fn idle_runs_push_no_failure_out_of_the_history(fresh: Fresh) {
-    let store = fresh.connect().await;
-    let crash = Then::Retry { crashes: 1, wait: Duration::ZERO };
-    let mut failures = Vec::new();
-    for _ in 0..3 {
-        failures.insert(0, run(&store, "node-a", crash, |_| ()).await.run);
-    }
-    // Two nodes in turn: no two of these share an entry.
-    for nth in 0..RUNS_KEPT + 10 {
-        idle(&store, ["node-a", "node-b"][nth % 2]).await;
-    }
-    let all = history(&store).await;
-    assert_eq!(all.len(), RUNS_KEPT);
-    assert!(all[..RUNS_KEPT - 3].iter().all(|run| run.folded == 1));
-    let kept: Vec<_> = all[RUNS_KEPT - 3..].iter().map(|run| run.id.clone()).collect();
-    assert_eq!(kept, failures);
-    failures.insert(0, run(&store, "node-a", crash, |_| ()).await.run);
-    let all = history(&store).await;
-    assert_eq!((all.len(), &all[0].id), (RUNS_KEPT, &failures[0]));
-    let crashed = all.iter().filter(|run| run.end == Some(RunEnd::Crashed)).count();
-    assert_eq!(crashed, 4);
 }

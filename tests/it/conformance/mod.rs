@@ -32,6 +32,7 @@ mod journal;
 mod leases;
 mod line;
 mod log;
+mod many_runs;
 mod nodes;
 mod removal;
 mod renewals;
@@ -183,12 +184,9 @@ macro_rules! laws {
         laws!(@room folding, $fresh;
             idle_runs_in_a_row_share_one_entry_that_grows
             a_run_of_which_something_was_seen_has_an_entry_of_its_own
-            idle_runs_push_no_failure_out_of_the_history
         );
         laws!(@room timeline, $fresh;
             ended_runs_are_told_before_they_are_folded_and_alike_afterwards
-            spans_outlive_the_runs_that_they_were_made_of
-            more_spans_than_are_kept_are_merged_and_no_run_is_lost
             two_who_fold_at_once_count_each_run_once
             what_is_older_than_it_is_kept_goes
             participations_and_holds_are_kept_when_they_are_over
@@ -220,6 +218,11 @@ macro_rules! laws {
         );
     };
     (@plain $fresh:expr) => {
+        laws!(@room many_runs, $fresh;
+            spans_outlive_the_runs_that_they_were_made_of
+            more_spans_than_are_kept_are_merged_and_no_run_is_lost
+            idle_runs_push_no_failure_out_of_the_history
+        );
         laws!(@room alerts, $fresh;
             the_seat_of_the_sender_has_one_until_it_is_given_up_or_lapses
             only_who_has_the_seat_writes_what_is_told

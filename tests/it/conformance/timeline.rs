@@ -1,15 +1,15 @@
 //! Laws of timelines: ended runs become spans that outlive the history, and who wanted the job is kept.
 
 use soloist::domain::timeline::{Span, Timeline, WantKind};
-use soloist::store::journal::{Journal, RUNS_KEPT};
+use soloist::store::journal::Journal;
 use soloist::store::timeline::{SPANS_KEPT, Timelines};
 
 use super::*;
 
-const KEPT: Duration = Duration::from_secs(3_600);
+pub(super) const KEPT: Duration = Duration::from_secs(3_600);
 
 /// One run on `on`, which somebody saw: idle ones are folded before they get here.
-async fn run(store: &Store, on: &str, end: RunEnd) -> Token {
+pub(super) async fn run(store: &Store, on: &str, end: RunEnd) -> Token {
     let ask = ask("outbound", on);
     let token = granted(store, &ask).await;
     let run = started(store, &ask, token);
@@ -19,11 +19,11 @@ async fn run(store: &Store, on: &str, end: RunEnd) -> Token {
     token
 }
 
-async fn line(store: &Store) -> Timeline {
+pub(super) async fn line(store: &Store) -> Timeline {
     store.timeline(&job("outbound"), SPANS_KEPT).await.expect("a timeline").line
 }
 
-async fn fold(store: &Store) {
+pub(super) async fn fold(store: &Store) {
     store.fold_runs(&job("outbound"), KEPT).await.expect("folded");
 }
 
@@ -63,46 +63,6 @@ pub(super) async fn ended_runs_are_told_before_they_are_folded_and_alike_afterwa
     store.record_started(&started(&store, &ask, token)).await.expect("started");
     let now = line(&store).await;
     assert_eq!(now.present.map(|run| (run.node, run.token)), Some((node("node-a"), token)));
-}
-
-pub(super) async fn spans_outlive_the_runs_that_they_were_made_of(fresh: Fresh) {
-    let store = fresh.connect().await;
-    let first = run(&store, "node-a", RunEnd::Lost).await;
-    let surplus = 60;
-    for nth in 0..RUNS_KEPT + surplus {
-        run(&store, "node-b", RunEnd::Crashed).await;
-        if nth % 300 == 0 {
-            fold(&store).await;
-        }
-    }
-    let runs = store.runs(&job("outbound"), None, RUNS_KEPT * 2).await.expect("runs");
-    assert!(runs.iter().all(|run| run.token != first), "it is not listed any more");
-    let spans = line(&store).await.spans;
-    assert_eq!(spans[0].token, first);
-    let crashed: u32 = spans[1..].iter().map(|span| span.runs).sum();
-    assert_eq!(crashed as usize, RUNS_KEPT + surplus);
-}
-
-pub(super) async fn more_spans_than_are_kept_are_merged_and_no_run_is_lost(fresh: Fresh) {
-    let store = fresh.connect().await;
-    let runs = SPANS_KEPT + 150;
-    for nth in 0..runs {
-        let end = if nth % 2 == 0 { RunEnd::Crashed } else { RunEnd::Stopped };
-        run(&store, "node-a", end).await;
-        if nth % 200 == 199 {
-            fold(&store).await;
-        }
-    }
-    fold(&store).await;
-    let spans = line(&store).await.spans;
-    assert!(spans.len() < SPANS_KEPT, "{}", spans.len());
-    let count: u32 = spans.iter().map(|span| span.runs).sum();
-    assert_eq!(count as usize, runs);
-    let failed: u32 = spans.iter().map(|span| span.failed).sum();
-    assert_eq!(failed as usize, runs / 2);
-    assert!(
-        spans.windows(2).all(|pair| pair[0].to <= pair[1].from && pair[0].token < pair[1].first)
-    );
 }
 
 pub(super) async fn two_who_fold_at_once_count_each_run_once(fresh: Fresh) {
