@@ -40,6 +40,8 @@ const SILENT: Duration = Duration::from_millis(100);
 const PING: Duration = Duration::from_secs(1);
 /// So many rings are kept for listeners that are late; who is later is told by the sweep.
 const RINGS_KEPT: i64 = 1_000;
+/// Each connection that rings removes older ones with its first ring, and once in so many.
+const TIDY_EVERY: u64 = 64;
 
 /// How a conversation begins.
 #[derive(Clone, Copy)]
@@ -56,11 +58,13 @@ pub(in crate::store) struct Conn {
     /// What goes before the next statement: a transaction that begins needs no round trip of its own.
     first: Option<Begin>,
     used: Boot,
+    /// How often it rang.
+    rang: u64,
 }
 
 impl Conn {
     pub(super) fn new(client: mysql_async::Conn) -> Self {
-        Self { client: Some(client), busy: false, first: None, used: clock::boot() }
+        Self { client: Some(client), busy: false, first: None, used: clock::boot(), rang: 0 }
     }
 
     /// Takes what goes before the next statement: the text, and how many statements it has.
@@ -245,10 +249,13 @@ impl Wire for Conn {
             "INSERT INTO bells (n, hint) SELECT newest, ? FROM numbers WHERE name = 'bell'",
             vec![Value::Text(text(&hint)?)],
         );
-        packet.add(
-            "DELETE FROM bells WHERE n <= (SELECT newest FROM numbers WHERE name = 'bell') - ?",
-            vec![Value::Int(RINGS_KEPT)],
-        );
+        if self.rang.is_multiple_of(TIDY_EVERY) {
+            packet.add(
+                "DELETE FROM bells WHERE n <= (SELECT newest FROM numbers WHERE name = 'bell') - ?",
+                vec![Value::Int(RINGS_KEPT)],
+            );
+        }
+        self.rang += 1;
         self.carry_out(&packet).await.map(drop)
     }
 }
