@@ -118,6 +118,13 @@ impl RedisServer {
         self.try_run::<i64>(&[&epoch[..], &rest].concat()).ok();
     }
 
+    /// Whether it is our process that answers: a server of another test may have taken the port first, and ours is about to end.
+    fn is_ours(&self) -> bool {
+        let ours = self.process.as_ref().map(|process| format!("process_id:{}", process.id()));
+        let info = self.try_run::<String>(&["INFO", "server"]).unwrap_or_default();
+        ours.is_some_and(|ours| info.lines().any(|line| line.trim() == ours))
+    }
+
     /// Starts a replica of the server on `port`, and waits until that one counts on it.
     #[must_use]
     pub(crate) fn replica_of(port: u16) -> Self {
@@ -276,7 +283,7 @@ impl RedisServer {
                 self.process = None;
                 return false;
             }
-            if self.try_run::<String>(&["PING"]).is_ok() {
+            if self.try_run::<String>(&["PING"]).is_ok() && self.is_ours() {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(5));
