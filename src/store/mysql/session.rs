@@ -40,7 +40,7 @@ const SILENT: Duration = Duration::from_millis(100);
 const PING: Duration = Duration::from_secs(1);
 /// So many rings are kept for listeners that are late; who is later is told by the sweep.
 const RINGS_KEPT: i64 = 1_000;
-/// Each connection that rings removes older ones with its first ring, and once in so many.
+/// A connection removes older rings with its first ring, and then once in so many rings.
 const TIDY_EVERY: u64 = 64;
 
 /// How a conversation begins.

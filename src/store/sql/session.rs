@@ -80,8 +80,8 @@ impl Dialect {
         }
     }
 
-    /// The same for a query of several tables, of one alone where a server can do that. MySQL must be told it beside a table made of
-    /// JSON; MariaDB cannot be told.
+    /// The same for a query of several tables, of one alone where a server can do that. MySQL locks no table that is made of JSON, and refuses
+    /// a statement that does not name the table to lock. MariaDB has no word for that.
     pub(in crate::store) fn lock_of(self, table: &str) -> String {
         match self {
             Self::Postgres => format!(" FOR UPDATE OF {table}"),

@@ -249,7 +249,7 @@ fn questions<S, T>(desk: &Desk<'_, S>, change: &Change<T>) -> Vec<(Question, Sta
         asks.push((Question::Texts, task::texts(rows)));
     }
     let over = (desk.done + finished).saturating_sub(DONE_KEPT);
-    // Each time a server steps over those that it has just removed.
+    // Each search steps over the rows that the server has just removed, so there are few searches.
     if finished > 0 && over >= DONE_BEYOND {
         let oldest = "SELECT n FROM tasks WHERE state = 'done' ORDER BY {changed}, n LIMIT ?";
         asks.push((
