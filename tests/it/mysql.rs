@@ -9,10 +9,12 @@ mod replica;
 use std::time::Duration;
 
 use soloist::domain::dispatch::Rules;
-use soloist::domain::name::{SourceName, UserName};
+use soloist::domain::event::{EventKind, JobEvent};
+use soloist::domain::name::{JobName, SourceName, UserName};
 use soloist::store::dispatch::{Dispatch as _, NewTask, Sources as _};
+use soloist::store::events::{Events as _, StoreEvent};
 use soloist::store::jobs::Jobs as _;
-use soloist::store::leases::{Acquired, Leases as _, Renewed};
+use soloist::store::leases::{Acquire, Acquired, Leases as _, Renewed};
 use soloist::store::{Options, Store, StoreError};
 
 use crate::postgres::{
@@ -22,7 +24,7 @@ use crate::postgres::{
 use crate::sql::name_of;
 use crate::support::machine::judged;
 use crate::support::mariadb::{MAKE, MariaServer, RIGHTS};
-use crate::support::wait::until_async;
+use crate::support::wait::{PATIENCE, until_async};
 
 judged! {
     a_change_is_heard_by_the_bell_and_not_by_the_sweep
@@ -95,9 +97,9 @@ async fn what_is_in_the_database_must_be_ours() {
     assert!(matches!(newer, Some(StoreError::NewerSchema { found: 99, .. })), "{newer:?}");
     let url = server.database();
     Store::connect(&url, &options()).await.expect("it opens");
-    server.sql(&format!("ALTER TABLE {}.bells ENGINE = MyISAM", name_of(&url)));
+    server.sql(&format!("ALTER TABLE {}.rings ENGINE = MyISAM", name_of(&url)));
     let why = refusal(&url).await;
-    assert!(why.contains("ALTER TABLE bells ENGINE = InnoDB"), "{why}");
+    assert!(why.contains("ALTER TABLE rings ENGINE = InnoDB"), "{why}");
 }
 
 #[tokio::test]
@@ -147,11 +149,11 @@ async fn tables_whose_making_was_cut_off_are_gone_on_with() {
     Store::connect(&url, &options()).await.expect("it opens");
     let name = name_of(&url);
     server
-        .sql(&format!("DELETE FROM {name}.soloist_schema; DROP TABLE {name}.bells, {name}.waits"));
+        .sql(&format!("DELETE FROM {name}.soloist_schema; DROP TABLE {name}.rings, {name}.waits"));
     let store = Store::connect(&url, &options()).await.expect("it opens again");
     granted(&store, &ask("node-a", LONG)).await;
     let number = server.sql(&format!("SELECT number FROM {name}.soloist_schema"));
-    assert_eq!(number, "3");
+    assert_eq!(number, "4");
 }
 
 #[tokio::test]
@@ -178,6 +180,7 @@ async fn tables_of_an_older_build_are_changed_once_with_a_right_that_the_error_n
          ADD KEY tasks_due_by_source (source, state, at), ADD KEY tasks_leased (state, until, token), \
          ADD KEY tasks_leased_by_source (source, state, until), ADD KEY tasks_done (state, changed), \
          ADD KEY tasks_dead_by_source (source, state, changed); \
+         DROP TABLE {name}.rings; CREATE TABLE {name}.bells (n BIGINT NOT NULL PRIMARY KEY, hint MEDIUMTEXT NOT NULL); \
          UPDATE {name}.soloist_schema SET number = 2"
     ));
     let why = refusal(&url).await;
@@ -191,9 +194,53 @@ async fn tables_of_an_older_build_are_changed_once_with_a_right_that_the_error_n
          WHERE TABLE_SCHEMA = '{name}' AND TABLE_NAME = 'tasks'"
     );
     assert_eq!(server.sql(&keys), "4");
+    granted(&store, &ask("node-a", LONG)).await;
+    assert_ne!(server.sql(&format!("SELECT count(*) FROM {name}.rings")), "0");
     drop(store);
     server.sql(&format!("REVOKE ALTER ON {name}.* FROM soloist@'127.0.0.1'"));
     Store::connect(&url, &options()).await.expect("it opens without that right from now on");
+}
+
+/// What happened is known from a ring alone: the sweep tells that something did.
+#[tokio::test]
+async fn what_a_process_did_in_its_last_moment_is_told_by_the_commit() {
+    let url = MariaServer::shared().database();
+    let store = Store::connect(&url, &options()).await.expect("it opens");
+    let mut events = store.subscribe(&[]).await.expect("subscribed");
+    for nth in 0..10 {
+        let name = JobName::new(&format!("job-{nth}")).expect("a good name");
+        // The first change of a job is more than one statement.
+        if nth % 2 == 0 {
+            let li = UserName::new("li").expect("a good name");
+            assert!(store.participate(&name, &li, true, None).await.expect("an answer"));
+        }
+        let (url, ask) = (url.clone(), Acquire { job: name.clone(), ..ask("node-a", LONG) });
+        let last = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            // With it ends every task of its store, as with a process.
+            runtime.expect("a runtime").block_on(async {
+                let store = Store::connect(&url, &options()).await.expect("it opens");
+                granted(&store, &ask).await;
+            });
+        });
+        last.join().expect("it was granted");
+        let hearing = async {
+            loop {
+                match events.recv().await.expect("the subscription lives") {
+                    StoreEvent::Job(JobEvent { job, event, .. }) if job == name => match event {
+                        EventKind::ParticipationChanged => {}
+                        other => break other,
+                    },
+                    _ => {}
+                }
+            }
+        };
+        assert_eq!(
+            tokio::time::timeout(PATIENCE, hearing).await.expect("it is heard"),
+            EventKind::LeaseAcquired,
+            "{nth}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -79,10 +79,10 @@ CREATE TABLE IF NOT EXISTS numbers (
     name   VARCHAR(255) NOT NULL PRIMARY KEY,
     newest BIGINT NOT NULL
 ) {table};
-INSERT INTO numbers (name, newest) VALUES ('gate', 0), ('gate:turns', 0), ('bell', 0) ON DUPLICATE KEY UPDATE name = name;
+INSERT INTO numbers (name, newest) VALUES ('gate', 0), ('gate:turns', 0) ON DUPLICATE KEY UPDATE name = name;
 
--- What happened, for whoever listens: hints, in the order of their commits.
-CREATE TABLE IF NOT EXISTS bells (
-    n    BIGINT NOT NULL PRIMARY KEY,
+-- What happened, for whoever listens: a hint for each commit, written by it. Numbers are drawn before the commit: a smaller one may be seen later.
+CREATE TABLE IF NOT EXISTS rings (
+    n    BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     hint MEDIUMTEXT NOT NULL
 ) {table};

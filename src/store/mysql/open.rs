@@ -12,10 +12,14 @@ use crate::store::sql::row::corrupt;
 use crate::store::{Result, StoreError};
 
 /// In order; never edited once released, only appended to. Each may be carried out again from its beginning.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("0001_start.sql"), dispatch::MYSQL, include_str!("0003_tasks_in_order.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("0001_start.sql"),
+    dispatch::MYSQL,
+    include_str!("0003_tasks_in_order.sql"),
+    include_str!("0004_rings.sql"),
+];
 
-/// What the last of them adds, which tables that were made since have from the beginning.
+/// What the third of them adds, which tables that were made since have from the beginning.
 const IS_IN_ORDER: &str = "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'tasks' \
      AND COLUMN_NAME = 'in_order'";
 

@@ -13,10 +13,9 @@ use super::place::Place;
 use crate::clock;
 use crate::domain::time::Boot;
 use crate::store::sql::fault::{Fault, Outcome};
-use crate::store::sql::follow::Hint;
 use crate::store::sql::link::Wire;
 use crate::store::sql::packet::{Answers, Around, Packet};
-use crate::store::sql::row::{corrupt, text};
+use crate::store::sql::row::corrupt;
 use crate::store::sql::session::{Dialect, Row, Statement, Value};
 
 /// Stands before a transaction that is a conversation. A process may be stopped in the middle of it: then the server ends the connection
@@ -38,10 +37,6 @@ const ONE_TEXT: usize = 8 << 20;
 /// After this long without a word it is asked whether the server is still there.
 const SILENT: Duration = Duration::from_millis(100);
 const PING: Duration = Duration::from_secs(1);
-/// So many rings are kept for listeners that are late; who is later is told by the sweep.
-const RINGS_KEPT: i64 = 1_000;
-/// A connection removes older rings with its first ring, and then once in so many rings.
-const TIDY_EVERY: u64 = 64;
 
 /// How a conversation begins.
 #[derive(Clone, Copy)]
@@ -58,13 +53,11 @@ pub(in crate::store) struct Conn {
     /// What goes before the next statement: a transaction that begins needs no round trip of its own.
     first: Option<Begin>,
     used: Boot,
-    /// How often it rang.
-    rang: u64,
 }
 
 impl Conn {
     pub(super) fn new(client: mysql_async::Conn) -> Self {
-        Self { client: Some(client), busy: false, first: None, used: clock::boot(), rang: 0 }
+        Self { client: Some(client), busy: false, first: None, used: clock::boot() }
     }
 
     /// Takes what goes before the next statement: the text, and how many statements it has.
@@ -239,24 +232,6 @@ impl Wire for Conn {
         let changed = found.last().and_then(|rows| rows.first());
         let changed = changed.ok_or_else(|| corrupt("MySQL", "a number of rows is missing"))?;
         Ok(u64::try_from(changed.int(0)?).unwrap_or(0))
-    }
-
-    async fn tell(&mut self, _: &Place, hint: Hint) -> Outcome<()> {
-        let mut packet = Packet::change(Dialect::Mysql);
-        // Its row is locked until the commit: no process sees a number before all smaller ones.
-        packet.add("UPDATE numbers SET newest = newest + 1 WHERE name = 'bell'", Vec::new());
-        packet.add(
-            "INSERT INTO bells (n, hint) SELECT newest, ? FROM numbers WHERE name = 'bell'",
-            vec![Value::Text(text(&hint)?)],
-        );
-        if self.rang.is_multiple_of(TIDY_EVERY) {
-            packet.add(
-                "DELETE FROM bells WHERE n <= (SELECT newest FROM numbers WHERE name = 'bell') - ?",
-                vec![Value::Int(RINGS_KEPT)],
-            );
-        }
-        self.rang += 1;
-        self.carry_out(&packet).await.map(drop)
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Dispatching<'c, W> {
     /// Written with the next question or with the commit: its answers are not waited for.
     pending: Vec<Statement>,
     wakes: Vec<Waiter>,
+    /// Who is woken by the commit, where that tells them.
+    told: Vec<Waiter>,
     /// The instant of the transaction, once it was asked for.
     at: Option<i64>,
     remembered: Remembered,
@@ -123,9 +125,9 @@ impl<S: Converses> SqlStore<S> {
 impl<'c, W: Wire> Dispatching<'c, W> {
     /// A transaction that was begun on that connection.
     pub(super) fn on(conn: &'c mut W) -> Self {
-        let (pending, wakes) = (Vec::new(), Vec::new());
+        let (pending, wakes, told) = (Vec::new(), Vec::new(), Vec::new());
         let remembered = Remembered::default();
-        Self { conn, pending, wakes, at: None, remembered, wrote: false, fault: None }
+        Self { conn, pending, wakes, told, at: None, remembered, wrote: false, fault: None }
     }
 
     /// Whether something was written since this was asked last.
@@ -146,6 +148,8 @@ impl<'c, W: Wire> Dispatching<'c, W> {
     /// Ends the transaction.
     pub(super) async fn end(mut self, commit: bool) -> Outcome<()> {
         self.pending.extend(self.remembered.take_unwritten());
+        let hint = Hint { wake: std::mem::take(&mut self.told), ..Hint::default() };
+        self.pending.extend(W::DIALECT.ring(&hint, "1 = 1")?);
         self.conn.end(if commit { &self.pending[..] } else { &[] }, commit).await?;
         self.fault.map_or(Ok(()), Err)
     }
@@ -242,7 +246,9 @@ impl<W: Wire> DispatchSession for Dispatching<'_, W> {
     }
 
     async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()> {
-        self.wakes.extend(waiters.iter().cloned());
+        let (now, later) = (&mut self.told, &mut self.wakes);
+        let who = if W::DIALECT.rings_in_commits() { now } else { later };
+        who.extend(waiters.iter().cloned());
         Ok(())
     }
 

@@ -13,7 +13,10 @@
 
 use std::borrow::Cow;
 
-use super::session::Dialect;
+use super::follow::Hint;
+use super::row::text;
+use super::session::{Dialect, Statement, Value};
+use crate::store::Result;
 
 /// System identifier and timeline. The identifier cannot change while a connection lasts, and costs the server more than the rest of a
 /// condition, because it reads a file for it: it is kept when a connection begins (`postgres/link.rs`). The timeline of
@@ -86,6 +89,24 @@ impl Dialect {
                 format!("SELECT set_config('soloist.{name}', ({number})::text, true)::bigint")
             }
         }
+    }
+
+    /// Whether the bell is a table, so that a commit tells everybody by what it writes ([`Dialect::ring`]). Elsewhere who committed rings after it.
+    pub(in crate::store) fn rings_in_commits(self) -> bool {
+        self == Self::Mysql
+    }
+
+    /// What a transaction writes, `when`, so that its commit tells `hint`; nothing where it is told after it.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt): never of a hint of ours.
+    pub(in crate::store) fn ring(self, hint: &Hint, when: &str) -> Result<Option<Statement>> {
+        if !self.rings_in_commits() || *hint == Hint::default() {
+            return Ok(None);
+        }
+        let sql =
+            format!("INSERT INTO rings (hint) SELECT ? FROM (SELECT 1 AS one) here WHERE {when}");
+        Ok(Some(Statement::new(sql, vec![Value::Text(text(hint)?)])))
     }
 
     /// The end of an `INSERT`: a row with the same `key` gets the new values of `columns` instead.

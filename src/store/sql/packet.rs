@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use super::follow::Hint;
 use super::session::{Dialect, Row, Statement, Value};
 use crate::store::{Result, StoreError};
 
@@ -60,7 +61,7 @@ impl Packet {
     /// One statement that changes a row of `table` as `set` says, if `holds`. `values` stand for the `?` of both, in this order. `{at}` is
     /// the server's clock, which the server reads once, before it locks the row. When a row was changed, the answer has a row: a
     /// number above 0, and that instant. MySQL changes no row and returns it as well: it tells beside its "OK" how many rows it changed, and
-    /// what it gave to `LAST_INSERT_ID`.
+    /// what it gave to `LAST_INSERT_ID`. [`Packet::ring`] may make it a transaction of two statements.
     pub(in crate::store) fn at_once(
         dialect: Dialect,
         table: &str,
@@ -121,6 +122,32 @@ impl Packet {
         let and = format!("CASE WHEN {{holds}} AND ({condition}) THEN 1 ELSE 0 END");
         let sql = self.dialect.remember("holds", &and);
         self.add(sql, params);
+    }
+
+    /// Where that is done by the commit: everybody is told `hint` if everything held. See [`Dialect::ring`].
+    ///
+    /// # Errors
+    /// As there.
+    pub(in crate::store) fn ring(&mut self, hint: &Hint) -> Result<()> {
+        // The one statement of `at_once` says by the number of its rows whether it held.
+        let is_one = self.around == Around::Nothing;
+        let when = if is_one { "ROW_COUNT() > 0" } else { "{holds}" };
+        if let Some(ring) = self.dialect.ring(hint, when)? {
+            self.statements.push(ring);
+            self.around = Around::Change;
+        }
+        Ok(())
+    }
+
+    /// The same of a hint that has one number under `key`: what `counter` says when it is told.
+    pub(in crate::store) fn ring_how_manieth(&mut self, key: &str, counter: &'static str) {
+        if self.dialect.rings_in_commits() {
+            let hint = format!("concat('{{\"{key}\":', newest, '}}')");
+            let sql = format!(
+                "INSERT INTO rings (hint) SELECT {hint} FROM numbers WHERE name = ? AND {{holds}}"
+            );
+            self.add(sql, vec![counter.into()]);
+        }
     }
 
     /// Whether everything held, and the instant; returns which statement says so. See [`outcome`].

@@ -1,5 +1,6 @@
 //! A plan as a packet: its checks as conditions, its writes as statements that happen only if all of them hold.
 
+use super::follow::Hint;
 use super::log;
 use super::packet::Packet;
 use super::row::int;
@@ -20,8 +21,7 @@ pub(super) fn add(packet: &mut Packet, plan: &Plan) -> Result<()> {
     }
     plan.checks.iter().for_each(|one| check(packet, one));
     plan.writes.iter().try_for_each(|one| write(packet, one))?;
-    plan.tells.iter().for_each(|one| note_told(packet, one));
-    Ok(())
+    plan.tells.iter().try_for_each(|one| tell(packet, one))
 }
 
 /// Rotations have nothing in common with the rest but the audit, whose counter is a lock of its own.
@@ -156,11 +156,16 @@ pub(super) fn count(packet: &mut Packet, counter: &str, when: &str) {
     );
 }
 
-/// What the sweep finds when the hint was lost.
-fn note_told(packet: &mut Packet, tell: &Tell) {
-    match tell {
-        Tell::Nodes => count(packet, "told:nodes", "{holds}"),
-        Tell::Accounts => count(packet, "told:accounts", "{holds}"),
-        Tell::Wake(_) => {}
-    }
+/// Notes what the sweep finds when the hint is lost, and tells it where the commit does that.
+fn tell(packet: &mut Packet, tell: &Tell) -> Result<()> {
+    let counter = match tell {
+        Tell::Nodes => "told:nodes",
+        Tell::Accounts => "told:accounts",
+        Tell::Wake(waiters) => {
+            return packet.ring(&Hint { wake: waiters.clone(), ..Hint::default() });
+        }
+    };
+    count(packet, counter, "{holds}");
+    packet.ring_how_manieth(counter.trim_start_matches("told:"), counter);
+    Ok(())
 }

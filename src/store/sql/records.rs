@@ -48,7 +48,8 @@ impl<S: Server> Records for SqlStore<S> {
         let nth = packet.ask_outcome();
         done.iter().for_each(|one| look::add(&mut packet, one));
         let told = packet.statements.len();
-        if !plan.tells.is_empty() {
+        let tells_later = !plan.tells.is_empty() && !packet.dialect.rings_in_commits();
+        if tells_later {
             packet.add(TOLD, Vec::new());
         }
         let repeat = if plan.once { Repeat::Never } else { Repeat::Harmless };
@@ -61,7 +62,9 @@ impl<S: Server> Records for SqlStore<S> {
             return Ok((Changed::Refused, self.look(refused).await?));
         }
         // No process waits here: one that may end soon changes jobs, or is asked again.
-        drop(self.shared.server.ring(Hint::of_records(&plan.tells, answers.get(told))?));
+        if tells_later {
+            drop(self.shared.server.ring(Hint::of_records(&plan.tells, answers.get(told))?));
+        }
         let found = look::found(done, &answers, nth + 1)?;
         Ok((Changed::Done, Looked { at: Stamp(at), found }))
     }

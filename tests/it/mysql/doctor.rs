@@ -35,8 +35,8 @@ async fn doctor_names_what_is_refused_and_the_remedy() {
     says(&taken, "bad", "Soloist alone");
     says(&server.url_of("nowhere_at_all"), "bad", "GRANT SELECT");
     says(&url.replace("sesame", "mellon"), "bad", "check user and password");
-    server.sql(&format!("ALTER TABLE {}.bells ENGINE = MyISAM", name_of(&url)));
-    says(&url, "bad", "ALTER TABLE bells ENGINE = InnoDB");
+    server.sql(&format!("ALTER TABLE {}.rings ENGINE = MyISAM", name_of(&url)));
+    says(&url, "bad", "ALTER TABLE rings ENGINE = InnoDB");
     let still = MariaServer::start(&["sysdate-is-now"]);
     says(&still.database(), "bad", "sysdate-is-now");
 }

@@ -42,7 +42,7 @@ async fn a_lease_is_renewed_by_another_connection_within_a_third_of_it() {
 
 async fn a_listener_alone_that_is_cut_holds_up_no_renewal_and_hears_again() {
     let server = MariaServer::shared();
-    cuts::a_listener_alone_is_cut(server.port(), &server.database(), "FROM bells WHERE").await;
+    cuts::a_listener_alone_is_cut(server.port(), &server.database(), "FROM rings WHERE").await;
 }
 
 async fn a_process_that_is_stopped_in_any_state_of_a_call_holds_nobody_up_for_longer_than_a_second()
