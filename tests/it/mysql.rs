@@ -9,12 +9,10 @@ mod replica;
 use std::time::Duration;
 
 use soloist::domain::dispatch::Rules;
-use soloist::domain::event::{EventKind, JobEvent};
-use soloist::domain::name::{JobName, SourceName, UserName};
+use soloist::domain::name::{SourceName, UserName};
 use soloist::store::dispatch::{Dispatch as _, NewTask, Sources as _};
-use soloist::store::events::{Events as _, StoreEvent};
 use soloist::store::jobs::Jobs as _;
-use soloist::store::leases::{Acquire, Acquired, Leases as _, Renewed};
+use soloist::store::leases::{Acquired, Leases as _, Renewed};
 use soloist::store::{Options, Store, StoreError};
 
 use crate::postgres::{
@@ -24,7 +22,7 @@ use crate::postgres::{
 use crate::sql::name_of;
 use crate::support::machine::judged;
 use crate::support::mariadb::{MAKE, MariaServer, RIGHTS};
-use crate::support::wait::{PATIENCE, until_async};
+use crate::support::wait::{until, until_async};
 
 judged! {
     a_change_is_heard_by_the_bell_and_not_by_the_sweep
@@ -195,52 +193,17 @@ async fn tables_of_an_older_build_are_changed_once_with_a_right_that_the_error_n
     );
     assert_eq!(server.sql(&keys), "4");
     granted(&store, &ask("node-a", LONG)).await;
-    assert_ne!(server.sql(&format!("SELECT count(*) FROM {name}.rings")), "0");
+    let rings = format!("SELECT count(*) FROM {name}.rings");
+    until("it is rung", || (server.sql(&rings) != "0").then_some(()));
     drop(store);
     server.sql(&format!("REVOKE ALTER ON {name}.* FROM soloist@'127.0.0.1'"));
     Store::connect(&url, &options()).await.expect("it opens without that right from now on");
 }
 
-/// What happened is known from a ring alone: the sweep tells that something did.
 #[tokio::test]
-async fn what_a_process_did_in_its_last_moment_is_told_by_the_commit() {
+async fn whoever_is_woken_by_the_last_act_of_a_process_is_told_by_the_commit() {
     let url = MariaServer::shared().database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
-    let mut events = store.subscribe(&[]).await.expect("subscribed");
-    for nth in 0..10 {
-        let name = JobName::new(&format!("job-{nth}")).expect("a good name");
-        // The first change of a job is more than one statement.
-        if nth % 2 == 0 {
-            let li = UserName::new("li").expect("a good name");
-            assert!(store.participate(&name, &li, true, None).await.expect("an answer"));
-        }
-        let (url, ask) = (url.clone(), Acquire { job: name.clone(), ..ask("node-a", LONG) });
-        let last = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            // With it ends every task of its store, as with a process.
-            runtime.expect("a runtime").block_on(async {
-                let store = Store::connect(&url, &options()).await.expect("it opens");
-                granted(&store, &ask).await;
-            });
-        });
-        last.join().expect("it was granted");
-        let hearing = async {
-            loop {
-                match events.recv().await.expect("the subscription lives") {
-                    StoreEvent::Job(JobEvent { job, event, .. }) if job == name => match event {
-                        EventKind::ParticipationChanged => {}
-                        other => break other,
-                    },
-                    _ => {}
-                }
-            }
-        };
-        assert_eq!(
-            tokio::time::timeout(PATIENCE, hearing).await.expect("it is heard"),
-            EventKind::LeaseAcquired,
-            "{nth}"
-        );
-    }
+    crate::conformance::whoever_is_woken_by_a_last_act_is_told(&url).await;
 }
 
 #[tokio::test]

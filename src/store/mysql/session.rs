@@ -13,6 +13,7 @@ use super::place::Place;
 use crate::clock;
 use crate::domain::time::Boot;
 use crate::store::sql::fault::{Fault, Outcome};
+use crate::store::sql::follow::Hint;
 use crate::store::sql::link::Wire;
 use crate::store::sql::packet::{Answers, Around, Packet};
 use crate::store::sql::row::corrupt;
@@ -232,6 +233,13 @@ impl Wire for Conn {
         let changed = found.last().and_then(|rows| rows.first());
         let changed = changed.ok_or_else(|| corrupt("MySQL", "a number of rows is missing"))?;
         Ok(u64::try_from(changed.int(0)?).unwrap_or(0))
+    }
+
+    async fn tell(&mut self, _: &Place, hint: Hint) -> Outcome<()> {
+        match Dialect::Mysql.ring(&hint, "1 = 1")? {
+            Some(ring) => self.change(&ring).await.map(drop),
+            None => Ok(()),
+        }
     }
 }
 

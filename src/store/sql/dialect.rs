@@ -91,12 +91,13 @@ impl Dialect {
         }
     }
 
-    /// Whether the bell is a table, so that a commit tells everybody by what it writes ([`Dialect::ring`]). Elsewhere who committed rings after it.
+    /// Whether the bell is a table, so that a transaction of records or of dispatch tells everybody by what it writes ([`Dialect::ring`]).
+    /// Elsewhere, and of jobs, who committed rings after it.
     pub(in crate::store) fn rings_in_commits(self) -> bool {
         self == Self::Mysql
     }
 
-    /// What a transaction writes, `when`, so that its commit tells `hint`; nothing where it is told after it.
+    /// What writes, `when`, that `hint` is told with the commit; nothing where it is told after it.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt): never of a hint of ours.
@@ -104,8 +105,7 @@ impl Dialect {
         if !self.rings_in_commits() || *hint == Hint::default() {
             return Ok(None);
         }
-        let sql =
-            format!("INSERT INTO rings (hint) SELECT ? FROM (SELECT 1 AS one) here WHERE {when}");
+        let sql = format!("INSERT INTO rings (hint) SELECT ? FROM DUAL WHERE {when}");
         Ok(Some(Statement::new(sql, vec![Value::Text(text(hint)?)])))
     }
 

@@ -234,7 +234,7 @@ impl<S: Server> SqlStore<S> {
             },
         };
         let dialect = self.shared.server.dialect();
-        let Some(packet) = job::at_once(dialect, change, asked.as_ref())? else { return Ok(None) };
+        let Some(packet) = job::at_once(dialect, change, asked.as_ref()) else { return Ok(None) };
         let sent = clock::boot();
         let answers = self.shared.server.send(change.way, &packet, repeat(change)).await?;
         let Some(at) = job::done_at(&answers)? else { return Ok(None) };

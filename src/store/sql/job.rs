@@ -1,7 +1,6 @@
 //! One change of a job as a packet: its row locked, everything compared, all of it written or nothing.
 
 use super::engine::{COLUMNS, micros_span, span};
-use super::follow::Hint;
 use super::packet::{Answers, Condition, Packet, only};
 use super::plan;
 use super::row::int;
@@ -76,7 +75,6 @@ pub(super) fn packet(
     for note in &change.notes {
         plan::write(&mut packet, note)?;
     }
-    packet.ring(&Hint::of_jobs(change.tell))?;
     let (more, from) = match asked {
         Some(_) => (format!(", {}", trust::COLUMNS), trust::FROM),
         None => (String::new(), "FROM (SELECT 1 AS one) here"),
@@ -96,18 +94,15 @@ pub(super) fn packet(
 ///
 /// The server reads the clock before it locks the row. When it had to wait for the lock, the instant is a little old. That is safe: the
 /// lease of before counts a little longer, and the new one ends a little sooner.
-///
-/// # Errors
-/// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt): never of a change of ours.
 pub(super) fn at_once(
     dialect: Dialect,
     change: &Change<'_>,
     asked: Option<&Asked>,
-) -> Result<Option<Packet>> {
+) -> Option<Packet> {
     if change.head.is_empty() || !change.beside.is_empty() || !change.notes.is_empty() {
-        return Ok(None);
+        return None;
     }
-    let Some((set, mut values)) = set(change) else { return Ok(None) };
+    let (set, mut values) = set(change)?;
     let (row, of_row) = of_the_row(change);
     values.push(change.job.as_str().into());
     values.extend(of_row);
@@ -116,9 +111,7 @@ pub(super) fn at_once(
         holds.push(format!("({term})"));
         values.extend(of_term);
     }
-    let mut packet = Packet::at_once(dialect, "jobs", &set, &holds.join(" AND "), values);
-    packet.ring(&Hint::of_jobs(change.tell))?;
-    Ok(Some(packet))
+    Some(Packet::at_once(dialect, "jobs", &set, &holds.join(" AND "), values))
 }
 
 /// What became of it: the instant in microseconds, if it was done.
@@ -126,7 +119,7 @@ pub(super) fn at_once(
 /// # Errors
 /// [`StoreError::Corrupt`](crate::store::StoreError::Corrupt).
 pub(super) fn done_at(answers: &Answers) -> Result<Option<i64>> {
-    match answers.first().and_then(|rows| rows.first()) {
+    match answers.last().and_then(|rows| rows.first()) {
         Some(row) if row.int(0)? > 0 => row.int(1).map(Some),
         _ => Ok(None),
     }
@@ -229,10 +222,7 @@ fn write_beside(packet: &mut Packet, job: &Value, one: &Beside) {
 mod tests {
     use std::time::Duration;
 
-    use super::super::packet::Around;
-    use super::super::row::text;
     use super::*;
-    use crate::domain::event::{EventKind, JobEvent};
     use crate::domain::name::JobName;
     use crate::domain::time::StoreTime;
     use crate::store::engine::Way;
@@ -261,7 +251,7 @@ mod tests {
         for (dialect, clock, clocks) in
             [(Dialect::Postgres, "{clock}", 1..2), (Dialect::Mysql, "{began}", 1..9)]
         {
-            let one = at_once(dialect, &change(&job), None).unwrap().expect("one statement");
+            let one = at_once(dialect, &change(&job), None).expect("one statement");
             let [statement] = one.statements.as_slice() else { panic!("{one:?}") };
             let sql = &statement.sql;
             // What MySQL calls NOW is one instant in all of a statement.
@@ -274,33 +264,13 @@ mod tests {
     }
 
     #[test]
-    fn where_the_bell_is_a_table_the_commit_that_changes_tells_it() {
-        let job = JobName::new("ship").unwrap();
-        let tell = [JobEvent { job: job.clone(), version: 8, event: EventKind::RunProgressed }];
-        let change = Change { tell: &tell, ..change(&job) };
-        let rings = |packet: &Packet| {
-            let nth = packet.statements.iter().position(|one| one.sql.contains("INTO rings"));
-            nth.map(|nth| (nth, packet.statements[nth].params.clone(), packet.around))
-        };
-        let told = vec![Value::Text(text(&Hint::of_jobs(&tell)).unwrap())];
-        let one = at_once(Dialect::Mysql, &change, None).unwrap().expect("it is that");
-        assert_eq!(rings(&one), Some((1, told.clone(), Around::Change)), "{one:?}");
-        let more = packet(Dialect::Mysql, &change, None).unwrap();
-        let last = more.statements.len() - 1;
-        assert_eq!(rings(&more), Some((last - 1, told, Around::Change)), "{more:?}");
-        let one = at_once(Dialect::Postgres, &change, None).unwrap().expect("it is that");
-        assert_eq!((rings(&one), one.around), (None, Around::Nothing));
-        assert_eq!(rings(&packet(Dialect::Postgres, &change, None).unwrap()), None);
-    }
-
-    #[test]
     fn what_is_more_than_that_is_a_packet() {
         let job = JobName::new("ship").unwrap();
         let new = Change { head: "", ..change(&job) };
         let beside = Change { beside: vec![Beside::Unindex { number: 1 }], ..change(&job) };
         let nothing = Change { record: None, lease_write: LeaseWrite::None, ..change(&job) };
         for more in [new, beside, nothing] {
-            assert!(at_once(Dialect::Postgres, &more, None).unwrap().is_none(), "{more:?}");
+            assert!(at_once(Dialect::Postgres, &more, None).is_none(), "{more:?}");
         }
     }
 }

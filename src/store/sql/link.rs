@@ -68,14 +68,9 @@ pub(in crate::store) trait Wire: Sized + Send + 'static {
     /// How many rows a statement changed.
     fn change(&mut self, statement: &Statement) -> impl Future<Output = Outcome<u64>> + Send;
 
-    /// Tells everybody who listens, where commits do not ([`Dialect::rings_in_commits`]).
-    fn tell(
-        &mut self,
-        _place: &Self::Place,
-        _hint: Hint,
-    ) -> impl Future<Output = Outcome<()>> + Send {
-        std::future::ready(Ok(()))
-    }
+    /// Tells everybody who listens what no commit told.
+    fn tell(&mut self, place: &Self::Place, hint: Hint)
+    -> impl Future<Output = Outcome<()>> + Send;
 }
 
 /// What becomes of the connection.

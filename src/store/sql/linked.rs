@@ -55,9 +55,7 @@ impl<W: Wire> Server for Linked<W> {
     }
 
     fn ring(&self, hint: Hint) -> oneshot::Receiver<()> {
-        // What it returns has ended then.
-        let later = !W::DIALECT.rings_in_commits();
-        self.ringer.ring(if later { hint } else { Hint::default() })
+        self.ringer.ring(hint)
     }
 }
 

@@ -76,8 +76,8 @@ pub(super) trait Server: Send + Sync + 'static {
     /// Carries a packet out as one transaction, and answers with the rows of each statement.
     async fn send(&self, way: Way, packet: &Packet, repeat: Repeat) -> Result<Answers>;
 
-    /// Tells everybody who follows, after the commit, in the order of these calls; nobody where the commit has told them
-    /// ([`Dialect::rings_in_commits`]). What it returns ends when that was done or has failed: only a process that may end soon waits for it.
+    /// Tells everybody who follows what the commit did not, after it, in the order of these calls. What it returns ends when that was
+    /// done or has failed: only a process that may end soon waits for it.
     fn ring(&self, hint: Hint) -> oneshot::Receiver<()>;
 }
 

@@ -61,7 +61,7 @@ impl Packet {
     /// One statement that changes a row of `table` as `set` says, if `holds`. `values` stand for the `?` of both, in this order. `{at}` is
     /// the server's clock, which the server reads once, before it locks the row. When a row was changed, the answer has a row: a
     /// number above 0, and that instant. MySQL changes no row and returns it as well: it tells beside its "OK" how many rows it changed, and
-    /// what it gave to `LAST_INSERT_ID`. [`Packet::ring`] may make it a transaction of two statements.
+    /// what it gave to `LAST_INSERT_ID`.
     pub(in crate::store) fn at_once(
         dialect: Dialect,
         table: &str,
@@ -124,18 +124,12 @@ impl Packet {
         self.add(sql, params);
     }
 
-    /// Where that is done by the commit: everybody is told `hint` if everything held. See [`Dialect::ring`].
+    /// Where transactions do that: everybody is told `hint` if everything held. See [`Dialect::ring`].
     ///
     /// # Errors
     /// As there.
     pub(in crate::store) fn ring(&mut self, hint: &Hint) -> Result<()> {
-        // The one statement of `at_once` says by the number of its rows whether it held.
-        let is_one = self.around == Around::Nothing;
-        let when = if is_one { "ROW_COUNT() > 0" } else { "{holds}" };
-        if let Some(ring) = self.dialect.ring(hint, when)? {
-            self.statements.push(ring);
-            self.around = Around::Change;
-        }
+        self.statements.extend(self.dialect.ring(hint, "{holds}")?);
         Ok(())
     }
 

@@ -78,6 +78,28 @@ pub(super) async fn every_subscriber_hears_who_is_woken(fresh: Fresh) {
     }
 }
 
+/// Where a commit tells whom it wakes: it does not matter what becomes of the process after it. Nothing looks for such a hint that is lost.
+pub(crate) async fn whoever_is_woken_by_a_last_act_is_told(url: &str) {
+    let store = Store::connect(url, &Options::default()).await.expect("it opens");
+    define(&store, "shop", &free()).await;
+    let mut ear = Ear::new(&store).await;
+    for nth in 0..5 {
+        nothing(&store, &waiting(&format!("w{nth}"), &[])).await;
+        let url = url.to_owned();
+        let last = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            // With it ends every task of its store, as with a process.
+            runtime.expect("a runtime").block_on(async {
+                let store = Store::connect(&url, &Options::default()).await.expect("it opens");
+                put(&store, &[task("shop", &format!("task-{nth}"))]).await;
+            });
+        });
+        last.join().expect("it was put");
+        assert_eq!(ear.woken(&store).await, [format!("w{nth}")]);
+        handed(&store, &waiting(&format!("w{nth}"), &[])).await;
+    }
+}
+
 pub(super) async fn only_those_are_woken_whose_sources_fit(fresh: Fresh) {
     let store = shop(&fresh, &free()).await;
     define(&store, "other", &free()).await;

@@ -44,6 +44,8 @@ mod rotation_waiters;
 mod throughput;
 mod timeline;
 
+pub(crate) use dispatch_waiters::whoever_is_woken_by_a_last_act_is_told;
+
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
