@@ -81,7 +81,7 @@ CREATE TABLE IF NOT EXISTS numbers (
 ) {table};
 INSERT INTO numbers (name, newest) VALUES ('gate', 0), ('gate:turns', 0) ON DUPLICATE KEY UPDATE name = name;
 
--- What happened, for whoever listens: a hint for each commit, written by it. Numbers are drawn before the commit: a smaller one may be seen later.
+-- What happened, for whoever listens: hints. A number is drawn before the commit that shows it: a smaller one may be seen later.
 CREATE TABLE IF NOT EXISTS rings (
     n    BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY,
     hint MEDIUMTEXT NOT NULL
