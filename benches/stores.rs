@@ -1,6 +1,6 @@
 //! The stores of servers beside each other: the figures that a store must keep, each with durable settings, in one table.
 //!
-//! `cargo bench --bench stores [-- --only WHAT --on redis|postgres|mariadb|zookeeper --quick]`
+//! `cargo bench --bench stores [-- --only WHAT --on redis|postgres|mariadb|zookeeper --quick]`; `--only` and `--on` may be there more than once.
 //!
 //! | `--only` | what |
 //! | --- | --- |
@@ -107,13 +107,14 @@ fn main() {
         println!("this measures only under `cargo bench`");
         return;
     }
-    let after = |flag: &str| {
-        let at = words.iter().position(|word| word == flag);
-        at.and_then(|at| words.get(at + 1)).map(String::as_str)
+    // Without the flag everything; each time that it is there one more.
+    let named = |flag: &str, what: &str| {
+        let mut all = words.windows(2).filter(|two| two[0] == flag).peekable();
+        all.peek().is_none() || all.any(|two| two[1] == what)
     };
     let plan = if words.iter().any(|word| word == "--quick") { QUICK } else { WHOLE };
-    let wanted = |what: &str| after("--only").is_none_or(|only| only == what);
-    let on = |kind: &Kind| after("--on").is_none_or(|on| on == kind.word());
+    let wanted = |what: &str| named("--only", what);
+    let on = |kind: &Kind| named("--on", kind.word());
     let all: Vec<Kind> = Kind::ALL.into_iter().filter(on).collect();
     // What is not on the disk before the answer is no measure for nodes: Redis as it should be set up is.
     let nodes: Vec<Kind> = all.iter().copied().filter(|kind| *kind != Kind::RedisAlways).collect();
