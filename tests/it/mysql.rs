@@ -22,7 +22,7 @@ use crate::postgres::{
 use crate::sql::name_of;
 use crate::support::machine::judged;
 use crate::support::mariadb::{MAKE, MariaServer, RIGHTS};
-use crate::support::wait::{until, until_async};
+use crate::support::wait::until_async;
 
 judged! {
     a_change_is_heard_by_the_bell_and_not_by_the_sweep
@@ -194,7 +194,7 @@ async fn tables_of_an_older_build_are_changed_once_with_a_right_that_the_error_n
     assert_eq!(server.sql(&keys), "4");
     granted(&store, &ask("node-a", LONG)).await;
     let rings = format!("SELECT count(*) FROM {name}.rings");
-    until("it is rung", || (server.sql(&rings) != "0").then_some(()));
+    until_async("it is rung", async || (server.sql(&rings) != "0").then_some(())).await;
     drop(store);
     server.sql(&format!("REVOKE ALTER ON {name}.* FROM soloist@'127.0.0.1'"));
     Store::connect(&url, &options()).await.expect("it opens without that right from now on");
