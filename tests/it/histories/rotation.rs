@@ -3,9 +3,10 @@
 //!
 //! A store says by its own clock when it did something, or between which two readings; at that instant the
 //! transitions are asked the same. So everything is compared to the microsecond, gaps may be a few milliseconds, and
-//! the machine may be slow: only a step that lies too close to the end of a promise or of somebody's patience proves
-//! nothing, and ends its history.
+//! the machine may be slow. When a promise or a waiter's patience ends is not always known so exactly, and is seen only
+//! by what a later step does. Where such an end lies too close to a step, both are played: it has come, it has not.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -28,6 +29,8 @@ const KINDS: [&str; 3] = ["apple", "berry", "cherry"];
 const LIVES: [&str; 2] = ["node-a/x", "node-b/y"];
 /// Where more may have happened, nothing more is compared.
 const MOST_WORLDS: usize = 8;
+/// Of what may have happened before a step, with each end that is near it come or not.
+const MOST_FORKS: usize = 100;
 
 /// One thing that happens. Turns are counted from the newest.
 #[derive(Debug, Clone)]
@@ -85,8 +88,28 @@ struct Play {
     tokens: Vec<Token>,
     /// Whose time is over: until when a store still lists and counts them is its own business. Who waits then has a new name.
     over: Vec<WorkerName>,
-    /// The longest that was not known when something happened.
-    unsure: Duration,
+    doubts: Doubts,
+}
+
+/// How far from the truth an end may be.
+struct Doubts {
+    /// At least, on a store that has a clock of its own.
+    blur: Duration,
+    /// Where it is more.
+    more: BTreeMap<Stamp, Duration>,
+}
+
+impl Doubts {
+    fn of(&self, end: Stamp) -> Duration {
+        self.more.get(&end).map_or(self.blur, |doubt| *doubt)
+    }
+
+    /// The same end is known as `one` and as `other`: from here on as `one`.
+    fn merge(&mut self, one: Stamp, other: Stamp) {
+        let apart = one.max(other).since(one.min(other));
+        let doubt = self.of(one).max(apart + self.of(other));
+        self.more.insert(one, doubt);
+    }
 }
 
 impl Play {
@@ -96,8 +119,8 @@ impl Play {
         let rules = rules(&mut dice, unit);
         real.put_rotation(&rotation(), &rules).await.expect("it is put");
         let kept = vec![in_memory::Store::new(&rules, Memory::default())];
-        let unsure = blur(&real);
-        Self { real, kept, dice, unit, tokens: Vec::new(), over: Vec::new(), unsure }
+        let doubts = Doubts { blur: blur(&real), more: BTreeMap::new() };
+        Self { real, kept, dice, unit, tokens: Vec::new(), over: Vec::new(), doubts }
     }
 
     /// Counted from the newest; mostly that.
@@ -109,17 +132,26 @@ impl Play {
 
     fn act(&mut self, now: Stamp) -> Act {
         let (token, unit) = (self.token(), self.unit);
+        for kept in &mut self.kept {
+            let doubts = &self.doubts;
+            let over = kept.queue.extract_if(.., |one| one.until + doubts.of(one.until) < now);
+            self.over.extend(over.map(|one| one.worker));
+        }
         let dice = &mut self.dice;
         let kind = KINDS[dice.random_range(0..KINDS.len())];
         let worker = dice.random_range(0..5);
         match dice.random_range(0..24) {
             0..=9 => {
                 let kind = if dice.random_bool(0.8) { KINDS[worker % 3] } else { kind };
-                for kept in &mut self.kept {
-                    let over = kept.queue.extract_if(.., |one| one.until <= now + MS * 5);
-                    self.over.extend(over.map(|one| one.worker));
-                }
                 let name = format!("{worker}{kind}-{}", self.over.len());
+                // Whether a store still has somebody whose time is just over is its own business too.
+                let ends = |one: &in_memory::Standing| {
+                    let doubt = self.doubts.of(one.until);
+                    one.worker.as_str() == name && one.until <= now + doubt + MS * 5
+                };
+                if self.kept.iter().flat_map(|kept| &kept.queue).any(ends) {
+                    return Act::Pump(LIVES[worker % 2]);
+                }
                 let patience = unit * if dice.random_bool(0.2) { 20 } else { 30_000 };
                 let waiter = format!("{}/{name}", LIVES[worker % 2]);
                 let wait = dice.random_bool(0.8).then_some((waiter.as_str(), patience));
@@ -163,35 +195,68 @@ impl Play {
         {
             self.tokens.push(turn.token);
         }
-        let unsure = self.unsure.max(after.since(before));
         let mut may_be: Vec<in_memory::Store> = Vec::new();
         let mut tries = Vec::new();
-        for world in &self.kept {
+        let worlds = self.forks(before, after);
+        if worlds.len() > MOST_FORKS {
+            return false;
+        }
+        for world in &worlds {
             for at in instants(world, &view, before, after) {
                 let mut kept = world.clone();
                 let said = play(&mut kept, &act, at);
                 kept.woken.clear();
                 if !self.is_so(world, &kept, &said, &real, &view) {
                     tries.push((at, said, kept.rotation));
-                } else if !may_be.iter().any(|other| timeless(other) == timeless(&kept)) {
-                    may_be.push(kept);
+                    continue;
+                }
+                match may_be.iter_mut().find(|other| timeless(other) == timeless(&kept)) {
+                    Some(other) => {
+                        for (one, same) in ends(other).into_iter().zip(ends(&mut kept)) {
+                            self.doubts.merge(*one, *same);
+                        }
+                    }
+                    None => may_be.push(kept),
                 }
             }
         }
         if may_be.is_empty() {
-            let near = |at: Stamp| at + unsure >= before && after + unsure >= at;
-            let promised = self.kept.iter().flat_map(|kept| &kept.rotation.promise);
-            let patience = self.kept.iter().flat_map(|kept| &kept.queue).map(|one| one.until);
-            if promised.map(|promise| promise.until).chain(patience).any(near) {
-                return false;
-            }
             panic!(
                 "{act:?} between {before:?} and {after:?}\nsaid {real:#?}\n{view:#?}\nnot {tries:#?}\nbefore {:#?}",
                 self.kept
             );
         }
-        (self.kept, self.unsure) = (may_be, unsure);
+        self.kept = may_be;
         self.kept.len() <= MOST_WORLDS
+    }
+
+    /// What may have been before a step, with each end of which nobody knows whether it came before: as it is known, not yet
+    /// come, and come.
+    fn forks(&mut self, before: Stamp, after: Stamp) -> Vec<in_memory::Store> {
+        let mut worlds = self.kept.clone();
+        for nth in 0.. {
+            if worlds.len() > MOST_FORKS || worlds.iter_mut().all(|world| ends(world).len() <= nth)
+            {
+                break;
+            }
+            for mut world in worlds.clone() {
+                let Some(end) = ends(&mut world).get(nth).map(|end| **end) else { continue };
+                let doubt = self.doubts.of(end);
+                if doubt.is_zero() || end + doubt < before || after + doubt < end {
+                    continue;
+                }
+                let was_due = world.rotation.due == Some(end);
+                for at in [end.max(Stamp(after.0 + 1)), end.min(Stamp(before.0 - 1))] {
+                    *ends(&mut world)[nth] = at;
+                    if was_due {
+                        world.rotation.due = Some(at);
+                    }
+                    self.doubts.more.insert(at, doubt);
+                    worlds.push(world.clone());
+                }
+            }
+        }
+        worlds
     }
 
     /// Whether all that can be seen is as in memory.
@@ -206,7 +271,15 @@ impl Play {
         self.alike(before, said, real, view.now)
             && kept.rotation.ring == view.ring
             && kept.past.iter().take(50).eq(&view.past)
-            && waiting(kept, view.now) == self.listed(view, kept, view.now)
+            && self.waiting(kept, view.now) == self.listed(view, kept, view.now)
+    }
+
+    /// Who waits still, in order.
+    fn waiting(&self, kept: &in_memory::Store, now: Stamp) -> Vec<String> {
+        let waits =
+            |one: &&in_memory::Standing| one.until > now && !self.over.contains(&one.worker);
+        let waits = kept.queue.iter().filter(waits);
+        waits.map(|one| format!("{} {} {:?}", one.kind, one.worker, one.since)).collect()
     }
 
     /// An instant that has come is as good as any other; how many are ahead is known only while nobody's time is over.
@@ -289,6 +362,14 @@ fn instants(
     all.filter(|at| (before..=after).contains(at)).collect()
 }
 
+/// The ends that nobody outside sees.
+fn ends(kept: &mut in_memory::Store) -> Vec<&mut Stamp> {
+    let rotation = &mut kept.rotation;
+    let promise = rotation.promise.iter_mut().map(|promise| &mut promise.until);
+    let patience = kept.queue.iter_mut().map(|one| &mut one.until);
+    promise.chain(rotation.silent.values_mut()).chain(patience).collect()
+}
+
 /// Without the instants that nobody outside sees.
 fn timeless(kept: &in_memory::Store) -> in_memory::Store {
     let mut kept = kept.clone();
@@ -324,12 +405,6 @@ fn play(kept: &mut in_memory::Store, act: &Act, at: Stamp) -> Said {
             Said::Lost(std::mem::take(&mut kept.lost))
         }
     }
-}
-
-/// Who waits still, in order.
-fn waiting(kept: &in_memory::Store, now: Stamp) -> Vec<String> {
-    let waits = kept.queue.iter().filter(|one| one.until > now);
-    waits.map(|one| format!("{} {} {:?}", one.kind, one.worker, one.since)).collect()
 }
 
 /// How many steps were compared.
