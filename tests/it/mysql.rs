@@ -200,6 +200,38 @@ async fn tables_of_an_older_build_are_changed_once_with_a_right_that_the_error_n
     Store::connect(&url, &options()).await.expect("it opens without that right from now on");
 }
 
+/// `prepare` and `execute` so far, of the whole server.
+fn prepared(server: &MariaServer) -> [u64; 2] {
+    ["prepare", "execute"].map(|what| {
+        let said = server.sql(&format!("SHOW GLOBAL STATUS LIKE 'Com_stmt_{what}'"));
+        said.split_whitespace().last().and_then(|n| n.parse().ok()).expect("a number")
+    })
+}
+
+async fn take_and_give_back_often(store: &Store) {
+    for _ in 0..20 {
+        let mine = ask("node-a", LONG);
+        granted(store, &mine).await;
+        store.release(&mine.job, &mine.owner).await.expect("given back");
+    }
+}
+
+#[tokio::test]
+async fn the_server_reads_a_grant_once_a_connection_and_where_it_keeps_no_statement_each_time() {
+    let server = MariaServer::start(&[]);
+    let store = Store::connect(&server.database(), &options()).await.expect("it opens");
+    let before = prepared(&server);
+    take_and_give_back_often(&store).await;
+    let after = prepared(&server);
+    let [read, carried_out] = [after[0] - before[0], after[1] - before[1]];
+    assert!(carried_out >= 40, "grants, and what is given back: {carried_out}");
+    assert!(read <= 12, "a few texts on a few connections: {read}");
+    server.sql("SET GLOBAL max_prepared_stmt_count = 0");
+    let other = Store::connect(&server.database(), &options()).await.expect("it opens");
+    take_and_give_back_often(&other).await;
+    assert_eq!(prepared(&server)[1], after[1], "not one was prepared");
+}
+
 #[tokio::test]
 async fn whoever_is_woken_by_the_last_act_of_a_process_is_told_by_the_commit() {
     let url = MariaServer::shared().database();

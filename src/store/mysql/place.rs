@@ -7,6 +7,9 @@ use mysql_async::{Opts, OptsBuilder, SslOpts};
 use crate::store::sql::tls;
 use crate::store::{Options, Result, StoreError};
 
+/// So many statements stay prepared on a connection: more than a job's changes and the bell have texts.
+const PREPARED: usize = 32;
+
 /// Where the tables are, and how to get there.
 pub(in crate::store) struct Place {
     /// For messages: `HOST:PORT/DATABASE`.
@@ -60,7 +63,7 @@ impl Place {
             .ip_or_hostname(bare)
             .ssl_opts(ssl)
             .prefer_socket(false)
-            .stmt_cache_size(0)
+            .stmt_cache_size(PREPARED)
             // What a statement found and left as it was counts as changed, as on the other stores.
             .client_found_rows(true)
             .max_allowed_packet(Some(64 << 20))

@@ -1,7 +1,8 @@
 //! Statements on one connection: a transaction is one text, sent and carried out as a whole.
 //!
 //! Values stand in the text: only so many statements go in one COM_QUERY. The server's rules for strings are set when a connection
-//! begins (`link.rs`).
+//! begins (`link.rs`). A statement that needs no transaction (a change of a job, a ring) is prepared when a connection says it first: the
+//! server then reads its text once and not each time.
 
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 /// Of what a server takes in one packet, at least 16 MiB.
 const ONE_TEXT: usize = 8 << 20;
+/// `ER_MAX_PREPARED_STMT_COUNT_REACHED`.
+const TOO_MANY_PREPARED: u16 = 1461;
 /// After this long without a word it is asked whether the server is still there.
 const SILENT: Duration = Duration::from_millis(100);
 const PING: Duration = Duration::from_secs(1);
@@ -73,10 +76,27 @@ impl Conn {
     /// Sends `sql` as one text, and returns what each of its `count` statements found. A transaction in which one of them fails
     /// is rolled back.
     pub(super) async fn run(&mut self, sql: &str, count: usize) -> Outcome<Vec<Vec<Row>>> {
-        let rollback = format!("{ROLLBACK}{AT_EASE}");
         let Some(client) = self.client.as_mut() else { return Err(closed()) };
         self.busy = true;
         let found = sets(client, sql, count).await;
+        self.settle(found).await
+    }
+
+    /// One statement that finds no rows and needs no transaction; answers as [`Conn::run`] does.
+    async fn run_prepared(&mut self, statement: &Statement) -> Outcome<Vec<Row>> {
+        let Some(client) = self.client.as_mut() else { return Err(closed()) };
+        self.busy = true;
+        let found = prepared(client, statement).await;
+        match self.settle(found).await? {
+            Some(row) => Ok(vec![row]),
+            None => self.query(&statement.sql, &statement.params).await,
+        }
+    }
+
+    /// After a statement or several: nothing is left of what failed, or the connection is not used again.
+    async fn settle<T>(&mut self, found: Outcome<T>) -> Outcome<T> {
+        let rollback = format!("{ROLLBACK}{AT_EASE}");
+        let Some(client) = self.client.as_mut() else { return Err(closed()) };
         let outcome = match found {
             // What failed may come up once more in front of the next statement.
             Err(fault) if !matches!(fault, Fault::Broken(_)) => {
@@ -127,19 +147,38 @@ async fn sets(client: &mut mysql_async::Conn, sql: &str, count: usize) -> Outcom
     let mut answer = client.query_iter(sql).await?;
     let mut found = Vec::with_capacity(count);
     for _ in 0..count {
-        let changed = answer.columns_ref().is_empty().then(|| {
-            let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
-            Row(vec![
-                number(answer.affected_rows()),
-                number(answer.last_insert_id().unwrap_or_default()),
-            ])
-        });
+        let changed = answer
+            .columns_ref()
+            .is_empty()
+            .then(|| changed(answer.affected_rows(), answer.last_insert_id()));
         let rows: Vec<mysql_async::Row> = answer.collect().await?;
         let rows = rows.into_iter().map(row).chain(changed.map(Ok));
         found.push(rows.collect::<Outcome<_>>()?);
     }
     answer.drop_result().await?;
     Ok(found)
+}
+
+/// What a statement without rows answers.
+fn changed(rows: u64, last_insert_id: Option<u64>) -> Row {
+    let number = |number: u64| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+    Row(vec![number(rows), number(last_insert_id.unwrap_or_default())])
+}
+
+/// Carries out a statement that the server reads once a connection; `None`, and nothing done, where it keeps no more of them
+/// (`max_prepared_stmt_count`).
+async fn prepared(client: &mut mysql_async::Conn, statement: &Statement) -> Outcome<Option<Row>> {
+    let known = match client.prep(&*Dialect::Mysql.said(&statement.sql)).await {
+        Err(mysql_async::Error::Server(said)) if said.code == TOO_MANY_PREPARED => return Ok(None),
+        known => known?,
+    };
+    let values = statement.params.iter().map(|value| match value {
+        Value::Null => mysql_async::Value::NULL,
+        Value::Int(number) => (*number).into(),
+        Value::Text(text) => text.as_str().into(),
+    });
+    client.exec_drop(&known, values.collect::<Vec<_>>()).await?;
+    Ok(Some(changed(client.affected_rows(), client.last_insert_id())))
 }
 
 impl Wire for Conn {
@@ -167,6 +206,9 @@ impl Wire for Conn {
     }
 
     async fn carry_out(&mut self, packet: &Packet) -> Outcome<Answers> {
+        if let (Around::Nothing, [only]) = (packet.around, packet.statements.as_slice()) {
+            return Ok(vec![self.run_prepared(only).await?]);
+        }
         let (begin, before, end) = match packet.around {
             Around::Look => (LOOK.0, LOOK.1, COMMIT),
             Around::Change => (CHANGE, 1, COMMIT),
@@ -237,7 +279,7 @@ impl Wire for Conn {
 
     async fn tell(&mut self, _: &Place, hint: Hint) -> Outcome<()> {
         match Dialect::Mysql.ring(&hint, "1 = 1")? {
-            Some(ring) => self.change(&ring).await.map(drop),
+            Some(ring) => self.run_prepared(&ring).await.map(drop),
             None => Ok(()),
         }
     }

@@ -39,8 +39,8 @@ const MYSQL_SERVER: &str = "(/*M!CONCAT_WS(':', @@GLOBAL.server_id, @@hostname, 
 
 /// MySQL has no indexes on some rows alone: one column has what the tasks of a state are in order by, so that two indexes are enough for all.
 const MYSQL: [(&str, &str); 11] = [
-    ("{clock}", "CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)"),
-    ("{began}", "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)"),
+    ("{clock}", "TIMESTAMPDIFF(MICROSECOND, DATE'1970-01-01', SYSDATE(6))"),
+    ("{began}", "TIMESTAMPDIFF(MICROSECOND, DATE'1970-01-01', NOW(6))"),
     ("{at}", "@soloist_at"),
     ("{at_ms}", "(@soloist_at DIV 1000)"),
     ("{holds}", "(@soloist_holds = 1)"),

@@ -158,14 +158,14 @@ pub(super) fn count(packet: &mut Packet, counter: &str, when: &str) {
 
 /// Notes what the sweep finds when the hint is lost, and tells it where the commit does that.
 fn tell(packet: &mut Packet, tell: &Tell) -> Result<()> {
-    let counter = match tell {
-        Tell::Nodes => "told:nodes",
-        Tell::Accounts => "told:accounts",
+    let (key, counter) = match tell {
+        Tell::Nodes => ("nodes", "told:nodes"),
+        Tell::Accounts => ("accounts", "told:accounts"),
         Tell::Wake(waiters) => {
             return packet.ring(&Hint { wake: waiters.clone(), ..Hint::default() });
         }
     };
     count(packet, counter, "{holds}");
-    packet.ring_how_manieth(counter.trim_start_matches("told:"), counter);
+    packet.ring_how_manieth(key, counter);
     Ok(())
 }
