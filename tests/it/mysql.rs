@@ -9,10 +9,10 @@ mod replica;
 use std::time::Duration;
 
 use soloist::domain::dispatch::Rules;
-use soloist::domain::name::{SourceName, UserName};
+use soloist::domain::name::{JobName, SourceName, UserName};
 use soloist::store::dispatch::{Dispatch as _, NewTask, Sources as _};
 use soloist::store::jobs::Jobs as _;
-use soloist::store::leases::{Acquired, Leases as _, Renewed};
+use soloist::store::leases::{Acquire, Acquired, Leases as _, Renewed};
 use soloist::store::{Options, Store, StoreError};
 
 use crate::postgres::{
@@ -230,6 +230,36 @@ async fn the_server_reads_a_grant_once_a_connection_and_where_it_keeps_no_statem
     let other = Store::connect(&server.database(), &options()).await.expect("it opens");
     take_and_give_back_often(&other).await;
     assert_eq!(prepared(&server)[1], after[1], "not one was prepared");
+}
+
+/// A ring says everything that came while the one before could not be written.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ring_may_be_long() {
+    const JOBS: usize = 400;
+    let server = MariaServer::shared();
+    let url = server.database();
+    let patient = Options { timeout: Duration::from_secs(60), ..options() };
+    let store = Store::connect(&url, &patient).await.expect("it opens");
+    let rings = format!("{}.rings", name_of(&url));
+    let lock = format!("LOCK TABLES {rings} WRITE; SELECT SLEEP(60)");
+    let locking = std::thread::spawn(move || server.sql(&lock));
+    let asleep =
+        "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT SLEEP(60)%'";
+    let sleeper =
+        until_async("the table is locked", async || server.sql(asleep).trim().parse::<u64>().ok())
+            .await;
+    for nth in 0..JOBS {
+        let job = JobName::new(&format!("job-{nth}")).expect("a good name");
+        granted(&store, &Acquire { job, ..ask("node-a", LONG) }).await;
+    }
+    server.sql(&format!("KILL QUERY {sleeper}"));
+    // To MariaDB's client that is an error.
+    drop(locking.join());
+    let heard = format!("SELECT COALESCE(SUM(JSON_LENGTH(hint, '$.jobs')), 0) FROM {rings}");
+    let all = JOBS.to_string();
+    until_async("all is told", async || (server.sql(&heard).trim() == all).then_some(())).await;
+    let longest = server.sql(&format!("SELECT MAX(CHAR_LENGTH(hint)) FROM {rings}"));
+    assert!(longest.trim().parse::<usize>().expect("a number") > 20_000, "{longest}");
 }
 
 #[tokio::test]
