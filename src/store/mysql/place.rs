@@ -7,7 +7,7 @@ use mysql_async::{Opts, OptsBuilder, SslOpts};
 use crate::store::sql::tls;
 use crate::store::{Options, Result, StoreError};
 
-/// So many statements stay prepared on a connection: more than a job's changes and the bell have texts.
+/// So many statements stay prepared on a connection. There are fewer: those that change a job, and that of the bell.
 const PREPARED: usize = 32;
 
 /// Where the tables are, and how to get there.
