@@ -29,7 +29,7 @@ const KINDS: [&str; 3] = ["apple", "berry", "cherry"];
 const LIVES: [&str; 2] = ["node-a/x", "node-b/y"];
 /// Where more may have happened, nothing more is compared.
 const MOST_WORLDS: usize = 8;
-/// Of what may have happened before a step, with each end that is near it come or not.
+/// The same before a step, when each uncertain end is played both ways.
 const MOST_FORKS: usize = 100;
 
 /// One thing that happens. Turns are counted from the newest.
@@ -144,7 +144,7 @@ impl Play {
             0..=9 => {
                 let kind = if dice.random_bool(0.8) { KINDS[worker % 3] } else { kind };
                 let name = format!("{worker}{kind}-{}", self.over.len());
-                // Whether a store still has somebody whose time is just over is its own business too.
+                // A store may have struck a waiter out just after its time, or not yet: it does not ask again then.
                 let ends = |one: &in_memory::Standing| {
                     let doubt = self.doubts.of(one.until);
                     one.worker.as_str() == name && one.until <= now + doubt + MS * 5
@@ -230,7 +230,7 @@ impl Play {
         self.kept.len() <= MOST_WORLDS
     }
 
-    /// What may have been before a step, with each end of which nobody knows whether it came before: as it is known, not yet
+    /// What may have been before a step. An end that may lie before or after it is played three ways: as it is known, not yet
     /// come, and come.
     fn forks(&mut self, before: Stamp, after: Stamp) -> Vec<in_memory::Store> {
         let mut worlds = self.kept.clone();
