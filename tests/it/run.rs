@@ -208,10 +208,12 @@ fn of_two_one_runs_and_the_other_waits_as_long_as_it_was_told() {
 fn every_stopping_signal_asks_the_command_first_and_a_second_one_kills() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT] {
         let place = Place::new();
-        let running = place.start(&[], &format!("trap 'echo asked > asked; exit 7' TERM; {WAITS}"));
+        let asked = format!("trap 'echo asked > asked; exit 7' TERM; {WAITS}");
+        let running = place.start(&["--stop-grace", LONG], &asked);
         let pid = place.number("pid");
         running.signal(signal);
-        assert_eq!(running.end().0, 7, "{signal}");
+        let (code, said) = running.end();
+        assert_eq!(code, 7, "{signal}: {said}");
         assert!(place.path("asked").exists() && !lives(pid), "{signal}");
     }
     let place = Place::new();

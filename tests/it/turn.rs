@@ -86,6 +86,11 @@ impl Place {
         ["done", "empty", "failed", "lost"].map(|how| kind[how].as_u64().expect("a number"))
     }
 
+    /// Waits until turns of `kind` ended so often each: on a store that is slow it is the guard that passes, and later.
+    fn until_ended(&self, kind: &str, ends: [u64; 4]) {
+        until(&format!("{kind} ended as {ends:?}"), || (self.ended(kind) == ends).then_some(()));
+    }
+
     fn waiting(&self) -> usize {
         self.rotation()["waiters"].as_array().expect("a list").len()
     }
@@ -263,15 +268,19 @@ fn leave_while_waiting(place: &Place) {
 fn a_stopping_signal_asks_the_command_first_and_then_the_turn_goes_on() {
     let place = Place::on_file(&LONG);
     let asked = format!("trap 'echo > asked; exit 0' TERM; {WAITS}");
-    let running = place.start("a", &[], &asked);
+    // No disk stands still for so long that the command would be killed before it can write.
+    let running = place.start("a", &["--stop-grace", "4m"], &asked);
     let pid = place.number("pid");
     let next = place.start("b", &[], "echo next > next");
     place.until_waiting(1);
     running.signal(Signal::SIGTERM);
-    assert_eq!(running.end().0, 0);
+    let (code, said) = running.end();
+    assert_eq!(code, 0, "{said}");
     assert!(place.ground.path("asked").exists() && !lives(pid));
-    assert_eq!(next.end().0, 0, "long before the lease would have run out");
-    assert_eq!((place.ended("a"), place.ended("b")), ([0, 0, 1, 0], [1, 0, 0, 0]));
+    let (code, said) = next.end();
+    assert_eq!(code, 0, "long before the lease would have run out: {said}");
+    place.until_ended("a", [0, 0, 1, 0]);
+    place.until_ended("b", [1, 0, 0, 0]);
 
     fs::remove_file(place.ground.path("pid")).expect("the first one's");
     let deaf = format!("trap 'echo > deaf' TERM; {WAITS}");
@@ -280,9 +289,10 @@ fn a_stopping_signal_asks_the_command_first_and_then_the_turn_goes_on() {
     running.signal(Signal::SIGINT);
     until("TERM has come", || place.ground.path("deaf").exists().then_some(()));
     running.signal(Signal::SIGINT);
-    assert_eq!(running.end().0, 128 + 9, "the second one does not wait");
+    let (code, said) = running.end();
+    assert_eq!(code, 128 + 9, "the second one does not wait: {said}");
     assert!(!lives(pid));
-    assert_eq!(place.ended("c"), [0, 0, 1, 0]);
+    place.until_ended("c", [0, 0, 1, 0]);
 }
 
 #[test]
