@@ -3,6 +3,7 @@
 //! It never fails: without git, or outside a checkout, the commit is unknown. The same sources give the same words: a date stands
 //! there only if `SOURCE_DATE_EPOCH` gives one. A debug build asks nobody for its commit, or every commit would build it anew.
 
+use std::path::Path;
 use std::process::Command;
 
 /// What a build is described by; each as cargo and the environment give it.
@@ -19,7 +20,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=SOLOIST_COMMIT");
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
     let profile = variable("PROFILE").unwrap_or_default();
-    let asked = || if profile == "release" { of_git() } else { None };
+    let asked = || if profile == "release" { of_git(Path::new(".")) } else { None };
     let facts = Facts {
         commit: variable("SOLOIST_COMMIT").or_else(asked),
         epoch: variable("SOURCE_DATE_EPOCH"),
@@ -56,23 +57,33 @@ fn date(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The commit that is checked out, with `-dirty` when tracked files differ from it.
-fn of_git() -> Option<String> {
-    for path in ["HEAD", "logs/HEAD", "index"] {
-        if let Some(path) = git(&["rev-parse", "--git-path", path]) {
+/// The commit that is checked out in `at`, with `-dirty` when tracked files differ from it.
+///
+/// It writes nothing: `git describe --dirty` would write the index of a fresh clone, and whatever is newer than this build
+/// makes cargo build all of it again.
+pub(crate) fn of_git(at: &Path) -> Option<String> {
+    for path in ["HEAD", "logs/HEAD"] {
+        let path = git(at, &["rev-parse", "--git-path", path]);
+        // What is not there would have been changed each time.
+        if let Some(path) = path.filter(|path| at.join(path).exists()) {
             println!("cargo::rerun-if-changed={path}");
         }
     }
     for path in ["Cargo.toml", "Cargo.lock", "src", "templates", "static"] {
         println!("cargo::rerun-if-changed={path}");
     }
-    git(&["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+    let commit =
+        git(at, &["rev-parse", "--short=12", "HEAD"]).filter(|commit| !commit.is_empty())?;
+    let changed = git(at, &["status", "--porcelain", "--untracked-files=no"])?;
+    Some(if changed.is_empty() { commit } else { format!("{commit}-dirty") })
 }
 
-fn git(words: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(words).output().ok()?;
-    let said = String::from_utf8(output.stdout).ok()?;
-    output.status.success().then(|| said.trim().to_owned()).filter(|said| !said.is_empty())
+/// What `git` says; `None` when it says that something is wrong.
+fn git(at: &Path, words: &[&str]) -> Option<String> {
+    let output =
+        Command::new("git").arg("--no-optional-locks").args(words).current_dir(at).output();
+    let output = output.ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
 
 fn variable(name: &str) -> Option<String> {

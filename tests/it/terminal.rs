@@ -189,6 +189,42 @@ fn a_build_is_described_by_its_sources_and_never_by_the_clock() {
     assert_eq!(said(Some(""), Some("-1")), unknown);
 }
 
+/// What changes while a build runs makes cargo build all of it again the next time.
+#[test]
+fn a_build_of_a_fresh_checkout_is_described_and_changes_nothing_there() {
+    let dir = TempDir::new().expect("a directory");
+    let git = |words: &[&str]| {
+        let who =
+            ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgsign=false"];
+        let output = Command::new("git").args(who).args(words).current_dir(dir.path()).output();
+        let output = output.expect("git starts");
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
+    };
+    git(&["init", "-q"]);
+    assert_eq!(build::of_git(dir.path()), None, "it has no commit");
+    let file = dir.path().join("file");
+    std::fs::write(&file, "one").expect("written");
+    git(&["add", "file"]);
+    git(&["commit", "-q", "-m", "one"]);
+    // As new as the index: git cannot tell by its time whether it was changed.
+    let index = dir.path().join(".git/index");
+    let now = |path: &Path| std::fs::metadata(path).and_then(|of| of.modified()).expect("its time");
+    File::options()
+        .write(true)
+        .open(&file)
+        .and_then(|it| it.set_modified(now(&index)))
+        .expect("set");
+    let before = (now(&index), std::fs::read(&index).expect("read"));
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]);
+    assert_eq!(build::of_git(dir.path()), Some(commit.clone()));
+    assert!(before == (now(&index), std::fs::read(&index).expect("read")), "the index was written");
+    std::fs::write(&file, "two").expect("written");
+    assert_eq!(build::of_git(dir.path()), Some(format!("{commit}-dirty")));
+    git(&["tag", "v1"]);
+    assert!(build::of_git(dir.path()).expect("a commit").starts_with(&commit), "tags say nothing");
+}
+
 /// Who lists something says by the first word of its help that it does.
 #[test]
 fn everything_that_lists_takes_json() {

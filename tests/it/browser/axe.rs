@@ -57,16 +57,36 @@ const REFLOW: [u32; 5] = [1440, 768, 640, 390, 320];
 const LARGE_LETTERS: [u32; 2] = [1280, 390];
 
 /// All that axe-core knows of WCAG 2.2 A and AA and of good practice, with two rules that are off by default; then only what a
-/// width can change, or what a theme can.
+/// width can change, or what a theme can. Colours at a second width: of what looks otherwise there, or was not shown.
 const RUN: &str = "const [what, done] = arguments;
+    const behind = new Map([[null, '']]);
+    const ground = (element) => {
+        if (!behind.has(element)) {
+            const { backgroundColor, backgroundImage, opacity } = getComputedStyle(element);
+            behind.set(element, `${ground(element.parentElement)}/${backgroundColor} ${backgroundImage} ${opacity}`);
+        }
+        return behind.get(element);
+    };
+    const look = (element) => {
+        const { color, fontSize, fontWeight, textDecorationLine } = getComputedStyle(element);
+        return `${color} ${fontSize} ${fontWeight} ${textDecorationLine} ${ground(element)}`;
+    };
+    const written = [...document.querySelectorAll('body *')].filter((element) => element.getClientRects().length &&
+        (element.matches('input, select, textarea') || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim())));
+    const first = what === 'all' || what === 'colours';
+    if (first) window.looks = new WeakMap(written.map((element) => [element, look(element)]));
+    const anew = written.filter((element) => window.looks.get(element) !== look(element));
     const colours = ['color-contrast', 'link-in-text-block'];
     const layout = ['target-size', 'scrollable-region-focusable', 'label-content-name-mismatch'];
     const rules = Object.fromEntries([...colours, ...layout].map((rule) => [rule, { enabled: true }]));
-    const options = { all: { rules }, layout: { runOnly: layout }, colours: { runOnly: colours }, both: { runOnly: [...colours, ...layout] } }[what];
+    const tasks = { all: [[document, { rules }]], layout: [[document, { runOnly: layout }]], colours: [[document, { runOnly: colours }]],
+        rest: [[document, { runOnly: layout }], [anew, { runOnly: colours }]], anew: [[anew, { runOnly: colours }]], nothing: [] }[what];
+    const run = async ([where, options]) =>
+        where.length === 0 ? [] : (await axe.run(where, { ...options, resultTypes: ['violations'] })).violations;
     const brief = ({ id, nodes }) => nodes.map(({ target, any, all, none }) =>
         `${id}: ${target.join(' ')}: ${[...any, ...all, ...none].map(({ message }) => message).join('; ')}`);
-    axe.run(document, { ...options, resultTypes: ['violations'] })
-        .then(({ violations }) => done(violations.flatMap(brief)), (error) => done([`axe failed: ${error}`]));";
+    (async () => { const found = []; for (const task of tasks) found.push(...await run(task)); return found; })()
+        .then((found) => done(found.flatMap(brief)), (error) => done([`axe failed: ${error}`]));";
 
 /// Notes what is shown at this width of the page.
 const SHOWN: &str = "(window.shown ??= {})[arguments[0]] =
@@ -116,30 +136,38 @@ fn pages(task: &str) -> Vec<String> {
         .collect()
 }
 
-/// What is wrong with the open page in both themes at all widths. Layout is judged at each width, colours at the widest and the narrowest,
-/// which show all that stands between them.
-async fn faults(window: &Window, axe: &str, widths: &[u32], place: &str) -> Vec<String> {
-    let mut found = Vec::new();
+/// What is wrong with the open page in both themes at all widths. Layout is judged at each width; colours at the widest, and at
+/// the narrowest where they are others: the two show all that stands between them. No language has colours of its own (see
+/// `no_language_has_colours_of_its_own`), so the dark ones are judged in one.
+async fn faults(
+    window: &Window,
+    axe: &str,
+    widths: &[u32],
+    (address, language): (&str, &str),
+) -> Vec<String> {
+    let (mut found, place) = (Vec::new(), format!("{address} {language}"));
     window.client.execute(axe, vec![]).await.expect("axe is put into the page");
     for theme in ["light", "dark"] {
         window.told(&format!("document.documentElement.dataset.theme = '{theme}'")).await;
         for width in widths {
-            window.resize(*width, 900).await;
-            photograph(window, &format!("{place} {theme} {width}"), *width).await;
             let what = match (theme, *width) {
                 ("light", WIDE) => "all",
-                ("light", NARROW) => "both",
+                ("light", NARROW) => "rest",
                 ("light", _) => "layout",
-                (_, WIDE | NARROW) => "colours",
+                (_, WIDE) if language == "en" => "colours",
+                (_, NARROW) if language == "en" => "anew",
+                _ if pictures().is_some() => "nothing",
                 _ => continue,
             };
+            window.resize(*width, 900).await;
+            photograph(window, &format!("{place} {theme} {width}"), *width).await;
             let said = window.client.execute_async(RUN, vec![json!(what)]).await;
             let said = said.unwrap_or_else(|error| panic!("{place}: {error}"));
             let lines = said.as_array().into_iter().flatten().filter_map(Value::as_str);
             found.extend(lines.map(|line| format!("{place} {theme} {width}: {line}")));
         }
     }
-    found.extend(between(window, widths, place).await);
+    found.extend(between(window, widths, &place).await);
     for (letters, widths) in [("100%", &REFLOW[..]), ("200%", &LARGE_LETTERS)] {
         let root = "document.documentElement";
         window.told(&format!("{root}.style.fontSize = '{letters}'")).await;
@@ -165,9 +193,14 @@ async fn between(window: &Window, widths: &[u32], place: &str) -> Vec<String> {
     lines.map(|line| format!("{place} {line}")).collect()
 }
 
+/// Where pictures are wanted.
+fn pictures() -> Option<std::ffi::OsString> {
+    std::env::var_os("SOLOIST_PICTURES")
+}
+
 /// With `SOLOIST_PICTURES=DIRECTORY` what is judged here is kept as pictures, for the eyes of people (CONTRIBUTING.md).
 async fn photograph(window: &Window, name: &str, width: u32) {
-    let Some(directory) = std::env::var_os("SOLOIST_PICTURES") else { return };
+    let Some(directory) = pictures() else { return };
     // All of the page, not only what stands above the lower edge of the window.
     let height = window.told("return document.documentElement.scrollHeight").await;
     let height = height.as_u64().and_then(|height| u32::try_from(height).ok()).unwrap_or(900);
@@ -205,8 +238,7 @@ async fn look(
 ) -> Vec<String> {
     let (axe, mut found) = (axe(), Vec::new());
     // Eyes want every width.
-    let pictures = std::env::var_os("SOLOIST_PICTURES").is_some();
-    let widths = if all || pictures { &WIDTHS[..] } else { &EDGES };
+    let widths = if all || pictures().is_some() { &WIDTHS[..] } else { &EDGES };
     speak(window, language).await;
     for address in addresses {
         window.client.goto(&format!("{url}{address}")).await.expect("the page opens");
@@ -214,7 +246,7 @@ async fn look(
         let answer = window.told(asked).await;
         let answers = |code: u64| !all || answer[1] == code || MORE.contains(&address.as_str());
         assert!(answer[0] == language && answers(200), "{address} has no view: {answer}");
-        found.extend(faults(window, &axe, widths, &format!("{address} {language}")).await);
+        found.extend(faults(window, &axe, widths, (address, language)).await);
     }
     found
 }
@@ -231,6 +263,27 @@ async fn speak(window: &Window, language: &str) {
         .await
         .expect("clicked");
     window.element(&format!("html[lang={language}]")).await;
+}
+
+/// What a rule that only one language has may set: letters and the space around them.
+#[test]
+fn no_language_has_colours_of_its_own() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("static/css");
+    let mut rules = 0;
+    for file in std::fs::read_dir(directory).expect("style sheets") {
+        let file = file.expect("a file").path();
+        let text = std::fs::read_to_string(&file).expect("read");
+        for (at, rule) in text.split(":lang(").skip(1).enumerate() {
+            let (set, _) = rule.split_once('}').expect("a rule ends");
+            let (_, set) = set.split_once('{').expect("a rule begins");
+            for one in set.split(';').filter_map(|one| one.split_once(':')) {
+                let allowed = ["--sans", "--mono", "line-height", "letter-spacing"];
+                assert!(allowed.contains(&one.0.trim()), "{} {at}: {one:?}", file.display());
+            }
+            rules += 1;
+        }
+    }
+    assert!(rules > 0, "Chinese has letters of its own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
