@@ -72,8 +72,8 @@ pub fn agreed<'a>(told: &[(&'a NodeName, &'a Definition)]) -> Option<&'a Definit
 #[must_use]
 pub fn drift(told: &[(&NodeName, Option<&Definition>)]) -> Vec<Drift> {
     // Nearly always, and asked for every picture of every job.
-    if let Some((_, Some(first))) = told.first()
-        && told.iter().all(|(_, own)| own.is_some_and(|own| own.keys == first.keys))
+    if let [(_, Some(first)), others @ ..] = told
+        && others.iter().all(|(_, own)| own.is_some_and(|own| own.keys == first.keys))
     {
         return Vec::new();
     }

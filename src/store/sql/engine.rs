@@ -10,7 +10,7 @@ use super::follow::{Hint, TOLD, told};
 use super::job::{self, stored};
 use super::packet::{Packet, Repeat, outcome};
 use super::row::int;
-use super::session::{Row, Value};
+use super::session::{Dialect, Row, Value};
 use super::{Server, SqlStore, trust};
 use crate::clock;
 use crate::domain::log::LogBounds;
@@ -275,7 +275,25 @@ impl<S: Server> SqlStore<S> {
         Ok(if done { Ok((at, jumped)) } else { Err(Commit::Refused { stored, quarantine }) })
     }
 
+    /// Usually nothing of a batch is lost, and all of it is kept for one time: MySQL does that at half the price.
     async fn keep_batch(&self, batch: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
+        let alike = batch.windows(2).all(|pair| pair[0].ttl == pair[1].ttl);
+        if alike
+            && self.shared.server.dialect() == Dialect::Mysql
+            && let Some(left) = self.keep_if(batch, Found::All).await?
+        {
+            return Ok(left);
+        }
+        let left = self.keep_if(batch, Found::Some).await?;
+        Ok(left.unwrap_or_else(|| vec![None; batch.len()]))
+    }
+
+    /// `None`: nothing was kept, because the server may have forgotten something, or not as many leases were found as `wanted`.
+    async fn keep_if(
+        &self,
+        batch: &[Keep<'_>],
+        wanted: Found,
+    ) -> Result<Option<Vec<Option<Duration>>>> {
         let dialect = self.shared.server.dialect();
         let asked: Vec<serde_json::Value> = batch
             .iter()
@@ -290,31 +308,54 @@ impl<S: Server> SqlStore<S> {
         let mine = "jobs.lease IS NOT NULL AND jobs.head <> '' \
             AND left(jobs.lease, char_length(asked.begins)) = asked.begins";
         let lock = dialect.lock_of("jobs");
+        let counted = if wanted == Found::All { job::COUNTED } else { "" };
         let trusted = self
             .trusted(Way::Lease, ttl, None, |seen| {
                 let mut packet = Packet::change(dialect);
+                let mut conditions = vec![trust::as_seen(seen)];
+                if wanted == Found::All {
+                    packet.add(job::COUNT, Vec::new());
+                    let all = Value::Int(int(batch.len() as u64));
+                    conditions.push((job::COUNT_IS.to_owned(), vec![all]));
+                }
                 // Two batches that overlap wait for each other in one order.
                 packet.add(
-                    format!("SELECT jobs.job, jobs.ends FROM jobs JOIN {each} ON asked.job = jobs.job WHERE {mine} ORDER BY jobs.job{lock}"),
+                    format!("SELECT jobs.job, jobs.ends{counted} FROM jobs JOIN {each} ON asked.job = jobs.job WHERE {mine} ORDER BY jobs.job{lock}"),
                     vec![leases.clone()],
                 );
-                packet.at_this_instant_if(vec![trust::as_seen(seen)]);
+                packet.at_this_instant_if(conditions);
                 packet.ask_outcome();
-                packet.add(job::kept(dialect, mine), vec![leases.clone()]);
+                match wanted {
+                    Found::All => packet.statements.push(job::all_kept(batch, ttl)),
+                    Found::Some => {
+                        packet.add(job::kept(dialect, mine), vec![leases.clone()]);
+                    }
+                }
                 trust::ask(&mut packet);
                 packet
             })
             .await?;
         let answers = &trusted.answers;
         let (holds, at) = outcome(answers, answers.len() - 3)?;
+        if !holds {
+            return Ok(None);
+        }
         let mut left = HashMap::new();
-        for row in answers.first().into_iter().flatten().filter(|_| holds) {
+        // Behind what counts them.
+        for row in answers.get(usize::from(wanted == Found::All)).into_iter().flatten() {
             if let Some(ends) = row.opt_int(1)?.filter(|ends| *ends > at) {
                 left.insert(row.text(0)?, micros_span(ends - at));
             }
         }
-        Ok(batch.iter().map(|keep| left.get(keep.job.as_str()).copied()).collect())
+        Ok(Some(batch.iter().map(|keep| left.get(keep.job.as_str()).copied()).collect()))
     }
+}
+
+/// How many leases of a batch must be found for any to be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    All,
+    Some,
 }
 
 fn repeat(change: &Change<'_>) -> Repeat {

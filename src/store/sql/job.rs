@@ -1,14 +1,16 @@
 //! One change of a job as a packet: its row locked, everything compared, all of it written or nothing.
 
+use std::time::Duration;
+
 use super::engine::{COLUMNS, micros_span, span};
 use super::packet::{Answers, Condition, Packet, only};
 use super::plan;
 use super::row::int;
-use super::session::{Dialect, Row, Value};
+use super::session::{Dialect, Row, Statement, Value};
 use super::trust;
 use crate::store::Result;
 use crate::store::core::FOLDED;
-use crate::store::engine::{Beside, Change, LeaseWrite, Stored, StoredLease};
+use crate::store::engine::{Beside, Change, Keep, LeaseWrite, Stored, StoredLease};
 use crate::store::memory::Asked;
 
 /// The row of a job that stands in [`COLUMNS`]; the lease only while it lasts.
@@ -33,6 +35,22 @@ pub(super) fn kept(dialect: Dialect, mine: &str) -> String {
     format!(
         "UPDATE jobs SET ends = {{at}} + asked.ttl FROM {each} WHERE asked.job = jobs.job AND {mine} AND jobs.ends > {{at}} AND {{holds}}"
     )
+}
+
+/// MySQL alone: what counts rows that are found, and whether they are as many as that.
+pub(super) const COUNT: &str = "SET @soloist_found = 0";
+pub(super) const COUNTED: &str = ", @soloist_found := @soloist_found + 1";
+pub(super) const COUNT_IS: &str = "@soloist_found = ?";
+
+/// As [`kept`], of all of a batch that was found to be as it should, for one time. MySQL changes the rows of a join in two passes, with a
+/// table of its own in between; of this statement in one.
+pub(super) fn all_kept(batch: &[Keep<'_>], ttl: Duration) -> Statement {
+    let each = vec!["?"; batch.len()].join(", ");
+    let sql = format!(
+        "UPDATE jobs SET ends = {{at}} + ? WHERE job IN ({each}) AND ends > {{at}} AND {{holds}}"
+    );
+    let jobs = batch.iter().map(|keep| keep.job.as_str().into());
+    Statement::new(sql, std::iter::once(Value::Int(span(ttl))).chain(jobs).collect())
 }
 
 /// `asked`: what the store must be known for, when a lease is asked for. The last statement is for [`outcome`], and says what the store

@@ -11,6 +11,7 @@
 mod accounts;
 mod alerts;
 mod audit;
+mod batches;
 mod conditions;
 mod credentials;
 mod dispatch;
@@ -220,6 +221,9 @@ macro_rules! laws {
         );
     };
     (@plain $fresh:expr) => {
+        laws!(@room batches, $fresh;
+            of_a_batch_a_holder_extends_what_is_its_own_and_nothing_else
+        );
         laws!(@room many_runs, $fresh;
             spans_outlive_the_runs_that_they_were_made_of
             more_spans_than_are_kept_are_merged_and_no_run_is_lost
