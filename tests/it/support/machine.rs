@@ -174,14 +174,15 @@ impl Stretch {
     /// What of it is the machine's fault; `None` when promises about time may be judged.
     pub(crate) fn spoiled(&self) -> Option<String> {
         let mut words = Vec::new();
+        let stalled = stalled();
         match machine().longest_since(self.from, false) {
-            Some((Place::Core(core), lasted)) if lasted >= STALLED => {
+            Some((Place::Core(core), lasted)) if lasted >= stalled => {
                 words.push(format!("core {core} stood still for {} ms", lasted.as_millis()));
             }
             _ => {}
         }
         match machine().longest_since(self.from, true) {
-            Some((_, lasted)) if lasted >= STALLED => {
+            Some((_, lasted)) if lasted >= stalled => {
                 words.push(format!("the disk took {} ms to keep a byte", lasted.as_millis()));
             }
             _ => {}
@@ -261,12 +262,22 @@ thread_local! {
     static BROKEN: RefCell<Option<String>> = const { RefCell::new(None) };
     /// Which try the test of this thread is at, from 0.
     static TRY: Cell<u32> = const { Cell::new(0) };
+    /// What a try needs no longer stall for to be too late, if it has less time than others.
+    static HASTE: Cell<Duration> = const { Cell::new(Duration::MAX) };
 }
 
-/// A span in which a test must do something: each further try, which only a busy machine brings, has three times as long.
+/// What has stood still for so long has spoiled the try of this thread.
+fn stalled() -> Duration {
+    STALLED.min(HASTE.get())
+}
+
+/// A span in which a test must do something, with many steps: each further try, which only a busy machine brings, has three times as
+/// long. What stands still for a third of it has spoiled the try.
 #[allow(dead_code, reason = "not every program has laws of gaps")]
 pub(crate) fn stretched(span: Duration) -> Duration {
-    span * 3_u32.pow(TRY.get())
+    let span = span * 3_u32.pow(TRY.get());
+    HASTE.set(HASTE.get().min(span / 3));
+    span
 }
 
 /// One of the promises (README, "What it promises") was broken: no machine excuses that.
@@ -360,6 +371,7 @@ impl Tries {
 
     /// Before every try, on the thread that judges.
     pub(crate) fn begin(&mut self) {
+        HASTE.set(Duration::MAX);
         if self.done > 0 {
             until_calm();
         }
@@ -454,6 +466,21 @@ macro_rules! judged {
 }
 #[allow(unused_imports, reason = "not every program has any")]
 pub(crate) use judged;
+
+#[test]
+fn who_has_little_time_is_spoiled_by_a_shorter_stall() {
+    let mut tries = Tries::of("a test in haste");
+    tries.begin();
+    assert_eq!(stalled(), STALLED);
+    let ms = Duration::from_millis;
+    for (span, shortest) in [(3_000, STALLED), (600, ms(200)), (90, ms(30)), (600, ms(30))] {
+        assert_eq!(stretched(ms(span)), ms(span));
+        assert_eq!(stalled(), shortest, "{span}");
+    }
+    tries.begin();
+    assert_eq!(stalled(), STALLED, "another try is another matter");
+    LATE.with(|late| late.borrow_mut().take());
+}
 
 #[test]
 fn a_machine_excuses_what_is_about_time_and_nothing_else() {
