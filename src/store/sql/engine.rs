@@ -275,7 +275,8 @@ impl<S: Server> SqlStore<S> {
         Ok(if done { Ok((at, jumped)) } else { Err(Commit::Refused { stored, quarantine }) })
     }
 
-    /// Usually nothing of a batch is lost, and all of it is kept for one time: MySQL does that at half the price.
+    /// Usually no lease of a batch is lost, and all are to last equally long. MySQL extends such a batch at half the price, so it tries
+    /// that first.
     async fn keep_batch(&self, batch: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
         let alike = batch.windows(2).all(|pair| pair[0].ttl == pair[1].ttl);
         if alike
@@ -284,11 +285,11 @@ impl<S: Server> SqlStore<S> {
         {
             return Ok(left);
         }
-        let left = self.keep_if(batch, Found::Some).await?;
+        let left = self.keep_if(batch, Found::Any).await?;
         Ok(left.unwrap_or_else(|| vec![None; batch.len()]))
     }
 
-    /// `None`: nothing was kept, because the server may have forgotten something, or not as many leases were found as `wanted`.
+    /// `None`: no lease was extended. Either the server may have forgotten something, or fewer leases were found than `wanted`.
     async fn keep_if(
         &self,
         batch: &[Keep<'_>],
@@ -327,7 +328,7 @@ impl<S: Server> SqlStore<S> {
                 packet.ask_outcome();
                 match wanted {
                     Found::All => packet.statements.push(job::all_kept(batch, ttl)),
-                    Found::Some => {
+                    Found::Any => {
                         packet.add(job::kept(dialect, mine), vec![leases.clone()]);
                     }
                 }
@@ -355,7 +356,7 @@ impl<S: Server> SqlStore<S> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     All,
-    Some,
+    Any,
 }
 
 fn repeat(change: &Change<'_>) -> Repeat {

@@ -42,8 +42,8 @@ pub(super) const COUNT: &str = "SET @soloist_found = 0";
 pub(super) const COUNTED: &str = ", @soloist_found := @soloist_found + 1";
 pub(super) const COUNT_IS: &str = "@soloist_found = ?";
 
-/// As [`kept`], of all of a batch that was found to be as it should, for one time. MySQL changes the rows of a join in two passes, with a
-/// table of its own in between; of this statement in one.
+/// As [`kept`], for a batch of which every lease was found to be its holder's, and for one span. MySQL changes the rows of a join in two
+/// passes, with a table of its own in between. It needs one pass for this statement.
 pub(super) fn all_kept(batch: &[Keep<'_>], ttl: Duration) -> Statement {
     let each = vec!["?"; batch.len()].join(", ");
     let sql = format!(

@@ -262,17 +262,17 @@ thread_local! {
     static BROKEN: RefCell<Option<String>> = const { RefCell::new(None) };
     /// Which try the test of this thread is at, from 0.
     static TRY: Cell<u32> = const { Cell::new(0) };
-    /// What a try needs no longer stall for to be too late, if it has less time than others.
+    /// The shortest stall that spoils this try, where a test has little time for its steps (see [`stretched`]).
     static HASTE: Cell<Duration> = const { Cell::new(Duration::MAX) };
 }
 
-/// What has stood still for so long has spoiled the try of this thread.
+/// A stall of this length has spoiled the try of this thread.
 fn stalled() -> Duration {
     STALLED.min(HASTE.get())
 }
 
 /// A span in which a test must do something, with many steps: each further try, which only a busy machine brings, has three times as
-/// long. What stands still for a third of it has spoiled the try.
+/// long. A stall of a third of the span has spoiled the try.
 #[allow(dead_code, reason = "not every program has laws of gaps")]
 pub(crate) fn stretched(span: Duration) -> Duration {
     let span = span * 3_u32.pow(TRY.get());
