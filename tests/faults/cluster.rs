@@ -20,7 +20,9 @@ use soloist::store::{Options as StoreOptions, Store};
 
 use crate::acts::{Judge, Records, Run};
 use crate::ensemble::{Ensemble, Ways};
+use crate::file;
 use crate::machine;
+use crate::members::Members;
 use crate::network::Network;
 use crate::node::{self, Node, Plan, SOLOIST, WallClock};
 use crate::processes::{self, Process};
@@ -59,6 +61,8 @@ pub(crate) enum StoreKind {
         append_only: bool,
         replica: bool,
     },
+    /// A Redis Cluster.
+    Members,
     /// A file in this directory.
     Sqlite(PathBuf),
     /// A server of its own.
@@ -101,6 +105,8 @@ pub(crate) struct Cluster {
     pub(crate) options: Options,
     pub(crate) nodes: Vec<Arc<Node>>,
     redis: Option<Arc<Mutex<Redis>>>,
+    members: Option<Arc<Mutex<Members>>>,
+    file: Option<Mutex<PathBuf>>,
     sql: Option<Mutex<Sql>>,
     ensemble: Option<Mutex<Ensemble>>,
     records: Vec<Mutex<Records>>,
@@ -126,12 +132,20 @@ impl Cluster {
         std::fs::create_dir_all(directory).expect("a directory");
         let number = next_number();
         let network = match options.store {
-            StoreKind::Redis { .. } | StoreKind::Sql(_) => Network::build(number),
+            StoreKind::Redis { .. } | StoreKind::Members | StoreKind::Sql(_) => {
+                Network::build(number)
+            }
             StoreKind::Sqlite(_) => None,
         };
-        let (mut redis, mut sql) = (None, None);
+        let listen = network.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Network::store_side);
+        let (mut redis, mut members, mut sql) = (None, None, None);
         let store = match &options.store {
-            StoreKind::Sqlite(place) => format!("sqlite:{}/soloist.db", place.display()),
+            StoreKind::Sqlite(place) => format!("sqlite:{}", file::store_in(place).display()),
+            StoreKind::Members => {
+                // Members send nodes to each other: no relay can stand between.
+                assert!(network.is_some(), "members cannot be cut off here: run this as root");
+                members.insert(Members::start(listen)).url()
+            }
             StoreKind::Redis { append_only, replica } => {
                 redis.insert(Redis::start(*append_only, *replica)).now().url()
             }
@@ -139,7 +153,6 @@ impl Cluster {
         };
         let ensemble = options.zookeeper.then(Ensemble::start);
         let address = redis.as_ref().map(Redis::address).or(sql.as_ref().map(Sql::address));
-        let listen = network.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Network::store_side);
         let listen_too =
             network.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), Network::ensemble_side);
         let coordination = ensemble.as_ref().map(Ensemble::url);
@@ -164,10 +177,16 @@ impl Cluster {
         });
         let plans: Vec<Plan> = nodes.collect();
         let records = options.jobs.iter().map(|job| Mutex::new(Records::of(directory, job.name)));
+        let file = match &options.store {
+            StoreKind::Sqlite(place) => Some(Mutex::new(place.clone())),
+            _ => None,
+        };
         let mut cluster = Self {
             directory: directory.to_owned(),
             nodes: Vec::new(),
             redis: None,
+            members: members.map(|members| Arc::new(Mutex::new(members))),
+            file,
             sql: None,
             ensemble: ensemble.map(Mutex::new),
             records: records.collect(),
@@ -235,23 +254,29 @@ impl Cluster {
 
     /// Switches on whatever is wanted and is not on, for instance after the store was wiped, until told to stop.
     fn hire_operator(&self) -> JoinHandle<()> {
-        let (redis, over) = (self.redis.clone(), Arc::clone(&self.over));
+        let (redis, members) = (self.redis.clone(), self.members.clone());
+        let over = Arc::clone(&self.over);
         let (wanted, directory) = (Arc::clone(&self.wanted), self.directory.clone());
         let jobs: Vec<&'static str> = self.options.jobs.iter().map(|job| job.name).collect();
         thread::spawn(move || {
             let mut done = vec![false; jobs.len()];
             while !over.load(Ordering::Acquire) {
                 for (job, done) in jobs.iter().zip(&mut done) {
-                    let (missing, store) = match &redis {
-                        // Whoever is at work at the store has it alone; later is soon enough.
-                        Some(redis) => match redis.try_lock() {
+                    // Whoever is at work at the store has it alone; later is soon enough.
+                    let (missing, store) = match (&redis, &members) {
+                        (Some(redis), _) => match redis.try_lock() {
                             Ok(redis) => {
                                 let missing = redis.participates(job, USER) == Some(false);
                                 (missing && redis.restore_accounts(), Some(redis.now().url()))
                             }
                             Err(_) => (false, None),
                         },
-                        None => (!*done, None),
+                        (None, Some(members)) => {
+                            let looked = members.try_lock().ok();
+                            let has = looked.and_then(|members| members.participates(job, USER));
+                            (has == Some(false), None)
+                        }
+                        (None, None) => (!*done, None),
                     };
                     if missing && wanted.load(Ordering::Acquire) {
                         *done = switch(&directory, store.as_deref(), job, true);
@@ -266,6 +291,18 @@ impl Cluster {
     pub(crate) fn redis(&self) -> MutexGuard<'_, Redis> {
         let redis = self.redis.as_ref().expect("a cluster on Redis");
         redis.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The Redis Cluster, for whoever is to harm it.
+    pub(crate) fn members(&self) -> MutexGuard<'_, Members> {
+        let members = self.members.as_ref().expect("a cluster on a Redis Cluster");
+        members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The directory of the SQLite file, for whoever is to harm it.
+    pub(crate) fn file(&self) -> MutexGuard<'_, PathBuf> {
+        let file = self.file.as_ref().expect("a cluster on a file");
+        file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The server of SQL, for whoever is to harm it.
@@ -505,6 +542,9 @@ impl Drop for Cluster {
             for process in processes::living(&self.directory, job.name) {
                 process.signal(Signal::SIGKILL);
             }
+        }
+        if let StoreKind::Sqlite(place) = &self.options.store {
+            file::unmount(place);
         }
     }
 }

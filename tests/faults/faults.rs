@@ -15,6 +15,7 @@ use crate::node::{Node, Side};
 use crate::processes::Process;
 use crate::proxy::{Direction, Flow, HEALTHY};
 use crate::wait::until;
+use crate::{file, members};
 
 /// An hour: what a wall clock is stepped by.
 const HOUR: i64 = 3_600;
@@ -52,6 +53,9 @@ pub(crate) enum Fault {
     FreezeServer,
     ReadOnlyServer,
     CutConnections,
+    HoldFile,
+    FillDisk,
+    Members(members::Harm),
     Ensemble(Harm),
 }
 
@@ -105,6 +109,9 @@ impl Fault {
             Self::FreezeServer => "SIGSTOP of the server",
             Self::ReadOnlyServer => "server read-only",
             Self::CutConnections => "all connections ended by the server",
+            Self::HoldFile => "SQLite file held by another program",
+            Self::FillDisk => "disk full",
+            Self::Members(harm) => harm.kind(),
             Self::Ensemble(harm) => harm.kind(),
         }
     }
@@ -117,6 +124,26 @@ impl Fault {
             Self::CutFromStore(node, _) => Self::CutFromStore(node, to),
             Self::SlowNode(node, _) => Self::SlowNode(node, to),
             Self::ResetConnections(node, _) => Self::ResetConnections(node, to),
+            other => other,
+        }
+    }
+
+    /// The nearest one that needs no relay between node and store, which members of a Redis Cluster cannot have.
+    pub(crate) fn without_relay(self) -> Self {
+        match self {
+            Self::SlowNode(node, side) => Self::CutFromStore(node, side),
+            Self::ResetConnections(node, side) => Self::CutToStore(node, side),
+            other => other,
+        }
+    }
+
+    /// The nearest one to a node whose store is a file, from which it cannot be cut off.
+    pub(crate) fn without_wire(self) -> Self {
+        match self {
+            Self::CutNode(node, _) | Self::CutToStore(node, _) | Self::CutFromStore(node, _) => {
+                Self::FreezeNode(node)
+            }
+            Self::SlowNode(node, _) | Self::ResetConnections(node, _) => Self::KillNode(node),
             other => other,
         }
     }
@@ -227,6 +254,23 @@ pub(crate) fn inflict(
             let at = boot();
             ensemble.suffer(harm, lasts);
             Outcome::Done { at, healed: boot() }
+        }
+        Fault::Members(harm) => {
+            let jobs: Vec<&str> = cluster.options.jobs.iter().map(|job| job.name).collect();
+            let mut members = cluster.members();
+            let at = boot();
+            members.suffer(harm, &jobs, lasts);
+            Outcome::Done { at, healed: boot() }
+        }
+        Fault::HoldFile => {
+            let place = cluster.file();
+            let at = boot();
+            file::hold(&place, lasts);
+            Outcome::Done { at, healed: boot() }
+        }
+        Fault::FillDisk => {
+            let place = cluster.file();
+            for_a_while(lasts, |on| if on { file::fill(&place) } else { file::make_room(&place) })
         }
         Fault::ClockForward => step_clock(cluster, HOUR, lasts),
         Fault::ClockBack => step_clock(cluster, -HOUR, lasts),

@@ -7,8 +7,8 @@
 //! faults                    everything, at most seven minutes
 //! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over`, `dispatch_redis`,
 //!                           `dispatch_sqlite` and `checker` count; `--seed N` repeats a `dispatch_`
-//! faults round --seed N     one random round (also SEED=N); `--store postgres`, `mariadb`, `postgres+zookeeper`,
-//!                           `mariadb+zookeeper` or `redis+zookeeper`: on that store
+//! faults round --seed N     one random round (also SEED=N); `--store cluster`, `sqlite`, `postgres`, `mariadb`,
+//!                           `postgres+zookeeper`, `mariadb+zookeeper` or `redis+zookeeper`: on that store
 //! faults sabotage [BUG...]  every planted bug must be found (with the feature `sabotage`)
 //! faults --soak 2h          random rounds until the time is over; `--store` as above
 //! ```
@@ -22,6 +22,7 @@ mod dice;
 mod dispatch;
 mod ensemble;
 mod faults;
+mod file;
 #[path = "../it/support/machine.rs"]
 #[allow(
     dead_code,
@@ -32,8 +33,10 @@ mod machine;
 #[allow(dead_code, reason = "shared with tests/it, which does more with it")]
 mod mariadb;
 mod measure;
+mod members;
 mod network;
 mod node;
+mod place;
 #[path = "../it/support/postgres.rs"]
 #[allow(dead_code, reason = "shared with tests/it, which does more with it")]
 mod postgres;
@@ -42,6 +45,9 @@ mod proxy;
 #[path = "../it/support/redis.rs"]
 #[allow(dead_code, reason = "shared with tests/it, which does more with it")]
 mod redis;
+#[path = "../it/support/cluster.rs"]
+#[allow(dead_code, reason = "shared with tests/it, which does more with it")]
+mod redis_cluster;
 mod round;
 mod sabotage;
 mod scenarios;
@@ -74,8 +80,8 @@ use soloist::clock::boot;
 use tempfile::TempDir;
 
 use machine::{Step, Tries};
+use place::Place;
 use round::Tally;
-use sql::Place;
 
 /// Random rounds of the short set on Redis; on each of [`Place::SHORT`] there is one.
 const ROUNDS: u64 = 3;

@@ -9,12 +9,16 @@ use soloist::clock::boot;
 
 use crate::cluster::{Cluster, FOUR, Options, StoreKind};
 use crate::faults::{Outcome, inflict};
+use crate::file;
+use crate::place::{Base, Place};
 use crate::schedule::schedule;
-use crate::sql::Place;
 
 /// How long a wanted job may take to act again after the last fault has healed: a node that was killed waits until its
 /// old report has faded (4 s), a store that forgot grants nothing for a lease (2 s), and this machine may be slow.
 const BACK_WITHIN: Duration = Duration::from_secs(20);
+
+/// Of the disk of a SQLite file: room for all that a round writes.
+const MEGABYTES: u32 = 32;
 
 /// What a round, or several, came to.
 #[derive(Debug, Default)]
@@ -70,9 +74,11 @@ impl Tally {
 /// node.
 pub(crate) fn round(on: Place, seed: u64, directory: &Path) -> Tally {
     let plan = schedule(on, seed, 3, FOUR.len());
-    let store = match on.sql {
-        Some(kind) => StoreKind::Sql(kind),
-        None => StoreKind::Redis { append_only: plan.append_only, replica: plan.replica },
+    let store = match on.base {
+        Base::Redis => StoreKind::Redis { append_only: plan.append_only, replica: plan.replica },
+        Base::Cluster => StoreKind::Members,
+        Base::Sqlite => StoreKind::Sqlite(file::small_place(directory, MEGABYTES)),
+        Base::Sql(kind) => StoreKind::Sql(kind),
     };
     let options = Options {
         store,

@@ -5,8 +5,9 @@ use std::time::Duration;
 use crate::dice::Dice;
 use crate::ensemble::Harm;
 use crate::faults::Fault;
+use crate::members;
 use crate::node::Side;
-use crate::sql::Place;
+use crate::place::{Base, Place};
 
 /// A fault, when it begins and how long it lasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,15 +45,25 @@ pub(crate) fn schedule(on: Place, seed: u64, nodes: usize, jobs: usize) -> Sched
             if on.zookeeper {
                 fault = fault.aside(Side::ALL[dice.index(Side::ALL.len())]);
             }
+            fault = match on.base {
+                Base::Sqlite => fault.without_wire(),
+                Base::Cluster => fault.without_relay(),
+                Base::Redis | Base::Sql(_) => fault,
+            };
             Event { at, fault, lasts }
         })
         .collect();
     let share = span / OF_THE_STORE;
     for turn in 0..OF_THE_STORE {
         let at = Duration::from_millis(turn * share) + dice.between(0, share);
-        let (fault, lasts) = match on.sql {
-            Some(_) => of_a_server(&mut dice),
-            None => of_the_store(&mut dice, replica),
+        let (fault, lasts) = match on.base {
+            Base::Redis => of_the_store(&mut dice, replica),
+            Base::Cluster => {
+                let (harm, lasts) = members::Harm::random(&mut dice, jobs);
+                (Fault::Members(harm), lasts)
+            }
+            Base::Sqlite => of_a_file(&mut dice),
+            Base::Sql(_) => of_a_server(&mut dice),
         };
         events.push(Event { at, fault, lasts });
     }
@@ -116,6 +127,11 @@ fn of_a_server(dice: &mut Dice) -> (Fault, Duration) {
         2 => (Fault::ReadOnlyServer, around),
         _ => (Fault::CutConnections, short),
     }
+}
+
+fn of_a_file(dice: &mut Dice) -> (Fault, Duration) {
+    let around = dice.between(100, 2_500);
+    (if dice.below(2) == 0 { Fault::HoldFile } else { Fault::FillDisk }, around)
 }
 
 /// Without this a failure could not be repeated.

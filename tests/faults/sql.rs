@@ -1,5 +1,4 @@
 //! The PostgreSQL or the MariaDB under test: one server of its own for each cluster. It forgets nothing, so an operator switches each job on once.
-//! And the names of all stores under test.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -14,46 +13,6 @@ use crate::postgres::PostgresServer;
 pub(crate) enum Kind {
     Postgres,
     MariaDb,
-}
-
-/// Which store, and whether its leases are in ZooKeeper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Place {
-    /// `None` is Redis.
-    pub(crate) sql: Option<Kind>,
-    pub(crate) zookeeper: bool,
-}
-
-impl Place {
-    pub(crate) const REDIS: Self = Self { sql: None, zookeeper: false };
-    pub(crate) const ALL: [Self; 6] = {
-        let [postgres, mariadb] = [Some(Kind::Postgres), Some(Kind::MariaDb)];
-        [
-            Self::REDIS,
-            Self { sql: postgres, zookeeper: false },
-            Self { sql: mariadb, zookeeper: false },
-            Self { sql: postgres, zookeeper: true },
-            Self { sql: mariadb, zookeeper: true },
-            Self { sql: None, zookeeper: true },
-        ]
-    };
-    /// Those of which a round is run with everything else, beside the rounds on Redis.
-    pub(crate) const SHORT: [Self; 3] = [Self::ALL[1], Self::ALL[2], Self::ALL[3]];
-
-    /// The word on the command line.
-    pub(crate) fn word(self) -> String {
-        let store = match self.sql {
-            None => "redis",
-            Some(Kind::Postgres) => "postgres",
-            Some(Kind::MariaDb) => "mariadb",
-        };
-        let beside = if self.zookeeper { "+zookeeper" } else { "" };
-        format!("{store}{beside}")
-    }
-
-    pub(crate) fn named(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|place| place.word() == word)
-    }
 }
 
 /// A server, and the URL of the database that is the store.

@@ -122,7 +122,7 @@ impl Redis {
 }
 
 /// Whether a server has it that `user` participates in `job`; `None` when it does not say.
-fn participates(server: &RedisServer, job: &str, user: &str) -> Option<bool> {
+pub(crate) fn participates(server: &RedisServer, job: &str, user: &str) -> Option<bool> {
     let key = format!("soloist:{{{job}}}:record");
     let Some(text) = server.try_run::<Option<String>>(&["GET", &key]).ok()? else {
         return Some(false);

@@ -3,7 +3,7 @@
 //! Made by commands, on free ports, bus ports too. Members may be killed, paused and spoken to like any
 //! [`RedisServer`]. One cluster is shared by all tests that do not harm it: forming one takes a second or two.
 
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::OnceLock;
 
 use super::redis::RedisServer;
@@ -16,6 +16,8 @@ const MASTERS: usize = 3;
 pub(crate) struct RedisCluster {
     /// The first three were made masters, and the one three places behind each is its replica.
     pub members: Vec<RedisServer>,
+    /// Where they find each other, and nodes find them.
+    address: IpAddr,
 }
 
 impl RedisCluster {
@@ -25,7 +27,20 @@ impl RedisCluster {
     /// When it does not come about.
     #[must_use]
     pub(crate) fn start(node_timeout_ms: u32) -> Self {
+        Self::start_at(Ipv4Addr::LOCALHOST.into(), node_timeout_ms, &[])
+    }
+
+    /// As [`Self::start`], at another address of this machine, and with more options (`["--appendonly", "yes"]`).
+    ///
+    /// # Panics
+    /// When it does not come about.
+    #[must_use]
+    pub(crate) fn start_at(address: IpAddr, node_timeout_ms: u32, more: &[&str]) -> Self {
         let timeout = node_timeout_ms.to_string();
+        let host = address.to_string();
+        // The last one is for those who speak to one member alone.
+        let listen = ["--protected-mode", "no", "--bind", &host, "127.0.0.1"];
+        let listen = if address.is_loopback() { &[][..] } else { &listen };
         let start = || {
             // The usual bus port, 10,000 above, may be beyond the last port.
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -35,17 +50,17 @@ impl RedisCluster {
             let options = [
                 ["--cluster-enabled", "yes"],
                 ["--cluster-port", &bus_port],
-                ["--cluster-announce-ip", "127.0.0.1"],
+                ["--cluster-announce-ip", &host],
                 ["--cluster-node-timeout", &timeout],
                 ["--cluster-require-full-coverage", "no"],
                 ["--cluster-replica-validity-factor", "0"],
                 ["--repl-diskless-sync-delay", "0"],
                 ["--repl-ping-replica-period", "1"],
             ];
-            (RedisServer::start(options.as_flattened()), bus)
+            (RedisServer::start(&[options.as_flattened(), listen, more].concat()), bus)
         };
         let (members, buses): (Vec<_>, Vec<_>) = (0..2 * MASTERS).map(|_| start()).unzip();
-        let cluster = Self { members };
+        let cluster = Self { members, address };
         for (i, member) in cluster.members.iter().enumerate() {
             member.run::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &(i + 1).to_string()]);
             if i < MASTERS {
@@ -56,7 +71,7 @@ impl RedisCluster {
         }
         for (member, bus) in cluster.members.iter().zip(buses).skip(1) {
             let (port, bus) = (member.port().to_string(), bus.to_string());
-            cluster.members[0].run::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
+            cluster.members[0].run::<()>(&["CLUSTER", "MEET", &host, &port, &bus]);
         }
         for i in MASTERS..2 * MASTERS {
             let id: String = cluster.members[i - MASTERS].run(&["CLUSTER", "MYID"]);
@@ -91,7 +106,7 @@ impl RedisCluster {
     /// Its URL, with the addresses of the first masters.
     #[must_use]
     pub(crate) fn url(&self) -> String {
-        let address = |member: &RedisServer| format!("127.0.0.1:{}", member.port());
+        let address = |member: &RedisServer| format!("{}:{}", self.address, member.port());
         let masters: Vec<String> = self.members[..MASTERS].iter().map(address).collect();
         format!("redis+cluster://{}/", masters.join(","))
     }
@@ -115,7 +130,8 @@ impl RedisCluster {
                 )
         };
         let line = nodes.lines().find(|line| serves(line)).expect("every slot is served");
-        let at = |member: &RedisServer| line.contains(&format!("127.0.0.1:{}@", member.port()));
+        let at =
+            |member: &RedisServer| line.contains(&format!("{}:{}@", self.address, member.port()));
         self.members.iter().position(at).expect("a member")
     }
 
