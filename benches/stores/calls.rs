@@ -11,14 +11,23 @@ use soloist::store::leases::{Acquire, Acquired, Condition, Leases as _};
 use super::disk::Disk;
 use super::ours::{self, Load};
 use super::server::{Kind, Server};
-use super::sheet::{Bound, Sheet, rank};
+use super::sheet::{Bound, Sheet, median_of_rounds, rank};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// What is done before the first one that counts: the server makes room, connections begin.
 const WARM: usize = 20;
 
+/// What a round of leases measured at one store.
+pub(crate) struct Leased {
+    spans: Vec<Duration>,
+    /// What an fsync took meanwhile.
+    fsyncs: Vec<Duration>,
+    /// What one cost the server, in microseconds.
+    cpu: f64,
+}
+
 /// One after the other at each store in turns, with an fsync in between.
-pub(crate) async fn acquire(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
+pub(crate) async fn acquire(kinds: &[Kind], count: usize) -> Vec<(Kind, Leased)> {
     let servers: Vec<Server> = kinds.iter().map(|kind| Server::start(*kind)).collect();
     let mut all = Vec::new();
     for server in &servers {
@@ -42,23 +51,43 @@ pub(crate) async fn acquire(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
     }
     let costs = servers.iter().zip(used).map(|(server, before)| {
         let used = server.cpu().saturating_sub(before);
-        (server.kind, used.as_secs_f64() * 1e6 / count as f64)
+        used.as_secs_f64() * 1e6 / count as f64
     });
-    let costs: Vec<_> = costs.collect();
-    let one = rank(&disk.spans, 50);
-    let everywhere = |percent: usize| {
-        kinds.iter().map(|kind| (*kind, rank(&disk.spans, percent))).collect::<Vec<_>>()
-    };
-    sheet.row("one fsync of 8 KiB, p50 ms", Bound::None, 2, everywhere(50));
-    sheet.row("one fsync of 8 KiB, p99 ms", Bound::None, 2, everywhere(99));
-    let all: Vec<_> = all.into_iter().map(|(kind, _, spans)| (kind, spans)).collect();
-    sheet.times("acquire, one connection", Bound::None, &all);
-    let in_fsyncs = all.iter().map(|(kind, spans)| (*kind, rank(spans, 99) / one)).collect();
-    sheet.row("acquire p99, in fsyncs (p50)", Bound::Most(5.0, 5.0), 1, in_fsyncs);
-    let worst = rank(&disk.spans, 99);
-    let in_fsyncs = all.iter().map(|(kind, spans)| (*kind, rank(spans, 99) / worst)).collect();
-    sheet.row("acquire p99, in fsyncs (p99)", Bound::None, 1, in_fsyncs);
+    let leased = all
+        .into_iter()
+        .zip(costs)
+        .map(|((kind, _, spans), cpu)| (kind, Leased { spans, fsyncs: disk.spans.clone(), cpu }));
+    let leased: Vec<_> = leased.collect();
+    let said =
+        leased.iter().map(|(kind, one)| format!("{} {:.1}", kind.label(), one.in_fsyncs(50)));
+    let said: Vec<String> = said.collect();
+    eprintln!("acquire p99, one round, in fsyncs (p50): {}", said.join(", "));
+    leased
+}
+
+/// Writes down what some rounds came to.
+pub(crate) fn tell_acquired(rounds: Vec<Vec<(Kind, Leased)>>, sheet: &mut Sheet) {
+    let one = |percent| median_of_rounds(&rounds, |leased| rank(&leased.fsyncs, percent));
+    sheet.row("one fsync of 8 KiB, p50 ms", Bound::None, 2, one(50));
+    sheet.row("one fsync of 8 KiB, p99 ms", Bound::None, 2, one(99));
+    let in_fsyncs = |percent| median_of_rounds(&rounds, |leased| leased.in_fsyncs(percent));
+    let (by_median, by_worst) = (in_fsyncs(50), in_fsyncs(99));
+    let costs = median_of_rounds(&rounds, |leased| leased.cpu);
+    let spans: Vec<_> = rounds
+        .into_iter()
+        .map(|round| round.into_iter().map(|(kind, leased)| (kind, leased.spans)).collect())
+        .collect();
+    sheet.times("acquire, one connection", Bound::None, &spans);
+    sheet.row("acquire p99, in fsyncs (p50)", Bound::Most(5.0, 5.0), 1, by_median);
+    sheet.row("acquire p99, in fsyncs (p99)", Bound::None, 1, by_worst);
     sheet.row("acquire and release, server CPU us", Bound::None, 0, costs);
+}
+
+impl Leased {
+    /// The p99 of a lease, in fsyncs of that rank.
+    fn in_fsyncs(&self, percent: usize) -> f64 {
+        rank(&self.spans, 99) / rank(&self.fsyncs, percent)
+    }
 }
 
 async fn take_and_give_back(store: Store) -> Duration {

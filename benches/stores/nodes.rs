@@ -8,7 +8,7 @@ use soloist::clock;
 use super::pair::{JOB, Leaving, Pair, Side};
 use super::processes::cpu_time;
 use super::server::{Kind, Server};
-use super::sheet::{Bound, Sheet};
+use super::sheet::{Bound, Sheet, Spans, rank};
 use super::support::api::Live;
 
 fn pair(kind: Kind) -> (Kind, Pair<Server>) {
@@ -18,7 +18,7 @@ fn pair(kind: Kind) -> (Kind, Pair<Server>) {
     (kind, Pair::on(server, &url, &side, 5))
 }
 
-pub(crate) async fn switch(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
+pub(crate) async fn switch(kinds: &[Kind], count: usize) -> Spans {
     let mut all: Vec<(Kind, Live, Pair<Server>, Vec<Duration>)> = Vec::new();
     for (kind, pair) in kinds.iter().map(|kind| pair(*kind)) {
         pair.settle(None).await;
@@ -36,8 +36,16 @@ pub(crate) async fn switch(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
             over.await;
         }
     }
-    let times: Vec<_> = all.into_iter().map(|(kind, _, _, spans)| (kind, spans)).collect();
-    sheet.times("switched on -> started", Bound::Most(50.0, 100.0), &times);
+    let times: Spans = all.into_iter().map(|(kind, _, _, spans)| (kind, spans)).collect();
+    let said = times.iter().map(|(kind, spans)| format!("{} {:.1}", kind.label(), rank(spans, 99)));
+    let said: Vec<String> = said.collect();
+    eprintln!("switched on -> started, one round, p99 ms: {}", said.join(", "));
+    times
+}
+
+/// Writes down what some rounds came to.
+pub(crate) fn tell_switched(rounds: &[Spans], sheet: &mut Sheet) {
+    sheet.times("switched on -> started", Bound::Most(50.0, 100.0), rounds);
 }
 
 pub(crate) async fn kill(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
@@ -62,7 +70,7 @@ pub(crate) async fn kill(kinds: &[Kind], count: usize, sheet: &mut Sheet) {
             pair.recover(one, Leaving::Kill).await;
         }
     }
-    sheet.times("`kill -9` -> started by the other", Bound::Most(150.0, 150.0), &times);
+    sheet.times("`kill -9` -> started by the other", Bound::Most(150.0, 150.0), &[times]);
 }
 
 pub(crate) fn idle(kinds: &[Kind], settling: u64, seconds: u64, sheet: &mut Sheet) {

@@ -18,6 +18,9 @@ pub(crate) enum Bound {
 /// What was measured, its bound, how many digits are shown, and the figure of each store.
 type Row = (String, Bound, usize, Vec<(Kind, f64)>);
 
+/// What a round measured at each store.
+pub(crate) type Spans = Vec<(Kind, Vec<Duration>)>;
+
 pub(crate) struct Sheet {
     kinds: Vec<Kind>,
     rows: Vec<Row>,
@@ -36,15 +39,22 @@ impl Sheet {
         self.rows.push((what.to_owned(), bound, digits, all));
     }
 
-    /// p50, p99 and the greatest, in milliseconds; p99 is promised.
-    pub(crate) fn times(&mut self, what: &str, bound: Bound, all: &[(Kind, Vec<Duration>)]) {
-        let of = |percent: usize| {
-            all.iter().map(|(kind, spans)| (*kind, rank(spans, percent))).collect::<Vec<_>>()
+    /// p50 and p99, medians of the rounds, and the greatest of all, in milliseconds; p99 is promised.
+    pub(crate) fn times(&mut self, what: &str, bound: Bound, rounds: &[Spans]) {
+        let of = |percent: usize| median_of_rounds(rounds, |spans| rank(spans, percent));
+        let times = rounds.iter().flatten().map(|(_, spans)| spans.len()).max().unwrap_or(0);
+        let times = match rounds.len() {
+            1 => times.to_string(),
+            many => format!("{many} rounds of {times}"),
         };
-        let times = all.iter().map(|(_, spans)| spans.len()).max().unwrap_or(0);
         self.row(&format!("{what}, p50 ms of {times}"), Bound::None, 2, of(50));
         self.row(&format!("{what}, p99 ms"), bound, 2, of(99));
-        self.row(&format!("{what}, max ms"), Bound::None, 2, of(100));
+        let greatest = |(kind, _): &(Kind, Vec<Duration>)| {
+            let of_it = rounds.iter().flatten().filter(|(other, _)| other == kind);
+            (*kind, of_it.map(|(_, spans)| rank(spans, 100)).fold(0.0, f64::max))
+        };
+        let greatest = rounds.first().into_iter().flatten().map(greatest).collect();
+        self.row(&format!("{what}, max ms"), Bound::None, 2, greatest);
     }
 
     /// As Markdown. What misses its bound is in bold.
@@ -103,6 +113,21 @@ impl Bound {
             Self::Least(one, other) => of(one, other).is_none_or(|least| value >= least),
         }
     }
+}
+
+/// Of each store the median of what `figure` makes of its rounds: others use this machine, too, and a bad minute is not the store's.
+pub(crate) fn median_of_rounds<T>(
+    rounds: &[Vec<(Kind, T)>],
+    figure: impl Fn(&T) -> f64,
+) -> Vec<(Kind, f64)> {
+    let kinds = rounds.first().into_iter().flatten().map(|(kind, _)| *kind);
+    let of = |kind: Kind| {
+        let of_it = rounds.iter().flatten().filter(|(other, _)| *other == kind);
+        let mut all: Vec<f64> = of_it.map(|(_, measured)| figure(measured)).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    kinds.map(|kind| (kind, of(kind))).collect()
 }
 
 /// In milliseconds. Nearest rank: with fewer than a hundred measurements, p99 is the maximum.
