@@ -38,19 +38,6 @@ use crate::domain::time::Boot;
 /// How much sooner than its guard a script goes when memory is short (proc_pid_oom_score_adj(5)).
 const OOM_SCORE: &[u8] = b"300";
 
-/// Dispositions that a process inherits and that would make a script deaf, or a guard blind to its children.
-const INHERITED: [Signal; 9] = [
-    Signal::SIGHUP,
-    Signal::SIGINT,
-    Signal::SIGQUIT,
-    Signal::SIGPIPE,
-    Signal::SIGALRM,
-    Signal::SIGTERM,
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-    Signal::SIGCHLD,
-];
-
 /// The capabilities that a script keeps if its node has them (capabilities(7)): what scripts of root do on any day, from
 /// chown to ping, sudo and cron. All others are gone for it and its children: with them it could read or change a
 /// process that holds the store's password, the kernel, or the disk below the files. ADR 0019 says why which.
@@ -73,9 +60,12 @@ const KEPT: u64 = 1 << 0 // CHOWN
     | 1 << 29 // AUDIT_WRITE
     | 1 << 31; // SETFCAP
 
-/// Undoes what `nohup` and its like left behind. With SIGCHLD ignored no child could be waited for at all.
+/// Undoes what `nohup` and its like left behind, a Python program for instance an ignored SIGXFSZ. A process inherits what is ignored:
+/// a script would be deaf, and with SIGCHLD ignored no child could be waited for at all.
 pub(super) fn reset_signals() -> Result<(), Errno> {
-    for inherited in INHERITED {
+    // signal(7): the kernel allows no change of these two, so nobody can have ignored them.
+    let inherited = |signal: &Signal| !matches!(signal, Signal::SIGKILL | Signal::SIGSTOP);
+    for inherited in Signal::iterator().filter(inherited) {
         // SAFETY: SIG_DFL installs no handler, so no code of ours can run in signal context.
         unsafe { signal(inherited, SigHandler::SigDfl) }?;
     }

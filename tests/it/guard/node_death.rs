@@ -200,7 +200,7 @@ async fn children_that_a_node_had_before_it_was_a_node_are_left_alone() {
 #[tokio::test]
 async fn a_script_is_not_deaf_because_its_node_was_started_deaf() {
     let script = "grep SigIgn /proc/self/status; grep SigBlk /proc/self/status; cat /proc/self/oom_score_adj; touch ready; exit 5";
-    let starter = "trap '' HUP INT QUIT TERM USR1 USR2 PIPE CHLD; exec \"$@\"";
+    let starter = "trap '' HUP INT QUIT TERM USR1 USR2 PIPE CHLD XFSZ XCPU TSTP; exec \"$@\"";
     let node = Node::start_by(starter, script, &[]).await;
     node.until_it_says("code: Some(5)").await;
     let said = fs::read_to_string(node.path("events")).unwrap();
