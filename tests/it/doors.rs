@@ -34,15 +34,22 @@ fn open_files(pid: Pid) -> usize {
 
 /// The inodes of the accepted sockets whose peers are these.
 fn sockets_towards(peers: &[TcpStream]) -> Vec<String> {
-    let ports: Vec<String> = peers
+    // Both ends: other connections of this machine may have the port of one of them.
+    let port = |address: std::io::Result<SocketAddr>| address.expect("an address").port();
+    let ends: Vec<[String; 2]> = peers
         .iter()
-        .map(|peer| format!(":{:04X}", peer.local_addr().expect("an address").port()))
+        .map(|peer| [port(peer.peer_addr()), port(peer.local_addr())])
+        .map(|ends| ends.map(|port| format!(":{port:04X}")))
         .collect();
     let table = std::fs::read_to_string("/proc/net/tcp").expect("the kernel's table");
     let lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
     // A socket that nobody has accepted yet has the inode 0.
     lines
-        .filter(|line| ports.iter().any(|port| line[2].ends_with(port)) && line[9] != "0")
+        .filter(|line| {
+            let here =
+                |[own, theirs]: &[String; 2]| line[1].ends_with(own) && line[2].ends_with(theirs);
+            ends.iter().any(here) && line[9] != "0"
+        })
         .map(|line| line[9].to_owned())
         .collect()
 }
