@@ -4,16 +4,20 @@
 //!
 //! Against a real node with an embedded store: 600 bodies of `POST /login` that never come to their end, 1,000 connections that
 //! say nothing, 50 readers that ask for pages and never read, 400 wrong passwords at once; each by itself and then all together.
-//! Meanwhile somebody who is signed in loads the dashboard again and again, and the script of a job is killed, which the node
-//! must start again. Printed are milliseconds, and what the node's memory came to. `--beside` measures another program first.
+//! Then 600 connections that begin no handshake, at a node with TLS of its own. Meanwhile somebody who is signed in loads the dashboard
+//! again and again, each time by a new connection, and the script of a job is killed, which the node must start again. Printed are
+//! milliseconds, and what the node's memory came to. `--beside` measures another program first.
 
 #[path = "../tests/it/support/mod.rs"]
 #[expect(dead_code, reason = "the tests use the rest of it")]
 mod support;
 
+use std::fs::Permissions;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -49,8 +53,13 @@ fn main() {
 }
 
 fn measure(name: &str, program: Option<PathBuf>) {
-    for attack in ["none", "bodies", "idle", "readers", "passwords", "all"] {
-        let ground = Ground::new("sqlite:soloist.db", JOBS);
+    for attack in ["none", "bodies", "idle", "readers", "passwords", "all", "tls", "handshakes"] {
+        let tls = matches!(attack, "tls" | "handshakes");
+        let ground =
+            Ground::new("sqlite:soloist.db", &format!("{}{JOBS}", if tls { TLS } else { "" }));
+        if tls {
+            certify(&ground);
+        }
         let ground = match &program {
             Some(program) => ground.with_program(program),
             None => ground,
@@ -59,7 +68,8 @@ fn measure(name: &str, program: Option<PathBuf>) {
         let node = ground.start("node-a");
         ground.must(&["on", "outbound", "--user", "li"]);
         let token = ground.token("li");
-        let user = Person { address: node.url.replace("http://", ""), token };
+        let (_, address) = node.url.split_once("://").expect("a URL");
+        let user = Person { address: address.to_owned(), token, tls };
         user.script(None);
         let over = Arc::new(AtomicBool::new(false));
         let attackers = attackers(attack, &user.address, &over);
@@ -88,15 +98,25 @@ fn words_of(attack: &str) -> &'static str {
         "idle" => "1,000 connections that say nothing",
         "readers" => "50 readers that never read",
         "passwords" => "400 wrong passwords at once",
+        "tls" => "none, with TLS",
+        "handshakes" => "600 that begin no handshake",
         "all" => "all of these together",
         _ => "none",
     }
 }
 
 fn attackers(attack: &str, address: &str, over: &Arc<AtomicBool>) -> Vec<thread::JoinHandle<()>> {
-    let kinds: &[(&str, usize)] =
-        &[("bodies", 600), ("idle", 1_000), ("readers", 50), ("passwords", 400)];
-    let chosen = kinds.iter().filter(|(kind, _)| attack == "all" || attack == *kind);
+    let kinds: &[(&str, usize)] = &[
+        ("bodies", 600),
+        ("idle", 1_000),
+        ("readers", 50),
+        ("passwords", 400),
+        ("handshakes", 600),
+    ];
+    let chosen = kinds.iter().filter(|(kind, _)| match attack {
+        "all" => *kind != "handshakes",
+        one => one == *kind,
+    });
     chosen
         .flat_map(|&(kind, number)| (0..number).map(move |nth| (kind, nth)))
         .map(|(kind, nth)| {
@@ -160,24 +180,56 @@ fn attacked(kind: &str, nth: usize, address: &str, over: &AtomicBool) -> Option<
     Some(())
 }
 
+const TLS: &str = "tls = { cert = \"cert.pem\", key = \"key.pem\" }\n";
+
+/// A certificate for this machine, with its key.
+fn certify(ground: &Ground) {
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-days", "2", "-subj", "/CN=localhost", "-keyout", "key.pem", "-out", "cert.pem"])
+        .current_dir(ground.path(""))
+        .output()
+        .expect("openssl starts");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let ours = Permissions::from_mode(0o600);
+    std::fs::set_permissions(ground.path("key.pem"), ours).expect("its mode");
+}
+
 /// Who is signed in, by a token.
 struct Person {
     address: String,
     token: String,
+    tls: bool,
 }
 
 impl Person {
     fn get(&self, path: &str) -> Option<String> {
+        if self.tls {
+            return self.get_by_tls(path);
+        }
         let target = self.address.parse().ok()?;
         let mut stream = TcpStream::connect_timeout(&target, PATIENCE).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        let Self { address, token } = self;
+        let Self { address, token, .. } = self;
         let ask = format!(
             "GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
         );
         stream.write_all(ask.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
+        answer.starts_with("HTTP/1.1 200").then_some(answer)
+    }
+
+    /// By `curl`, which adds some milliseconds of its own.
+    fn get_by_tls(&self, path: &str) -> Option<String> {
+        let Self { address, token, .. } = self;
+        let curl = Command::new("curl")
+            .args(["-s", "-k", "-i", "--max-time", &PATIENCE.as_secs().to_string()])
+            .args(["-H", &format!("authorization: Bearer {token}")])
+            .arg(format!("https://{address}{path}"))
+            .output()
+            .ok()?;
+        let answer = String::from_utf8(curl.stdout).ok()?;
         answer.starts_with("HTTP/1.1 200").then_some(answer)
     }
 

@@ -142,6 +142,7 @@ async fn cycle(store: &Store, rounds: usize) {
                 text: format!("order {round} is shipped to the warehouse in the north"),
             }],
             progress: None,
+            heard: false,
         };
         line.time(store.record_output(&output)).await.expect("written");
         let end = Ended {

@@ -10,6 +10,7 @@ mod reload;
 mod start;
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::guard::message::Nursing;
 use crate::rotation;
 use crate::runner::beat::{self, Offer};
 use crate::runner::child;
+use crate::runner::fitness;
 use crate::runner::keeper::Keeper;
 use crate::runner::leftovers::{self, Swept};
 use crate::runner::nursery::Nursery;
@@ -57,7 +59,7 @@ const PASSED_ON: [&str; 8] =
 ///
 /// # Errors
 /// What keeps it from starting, worded for the operator.
-pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
+pub async fn serve(asked: Config, read: Read) -> anyhow::Result<()> {
     let metrics = Metrics::global();
     let options = store_options(&asked, crate::telemetry::observe_store_call);
     let mut signals = Signals::listen()?;
@@ -77,10 +79,12 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     child::become_subreaper();
     // Another process tries what this machine allows; meanwhile this one goes on.
     let wanted = config.containment;
+    let env = script_env();
+    let path = env.get(OsStr::new("PATH")).cloned().unwrap_or_default();
     let trying = tokio::task::spawn_blocking(move || contained(wanted));
     let defining = {
-        let config = config.clone();
-        tokio::task::spawn_blocking(move || Offer::of(&config))
+        let (config, path) = (config.clone(), path.clone());
+        tokio::task::spawn_blocking(move || (Offer::of(&config), fitness::look(&config, &path)))
     };
     // Before the first call to the store: a script that an earlier process left must not meet a new run of this one.
     let notes = leftovers::notes_of(&config.store, &config.prefix);
@@ -93,6 +97,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     config.jobs.iter().for_each(|job| metrics.know(&job.name));
 
     let feed = Feed::idle();
+    feed.own(config.node.clone());
     let (follow, following) = watch::channel(followed(&config));
     let keeper = Keeper::start(store.clone(), Arc::clone(&metrics));
     let room = WaitingRoom::open(store.clone(), &feed, &config.node);
@@ -108,8 +113,11 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
 
     let containment = trying.await.context("the look at this machine broke")??;
     let level = containment.level;
-    let offer = defining.await.context("the look at the jobs broke")?;
+    let (offer, unfit) = defining.await.context("the look at the jobs broke")?;
     let (offer, offered) = watch::channel(Arc::new(offer));
+    let (unfit, lacking) = watch::channel(Arc::new(unfit));
+    let looking = tokio::spawn(fitness::follow(current.clone(), path, unfit));
+    let offered = (offered, lacking.clone());
     let said = (level, offered.clone());
     let begun = begin(&config, &store, &options, (&feed, following.clone()), &said).await?;
     let around = Surroundings {
@@ -117,7 +125,8 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
         store_url: config.address(),
         prefix: config.prefix.clone(),
         node: config.node.clone(),
-        env: script_env(),
+        env,
+        unfit: lacking.clone(),
         nursery: Some(Nursery::start(Nursing {
             node: config.node.clone(),
             containment: containment.clone(),
@@ -137,6 +146,8 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
         followed: follow,
         offer,
         metrics,
+        reading: None,
+        again: false,
     };
     drain.open();
     let scheme = if config.doors.tls.is_some() { "https" } else { "http" };
@@ -163,8 +174,9 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
         tokio::select! {
             biased;
             beat = &mut going_on => break beat?,
+            examined = reload.read() => reload.take(examined),
             asked = signals.next() => match asked {
-                Asked::Reload => reload.now(),
+                Asked::Reload => reload.begin(),
                 Asked::Nothing => {}
                 Asked::End => {
                     drain.run().await;
@@ -185,6 +197,7 @@ pub async fn serve(asked: Config, read: Read<'_>) -> anyhow::Result<()> {
     wait_for_the_end(&mode_tx, &mut signals, &mut reload, supervisor).await?;
     greeting.abort();
     ready.abort();
+    looking.abort();
     // Another node sends from now on.
     drop(end_alerts);
     if let Err(error) = alerting.await {
@@ -215,16 +228,20 @@ pub fn store_options(config: &Config, observe: fn(&'static str, Duration)) -> Op
 /// The part of the node's environment that scripts get, with this program's directory first in PATH, so that
 /// `soloist fence` is found.
 #[must_use]
-pub fn script_env() -> BTreeMap<String, String> {
-    let mut env: BTreeMap<String, String> = std::env::vars_os()
-        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(key, _)| PASSED_ON.contains(&key.as_str()) || key.starts_with("LC_"))
+pub fn script_env() -> BTreeMap<OsString, OsString> {
+    let mut env: BTreeMap<OsString, OsString> = std::env::vars_os()
+        .filter(|(key, _)| {
+            let key = key.to_str().unwrap_or_default();
+            PASSED_ON.contains(&key) || key.starts_with("LC_")
+        })
         .collect();
     let own = std::env::current_exe().ok();
-    if let Some(dir) = own.as_deref().and_then(|exe| exe.parent()).and_then(|dir| dir.to_str()) {
-        let rest = env.get("PATH").cloned();
-        let rest = rest.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
-        env.insert("PATH".to_owned(), format!("{dir}:{rest}"));
+    if let Some(dir) = own.as_deref().and_then(|exe| exe.parent()) {
+        let path = OsString::from("PATH");
+        let mut all = dir.as_os_str().to_owned();
+        all.push(":");
+        all.push(env.get(&path).map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |rest| rest));
+        env.insert(path, all);
     }
     env
 }
@@ -321,18 +338,22 @@ impl Signals {
 async fn wait_for_the_end(
     mode: &watch::Sender<Mode>,
     signals: &mut Signals,
-    reload: &mut Reload<'_>,
+    reload: &mut Reload,
     mut supervisor: tokio::task::JoinHandle<()>,
 ) -> anyhow::Result<()> {
     loop {
         let asked = tokio::select! {
             ended = &mut supervisor => return ended.context("the supervisor broke"),
+            examined = reload.read(), if *mode.borrow() == Mode::Serve => {
+                reload.take(examined);
+                continue;
+            }
             asked = signals.next() => asked,
         };
         let now = *mode.borrow();
         match (asked, now) {
             (Asked::Nothing, _) => {}
-            (Asked::Reload, Mode::Serve) => reload.now(),
+            (Asked::Reload, Mode::Serve) => reload.begin(),
             (Asked::Reload, _) => {
                 tracing::info!("this node is ending: the configuration is not read again")
             }

@@ -11,25 +11,28 @@
 
 mod follow;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{broadcast, watch};
 
 use crate::clock;
-use crate::domain::job::{JobRecord, Viewpoint};
-use crate::domain::lease::Timing;
+use crate::domain::job::{JobRecord, LeaseRecord, Untold, Viewpoint};
+use crate::domain::lease::{Timing, Token};
 use crate::domain::limits::progressed;
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::store::Store;
 use crate::store::dispatch::Waiter;
-use crate::store::nodes::NodeRecord;
+use crate::store::nodes::{ALIVE_FOR, NodeRecord};
 use follow::Follower;
 
 /// How many changes a listener may fall behind before it reads everything again.
 const BACKLOG: usize = 4_096;
+/// A picture that the store has not confirmed for a lease and this is unknown: half a second after the lease every reader has been
+/// told, and that takes a moment.
+const STALE_AFTER: Duration = Duration::from_millis(400);
 
 /// A job as last read.
 #[derive(Debug, Clone)]
@@ -45,21 +48,46 @@ pub struct Seen {
     /// When the progress of its run was seen to become what it is, by the store's clock; `None` when it has none, or to who does not
     /// follow the job.
     pub progressed: Option<StoreTime>,
+    /// The run under the lease of `record` has ended at this node, as far as the store has not been told.
+    pub ended_here: Option<EndedHere>,
+}
+
+/// The end of a run that its own node knows before the store does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as in LeaseRecord")]
+pub struct EndedHere {
+    pub token: Token,
+    /// When its whole tree was proved gone.
+    pub at: Boot,
+    /// It was killed, because its lease could not be renewed.
+    pub fenced: bool,
 }
 
 impl Seen {
-    /// With what was known of its progress `before`.
+    /// With what was known `before` of its progress, and of an end.
     #[must_use]
     pub(crate) fn after(mut self, before: Option<&Seen>) -> Self {
+        let known = before.and_then(|seen| seen.ended_here);
         let before = before.map(|seen| (&*seen.record, seen.progressed));
         self.progressed = progressed(&self.record, before, self.at);
+        self.ended_here = known.filter(|ended| self.is_under(ended.token));
         self
+    }
+
+    fn is_under(&self, token: Token) -> bool {
+        self.record.lease.as_ref().is_some_and(|lease| lease.token == token)
     }
 
     /// The store's clock now, as well as it is known here.
     #[must_use]
     pub fn store_now(&self, now: Boot) -> StoreTime {
         self.at + now.since(self.confirmed)
+    }
+
+    /// From when on it is unknown what the job does, unless the store confirms this picture.
+    #[must_use]
+    pub fn stale_at(&self, timing: &Timing) -> Boot {
+        self.confirmed + timing.ttl + STALE_AFTER
     }
 
     /// The record of a job from where this node stands, among `nodes`. What bars a turn is not known here.
@@ -76,7 +104,7 @@ impl Seen {
         Viewpoint {
             now: self.store_now(now),
             age: now.since(self.confirmed),
-            stale_after: timing.ttl + Duration::from_millis(500),
+            stale_after: timing.ttl + STALE_AFTER,
             min_uptime,
             takes_turns,
             turn_barred: false,
@@ -84,6 +112,10 @@ impl Seen {
             can_run: external || nodes.iter().any(|node| node.may_take(&self.record.name)),
             silent_after: timing.silent_after(),
             quarantine: self.doubted_until.since(now),
+            ended_here: self.ended_here.map(|ended| Untold {
+                at: self.store_now(now) - now.since(ended.at),
+                fenced: ended.fenced,
+            }),
         }
     }
 }
@@ -118,6 +150,27 @@ pub enum Change {
     Wake(Vec<Waiter>),
 }
 
+/// What was heard of the lease of a program, under any name: those of their own are followed by nobody.
+#[derive(Debug, Clone)]
+pub(crate) enum HeardOfLease {
+    /// A program has it.
+    Held {
+        /// Of the lease.
+        name: JobName,
+        /// Of its record.
+        version: u64,
+        /// With what was left of it then.
+        lease: LeaseRecord,
+    },
+    /// It was given back.
+    GivenBack {
+        /// Of the lease.
+        name: JobName,
+        /// Of its record since then.
+        version: u64,
+    },
+}
+
 /// A handle; cheap to clone.
 #[derive(Clone)]
 pub struct Feed {
@@ -127,6 +180,7 @@ pub struct Feed {
 struct Shared {
     pictures: RwLock<Pictures>,
     changes: broadcast::Sender<Change>,
+    leases: broadcast::Sender<HeardOfLease>,
 }
 
 /// The store is out of reach.
@@ -150,9 +204,52 @@ struct Pictures {
     clock: Option<(StoreTime, Boot)>,
     epoch: String,
     trouble: Option<Outage>,
+    /// When the store became reachable for the last time; `None` when it always was.
+    back: Option<Boot>,
+    /// The nodes that were silent when it was lost.
+    silent_before: BTreeSet<NodeName>,
+    /// This node, if the process is one.
+    own: Option<NodeName>,
 }
 
 impl Pictures {
+    /// Counts only that silence of `nodes` which says something: none of this node, which speaks here, and of another none that
+    /// the store could not have heard. A node that was silent before stays so.
+    fn forgive(&self, nodes: &mut [NodeRecord], now: Boot) {
+        let just_alive = millis(ALIVE_FOR) - 1;
+        for node in nodes {
+            let name = &node.beat.node;
+            if self.own.as_ref() == Some(name) {
+                node.age_ms = node.age_ms.min(just_alive);
+                continue;
+            }
+            if self.silent_before.contains(name) {
+                continue;
+            }
+            if self.trouble.is_some() {
+                node.age_ms = node.age_ms.min(just_alive);
+            } else if let Some(back) = self.back {
+                node.age_ms = node.age_ms.min(millis(now.since(back)));
+            }
+        }
+    }
+
+    /// Notes whether the store is away, and why; answers what was known before.
+    fn trouble(&mut self, why: Option<String>) -> Option<Outage> {
+        let since = self.trouble.as_ref().map_or_else(clock::boot, |known| known.since);
+        let before =
+            std::mem::replace(&mut self.trouble, why.map(|detail| Outage { detail, since }));
+        match (&before, &self.trouble) {
+            (None, Some(_)) => {
+                let silent = self.nodes.iter().filter(|node| !node.is_alive());
+                self.silent_before = silent.map(|node| node.beat.node.clone()).collect();
+            }
+            (Some(_), None) => self.back = Some(clock::boot()),
+            _ => {}
+        }
+        before
+    }
+
     fn put(&mut self, seen: Seen) {
         let before = self.jobs.get(&seen.record.name);
         let seen = seen.after(before);
@@ -179,6 +276,10 @@ impl Pictures {
     }
 }
 
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn holder(seen: &Seen) -> Option<NodeName> {
     seen.record.lease.as_ref().map(|lease| lease.node.clone())
 }
@@ -187,7 +288,40 @@ impl Feed {
     /// The newest picture of one job; `None` until the first snapshot.
     #[must_use]
     pub fn job(&self, name: &JobName) -> Option<Seen> {
-        self.read(|p| p.jobs.get(name).cloned())
+        self.read(|p| {
+            let mut seen = p.jobs.get(name)?.clone();
+            // Else the store is told within a moment.
+            seen.ended_here = seen.ended_here.filter(|ended| ended.fenced || p.trouble.is_some());
+            Some(seen)
+        })
+    }
+
+    /// The run of `job` under `token` has ended at this node, and the store is about to be told.
+    pub fn ended_here(&self, job: &JobName, token: Token, fenced: bool) {
+        let shown = self.write(|p| {
+            let away = p.trouble.is_some();
+            let Some(seen) = p.jobs.get_mut(job).filter(|seen| seen.is_under(token)) else {
+                return false;
+            };
+            seen.ended_here = Some(EndedHere { token, at: clock::boot(), fenced });
+            fenced || away
+        });
+        if shown {
+            self.tell(Change::Job(job.clone()));
+        }
+    }
+
+    /// Says which node this process is.
+    pub fn own(&self, node: NodeName) {
+        self.write(|p| p.own = Some(node));
+    }
+
+    /// Nodes that were just read, with the silence that counts: pages, the API and alerts call a node lost by this alone. After an
+    /// outage of the store every node gets as long as a node may be silent at any time.
+    #[must_use]
+    pub fn forgiving(&self, mut nodes: Vec<NodeRecord>) -> Vec<NodeRecord> {
+        self.read(|p| p.forgive(&mut nodes, clock::boot()));
+        nodes
     }
 
     /// Nodes as last read.
@@ -262,11 +396,17 @@ impl Feed {
         self.shared.changes.subscribe()
     }
 
+    /// What is heard of leases of programs from now on.
+    pub(crate) fn leases(&self) -> broadcast::Receiver<HeardOfLease> {
+        self.shared.leases.subscribe()
+    }
+
     /// A feed that follows nothing yet.
     #[must_use]
     pub fn idle() -> Feed {
         let (changes, _) = broadcast::channel(BACKLOG);
-        Feed { shared: Arc::new(Shared { pictures: RwLock::default(), changes }) }
+        let (leases, _) = broadcast::channel(BACKLOG);
+        Feed { shared: Arc::new(Shared { pictures: RwLock::default(), changes, leases }) }
     }
 
     /// As [`Feed::idle`] and [`Feed::begin`].
@@ -278,10 +418,7 @@ impl Feed {
 
     /// The store could not be opened, and `why`; whether that is news.
     pub fn still_away(&self, why: String) -> bool {
-        let before = self.write(|p| {
-            let since = p.trouble.as_ref().map_or_else(clock::boot, |known| known.since);
-            p.trouble.replace(Outage { detail: why, since })
-        });
+        let before = self.write(|p| p.trouble(Some(why)));
         if before.is_none() {
             self.tell(Change::Reachable(false));
         }
@@ -308,5 +445,54 @@ impl Feed {
     fn tell(&self, change: Change) {
         // No listener is no error: everything can be read again.
         drop(self.shared.changes.send(change));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::nodes::Beat;
+
+    fn node(name: &str, age_ms: u64) -> NodeRecord {
+        let beat = Beat {
+            node: NodeName::new(name).unwrap(),
+            boot: String::new(),
+            version: String::new(),
+            started: StoreTime(0),
+            containment: String::new(),
+            url: String::new(),
+            jobs: BTreeSet::new(),
+            digest: String::new(),
+            holds: Vec::new(),
+            unfit: Default::default(),
+            vitals: None,
+        };
+        NodeRecord { beat, age_ms, draining: false, told: Arc::default() }
+    }
+
+    #[test]
+    fn after_an_outage_nobody_is_lost_who_is_not_and_who_is_lost_is_found_in_the_usual_time() {
+        let mut pictures = Pictures { own: NodeName::new("own").ok(), ..Pictures::default() };
+        pictures.nodes = Arc::new(vec![node("own", 100), node("other", 900), node("dead", 60_000)]);
+        pictures.trouble(Some("away".to_owned()));
+        pictures.trouble(Some("away still".to_owned()));
+        pictures.trouble(None);
+        let back = pictures.back.unwrap();
+        let alive = |after_ms: u64| {
+            let silent = 10_000 + after_ms;
+            let mut read =
+                vec![node("own", silent), node("other", silent), node("dead", 60_000 + silent)];
+            pictures.forgive(&mut read, back + Duration::from_millis(after_ms));
+            read.iter().map(NodeRecord::is_alive).collect::<Vec<_>>()
+        };
+        for after_ms in [0, 800, 3_999] {
+            assert_eq!(alive(after_ms), [true, true, false], "{after_ms} ms after it is back");
+        }
+        assert_eq!(alive(4_000), [true, false, false], "it would have said something by now");
+        let calm = Pictures { own: NodeName::new("own").ok(), ..Pictures::default() };
+        let mut read = vec![node("own", 9_000), node("other", 4_000), node("new", 3_999)];
+        calm.forgive(&mut read, back);
+        let alive: Vec<_> = read.iter().map(NodeRecord::is_alive).collect();
+        assert_eq!(alive, [true, false, true], "no outage, no excuse");
     }
 }

@@ -5,6 +5,7 @@
 //! process is killed before. It knows nothing of stores and leases: the token in
 //! the environment is all the proof a script needs.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt as _, PermissionsExt as _};
@@ -54,7 +55,7 @@ pub enum FenceError {
     File(PathBuf, io::Error),
     /// The command cannot be started.
     #[error("cannot run {0:?}: {1}")]
-    Command(String, io::Error),
+    Command(OsString, io::Error),
 }
 
 /// Runs `argv` if `token` (`$SOLOIST_TOKEN`) is not older than the newest one `file` has seen; returns its exit code,
@@ -62,12 +63,12 @@ pub enum FenceError {
 ///
 /// # Errors
 /// [`FenceError`]; nothing was run then.
-pub fn fence(file: &Path, argv: &[String], token: Option<&str>) -> Result<i32, FenceError> {
+pub fn fence(file: &Path, argv: &[OsString], token: Option<&str>) -> Result<i32, FenceError> {
     let text = token.ok_or(FenceError::NoToken("not set"))?;
     let sent = Token(text.parse().map_err(|_| FenceError::NoToken("not a number"))?);
     let (command, arguments) = argv
         .split_first()
-        .ok_or_else(|| FenceError::Command(String::new(), io::ErrorKind::InvalidInput.into()))?;
+        .ok_or_else(|| FenceError::Command(OsString::new(), io::ErrorKind::InvalidInput.into()))?;
     let failed = |error| FenceError::File(file.to_owned(), error);
     let lock = open(file).map_err(failed)?;
     let slots = Slots::read(&lock)

@@ -1,8 +1,5 @@
 //! Soloist runs a script exactly once in a cluster, for as long as a user wants it.
 
-// A store with its coordination is a state machine on a state machine.
-#![recursion_limit = "256"]
-
 mod alerts;
 pub mod app;
 pub mod cli;
@@ -16,6 +13,7 @@ pub mod guard;
 mod history;
 mod leases;
 pub mod ops;
+pub mod outlet;
 pub mod remote;
 pub mod rotation;
 pub mod runner;

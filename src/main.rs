@@ -1,7 +1,10 @@
 //! The program: a guard, a node, or one command; decides which, and the exit code.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser as _;
@@ -13,6 +16,7 @@ use soloist::domain::name::{CollectorName, NodeName, WorkerName};
 use soloist::fence::FenceError;
 use soloist::guard::choice::Choice;
 use soloist::guard::shield;
+use soloist::outlet::{self, LastWords};
 use soloist::remote::Access;
 use soloist::runner::collect_command::{self, CollectCommand};
 use soloist::runner::entrusted::Entrusted;
@@ -28,7 +32,9 @@ fn main() -> ExitCode {
     if let Some(code) = soloist::guard::entry() {
         return exit_code(code);
     }
-    match run(Cli::parse()) {
+    outlet::tell_panics();
+    let _last_words = LastWords;
+    match readable().and_then(|()| run(Cli::parse())) {
         Ok(code) => code,
         Err(failure) => {
             failure.say();
@@ -44,7 +50,7 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(_) | Command::Run(_) | Command::Collect(_) | Command::Turn(_) => shielded(),
         _ => BTreeMap::new(),
     };
-    let variable = |name: &str| taken.get(name).cloned().or_else(|| variable(name));
+    let variable = move |name: &str| taken.get(name).cloned().or_else(|| variable(name));
     let access = cli.access(&command, &variable)?;
     if let Some(done) = cli::at_hand(&cli, &command, &variable) {
         return done.map(|()| ExitCode::SUCCESS);
@@ -53,10 +59,9 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
     let json = variable("SOLOIST_LOG_FORMAT").as_deref() == Some("json");
     match command {
         Command::Fence { file, argv } => fence(&file, &argv),
-        Command::Serve(args) => {
+        Command::Serve(ref serve) => {
             telemetry::log_to_stderr(log.as_deref(), json);
-            cli.command = Some(Command::Serve(args));
-            let Examination { config, warnings } = cli.configuration(&variable);
+            let Examination { config, warnings, .. } = cli.configuration(&command, &variable);
             for warning in &warnings.0 {
                 tracing::warn!("{warning}");
             }
@@ -64,8 +69,10 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
             // Before the runtime starts its threads.
             app::block_hangups().map_err(no_runtime)?;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-            let again = |own: &NodeName| cli.configuration_of(Some(own), &variable);
-            runtime.map_err(no_runtime)?.block_on(app::serve(config, &again))?;
+            let serve = serve.clone();
+            let again: app::Read =
+                Arc::new(move |before: &Config| cli.configuration_again(&serve, before, &variable));
+            runtime.map_err(no_runtime)?.block_on(app::serve(config, again))?;
             Ok(ExitCode::SUCCESS)
         }
         command if access.is_some() => {
@@ -85,10 +92,8 @@ fn run(mut cli: Cli) -> Result<ExitCode, Failure> {
             })
         }
         command => {
-            // What is checked depends on it.
-            cli.command = matches!(command, Command::Check).then_some(Command::Check);
             telemetry::log_to_stderr(Some(log.as_deref().unwrap_or("warn")), json);
-            let examined = cli.configuration(&variable);
+            let examined = cli.configuration(&command, &variable);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.map_err(no_runtime)?.block_on(async {
                 match command {
@@ -235,7 +240,7 @@ fn unless_absent(error: anyhow::Error, absent: String) -> Failure {
 }
 
 /// A command given on the command line: it runs here, with what this process was given.
-fn program(here: Here, argv: Vec<String>, stop_grace: Duration) -> Result<Program, Failure> {
+fn program(here: Here, argv: Vec<OsString>, stop_grace: Duration) -> Result<Program, Failure> {
     let dir = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the current directory is gone: {error}")))?;
     let Here { node, store_url, server, prefix, containment, .. } = here;
@@ -254,14 +259,11 @@ fn program(here: Here, argv: Vec<String>, stop_grace: Duration) -> Result<Progra
 }
 
 /// The caller's environment without what configures Soloist: the store's URL may hold a password.
-fn inherited() -> BTreeMap<String, String> {
-    std::env::vars_os()
-        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(key, _)| !key.starts_with("SOLOIST_"))
-        .collect()
+fn inherited() -> BTreeMap<OsString, OsString> {
+    std::env::vars_os().filter(|(key, _)| !key.as_bytes().starts_with(b"SOLOIST_")).collect()
 }
 
-fn fence(file: &std::path::Path, argv: &[String]) -> Result<ExitCode, Failure> {
+fn fence(file: &std::path::Path, argv: &[OsString]) -> Result<ExitCode, Failure> {
     let token = variable("SOLOIST_TOKEN");
     match soloist::fence::fence(file, argv, token.as_deref()) {
         Ok(code) => Ok(exit_code(code)),
@@ -271,9 +273,26 @@ fn fence(file: &std::path::Path, argv: &[String]) -> Result<ExitCode, Failure> {
     }
 }
 
+/// One of ours is UTF-8 ([`readable`]); of others, of `PATH` above all, what is not is of no use here.
 fn variable(name: &str) -> Option<String> {
-    #[expect(clippy::disallowed_methods, reason = "main hands the environment on")]
-    std::env::var(name).ok()
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
+}
+
+/// Refuses variables of ours that are not UTF-8, by name. Left aside they would be as if nobody had set them, and a node would
+/// meet the others at another store than the one that was asked for.
+fn readable() -> Result<(), Failure> {
+    let ours = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok().filter(|name| name.starts_with("SOLOIST_"))?;
+        value.to_str().is_none().then(|| format!("${name}"))
+    });
+    let mut unreadable: Vec<String> = ours.collect();
+    unreadable.sort_unstable();
+    match unreadable.join(", ") {
+        none if none.is_empty() => Ok(()),
+        names => Err(Failure::Usage(format!(
+            "{names}: the value is not UTF-8: set it again in UTF-8 (in a URL %E4 stands for the byte E4), or unset it"
+        ))),
+    }
 }
 
 fn no_runtime(error: std::io::Error) -> Failure {

@@ -16,13 +16,14 @@ use prometheus::{
 use crate::domain::job::State;
 use crate::domain::name::{JobName, RotationName, SourceName, TypeName};
 use crate::domain::rotation::Ending;
+use crate::outlet;
 
 /// What is logged unless it is asked otherwise. What the framework says of requests that it cannot read is left out: a stranger would
 /// write our log. So is what it says of its own start: it listens before this node does, in nearly the same words.
 const USUAL: &str =
     "info,actix_http::h1::dispatcher=off,actix_http::h1::decoder=off,actix_server=warn";
 
-/// Begins to log to standard error: one line a record, JSON if asked for.
+/// Begins to log to standard error: one line a record, JSON if asked for. Nobody who logs waits for a reader.
 ///
 /// `filter` is in the syntax of `RUST_LOG` (`info,soloist=debug`); without one, or with a wrong one, what is usual is logged. A second call does nothing.
 pub fn log_to_stderr(filter: Option<&str>, json: bool) {
@@ -32,8 +33,8 @@ pub fn log_to_stderr(filter: Option<&str>, json: bool) {
         .unwrap_or_else(|| EnvFilter::new(USUAL));
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        // A line that cannot be written (the terminal is gone) must not become a panic about it.
+        // Whoever logs may hold leases: it does not wait for who reads.
+        .with_writer(|| &outlet::STDERR)
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(true);

@@ -9,8 +9,10 @@ mod clauses;
 pub(crate) mod day;
 mod drift;
 pub(crate) mod drill;
+pub(crate) mod incident;
 pub(crate) mod json;
 pub(crate) mod lists;
+pub(crate) mod mended;
 pub(crate) mod pace;
 pub(crate) mod people;
 mod records;
@@ -39,15 +41,16 @@ pub(crate) use records::{
 };
 
 use crate::config::JobConfig;
+use crate::domain::alert::{When, crashes_in_a_row};
 use crate::domain::handover::{Taker, standing};
-use crate::domain::job::{JobRecord, NextWhat, RunEnd, State, Viewpoint, state};
+use crate::domain::job::{JobRecord, NextWhat, RunEnd, State, Untold, Viewpoint, state};
 use crate::domain::limits::Quiet;
 use crate::domain::name::{JobName, NodeName, UserName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Seen;
 use crate::store::nodes::NodeRecord;
 use crate::store::rotation::RotationView;
-use crate::words::{Language, Piece, iso, plain, say};
+use crate::words::{Language, Piece, iso, phrase, plain, say};
 
 /// A job as all readers see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -161,9 +164,13 @@ pub struct Shown {
     pub word: String,
     /// Backing off after several crashes in a row.
     pub looping: bool,
-    /// Nothing goes on by itself, or its state is not known: given up, crash after crash, stopped at a limit, silent for too long, stuck, no node may
-    /// run it, unknown.
+    /// Nothing goes on by itself, or an alert about it is on: given up, crash after crash, stopped at a limit, silent for too long, stuck, no node may
+    /// run it, no program asks for it. A job of which nothing is known does not: what keeps that from us does.
     pub needs: bool,
+    /// It stands among those that need somebody: it does, or did when something was known of it. A row keeps its place meanwhile.
+    pub among_needy: bool,
+    /// The alerts about it that are on.
+    pub alerts: Vec<String>,
     /// A row's sentence: evidence, then what happens next.
     pub evidence: Vec<Clause>,
     /// The job page's longer one.
@@ -245,6 +252,8 @@ struct Scene<'a> {
     doubted_until: Option<StoreTime>,
     /// When the progress of its run was seen to become what it is.
     progressed: Option<StoreTime>,
+    /// Its run has ended at this node, and the store does not know it yet.
+    ended_here: Option<Untold>,
 }
 
 impl JobView {
@@ -260,7 +269,9 @@ impl JobView {
         now: Boot,
     ) -> JobView {
         let view = viewpoint(seen, job, nodes, rotations, now);
-        let scene = Scene {
+        let (age, quarantine) = (Duration::ZERO, Duration::ZERO);
+        let known = Viewpoint { now: seen.at, age, quarantine, ended_here: None, ..view };
+        let scene = |view: &Viewpoint| Scene {
             record: &seen.record,
             job,
             nodes,
@@ -268,12 +279,17 @@ impl JobView {
             lang,
             now: view.now,
             age: view.age,
-            state: state(&seen.record, &view),
+            state: state(&seen.record, view),
             doubted_until: (!view.quarantine.is_zero() && view.age <= view.stale_after)
                 .then(|| view.now + view.quarantine),
             progressed: seen.progressed,
+            ended_here: view.ended_here,
         };
-        scene.view()
+        let mut picture = scene(&view).view();
+        if picture.state == State::Unknown {
+            picture.shown.among_needy = scene(&known).needs();
+        }
+        picture
     }
 
     /// The picture of a job that the store was never asked about: it could not be reached since the start.
@@ -292,12 +308,31 @@ impl JobView {
             state: State::Unknown,
             doubted_until: None,
             progressed: None,
+            ended_here: None,
         };
         scene.view()
     }
 }
 
 impl JobView {
+    /// With the alerts about it that are on: whatever has one needs somebody.
+    #[must_use]
+    pub fn with_alerts(mut self, alerts: Vec<String>, lang: Language) -> Self {
+        if alerts.is_empty() {
+            return self;
+        }
+        let shown = &mut self.shown;
+        shown.among_needy = true;
+        if !shown.needs && self.state != State::Unknown {
+            shown.needs = true;
+            let names = ("names", Piece::text(alerts.join(&say(lang, "list-separator", &[]))));
+            let pieces = phrase(lang, "row-alerts", &[names]);
+            shown.evidence.push(Clause { next: true, pieces });
+        }
+        shown.alerts = alerts;
+        self
+    }
+
     /// With how its participants are called.
     #[must_use]
     pub fn with_names(mut self, names: &DisplayNames) -> Self {
@@ -385,6 +420,8 @@ impl Scene<'_> {
                 word: self.word(),
                 looping: self.looping(),
                 needs: self.needs(),
+                among_needy: self.needs(),
+                alerts: Vec::new(),
                 evidence: self.evidence(),
                 details: self.details(),
                 lease: self.lease_left(),
@@ -402,7 +439,7 @@ impl Scene<'_> {
 
     /// A word for several crashes in a row, not for the first.
     fn looping(&self) -> bool {
-        self.state == State::BackingOff && self.record.crashes > 2
+        self.state == State::BackingOff && crashes_in_a_row(self.record, self.state)
     }
 
     /// Stays so while a crash loop starts once more: a row must not jump.
@@ -410,14 +447,20 @@ impl Scene<'_> {
         let record = self.record;
         let limit = record.last_exit.as_ref().is_some_and(|last| last.end == RunEnd::TimedOut);
         match self.state {
-            State::GivenUp | State::Unknown => true,
+            State::GivenUp => true,
             State::BackingOff | State::Starting => {
-                record.crashes > 2 || (limit && record.crashes > 0)
+                crashes_in_a_row(record, self.state) || (limit && record.crashes > 0)
             }
             State::Waiting if record.lease.is_none() => match self.waiting() {
-                Waiting::NoNode | Waiting::NotOffered | Waiting::Draining => true,
+                Waiting::NoNode | Waiting::NotOffered | Waiting::Unfit | Waiting::Draining => true,
                 Waiting::Suspect { .. } | Waiting::Soon { long: true } => true,
-                Waiting::Doubted(_) | Waiting::NobodyAsked | Waiting::Moving { .. } => false,
+                Waiting::NobodyAsked => {
+                    let patience =
+                        self.job.missing_after.unwrap_or(When::WantedNotRunning.lasting());
+                    let free = record.free_since().unwrap_or(self.now);
+                    self.now.since(free) >= patience
+                }
+                Waiting::Doubted(_) | Waiting::Moving { .. } => false,
                 Waiting::Soon { long: false } => false,
             },
             State::Running => self.quiet().is_some(),
@@ -460,6 +503,16 @@ impl Scene<'_> {
             .filter(|node| node.is_alive() && node.beat.jobs.contains(&self.record.name))
     }
 
+    /// Living nodes that may run the job and whose machines cannot start it, with why.
+    fn unfit(&self) -> Vec<(&NodeName, &str)> {
+        let living = self.nodes.iter().filter(|node| node.is_alive());
+        let unfit = living.filter_map(|node| {
+            let why = node.beat.unfit.get(&self.record.name)?;
+            Some((&node.beat.node, why.as_str()))
+        });
+        unfit.collect()
+    }
+
     /// When `node` lost the newest run of the job, if it has not renewed itself since: for some seconds a dead node counts as
     /// alive.
     fn lost_at(&self, node: &NodeRecord) -> Option<StoreTime> {
@@ -485,7 +538,10 @@ impl Scene<'_> {
             return Waiting::NoNode;
         }
         if self.offering().next().is_none() {
-            return Waiting::NotOffered;
+            return match self.unfit().is_empty() {
+                true => Waiting::NotOffered,
+                false => Waiting::Unfit,
+            };
         }
         let free: Vec<_> = self.offering().filter(|node| !node.draining).collect();
         if free.is_empty() {
@@ -516,6 +572,8 @@ enum Waiting {
     NoNode,
     /// No living node has it in its configuration.
     NotOffered,
+    /// The machines of those that have it cannot start it.
+    Unfit,
     /// All nodes that may run it are being emptied.
     Draining,
     /// The only one that may run it lost its newest run, and may be dead.

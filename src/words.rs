@@ -17,9 +17,11 @@ use fluent_bundle::{FluentArgs, FluentResource, FluentValue};
 use serde::{Deserialize, Serialize};
 use unic_langid::LanguageIdentifier;
 
+use crate::domain::time::StoreTime;
+
 pub use moment::{clock, day_clock, duration, exactly, iso, lasted, minute, second, until};
-pub use visible::visible;
-pub use zone::Zone;
+pub use visible::{is_hidden, visible, visible_page};
+pub use zone::{Zone, instants};
 
 /// A language of a reader.
 #[derive(
@@ -174,6 +176,23 @@ impl fmt::Display for Piece {
 #[must_use]
 pub fn plain(pieces: &[Piece]) -> String {
     pieces.iter().map(ToString::to_string).collect()
+}
+
+/// The text of a sentence that leaves our pages and is read at any time: each instant stands whole, with its zone. A duration that
+/// moves would be false there; whoever makes the sentence leaves it out ([`moves`]).
+#[must_use]
+pub fn settled(pieces: &[Piece], zone: &Zone) -> String {
+    let told = |piece: &Piece| match piece {
+        Piece::Time { ms, .. } => zone.whole(StoreTime(*ms)),
+        piece => piece.to_string(),
+    };
+    pieces.iter().map(told).collect()
+}
+
+/// Whether a part of it grows or shrinks with time.
+#[must_use]
+pub fn moves(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| matches!(piece, Piece::Until { .. } | Piece::Since { .. }))
 }
 
 /// A count for people: `1,204`.

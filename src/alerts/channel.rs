@@ -64,6 +64,9 @@ pub(crate) struct Message {
     pub job: Option<String>,
     /// Of which node, if of one.
     pub node: Option<String>,
+    /// Of which channel, if of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
     /// Since when, RFC 3339.
     pub since: String,
     /// For people.

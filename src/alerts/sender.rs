@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::channel::{self, Kind, Message, Text};
-use super::sight::{Picture, overdue, page, worded};
+use super::sight::{Picture, overdue, page, worded, zone};
 use crate::clock;
 use crate::config::{Channel, Config, Current};
-use crate::domain::alert::{Begin, On, Rule, Sight, Subject, Watch, When};
+use crate::domain::alert::{Begin, Holds, Mark, On, Rule, Sight, Subject, Watch, When};
 use crate::domain::name::{NodeName, SourceName};
 use crate::domain::time::{Boot, StoreTime};
 use crate::feed::Feed;
@@ -154,7 +154,7 @@ impl Alerting {
         }
         let picture = Picture::take(&self.feed, config);
         if let Some(picture) = &picture {
-            self.watch.look(&picture.sight(&self.node, &self.overdue));
+            self.watch.look(&picture.sight(&self.overdue));
         }
         if self.feed.trouble().is_some() {
             return Ok(());
@@ -187,6 +187,12 @@ impl Alerting {
             self.seat_until = Boot(0);
             return Ok(());
         }
+        self.written(noted);
+        Ok(())
+    }
+
+    /// The store has it: from here on the book says so.
+    fn written(&mut self, noted: Noted) {
         for incident in noted.incidents {
             match self.book.incidents.iter_mut().find(|known| known.id == incident.id) {
                 Some(known) => *known = incident,
@@ -195,18 +201,22 @@ impl Alerting {
         }
         let is_past = |id: &str| noted.past.iter().any(|past| past.id == id);
         self.book.incidents.retain(|incident| !is_past(&incident.id));
+        self.book.channels.extend(noted.channels.clone());
         self.taken.retain(|letter, _| self.own.iter().any(|own| own.id == letter.incident));
         self.tried.clear();
-        let known = |letter: &Letter| {
-            let mut all = self.book.incidents.iter().chain(&self.own);
-            all.any(|incident| incident.id == letter.incident)
-        };
+        let known = |letter: &Letter| self.all(true).any(|incident| incident.id == letter.incident);
         let gone: Vec<Letter> =
             self.failed.keys().filter(|letter| !known(letter)).cloned().collect();
         for letter in gone {
             self.failed.remove(&letter);
         }
-        Ok(())
+    }
+
+    /// Everything that may have to be told: of the cluster, of channels and of this node; without a seat only the last.
+    fn all(&self, has_seat: bool) -> impl Iterator<Item = &Incident> {
+        let lost = self.book.channels.values().filter_map(|tried| tried.lost.as_deref());
+        let of_cluster = self.book.incidents.iter().chain(lost).filter(move |_| has_seat);
+        of_cluster.chain(&self.own)
     }
 
     /// What is to be written: what begins, what is over, what was taken, what is done.
@@ -223,18 +233,18 @@ impl Alerting {
         if let Some(picture) = picture {
             let on: Vec<usize> =
                 (0..incidents.len()).filter(|nth| incidents[*nth].end.is_none()).collect();
-            let told: Vec<On> = on.iter().map(|nth| told(&incidents[*nth])).collect();
+            let told: Vec<On> = on.iter().map(|nth| self.told(&incidents[*nth])).collect();
             let changes = self.watch.changes(rules, &told, picture.now());
             for nth in changes.end {
                 let incident = &mut incidents[on[nth]];
-                end(incident, picture.now(), Some(picture));
-                if self.is_muted(&incident.alert) {
-                    // Who was not told that it began is not told that it is over.
-                    let sent = &incident.sent;
-                    incident.to.retain(|channel| {
-                        sent.get(channel).is_some_and(|sent| sent.begin.is_some())
-                    });
-                }
+                end(config, incident, picture.now(), Some(picture));
+                // Who was not told that it began is not told that it is over.
+                let mute = told[nth].muted;
+                let sent = &incident.sent;
+                incident.to.retain(|channel| {
+                    sent.get(channel).is_some_and(|sent| sent.begin.is_some())
+                        || !(mute || told[nth].is_told_by_another(&told, channel))
+                });
                 changed.insert(incident.id.clone());
             }
             for begun in changes.begin {
@@ -264,7 +274,42 @@ impl Alerting {
             incidents.into_iter().partition(|incident| gone.contains(&incident.id));
         let incidents =
             rest.into_iter().filter(|incident| changed.contains(&incident.id)).collect();
-        Noted { incidents, past, channels: self.tried.clone() }
+        Noted { incidents, past, channels: self.channels(config) }
+    }
+
+    /// What is to be written of channels: how sending went, and that one takes nothing, which the others are told once.
+    fn channels(&self, config: &Config) -> BTreeMap<String, Tried> {
+        let now = self.now();
+        let mut changed = self.tried.clone();
+        for (name, known) in &self.book.channels {
+            let tried = self.tried.get(name).unwrap_or(known);
+            let mut lost = known.lost.clone();
+            for (letter, at) in &self.taken {
+                if let Some(incident) = lost.as_mut().filter(|one| one.id == letter.incident) {
+                    mark(incident, letter, *at);
+                }
+            }
+            let is_there = config.alerting.channels.contains_key(name);
+            let failing = tried.failing.filter(|_| is_there && !tried.ok);
+            match (&mut lost, failing) {
+                (None, Some(since)) if now.since(since) >= When::ChannelLost.lasting() => {
+                    lost = Some(Box::new(lost_channel(config, name, since, now)));
+                }
+                (Some(incident), None) if incident.end.is_none() => {
+                    end(config, incident, now, None);
+                    let sent = &incident.sent;
+                    incident.to.retain(|channel| {
+                        sent.get(channel).is_some_and(|sent| sent.begin.is_some())
+                    });
+                }
+                _ => {}
+            }
+            lost = lost.filter(|incident| !is_done(incident, config));
+            if lost != known.lost || self.tried.contains_key(name) {
+                changed.insert(name.clone(), Tried { lost, ..tried.clone() });
+            }
+        }
+        changed
     }
 
     /// Whether this node reaches the store: told from memory.
@@ -278,10 +323,10 @@ impl Alerting {
         self.cut.look(&Sight { now, cut_off, ..Sight::default() });
         let on: Vec<usize> =
             (0..self.own.len()).filter(|nth| self.own[*nth].end.is_none()).collect();
-        let told: Vec<On> = on.iter().map(|nth| told(&self.own[*nth])).collect();
+        let told: Vec<On> = on.iter().map(|nth| self.told(&self.own[*nth])).collect();
         let changes = self.cut.changes(rules, &told, now);
         for nth in changes.end {
-            end(&mut self.own[on[nth]], now, None);
+            end(config, &mut self.own[on[nth]], now, None);
         }
         for begun in changes.begin {
             self.own.push(begin(config, rules, &begun, now, None));
@@ -305,12 +350,37 @@ impl Alerting {
         self.book.muted.get(alert).is_some_and(|until| *until > self.now())
     }
 
-    /// Starts what can be sent now: by each channel one message at a time, of each alert in order.
+    /// An alert that is on, as the rules see it.
+    fn told(&self, incident: &Incident) -> On {
+        let mut on = incident.as_on(self.is_muted(&incident.alert));
+        let begins = self.taken.keys().filter(|letter| !letter.is_end);
+        let its = begins.filter(|letter| letter.incident == incident.id);
+        on.heard.extend(its.map(|letter| letter.channel.clone()));
+        on
+    }
+
+    /// Starts what can be sent now.
     fn send(&mut self, config: &Config) {
+        for (letter, channel, message) in self.due(config, self.has_seat()) {
+            self.busy.insert(letter.channel.clone());
+            self.sending.spawn(async move {
+                let result = channel::send(&channel.way, &message).await;
+                Delivery { letter, result }
+            });
+        }
+    }
+
+    /// What can be sent now: by each channel one message at a time, of each alert in order.
+    fn due(&self, config: &Config, has_seat: bool) -> Vec<(Letter, Channel, Message)> {
         let now = clock::boot();
-        let has_seat = self.has_seat();
-        let of_cluster = self.book.incidents.iter().filter(|_| has_seat);
-        let all: Vec<&Incident> = of_cluster.chain(&self.own).collect();
+        let all: Vec<&Incident> = self.all(has_seat).collect();
+        let on = all.iter().filter(|incident| incident.end.is_none());
+        let on: Vec<On> = on.map(|incident| self.told(incident)).collect();
+        let by_another = |incident: &Incident, channel: &str| {
+            let mut its =
+                on.iter().filter(|on| on.alert == incident.alert && on.subject == incident.subject);
+            incident.end.is_none() && its.any(|one| one.is_told_by_another(&on, channel))
+        };
         let mut chosen = Vec::new();
         for channel in config.alerting.channels.values() {
             if self.busy.contains(&channel.name) {
@@ -321,7 +391,8 @@ impl Alerting {
                 let Some(letter) = self.next(incident, channel) else { continue };
                 let is_first = behind.insert((&incident.alert, &incident.subject));
                 let is_due = self.failed.get(&letter).is_none_or(|(_, at)| *at <= now);
-                let is_mute = !letter.is_end && self.is_muted(&incident.alert);
+                let is_mute = !letter.is_end
+                    && (self.is_muted(&incident.alert) || by_another(incident, &channel.name));
                 if is_first && is_due && !is_mute {
                     chosen.push((
                         letter.clone(),
@@ -332,13 +403,7 @@ impl Alerting {
                 }
             }
         }
-        for (letter, channel, message) in chosen {
-            self.busy.insert(letter.channel.clone());
-            self.sending.spawn(async move {
-                let result = channel::send(&channel.way, &message).await;
-                Delivery { letter, result }
-            });
-        }
+        chosen
     }
 
     /// The next message of an incident that a channel did not take; `None` when there is none yet.
@@ -368,7 +433,11 @@ impl Alerting {
             }
             Err(why) => (false, Some(why.to_string())),
         };
-        self.tried.insert(letter.channel.clone(), Tried { at, ok, error: error.clone() });
+        let known = self.tried.get(&letter.channel).or(self.book.channels.get(&letter.channel));
+        let failing = known.and_then(|known| known.failing).or(Some(at)).filter(|_| !ok);
+        let lost = known.and_then(|known| known.lost.clone());
+        let tried = Tried { at, ok, error: error.clone(), failing, lost };
+        self.tried.insert(letter.channel.clone(), tried);
         if ok {
             self.failed.remove(&letter);
             self.taken.insert(letter, at);
@@ -385,11 +454,6 @@ impl Alerting {
         );
         self.failed.insert(letter, (failures.saturating_add(1).min(16), clock::boot() + pause));
     }
-}
-
-fn told(incident: &Incident) -> On {
-    let Incident { alert, subject, print, .. } = incident.clone();
-    On { alert, subject, print }
 }
 
 fn mark(incident: &mut Incident, letter: &Letter, at: StoreTime) {
@@ -418,7 +482,8 @@ fn begin(
     picture: Option<&Picture>,
 ) -> Incident {
     let Begin { alert, when, subject, mark } = begun.clone();
-    let say = |lang| worded(lang, true, when, &subject, mark.since, picture);
+    let zone = zone(config);
+    let say = |lang| worded(lang, true, (when, &subject, mark.since), &zone, picture);
     let (en, zh) = (say(Language::En), say(Language::Zh));
     tracing::warn!(alert, "alert: {en}");
     let rule = rules.iter().find(|rule| rule.name == alert);
@@ -437,9 +502,21 @@ fn begin(
     }
 }
 
-fn end(incident: &mut Incident, now: StoreTime, picture: Option<&Picture>) {
+/// A channel has taken nothing since an instant: all others are to be told, without any rule.
+fn lost_channel(config: &Config, name: &str, since: StoreTime, now: StoreTime) -> Incident {
+    let when = When::ChannelLost;
+    let subject = Subject { channel: Some(name.to_owned()), ..Subject::default() };
+    let mark = Mark { since, print: String::new(), holds: Holds::Begins };
+    let begun = Begin { alert: when.as_str().to_owned(), when, subject, mark };
+    let others = config.alerting.channels.keys().filter(|other| *other != name);
+    let to = others.cloned().collect();
+    Incident { to, ..begin(config, &[], &begun, now, None) }
+}
+
+fn end(config: &Config, incident: &mut Incident, now: StoreTime, picture: Option<&Picture>) {
     let Incident { when, subject, since, alert, .. } = &*incident;
-    let say = |lang| worded(lang, false, *when, subject, *since, picture);
+    let zone = zone(config);
+    let say = |lang| worded(lang, false, (*when, subject, *since), &zone, picture);
     let (en, zh) = (say(Language::En), say(Language::Zh));
     tracing::info!(alert, "alert: {en}");
     incident.end = Some(Told { id: id_of_message(), at: now, en, zh });
@@ -453,8 +530,12 @@ fn message(incident: &Incident, is_end: bool) -> Message {
         alert: incident.alert.clone(),
         job: incident.subject.job.as_ref().map(ToString::to_string),
         node: incident.subject.node.as_ref().map(ToString::to_string),
+        channel: incident.subject.channel.clone(),
         since: iso(incident.since),
         text: Text { en: told.en.clone(), zh: told.zh.clone() },
         url: incident.url.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

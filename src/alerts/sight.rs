@@ -13,8 +13,9 @@ use crate::feed::{Feed, Seen};
 use crate::store::dispatch::{Dispatch as _, Sources as _, TaskFilter};
 use crate::store::nodes::NodeRecord;
 use crate::store::{Result, Store};
-use crate::view::{DriftView, JobView, both_names, elsewhere, viewpoint};
-use crate::words::{Arg, Language, day_clock, say};
+use crate::view::incident::{lasting_why, sentence, text};
+use crate::view::{DriftView, JobView, elsewhere, viewpoint};
+use crate::words::{Language, Piece, Zone};
 
 /// So many tasks of a source are looked at.
 const TASKS: usize = 200;
@@ -24,6 +25,8 @@ pub(super) struct Picture {
     now: StoreTime,
     jobs: Vec<(JobConfig, Seen)>,
     nodes: Arc<Vec<NodeRecord>>,
+    /// Nodes that are silent, since their last renewal.
+    silent: Vec<(NodeName, StoreTime)>,
 }
 
 impl Picture {
@@ -43,15 +46,27 @@ impl Picture {
             let seen = feed.job(&job.name)?;
             jobs.push((job, seen));
         }
-        Some(Self { now, jobs, nodes })
+        let silent = nodes.iter().filter(|node| !node.is_alive());
+        let silent = silent.filter_map(|node| Some((node.beat.node.clone(), feed.heard(node)?)));
+        Some(Self { now, jobs, silent: silent.collect(), nodes })
+    }
+
+    /// As a test has it.
+    #[cfg(test)]
+    pub(super) fn made(
+        now: StoreTime,
+        jobs: Vec<(JobConfig, Seen)>,
+        nodes: Vec<NodeRecord>,
+    ) -> Self {
+        Self { now, jobs, nodes: Arc::new(nodes), silent: Vec::new() }
     }
 
     pub(super) fn now(&self) -> StoreTime {
         self.now
     }
 
-    /// For the rules.
-    pub(super) fn sight(&self, own: &NodeName, overdue: &[(SourceName, StoreTime)]) -> Sight<'_> {
+    /// For the rules. Who is silent the feed knows: never this node, and nobody for what the store missed while it was away.
+    pub(super) fn sight(&self, overdue: &[(SourceName, StoreTime)]) -> Sight<'_> {
         let now = clock::boot();
         let jobs = self.jobs.iter().map(|(job, seen)| JobSight {
             record: &seen.record,
@@ -62,71 +77,47 @@ impl Picture {
                 .filter_map(|drift| NodeName::new(&drift.node).ok())
                 .collect(),
         });
-        let silent = self.nodes.iter().filter(|node| !node.is_alive() && node.beat.node != *own);
         Sight {
             now: self.now,
             jobs: jobs.collect(),
-            silent: silent.map(|node| node.beat.node.clone()).collect(),
+            silent: self.silent.clone(),
             cut_off: None,
             overdue: overdue.to_vec(),
         }
     }
 
-    /// The job's title, and why it is what it is.
-    fn about(&self, subject: &Subject, lang: Language) -> (String, String) {
+    /// The job's title, and why it is what it is, for a text that is read at any time.
+    fn about(&self, subject: &Subject, lang: Language) -> (String, Vec<Piece>) {
         let Some(name) = &subject.job else { return Default::default() };
         let Some((job, seen)) = self.jobs.iter().find(|(job, _)| job.name == *name) else {
-            return (name.to_string(), String::new());
+            return (name.to_string(), Vec::new());
         };
         let view = JobView::of(seen, job, &self.nodes, None, lang, clock::boot());
-        (view.title, view.why)
+        let why = lasting_why(&view, lang);
+        (view.title, why)
     }
 }
 
-/// What is told in one language.
+/// What is told in one language, each instant with its zone.
 pub(super) fn worded(
     lang: Language,
     is_begin: bool,
-    when: When,
-    subject: &Subject,
-    since: StoreTime,
+    incident: (When, &Subject, StoreTime),
+    zone: &Zone,
     picture: Option<&Picture>,
 ) -> String {
+    let (when, subject, since) = incident;
     let (title, why) = match picture {
         Some(picture) => picture.about(subject, lang),
         None => Default::default(),
     };
-    let job = subject.job.as_ref().map(ToString::to_string).unwrap_or_default();
-    let title = Some(title.as_str()).filter(|title| !title.is_empty() && *title != job);
-    let job = both_names(lang, &job, title);
-    let source = subject.source.as_ref().map(ToString::to_string).unwrap_or_default();
-    let node = subject.node.as_ref().map(ToString::to_string).unwrap_or_default();
-    let args: [(&str, Arg); 5] = [
-        ("job", job.into()),
-        ("node", node.into()),
-        ("source", source.into()),
-        ("since", day_clock(since).to_string().into()),
-        ("why", why.into()),
-    ];
-    let id = match (is_begin, when) {
-        (true, When::WantedNotRunning) => "alert-begin-wanted-not-running",
-        (true, When::GivenUp) => "alert-begin-given-up",
-        (true, When::CrashLoop) => "alert-begin-crash-loop",
-        (true, When::NodeLost) => "alert-begin-node-lost",
-        (true, When::StoreLost) => "alert-begin-store-lost",
-        (true, When::Stuck) => "alert-begin-stuck",
-        (true, When::Drift) => "alert-begin-drift",
-        (true, When::OverdueClaims) => "alert-begin-overdue-claims",
-        (false, When::WantedNotRunning) => "alert-end-wanted-not-running",
-        (false, When::GivenUp) => "alert-end-given-up",
-        (false, When::CrashLoop) => "alert-end-crash-loop",
-        (false, When::NodeLost) => "alert-end-node-lost",
-        (false, When::StoreLost) => "alert-end-store-lost",
-        (false, When::Stuck) => "alert-end-stuck",
-        (false, When::Drift) => "alert-end-drift",
-        (false, When::OverdueClaims) => "alert-end-overdue-claims",
-    };
-    say(lang, id, &args).trim_end().to_owned()
+    text(&sentence(lang, is_begin, when, subject, since, Some(&title), why), zone)
+}
+
+/// The zone in which messages say instants.
+pub(super) fn zone(config: &Config) -> Zone {
+    let chosen = config.alerting.zone.as_deref().and_then(Zone::known);
+    chosen.unwrap_or_else(|| Zone::here().clone())
 }
 
 /// The page about it.
@@ -134,6 +125,7 @@ pub(super) fn page(public_url: &str, subject: &Subject) -> String {
     match subject {
         Subject { job: Some(job), .. } => format!("{public_url}/jobs/{job}"),
         Subject { source: Some(_), .. } => format!("{public_url}/dispatch"),
+        Subject { channel: Some(_), .. } => format!("{public_url}/alerts"),
         _ => format!("{public_url}/nodes"),
     }
 }

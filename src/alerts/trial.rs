@@ -4,11 +4,13 @@ use super::channel::{self, Kind, Message, Text};
 use super::id_of_message;
 use crate::config::{Channel, Config};
 use crate::domain::time::StoreTime;
+use crate::store::Store;
+use crate::store::alerts::Alerts as _;
 use crate::view::alerts::Tested;
 use crate::words::{Language, iso, say};
 
-/// Sends a test by `channel` in the name of `user` and waits for the answer.
-pub(crate) async fn test(config: &Config, channel: &Channel, user: &str) -> Tested {
+/// Sends a test by `channel` in the name of `user` and waits for the answer. One that was taken ends the alert that the channel is lost.
+pub(crate) async fn test(store: &Store, config: &Config, channel: &Channel, user: &str) -> Tested {
     let text = |lang| {
         let args = [("channel", channel.name.as_str().into()), ("user", user.into())];
         say(lang, "alert-test", &args)
@@ -19,12 +21,18 @@ pub(crate) async fn test(config: &Config, channel: &Channel, user: &str) -> Test
         alert: "test".to_owned(),
         job: None,
         node: Some(config.node.to_string()),
+        channel: None,
         since: iso(StoreTime(jiff::Timestamp::now().as_millisecond())),
         text: Text { en: text(Language::En), zh: text(Language::Zh) },
         url: config.public_url.clone(),
     };
     match channel::send(&channel.way, &message).await {
-        Ok(said) => Tested { ok: true, said },
+        Ok(said) => {
+            if let Err(error) = store.channel_took(&channel.name).await {
+                tracing::debug!(%error, "that a channel took a test is not noted");
+            }
+            Tested { ok: true, said }
+        }
         Err(why) => Tested { ok: false, said: why.to_string() },
     }
 }

@@ -1,8 +1,6 @@
 //! The first words of a node to its store, and to the person who started it. It waits for a store that is away.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -14,7 +12,9 @@ use crate::domain::containment::Containment;
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
 use crate::feed::{Feed, Followed};
-use crate::runner::beat::{self, Offer};
+use crate::ops::external::unclaimed;
+use crate::outlet::STDOUT;
+use crate::runner::beat::{self, Offered};
 use crate::secrets;
 use crate::store::accounts::Accounts;
 use crate::store::jobs::Jobs;
@@ -27,7 +27,7 @@ const TRY_AGAIN: Duration = Duration::from_millis(250);
 const READY_EVERY: Duration = Duration::from_secs(10);
 
 /// What a node says of itself beside its name: how well it contains scripts, and what it may run.
-pub(super) type Said = (Containment, watch::Receiver<Arc<Offer>>);
+pub(super) type Said = (Containment, Offered);
 
 /// What came of the first words to the store.
 pub(super) enum Begun {
@@ -108,7 +108,12 @@ pub(super) fn unusable(config: &Config) -> String {
     format!("cannot use the store {}", without_password(&config.store))
 }
 
-async fn first_beat(config: &Config, store: &Store, (level, offer): &Said) -> anyhow::Result<Beat> {
+async fn first_beat(
+    config: &Config,
+    store: &Store,
+    (level, offered): &Said,
+) -> anyhow::Result<Beat> {
+    let (offer, unfit) = offered;
     let now = store.snapshot(&[]).await.context("cannot read the store's clock")?.at;
     let mut beat = Beat {
         node: config.node.clone(),
@@ -120,9 +125,10 @@ async fn first_beat(config: &Config, store: &Store, (level, offer): &Said) -> an
         jobs: BTreeSet::new(),
         digest: String::new(),
         holds: Vec::new(),
+        unfit: Default::default(),
         vitals: None,
     };
-    offer.borrow().put_into(&mut beat);
+    offer.borrow().put_into(&mut beat, &unfit.borrow());
     match beat::first(store, &beat).await.context("cannot report to the store")? {
         Heard::Welcome { .. } => Ok(beat),
         Heard::Duplicate => Err(duplicate(&config.node)),
@@ -145,8 +151,11 @@ pub(super) async fn greet_at_last(config: Current, store: Store) {
 
 async fn greet(config: &Config, store: &Store) -> anyhow::Result<()> {
     let about = store.describe().await.context("cannot ask the store what it is")?;
-    let first = store.users().await.context("cannot read the accounts")?.is_empty();
-    let link = match first {
+    let users = store.users().await.context("cannot read the accounts")?;
+    for warning in unclaimed(config, &users) {
+        tracing::warn!("{warning}");
+    }
+    let link = match users.is_empty() {
         true => Some(secrets::new_link(store, None, &config.public_url).await?),
         false => None,
     };
@@ -165,16 +174,14 @@ async fn greet(config: &Config, store: &Store) -> anyhow::Result<()> {
             config.public_url
         );
     }
-    let mut out = std::io::stdout();
     let said = match link {
-        Some(link) => writeln!(
-            out,
-            "No account exists yet. Create the first admin here (works once, for 30 minutes):\n\n  {link}\n"
+        Some(link) => format!(
+            "No account exists yet. Create the first admin here (works once, for 30 minutes):\n\n  {link}\n\n"
         ),
-        None => writeln!(out, "Soloist is at {}", config.public_url),
+        None => format!("Soloist is at {}\n", config.public_url),
     };
-    if let Err(error) = said {
+    STDOUT.put_or(said.as_bytes(), |error| {
         tracing::info!("nobody reads the standard output ({error}): soloist link prints a link");
-    }
+    });
     Ok(())
 }

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::office::{AT_ONCE, AuditFrom, Office};
+use super::office::{AT_ONCE, AuditFrom, Office, query};
 use super::output::{json, local_of, print, print_json, table};
 use super::watch::Watch;
 use super::{Failure, ListArgs};
 use crate::domain::time::StoreTime;
-use crate::ops::chain::{Chain, Members, verify};
+use crate::ops::chain::{Chain, Head, Members, is_hash, verify};
 use crate::remote::Stream;
+use crate::store::accounts::Role;
 use crate::store::journal::{AuditFilter, Kind};
 use crate::view::AuditView;
 
@@ -25,12 +26,14 @@ Examples:
   soloist audit --follow --json
   soloist audit --export audit.ndjson
   soloist audit --verify audit.ndjson
+  soloist audit --export next.ndjson --since-hash HASH
 
 Acts of people (also at this command line), acts of programs (API tokens) and refusals are kept apart: 100,000, 100,000 and 20,000.
 
-An export is JSON lines, oldest first, each with the hash of the line before. --verify follows that chain: exit code 0, or 1 with the
-first line that was changed, removed, inserted or moved, or where the file was cut off. Whoever can write the file can make a chain anew:
-keep the last hash, which both print, somewhere else.";
+An export is JSON lines, oldest first, each with the hash of the line before. Its first line says what was asked for and by whom, and
+begins with the last hash of the export before, if --since-hash gave it. --verify follows that chain and says all this: exit code 0, or 1
+with the first line that was changed, removed, inserted or moved, or where the file was cut off, or when it follows another export than
+--since-hash says. Whoever can write the file can make a chain anew: keep the last hash, which both print, somewhere else.";
 
 #[derive(Debug, Args)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
@@ -65,8 +68,18 @@ pub struct AuditArgs {
     /// Check a file that --export or the API made; - for standard input. Needs no store
     #[arg(long, value_name = "FILE")]
     pub verify: Option<PathBuf>,
+    /// The last hash of the export before, which this one follows; with --verify: which it must follow
+    #[arg(long, value_name = "HASH", value_parser = hash)]
+    pub since_hash: Option<String>,
     #[command(flatten)]
     pub list: ListArgs,
+}
+
+fn hash(text: &str) -> Result<String, String> {
+    match is_hash(text) {
+        true => Ok(text.to_owned()),
+        false => Err("use the 64 hexadecimal digits that --export and --verify print".to_owned()),
+    }
 }
 
 fn instant(text: &str) -> Result<StoreTime, String> {
@@ -98,7 +111,7 @@ struct Entries {
 pub(super) async fn audit(office: &Office, args: &AuditArgs) -> Result<(), Failure> {
     let filter = args.filter();
     if let Some(file) = &args.export {
-        return export(office, &filter, file).await;
+        return export(office, &filter, file, args.since_hash.as_deref()).await;
     }
     // Subscribed before the first reading: an entry written in between is not missed.
     let watch = if args.follow { Some(Watch::start(office).await?) } else { None };
@@ -177,14 +190,19 @@ fn show(entries: Vec<AuditView>, as_json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn export(office: &Office, filter: &AuditFilter, file: &Path) -> Result<(), Failure> {
+async fn export(
+    office: &Office,
+    filter: &AuditFilter,
+    file: &Path,
+    since_hash: Option<&str>,
+) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         Failure::Failed(format!("cannot write {}: {error}", file.display()))
     };
     let mut stream = match office {
         Office::Store(_) => None,
         // Asked before the file is made: a refusal leaves the old one as it is.
-        Office::Server(server) => Some(server.audit_export(filter).await?),
+        Office::Server(server) => Some(server.audit_export(filter, since_hash).await?),
     };
     let mut out: Box<dyn Write> = if file.as_os_str() == "-" {
         Box::new(std::io::stdout().lock())
@@ -201,7 +219,15 @@ async fn export(office: &Office, filter: &AuditFilter, file: &Path) -> Result<()
     }
     // What is added from now on is left for the next time: so it ends.
     let newest = newest(office).await?;
-    let (mut chain, mut after) = (Chain::default(), Some(0));
+    let (mut chain, first) = Chain::begin(Head {
+        by: None,
+        role: Role::Admin.as_str(),
+        asked: query(filter).into_iter().filter_map(|(name, text)| Some((name, text?))).collect(),
+        newest,
+        since_hash: since_hash.map(str::to_owned),
+    });
+    out.write_all(first.as_bytes()).map_err(cannot)?;
+    let mut after = Some(0);
     while let Some(from) = after {
         let page = office.audit(filter, AuditFrom::After(from), AT_ONCE).await?;
         for entry in page.entries.into_iter().filter(|entry| entry.id <= newest) {
@@ -249,7 +275,7 @@ fn members(view: &AuditView) -> Result<Members, Failure> {
 }
 
 /// `audit --verify`.
-pub(super) fn check(file: &Path) -> Result<(), Failure> {
+pub(super) fn check(file: &Path, since_hash: Option<&str>) -> Result<(), Failure> {
     let cannot =
         |error: std::io::Error| Failure::Failed(format!("cannot read {}: {error}", file.display()));
     let verified = if file.as_os_str() == "-" {
@@ -264,9 +290,17 @@ pub(super) fn check(file: &Path) -> Result<(), Failure> {
         verify(BufReader::new(file).lines())
     };
     match verified.map_err(cannot)? {
+        Ok(whole) if since_hash.is_some() && since_hash != whole.since_hash.as_deref() => {
+            Err(Failure::Failed(format!(
+                "the chain is unbroken, but it does not follow that export: {}",
+                super::output::visible(&whole.words())
+            )))
+        }
         Ok(whole) => print(&format!(
-            "{} entries, chain unbroken; the last hash is {}",
-            whole.lines, whole.hash
+            "{} entries, chain unbroken; the last hash is {}\n{}",
+            whole.lines,
+            whole.hash,
+            super::output::visible(&whole.words())
         )),
         Err(broken) => Err(Failure::Failed(format!("the chain is broken at {broken}"))),
     }

@@ -129,6 +129,7 @@ impl CommandContext {
             confirmed,
             doubted_until,
             progressed: None,
+            ended_here: None,
         };
         Ok(snapshot.jobs.into_iter().map(seen).collect())
     }

@@ -16,7 +16,9 @@ use crate::config::{Config, Examination};
 use crate::domain::containment::Containment;
 use crate::domain::definition::agreed;
 use crate::domain::name::JobName;
+use crate::ops::external::unclaimed;
 use crate::runner::child::available;
+use crate::store::accounts::Accounts as _;
 use crate::store::examine::{Finding, Verdict};
 use crate::store::nodes::{NodeRecord, listed};
 use crate::store::{Options, Store, StoreError};
@@ -206,6 +208,13 @@ async fn store(config: &Config) -> Vec<Finding> {
             findings.push(cluster(&nodes));
             findings.push(definitions(config, &nodes));
         }
+        Err(error) => findings.extend(out_of_reach(error)),
+    }
+    match store.users().await {
+        Ok(users) => findings.extend(unclaimed(config, &users).into_iter().map(|what| {
+            let remedy = "before somebody signs in for the first time by that name";
+            Finding::warn("accounts", what, remedy)
+        })),
         Err(error) => findings.extend(out_of_reach(error)),
     }
     findings

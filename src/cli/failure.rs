@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use crate::config::Problems;
 use crate::domain::handover::NoMove;
 use crate::ops::OpsError;
+use crate::outlet;
 use crate::remote::RemoteError;
 use crate::store::StoreError;
 
@@ -45,7 +46,8 @@ impl Failure {
     /// Says it on standard error.
     pub fn say(&self) {
         if !matches!(self, Self::Unread) {
-            eprintln!("soloist: {self}");
+            // Behind what was logged.
+            outlet::say(&self.to_string());
         }
     }
 }

@@ -38,6 +38,7 @@ mod turn;
 mod version;
 mod watch;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ pub use tasks::TaskCommand;
 pub use turn::TurnArgs;
 
 use self::office::{Office, Server};
-use crate::config::{Environment, Examination, Overrides, examine};
+use crate::config::{Config, Environment, Examination, Overrides, examine};
 use crate::domain::name::{CollectorName, JobName, NodeName, RotationName, SourceName, UserName};
 use crate::ops::credentials::Expiry;
 use crate::remote::{Access, Client};
@@ -231,7 +232,7 @@ has written since, so this one is stale and must stop. Otherwise the command's o
         file: PathBuf,
         /// The command and its arguments
         #[arg(last = true, required = true, value_name = "CMD")]
-        argv: Vec<String>,
+        argv: Vec<OsString>,
     },
     /// Ask the node of this machine whether it lives, where the configuration says it listens; for health checks
     Ping(PingArgs),
@@ -251,7 +252,7 @@ Example: soloist man --dir /usr/local/share/man/man1")]
     Man(ManArgs),
 }
 
-#[derive(Debug, Args, Default)]
+#[derive(Debug, Clone, Args, Default)]
 #[expect(missing_docs, reason = "doc comments here are help texts")]
 pub struct ServeArgs {
     /// Address and port of the web page and API; port 0 takes any free one
@@ -536,7 +537,7 @@ pub struct RunArgs {
     pub stop_grace: Duration,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
-    pub argv: Vec<String>,
+    pub argv: Vec<OsString>,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -545,27 +546,45 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Cli {
-    /// Reads the configuration as this command line asks for it.
+    /// Reads the configuration as this command line asks for it, for `command`.
     #[must_use]
-    pub fn configuration(&self, env: Environment<'_>) -> Examination {
-        self.configuration_of(None, env)
-    }
-
-    /// The same for the node of that name, which may have made it up.
-    #[must_use]
-    pub fn configuration_of(&self, own: Option<&NodeName>, env: Environment<'_>) -> Examination {
-        let (listen, node) = match &self.command {
-            Some(Command::Serve(serve)) => (serve.listen.clone(), serve.node.clone()),
+    pub fn configuration(&self, command: &Command, env: Environment<'_>) -> Examination {
+        let (listen, node) = match command {
+            Command::Serve(serve) => (serve.listen.clone(), serve.node.clone()),
             _ => (None, None),
         };
-        let (store, own_name) = (self.store.clone(), own.cloned());
-        let only_looks = !matches!(self.command, Some(Command::Serve(_) | Command::Check));
-        let over = Overrides { store, listen, node, own_name, only_looks };
+        let only_looks = !command.needs_this_machine();
+        let over =
+            Overrides { store: self.store.clone(), listen, node, own_name: None, only_looks };
         examine(self.config.as_deref(), over, env)
+    }
+
+    /// Reads it again for a node that runs with `before`: by the name that it has, which it may have made up, and from the file
+    /// that it has, which must be there.
+    #[must_use]
+    pub fn configuration_again(
+        &self,
+        serve: &ServeArgs,
+        before: &Config,
+        env: Environment<'_>,
+    ) -> Examination {
+        let (store, listen, node) = (self.store.clone(), serve.listen.clone(), serve.node.clone());
+        let own_name = Some(before.node.clone());
+        let over = Overrides { store, listen, node, own_name, only_looks: false };
+        examine(self.config.as_deref().or(before.file.as_deref()), over, env)
     }
 }
 
 impl Command {
+    /// Whether directories, programs, users and secrets of this machine concern it: it runs the jobs of the configuration,
+    /// looks whether they could be run, or sends what a secret signs.
+    fn needs_this_machine(&self) -> bool {
+        matches!(
+            self,
+            Self::Serve(_) | Self::Check | Self::Doctor(_) | Self::Alert(AlertCommand::Test { .. })
+        )
+    }
+
     /// Whether a store that does not exist is made for it. Not for those that look, or that change what must be there
     /// already: a mistyped path is an error.
     fn makes_a_store(&self) -> bool {
@@ -600,7 +619,9 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
         Command::Check => check::check(examined),
         Command::Doctor(args) => doctor::doctor(examined, &args).await,
         Command::Store(command) => store::act(examined, command).await,
-        Command::Audit(AuditArgs { verify: Some(file), .. }) => audit::check(&file),
+        Command::Audit(AuditArgs { verify: Some(file), since_hash, .. }) => {
+            audit::check(&file, since_hash.as_deref())
+        }
         command => {
             let context = CommandContext::open(examined, command.makes_a_store()).await?;
             match command {
@@ -616,8 +637,8 @@ pub async fn act(command: Command, examined: Examination) -> Result<(), Failure>
 /// # Errors
 /// [`Failure`], which decides the exit code.
 pub async fn act_by_server(command: Command, access: Access) -> Result<(), Failure> {
-    if let Command::Audit(AuditArgs { verify: Some(file), .. }) = &command {
-        return audit::check(file);
+    if let Command::Audit(AuditArgs { verify: Some(file), since_hash, .. }) = &command {
+        return audit::check(file, since_hash.as_deref());
     }
     let client = Client::new(access)?;
     match command {

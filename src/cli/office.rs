@@ -19,7 +19,7 @@ use crate::remote::{Call, Client, RemoteError};
 use crate::view::people::Me;
 
 pub(super) use accounts::NewUser;
-pub(super) use audit::{AT_ONCE, AuditFrom};
+pub(super) use audit::{AT_ONCE, AuditFrom, query};
 pub(super) use jobs::{Gave, Ordered, TakeOver, is_given_back};
 
 /// Who carries commands out.

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Failure;
 use super::colour::painted;
 use crate::domain::time::StoreTime;
+use crate::words::is_hidden;
 
 /// Prints `text` with a line end, if it has none.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
@@ -31,7 +32,25 @@ pub(super) fn json(value: &impl Serialize, one_line: bool) -> Result<String, Fai
         true => serde_json::to_string(value),
         false => serde_json::to_string_pretty(value),
     };
-    text.map_err(|error| Failure::Failed(format!("cannot write JSON: {error}")))
+    let text = text.map_err(|error| Failure::Failed(format!("cannot write JSON: {error}")))?;
+    Ok(escaped(text))
+}
+
+/// The same JSON with what a terminal could obey, or a reader not see, as `\u202e`: it stands in strings only.
+fn escaped(text: String) -> String {
+    if !text.chars().any(|c| is_hidden(c) && c != '\n') {
+        return text;
+    }
+    let mut units = [0; 2];
+    text.chars().fold(String::with_capacity(text.len() + 64), |mut out, c| {
+        match is_hidden(c) && c != '\n' {
+            true => c.encode_utf16(&mut units).iter().for_each(|unit| {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }),
+            false => out.push(c),
+        }
+        out
+    })
 }
 
 /// The column that may have colours.
@@ -101,6 +120,18 @@ mod tests {
         ];
         let text = table(&["JOB", "STATE"], &rows);
         assert_eq!(text, "JOB     STATE\n出库    x\na\u{fffd}[31m  y\n");
+    }
+
+    #[test]
+    fn no_json_moves_a_cursor_or_turns_text_and_it_says_the_same() {
+        let hostile = "a\u{9b}2J\u{7f}\u{202e}b\u{e0041}\u{1b}\n出库";
+        for one_line in [false, true] {
+            let text = json(&[hostile], one_line).unwrap();
+            assert!(!text.chars().any(|c| is_hidden(c) && c != '\n'), "{text:?}");
+            assert!(text.contains("\\u009b2J\\u007f\\u202eb\\udb40\\udc41"), "{text}");
+            let read: Vec<String> = serde_json::from_str(&text).unwrap();
+            assert_eq!(read, [hostile]);
+        }
     }
 
     #[test]

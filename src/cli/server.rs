@@ -61,7 +61,7 @@ impl Cli {
 }
 
 fn of_file(file: &Path) -> Result<String, Failure> {
-    read_secret(file).map_err(|problem| Failure::Usage(format!("--token-file: {}", problem.text)))
+    read_secret(file).map_err(|why| Failure::Usage(format!("--token-file: {why}")))
 }
 
 /// The name of a command that never asks a node, and why.

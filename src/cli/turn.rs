@@ -1,5 +1,6 @@
 //! What can be typed behind `soloist turn`; `main` hands it to `runner::turn_command`.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
@@ -56,5 +57,5 @@ pub struct TurnArgs {
     pub stop_grace: Duration,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
-    pub argv: Vec<String>,
+    pub argv: Vec<OsString>,
 }

@@ -3,7 +3,6 @@
 //! It checks text and files and sends nothing; that is the business of `alerts`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use lettre::message::Mailbox;
 use openidconnect::url::Url;
 
 use super::document::{Field, Section};
-use super::{Secret, address};
+use super::{Secret, address, closed};
 use crate::domain::alert::{Rule, When};
 use crate::domain::name::JobName;
 
@@ -33,6 +32,8 @@ const FROM: &str = "write from = \"soloist@example.org\"";
 const MAIL_TO: &str = "write to = [\"ops@example.org\"]";
 /// A file of secrets that is longer is another file by mistake.
 const LONGEST_FILE: u64 = 4_096;
+/// In the place of a secret that was not read: a key of 24 zeros.
+const UNREAD: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// `[channel.NAME]`, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,19 +96,41 @@ pub struct Alerting {
     pub rules: Vec<Rule>,
     /// By name.
     pub channels: BTreeMap<String, Channel>,
+    /// The IANA name of the zone in which messages say instants; `None`: that of the machine which sends.
+    pub zone: Option<String>,
 }
 
-impl Alerting {
-    /// How long a run of `job` stands still until the first of the rules says that it is stuck; `None`: no rule says it.
-    #[must_use]
-    pub fn stuck_after(&self, job: &JobName) -> Option<Duration> {
-        let rules = self.rules.iter().filter(|rule| rule.when == When::Stuck);
-        rules.filter(|rule| rule.is_of_job(job)).map(|rule| rule.lasting).min()
+/// `alert_zone`, checked.
+pub(super) fn zone(text: &str) -> Result<String, String> {
+    match jiff::tz::TimeZone::get(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err(format!(
+            "{text:?} is no time zone that this machine knows: write alert_zone = \"Asia/Shanghai\" or \"UTC\" (package tzdata)"
+        )),
     }
 }
 
-/// Reads both; what is wrong is noted.
-pub(super) fn read(root: &Section<'_>, base: &Path) -> Alerting {
+impl Alerting {
+    /// How long `job` may be missing until the first of the rules tells it; `None`: no rule says it.
+    #[must_use]
+    pub fn missing_after(&self, job: &JobName) -> Option<Duration> {
+        self.shortest(When::WantedNotRunning, job)
+    }
+
+    /// How long a run of `job` stands still until the first of the rules says that it is stuck; `None`: no rule says it.
+    #[must_use]
+    pub fn stuck_after(&self, job: &JobName) -> Option<Duration> {
+        self.shortest(When::Stuck, job)
+    }
+
+    fn shortest(&self, when: When, job: &JobName) -> Option<Duration> {
+        let rules = self.rules.iter().filter(|rule| rule.when == when && rule.is_of_job(job));
+        rules.map(|rule| rule.lasting).min()
+    }
+}
+
+/// Reads both; what is wrong is noted. A command that only `looks` leaves the files of secrets unread.
+pub(super) fn read(root: &Section<'_>, base: &Path, looks: bool) -> Alerting {
     let mut channels = BTreeMap::new();
     let mut named = BTreeSet::new();
     if let Some(table) = root.get("channel").and_then(|field| field.table(CHANNELS)) {
@@ -116,7 +139,8 @@ pub(super) fn read(root: &Section<'_>, base: &Path) -> Alerting {
             if let Err(error) = JobName::new(name) {
                 field.wrong(error.to_string());
             }
-            if let Some(way) = field.table(CHANNELS).and_then(|section| way(&section, base)) {
+            let section = field.table(CHANNELS);
+            if let Some(way) = section.and_then(|section| way(&section, base, looks)) {
                 channels.insert(name.to_owned(), Channel { name: name.to_owned(), way });
             }
         }
@@ -150,7 +174,7 @@ pub(super) fn read(root: &Section<'_>, base: &Path) -> Alerting {
         }
         rules.push(rule);
     }
-    Alerting { rules, channels }
+    Alerting { rules, channels, zone: None }
 }
 
 fn own_name(section: &Section<'_>) -> Option<String> {
@@ -237,7 +261,7 @@ fn list(
     whole.then_some(good)
 }
 
-fn way(section: &Section<'_>, base: &Path) -> Option<Way> {
+fn way(section: &Section<'_>, base: &Path, looks: bool) -> Option<Way> {
     let Some(field) = section.get("kind") else {
         section.missing("kind", KIND);
         return None;
@@ -262,7 +286,7 @@ fn way(section: &Section<'_>, base: &Path) -> Option<Way> {
         "slack" => return Some(Way::Slack { url: url? }),
         _ => {}
     }
-    let secret = secret(section, base)?;
+    let secret = secret(section, base, looks)?;
     match kind {
         "dingtalk" => Some(Way::Dingtalk { url: url?, secret }),
         "feishu" => Some(Way::Feishu { url: url?, secret }),
@@ -316,7 +340,7 @@ fn url(section: &Section<'_>, remedy: &str, schemes: &[&str]) -> Option<Secret> 
 }
 
 /// `secret`, or the content of `secret_file`. `Some(None)`: neither is given.
-fn secret(section: &Section<'_>, base: &Path) -> Option<Option<Secret>> {
+fn secret(section: &Section<'_>, base: &Path, looks: bool) -> Option<Option<Secret>> {
     let file = section.get("secret_file");
     if let Some(field) = section.get("secret") {
         if file.is_some() {
@@ -332,28 +356,25 @@ fn secret(section: &Section<'_>, base: &Path) -> Option<Option<Secret>> {
     }
     let Some(field) = file else { return Some(None) };
     let path = address::absolute(base, Path::new(field.text(SECRET)?));
-    let shown = path.display();
-    let wrong = |why: String| {
-        field.wrong(why);
-        None
-    };
-    let found = match std::fs::metadata(&path) {
-        Ok(found) if found.is_file() && found.len() <= LONGEST_FILE => found,
-        Ok(_) => return wrong(format!("{shown} is no file with one line: {SECRET}")),
-        Err(error) => return wrong(format!("{shown} cannot be read: {error}; {SECRET}")),
-    };
-    if found.permissions().mode() & 0o007 != 0 {
-        return wrong(format!("others may read {shown}: chmod 600 {shown}"));
+    if looks {
+        // It sends nothing; a secret of the right shape stands for the one that it need not be able to read.
+        return Some(Some(Secret::new(UNREAD)));
     }
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => return wrong(format!("{shown} cannot be read: {error}; {SECRET}")),
-    };
-    let text = text.trim_end_matches(['\r', '\n']);
-    if text.is_empty() || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return wrong(format!("{shown} holds no secret: it must be one line of text"));
+    let unfit = |c: char| c.is_control() || c.is_whitespace();
+    match closed::read(&path, LONGEST_FILE, SECRET).map(closed::text) {
+        Ok(Some(text)) if !text.is_empty() && !text.chars().any(unfit) => {
+            Some(Some(Secret::new(text)))
+        }
+        Ok(_) => {
+            let shown = path.display();
+            field.wrong(format!("{shown} holds no secret: it must be one line of text"));
+            None
+        }
+        Err(why) => {
+            field.wrong(why);
+            None
+        }
     }
-    Some(Some(Secret::new(text)))
 }
 
 fn mail(section: &Section<'_>) -> Option<Way> {

@@ -48,6 +48,7 @@ impl JobConfig {
             max_silence,
             // Of another part of the file.
             stuck_after: _,
+            missing_after: _,
             nodes,
             operators,
             viewers,
@@ -146,6 +147,7 @@ impl JobConfig {
             max_runtime: told.max_runtime_ms.map(Duration::from_millis),
             max_silence: None,
             stuck_after: None,
+            missing_after: None,
             nodes: told.nodes.clone(),
             operators: told.operators.clone(),
             viewers: told.viewers.clone(),

@@ -16,6 +16,7 @@ use super::{Environment, address, tls};
 
 const LIMITS: &str = "write limits = { max_connections = 10000, body_idle = \"10s\" }";
 const PROXIES: &str = "write trusted_proxies = [\"10.0.0.0/8\"]";
+const LOCAL_PROXY: &str = "write local_proxy = true";
 const HOSTS: &str = "write allowed_hosts = [\"jobs.example.org\"]";
 const ORIGINS: &str = "write allowed_origins = [\"https://wall.example.org\"]";
 const TLS: &str = "write tls = { cert = \"cert.pem\", key = \"key.pem\" }";
@@ -27,12 +28,16 @@ pub struct Doors {
     pub max_connections: Option<usize>,
     /// Connections at once from one address; `None`: 200, and any number from this machine.
     pub connections_per_address: Option<usize>,
+    /// Leases of own names that one account may have at once.
+    pub leases_per_account: usize,
     /// A body of a request may pause this long.
     pub body_idle: Duration,
     /// A body of a request must be there after this long.
     pub body_total: Duration,
     /// Who is trusted about the address of a client.
     pub trusted_proxies: Vec<IpNet>,
+    /// A proxy on this machine hands on requests of others: an address of this machine says nothing.
+    pub local_proxy: bool,
     /// Names by which requests may address this node, besides that of `public_url`; `*.example.org` is any below it, `*` any.
     pub allowed_hosts: Vec<String>,
     /// Origins, besides that of `public_url`, whose pages may use the API and `/live` with a token, as browsers send them.
@@ -55,9 +60,11 @@ impl Default for Doors {
         Self {
             max_connections: None,
             connections_per_address: None,
+            leases_per_account: 10_000,
             body_idle: Duration::from_secs(10),
             body_total: Duration::from_secs(60),
             trusted_proxies: Vec::new(),
+            local_proxy: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             tls: None,
@@ -74,14 +81,25 @@ impl Doors {
     }
 }
 
-/// Reads `limits`, `trusted_proxies`, `allowed_hosts`, `allowed_origins` and `tls`; notes what is wrong.
-pub(super) fn read(root: &Section<'_>, env: Environment<'_>, base: &Path) -> Option<Doors> {
+/// Reads `limits`, `trusted_proxies`, `local_proxy`, `allowed_hosts`, `allowed_origins` and `tls`; notes what is wrong.
+///
+/// A command that only `looks` leaves the files of `tls` unread.
+pub(super) fn read(
+    root: &Section<'_>,
+    env: Environment<'_>,
+    base: &Path,
+    looks: bool,
+) -> Option<Doors> {
     let mut doors = Doors::default();
-    let (mut limits, mut tls) = (true, true);
+    let (mut limits, mut tls, mut flag) = (true, true, true);
     let whole = given(root, env, "limits", false, |field| limits = read_limits(field, &mut doors));
     let listed = [
         given(root, env, "trusted_proxies", true, |field| {
             doors.trusted_proxies = each(field, PROXIES, network);
+        }),
+        given(root, env, "local_proxy", false, |field| match field.flag(LOCAL_PROXY) {
+            Some(said) => doors.local_proxy = said,
+            None => flag = false,
         }),
         given(root, env, "allowed_hosts", true, |field| {
             doors.allowed_hosts = each(field, HOSTS, host);
@@ -90,11 +108,11 @@ pub(super) fn read(root: &Section<'_>, env: Environment<'_>, base: &Path) -> Opt
             doors.allowed_origins = each(field, ORIGINS, front_end);
         }),
     ];
-    let there = given(root, env, "tls", false, |field| match read_tls(field, base) {
+    let there = given(root, env, "tls", false, |field| match read_tls(field, base, looks) {
         Some(files) => doors.tls = Some(files),
         None => tls = false,
     });
-    (whole && limits && there && tls && listed.into_iter().all(|ok| ok)).then_some(doors)
+    (whole && limits && flag && there && tls && listed.into_iter().all(|ok| ok)).then_some(doors)
 }
 
 /// Hands the value to `read`, of the environment (as TOML; a list also as names with commas between) or of the file.
@@ -136,8 +154,20 @@ pub(super) fn given(
 
 fn read_limits(field: &Field<'_>, doors: &mut Doors) -> bool {
     let Some(table) = field.table(LIMITS) else { return false };
-    table.only(&["max_connections", "connections_per_address", "body_idle", "body_total"]);
+    table.only(&[
+        "max_connections",
+        "connections_per_address",
+        "leases_per_account",
+        "body_idle",
+        "body_total",
+    ]);
     let mut whole = true;
+    if let Some(field) = table.get("leases_per_account") {
+        match field.integer::<u32>(1, "use a whole number from 1") {
+            Some(number) => doors.leases_per_account = number as usize,
+            None => whole = false,
+        }
+    }
     let caps = [
         ("max_connections", &mut doors.max_connections),
         ("connections_per_address", &mut doors.connections_per_address),
@@ -216,7 +246,7 @@ fn front_end(text: &str) -> Result<String, String> {
     }
 }
 
-fn read_tls(field: &Field<'_>, base: &Path) -> Option<TlsFiles> {
+fn read_tls(field: &Field<'_>, base: &Path, looks: bool) -> Option<TlsFiles> {
     let table = field.table(TLS)?;
     table.only(&["cert", "key"]);
     let base = match field.place {
@@ -232,6 +262,9 @@ fn read_tls(field: &Field<'_>, base: &Path) -> Option<TlsFiles> {
     };
     let (cert, key) = (path("cert"), path("key"));
     let files = TlsFiles { cert: cert?, key: key? };
+    if looks {
+        return Some(files);
+    }
     match tls::read(&files) {
         Ok(_) => Some(files),
         Err(why) => {

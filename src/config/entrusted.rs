@@ -1,30 +1,16 @@
 //! The user that a job runs as, and the files of its secrets: what this machine says of them now. It keeps nothing.
 
 use std::ffi::CString;
-use std::fs::OpenOptions;
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use nix::fcntl::OFlag;
 use nix::unistd::{Uid, User, getgrouplist};
 
+use super::closed;
 use crate::domain::account::Account;
 
 /// Largest secret in bytes.
 const LARGEST: u64 = 64 * 1024;
-/// The bits of a file's mode by which other users may read or write it.
-const OTHERS: u32 = 0o066;
-
-/// Why a secret cannot be used.
-#[derive(Debug)]
-pub struct SecretProblem {
-    /// There is no such file (now: it may come before the job starts).
-    pub missing: bool,
-    /// What is wrong, with the file and the remedy, never with the value.
-    pub text: String,
-}
-
 /// A user of this machine that this process may run a script as.
 ///
 /// # Errors
@@ -82,65 +68,33 @@ pub(super) fn closed_to<'a>(account: &Account, dir: &'a Path) -> Option<&'a Path
     dir.ancestors().filter(closed).last()
 }
 
-/// The content of a secret, without the line break at its end.
+/// The content of a secret, without a mark before it and the line ends behind it. Whoever makes the file in a volume swaps a
+/// link: each call reads what stands there now.
 ///
 /// # Errors
-/// [`SecretProblem`].
-pub fn secret(file: &Path) -> Result<String, SecretProblem> {
+/// What is wrong, with the file and the remedy, never with the value.
+pub fn secret(file: &Path) -> Result<String, String> {
     let shown = file.display();
-    let bad = |text: String| SecretProblem { missing: false, text };
-    let failed = |error: io::Error| SecretProblem {
-        missing: error.kind() == io::ErrorKind::NotFound,
-        text: match error.kind() {
-            io::ErrorKind::NotFound => format!(
-                "there is no file {shown}: create it, readable for the node's user alone (chmod 600)"
-            ),
-            _ => format!("{shown} cannot be read: {error}; correct the path or the permissions"),
-        },
-    };
-    // A FIFO must not keep the node waiting.
-    let opened = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(file);
-    let opened = opened.map_err(failed)?;
-    // The metadata of what was opened: the name may mean another file by now.
-    let found = opened.metadata().map_err(failed)?;
-    if !found.is_file() {
-        return Err(bad(format!("{shown} is not a file: name the file that holds the secret")));
-    }
-    if found.mode() & OTHERS != 0 {
-        return Err(bad(format!(
-            "others may read or write {shown} (mode {:o}): chmod 600 {shown}",
-            found.mode() & 0o7777
-        )));
-    }
+    let (opened, found) = closed::open(file)?;
     let own = Uid::effective().as_raw();
     if found.uid() != own && found.uid() != 0 {
-        return Err(bad(format!(
+        return Err(format!(
             "{shown} belongs to the user {}, who could change it: chown it to the node's user ({own}) or to root",
             found.uid()
-        )));
+        ));
     }
-    let mut bytes = Vec::new();
-    opened.take(LARGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if bytes.len() as u64 > LARGEST {
-        return Err(bad(format!(
-            "{shown} is larger than 64 KiB: give its path in env instead, and have the script read it"
-        )));
-    }
+    let remedy = "give its path in env instead, and have the script read it";
+    let bytes = closed::contents(file, opened, LARGEST, remedy)?;
     if bytes.contains(&0) {
-        return Err(bad(format!(
+        return Err(format!(
             "{shown} contains a NUL character, which no variable can hold: store it as text, for example in base64"
-        )));
+        ));
     }
-    let Ok(mut text) = String::from_utf8(bytes) else {
-        return Err(bad(format!("{shown} is not UTF-8: store it as text, for example in base64")));
-    };
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
-        }
+    match closed::text(bytes) {
+        Some(text) if text.is_empty() => Err(format!("{shown} is empty: write the secret into it")),
+        Some(text) => Ok(text),
+        None => Err(format!("{shown} is not UTF-8: store it as text, for example in base64")),
     }
-    Ok(text)
 }
 
 #[cfg(test)]
@@ -156,12 +110,13 @@ mod tests {
         let write = |content: &[u8], mode: u32| {
             std::fs::write(&file, content).unwrap();
             std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
-            secret(&file).map_err(|problem| problem.text)
+            secret(&file)
         };
         assert_eq!(write(b"s3cret\n", 0o600).as_deref(), Ok("s3cret"));
         assert_eq!(write(b"s3cret\r\n", 0o400).as_deref(), Ok("s3cret"));
-        assert_eq!(write(b" s3cret\n\n", 0o600).as_deref(), Ok(" s3cret\n"));
-        for mode in [0o640, 0o604, 0o620, 0o602, 0o644] {
+        assert_eq!(write(b"\xef\xbb\xbf s3cret\n\n", 0o600).as_deref(), Ok(" s3cret"));
+        assert!(write(b"\xef\xbb\xbf\n", 0o600).unwrap_err().contains("is empty"));
+        for mode in [0o604, 0o620, 0o602, 0o644] {
             let why = write(b"s3cret", mode).unwrap_err();
             assert!(why.contains("chmod 600") && !why.contains("s3cret"), "{why}");
         }
@@ -169,7 +124,7 @@ mod tests {
         assert!(write(b"s3\xff", 0o600).unwrap_err().contains("UTF-8"));
         assert!(write(&[b'x'; 64 * 1024], 0o600).is_ok());
         assert!(write(&[b'x'; 64 * 1024 + 1], 0o600).unwrap_err().contains("64 KiB"));
-        assert!(secret(dir.path()).unwrap_err().text.contains("not a file"));
-        assert!(secret(&dir.path().join("none")).unwrap_err().missing);
+        assert!(secret(dir.path()).unwrap_err().contains("not a file"));
+        assert!(secret(&dir.path().join("none")).unwrap_err().contains("there is no file"));
     }
 }

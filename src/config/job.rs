@@ -3,6 +3,7 @@
 //! A job with any problem is dropped from the result; the configuration as a whole is then refused.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,7 +71,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) path: &'a str,
     /// Groups of accounts, as the file has them.
     pub(super) groups: &'a Groups,
-    /// As in [`Overrides`](super::Overrides).
+    /// As in [`Overrides`](super::Overrides): then nothing of this machine is looked at.
     pub(super) looks: bool,
     /// What was looked for on this machine already.
     pub(super) found: &'a check::Found,
@@ -94,12 +95,15 @@ pub(super) fn read(mut section: Section<'_>, around: &Surroundings<'_>) -> Optio
         (Some(nodes), Some(own)) => nodes.iter().any(|node| node == "*" || node == own.as_str()),
         _ => true,
     };
-    let dir = dir(&section, around, here);
-    let fit = here && !around.looks;
-    let user = user(&section, dir.as_deref(), fit);
-    let secrets = secrets(&section, env.as_ref(), around.base, fit);
+    let machine = (!around.looks).then_some(Machine { here, found: around.found });
+    let dir = dir(&section, around.base, machine);
+    // In a directory that is missing nothing else can be looked for.
+    let enters = |dir: &&Path| machine.is_some_and(|here| here.found.directory(dir).is_ok());
+    let entered = dir.as_deref().filter(enters);
+    let user = user(&section, entered, machine);
+    let secrets = secrets(&section, env.as_ref(), around.base, machine);
     let path = env.as_ref().and_then(|env| env.get("PATH")).map_or(around.path, String::as_str);
-    let command = command(&section, dir.as_deref(), (path, around.found), here);
+    let command = command(&section, entered, path.as_ref(), machine);
     let rotation = rotation(&section);
     let common = common(&section, around, name, title);
     let max_silence = limits::max_silence(&section);
@@ -168,6 +172,7 @@ fn common(
         max_runtime: max_runtime?,
         max_silence: None,
         stuck_after: None,
+        missing_after: None,
         nodes: vec!["*".to_owned()],
         operators: operators?,
         viewers: viewers?,
@@ -228,11 +233,30 @@ fn title(section: &Section<'_>, name: Option<&JobName>) -> Option<Title> {
     Some(Title { en: en?, zh: zh? })
 }
 
+/// This machine, when a job is held against it. What is wrong with it is wrong with this job here and now, and with nothing
+/// else: it is warned of, and a node starts the job once it is mended.
+#[derive(Clone, Copy)]
+struct Machine<'a> {
+    /// Whether the job may run on this node.
+    here: bool,
+    found: &'a check::Found,
+}
+
+impl Machine<'_> {
+    /// Warns that the job cannot be started here, because of `why`.
+    fn lacks(self, field: &Field<'_>, why: &str) {
+        field.warn(match self.here {
+            true => format!("{why}; until then this node does not start the job"),
+            false => format!("on this node, which does not run the job, {why}"),
+        });
+    }
+}
+
 fn command(
     section: &Section<'_>,
     dir: Option<&Path>,
-    (path, found): (&str, &check::Found),
-    here: bool,
+    path: &OsStr,
+    machine: Option<Machine<'_>>,
 ) -> Option<Vec<String>> {
     let Some(field) = section.get("command") else {
         section.missing(
@@ -251,15 +275,14 @@ fn command(
         first.wrong(format!("names no program: {COMMAND}"));
         return None;
     }
-    if let Some(dir) = dir {
-        match found.program(program, dir, path) {
-            Err(why) if here => {
-                first.wrong(why);
-                return None;
-            }
-            Err(why) => first.warn(format!("on this node, which does not run the job, {why}")),
+    if let (Some(dir), Some(machine)) = (dir, machine) {
+        match machine.found.program(program, dir, path) {
+            Err(why) => machine.lacks(first, &why),
             Ok(()) => {
-                if let Some(why) = check::unreadable_script(&argv, dir).filter(|_| here) {
+                if let Some(why) = check::first_line(&argv, dir, path).filter(|_| machine.here) {
+                    first.warn(why);
+                }
+                if let Some(why) = check::unreadable_script(&argv, dir).filter(|_| machine.here) {
                     words.get(1).map_or(&field, |(second, _)| second).warn(why);
                 }
             }
@@ -268,23 +291,18 @@ fn command(
     Some(argv)
 }
 
-fn dir(section: &Section<'_>, around: &Surroundings<'_>, here: bool) -> Option<PathBuf> {
+fn dir(section: &Section<'_>, base: &Path, machine: Option<Machine<'_>>) -> Option<PathBuf> {
     let Some(field) = section.get("dir") else {
-        return Some(address::absolute(around.base, Path::new(".")));
+        return Some(address::absolute(base, Path::new(".")));
     };
     let text = field.text("write dir = \".\"; it is relative to this file")?;
-    let dir = address::absolute(around.base, Path::new(text));
-    match around.found.directory(&dir) {
-        Ok(()) => Some(dir),
-        Err(why) if here => {
-            field.wrong(why);
-            None
-        }
-        Err(why) => {
-            field.warn(format!("on this node, which does not run the job, {why}"));
-            Some(dir)
-        }
+    let dir = address::absolute(base, Path::new(text));
+    if let Some(machine) = machine
+        && let Err(why) = machine.found.directory(&dir)
+    {
+        machine.lacks(&field, &why);
     }
+    Some(dir)
 }
 
 fn env(section: &Section<'_>) -> Option<BTreeMap<String, String>> {
@@ -361,16 +379,21 @@ fn is_variable(name: &str, field: &Field<'_>) -> bool {
     false
 }
 
-/// A user is looked up where the job may run: elsewhere there may be another one of that name, or none.
-fn user(section: &Section<'_>, dir: Option<&Path>, here: bool) -> Option<Option<String>> {
+/// Elsewhere there may be another user of that name, or none.
+fn user(
+    section: &Section<'_>,
+    dir: Option<&Path>,
+    machine: Option<Machine<'_>>,
+) -> Option<Option<String>> {
     let Some(field) = section.get("user") else { return Some(None) };
     let name = field.text("write user = \"shop\", a user of this machine")?;
     if name.is_empty() {
         field.wrong("names no user: write user = \"shop\", or leave it out");
         return None;
     }
-    match entrusted::account(name) {
-        Ok(account) => {
+    match machine.map(|machine| (machine, machine.found.account(name))) {
+        None => {}
+        Some((_, Ok(account))) => {
             if let Some(closed) = dir.and_then(|dir| entrusted::closed_to(&account, dir)) {
                 field.warn(format!(
                     "{name} may not enter {}, so the script may not start: chmod o+x, or choose another dir",
@@ -378,11 +401,7 @@ fn user(section: &Section<'_>, dir: Option<&Path>, here: bool) -> Option<Option<
                 ));
             }
         }
-        Err(why) if here => {
-            field.wrong(why);
-            return None;
-        }
-        Err(why) => field.warn(format!("on this node, which does not run the job, {why}")),
+        Some((machine, Err(why))) => machine.lacks(&field, &why),
     }
     Some(Some(name.to_owned()))
 }
@@ -392,7 +411,7 @@ fn secrets(
     section: &Section<'_>,
     env: Option<&BTreeMap<String, String>>,
     base: &Path,
-    here: bool,
+    machine: Option<Machine<'_>>,
 ) -> Option<BTreeMap<String, PathBuf>> {
     const REMEDY: &str =
         r#"write secrets = { DB_PASSWORD = "secrets/db" }, a file relative to this one"#;
@@ -418,16 +437,10 @@ fn secrets(
             continue;
         };
         let file = address::absolute(base, Path::new(text));
-        match entrusted::secret(&file) {
-            Ok(_) => {}
-            Err(problem) if here && !problem.missing => {
-                field.wrong(problem.text);
-                whole = false;
-            }
-            Err(problem) if here => {
-                field.warn(format!("{}; until then the job crashes at each start", problem.text));
-            }
-            Err(_) => {}
+        if machine.is_some_and(|machine| machine.here)
+            && let Err(why) = entrusted::secret(&file)
+        {
+            field.warn(format!("{why}; until then the job crashes at each start"));
         }
         secrets.insert(name.to_owned(), file);
     }

@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fs::Metadata;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,9 @@ use toml::de::{DeTable, DeValue};
 use super::document::{self, Field, Report, Section};
 use super::job::{self, Surroundings};
 use super::problem::{Place, Problems};
-use super::{Config, JobConfig, LiveLimits, address, alerts, check, doors, history, log, oidc};
+use super::{
+    Alerting, Config, JobConfig, LiveLimits, address, alerts, check, doors, history, log, oidc,
+};
 use crate::domain::lease::Timing;
 use crate::domain::name::NodeName;
 
@@ -32,8 +35,9 @@ pub struct Overrides {
     pub node: Option<String>,
     /// The name that a running node has, for when none is given; else one is made up.
     pub own_name: Option<NodeName>,
-    /// For a command that runs no job: whether this process could be a job's user and read its secrets says nothing then.
-    /// An operator who looks at the cluster may be any user of the machine.
+    /// For a command that runs no job and serves no page: nothing of this machine is looked at then but the file itself: no
+    /// directory, program or user of a job, no secret and no certificate. An operator who looks at the cluster may be any user of
+    /// any machine.
     pub only_looks: bool,
 }
 
@@ -44,10 +48,25 @@ pub struct Examination {
     pub config: Result<Config, Problems>,
     /// What is allowed but deserves a thought.
     pub warnings: Problems,
+    /// What the file says about having no jobs.
+    pub without_jobs: WithoutJobs,
+}
+
+/// What a file says about having no jobs: a node that has some does not give all of them up because of a file that was cut short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WithoutJobs {
+    /// There is no word about it.
+    #[default]
+    Unsaid,
+    /// `no_jobs = true`: it is meant.
+    Meant,
+    /// There is nothing in the file at all, or nothing but comments.
+    Blank,
 }
 
 const FILE: &str = "soloist.toml";
-const KEYS: [&str; 22] = [
+const KEYS: [&str; 26] = [
+    "no_jobs",
     "store",
     "coordination",
     "prefix",
@@ -55,6 +74,7 @@ const KEYS: [&str; 22] = [
     "public_url",
     "node",
     "lease_ttl",
+    "lease_ttl_max",
     "history",
     "containment",
     "log_lines",
@@ -63,17 +83,22 @@ const KEYS: [&str; 22] = [
     "groups",
     "limits",
     "trusted_proxies",
+    "local_proxy",
     "allowed_hosts",
     "allowed_origins",
     "tls",
     "oidc",
     "alert",
     "channel",
+    "alert_zone",
     "job",
 ];
 const DEFAULT_STORE: &str = "sqlite:data/soloist.db";
 const DEFAULT_LEASE: Duration = Duration::from_secs(5);
+/// What programs may ask for, unless the configuration allows less.
+const LONGEST_LEASE: Duration = Duration::from_secs(600);
 const JOBS: &str = "begin each job with a line [[job]]";
+const NO_JOBS: &str = "write no_jobs = true if this node is to have none";
 const LIVE: &str = "write live = { sockets_per_node = 10000 }";
 
 /// Loads and checks the configuration.
@@ -98,10 +123,14 @@ pub fn examine(path: Option<&Path>, overrides: Overrides, env: Environment<'_>) 
     let env = &|key: &str| env(key).filter(|value| !value.is_empty());
     let file = match path.map(Path::to_owned).or_else(|| env("SOLOIST_CONFIG").map(PathBuf::from)) {
         Some(named) => Some(named),
-        None => Some(PathBuf::from(FILE)).filter(|file| file.symlink_metadata().is_ok()),
+        // Anything but its absence is a problem of that file.
+        None => Some(PathBuf::from(FILE)).filter(|file| match file.symlink_metadata() {
+            Ok(_) => true,
+            Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        }),
     };
     let (text, unreadable) = match &file {
-        Some(file) => read(file),
+        Some(file) => read(file, overrides.own_name.is_some()),
         None => (String::new(), None),
     };
     let report = Report::new(file.clone().unwrap_or_else(|| PathBuf::from(FILE)), &text);
@@ -123,6 +152,19 @@ pub fn examine(path: Option<&Path>, overrides: Overrides, env: Environment<'_>) 
         table: parsed.as_ref().map_or(&empty, |table| table.get_ref()),
     };
     let base = address::absolute(base, Path::new("."));
+    let blank = file.is_some() && parsed.as_ref().is_some_and(|table| table.get_ref().is_empty());
+    let no_jobs = root.get("no_jobs").and_then(|field| {
+        let meant = field.flag(NO_JOBS)?;
+        if meant && root.get("job").is_some() {
+            field.wrong("goes not with [[job]]: remove it, or the jobs");
+        }
+        Some(meant)
+    });
+    let without_jobs = match no_jobs {
+        Some(true) => WithoutJobs::Meant,
+        _ if blank => WithoutJobs::Blank,
+        _ => WithoutJobs::Unsaid,
+    };
     let config = Loader { root, env, overrides, base }.config(file);
     let (mut problems, mut warnings) =
         (RefCell::into_inner(report.problems), RefCell::into_inner(report.warnings));
@@ -132,12 +174,18 @@ pub fn examine(path: Option<&Path>, overrides: Overrides, env: Environment<'_>) 
         Some(config) if problems.is_empty() => Ok(config),
         _ => Err(problems),
     };
-    Examination { config, warnings }
+    Examination { config, warnings, without_jobs }
 }
 
 type Unreadable = Option<(Option<Place>, String)>;
 
-fn read(file: &Path) -> (String, Unreadable) {
+/// `again`: for a node that runs. Nobody may ever write into a pipe again from which it was started.
+fn read(file: &Path, again: bool) -> (String, Unreadable) {
+    let strange = |kind: &Metadata| !kind.is_file() && !kind.is_dir();
+    if again && file.metadata().is_ok_and(|kind| strange(&kind)) {
+        let why = "is no regular file: a pipe or a device is read at the start alone; put a file there, and send SIGHUP again";
+        return (String::new(), Some((None, why.to_owned())));
+    }
     let bytes = match std::fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -184,7 +232,7 @@ impl Loader<'_> {
             Some(given) => self.checked(given, address::listen),
             None => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))),
         };
-        let doors = doors::read(&self.root, self.env, &self.base);
+        let doors = doors::read(&self.root, self.env, &self.base, over.only_looks);
         let tls = doors.as_ref().is_some_and(|doors| doors.tls.is_some());
         let public_url = self.public_url(listen, given_listen.as_ref(), tls);
         let node = match self.given("node", over.node.as_deref()) {
@@ -197,6 +245,10 @@ impl Loader<'_> {
                 .and_then(|ttl| self.checked(&given, |_| Timing::from_ttl(ttl))),
             None => Timing::from_ttl(DEFAULT_LEASE).ok(),
         };
+        let lease_ttl_max = match self.given("lease_ttl_max", None) {
+            Some(given) => self.checked(&given, lease_ttl_max),
+            None => Some(LONGEST_LEASE),
+        };
         let history = match self.given("history", None) {
             Some(given) => self.checked(&given, history::parse),
             None => Some(history::DEFAULT),
@@ -208,11 +260,14 @@ impl Loader<'_> {
         };
         let live = self.live();
         let log = log::read(&self.root, self.env);
-        let oidc = oidc::read(&self.root, self.env, &self.base);
-        let alerting = Arc::new(alerts::read(&self.root, &self.base));
+        let oidc = oidc::read(&self.root, self.env, &self.base, over.only_looks);
+        let zone = self.given("alert_zone", None).map(|given| self.checked(&given, alerts::zone));
+        let alerting = alerts::read(&self.root, &self.base, over.only_looks);
+        let alerting = Arc::new(Alerting { zone: zone.flatten(), ..alerting });
         let mut jobs = self.jobs(node.as_ref(), timing);
         for job in &mut jobs {
             job.stuck_after = alerting.stuck_after(&job.name);
+            job.missing_after = alerting.missing_after(&job.name);
         }
         Some(Config {
             file,
@@ -223,6 +278,7 @@ impl Loader<'_> {
             public_url: public_url?,
             node: node?,
             timing: timing?,
+            lease_ttl_max: lease_ttl_max?,
             history: history?,
             containment: containment?,
             live: live?,
@@ -277,7 +333,14 @@ impl Loader<'_> {
             Place::File { .. } => self.base.as_path(),
             _ => Path::new(""),
         };
-        self.checked(&given, |text| address::store(text, base))
+        let store = self.checked(&given, |text| address::store(text, base))?;
+        if store.contains('\u{fffd}') && !given.text.contains('\u{fffd}') {
+            let why = format!(
+                "the name of its directory is not UTF-8, so the store lies at {store} instead: give the path of another directory"
+            );
+            self.root.report.warn(given.place, "store", why);
+        }
+        Some(store)
     }
 
     /// The outer `None`: there is something wrong with it.
@@ -411,6 +474,14 @@ impl Loader<'_> {
         }
         jobs
     }
+}
+
+fn lease_ttl_max(text: &str) -> Result<Duration, String> {
+    let longest = document::parse_duration(text)?;
+    if (Duration::from_secs(1)..=LONGEST_LEASE).contains(&longest) {
+        return Ok(longest);
+    }
+    Err(format!("{text} is no longest lease of a program: use \"1s\" to \"10m\""))
 }
 
 fn variable(key: &str) -> String {

@@ -7,6 +7,7 @@
 mod address;
 mod alerts;
 mod check;
+mod closed;
 mod current;
 mod definition;
 mod document;
@@ -39,14 +40,14 @@ use crate::domain::name::{JobName, NodeName, RotationName, UserName};
 
 pub use address::own_node_name;
 pub use alerts::{Alerting, Channel, Way};
-pub use check::program as find_program;
+pub use check::{Found, program as find_program};
 pub use current::Current;
 pub use definition::digest;
 pub use doors::{Doors, TlsFiles};
-pub use entrusted::{SecretProblem, account as find_account, secret as read_secret};
+pub use entrusted::{account as find_account, secret as read_secret};
 pub use groups::in_groups;
 pub use listening::{Listening, listening};
-pub use load::{Environment, Examination, Overrides, examine, load};
+pub use load::{Environment, Examination, Overrides, WithoutJobs, examine, load};
 pub use oidc::{DefaultRole, Oidc, RolesOfGroups, Secret};
 pub use problem::{Place, Problem, Problems};
 
@@ -69,6 +70,8 @@ pub struct Config {
     pub node: NodeName,
     /// Default lease.
     pub timing: Timing,
+    /// The longest lease that a program may ask for under a name of its own.
+    pub lease_ttl_max: Duration,
     /// How long it is kept who held a job and who wanted it.
     pub history: Duration,
     /// The level of containment that is demanded; `None` takes the strongest that works.
@@ -166,6 +169,8 @@ pub struct JobConfig {
     pub max_silence: Option<Duration>,
     /// One that stands still for so long is stuck, by the rules of `[[alert]]`; nothing stops it.
     pub stuck_after: Option<Duration>,
+    /// So long nobody need look when it is wanted and no program has asked for it, by the same rules.
+    pub missing_after: Option<Duration>,
     /// Which nodes may run it; `*` any.
     pub nodes: Vec<String>,
     /// Which operators may switch it: account names, `@` and the name of a group, `*` any.

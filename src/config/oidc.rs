@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use openidconnect::reqwest::{Certificate, Client};
@@ -14,7 +13,7 @@ use toml::de::DeValue;
 
 use super::document::{Field, Section};
 use super::problem::Place;
-use super::{Environment, Title, address};
+use super::{Environment, Title, address, closed};
 
 const KEYS: [&str; 11] = [
     "issuer",
@@ -114,8 +113,13 @@ pub struct Oidc {
 }
 
 /// Reads `[oidc]`, or `$SOLOIST_OIDC`, which outranks it and is an inline table. `Some(None)`: there is none. `None`: the
-/// problems are in the report.
-pub(super) fn read(root: &Section<'_>, env: Environment<'_>, base: &Path) -> Option<Option<Oidc>> {
+/// problems are in the report. The files that it names are left out by a command that only `looks`.
+pub(super) fn read(
+    root: &Section<'_>,
+    env: Environment<'_>,
+    base: &Path,
+    looks: bool,
+) -> Option<Option<Oidc>> {
     let variable = "SOLOIST_OIDC".to_owned();
     let from_env = env(&variable);
     let parsed = from_env.as_deref().map(DeValue::parse);
@@ -138,7 +142,7 @@ pub(super) fn read(root: &Section<'_>, env: Environment<'_>, base: &Path) -> Opt
     section.only(&KEYS);
     let issuer = required(&section, "issuer", ISSUER, issuer);
     let client_id = required(&section, "client_id", CLIENT, plain);
-    let client_secret = client_secret(&section, env, base);
+    let client_secret = client_secret(&section, env, base, looks);
     let scopes = scopes(&section);
     let groups_claim = claim(&section, "groups_claim", "groups");
     let name_claim = claim(&section, "name_claim", "preferred_username");
@@ -148,8 +152,8 @@ pub(super) fn read(root: &Section<'_>, env: Environment<'_>, base: &Path) -> Opt
         None => Some(false),
     };
     let ca = match section.get("ca_file") {
-        Some(field) => roots(&field, base).map(Some),
-        None => Some(None),
+        Some(field) if !looks => roots(&field, base).map(Some),
+        _ => Some(None),
     };
     let button = button(&section);
     Some(Some(Oidc {
@@ -222,32 +226,30 @@ fn client_secret(
     section: &Section<'_>,
     env: Environment<'_>,
     base: &Path,
+    looks: bool,
 ) -> Option<Option<Secret>> {
     if let Some(secret) = env(SECRET) {
         return Some(Some(Secret(secret)));
     }
     let Some(field) = section.get("client_secret_file") else { return Some(None) };
     let path = path(&field, base)?;
-    let shown = path.display();
-    let wrong = |why: String| {
-        field.wrong(why);
-        None
-    };
-    let found = match std::fs::metadata(&path) {
-        Ok(found) if found.is_file() => found,
-        Ok(_) => return wrong(format!("{shown} is not a file: {FILE}")),
-        Err(error) => return wrong(format!("{shown} cannot be read: {error}; {FILE}")),
-    };
-    if found.permissions().mode() & 0o007 != 0 {
-        return wrong(format!("others may read {shown}: chmod 600 {shown}"));
+    if looks {
+        return Some(None);
     }
-    let bytes = contents(&field, &path)?;
-    let text = String::from_utf8_lossy(&bytes);
-    let text = text.trim_end_matches(['\r', '\n']);
-    if text.is_empty() || text.chars().any(|c| c.is_control() || c == '\u{fffd}') {
-        return wrong(format!("{shown} holds no secret: it must be one line of text"));
+    let text = closed::read(&path, LONGEST_FILE, FILE).map(closed::text);
+    match text {
+        Ok(Some(text)) if !text.is_empty() && !text.chars().any(char::is_control) => {
+            Some(Some(Secret(text)))
+        }
+        Ok(_) => {
+            field.wrong(format!("{} holds no secret: it must be one line of text", path.display()));
+            None
+        }
+        Err(why) => {
+            field.wrong(why);
+            None
+        }
     }
-    Some(Some(Secret(text.to_owned())))
 }
 
 fn path(field: &Field<'_>, base: &Path) -> Option<PathBuf> {

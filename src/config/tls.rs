@@ -3,7 +3,6 @@
 //! `check` refuses what is wrong with them before a node starts, and a node that reads them again uses the same words. It
 //! opens no connection.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustls::Error;
@@ -12,7 +11,10 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use super::TlsFiles;
+use super::{TlsFiles, closed};
+
+/// A key that is larger is another file by mistake.
+const LARGEST: u64 = 1024 * 1024;
 
 /// Reads both files.
 ///
@@ -20,22 +22,19 @@ use super::TlsFiles;
 /// What is wrong, with the file and what to do about it.
 pub(super) fn read(files: &TlsFiles) -> Result<CertifiedKey, String> {
     let (cert, key) = (files.cert.display(), files.key.display());
-    let chain: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_slice_iter(&bytes(&files.cert, "cert")?)
-            .collect::<Result<_, _>>()
-            .map_err(|error| {
-                format!("{cert} is not PEM: {error}; write the certificate and its chain into it")
-            })?;
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&bytes(&files.cert)?)
+        .collect::<Result<_, _>>()
+        .map_err(|error| {
+            format!("{cert} is not PEM: {error}; write the certificate and its chain into it")
+        })?;
     if chain.is_empty() {
         return Err(format!(
             "{cert} holds no certificate: it must begin with -----BEGIN CERTIFICATE-----"
         ));
     }
-    let mode = std::fs::metadata(&files.key).map_err(|error| absent(&files.key, "key", &error))?;
-    if mode.permissions().mode() & 0o077 != 0 {
-        return Err(format!("others may read or write the private key {key}: chmod 600 {key}"));
-    }
-    let private = PrivateKeyDer::from_pem_slice(&bytes(&files.key, "key")?).map_err(|error| {
+    let private = closed::read(&files.key, LARGEST, "name the file that holds the key alone");
+    let private = private.map_err(|why| format!("key: {why}"))?;
+    let private = PrivateKeyDer::from_pem_slice(&private).map_err(|error| {
         format!("{key} holds no private key ({error}): it must be PEM, without a password")
     })?;
     CertifiedKey::from_der(chain, private, &ring::default_provider()).map_err(|error| match error {
@@ -46,15 +45,13 @@ pub(super) fn read(files: &TlsFiles) -> Result<CertifiedKey, String> {
     })
 }
 
-fn bytes(file: &Path, what: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(file).map_err(|error| absent(file, what, &error))
-}
-
-fn absent(file: &Path, what: &str, error: &std::io::Error) -> String {
-    format!(
-        "{what} {} cannot be read: {error}; correct the path or the permissions",
-        file.display()
-    )
+fn bytes(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| {
+        format!(
+            "cert {} cannot be read: {error}; correct the path or the permissions",
+            file.display()
+        )
+    })
 }
 
 impl TlsFiles {

@@ -36,10 +36,12 @@ pub enum When {
     Drift,
     /// Tasks whose lease ran out, and that no collector has taken since.
     OverdueClaims,
+    /// A channel takes no message. No rule says so: the other channels are told.
+    ChannelLost,
 }
 
 impl When {
-    /// All of them.
+    /// All that a rule may be about.
     pub const ALL: [Self; 8] = [
         Self::WantedNotRunning,
         Self::GivenUp,
@@ -63,6 +65,7 @@ impl When {
             Self::Stuck => "stuck",
             Self::Drift => "drift",
             Self::OverdueClaims => "overdue_claims",
+            Self::ChannelLost => "channel_lost",
         }
     }
 
@@ -78,8 +81,50 @@ impl When {
     /// Whether it is about jobs, so that a rule may choose among them.
     #[must_use]
     pub fn is_of_jobs(self) -> bool {
-        !matches!(self, Self::NodeLost | Self::StoreLost | Self::OverdueClaims)
+        !matches!(self, Self::NodeLost | Self::StoreLost | Self::OverdueClaims | Self::ChannelLost)
     }
+
+    /// How bad it is that a job does not run. All of these are one fault of that job; `None`: it is another fault.
+    fn of_one_fault(self) -> Option<u8> {
+        match self {
+            Self::WantedNotRunning => Some(0),
+            Self::CrashLoop => Some(1),
+            Self::GivenUp => Some(2),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a job does what is wanted of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// It runs and has reached `min_uptime`, rests, or is not wanted. Only this ends an alert about it.
+    Well,
+    /// It is on its way to run, or to run again. Nobody knows yet how that ends.
+    Coming,
+    /// It is wanted and does not run.
+    Missing,
+}
+
+/// How `record`, for which `state` is the word, does. Pages and rules judge by this alone.
+#[must_use]
+pub fn health(record: &JobRecord, state: State) -> Health {
+    match state {
+        _ if !record.wanted() => Health::Well,
+        State::Running | State::Resting | State::Off | State::Held => Health::Well,
+        State::Starting | State::Stopping => Health::Coming,
+        State::Waiting
+        | State::BackingOff
+        | State::GivenUp
+        | State::FailingOver
+        | State::Unknown => Health::Missing,
+    }
+}
+
+/// Whether a job crashes in a row and has not shown since that it runs.
+#[must_use]
+pub fn crashes_in_a_row(record: &JobRecord, state: State) -> bool {
+    record.crashes >= LOOP && state != State::GivenUp && health(record, state) != Health::Well
 }
 
 /// `[[alert]]`.
@@ -117,6 +162,8 @@ pub struct Subject {
     pub node: Option<NodeName>,
     #[serde(default)]
     pub source: Option<SourceName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
 }
 
 /// A job as a node sees it.
@@ -139,8 +186,8 @@ pub struct Sight<'a> {
     pub now: StoreTime,
     /// Every job.
     pub jobs: Vec<JobSight<'a>>,
-    /// Nodes that are listed and silent.
-    pub silent: Vec<NodeName>,
+    /// Nodes that are listed and silent, and when each renewed itself for the last time.
+    pub silent: Vec<(NodeName, StoreTime)>,
     /// This node, if it cannot reach the store, and since when.
     pub cut_off: Option<(NodeName, StoreTime)>,
     /// Sources with tasks that were lost by a collector, and since when the oldest of them lies there.
@@ -154,6 +201,19 @@ pub struct Mark {
     pub since: StoreTime,
     /// When this changes it is another thing, that begins now: a stuck run has said something.
     pub print: String,
+    /// What it does to an alert.
+    pub holds: Holds,
+}
+
+/// What something does to the alert about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// It begins when it has lasted for long enough, and keeps one on.
+    Begins,
+    /// Its time goes on, and it keeps one on: a job that was missing is starting.
+    Counts,
+    /// It only keeps one on: the fault is not over.
+    Keeps,
 }
 
 /// What a node sees, with since when.
@@ -164,48 +224,59 @@ impl Watch {
     /// Looks again. What lasts keeps its instant.
     pub fn look(&mut self, sight: &Sight<'_>) {
         let mut seen = BTreeMap::new();
-        let mut see = |when, subject: Subject, print: String, since: StoreTime| {
+        let mut see = |when, subject: Subject, print: String, since: StoreTime, holds: Holds| {
             let key = (when, subject);
             // Of these the instant is known.
             let is_known = matches!(when, When::Stuck | When::StoreLost | When::OverdueClaims);
-            let since = match self.0.get(&key) {
-                Some(known) if known.print == print && !is_known => known.since,
+            let goes_on = |known: &&Mark| known.print == print && known.holds != Holds::Keeps;
+            let since = match self.0.get(&key).filter(goes_on) {
+                Some(known) if !is_known => known.since,
                 _ => since,
             };
-            seen.insert(key, Mark { since, print });
+            seen.insert(key, Mark { since, print, holds });
         };
+        let keeps_unless = |begins: bool| if begins { Holds::Begins } else { Holds::Keeps };
         for job in &sight.jobs {
             let JobSight { record, state, progressed, drift } = job;
-            let of = |node| Subject { job: Some(record.name.clone()), node, source: None };
-            if record.wanted() && is_missing(*state) {
-                see(When::WantedNotRunning, of(None), String::new(), sight.now);
+            let of = |node| Subject { job: Some(record.name.clone()), node, ..Subject::default() };
+            let health = health(record, *state);
+            if health != Health::Well {
+                let missing = match health {
+                    Health::Missing => Holds::Begins,
+                    _ => Holds::Counts,
+                };
+                let given_up = keeps_unless(*state == State::GivenUp);
+                let crashes = keeps_unless(crashes_in_a_row(record, *state));
+                let faults = [
+                    (When::WantedNotRunning, missing),
+                    (When::GivenUp, given_up),
+                    (When::CrashLoop, crashes),
+                ];
+                for (when, holds) in faults {
+                    see(when, of(None), String::new(), sight.now, holds);
+                }
             }
-            if *state == State::GivenUp {
-                see(When::GivenUp, of(None), String::new(), sight.now);
-            }
-            if record.wanted() && record.crashes >= LOOP && *state != State::GivenUp {
-                see(When::CrashLoop, of(None), String::new(), sight.now);
-            }
-            if let (State::Running, Some(run)) = (*state, &record.run) {
+            if let Some(run) = &record.run {
                 let print = format!("{} {:?} {:?}", run.id, run.last_output, run.progress);
                 let since = still_since(run, *progressed, sight.now);
-                see(When::Stuck, of(None), print, since);
+                // Its node may be silent for a moment: that is no end of a run.
+                see(When::Stuck, of(None), print, since, keeps_unless(*state == State::Running));
             }
             for node in drift {
-                see(When::Drift, of(Some(node.clone())), String::new(), sight.now);
+                see(When::Drift, of(Some(node.clone())), String::new(), sight.now, Holds::Begins);
             }
         }
-        for node in &sight.silent {
+        for (node, since) in &sight.silent {
             let subject = Subject { node: Some(node.clone()), ..Subject::default() };
-            see(When::NodeLost, subject, String::new(), sight.now);
+            see(When::NodeLost, subject, String::new(), *since, Holds::Begins);
         }
         if let Some((node, since)) = &sight.cut_off {
             let subject = Subject { node: Some(node.clone()), ..Subject::default() };
-            see(When::StoreLost, subject, String::new(), *since);
+            see(When::StoreLost, subject, String::new(), *since, Holds::Begins);
         }
         for (source, since) in &sight.overdue {
             let subject = Subject { source: Some(source.clone()), ..Subject::default() };
-            see(When::OverdueClaims, subject, String::new(), *since);
+            see(When::OverdueClaims, subject, String::new(), *since, Holds::Begins);
         }
         self.0 = seen;
     }
@@ -228,7 +299,7 @@ impl Watch {
             on.iter().map(|told| (told.alert.as_str(), &told.subject)).collect();
         for rule in rules {
             for ((when, subject), mark) in &self.0 {
-                let lasts = now.since(mark.since) >= rule.lasting;
+                let lasts = mark.holds == Holds::Begins && now.since(mark.since) >= rule.lasting;
                 let is_new = !told.contains(&(rule.name.as_str(), subject));
                 if *when == rule.when && rule.is_of(subject) && lasts && is_new {
                     changes.begin.push(Begin {
@@ -244,21 +315,52 @@ impl Watch {
     }
 }
 
-/// A wanted job should not be in these states for long. Resting is none of them.
-fn is_missing(state: State) -> bool {
-    matches!(
-        state,
-        State::Waiting | State::BackingOff | State::GivenUp | State::FailingOver | State::Unknown
-    )
-}
-
 /// An alert that is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "as in Begin")]
 pub struct On {
+    /// The name of its rule.
     pub alert: String,
+    /// What the rule is about.
+    pub when: When,
+    /// What it is true of.
     pub subject: Subject,
+    /// [`Mark::print`] when it began.
     pub print: String,
+    /// The channels that are to hear of it.
+    pub to: Vec<String>,
+    /// Those that have heard that it began.
+    pub heard: BTreeSet<String>,
+    /// It does not say that it begins.
+    pub muted: bool,
+}
+
+impl On {
+    /// Whether `channel` hears of this fault by another of `all`, all alerts that are on, so that this one says nothing there: a
+    /// job that crashes again and again, or was given up, is not also told as one that does not run. That it was given up
+    /// is news to who heard that it crashes: from then on nothing goes on by itself.
+    #[must_use]
+    pub fn is_told_by_another(&self, all: &[On], channel: &str) -> bool {
+        let Some(rank) = self.when.of_one_fault() else { return false };
+        if self.heard.contains(channel) {
+            return false;
+        }
+        let mine = all.iter().position(|other| std::ptr::eq(self, other));
+        let is_of_this = |other: &On| {
+            other.subject == self.subject && other.to.iter().any(|name| name == channel)
+        };
+        all.iter().enumerate().filter(|(nth, other)| Some(*nth) != mine && is_of_this(other)).any(
+            |(nth, other)| {
+                let Some(others) = other.when.of_one_fault() else { return false };
+                let is_worse = self.when == When::GivenUp && other.when != When::GivenUp;
+                match other.heard.contains(channel) {
+                    true => !is_worse,
+                    false if other.muted => false,
+                    // Neither is told: the worse one is, or that which began first.
+                    false => others > rank || (others == rank && Some(nth) < mine),
+                }
+            },
+        )
+    }
 }
 
 /// An alert begins.
@@ -329,8 +431,9 @@ mod tests {
     }
 
     fn on(begun: &Begin) -> On {
-        let Begin { alert, subject, mark, .. } = begun.clone();
-        On { alert, subject, print: mark.print }
+        let Begin { alert, when, subject, mark } = begun.clone();
+        let (to, heard) = (vec!["ops".to_owned()], BTreeSet::new());
+        On { alert, when, subject, print: mark.print, to, heard, muted: false }
     }
 
     #[test]
@@ -458,7 +561,7 @@ mod tests {
                 progressed: None,
                 drift: vec![node("c")],
             }],
-            silent: vec![node("b")],
+            silent: vec![(node("b"), StoreTime(500))],
             cut_off: Some((node("a"), StoreTime(0))),
             overdue: vec![("shop".parse().unwrap(), StoreTime(0))],
         };
@@ -470,6 +573,7 @@ mod tests {
             begin.into_iter().map(|begin| begin.when.as_str()).collect::<Vec<_>>()
         };
         assert_eq!(words(30_000), ["store_lost", "overdue_claims"]);
+        assert_eq!(words(30_500), ["node_lost", "store_lost", "overdue_claims"]);
         assert_eq!(words(31_000), ["node_lost", "store_lost", "overdue_claims", "drift"]);
     }
 }

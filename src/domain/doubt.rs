@@ -8,7 +8,7 @@
 //! - a process saw the store's clock jump ([`Look::suspect`]).
 //!
 //! Then nothing is granted until every lease that may have been forgotten is over (*quarantine*), while living holders assert theirs
-//! again. The record says how long that is: it notes the longest lease in two buckets that turn more slowly than any lease lasts, so
+//! again. The record says how long that is: it notes the longest lease of those that are asserted again (of jobs and commands, and not of programs) in two buckets that turn more slowly than any lease lasts, so
 //! that one long lease of last week does not lengthen the quarantine of today.
 //!
 //! Another server is another epoch: versions are not compared across it. All instants are milliseconds of the store's clock.
@@ -57,6 +57,9 @@ pub struct Look<'a> {
 
 /// A bucket lasts so long at least.
 const BUCKET: i64 = 60_000;
+/// A store is doubted for so long at least: nodes keep the names of forgotten leases of programs back meanwhile (`leases/forgotten.rs`).
+/// No lease is shorter.
+const SHORTEST: i64 = 1_000;
 
 impl Epoch {
     /// The first record of a store that has none, made by a process that remembers none.
@@ -99,7 +102,7 @@ pub fn judge(record: Option<&Epoch>, look: &Look<'_>) -> (Epoch, bool) {
     } else if look.ttl > epoch.longest {
         (epoch.longest, write) = (look.ttl, true);
     }
-    let reach = epoch.reach();
+    let reach = epoch.reach().max(SHORTEST);
     if emptied {
         // The first process that notices begins the quarantine; later ones only make sure that it is long enough.
         if epoch.since == 0 {

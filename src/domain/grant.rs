@@ -56,6 +56,8 @@ pub enum Acquired {
     },
     /// No user wants it, it is held, or it has given up.
     NotWanted,
+    /// Its newest token is the largest that there is, so no newer one can be made.
+    Exhausted,
     /// Its next run is not due before `wait` from now.
     NotYet {
         /// From now.
@@ -92,7 +94,7 @@ pub struct Renewal {
 /// The answer to one [`Renewal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewed {
-    /// Good for another `ttl` from now, by the store's clock. `margin` is what was left of it (zero when it
+    /// Good for another `ttl` from now at least, by the store's clock. `margin` is what was left of it (zero when it
     /// had to be re-asserted because the store had forgotten it and no newer token existed).
     Kept {
         /// Left before this renewal.

@@ -370,7 +370,7 @@ pub struct Viewpoint {
     pub now: StoreTime,
     /// How long ago the record was last confirmed by the store.
     pub age: Duration,
-    /// Older than this, nothing is known: lease + 500 ms.
+    /// Older than this, nothing is known: within lease + 500 ms it has been told.
     pub stale_after: Duration,
     /// `min_uptime` of the job.
     pub min_uptime: Duration,
@@ -385,6 +385,17 @@ pub struct Viewpoint {
     /// How much longer the store doubts its own memory: it was emptied or replaced, and a lease that it does not know
     /// may be living. Zero when all is well.
     pub quarantine: Duration,
+    /// Its run has ended here, and the store does not know it yet.
+    pub ended_here: Option<Untold>,
+}
+
+/// The end of a run that the record does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Untold {
+    /// When.
+    pub at: StoreTime,
+    /// It was killed, because its lease could not be renewed.
+    pub fenced: bool,
 }
 
 /// If no node has taken a due run for this long, something is in its way.
@@ -398,7 +409,7 @@ const OVERDUE: Duration = Duration::from_secs(2);
 /// `resting` is said only when time alone brings the next run: whatever else must happen first makes it `waiting`.
 #[must_use]
 pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
-    if view.age > view.stale_after {
+    if view.age > view.stale_after || view.ended_here.is_some() {
         return State::Unknown;
     }
     if let Some(lease) = &record.lease {
@@ -430,7 +441,10 @@ pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
         return State::GivenUp;
     }
     match record.next {
-        Some(Next { what: NextWhat::Retry, .. }) => State::BackingOff,
+        // Once it is due, nothing but a node is missing.
+        Some(Next { what: NextWhat::Retry, at }) if at > view.now || view.can_run => {
+            State::BackingOff
+        }
         Some(Next { what: NextWhat::Repeat, at }) if comes_by_itself(at, view) => State::Resting,
         _ => State::Waiting,
     }
@@ -458,6 +472,7 @@ mod tests {
             can_run: true,
             silent_after: Duration::from_secs(2),
             quarantine: Duration::ZERO,
+            ended_here: None,
         }
     }
 
@@ -531,6 +546,14 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_has_ended_here_is_not_called_running_until_the_store_knows() {
+        let ended = Some(Untold { at: StoreTime(5_900), fenced: true });
+        let here = Viewpoint { ended_here: ended, ..view(6_000, 0) };
+        assert_eq!(state(&leased(true), &here), State::Unknown);
+        assert_eq!(state(&leased(false), &here), State::Unknown);
+    }
+
+    #[test]
     fn a_reader_that_cannot_ask_does_not_call_the_holder_silent() {
         for age_ms in [2_100, 3_500, 5_500] {
             assert_eq!(state(&leased(true), &view(6_000, age_ms)), State::Running, "{age_ms}");
@@ -555,6 +578,10 @@ mod tests {
         assert_eq!(state(&record, &view(4_000, 0)), State::Waiting, "it never ran");
         record.next = Some(Next { what: NextWhat::Retry, at: StoreTime(10_000) });
         assert_eq!(state(&record, &view(4_000, 0)), State::BackingOff);
+        assert_eq!(state(&record, &barred), State::BackingOff, "time is missing, too");
+        assert_eq!(state(&record, &view(10_000, 0)), State::BackingOff, "about to start");
+        let barred = Viewpoint { can_run: false, ..view(10_000, 0) };
+        assert_eq!(state(&record, &barred), State::Waiting, "no node may take it");
     }
 
     #[test]

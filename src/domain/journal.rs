@@ -108,6 +108,13 @@ impl NewLine {
     /// Longest text, in bytes.
     pub const LONGEST: usize = 4_096;
 
+    /// What a terminal shows of a line at last: a carriage return begins it anew.
+    #[must_use]
+    pub fn as_shown(line: &str) -> &str {
+        let line = line.trim_end_matches('\r');
+        line.rsplit_once('\r').map_or(line, |(_, last)| last)
+    }
+
     /// A line of `text`, which is cut and marked if it is too long, or has been cut before.
     #[must_use]
     pub fn cut(stream: Stream, mut text: String, cut_before: bool) -> Self {
@@ -168,4 +175,20 @@ pub struct Output {
     pub lines: Vec<NewLine>,
     /// Newest progress, if it changed.
     pub progress: Option<Progress>,
+    /// It wrote something that is no line yet, and no new progress.
+    pub heard: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_bar_in_one_line_the_last_state_is_shown() {
+        for (line, shown) in
+            [("a", "a"), ("a\r", "a"), ("1 %\r2 %\r\r", "2 %"), ("", ""), ("\r", "")]
+        {
+            assert_eq!(NewLine::as_shown(line), shown, "{line:?}");
+        }
+    }
 }

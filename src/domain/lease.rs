@@ -22,6 +22,11 @@ use super::time::Boot;
 #[serde(transparent)]
 pub struct Token(pub u64);
 
+impl Token {
+    /// No token is above it: Lua and JavaScript count no further (2^53 - 1).
+    pub const LARGEST: Self = Self((1 << 53) - 1);
+}
+
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

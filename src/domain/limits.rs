@@ -17,7 +17,7 @@ use super::time::{Boot, StoreTime};
 pub struct Limits {
     /// A run that lasts longer is stopped.
     pub runtime: Option<Duration>,
-    /// So is one that wrote no line and no progress for so long.
+    /// So is one that wrote nothing for so long, not one byte.
     pub silence: Option<Duration>,
     /// One that stands still for so long is stuck: the shortest time of its rules of [`When::Stuck`]. Nothing stops it.
     pub stuck: Option<Duration>,
@@ -46,7 +46,7 @@ pub fn progressed(
     known.and_then(|(_, since)| since).or(Some(at))
 }
 
-/// Since when `run` stands still: no line of output, and its progress, if it tells any, as it was; `progressed` as above. Who
+/// Since when `run` stands still: no output, and its progress, if it tells any, as it was; `progressed` as above. Who
 /// does not follow the job does not know when its progress changed, and has it changed `now`.
 #[must_use]
 pub fn still_since(run: &RunRecord, progressed: Option<StoreTime>, now: StoreTime) -> StoreTime {

@@ -1,9 +1,14 @@
 //! One line that people write and others read: display names, names of tokens, reasons.
 //!
 //! What cannot be seen, or makes a reader see something else than what is written, is refused here and nowhere else. It decides
-//! nothing about scripts: every letter of every language is fine.
+//! nothing about scripts: every letter of every language is fine. Some letters and emoji are written with characters that have no
+//! shape of their own (Persian and Sinhala with joiners, flags with tags): [`shapes`] knows where those belong to what is seen.
+
+mod shapes;
 
 use super::detail::Detail;
+
+pub use shapes::shapes;
 
 /// Why a text is no such line; reads on from the name of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -48,14 +53,19 @@ pub fn clean_line(text: &str, most: usize) -> Result<String, NotALine> {
     if text.chars().count() > most {
         return Err(NotALine::TooLong(most));
     }
-    match text.chars().find(|c| is_invisible(*c)) {
+    if !text.chars().any(is_invisible) {
+        return Ok(text.to_owned());
+    }
+    let all: Vec<char> = text.chars().collect();
+    let stray = |(at, c): (usize, &char)| (is_invisible(*c) && !shapes(&all, at)).then_some(*c);
+    match all.iter().enumerate().find_map(stray) {
         Some(c) => Err(NotALine::Invisible(u32::from(c))),
         None => Ok(text.to_owned()),
     }
 }
 
 /// Controls, format characters (bidirectional marks too), fillers that look like nothing, line ends, private use and what is no
-/// character. The emoji selector U+FE0F and the ideographic selectors are none of them: they only choose a shape.
+/// character. The emoji selector U+FE0F is none of them: it only chooses a shape. Where [`shapes`] says so others do, too.
 fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(u32::from(c),
@@ -63,7 +73,7 @@ fn is_invisible(c: char) -> bool {
             | 0x115F | 0x1160 | 0x17B4 | 0x17B5 | 0x180B..=0x180F | 0x200B..=0x200F | 0x2028..=0x202E
             | 0x2060..=0x206F | 0x2800 | 0x3164 | 0xE000..=0xF8FF | 0xFE00..=0xFE0E | 0xFEFF | 0xFFA0
             | 0xFFF0..=0xFFFB | 0x110BD | 0x110CD | 0x13430..=0x1345F | 0x1BCA0..=0x1BCA3
-            | 0x1D173..=0x1D17A | 0xE0000..=0xE00FF | 0xE01F0..=0x10_FFFF)
+            | 0x1D173..=0x1D17A | 0xE0000..=0x10_FFFF)
         || u32::from(c) & 0xFFFE == 0xFFFE
 }
 
@@ -86,6 +96,7 @@ mod tests {
             '\u{200f}',
             '\u{61c}',
             '\u{200b}',
+            '\u{200c}',
             '\u{200d}',
             '\u{feff}',
             '\u{ad}',
@@ -97,6 +108,7 @@ mod tests {
             '\u{3164}',
             '\u{e000}',
             '\u{e0041}',
+            '\u{e0100}',
             '\u{ffff}',
             '\u{10ffff}',
         ] {

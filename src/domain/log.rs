@@ -66,7 +66,7 @@ impl LogKept {
 
     /// The number of the newest line that goes; 0 when all stay. `newest` is that of the newest line of all.
     ///
-    /// Lines that an older version kept are in no stretch: they weigh nothing, and go with the first one.
+    /// Lines that are in no stretch weigh nothing, and go with the first one.
     pub fn trim(&mut self, newest: u64, bounds: LogBounds) -> u64 {
         let mut gone = newest.saturating_sub(bounds.lines);
         let mut bytes: u64 = self.0.iter().map(|(_, bytes)| bytes).sum();

@@ -26,6 +26,7 @@ pub mod log;
 pub mod name;
 pub mod placement;
 pub mod rotation;
+pub mod shebang;
 pub mod sign_in;
 pub mod supervise;
 pub mod terminal;

@@ -204,11 +204,26 @@ ids! {
 impl Owner {
     /// How the owners begin that are programs, which hold a lease over HTTP.
     pub const OF_PROGRAMS: &str = "program-";
+    /// How the owners begin that stand for a program whose lease the store forgot. No secret leads to such an owner.
+    const KEPT_BACK: &str = "program-kept-";
 
     /// Whether a program holds the lease, and no process of Soloist.
     #[must_use]
     pub fn is_program(&self) -> bool {
         self.0.starts_with(Self::OF_PROGRAMS)
+    }
+
+    /// As whom a node keeps the name of this program's lease back, after a store has forgotten the lease.
+    #[must_use]
+    pub fn kept_back(&self) -> Self {
+        let whose = self.0.strip_prefix(Self::OF_PROGRAMS).unwrap_or(&self.0);
+        Self(format!("{}{whose}", Self::KEPT_BACK))
+    }
+
+    /// Whether nobody holds the lease: a node keeps its name back.
+    #[must_use]
+    pub fn is_kept_back(&self) -> bool {
+        self.0.starts_with(Self::KEPT_BACK)
     }
 }
 

@@ -60,6 +60,13 @@ impl Add<Duration> for StoreTime {
     }
 }
 
+impl Sub<Duration> for StoreTime {
+    type Output = StoreTime;
+    fn sub(self, by: Duration) -> StoreTime {
+        StoreTime(self.0.saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+    }
+}
+
 impl StoreTime {
     /// How far apart the two are.
     #[must_use]

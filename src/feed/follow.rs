@@ -11,9 +11,10 @@ use futures_util::future::join_all;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Change, Feed, Followed, Outage, Seen};
+use super::{Change, Feed, Followed, HeardOfLease, Pictures, Seen};
 use crate::clock;
 use crate::domain::definition::Definitions;
+use crate::domain::event::{EventKind, JobEvent};
 use crate::domain::job::{State, state};
 use crate::domain::name::{JobName, NodeName};
 use crate::domain::time::Boot;
@@ -151,6 +152,7 @@ impl Follower {
         let mut nodes = false;
         let mut resync = false;
         for event in batch {
+            self.pass_on(&event);
             match event {
                 StoreEvent::Job(event) => {
                     if self.jobs.contains_key(&event.job) {
@@ -188,6 +190,23 @@ impl Follower {
         }
     }
 
+    /// Says what an event says of the lease of a program.
+    fn pass_on(&self, event: &StoreEvent) {
+        let heard = match event {
+            StoreEvent::Job(JobEvent { job, version, event: EventKind::LeaseReleased }) => {
+                HeardOfLease::GivenBack { name: job.clone(), version: *version }
+            }
+            StoreEvent::Record(Told { record, .. }) => {
+                let lease = record.lease.clone();
+                let Some(lease) = lease.filter(|lease| lease.owner.is_program()) else { return };
+                HeardOfLease::Held { name: record.name.clone(), version: record.version, lease }
+            }
+            _ => return,
+        };
+        // Nobody needs to listen.
+        drop(self.feed.shared.leases.send(heard));
+    }
+
     /// A record that came with an event saves the reading, if it is certainly newer than what is known.
     fn take(&mut self, told: Told) {
         let Told { record, at } = told;
@@ -205,7 +224,8 @@ impl Follower {
             }
             let confirmed = (known.confirmed + at.since(known.at)).min(clock::boot());
             let doubted_until = known.doubted_until;
-            pictures.put(Seen { record, at, confirmed, doubted_until, progressed: None });
+            let (progressed, ended_here) = (None, None);
+            pictures.put(Seen { record, at, confirmed, doubted_until, progressed, ended_here });
             true
         });
         if taken {
@@ -275,7 +295,15 @@ impl Follower {
                 if !older {
                     let record = Arc::new(record);
                     let confirmed = asked;
-                    pictures.put(Seen { record, at, confirmed, doubted_until, progressed: None });
+                    let (progressed, ended_here) = (None, None);
+                    pictures.put(Seen {
+                        record,
+                        at,
+                        confirmed,
+                        doubted_until,
+                        progressed,
+                        ended_here,
+                    });
                     told.push(name);
                 }
             }
@@ -347,6 +375,7 @@ impl Follower {
         let Some(mut nodes) = self.note(&[], answer) else { return };
         self.read_definitions(&mut nodes).await;
         let (changed, told) = self.feed.write(|p| {
+            p.forgive(&mut nodes, asked);
             let same = |(a, b): (&NodeRecord, &NodeRecord)| {
                 a.beat.says_as(&b.beat)
                     && a.draining == b.draining
@@ -415,17 +444,21 @@ impl Follower {
 
     fn trouble(&self, trouble: Option<String>) {
         let reachable = trouble.is_none();
-        let was = self.feed.write(|p| {
-            let since = p.trouble.as_ref().map_or_else(clock::boot, |known| known.since);
-            let now = trouble.clone().map(|detail| Outage { detail, since });
-            std::mem::replace(&mut p.trouble, now)
-        });
+        let was = self.feed.write(|p| p.trouble(trouble.clone()));
         if was.is_none() != reachable {
             match trouble {
                 Some(what) => tracing::warn!(%what, "the store is out of reach; trying again"),
                 None => tracing::info!("the store is reachable again"),
             }
             self.feed.tell(Change::Reachable(reachable));
+            // While the store is away an end that it was not told is shown.
+            let ended = |p: &Pictures| {
+                let ended = p.jobs.values().filter(|seen| seen.ended_here.is_some());
+                ended.map(|seen| seen.record.name.clone()).collect::<Vec<_>>()
+            };
+            for job in self.feed.read(ended) {
+                self.feed.tell(Change::Job(job));
+            }
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The beginning of a run in its guard: it starts the script on the planned level of containment, or on the next that
 //! works here and now. A guard that falls back says why; a guard that may not fall back starts nothing.
 
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::ffi::OsStrExt as _;
 
 use nix::errno::Errno;
 use nix::unistd::Pid;
@@ -13,6 +16,7 @@ use super::kernel::{self, Doors};
 use super::message::Plan;
 use super::tree::Held;
 use crate::domain::containment::Containment;
+use crate::domain::shebang;
 use crate::domain::time::Boot;
 use crate::sabotage;
 
@@ -95,7 +99,7 @@ fn begin_in(
 
 /// Why the script did not start, with the remedy.
 fn explain(plan: &Plan, error: &io::Error) -> String {
-    let command = plan.argv.first().map_or("", String::as_str);
+    let command = plan.argv.first().map(|word| word.to_string_lossy()).unwrap_or_default();
     let command = format!("{:?}", command.chars().take(200).collect::<String>());
     let node = &plan.node;
     if !plan.dir.is_dir() {
@@ -121,12 +125,38 @@ fn explain(plan: &Plan, error: &io::Error) -> String {
         };
     }
     match error.kind() {
-        io::ErrorKind::NotFound => format!(
-            "the command {command} (or its interpreter) was not found on {node}: install it, or write its whole path in `command`"
-        ),
+        io::ErrorKind::NotFound => match first_line(plan) {
+            Some(why) => format!("{command} could not be started on {node}: {why}"),
+            None => format!(
+                "the command {command} (or its interpreter) was not found on {node}: install it, or write its whole path in `command`"
+            ),
+        },
         io::ErrorKind::PermissionDenied => format!(
             "{command} may not be executed on {node}: chmod +x it, or name its interpreter first in `command`"
         ),
         _ => format!("{command} could not be started on {node}: {error}"),
     }
+}
+
+/// What is wrong with the first line of the script, if there is a script.
+fn first_line(plan: &Plan) -> Option<String> {
+    let command = plan.argv.first()?;
+    let path = plan.env.get(OsStr::new("PATH")).map_or(OsStr::new(""), OsString::as_os_str);
+    let places = std::env::split_paths(path).map(|place| place.join(command));
+    let file = match command.as_bytes().contains(&b'/') {
+        true => plan.dir.join(command),
+        false => places.map(|file| plan.dir.join(file)).find(|file| file.is_file())?,
+    };
+    let mut head = Vec::new();
+    if file.is_file() {
+        File::open(&file).ok()?.take(shebang::HEAD as u64).read_to_end(&mut head).ok()?;
+    }
+    if let Some(fault) = shebang::fault(&head) {
+        return Some(fault.to_string());
+    }
+    let interpreter = shebang::interpreter(&head)?;
+    let is_missing = !plan.dir.join(interpreter).exists();
+    is_missing.then(|| {
+        format!("its first line names the interpreter {interpreter:?}, which is not there: install it, or correct that line")
+    })
 }

@@ -4,12 +4,14 @@
 //! 645 ms when the node was paused between renewal and message.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::choice::Choice;
+use super::raw;
 use crate::domain::account::Account;
 use crate::domain::containment::Containment;
 use crate::domain::job::Exit;
@@ -46,10 +48,13 @@ pub struct Start {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "as in Spec of runner::child")]
 pub struct Plan {
-    pub argv: Vec<String>,
+    #[serde(with = "raw::list")]
+    pub argv: Vec<OsString>,
+    #[serde(with = "raw::path")]
     pub dir: PathBuf,
     /// The script's whole environment.
-    pub env: BTreeMap<String, String>,
+    #[serde(with = "raw::pairs")]
+    pub env: BTreeMap<OsString, OsString>,
     pub job: JobName,
     pub run: RunId,
     pub node: NodeName,
@@ -62,6 +67,7 @@ pub struct Plan {
     pub prefix: String,
     pub containment: Choice,
     /// The file in which the node has noted this run: the guard removes it when the node cannot.
+    #[serde(with = "raw::path")]
     pub note: PathBuf,
     /// TERM goes out this long before a deadline that no renewal has moved.
     pub term_before_deadline: Duration,

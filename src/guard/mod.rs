@@ -21,6 +21,7 @@ mod init;
 pub(crate) mod kernel;
 pub mod message;
 mod nursery;
+mod raw;
 mod release;
 pub mod shield;
 mod socket;
@@ -29,6 +30,9 @@ mod tree;
 pub(crate) mod walk;
 mod watch;
 
+use std::os::fd::AsFd as _;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::SigSet;
 use nix::sys::socket::{SockType, getsockopt, sockopt};
 
@@ -43,6 +47,7 @@ pub fn entry() -> Option<i32> {
     }
     // First of all: an exec has made this process readable.
     shield::raise();
+    std::panic::set_hook(Box::new(|panic| remark(&panic.to_string())));
     let what = std::env::args_os().nth(2).unwrap_or_default();
     if what == PROBE {
         return Some(try_containment());
@@ -55,9 +60,20 @@ pub fn entry() -> Option<i32> {
     match ended {
         Ok(()) => Some(0),
         Err(error) => {
-            eprintln!("soloist: {error}");
+            remark(&error.to_string());
             Some(2)
         }
+    }
+}
+
+/// Says something on standard error, unless its reader stands still: a guard kills in time, and its node waits for the end of a nursery,
+/// so neither waits for a log. Where there is room a pipe takes 4,096 bytes (PIPE_BUF) at once.
+fn remark(text: &str) {
+    let text = format!("soloist: {}\n", text.chars().take(1_000).collect::<String>());
+    let stderr = std::io::stderr();
+    let mut room = [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)];
+    if poll(&mut room, PollTimeout::ZERO).is_ok_and(|ready| ready > 0) {
+        nix::unistd::write(&stderr, text.as_bytes()).ok();
     }
 }
 

@@ -77,7 +77,7 @@ pub(super) fn guard(
     };
     // From here on nothing may end this process but the proof that the tree is gone: no `?` below.
     if let Err(error) = kernel::let_go_of_output() {
-        eprintln!("soloist: guard: the end of the output will be seen late: {error}");
+        super::remark(&format!("guard: the end of the output will be seen late: {error}"));
     }
     let pid = script.as_raw().unsigned_abs();
     say(&FromGuard::Started { pid, containment, weaker_because });

@@ -8,7 +8,7 @@ use super::secret::Secret;
 use super::{Kind, LeaseDesk, Terms};
 use crate::clock;
 use crate::config::JobConfig;
-use crate::domain::job::{Exit, JobRecord, RunEnd, RunPhase, RunRecord};
+use crate::domain::job::{Exit, JobRecord, LeaseRecord, RunEnd, RunPhase, RunRecord};
 use crate::domain::journal::Stream;
 use crate::domain::name::{NodeName, Owner};
 use crate::domain::time::StoreTime;
@@ -23,19 +23,32 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// How a holder says that its work ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// As it should.
-    pub done: bool,
+    /// How.
+    pub how: How,
     /// Exit code; 0 for done and 1 for failed unless it says so.
     pub code: Option<i32>,
     /// What went wrong.
     pub error: Option<String>,
 }
 
+/// How work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// As it should.
+    Done,
+    /// It did not.
+    Failed,
+    /// Nothing was begun.
+    Unused,
+}
+
 /// What [`LeaseDesk::release`] answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Released {
-    /// The lease is free, or was already.
+    /// The lease is free from now on.
     Yes,
+    /// Nobody has it, and nothing was changed: it was given back before, ran out, or was never granted.
+    Nothing,
     /// The lease is another's: nothing was changed.
     Another,
 }
@@ -54,20 +67,29 @@ impl LeaseDesk {
         let (record, at) = self.record(&terms.name).await?;
         let own = secret.owner();
         let held = record.lease.as_ref();
+        let kept_back = |lease: &&LeaseRecord| lease.owner == own.kept_back();
+        if let Some(lease) = held.filter(kept_back).filter(|lease| lease.token == secret.token) {
+            // The store had forgotten it, and now its holder says that the work is over.
+            self.store()?.release(&terms.name, &lease.owner).await?;
+            self.sightings().gave_back(&terms.name, secret.token);
+            self.call_next(&terms.name).await;
+            return Ok(Released::Yes);
+        }
         if held.is_some_and(|lease| lease.owner != own || lease.token != secret.token)
             || record.token > secret.token
         {
             return Ok(Released::Another);
         }
         if terms.kind_of(secret) == Kind::Program {
+            let mine = held.is_some();
             self.store()?.release(&terms.name, &own).await?;
+            self.sightings().gave_back(&terms.name, secret.token);
             self.call_next(&terms.name).await;
-            return Ok(Released::Yes);
+            return Ok(if mine { Released::Yes } else { Released::Nothing });
         }
         let run = record.run.as_ref().filter(|run| run.id == secret.run(&terms.name));
         if run.is_none() && held.is_none() {
-            // It was given back before.
-            return Ok(Released::Yes);
+            return Ok(Released::Nothing);
         }
         if let Some(error) = &ending.error {
             let holder = run.map_or_else(NodeName::unknown, |run| run.node.clone());
@@ -75,7 +97,10 @@ impl LeaseDesk {
         }
         let ended = ended(terms, secret, &record, run, ending, at);
         match self.store()?.record_ended(&ended).await {
-            Ok(()) => Ok(Released::Yes),
+            Ok(()) => {
+                self.sightings().gave_back(&terms.name, secret.token);
+                Ok(Released::Yes)
+            }
             Err(StoreError::Stale { .. }) => Ok(Released::Another),
             Err(error) => Err(error.into()),
         }
@@ -98,6 +123,7 @@ impl LeaseDesk {
             node,
             lines: lines.collect(),
             progress: None,
+            heard: false,
         };
         match self.store()?.record_output(&output).await {
             Ok(()) | Err(StoreError::Stale { .. }) => Ok(()),
@@ -115,9 +141,12 @@ fn ended(
     ending: &Ending,
     now: StoreTime,
 ) -> Ended {
-    let default = i32::from(!ending.done);
-    let exit = Exit { code: Some(ending.code.unwrap_or(default)), signal: None };
-    let end = how(terms.job.as_deref(), record, run, ending.done, now);
+    let (code, end) = match ending.how {
+        How::Done => (Some(0), how(terms.job.as_deref(), record, run, true, now)),
+        How::Failed => (Some(1), how(terms.job.as_deref(), record, run, false, now)),
+        How::Unused => (None, RunEnd::Stopped),
+    };
+    let exit = Exit { code: ending.code.or(code), signal: None };
     let uptime = run.map_or(Duration::ZERO, |run| now.since(run.started));
     let jitter = rand::random::<f64>();
     let then = terms

@@ -173,14 +173,8 @@ impl LeaseDesk {
     async fn holder(&self, terms: &Terms, secret: &Secret) -> Result<Option<NodeName>, DeskError> {
         let (record, _) = self.record(&terms.name).await?;
         let own = secret.owner();
-        Ok(match (&record.lease, &record.run) {
-            (Some(lease), _) => {
-                (lease.owner == own && lease.token == secret.token).then(|| lease.node.clone())
-            }
-            // It ran out, or the store forgot it: the transition says whether it may be taken again.
-            (None, Some(run)) if run.id == secret.run(&terms.name) => Some(run.node.clone()),
-            (None, _) => Some(NodeName::unknown()),
-        })
+        let mine = |lease: &LeaseRecord| lease.owner == own && lease.token == secret.token;
+        Ok(record.lease.filter(mine).map(|lease| lease.node))
     }
 
     /// Extends the lease; whether it is the holder's still.
@@ -209,6 +203,8 @@ impl LeaseDesk {
         let answer = store.renew(std::slice::from_ref(&renewal)).await?.into_iter().next();
         let Some(leases::Renewed::Kept { forgot, .. }) = answer else { return Ok(false) };
         self.saw(&terms.name, secret.token);
+        let lease = terms.lease(&secret.owner(), holder, secret.token);
+        self.sightings().saw(&terms.name, &lease, 0, clock::boot());
         if let (true, Some(run)) = (forgot, run) {
             let (job, node) = (terms.name.clone(), holder.clone());
             let started = Started { job, token: secret.token, run, node, pid: 0, began: since };
@@ -240,6 +236,7 @@ impl LeaseDesk {
             node: holder.clone(),
             lines,
             progress,
+            heard: false,
         };
         match self.store()?.record_output(&output).await {
             Ok(()) => Ok(true),

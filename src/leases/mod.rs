@@ -11,10 +11,12 @@
 //! | `usher` | which waiter asks next, and when |
 //! | `keep` | renewals, and when a holder must stop |
 //! | `end` | releases, and the runs of holders that fell silent |
+//! | `forgotten` | which leases this node saw, and whose names it keeps back when the store forgot them |
 //!
-//! Nothing is kept here that the store does not have, but for who waits at this node: a holder may renew at any node.
+//! Nothing is decided by what is kept here and not in the store: a holder may renew at any node.
 
 mod end;
+mod forgotten;
 mod keep;
 pub(crate) mod secret;
 mod take;
@@ -26,16 +28,17 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-pub(crate) use self::end::{Ending, Released};
+pub(crate) use self::end::{Ending, How, Released};
+use self::forgotten::Sightings;
 pub(crate) use self::keep::{Renewal, Renewed};
-pub(crate) use self::secret::{Kind, Secret};
+pub(crate) use self::secret::{Kind, Secret, account, seal};
 use self::take::Wish;
 pub(crate) use self::take::{Answer, Ask};
 use self::usher::Post;
 use crate::config::{Current, JobConfig};
-use crate::domain::job::JobRecord;
+use crate::domain::job::{JobRecord, LeaseRecord};
 use crate::domain::lease::{Timing, Token};
-use crate::domain::name::JobName;
+use crate::domain::name::{JobName, NodeName, Owner};
 use crate::domain::time::StoreTime;
 use crate::feed::{Feed, Seen};
 use crate::store::jobs::Jobs as _;
@@ -44,7 +47,7 @@ use crate::waiting::{DeskError, Newest, WaitingRoom};
 
 /// The shortest lease of a program's own name.
 pub(crate) const SHORTEST: Duration = Duration::from_secs(1);
-/// The longest.
+/// The longest that `lease_ttl_max` can allow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(600);
 /// Unless the program says otherwise.
 pub(crate) const DEFAULT: Duration = Duration::from_secs(10);
@@ -71,6 +74,8 @@ struct Shared {
     posts: Mutex<HashMap<JobName, Arc<Post>>>,
     /// The highest token that this node has seen of each name.
     seen: Mutex<HashMap<JobName, Token>>,
+    /// The leases of programs that this node saw.
+    sightings: Mutex<Sightings>,
 }
 
 /// A name, and what a lease under it is.
@@ -91,8 +96,15 @@ impl Terms {
         if self.job.is_some() { Kind::Job } else { Kind::Program }
     }
 
-    /// The same, of a lease that was granted with `secret`. What the secret says of itself counts only where no configuration does: its
-    /// holder could have rewritten it, and would hear of no stop.
+    /// A lease on these terms that was granted or extended just now.
+    fn lease(&self, owner: &Owner, holder: &NodeName, token: Token) -> LeaseRecord {
+        let ttl = self.timing.ttl;
+        let (owner, node) = (owner.clone(), holder.clone());
+        LeaseRecord { node, owner, token, since: StoreTime(0), expires_in: ttl, ttl }
+    }
+
+    /// The same, of a lease that was granted with `secret`. What that says of itself counts only where no configuration does: a name that has
+    /// become a job is one.
     fn kind_of(&self, secret: &Secret) -> Kind {
         if self.job.is_some() { Kind::Job } else { secret.kind }
     }
@@ -113,9 +125,11 @@ impl LeaseDesk {
             arrivals: Semaphore::new(ARRIVALS),
             posts: Mutex::default(),
             seen: Mutex::default(),
+            sightings: Mutex::default(),
         };
         let desk = Self { shared: Arc::new(shared) };
         tokio::spawn(end::close_silent(desk.clone()));
+        tokio::spawn(forgotten::watch(desk.clone()));
         desk
     }
 
@@ -135,6 +149,15 @@ impl LeaseDesk {
         let record = record
             .ok_or_else(|| StoreError::Corrupt(format!("the store did not answer for {name}")))?;
         Ok((record, snapshot.at))
+    }
+
+    fn sightings(&self) -> MutexGuard<'_, Sightings> {
+        locked(&self.shared.sightings)
+    }
+
+    /// Whether `account` ([`secret::account`]) has so many leases of its own names, not counting `name`: as far as this node heard.
+    pub(crate) fn is_full(&self, account: &str, most: usize, name: &JobName) -> bool {
+        self.sightings().has(account, most, name)
     }
 
     fn highest(&self, name: &JobName) -> Token {

@@ -1,22 +1,22 @@
 //! The secret of a lease: what only its holder can send, and all that any node needs to renew it.
 //!
 //! `TOKEN.TTL.KIND.SEAL`: the fencing token, the length of the lease in milliseconds, `j` for a job's lease or `p` for a program's own, and 32
-//! hexadecimal digits that cannot be guessed. The store knows only a hash of the seal, as the lease's owner; so a reader of the
-//! store cannot renew. Owner and run follow from seal and token: a node that never saw this lease, and a store that forgot
-//! it, can go on with it.
+//! hexadecimal digits that cannot be guessed. The store keeps the token, and as the lease's owner a hash of all the rest. So a reader
+//! of the store cannot renew, a secret in which any part was changed is that of no lease, and a node that never saw this lease can go on
+//! with it. A store that forgot the lease knows no owner: then the secret is worth nothing, and the program asks anew.
 
 use std::time::Duration;
 
 use super::{LONGEST, SHORTEST};
 use crate::domain::lease::Token;
-use crate::domain::name::{JobName, Owner, RunId};
+use crate::domain::name::{JobName, Owner, RunId, UserName};
 use crate::domain::time::{Began, StoreTime};
 use crate::secrets;
 
 /// Digits of a seal.
 const SEAL: usize = 32;
-/// The largest token that every language reads exactly.
-const LARGEST_TOKEN: u64 = (1 << 53) - 1;
+/// So many of them, the first, stand for the account.
+const ACCOUNT: usize = 8;
 
 /// What a lease is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,17 +41,37 @@ impl Kind {
 pub struct Secret {
     /// The fencing token of the grant.
     pub token: Token,
-    /// How long the lease lasted unrenewed when it was granted. Of a job its configuration counts.
+    /// How long the lease lasts unrenewed. It was granted for so long, and each renewal extends it by the same, whatever any configuration
+    /// says since: a program whose answer was lost trusts what it was told before.
     pub ttl: Duration,
     /// What it is of.
     pub kind: Kind,
     seal: String,
 }
 
-/// Who holds a lease that was asked for under this seal.
+/// Who holds a lease that was granted on such terms: a hash of all of the secret but its token, which the store compares by itself.
 #[must_use]
-pub(crate) fn owner(seal: &str) -> Owner {
-    Owner(format!("{}{}", Owner::OF_PROGRAMS, &secrets::sha256_hex(seal)[..SEAL]))
+pub(super) fn owner(ttl: Duration, kind: Kind, seal: &str) -> Owner {
+    let all = format!("{}.{}.{seal}", ttl.as_millis(), kind.letter());
+    let (hash, account) = (&secrets::sha256_hex(&all)[..SEAL], &seal[..ACCOUNT]);
+    Owner(format!("{}{hash}.{account}", Owner::OF_PROGRAMS))
+}
+
+/// What stands for an account in its seals and owners, so that its leases can be counted.
+#[must_use]
+pub(crate) fn account(user: &UserName) -> String {
+    secrets::sha256_hex(&format!("account\n{user}"))[..ACCOUNT].to_owned()
+}
+
+/// Whether the lease was granted to `account`.
+pub(super) fn is_of(owner: &Owner, account: &str) -> bool {
+    owner.as_str().rsplit_once('.').is_some_and(|(_, own)| own == account)
+}
+
+/// The seal of a lease for `account`; `text` cannot be guessed and has as many digits.
+#[must_use]
+pub(crate) fn seal(account: &str, text: &str) -> String {
+    format!("{account}{}", &text[..SEAL - ACCOUNT])
 }
 
 impl Secret {
@@ -67,12 +87,14 @@ impl Secret {
         let mut parts = text.split('.');
         let mut part = || parts.next();
         let (token, ttl, kind, seal) = (part()?, part()?, part()?, part()?);
-        let token = token.parse().ok().filter(|token| *token <= LARGEST_TOKEN)?;
+        let token = token.parse().map(Token).ok().filter(|token| *token <= Token::LARGEST)?;
         let ttl = Duration::from_millis(ttl.parse().ok()?);
         let kind = [Kind::Job, Kind::Program].into_iter().find(|one| one.letter() == kind)?;
         let plain = seal.len() == SEAL && seal.bytes().all(|byte| byte.is_ascii_hexdigit());
         let fits = plain && (kind == Kind::Job || (SHORTEST..=LONGEST).contains(&ttl));
-        (fits && part().is_none()).then(|| Self::new(Token(token), ttl, kind, seal))
+        let secret = (fits && part().is_none()).then(|| Self::new(token, ttl, kind, seal))?;
+        // Numbers can be written in more than one way, and were granted in one.
+        (secret.text() == text).then_some(secret)
     }
 
     /// As it is sent.
@@ -85,13 +107,13 @@ impl Secret {
     /// As what the store knows the holder.
     #[must_use]
     pub fn owner(&self) -> Owner {
-        owner(&self.seal)
+        owner(self.ttl, self.kind, &self.seal)
     }
 
     /// The run that this grant is of a job.
     #[must_use]
     pub fn run(&self, name: &JobName) -> RunId {
-        let sum = secrets::sha256_hex(&format!("{name}\n{}\n{}", self.token, self.seal));
+        let sum = secrets::sha256_hex(&format!("{name}\n{}", self.text()));
         let random = u128::from_str_radix(&sum[..20], 16).unwrap_or_default();
         RunId(ulid::Ulid::from_parts(self.minted_ms(), random).to_string())
     }
@@ -131,6 +153,9 @@ mod tests {
             &format!("1.600001.p.{SEALED}"),
             &format!("1.5000.p.{}", &SEALED[1..]),
             &format!("1.5000.p.{}", SEALED.replace('0', "é")),
+            &format!("+{text}"),
+            &format!("0{text}"),
+            &text.replace(".5000.", ".05000."),
         ] {
             assert!(Secret::read(bad).is_none(), "{bad}");
         }
@@ -140,11 +165,35 @@ mod tests {
     fn owner_and_run_follow_from_the_secret_and_do_not_show_it() {
         let name = JobName::new("outbound").expect("a name");
         let one = Secret::new(Token(1_024), Duration::from_secs(5), Kind::Job, SEALED);
-        assert!(!one.owner().0.contains(SEALED));
+        assert!(!one.owner().0.contains(&SEALED[ACCOUNT..]));
+        let account = account(&UserName::new("li").expect("a name"));
+        let of_li = Secret { seal: seal(&account, SEALED), ..one.clone() };
+        assert!(is_of(&of_li.owner(), &account) && is_of(&of_li.owner().kept_back(), &account));
+        assert!(!is_of(&one.owner(), &account));
         assert_eq!(one.run(&name), Secret::read(&one.text()).expect("a secret").run(&name));
         let next = Secret { token: Token(2_048), ..one.clone() };
         assert!(one.run(&name) < next.run(&name), "runs sort by their grants");
         assert_eq!(one.owner(), next.owner());
+    }
+
+    #[test]
+    fn a_secret_of_which_any_part_was_changed_is_that_of_another_holder_or_of_none() {
+        let name = JobName::new("outbound").expect("a name");
+        let secret = Secret::new(Token(1_835_019), Duration::from_secs(5), Kind::Job, SEALED);
+        let (text, mut read) = (secret.text(), 0);
+        for at in 0..text.len() {
+            for put in "0189abfjpzF.+- ".chars() {
+                let changed = format!("{}{put}{}", &text[..at], &text[at + 1..]);
+                let longer = format!("{}{put}{}", &text[..at], &text[at..]);
+                for other in [changed, longer].into_iter().filter(|other| *other != text) {
+                    let Some(other) = Secret::read(&other) else { continue };
+                    read += 1;
+                    let same = other.owner() == secret.owner() && other.token == secret.token;
+                    assert!(!same && other.run(&name) != secret.run(&name), "{}", other.text());
+                }
+            }
+        }
+        assert!(read > 200, "{read} of them can be read");
     }
 
     #[test]

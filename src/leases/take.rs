@@ -50,6 +50,13 @@ pub struct Ask {
     pub seal: String,
 }
 
+impl Ask {
+    /// As whom the store knows who is granted this.
+    fn owner(&self) -> Owner {
+        owner(self.terms.timing.ttl, self.terms.kind(), &self.seal)
+    }
+}
+
 /// A request for a lease.
 #[derive(Clone)]
 pub struct Wish {
@@ -116,7 +123,7 @@ impl Errand for Wish {
     type Grant = Token;
 
     fn name(&self) -> Self::Name {
-        (self.ask.terms.name.clone(), owner(&self.ask.seal))
+        (self.ask.terms.name.clone(), self.ask.owner())
     }
 
     async fn call(store: Store, call: Step) -> Stored<Said> {
@@ -134,14 +141,14 @@ impl Errand for Wish {
     }
 
     async fn leave_queues(&self, store: &Store, waiter: &Waiter) -> Stored<()> {
-        let own = owner(&self.ask.seal);
+        let own = self.ask.owner();
         store.step_aside(&self.ask.terms.name, &own, waiter, PLACE_KEPT).await
     }
 }
 
 impl Step {
     async fn carry_out(self, store: &Store) -> Stored<Said> {
-        let (terms, own) = (&self.ask.terms, owner(&self.ask.seal));
+        let (terms, own) = (&self.ask.terms, self.ask.owner());
         let before = if self.called { None } else { self.before(store, &own).await? };
         let why = match before {
             Some(first) => {
@@ -158,6 +165,8 @@ impl Step {
         let behind = matches!(&why, Acquired::Busy { remaining, .. } if remaining.is_zero());
         if let Acquired::Granted { token, since } = why {
             self.desk.saw(&terms.name, token);
+            let lease = terms.lease(&own, &self.ask.holder, token);
+            self.desk.sightings().saw(&terms.name, &lease, 0, clock::boot());
             let leaving = async {
                 if self.placed { store.leave_line(&terms.name, &own, None).await } else { Ok(()) }
             };
@@ -188,6 +197,9 @@ impl Step {
 
     async fn acquire(&self, store: &Store, own: &Owner) -> Stored<Acquired> {
         let Ask { terms, holder, .. } = &*self.ask;
+        if let Some(wait) = self.desk.sightings().kept_back(&terms.name, clock::boot()) {
+            return Ok(Acquired::Quarantined { wait });
+        }
         let condition = if terms.job.is_some() { Condition::Wanted } else { Condition::None };
         let acquire = Acquire {
             job: terms.name.clone(),
@@ -289,9 +301,10 @@ impl LeaseDesk {
             Acquired::Busy { node, .. } => ("busy", (!behind).then(|| node.clone())),
             Acquired::Reserved { .. } => ("reserved", None),
             Acquired::Quarantined { .. } => ("recovery", None),
-            Acquired::NotWanted | Acquired::NotYet { .. } | Acquired::Granted { .. } => {
-                (barred(&self.record(&ask.terms.name).await?.0), None)
-            }
+            Acquired::NotWanted
+            | Acquired::NotYet { .. }
+            | Acquired::Granted { .. }
+            | Acquired::Exhausted => (barred(&self.record(&ask.terms.name).await?.0), None),
         };
         let retry_in = retry_in(why).max(Duration::from_millis(1));
         Ok(Refusal { reason, holder, retry_in })
@@ -323,6 +336,6 @@ fn retry_in(why: &Acquired) -> Duration {
         | Acquired::NotYet { wait }
         | Acquired::Reserved { wait }
         | Acquired::Quarantined { wait } => *wait,
-        Acquired::NotWanted | Acquired::Granted { .. } => LOOK_AGAIN,
+        Acquired::NotWanted | Acquired::Granted { .. } | Acquired::Exhausted => LOOK_AGAIN,
     }
 }

@@ -92,6 +92,16 @@ impl Actor {
     pub(super) fn check_job(&self, job: &JobConfig) -> Result<()> {
         self.check_operator()?;
         self.bound.check_job(&job.name)?;
+        self.check_operates(job)
+    }
+
+    /// May know of this job.
+    pub(super) fn sees(&self, job: &JobConfig) -> bool {
+        self.role.is_none_or(|role| sees(role, &self.user, &self.groups, job))
+    }
+
+    /// Is among the operators of this job, whatever the token is bound to.
+    pub(super) fn check_operates(&self, job: &JobConfig) -> Result<()> {
         match self.role {
             Some(role) if !operates(role, &self.user, &self.groups, job) => {
                 let (user, job, operators) = (&self.user, &job.name, job.operators.join(", "));

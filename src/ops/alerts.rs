@@ -27,10 +27,7 @@ pub async fn mute(
 ) -> Result<Option<StoreTime>> {
     actor.check_operator()?;
     actor.bound.check_unbound("alerts")?;
-    let rules: Vec<&str> = alerting.rules.iter().map(|rule| rule.name.as_str()).collect();
-    if !rules.contains(&alert) {
-        return Err(no_such("alert", alert, &rules, "refused-no-alert"));
-    }
+    rule(alerting, alert)?;
     if let Mute::For(lasting) = mute
         && !(Duration::from_secs(1)..=LONGEST_MUTE).contains(&lasting)
     {
@@ -41,6 +38,18 @@ pub async fn mute(
     let act = if mute == Mute::Not { Act::AlertUnmute } else { Act::AlertMute };
     let store = noting(store, &actor.signature, act, alert, said.as_deref());
     store.mute_alert(alert, mute).await.map_err(OpsError::from)
+}
+
+/// There is an alert of that name.
+///
+/// # Errors
+/// [`OpsError::NotFound`].
+pub fn rule(alerting: &Alerting, alert: &str) -> Result<()> {
+    let rules: Vec<&str> = alerting.rules.iter().map(|rule| rule.name.as_str()).collect();
+    match rules.contains(&alert) {
+        true => Ok(()),
+        false => Err(no_such("alert", alert, &rules, "refused-no-alert")),
+    }
 }
 
 /// Notes that a channel is tested, before it is; gives the channel.

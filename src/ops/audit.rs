@@ -2,15 +2,14 @@
 //!
 //! Admins see everything. Operators see what people and programs did, and from where. Viewers see that as well, but only their own
 //! addresses. Only admins see refusals: they tell from where the doors are tried, and who is being tried for. What was done to a
-//! job is shown to readers who may see the job.
-
-use std::collections::BTreeSet;
+//! job, a rotation or an alert is shown to readers who may see it, and what was done to one that is no more to admins: who might
+//! see it then, nobody knows any more.
 
 use super::{OpsError, Result};
 use crate::domain::detail::Detail;
 use crate::domain::name::UserName;
 use crate::store::accounts::Role;
-use crate::store::journal::{AuditEntry, AuditFilter, Kind};
+use crate::store::journal::{AuditEntry, AuditFilter, Kind, Within};
 
 /// From where the command line acts.
 pub(crate) const TERMINAL: &str = "terminal";
@@ -20,20 +19,20 @@ pub(crate) const TERMINAL: &str = "terminal";
 pub struct Sight {
     role: Role,
     name: String,
-    hidden: BTreeSet<String>,
+    within: Vec<Within>,
 }
 
 impl Sight {
-    /// The sight of an account; `hidden` are the names of jobs that it may not see, and of their rotations.
+    /// The sight of an account, which sees of some acts only what was done to these.
     #[must_use]
-    pub fn of(role: Role, name: &UserName, hidden: BTreeSet<String>) -> Self {
-        Self { role, name: name.to_string(), hidden }
+    pub fn of(role: Role, name: &UserName, within: Vec<Within>) -> Self {
+        Self { role, name: name.to_string(), within }
     }
 
     /// The sight of a person who has the store itself.
     #[must_use]
     pub fn whole() -> Self {
-        Self { role: Role::Admin, name: String::new(), hidden: BTreeSet::new() }
+        Self { role: Role::Admin, name: String::new(), within: Vec::new() }
     }
 
     /// The kinds of entries there are.
@@ -48,7 +47,7 @@ impl Sight {
     /// # Errors
     /// [`OpsError::Forbidden`] when that is all it asks for.
     pub fn narrow(&self, mut filter: AuditFilter) -> Result<AuditFilter> {
-        filter.but.clone_from(&self.hidden);
+        filter.within.clone_from(&self.within);
         let seen = self.kinds();
         if seen.len() == Kind::ALL.len() {
             return Ok(filter);
@@ -88,7 +87,7 @@ mod tests {
             count: 1,
             until: None,
         };
-        let of = |role| Sight::of(role, &li, BTreeSet::new());
+        let of = |role| Sight::of(role, &li, Vec::new());
         let sees = |role| ["li", "ada"].map(|who| of(role).sees_address(&entry(who)));
         assert_eq!(sees(Role::Viewer), [true, false]);
         assert_eq!(sees(Role::Operator), [true, true]);
@@ -97,5 +96,29 @@ mod tests {
         assert_eq!(of(Role::Admin).narrow(refusals()).expect("seen"), refusals());
         let all = of(Role::Viewer).narrow(AuditFilter::default()).expect("some");
         assert_eq!(all.kinds, [Kind::Person, Kind::Program]);
+    }
+
+    #[test]
+    fn what_was_done_to_what_is_not_seen_or_is_no_more_is_left_out_and_nothing_else() {
+        let li = UserName::new("li").expect("a name");
+        let within = vec![("job.", ["outbound".to_owned()].into())];
+        let filter = Sight::of(Role::Operator, &li, within).narrow(AuditFilter::default());
+        let filter = filter.expect("some");
+        let done = |act: &str, target: &str| {
+            filter.admits(&AuditEntry {
+                id: 1,
+                at: crate::domain::time::StoreTime(1),
+                who: "ada".to_owned(),
+                from: "10.0.0.7".to_owned(),
+                act: act.to_owned(),
+                target: target.to_owned(),
+                reason: None,
+                kind: Kind::Person,
+                count: 1,
+                until: None,
+            })
+        };
+        assert!(done("job.hold", "outbound") && !done("job.hold", "gone"));
+        assert!(done("user.add", "gone") && done("source.put", "gone"));
     }
 }

@@ -4,9 +4,11 @@
 //! may give them to another person later. Groups say the role at every sign-in. What the provider says was verified before
 //! (`web::oidc`); this room knows no HTTP.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::accounts::display_name;
 use super::{Act, OpsError, Result, Signature, noting, quota};
-use crate::config::{DefaultRole, Oidc, RolesOfGroups};
+use crate::config::{Config, DefaultRole, Oidc, RolesOfGroups};
 use crate::domain::name::UserName;
 use crate::secrets::sha256_hex;
 use crate::store::accounts::{Accounts as _, Changes, External, NO_PASSWORD, Role, User};
@@ -46,6 +48,8 @@ pub enum Refusal {
     Collector { name: UserName },
     /// There is no admin with a password yet, who must come first.
     NoLocalAdmin,
+    /// The provider says nothing by which they could be known again.
+    NoSubject,
 }
 
 /// What came of it.
@@ -58,8 +62,8 @@ pub enum Admission {
 
 /// The account of `who`: the linked one with the role that their groups have now, or a new one where `rules` allow it.
 ///
-/// Another role ends all sessions of the account. The last admin with a password stays admin, whatever the groups say. Who has lost every
-/// group that has a role loses the sessions, too.
+/// Another role ends all sessions of the account, and its tokens can do no more than it. The last admin with a password stays admin,
+/// whatever the groups say. Who has lost every group that has a role only looks from then on, and loses sessions and tokens.
 ///
 /// # Errors
 /// [`OpsError::Store`].
@@ -69,6 +73,9 @@ pub async fn admit(store: &Store, rules: &Oidc, who: &Identity, from: &str) -> R
         from: from.to_owned(),
         kind: Kind::Person,
     };
+    if !is_subject(&who.external.subject) {
+        return Ok(Admission::Refused(Refusal::NoSubject));
+    }
     // Twice: of two first sign-ins at the same time, the later finds the account that the other made.
     for last in [false, true] {
         let users = store.users().await?;
@@ -123,7 +130,7 @@ async fn known(
         return Ok(Admission::Refused(Refusal::Collector { name }));
     }
     let Some(role) = wanted else {
-        store.close_sessions(&name, None).await?;
+        lose(store, user, by).await?;
         return Ok(Admission::Refused(Refusal::NoRole { name }));
     };
     // Groups say which jobs they see and operate, too.
@@ -135,20 +142,79 @@ async fn known(
     if role == user.role {
         return Ok(Admission::In(user));
     }
+    Ok(Admission::In(take_role(store, &user, role, by).await?))
+}
+
+/// No group has a role for the person any more: the account only looks, is a member of nothing, and whatever stands for it ends.
+async fn lose(store: &Store, user: &User, by: &Signature) -> Result<()> {
+    let name = &user.name;
+    for token in store.tokens().await?.into_iter().filter(|token| token.user == *name) {
+        let noted = noting(store, by, Act::TokenRevoke, name.as_str(), Some(&token.id));
+        match noted.revoke_token(&token.id).await {
+            // Another sign-in was faster.
+            Ok(()) | Err(StoreError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if !user.groups.is_empty() {
+        let groups = Changes { groups: Some(Vec::new()), ..Changes::default() };
+        store.change_user(name, &groups).await?;
+    }
+    if user.role != Role::Viewer {
+        take_role(store, user, Role::Viewer, by).await?;
+    }
+    store.close_sessions(name, None).await?;
+    Ok(())
+}
+
+/// Gives the account another role; the last admin with a password stays what they are.
+async fn take_role(store: &Store, user: &User, role: Role, by: &Signature) -> Result<User> {
+    let name = &user.name;
     let changes = Changes { role: Some(role), ..Changes::default() };
     let noted = noting(store, by, Act::UserRole, name.as_str(), Some(role.as_str()));
-    match noted.change_user(&name, &changes).await {
-        Ok(user) => Ok(Admission::In(user)),
+    match noted.change_user(name, &changes).await {
+        Ok(user) => Ok(user),
         Err(StoreError::LastAdmin(_)) => {
             tracing::warn!(
                 user = %name,
                 "the groups say {}, but this is the last admin with a password, and stays admin: make another with soloist user add NAME --role admin",
                 role.as_str()
             );
-            Ok(Admission::In(user))
+            Ok(user.clone())
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// What is named among the `operators` and `viewers` of jobs and is no account, while a first sign-in makes one: whoever is called so at the
+/// provider gets what was meant for somebody else. A sentence for each name.
+#[must_use]
+pub fn unclaimed(config: &Config, users: &[User]) -> Vec<String> {
+    if !config.oidc.as_ref().is_some_and(|rules| rules.create_accounts) {
+        return Vec::new();
+    }
+    let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for job in &config.jobs {
+        let names = job.operators.iter().chain(&job.viewers).map(String::as_str);
+        for name in names.filter(|name| *name != "*" && !name.starts_with('@')) {
+            named.entry(name).or_default().insert(job.name.as_str());
+        }
+    }
+    let accounts: BTreeSet<&str> = users.iter().map(|user| user.name.as_str()).collect();
+    let loose = named.into_iter().filter(|(name, _)| !accounts.contains(name));
+    loose
+        .map(|(name, jobs)| {
+            let jobs = jobs.into_iter().collect::<Vec<_>>().join(", ");
+            format!(
+                "operators or viewers of {jobs} name {name}, which is no account yet: with oidc.create_accounts, whoever the provider calls {name} gets it; make the account first (soloist user add {name}), or take the name out"
+            )
+        })
+        .collect()
+}
+
+/// Whether this can be who a person is at the provider.
+fn is_subject(subject: &str) -> bool {
+    (1..=LONGEST_SUBJECT).contains(&subject.len()) && !subject.contains(char::is_control)
 }
 
 /// Links an account to a person at the provider, or to no person.
@@ -163,8 +229,7 @@ pub async fn link(
 ) -> Result<User> {
     if let Some(external) = &external {
         let subject = &external.subject;
-        let long = subject.len() > LONGEST_SUBJECT;
-        if subject.is_empty() || long || subject.contains(char::is_control) {
+        if !is_subject(subject) {
             let what = format!("must be 1 to {LONGEST_SUBJECT} characters on one line");
             return Err(OpsError::Field { field: "subject", what: what.into() });
         }

@@ -1,4 +1,4 @@
-//! How much there may be of what people and programs make: sources, rotations, tasks, accounts, tokens.
+//! How much there may be of what people and programs make: sources, rotations, tasks, accounts, tokens, leases.
 //!
 //! A program that runs wild fills the store that all share. Each number is far beyond what is sensible, and reaching one is
 //! refused with the number and the remedy. It is counted before the write and not in its step: requests at the same time may
@@ -106,4 +106,12 @@ pub(super) async fn token(store: &Store, user: &UserName) -> Result<()> {
         return Err(full(TOKENS, &what, remedy, "refused-full-tokens"));
     }
     Ok(())
+}
+
+/// There is no room for one more lease of this account.
+#[must_use]
+pub fn leases(user: &UserName, most: usize) -> OpsError {
+    let what = format!("leases of {user}");
+    let remedy = "release those that are not needed, or raise leases_per_account in limits of the configuration";
+    full(most, &what, remedy, "refused-full-leases")
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use super::{Act, Actor, OpsError, Result, noting, quota, reason};
+use crate::config::JobConfig;
 use crate::domain::detail::Detail;
 use crate::domain::name::RotationName;
 use crate::domain::rotation::Rules;
@@ -10,14 +11,21 @@ use crate::store::rotation::{RemovedRotation, RotationView, Rotations as _};
 use crate::store::{Store, StoreError};
 use crate::view::rules::RotationRules;
 
-/// Makes a rotation, or changes all its rules. The audit says why, or else which they are now.
+/// Whoever puts or removes a rotation decides when the jobs run that take their turns in it.
+fn check_members(actor: &Actor, rotation: &RotationName, jobs: &[&JobConfig]) -> Result<()> {
+    let mut members = jobs.iter().filter(|job| job.rotation.as_ref() == Some(rotation));
+    members.try_for_each(|job| actor.check_operates(job))
+}
+
+/// Makes a rotation, or changes all its rules. The audit says why, or else which they are now. Of `jobs`, which are all that there are,
+/// those that take their turns in it must be the actor's to operate, and no type may have the name of one that is hidden from them.
 ///
 /// # Errors
 /// [`OpsError::Malformed`], [`OpsError::Field`], [`OpsError::Forbidden`], [`OpsError::Store`].
 pub async fn put(
     store: &Store,
     actor: &Actor,
-    rotation: &RotationName,
+    (rotation, jobs): (&RotationName, &[&JobConfig]),
     rules: &Rules,
     given: Option<&str>,
 ) -> Result<RotationView> {
@@ -25,6 +33,14 @@ pub async fn put(
     actor.bound.check_rotation(rotation)?;
     let reason = reason(given)?;
     rules.check().map_err(|wrong| OpsError::malformed(wrong.to_string()))?;
+    check_members(actor, rotation, jobs)?;
+    let hidden = |name: &str| jobs.iter().any(|job| job.name.as_str() == name && !actor.sees(job));
+    if let Some(kind) = rules.types.iter().find(|kind| hidden(kind.name.as_str())) {
+        return Err(OpsError::forbidden(format!(
+            "types: the name {} is not for you: use another one",
+            kind.name
+        )));
+    }
     let before = quota::rotation(store, rotation).await?.map(|before| before.rules);
     let noted = reason.unwrap_or_else(|| RotationRules::noted(rules, before.as_ref()));
     let act = Act::RotationPut;
@@ -33,18 +49,19 @@ pub async fn put(
 }
 
 /// Removes a rotation with its turn and its past turns; says who had the turn, and how many waited. Without `force` only one
-/// that no worker holds or waits for: the refusal says who does.
+/// that no worker holds or waits for: the refusal says who does. `jobs` as in [`put`].
 ///
 /// # Errors
 /// [`OpsError::NotFound`], [`OpsError::Forbidden`], [`OpsError::Conflict`], [`OpsError::Store`].
 pub async fn remove(
     store: &Store,
     actor: &Actor,
-    rotation: &RotationName,
+    (rotation, jobs): (&RotationName, &[&JobConfig]),
     force: bool,
 ) -> Result<RemovedRotation> {
     actor.check_operator()?;
     actor.bound.check_rotation(rotation)?;
+    check_members(actor, rotation, jobs)?;
     let held = store.rotations(Some(rotation), 0).await.unwrap_or_default().into_iter().next();
     let said = held.map(|view| {
         let turn = view.ring.turn.as_ref();

@@ -6,7 +6,8 @@
 
 mod take;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -14,8 +15,8 @@ use tokio::sync::Semaphore;
 use self::take::Wish;
 pub use self::take::{Answer, Hand};
 use crate::domain::lease::Token;
-use crate::domain::name::{RotationName, WorkerName};
-use crate::domain::rotation::Ending;
+use crate::domain::name::{RequestId, RotationName, WorkerName};
+use crate::domain::rotation::{Ending, Turn};
 use crate::domain::time::Stamp;
 use crate::store::rotation::{Kept, PROMISE, Pass, PassedOn, Rotations};
 use crate::store::{Result, Store};
@@ -26,6 +27,9 @@ use crate::waiting::{self, Bell, DeskError, Newest, Pump, Round, WaitingRoom};
 /// moment: a worker that passes a turn, extends it or takes the one it was promised must not queue behind them.
 const ARRIVALS: usize = 8;
 
+/// Requests that are remembered.
+const REQUESTS: usize = 10_000;
+
 /// Where turns are asked for at a node; cheap to clone.
 #[derive(Clone)]
 pub struct TurnDesk {
@@ -35,6 +39,8 @@ pub struct TurnDesk {
     newest: Newest<Wish>,
     /// Held by each request that asks for the first time.
     arrivals: Arc<Semaphore>,
+    /// The requests that were answered with a turn here. That of a turn never changes.
+    requests: Arc<Mutex<HashMap<(RotationName, Token), RequestId>>>,
 }
 
 impl TurnDesk {
@@ -48,7 +54,8 @@ impl TurnDesk {
         let pump = Turns { metrics: Arc::clone(&metrics) };
         tokio::spawn(waiting::run(room.clone(), Arc::clone(&bell), pump));
         let arrivals = Arc::new(Semaphore::new(ARRIVALS));
-        Self { room, metrics, bell, newest: Newest::default(), arrivals }
+        let requests = Arc::default();
+        Self { room, metrics, bell, newest: Newest::default(), arrivals, requests }
     }
 
     /// The store, to look.
@@ -57,6 +64,23 @@ impl TurnDesk {
     /// [`DeskError::Refused`].
     pub fn store(&self) -> std::result::Result<&Store, DeskError> {
         self.room.store()
+    }
+
+    /// The request that was answered with that turn, if it was answered or [noted](Self::note) here. Only its holder knows it.
+    #[must_use]
+    pub(crate) fn request(&self, rotation: &RotationName, turn: Token) -> Option<RequestId> {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.get(&(rotation.clone(), turn)).cloned()
+    }
+
+    /// Notes the request of a turn.
+    pub(crate) fn note(&self, rotation: &RotationName, turn: &Turn) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if requests.len() >= REQUESTS {
+            // Each is read again when it is needed.
+            requests.clear();
+        }
+        requests.insert((rotation.clone(), turn.token), turn.request.clone());
     }
 
     /// A rotation was defined here: something may be due now.

@@ -112,6 +112,7 @@ impl TurnDesk {
             let earliest = match &taken {
                 Taken::Granted(turn) => {
                     self.expect(turn.until);
+                    self.note(&ask.rotation, turn);
                     return Ok(Answer { taken, hand: Some(asking.into_hand()), sent });
                 }
                 Taken::Over(_) => return Ok(Answer { taken, hand: None, sent }),

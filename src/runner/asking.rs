@@ -27,7 +27,7 @@ pub(super) async fn ask(store: &Store, ask: &Acquire, patience: Duration) -> Ask
     match timeout(patience, store.acquire(ask)).await {
         Ok(Ok(Acquired::Granted { token, since })) => Asked::Granted { token, since, sent },
         Ok(Ok(Acquired::Busy { remaining, .. })) => Asked::Refused(remaining),
-        Ok(Ok(Acquired::NotWanted)) => Asked::Refused(Duration::from_secs(1)),
+        Ok(Ok(Acquired::NotWanted | Acquired::Exhausted)) => Asked::Refused(Duration::from_secs(1)),
         Ok(Ok(
             Acquired::NotYet { wait }
             | Acquired::Reserved { wait }

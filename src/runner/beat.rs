@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::fitness::Unfit;
 use crate::config::{Config, digest};
 use crate::domain::containment::Containment;
 use crate::domain::definition::Definitions;
@@ -32,14 +33,14 @@ pub async fn first(store: &Store, beat: &Beat) -> Result<Heard> {
     }
 }
 
-/// Reports every second, and at once when `offer` changes. What it holds is told by the leases; `holds` goes along for
+/// Reports every second, and at once when what is offered changes. What it holds is told by the leases; `holds` goes along for
 /// nodes of version 0.1.
 pub async fn go_on(
     store: Store,
     mut beat: Beat,
     planned: Containment,
     holds: watch::Receiver<BTreeSet<JobName>>,
-    mut offer: watch::Receiver<Arc<Offer>>,
+    (mut offer, mut unfit): Offered,
 ) {
     let mut every = interval(BEAT_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -49,9 +50,10 @@ pub async fn go_on(
         tokio::select! {
             _ = every.tick() => {}
             Ok(()) = offer.changed() => {}
+            Ok(()) = unfit.changed() => {}
         }
         let offer = Arc::clone(&offer.borrow_and_update());
-        offer.put_into(&mut beat);
+        offer.put_into(&mut beat, &unfit.borrow_and_update());
         // A guard may have fallen back since.
         beat.containment = super::child::in_force(planned).to_string();
         beat.holds = holds.borrow().iter().cloned().collect();
@@ -69,6 +71,9 @@ pub async fn go_on(
         }
     }
 }
+
+/// What a node may run, and what of it this machine cannot start, both as they are now.
+pub type Offered = (watch::Receiver<Arc<Offer>>, watch::Receiver<Arc<Unfit>>);
 
 /// What a node may run, and what it defines: from its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,10 +100,12 @@ impl Offer {
         }
     }
 
-    /// Makes `beat` a report of it.
-    pub fn put_into(&self, beat: &mut Beat) {
+    /// Makes `beat` a report of it, on a machine that cannot start what is `unfit`.
+    pub fn put_into(&self, beat: &mut Beat, unfit: &Unfit) {
         beat.url.clone_from(&self.url);
-        beat.jobs.clone_from(&self.jobs);
+        beat.jobs = self.jobs.iter().filter(|job| !unfit.contains_key(*job)).cloned().collect();
+        beat.unfit = unfit.clone();
+        beat.unfit.retain(|job, _| self.jobs.contains(job));
         beat.digest.clone_from(&self.digest);
     }
 

@@ -151,6 +151,7 @@ impl Crew {
     fn stop_asked(&self) {
         let grace = self.with.program.stop_grace;
         let now = clock::boot();
+        self.relay.ending();
         let stop = match *self.stop.borrow() {
             Stop::Working => {
                 say(&format!(

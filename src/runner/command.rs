@@ -1,7 +1,6 @@
 //! What `soloist run`, `soloist collect` and `soloist turn` have in common: what they say, how long they wait, what they
 //! exit with, and how signals stop a command.
 
-use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -15,6 +14,8 @@ use super::signals::Signals;
 use crate::clock;
 use crate::domain::job::Exit;
 use crate::domain::time::Boot;
+/// Says something beside the command's own output: that no reader is left, or that it stands still, is no reason to stop or to wait.
+pub(super) use crate::outlet::say;
 use crate::store::{Options, Store, StoreError};
 
 /// What was waited for was not granted in time.
@@ -30,11 +31,6 @@ pub(super) const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// How long the end of this process waits for a store that is away; then the guard goes on trying alone.
 pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
-
-/// Says something beside the command's own output; if no reader is left, that is no reason to stop.
-pub(super) fn say(text: &str) {
-    writeln!(std::io::stderr(), "soloist: {text}").ok();
-}
 
 /// A time that is left, for people: whole seconds, or milliseconds when it is less than one.
 pub(super) fn rounded(time: Duration) -> impl std::fmt::Display {

@@ -38,8 +38,8 @@ pub(super) enum Counter {
 
 /// What came of an extension.
 pub(super) enum Extended {
-    /// It is kept for this long, counted from before the request was sent.
-    Kept(Duration),
+    /// It is kept for this long, counted from before the request was sent; `None`: for as long as it was granted.
+    Kept(Option<Duration>),
     /// It is another's.
     Lost,
 }
@@ -156,31 +156,26 @@ impl Counter {
         }
     }
 
-    /// Keeps a task for another lease. The rules of its source are read again, because they say how long the next lease lasts.
-    /// After `patience` the caller does not wait for the answer any more: until then every node is asked.
+    /// Keeps a task for another lease. After `patience` the caller does not wait for the answer any more: until then every node is asked.
     pub(super) async fn extend(
         &self,
         claim: &ClaimId,
         id: &TaskId,
-        source: &SourceName,
         patience: Duration,
     ) -> Result<Extended, Trouble> {
         match self {
             Self::Store(store, owner) => {
-                let lease = lease_at(store, source).await?;
-                // After the rules: an operator who shortens a lease in between is a round trip late.
                 let extended = store.extend(claim, Some(owner)).await?;
                 let kept = extended.kept.contains(id);
-                Ok(if kept { Extended::Kept(lease) } else { Extended::Lost })
+                Ok(if kept { Extended::Kept(None) } else { Extended::Lost })
             }
             Self::Server(client) => {
                 let call = Call::post(at_claim(claim, "/extend?expires=true")).repeatable();
                 let call = call.shared_within(patience, client);
                 let Kept { kept, expires_in_ms } = client.ask(call).await?;
-                match expires_in_ms.filter(|_| kept.contains(&id.0)) {
-                    Some(ms) => Ok(Extended::Kept(Duration::from_millis(ms))),
-                    None => Ok(Extended::Lost),
-                }
+                let kept = expires_in_ms.filter(|_| kept.contains(&id.0));
+                Ok(kept
+                    .map_or(Extended::Lost, |ms| Extended::Kept(Some(Duration::from_millis(ms)))))
             }
         }
     }

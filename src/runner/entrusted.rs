@@ -4,6 +4,7 @@
 //! A value is never shown: not in an error, not by `Debug`, and not in the output that is kept (`Hidden`).
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::hidden::Hidden;
@@ -46,26 +47,26 @@ impl Entrusted {
     pub(super) fn prepare(
         &mut self,
         node: &NodeName,
-        env: &mut BTreeMap<String, String>,
+        env: &mut BTreeMap<OsString, OsString>,
     ) -> Result<(), String> {
         if let Some(user) = &self.user {
             let account = find_account(user)
                 .map_err(|why| format!("the script was not started on {node}: user: {why}"))?;
             let words = [&account.home, &account.name, &account.name];
             for (name, word) in OF_THE_USER.into_iter().zip(words) {
-                env.entry(name.to_owned()).or_insert_with(|| word.clone());
+                env.entry(name.into()).or_insert_with(|| word.into());
             }
             self.account = Some(account);
         }
         let mut values = BTreeMap::new();
         for (name, file) in &self.secrets {
             let value = read_secret(file).map_err(|why| {
-                format!("the script was not started on {node}: secrets.{name}: {}", why.text)
+                format!("the script was not started on {node}: secrets.{name}: {why}")
             })?;
             values.insert(name.clone(), value);
         }
         self.hidden = Hidden::of(values.values());
-        env.extend(values);
+        env.extend(values.into_iter().map(|(name, value)| (name.into(), value.into())));
         Ok(())
     }
 }

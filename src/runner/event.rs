@@ -16,6 +16,8 @@ pub enum ChildEvent {
     Line(NewLine),
     /// A progress line.
     Progress(Progress),
+    /// It wrote something that is no line yet; said at most four times a second.
+    Heard,
     /// It could not be started; no process of it exists. The last event.
     Failed {
         /// With the remedy.

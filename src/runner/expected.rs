@@ -66,6 +66,7 @@ mod tests {
             jobs: ["outbound".parse().unwrap()].into(),
             digest: String::new(),
             holds: Vec::new(),
+            unfit: Default::default(),
             vitals: None,
         };
         NodeRecord { beat, age_ms, draining: false, told: Arc::default() }

@@ -62,7 +62,28 @@ impl Hidden {
         out
     }
 
-    /// The same for a text.
+    /// How much of the beginning of `line` may be shown while it goes on: what follows may turn its end into a value.
+    pub(super) fn settled(&self, line: &[u8]) -> usize {
+        let unfinished = |at: &usize| {
+            let rest = &line[*at..];
+            self.0.iter().any(|value| value.len() > rest.len() && value.starts_with(rest))
+        };
+        let from = line.len().saturating_sub(self.longest());
+        let mut end = (from..line.len()).find(unfinished).unwrap_or(line.len());
+        // No value is cut in two.
+        loop {
+            let across = |at: &usize| {
+                let rest = &line[*at..];
+                self.0.iter().any(|value| at + value.len() > end && rest.starts_with(value))
+            };
+            match (end.saturating_sub(self.longest())..end).find(across) {
+                Some(earlier) => end = earlier,
+                None => return end,
+            }
+        }
+    }
+
+    /// As [`Self::replaced`], for a text.
     pub(super) fn redacted(&self, text: String) -> String {
         if self.0.is_empty() {
             return text;
@@ -95,6 +116,19 @@ mod tests {
         assert_eq!(hidden(&[key], "key: MIIEvQIBADAN end"), "key: *** end");
         assert_eq!(hidden(&["secret7"], "secret7"), "secret7");
         assert_eq!(hidden(&["出库任务出库任务"], "x出库任务出库任务y"), "x***y");
+    }
+
+    #[test]
+    fn what_may_become_a_value_is_not_shown_before_it_is_known() {
+        let values = ["abcdefgh".to_owned(), "efghijkl".to_owned()];
+        let hidden = Hidden::of(values.iter());
+        let settled = |line: &str| hidden.settled(line.as_bytes());
+        assert_eq!(settled("sure? [y/N] "), 12);
+        assert_eq!(settled("it is abcd"), 6);
+        assert_eq!(settled("it is a"), 6);
+        assert_eq!(settled("it is abcdefgh"), 6, "its end may begin the other");
+        assert_eq!(settled("it is abcdefgh!"), 15);
+        assert_eq!(Hidden::default().settled(b"abc"), 3);
     }
 
     #[test]

@@ -41,6 +41,12 @@ pub(super) enum News {
     LeaseLost,
     /// The store says that the turn is another's: the script is being killed.
     TurnLost,
+    /// No process of the tree is left, as its guard says; `fenced`: it was killed because it was not held any longer. What else there
+    /// is to do before [`News::Gone`] takes a moment, and long while the store is away.
+    Dead {
+        /// See there.
+        fenced: bool,
+    },
     /// It ended while it waited for its turn: nothing was started. The last piece of news.
     Unused,
     /// No process of the tree is left.
@@ -171,11 +177,15 @@ pub(super) async fn drive(
     };
     let ended = attend(&child, &mut events, &mut holds, &mut attending).await;
     let Attending { mut reporter, stopped, limit, .. } = attending;
+    let fenced = ended.as_ref().is_some_and(Ended::is_fenced);
     let Some(Ended { exit, processes_killed, cause, .. }) = ended else {
         // Not knowing is not proof: the lease must run out by itself.
         tracing::error!("a guard ended without proof of death; its lease is left to run out");
         return;
     };
+    if cause.is_ok() {
+        tell(News::Dead { fenced });
+    }
     let mut gone = match cause {
         Ok(cause) => Gone { exit, processes_killed, cause: Some(cause), limit, began: None },
         Err(error) => {
@@ -309,6 +319,10 @@ impl<T: Fn(News)> Attendant for Attending<'_, T> {
             ChildEvent::Progress(progress) => {
                 self.is_heard();
                 self.reporter.progress(progress);
+            }
+            ChildEvent::Heard => {
+                self.is_heard();
+                self.reporter.heard();
             }
             // `attend` handles the end.
             ChildEvent::Failed { .. } | ChildEvent::Gone { .. } => {}

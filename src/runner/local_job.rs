@@ -3,6 +3,7 @@
 //!
 //! It only remembers; what to do is decided in `domain`, and the supervisor does it.
 
+use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use crate::domain::name::{JobName, NodeName, Owner, RunId};
 use crate::domain::supervise::{Attempt, Doing, JobSlot};
 use crate::domain::time::{Began, Boot};
 use crate::domain::transition::drill::must_crash;
+use crate::outlet;
 use crate::store::journal::Ended;
 use crate::store::leases::{Acquire, Condition, Renewal};
 use crate::telemetry::Metrics;
@@ -170,11 +172,11 @@ impl LocalJob {
         let mut env = around.env.clone();
         if config.user.is_some() {
             // The node's own; the other user's come when it is looked up.
-            OF_THE_USER.iter().for_each(|name| drop(env.remove(*name)));
+            OF_THE_USER.iter().for_each(|name| drop(env.remove(OsStr::new(name))));
         }
-        env.extend(config.env.clone());
+        env.extend(config.env.iter().map(|(name, value)| (name.into(), value.into())));
         let program = Program {
-            argv: config.command.clone(),
+            argv: config.command.iter().map(OsString::from).collect(),
             dir: config.dir.clone(),
             env,
             stop_grace: config.stop_grace,
@@ -231,6 +233,8 @@ impl LocalJob {
 /// Ends this process as `kill -9` would: no line of a shutdown runs, which is what a drill is to measure.
 fn crash(job: &JobName) {
     tracing::error!(%job, "a drill was ordered: this process kills itself now and does not come back by itself");
+    // A reader that stands still does not put it off.
+    outlet::STDERR.flush(Duration::from_millis(100));
     nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).ok();
     // No process survives that; but an ordered drill must never be ignored.
     std::process::abort();

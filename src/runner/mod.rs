@@ -15,6 +15,7 @@
 //! | `surroundings`, `local_job`, `ending`, `asking` | a job on this node: what is remembered, what follows a run, requests for its lease |
 //! | `expected`, `outlook`, `supervisor` | who else may take a job, facts for the step, the loop that carries out the step's effects |
 //! | `beat` | reports that this node lives |
+//! | `fitness` | which jobs this machine cannot start now, and why |
 //! | `command`, `signals` | what the commands have in common; what may stop them |
 //! | `entrusted`, `hidden` | the user and the secrets of a script; what of them is kept out of its output |
 //! | `run_command`, `run_at_node` | `soloist run`, at the store and at nodes |
@@ -34,6 +35,7 @@ mod ending;
 pub mod entrusted;
 mod event;
 mod expected;
+pub mod fitness;
 mod guard_process;
 mod hidden;
 mod hold;

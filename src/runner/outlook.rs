@@ -1,9 +1,11 @@
 //! What this node knows of the others, and what follows from the feed: facts for the step, and the nodes whose runs were lost.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::expected::candidates;
+use super::fitness::Unfit;
 use super::local_job::LocalJob;
 use crate::clock;
 use crate::domain::handover::{is_for_another, standing};
@@ -22,13 +24,15 @@ pub(super) struct Outlook {
     draining: bool,
     /// This node is shutting down.
     pub(super) leaving: bool,
+    /// What this machine cannot start now.
+    pub(super) unfit: Arc<Unfit>,
     /// Nodes that lost a run, and when: dead, although their last report may still be fresh.
     lost: HashMap<NodeName, StoreTime>,
 }
 
 impl Outlook {
-    pub(super) fn new(node: NodeName, feed: Feed) -> Self {
-        Self { node, feed, draining: false, leaving: false, lost: HashMap::new() }
+    pub(super) fn new(node: NodeName, feed: Feed, unfit: Arc<Unfit>) -> Self {
+        Self { node, feed, draining: false, leaving: false, unfit, lost: HashMap::new() }
     }
 
     /// Looks whether this node is to be emptied.
@@ -58,9 +62,12 @@ impl Outlook {
         let moving = self.standing(seen);
         let mine = record.lease.as_ref().is_some_and(|lease| lease.owner == job.owner);
         let wanted_here = moving.is_some_and(|m| m.to.as_ref() == Some(me));
+        // What the machine lacks keeps a run from starting, and stops none.
+        let fit = job.is_held() || !self.unfit.contains_key(&job.config.name);
+        let stays = !self.draining && !self.leaving;
         Facts {
             wanted: record.wanted() && !record.given_up,
-            eligible: job.newest().runs_on(me) && !job.removed && !self.draining && !self.leaving,
+            eligible: job.newest().runs_on(me) && !job.removed && stays && fit,
             reserved_until: moving
                 .filter(|moving| is_for_another(moving, me))
                 .map(|moving| by_this_clock(moving.until)),

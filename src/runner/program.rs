@@ -1,6 +1,7 @@
 //! A program and where it runs: what a job, `soloist run`, `soloist collect` and `soloist turn` have in common.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,10 +16,10 @@ use crate::store::Options;
 #[derive(Debug, Clone)]
 #[expect(missing_docs, reason = "as in JobConfig and Config")]
 pub struct Program {
-    pub argv: Vec<String>,
+    pub argv: Vec<OsString>,
     pub dir: PathBuf,
     /// Its environment, besides `SOLOIST_JOB`, `SOLOIST_RUN`, `SOLOIST_NODE` and `SOLOIST_TOKEN`.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<OsString, OsString>,
     pub stop_grace: Duration,
     pub node: NodeName,
     pub store_url: String,
@@ -34,7 +35,7 @@ impl Program {
     /// The same, with more in its environment.
     #[must_use]
     pub(super) fn with<const N: usize>(mut self, more: [(&str, String); N]) -> Self {
-        self.env.extend(more.map(|(name, value)| (name.to_owned(), value)));
+        self.env.extend(more.map(|(name, value)| (name.into(), value.into())));
         self
     }
 
@@ -48,8 +49,8 @@ impl Program {
     /// # Errors
     /// Why not, and what to do about it.
     pub(super) fn find(&self) -> Result<(), String> {
-        let command = self.argv.first().map_or("", String::as_str);
-        let path = self.env.get("PATH").map_or("", String::as_str);
+        let command = self.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let path = self.env.get(OsStr::new("PATH")).map_or(OsStr::new(""), OsString::as_os_str);
         crate::config::find_program(command, &self.dir, path).map(drop)
     }
 

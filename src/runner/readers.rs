@@ -1,7 +1,9 @@
 //! The readers of a script's output. They begin once its start was reported: no line may be reported before that.
 
+use std::future::pending;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::io::AsyncRead;
 use tokio::net::unix::pipe::Receiver as Pipe;
 use tokio::sync::{mpsc, watch};
@@ -11,6 +13,7 @@ use tokio::time::timeout;
 use super::event::ChildEvent;
 use super::hidden::Hidden;
 use super::output;
+use super::relay::Relay;
 use super::spec::Streams;
 use crate::store::journal::Stream;
 
@@ -22,7 +25,8 @@ const LAST_RELAYED: Duration = Duration::from_secs(10);
 /// The tasks that read.
 pub(super) struct Readers {
     tasks: [Option<JoinHandle<()>>; 2],
-    last_output: Duration,
+    /// The way to the process that reads it, if one does.
+    relay: Option<Relay>,
 }
 
 /// WaitingRoom for the first event, which is the start; the readers begin when this and what it becomes are dropped.
@@ -44,9 +48,9 @@ impl Readers {
         (streams, hidden): (Streams, Hidden),
         events: &mpsc::Sender<ChildEvent>,
     ) -> (Self, Option<Gate>) {
-        let last_output = match streams {
-            Streams::Relayed(_) => LAST_RELAYED,
-            Streams::Read | Streams::Inherited => LAST_OUTPUT,
+        let relay = match &streams {
+            Streams::Relayed(relay) => Some(relay.clone()),
+            Streams::Read | Streams::Inherited => None,
         };
         let (reading, now) = watch::channel(());
         let reader = Reader { now, events: events.clone(), streams, hidden };
@@ -55,27 +59,38 @@ impl Readers {
             stderr.map(|pipe| tokio::spawn(reader.read(pipe, Stream::Stderr))),
         ];
         let room = events.clone().try_reserve_owned().ok();
-        (Self { tasks, last_output }, room.map(|room| Gate { room, reading }))
+        (Self { tasks, relay }, room.map(|room| Gate { room, reading }))
     }
 
     /// Waits for the last output of a script that is gone, but not for ever.
-    pub(super) async fn end(self) {
-        let patience = self.last_output;
-        self.end_within(patience).await;
+    pub(super) async fn end(mut self) {
+        let patience = if self.relay.is_some() { LAST_RELAYED } else { LAST_OUTPUT };
+        let relay = self.relay.take();
+        tokio::select! {
+            () = self.read_to_the_end(patience) => {}
+            () = async {
+                match relay {
+                    Some(relay) => relay.given_up().await,
+                    None => pending().await,
+                }
+            } => {}
+        }
+        self.stop();
     }
 
     /// The same for a script that never started: its guard holds the pipes until it is dismissed.
-    pub(super) async fn end_unused(self) {
-        self.end_within(LAST_OUTPUT).await;
+    pub(super) async fn end_unused(mut self) {
+        self.read_to_the_end(LAST_OUTPUT).await;
+        self.stop();
     }
 
-    async fn end_within(self, patience: Duration) {
-        for reader in self.tasks.into_iter().flatten() {
-            let stop = reader.abort_handle();
-            if timeout(patience, reader).await.is_err() {
-                stop.abort();
-            }
-        }
+    async fn read_to_the_end(&mut self, patience: Duration) {
+        let tasks = self.tasks.iter_mut().flatten();
+        drop(timeout(patience, join_all(tasks)).await);
+    }
+
+    fn stop(self) {
+        self.tasks.into_iter().flatten().for_each(|reader| reader.abort());
     }
 }
 

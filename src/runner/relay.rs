@@ -2,15 +2,17 @@
 //!
 //! One thread writes; the readers of the commands' pipes wait for it. So a slow reader slows the commands down,
 //! as a pipe would, and never the renewal of their leases. Once the reader has gone, what is left is thrown away.
+//! A line that does not end is passed on after a second as far as it has come: a question, or a bar of progress.
 
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::event::ChildEvent;
+use crate::outlet::{self, STDERR, STDOUT};
 use crate::store::dispatch::LONGEST_ERROR;
 use crate::store::journal::{NewLine, Stream};
 
@@ -18,16 +20,32 @@ use crate::store::journal::{NewLine, Stream};
 const LONGEST: usize = 256 * 1024;
 /// Pieces that wait for the writing thread.
 const WAITING: usize = 16;
+/// A line that has not ended is passed on so long after it began.
+const UNENDED: Duration = Duration::from_secs(1);
+
+/// A reader that takes nothing for so long is not waited for once this process was told to end.
+const STALLED: Duration = Duration::from_secs(1);
 
 /// The way to this process's own standard output and error.
 #[derive(Debug, Clone)]
 pub struct Relay {
     pieces: mpsc::Sender<(Stream, Vec<u8>)>,
+    pace: Pace,
+}
+
+/// How the reader of this process gets on.
+#[derive(Debug, Clone)]
+struct Pace {
+    /// Grows with each piece that it took.
+    written: watch::Receiver<u64>,
+    /// This process was told to end.
+    ending: watch::Sender<bool>,
 }
 
 /// The thread that writes.
 pub(super) struct Writing {
     done: oneshot::Receiver<()>,
+    pace: Pace,
 }
 
 impl Relay {
@@ -38,21 +56,33 @@ impl Relay {
     pub(super) fn start() -> std::io::Result<(Self, Writing)> {
         let (pieces, mut inbox) = mpsc::channel::<(Stream, Vec<u8>)>(WAITING);
         let (finished, done) = oneshot::channel();
-        std::thread::Builder::new().name("output".to_owned()).spawn(move || {
+        let (count, written) = watch::channel(0);
+        outlet::thread("output", move || {
             let mut gone = [false; 2];
             while let Some((stream, bytes)) = inbox.blocking_recv() {
                 let error = stream == Stream::Stderr;
                 let gone = &mut gone[usize::from(error)];
                 if !*gone {
-                    *gone = match error {
-                        true => write(&mut std::io::stderr().lock(), &bytes),
-                        false => write(&mut std::io::stdout().lock(), &bytes),
-                    };
+                    let outlet = if error { &STDERR } else { &STDOUT };
+                    let written = outlet.write_now(&bytes);
+                    *gone = written.is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
                 }
+                count.send_modify(|count| *count += 1);
             }
             finished.send(()).ok();
         })?;
-        Ok((Self { pieces }, Writing { done }))
+        let pace = Pace { written, ending: watch::Sender::new(false) };
+        Ok((Self { pieces, pace: pace.clone() }, Writing { done, pace }))
+    }
+
+    /// This process was told to end: a reader that stands still is not waited for any more.
+    pub(super) fn ending(&self) {
+        self.pace.ending.send_replace(true);
+    }
+
+    /// Returns when this process was told to end and the reader stands still.
+    pub(super) async fn given_up(self) {
+        self.pace.given_up().await;
     }
 
     /// Reads `pipe` to its end. The last line with something on it is told, too, if it is of standard error.
@@ -64,18 +94,31 @@ impl Relay {
     ) {
         let (mut rest, mut last) = (Vec::new(), Vec::new());
         let mut buffer = vec![0; 32 * 1024];
-        while let Ok(length @ 1..) = pipe.read(&mut buffer).await {
-            rest.extend_from_slice(&buffer[..length]);
-            let whole = match rest.iter().rposition(|byte| *byte == b'\n') {
-                Some(end) => end + 1,
-                None if rest.len() > LONGEST => rest.len(),
-                None => continue,
+        // When `rest` began; and whether a part of its line was passed on.
+        let (mut begun, mut open) = (Instant::now(), false);
+        loop {
+            let whole = tokio::select! {
+                read = pipe.read(&mut buffer) => {
+                    let Ok(length @ 1..) = read else { break };
+                    if rest.is_empty() {
+                        begun = Instant::now();
+                    }
+                    rest.extend_from_slice(&buffer[..length]);
+                    match rest.iter().rposition(|byte| *byte == b'\n') {
+                        Some(end) => end + 1,
+                        None if rest.len() > LONGEST => rest.len(),
+                        None => continue,
+                    }
+                }
+                () = sleep_until(begun + UNENDED), if !rest.is_empty() => rest.len(),
             };
             let left = rest.split_off(whole);
             remember(&mut last, &rest);
+            open = !rest.ends_with(b"\n");
+            begun = Instant::now();
             self.send(stream, std::mem::replace(&mut rest, left)).await;
         }
-        if !rest.is_empty() {
+        if open || !rest.is_empty() {
             remember(&mut last, &rest);
             rest.push(b'\n');
             self.send(stream, rest).await;
@@ -94,17 +137,21 @@ impl Relay {
 }
 
 impl Writing {
-    /// Waits until everything is written, once every relay is gone, but not for ever for a reader who does not read.
+    /// Waits until everything is written, once every relay is gone, but not for ever.
     pub(super) async fn end(self, patience: Duration) {
-        timeout(patience, self.done).await.ok();
+        let Self { done, pace } = self;
+        tokio::select! {
+            _ = timeout(patience, done) => {}
+            () = pace.given_up() => {}
+        }
     }
 }
 
-/// True when the reader has gone.
-fn write(out: &mut impl Write, bytes: &[u8]) -> bool {
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) => error.kind() == ErrorKind::BrokenPipe,
-        Ok(()) => false,
+impl Pace {
+    async fn given_up(mut self) {
+        // It has a sender: ours.
+        self.ending.subscribe().wait_for(|ending| *ending).await.ok();
+        while let Ok(Ok(())) = timeout(STALLED, self.written.changed()).await {}
     }
 }
 
@@ -121,10 +168,15 @@ fn remember(last: &mut Vec<u8>, bytes: &[u8]) {
 mod tests {
     use super::*;
 
+    fn relay(pieces: mpsc::Sender<(Stream, Vec<u8>)>) -> Relay {
+        let pace = Pace { written: watch::channel(0).1, ending: watch::Sender::new(false) };
+        Relay { pieces, pace }
+    }
+
     async fn relayed(bytes: &[u8]) -> (Vec<Vec<u8>>, Option<String>) {
         let (pieces, mut inbox) = mpsc::channel(WAITING);
         let (events, mut told) = mpsc::channel(4);
-        Relay { pieces }.pass_on(bytes, Stream::Stderr, events).await;
+        relay(pieces).pass_on(bytes, Stream::Stderr, events).await;
         let mut all = Vec::new();
         while let Some((_, piece)) = inbox.recv().await {
             all.push(piece);
@@ -152,5 +204,21 @@ mod tests {
             Some("curl: (7) refused")
         );
         assert_eq!(relayed(b"\n").await.1, None);
+    }
+
+    #[tokio::test]
+    async fn a_line_that_does_not_end_is_passed_on_after_a_second_and_completed_by_the_rest() {
+        let (pieces, mut inbox) = mpsc::channel(WAITING);
+        let (events, _told) = mpsc::channel(4);
+        let (mut ours, theirs) = tokio::io::duplex(64);
+        tokio::spawn(relay(pieces).pass_on(theirs, Stream::Stdout, events));
+        let began = Instant::now();
+        tokio::io::AsyncWriteExt::write_all(&mut ours, b"a\nsure? [y/N] ").await.unwrap();
+        assert_eq!(inbox.recv().await.unwrap().1, b"a\n");
+        assert_eq!(inbox.recv().await.unwrap().1, b"sure? [y/N] ");
+        assert!(began.elapsed() >= UNENDED);
+        drop(ours);
+        assert_eq!(inbox.recv().await.unwrap().1, b"\n");
+        assert_eq!(inbox.recv().await, None);
     }
 }

@@ -20,6 +20,9 @@ use crate::store::{Store, StoreError};
 /// How long the end of a run waits for its last output to be stored.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// How often the store is told that a run writes, though no line.
+const HEARD_EVERY: Duration = Duration::from_secs(1);
+
 enum Report {
     Started(Started),
     Stopping(Duration),
@@ -35,6 +38,9 @@ pub(super) struct Reporter {
     task: tokio::task::JoinHandle<()>,
     lines: VecDeque<NewLine>,
     left_out: u64,
+    /// It wrote what is no line yet: not reported yet, and when it was for the last time.
+    heard: bool,
+    heard_at: Option<Boot>,
     /// Not reported yet.
     progress: Option<Progress>,
     /// The newest.
@@ -59,6 +65,7 @@ impl Reporter {
             node: spec.program.node.clone(),
             lines: Vec::new(),
             progress: None,
+            heard: false,
         };
         let said = Arc::new(OnceLock::new());
         let write = write_reports(store, blank.clone(), inbox, done_tx, Arc::clone(&said), told);
@@ -70,6 +77,8 @@ impl Reporter {
             task,
             lines: VecDeque::new(),
             left_out: 0,
+            heard: false,
+            heard_at: None,
             progress: None,
             shown: None,
             script: None,
@@ -109,6 +118,14 @@ impl Reporter {
         self.progress = Some(progress);
     }
 
+    /// It wrote something that is no line yet.
+    pub(super) fn heard(&mut self) {
+        let now = clock::boot();
+        if self.heard_at.is_none_or(|at| now.since(at) >= HEARD_EVERY) {
+            (self.heard, self.heard_at) = (true, Some(now));
+        }
+    }
+
     /// The store forgot the run: everything that it shows of it is said once more.
     pub(super) fn again(&mut self) {
         self.report_started();
@@ -137,7 +154,8 @@ impl Reporter {
         if self.done.try_recv().is_ok() {
             self.busy = false;
         }
-        if !even_if_empty && (self.busy || (self.lines.is_empty() && self.progress.is_none())) {
+        let nothing = self.lines.is_empty() && self.progress.is_none() && !self.heard;
+        if !even_if_empty && (self.busy || nothing) {
             return;
         }
         if self.left_out > 0 {
@@ -149,7 +167,8 @@ impl Reporter {
             self.lines.push_front(NewLine { stream: Stream::Soloist, text });
         }
         let lines = self.lines.drain(..).collect();
-        let output = Output { lines, progress: self.progress.take(), ..self.blank.clone() };
+        let (progress, heard) = (self.progress.take(), std::mem::take(&mut self.heard));
+        let output = Output { lines, progress, heard, ..self.blank.clone() };
         self.busy = true;
         self.send(Report::Output(output));
     }

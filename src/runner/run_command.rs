@@ -136,7 +136,9 @@ async fn acquire(
             Ok(Acquired::NotYet { wait } | Acquired::Reserved { wait }) => {
                 (wait, "it is reserved for another".to_owned())
             }
-            Ok(Acquired::NotWanted) => (LOOK_AGAIN, "it is a job that nobody wants".to_owned()),
+            Ok(Acquired::NotWanted | Acquired::Exhausted) => {
+                (LOOK_AGAIN, "it is a job that nobody wants".to_owned())
+            }
             Err(error @ StoreError::Unavailable(_)) => (ASK_AGAIN, error.to_string()),
             Err(error) => return Err(error.into()),
         };

@@ -56,7 +56,8 @@ pub async fn supervise(
     let index = jobs.iter().enumerate().map(|(i, job)| (job.name.clone(), i)).collect();
     let jobs = jobs.into_iter().map(LocalJob::new).collect();
     let changes = feed.subscribe();
-    let outlook = Outlook::new(around.node.clone(), feed);
+    let unfit = Arc::clone(&around.unfit.borrow());
+    let outlook = Outlook::new(around.node.clone(), feed, unfit);
     let releases = JoinSet::new();
     let supervisor = Supervisor { config, around, outlook, jobs, index, back, holds, releases };
     supervisor.run(results, changes, mode).await;
@@ -143,6 +144,10 @@ impl Supervisor {
                     }
                 }
                 Ok(()) = self.config.changed() => self.reload(),
+                Ok(()) = self.around.unfit.changed() => {
+                    self.outlook.unfit = Arc::clone(&self.around.unfit.borrow_and_update());
+                    self.refresh_all();
+                }
                 () = tokio::time::sleep(pause) => self.tick(),
             }
         }
@@ -238,6 +243,10 @@ impl Supervisor {
             What::News(News::Started) => {
                 self.jobs[job].started = Some(clock::boot());
                 self.taken_over(job);
+            }
+            What::News(News::Dead { fenced }) => {
+                let local = &self.jobs[job];
+                self.outlook.feed.ended_here(&local.config.name, local.held, fenced);
             }
             What::News(News::TurnLost) => self.jobs[job].lost = true,
             What::News(News::Unused) => {

@@ -1,8 +1,12 @@
 //! What all runs on this node share.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
+use super::fitness::Unfit;
 use super::keeper::Keeper;
 use super::nursery::Nursery;
 use crate::domain::name::NodeName;
@@ -23,7 +27,9 @@ pub struct Surroundings {
     /// This node.
     pub node: NodeName,
     /// The part of the node's environment that scripts get.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<OsString, OsString>,
+    /// What this machine cannot start now.
+    pub unfit: watch::Receiver<Arc<Unfit>>,
     /// What holds scripts together.
     pub containment: Choice,
     /// Where guards wait for their plan.

@@ -2,8 +2,7 @@
 //!
 //! The lease is trusted as a job's is: from before the request was sent, and for less than it lasts. The guard has
 //! that end as its deadline, so the command is gone before another collector may be given the task, whatever becomes of
-//! this process and of the store. The rules of the source are read again at every extension, because they say how
-//! long the next lease lasts.
+//! this process and of the store. Each extension lasts as long as the lease that was granted.
 
 use std::time::Duration;
 
@@ -69,9 +68,9 @@ impl ClaimedTask {
         }
         loop {
             let sent = clock::boot();
-            match counter.extend(&self.claim, &self.task.id, &self.task.source, PATIENCE).await {
+            match counter.extend(&self.claim, &self.task.id, PATIENCE).await {
                 Ok(Extended::Kept(lease)) => {
-                    (self.sent, self.lease) = (sent, Some(lease));
+                    (self.sent, self.lease) = (sent, lease.or(self.lease));
                     return true;
                 }
                 Ok(Extended::Lost) | Err(Trouble::NotFound(_)) => return false,
@@ -259,6 +258,8 @@ struct Extending {
     claim: ClaimId,
     id: TaskId,
     source: SourceName,
+    /// How long it was granted for.
+    lease: Duration,
     /// How long an extension may take.
     patience: Duration,
 }
@@ -267,15 +268,15 @@ impl Extending {
     fn keep(crew: &Crew, of: &ClaimedTask, timing: Timing) -> Hold {
         let (claim, id, source) = (of.claim.clone(), of.task.id.clone(), of.task.source.clone());
         let (counter, timing) = (crew.counter.clone(), paced(timing));
-        let patience = timing.store_timeout;
-        let extending = Self { counter, claim, id, source, patience };
+        let (lease, patience) = (timing.ttl, timing.store_timeout);
+        let extending = Self { counter, claim, id, source, lease, patience };
         Hold::renewed_by(extending, timing, of.sent)
     }
 
     async fn extend(&self) -> Result<Renewed, Trouble> {
-        let extended =
-            self.counter.extend(&self.claim, &self.id, &self.source, self.patience).await?;
+        let extended = self.counter.extend(&self.claim, &self.id, self.patience).await?;
         let Extended::Kept(lease) = extended else { return Ok(Renewed::Lost) };
+        let lease = lease.unwrap_or(self.lease);
         Ok(match Timing::from_ttl(lease) {
             Ok(timing) => Renewed::Kept(paced(timing)),
             // The command lives until the end that was trusted before.

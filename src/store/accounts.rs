@@ -1,5 +1,6 @@
 //! Accounts: who may look, switch and administer.
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
@@ -188,7 +189,7 @@ impl Changes {
 }
 
 /// Transitions and readings of accounts.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Accounts {
     /// Adds an account. With `only_if_first`, atomically only while no account exists.
     ///

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
-use crate::domain::alert::{Subject, When};
+use crate::domain::alert::{On, Subject, When};
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
 
@@ -67,13 +68,37 @@ pub struct Incident {
     pub sent: BTreeMap<String, Sent>,
 }
 
+impl Incident {
+    /// As the rules see one that is on: the channels that heard of it by what is written, and whether it is mute.
+    #[must_use]
+    pub fn as_on(&self, muted: bool) -> On {
+        let began = self.sent.iter().filter(|(_, sent)| sent.begin.is_some());
+        On {
+            alert: self.alert.clone(),
+            when: self.when,
+            subject: self.subject.clone(),
+            print: self.print.clone(),
+            to: self.to.clone(),
+            heard: began.map(|(channel, _)| channel.clone()).collect(),
+            muted,
+        }
+    }
+}
+
 /// The newest attempt to send by a channel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Tried {
     pub at: StoreTime,
     pub ok: bool,
     pub error: Option<String>,
+    /// Since when every attempt failed; `None` after one that went well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing: Option<StoreTime>,
+    /// What the other channels are told of it, until all of them know that it is over. It stands here and not among the incidents,
+    /// because nodes of older versions could not read those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Box<Incident>>,
 }
 
 /// Everything about alerts.
@@ -89,6 +114,14 @@ pub struct Book {
     pub channels: BTreeMap<String, Tried>,
     /// The node that sends.
     pub sender: Option<NodeName>,
+}
+
+impl Book {
+    /// Every alert that is on, also those about channels.
+    pub fn on(&self) -> impl Iterator<Item = &Incident> {
+        let lost = self.channels.values().filter_map(|tried| tried.lost.as_deref());
+        self.incidents.iter().chain(lost).filter(|incident| incident.end.is_none())
+    }
 }
 
 /// What the sender writes.
@@ -114,7 +147,7 @@ pub enum Mute {
 }
 
 /// Transitions and readings of alerts.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Alerts {
     /// Everything.
     ///
@@ -146,6 +179,12 @@ pub trait Alerts {
     /// # Errors
     /// As [`Alerts::alert_book`].
     async fn note_alerts(&self, node: &NodeName, boot: &str, noted: &Noted) -> Result<bool>;
+
+    /// Notes that a channel took a test: it is not lost any more. Whoever has the seat tells the others.
+    ///
+    /// # Errors
+    /// As [`Alerts::alert_book`].
+    async fn channel_took(&self, channel: &str) -> Result<()>;
 
     /// Mutes an alert, or lets it speak again; says until when it is mute.
     ///

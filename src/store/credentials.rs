@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
@@ -116,7 +117,7 @@ pub struct Link {
 }
 
 /// Transitions and readings of credentials. Expired ones are never returned.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Credentials {
     /// Opens a session that ends `lifetime` from now at the latest. Of more than [`MOST_SESSIONS`] of one account the oldest ends.
     ///

@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::Result;
 pub use crate::domain::dispatch::{
     BATCH, ClaimAsk, ClaimId, ClaimOwner, DONE_BEYOND, DONE_KEPT, Exchange, Extended, HISTORY_KEPT,
@@ -184,8 +186,8 @@ pub struct Pumped {
 }
 
 /// Transitions and readings of sources.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
-pub trait Sources {
+#[async_trait]
+pub trait Sources: Send + Sync {
     /// Makes a source, or changes its rules; tasks, starts and blocks are kept. The rules were checked.
     ///
     /// # Errors
@@ -226,8 +228,8 @@ pub trait Sources {
 }
 
 /// Transitions and readings of tasks.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
-pub trait Dispatch {
+#[async_trait]
+pub trait Dispatch: Send + Sync {
     /// Puts tasks; `true` for each that was new. One that exists is left as it is, whatever its state.
     ///
     /// # Errors
@@ -245,7 +247,7 @@ pub trait Dispatch {
     /// [`super::StoreError::Unavailable`]: unknown; repeat it with the same `request`.
     async fn exchange(&self, ask: &Exchange) -> Result<Exchanged>;
 
-    /// Extends what is still held of a claim, each to its source's lease from now.
+    /// Extends what is still held of a claim, each from now for as long as it was granted.
     ///
     /// # Errors
     /// [`super::StoreError::NotFound`] for an unknown or finished claim, or another's when `only` is given;

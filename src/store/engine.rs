@@ -28,7 +28,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::Result;
+use super::events::Events;
 use super::records::{self, Records};
 use crate::clock;
 use crate::domain::event::JobEvent;
@@ -118,6 +121,8 @@ pub(super) struct Change<'a> {
     pub(super) window: Range<StoreTime>,
     /// A lease is asked for, of this length: it is as safe as the store can make it, or `unsafe_grant` says why not.
     pub(super) grant: Option<Duration>,
+    /// For so long its holder may assert that lease again in a store that forgot it; zero for a program, whose word makes no lease.
+    pub(super) reach: Duration,
     /// Refused while the store may have forgotten leases.
     pub(super) calm: bool,
     /// The version and the body of the record as it shall be; `None`: it stays as it is.
@@ -166,6 +171,8 @@ pub(super) struct Keep<'a> {
     /// How its text must begin.
     pub(super) text: String,
     pub(super) ttl: Duration,
+    /// As in [`Change`].
+    pub(super) reach: Duration,
 }
 
 /// A page of the history.
@@ -189,7 +196,8 @@ pub(super) enum Part {
 }
 
 /// The port.
-pub(super) trait Engine: Records {
+#[async_trait]
+pub(super) trait Engine: Records + Events {
     /// What this process remembers of jobs.
     fn known(&self) -> &super::core::Known;
 

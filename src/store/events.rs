@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::Result;
@@ -44,7 +45,7 @@ pub struct Told {
 }
 
 /// The subscription of changes.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Events {
     /// Subscribes to `jobs` and nodes; other jobs may be heard as well. The store keeps the subscription alive by itself until
     /// the receiver is dropped. The channel is bounded: when its reader is slow, hints are dropped and

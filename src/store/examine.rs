@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 
 use super::jobs::Jobs;
@@ -70,19 +71,15 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be asked at all.
-    pub async fn examine(&self) -> super::Result<Vec<Finding>> {
-        let mut findings = match &self.backend {
-            super::Backend::Sqlite(store) => store.examine().await?,
-            super::Backend::Redis(store) => store.examine().await?,
-            super::Backend::Postgres(store) => store.examine().await?,
-            super::Backend::Mysql(store) => store.examine().await?,
-            super::Backend::Memory(_) => Vec::new(),
-        };
-        if let Some(locks) = &self.locks {
-            findings.extend(locks.examine().await?);
-        }
-        findings.extend(self.time().await?);
-        Ok(findings)
+    pub fn examine(&self) -> BoxFuture<'_, super::Result<Vec<Finding>>> {
+        Box::pin(async move {
+            let mut findings = self.backend.examine().await?;
+            if let Some(locks) = &self.locks {
+                findings.extend(locks.examine().await?);
+            }
+            findings.extend(self.time().await?);
+            Ok(findings)
+        })
     }
 
     async fn time(&self) -> super::Result<Vec<Finding>> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::Result;
 use crate::domain::job::JobRecord;
 use crate::domain::lease::Token;
@@ -23,7 +25,7 @@ pub struct Snapshot {
 }
 
 /// Transitions of what people want. Every one is atomic, grows the version and publishes its event.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Jobs {
     /// Reads the records of `jobs`.
     ///

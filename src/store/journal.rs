@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -49,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// How many entries are kept.
+    /// How many entries are kept; of refusals so many of accounts and so many of strangers.
     #[must_use]
     pub fn kept(self) -> usize {
         match self {
@@ -85,7 +86,7 @@ pub struct AuditEntry {
     pub target: String,
     /// Why, as the actor said.
     pub reason: Option<String>,
-    /// Entries of older versions are all said to be of people.
+    /// An entry that does not say is of a person.
     #[serde(default)]
     pub kind: Kind,
     /// How often it was done within [`FOLDED_WITHIN`] of `at`, or how many refusals it stands for.
@@ -105,6 +106,13 @@ fn is_once(count: &u64) -> bool {
 }
 
 impl AuditEntry {
+    /// A refusal of somebody who showed nothing that was good here: any number of them can be brought about from outside.
+    #[must_use]
+    pub(super) fn is_of_strangers(&self) -> bool {
+        let acts = ["login.failed", "login.throttled", "refused.token", "refused.more"];
+        self.kind == Kind::Refusal && (self.who == "unknown" || acts.contains(&self.act.as_str()))
+    }
+
     /// Of whom on what, and what was done: an entry is counted in the newest of the first if the second is the same there. Acts of people
     /// are never. So what was done last is always the newest entry.
     ///
@@ -145,9 +153,12 @@ pub struct AuditFilter {
     pub from: Option<StoreTime>,
     /// Before this.
     pub to: Option<StoreTime>,
-    /// On none of these.
-    pub but: BTreeSet<String>,
+    /// Each of them holds for the acts that begin so, and for no others.
+    pub within: Vec<Within>,
 }
+
+/// Acts that begin so, only on these.
+pub type Within = (&'static str, BTreeSet<String>);
 
 impl AuditFilter {
     /// Whether it asks for this kind.
@@ -171,7 +182,10 @@ impl AuditFilter {
             && is(&self.target, &entry.target)
             && self.from.is_none_or(|from| last >= from)
             && self.to.is_none_or(|to| entry.at < to)
-            && !self.but.contains(&entry.target)
+            && self
+                .within
+                .iter()
+                .all(|(begins, on)| !entry.act.starts_with(begins) || on.contains(&entry.target))
     }
 }
 
@@ -185,7 +199,7 @@ pub struct AuditPage {
 }
 
 /// Transitions and readings of the journal.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Journal {
     /// Records that a run began; returns when, by the store's clock. Publishes `run_started`.
     ///

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::Result;
 pub use crate::domain::grant::{Acquire, Acquired, Condition, Renewal, Renewed};
 use crate::domain::job::LeaseRecord;
@@ -26,7 +28,7 @@ pub struct HeldLease {
 }
 
 /// Transitions of leases. Every one is atomic; every change of state is published in the same step.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Leases {
     /// Takes the lease if it is free and the condition holds.
     ///

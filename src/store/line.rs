@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::Result;
 use crate::domain::name::{JobName, NodeName, Owner, Waiter};
 use crate::domain::time::Stamp;
@@ -44,7 +46,7 @@ impl Line {
 }
 
 /// Transitions and readings of lines.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Lines {
     /// The first `most` places of the line for the lease `name`.
     ///

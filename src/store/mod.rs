@@ -1,6 +1,7 @@
 //! The one door to shared state.
 //!
-//! Small traits by noun, implemented by four backends (and one that only tests have, [`in_memory`]) and forwarded by the closed [`Store`]; one conformance
+//! Small traits by noun, which [`Store`] implements once for every kind of store: `core` carries most of them out on two ports (`engine`, `records`),
+//! four backends (and one that only tests have, `in_memory`) implement these. One conformance
 //! suite (`tests/it/conformance`) holds all of them to the same law. Lease and data live in one backend, because a
 //! token is worth something only where the write that carries it is refused in the same atomic step. With `zookeeper` as coordination
 //! the lease lives there, and that step is the second of two.
@@ -9,6 +10,7 @@
 
 pub mod accounts;
 pub mod alerts;
+mod backend;
 pub mod copy;
 mod core;
 pub mod credentials;
@@ -16,6 +18,7 @@ pub mod dispatch;
 mod engine;
 pub mod events;
 pub mod examine;
+#[cfg(any(test, debug_assertions))]
 #[doc(hidden)]
 pub mod in_memory;
 pub mod jobs;
@@ -32,6 +35,7 @@ mod postgres;
 mod records;
 pub mod redis;
 pub mod rotation;
+mod schema;
 mod sql;
 pub mod sqlite;
 pub mod throughput;
@@ -41,6 +45,15 @@ mod zookeeper;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+
+use self::backend::{Backend, Dispatches};
+use self::core::rotation::ByRecords;
+use self::engine::Engine;
+use self::records::Records;
+use self::rotation::Rotations;
+use self::zookeeper::{Coordinated, Locks};
 use crate::domain::dispatch::Rules;
 use crate::domain::lease::{Stale, Token};
 use crate::domain::name::{
@@ -123,6 +136,8 @@ pub struct Options {
     /// Make the store if there is none; else that is [`StoreError::Absent`], and nothing is written. A command that only looks
     /// at a store, or changes what is in it, makes none: a mistyped path would look like a store in which nothing is on.
     pub make: bool,
+    /// Steps of the schema after those of this program: tests play a later version with them.
+    pub steps: &'static [&'static str],
     /// How much output of each job is kept by what this process writes.
     pub log: journal::LogBounds,
 }
@@ -136,6 +151,7 @@ impl Default for Options {
             observe: |_, _| {},
             checked: false,
             make: true,
+            steps: &[],
             log: journal::LogBounds::default(),
         }
     }
@@ -162,28 +178,26 @@ pub enum For {
 }
 
 /// A connection to shared state; cheap to clone.
+///
+/// Its methods return boxed futures: no other crate, and no test, compiles the futures of the store again.
 #[derive(Clone)]
 pub struct Store {
-    backend: Backend,
+    backend: Arc<dyn Backend>,
+    /// The backend, or, with leases that are not in it, both.
+    engine: Arc<dyn Engine>,
+    /// The same.
+    records: Arc<dyn Records>,
+    dispatch: Arc<dyn Dispatches>,
+    rotations: Arc<dyn Rotations>,
     /// Leases that are not in the backend.
-    locks: Option<Arc<zookeeper::Locks>>,
+    locks: Option<Arc<Locks>>,
     observe: fn(&'static str, Duration),
     /// Why it answers nothing yet: it could not be opened so far.
     shut: Arc<Mutex<Option<String>>>,
 }
 
-#[derive(Clone)]
-enum Backend {
-    Sqlite(sqlite::SqliteStore),
-    Redis(redis::RedisStore),
-    Postgres(postgres::PostgresStore),
-    Mysql(mysql::MysqlStore),
-    /// Only tests have one: no address names it.
-    Memory(in_memory::MemoryStore),
-}
-
 impl Store {
-    /// Opens the store at `url`, makes or migrates its schema and checks that it can keep the promise.
+    /// Opens the store at `url`, makes or upgrades its schema and checks that it can keep the promise.
     ///
     /// `sqlite:PATH`; `redis://[USER:PASSWORD@]HOST[:PORT][/DB]` or `rediss://` for one server;
     /// `redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT],.../MASTERNAME[/DB]` or `rediss+sentinel://` for the
@@ -198,10 +212,12 @@ impl Store {
     /// [`StoreError::Unsupported`] for another scheme or an unsafe set-up, [`StoreError::NewerSchema`],
     /// [`StoreError::Absent`] when there is none and `options` do not ask for one,
     /// [`StoreError::Unavailable`].
-    pub async fn connect(url: &str, options: &Options) -> Result<Self> {
-        let store = Self::named(url, options).await?;
-        store.open(options).await?;
-        Ok(store)
+    pub fn connect<'a>(url: &'a str, options: &'a Options) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(async move {
+            let store = Self::named(url, options).await?;
+            store.open(options).await?;
+            Ok(store)
+        })
     }
 
     /// The store at `url` before a word was spoken to its server: every call is [`StoreError::Unavailable`] until
@@ -209,85 +225,85 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::connect`].
-    pub async fn named(url: &str, options: &Options) -> Result<Self> {
-        let (url, coordination) = crate::domain::ensemble::split(url);
-        let backend = match url.split_once(':').map(|(scheme, _)| scheme) {
-            Some("sqlite") if coordination.is_some() => return Err(zookeeper::no_server()),
-            Some("sqlite") => Backend::Sqlite(sqlite::SqliteStore::connect(url, options).await?),
-            Some(
-                "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
-                | "rediss+cluster",
-            ) => Backend::Redis(redis::RedisStore::named(url, options)?),
-            Some("postgres" | "postgresql") => {
-                Backend::Postgres(postgres::PostgresStore::named(url, options)?)
-            }
-            Some("mysql" | "mariadb") => Backend::Mysql(mysql::MysqlStore::named(url, options)?),
-            _ => {
-                return Err(StoreError::Unsupported(
-                    "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/, postgres://HOST:PORT/DATABASE or mysql://HOST:PORT/DATABASE"
-                        .to_owned(),
-                ));
-            }
-        };
-        let shut = match &backend {
-            Backend::Sqlite(_) | Backend::Memory(_) => None,
-            Backend::Redis(_) | Backend::Postgres(_) | Backend::Mysql(_) => {
-                Some("it was not asked yet".to_owned())
-            }
-        };
-        let locks = match coordination {
-            None => None,
-            Some(url) => {
-                let sharded = matches!(&backend, Backend::Redis(store) if store.is_sharded());
-                let clock = backend.reads_clock()?;
-                Some(zookeeper::Locks::named(url, options, clock, sharded)?)
-            }
-        };
-        Ok(Self { backend, locks, observe: options.observe, shut: Arc::new(Mutex::new(shut)) })
+    pub fn named<'a>(url: &'a str, options: &'a Options) -> BoxFuture<'a, Result<Self>> {
+        Box::pin(async move {
+            let (url, coordination) = crate::domain::ensemble::split(url);
+            let backend: Arc<dyn Backend> = match url.split_once(':').map(|(scheme, _)| scheme) {
+                Some("sqlite") if coordination.is_some() => return Err(zookeeper::no_server()),
+                Some("sqlite") => Arc::new(sqlite::SqliteStore::connect(url, options).await?),
+                Some(
+                    "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
+                    | "rediss+cluster",
+                ) => Arc::new(redis::RedisStore::named(url, options)?),
+                Some("postgres" | "postgresql") => Arc::new(postgres::named(url, options)?),
+                Some("mysql" | "mariadb") => Arc::new(mysql::named(url, options)?),
+                _ => {
+                    return Err(StoreError::Unsupported(
+                        "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/, postgres://HOST:PORT/DATABASE or mysql://HOST:PORT/DATABASE"
+                            .to_owned(),
+                    ));
+                }
+            };
+            let locks = coordination.map(|url| Locks::named(url, options, backend.clone()));
+            Ok(Self::on(backend, locks.transpose()?, options))
+        })
     }
 
-    /// Makes or migrates its schema and checks that it can keep the promise; from then on it answers.
+    fn on(backend: Arc<dyn Backend>, locks: Option<Arc<Locks>>, options: &Options) -> Self {
+        let shut = backend.is_a_server().then(|| "it was not asked yet".to_owned());
+        let (observe, shut) = (options.observe, Arc::new(Mutex::new(shut)));
+        Self::of(backend, locks, observe, shut)
+    }
+
+    fn of(
+        backend: Arc<dyn Backend>,
+        locks: Option<Arc<Locks>>,
+        observe: fn(&'static str, Duration),
+        shut: Arc<Mutex<Option<String>>>,
+    ) -> Self {
+        let engine: Arc<dyn Engine> = match &locks {
+            Some(locks) => Arc::new(Coordinated::new(backend.clone(), locks)),
+            None => backend.clone(),
+        };
+        let records: Arc<dyn Records> = engine.clone();
+        let dispatch = backend.clone().dispatch();
+        // Scripts ring a bell of their own; what goes by records is told by the ensemble as well.
+        let own = backend.clone().rotations();
+        let rotations = own.unwrap_or_else(|| Arc::new(ByRecords(records.clone())));
+        Self { backend, engine, records, dispatch, rotations, locks, observe, shut }
+    }
+
+    /// Makes or upgrades its schema and checks that it can keep the promise; from then on it answers.
     ///
     /// # Errors
     /// As [`Store::connect`]; [`StoreError::Unsupported`] as well while a copy into it is not finished ([`copy`]). After
     /// [`StoreError::Unavailable`] it may be tried again.
-    pub async fn open(&self, options: &Options) -> Result<()> {
-        let mut opened = self.open_unfinished(options).await;
-        // A process that has only a few milliseconds follows a node that looked.
-        if opened.is_ok() && !options.checked {
-            opened = copy::refuse_unfinished(self).await;
-        }
-        if opened.is_ok() && !options.checked {
-            opened = self.agree_on_leases(options).await;
-        }
-        let mut shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
-        *shut = match &opened {
-            Ok(()) => None,
-            Err(StoreError::Unavailable(why)) => Some(why.clone()),
-            Err(error) => Some(error.to_string()),
-        };
-        opened
-    }
-
-    /// As [`Self::open`], also when a copy into it is not finished; no call is let through by this.
-    async fn open_unfinished(&self, options: &Options) -> Result<()> {
-        match &self.backend {
-            Backend::Sqlite(_) | Backend::Memory(_) => Ok(()),
-            Backend::Redis(store) => store.open(options).await,
-            Backend::Postgres(store) => store.open(options).await,
-            Backend::Mysql(store) => store.open(options).await,
-        }
+    pub fn open<'a>(&'a self, options: &'a Options) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let mut opened = self.backend.open(options).await;
+            // A process that has only a few milliseconds follows a node that looked.
+            if opened.is_ok() && !options.checked {
+                opened = copy::refuse_unfinished(self).await;
+            }
+            if opened.is_ok() && !options.checked {
+                opened = self.agree_on_leases(options).await;
+            }
+            let mut shut = self.shut.lock().unwrap_or_else(PoisonError::into_inner);
+            *shut = match &opened {
+                Ok(()) => None,
+                Err(StoreError::Unavailable(why)) => Some(why.clone()),
+                Err(error) => Some(error.to_string()),
+            };
+            opened
+        })
     }
 
     /// Each process that uses a store must look for its leases in the same place.
     async fn agree_on_leases(&self, options: &Options) -> Result<()> {
-        let locks = self.locks.as_deref();
-        match &self.backend {
-            Backend::Sqlite(_) | Backend::Memory(_) => Ok(()),
-            Backend::Redis(store) => zookeeper::agree(store, locks, options).await,
-            Backend::Postgres(store) => zookeeper::agree(store, locks, options).await,
-            Backend::Mysql(store) => zookeeper::agree(store, locks, options).await,
+        if !self.backend.is_a_server() {
+            return Ok(());
         }
+        zookeeper::agree(&*self.backend, self.locks.as_deref(), options).await
     }
 
     /// Opens the connections that are needed when every millisecond counts, and makes the server know what will be asked
@@ -295,41 +311,27 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
-    pub async fn be_ready(&self, what: For) -> Result<()> {
-        self.answers()?;
-        if let Some(locks) = &self.locks {
-            locks.quarantine().await?;
-        }
-        match &self.backend {
-            Backend::Sqlite(_) | Backend::Memory(_) => Ok(()),
-            Backend::Redis(store) => store.be_ready(what).await,
-            Backend::Postgres(store) => store.be_ready(what).await,
-            Backend::Mysql(store) => store.be_ready(what).await,
-        }
+    pub fn be_ready(&self, what: For) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.answers()?;
+            if let Some(locks) = &self.locks {
+                locks.quarantine().await?;
+            }
+            self.backend.be_ready(what).await
+        })
     }
 
     /// Whether its server is there and does not let this user in: waiting would not help.
-    pub async fn refuses_login(&self) -> bool {
-        match &self.backend {
-            Backend::Sqlite(_) | Backend::Memory(_) => false,
-            Backend::Redis(store) => store.refuses_login().await,
-            Backend::Postgres(store) => store.refuses_login().await,
-            Backend::Mysql(store) => store.refuses_login().await,
-        }
+    pub fn refuses_login(&self) -> BoxFuture<'_, bool> {
+        self.backend.refuses_login()
     }
 
     /// The same store, whose calls write `entry` into the audit in the same atomic step as what they change: jobs, accounts,
     /// credentials, nodes, rules and blocks of sources, revived tasks, rules of rotations. A call that fails or changes nothing adds no entry.
     #[must_use]
     pub fn noting(&self, entry: journal::AuditEntry) -> Self {
-        let backend = match &self.backend {
-            Backend::Sqlite(store) => Backend::Sqlite(store.noting(entry)),
-            Backend::Redis(store) => Backend::Redis(store.noting(entry)),
-            Backend::Postgres(store) => Backend::Postgres(store.noting(entry)),
-            Backend::Mysql(store) => Backend::Mysql(store.noting(entry)),
-            Backend::Memory(store) => Backend::Memory(store.noting(entry)),
-        };
-        Self { backend, ..self.clone() }
+        let (locks, shut) = (self.locks.clone(), Arc::clone(&self.shut));
+        Self::of(self.backend.noting(entry), locks, self.observe, shut)
     }
 
     /// Whether [`Store::open`] has succeeded. Until then it was never there, so it is not away.
@@ -347,125 +349,53 @@ impl Store {
     /// when one of its masters is lost, and callers ask for one job at a time, all at once.
     #[must_use]
     pub fn is_sharded(&self) -> bool {
-        match &self.backend {
-            Backend::Sqlite(_) | Backend::Postgres(_) | Backend::Mysql(_) | Backend::Memory(_) => {
-                false
-            }
-            Backend::Redis(store) => store.is_sharded(),
-        }
+        self.backend.is_sharded()
     }
 
     /// What it is, after looking whether it can still keep the promise and takes writes.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`]; [`StoreError::Unsupported`] when it was set up badly meanwhile.
-    pub async fn describe(&self) -> Result<Description> {
-        self.answers()?;
-        let described = match &self.backend {
-            Backend::Sqlite(store) => store.describe().await,
-            Backend::Redis(store) => store.describe().await,
-            Backend::Postgres(store) => store.describe().await,
-            Backend::Mysql(store) => store.describe().await,
-            Backend::Memory(_) => {
-                Ok(Description { what: "memory".to_owned(), shared: false, warnings: Vec::new() })
+    pub fn describe(&self) -> BoxFuture<'_, Result<Description>> {
+        Box::pin(async move {
+            self.answers()?;
+            let described = self.backend.describe().await?;
+            match &self.locks {
+                Some(locks) => locks.describe(described).await,
+                None => Ok(described),
             }
-        }?;
-        match &self.locks {
-            Some(locks) => locks.describe(described).await,
-            None => Ok(described),
-        }
+        })
     }
 }
 
-impl Backend {
-    /// What reads its clock for an ensemble beside it.
-    fn reads_clock(&self) -> Result<zookeeper::ReadsClock> {
-        use engine::Engine as _;
-
-        macro_rules! clock {
-            ($store:expr) => {{
-                let store = $store.clone();
-                Box::new(move |of: &JobName| store.estimate(of, crate::clock::boot()))
-            }};
-        }
-        let clock: zookeeper::ReadsClock = match self {
-            Self::Sqlite(_) | Self::Memory(_) => return Err(zookeeper::no_server()),
-            Self::Redis(store) => clock!(store),
-            Self::Postgres(store) => clock!(store),
-            Self::Mysql(store) => clock!(store),
-        };
-        Ok(clock)
-    }
-}
-
-/// Forwards to the backend. A trait that is `coordinated` asks the ensemble as well, if there is one; one that is `belled` does so where
-/// its wakes go through the records.
+/// Each method of these traits, once in the program: who calls it awaits a box. It refuses while the store is not open, has the field `$by` do
+/// it, and tells how long that took.
 macro_rules! forward {
-    ($($kind:ident $trait:path {$(
+    ($($by:ident: $trait:path {$(
         fn $method:ident($($arg:ident: $type:ty),*) -> $out:ty;
     )*})*) => {$(
+        #[async_trait]
         impl $trait for Store {
             $(async fn $method(&self, $($arg: $type),*) -> Result<$out> {
                 self.answers()?;
                 let begun = crate::clock::boot();
-                let result = forward!(@$kind self, $trait, $method, ($($arg),*));
+                let result = <_ as $trait>::$method(&*self.$by, $($arg),*).await;
                 (self.observe)(stringify!($method), crate::clock::boot().since(begun));
                 result
             })*
         }
     )*};
-    (@plain $self:ident, $trait:path, $method:ident, $args:tt) => {
-        match &$self.backend {
-            Backend::Sqlite(store) => forward!(@call sqlite::SqliteStore, $trait, $method, store, $args),
-            Backend::Redis(store) => forward!(@call redis::RedisStore, $trait, $method, store, $args),
-            Backend::Postgres(store) => forward!(@call postgres::PostgresStore, $trait, $method, store, $args),
-            Backend::Mysql(store) => forward!(@call mysql::MysqlStore, $trait, $method, store, $args),
-            Backend::Memory(store) => forward!(@call in_memory::MemoryStore, $trait, $method, store, $args),
-        }
-    };
-    (@coordinated $self:ident, $trait:path, $method:ident, $args:tt) => {
-        match (&$self.backend, &$self.locks) {
-            (Backend::Redis(store), Some(locks)) => {
-                forward!(@both redis::RedisStore, $trait, $method, store, locks, $args)
-            }
-            (Backend::Postgres(store), Some(locks)) => {
-                forward!(@both postgres::PostgresStore, $trait, $method, store, locks, $args)
-            }
-            (Backend::Mysql(store), Some(locks)) => {
-                forward!(@both mysql::MysqlStore, $trait, $method, store, locks, $args)
-            }
-            _ => forward!(@plain $self, $trait, $method, $args),
-        }
-    };
-    (@belled $self:ident, $trait:path, $method:ident, $args:tt) => {
-        match (&$self.backend, &$self.locks) {
-            (Backend::Postgres(store), Some(locks)) => {
-                forward!(@both postgres::PostgresStore, $trait, $method, store, locks, $args)
-            }
-            (Backend::Mysql(store), Some(locks)) => {
-                forward!(@both mysql::MysqlStore, $trait, $method, store, locks, $args)
-            }
-            _ => forward!(@plain $self, $trait, $method, $args),
-        }
-    };
-    (@call $type:ty, $trait:path, $method:ident, $store:ident, ($($arg:ident),*)) => {
-        <$type as $trait>::$method($store, $($arg),*).await
-    };
-    (@both $type:ty, $trait:path, $method:ident, $store:ident, $locks:ident, ($($arg:ident),*)) => {{
-        let both = zookeeper::Coordinated::new($store, $locks);
-        zookeeper::erased(<zookeeper::Coordinated<$type> as $trait>::$method(&both, $($arg),*)).await
-    }};
 }
 
 forward! {
-    coordinated leases::Leases {
+    engine: leases::Leases {
         fn acquire(ask: &leases::Acquire) -> leases::Acquired;
         fn renew(renewals: &[leases::Renewal]) -> Vec<leases::Renewed>;
         fn release(job: &JobName, owner: &Owner) -> ();
         fn observe(jobs: &[JobName]) -> Vec<leases::Observed>;
         fn held() -> Vec<leases::HeldLease>;
     }
-    coordinated line::Lines {
+    records: line::Lines {
         fn line(name: &JobName, most: usize) -> line::Line;
         fn join_line(
             name: &JobName, owner: &Owner, holder: &NodeName, waiter: &Waiter, lasting: Duration
@@ -474,7 +404,7 @@ forward! {
         fn leave_line(name: &JobName, owner: &Owner, lapsed: Option<Stamp>) -> ();
         fn call_waiter(waiter: &Waiter) -> ();
     }
-    coordinated jobs::Jobs {
+    engine: jobs::Jobs {
         fn snapshot(jobs: &[JobName]) -> jobs::Snapshot;
         fn participate(job: &JobName, user: &UserName, on: bool, reason: Option<&str>) -> bool;
         fn hold(job: &JobName, by: &UserName, reason: &str) -> ();
@@ -484,7 +414,7 @@ forward! {
         ) -> ();
         fn request_drill(job: &JobName, token: Token, by: &UserName) -> Option<StoreTime>;
     }
-    coordinated journal::Journal {
+    engine: journal::Journal {
         fn record_started(started: &journal::Started) -> StoreTime;
         fn record_stopping(job: &JobName, token: Token, grace: Duration) -> ();
         fn record_output(output: &journal::Output) -> ();
@@ -499,11 +429,11 @@ forward! {
         fn audit_after(filter: &journal::AuditFilter, after: u64, limit: usize) -> journal::AuditPage;
         fn audits(target: Option<&str>, before: Option<u64>, limit: usize) -> Vec<journal::AuditEntry>;
     }
-    coordinated timeline::Timelines {
+    engine: timeline::Timelines {
         fn timeline(job: &JobName, most: usize) -> timeline::Seen;
         fn fold_runs(job: &JobName, kept: Duration) -> ();
     }
-    plain nodes::Nodes {
+    records: nodes::Nodes {
         fn beat(beat: &nodes::Beat) -> nodes::Heard;
         fn nodes() -> Vec<nodes::NodeRecord>;
         fn define(told: &nodes::Told) -> ();
@@ -512,22 +442,23 @@ forward! {
         fn forget(node: &NodeName) -> nodes::Forgotten;
         fn leave(node: &NodeName, boot: &str) -> ();
     }
-    plain accounts::Accounts {
+    records: accounts::Accounts {
         fn add_user(user: &accounts::User, only_if_first: bool) -> ();
         fn change_user(name: &UserName, changes: &accounts::Changes) -> accounts::User;
         fn remove_user(name: &UserName) -> ();
         fn user(name: &UserName) -> Option<accounts::User>;
         fn users() -> Vec<accounts::User>;
     }
-    plain alerts::Alerts {
+    records: alerts::Alerts {
         fn alert_book() -> alerts::Book;
         fn past_alerts(most: usize) -> Vec<alerts::Incident>;
         fn keep_sending(node: &NodeName, boot: &str, lasting: Duration) -> bool;
         fn stop_sending(node: &NodeName, boot: &str) -> ();
         fn note_alerts(node: &NodeName, boot: &str, noted: &alerts::Noted) -> bool;
+        fn channel_took(channel: &str) -> ();
         fn mute_alert(alert: &str, mute: alerts::Mute) -> Option<StoreTime>;
     }
-    plain credentials::Credentials {
+    records: credentials::Credentials {
         fn open_session(hash: &str, session: &credentials::Session, lifetime: Duration) -> ();
         fn session(hash: &str, idle: Duration) -> Option<credentials::Session>;
         fn peek_session(hash: &str, idle: Duration) -> Option<credentials::Session>;
@@ -544,7 +475,7 @@ forward! {
         fn settle_sign_in(ask: &credentials::SignIn, tried: credentials::Tried) -> ();
         fn failures(key: &str, step: credentials::Count, window: Duration) -> u32;
     }
-    plain dispatch::Sources {
+    dispatch: dispatch::Sources {
         fn put_source(source: &SourceName, rules: &Rules) -> dispatch::SourceView;
         fn pause_source(source: &SourceName, paused: bool) -> dispatch::SourceView;
         fn block_source(source: &SourceName, lasting: Duration) -> dispatch::SourceView;
@@ -552,7 +483,7 @@ forward! {
         fn remove_source(source: &SourceName, force: bool) -> dispatch::RemovedSource;
         fn collectors() -> Vec<dispatch::CollectorView>;
     }
-    plain dispatch::Dispatch {
+    dispatch: dispatch::Dispatch {
         fn put_tasks(tasks: &[dispatch::NewTask]) -> Vec<bool>;
         fn exchange(ask: &dispatch::Exchange) -> dispatch::Exchanged;
         fn extend(claim: &dispatch::ClaimId, only: Option<&dispatch::ClaimOwner>) -> dispatch::Extended;
@@ -566,11 +497,11 @@ forward! {
         fn remove_task(id: &dispatch::TaskId, force: bool) -> bool;
         fn revive(id: &dispatch::TaskId) -> dispatch::TaskView;
     }
-    plain throughput::Throughput {
+    records: throughput::Throughput {
         fn throughput() -> Option<throughput::Past>;
         fn note_throughput(step: i64, counted: &throughput::Counts) -> ();
     }
-    belled rotation::Rotations {
+    rotations: Rotations {
         fn put_rotation(rotation: &RotationName, rules: &turns::Rules) -> rotation::RotationView;
         fn remove_rotation(rotation: &RotationName, force: bool) -> rotation::RemovedRotation;
         fn rotations(only: Option<&RotationName>, past: usize) -> Vec<rotation::RotationView>;
@@ -582,7 +513,7 @@ forward! {
         fn leave_queue(rotation: &RotationName, waiter: &Waiter) -> ();
         fn pump_turns(incarnation: &str) -> rotation::PumpedTurns;
     }
-    coordinated events::Events {
+    engine: events::Events {
         fn subscribe(jobs: &[JobName]) -> tokio::sync::mpsc::Receiver<events::StoreEvent>;
     }
 }

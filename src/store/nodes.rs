@@ -1,9 +1,11 @@
 //! Nodes: who is there, since when, and who is being emptied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use super::Result;
@@ -35,8 +37,11 @@ pub struct Beat {
     /// Where browsers reach it; empty for nodes that do not say it.
     #[serde(default)]
     pub url: String,
-    /// Jobs it may run.
+    /// Jobs it may run, and can.
     pub jobs: BTreeSet<JobName>,
+    /// Jobs that it may run and cannot start now, with why: a directory is not mounted, a program or a user is not there.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unfit: BTreeMap<JobName, String>,
     /// Of everything it defines ([`Nodes::define`]); empty from nodes of version 0.1.
     #[serde(default)]
     pub digest: String,
@@ -107,16 +112,19 @@ pub struct Told {
 ///
 /// # Errors
 /// As [`Nodes::nodes`].
-pub async fn listed(store: &super::Store) -> Result<Vec<NodeRecord>> {
-    let mut nodes = store.nodes().await?;
-    for told in store.definitions().await? {
-        let its =
-            |node: &&mut NodeRecord| node.beat.node == told.node && node.beat.digest == told.digest;
-        if let Some(node) = nodes.iter_mut().find(its) {
-            node.told = Arc::new(told.definitions);
+pub fn listed(store: &super::Store) -> BoxFuture<'_, Result<Vec<NodeRecord>>> {
+    Box::pin(async move {
+        let mut nodes = store.nodes().await?;
+        for told in store.definitions().await? {
+            let its = |node: &&mut NodeRecord| {
+                node.beat.node == told.node && node.beat.digest == told.digest
+            };
+            if let Some(node) = nodes.iter_mut().find(its) {
+                node.told = Arc::new(told.definitions);
+            }
         }
-    }
-    Ok(nodes)
+        Ok(nodes)
+    })
 }
 
 impl NodeRecord {
@@ -169,7 +177,7 @@ pub enum Forgotten {
 }
 
 /// Transitions and readings of nodes.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Nodes {
     /// Stores a report. Records of nodes silent for [`FORGOTTEN_AFTER`] are dropped. A node that is new, changed what it
     /// holds, or came back publishes a nodes event; a mere beat does not.

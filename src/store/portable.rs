@@ -7,9 +7,10 @@
 //! No other process uses either store meanwhile (`copy/check.rs`), so nothing here is one step with anything else, and nothing is decided.
 //! A target was empty, and what fills it is done once: a process that does not hear that it was done empties the target and begins again.
 
+use async_trait::async_trait;
+
 use super::Result;
 use super::dispatch::{CollectorView, Past, TaskId};
-use super::engine::Engine;
 use super::rotation::RotationView;
 use crate::domain::dispatch::{Source, Task};
 use crate::domain::lease::Token;
@@ -55,7 +56,8 @@ pub(super) struct Bookmark {
 }
 
 /// The port.
-pub(super) trait Portable: Engine {
+#[async_trait]
+pub(super) trait Portable: Send + Sync {
     /// Every job that has a record, by name; leases of programs and commands, too.
     async fn every_job(&self) -> Result<Vec<JobName>>;
 

@@ -20,6 +20,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use async_trait::async_trait;
+
 use super::core::KnownTurns;
 use super::dispatch::Waiter;
 use super::journal::AuditEntry;
@@ -232,7 +234,8 @@ pub(super) enum Changed {
 }
 
 /// The port.
-pub(super) trait Records {
+#[async_trait]
+pub(super) trait Records: Send + Sync {
     /// The audit entry that is to be written in the same step as what this handle is asked for; see
     /// [`Store::noting`](super::Store::noting).
     fn note(&self) -> Option<&AuditEntry>;
@@ -245,7 +248,7 @@ pub(super) trait Records {
 
     /// Carries a change out, if its conditions hold.
     async fn change(&self, plan: &Plan) -> Result<Changed> {
-        Ok(Box::pin(self.change_and_look(plan, &[], &[])).await?.0)
+        Ok(self.change_and_look(plan, &[], &[]).await?.0)
     }
 
     /// The same, and looks at the same instant: at `done` behind the change, or at `refused` if there was none.
@@ -260,29 +263,20 @@ pub(super) trait Records {
     fn turns(&self) -> &KnownTurns;
 }
 
-impl<R: Records> Records for &R {
-    fn note(&self) -> Option<&AuditEntry> {
-        (**self).note()
+/// A store of one kind as one of any: what unit tests ask it for is what `core` does on it.
+#[cfg(test)]
+pub(super) trait OfAnyKind: Records + Sized {
+    fn rows(&self) -> &dyn Records {
+        self
     }
 
-    fn latest(&self) -> Option<Stamp> {
-        (**self).latest()
-    }
-
-    async fn look(&self, looks: &[Look]) -> Result<Looked> {
-        (**self).look(looks).await
-    }
-
-    async fn change_and_look(
-        &self,
-        plan: &Plan,
-        done: &[Look],
-        refused: &[Look],
-    ) -> Result<(Changed, Looked)> {
-        (**self).change_and_look(plan, done, refused).await
-    }
-
-    fn turns(&self) -> &KnownTurns {
-        (**self).turns()
+    fn law(&self) -> &dyn super::engine::Engine
+    where
+        Self: super::engine::Engine,
+    {
+        self
     }
 }
+
+#[cfg(test)]
+impl<T: Records> OfAnyKind for T {}

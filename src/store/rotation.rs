@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::Result;
 use super::dispatch::Waiter;
 use crate::domain::lease::Token;
@@ -101,8 +103,8 @@ pub struct PassedOn {
 }
 
 /// Transitions and readings of rotations.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
-pub trait Rotations {
+#[async_trait]
+pub trait Rotations: Send + Sync {
     /// Makes a rotation, or changes its rules ([`Ring::adapt`]). The rules were checked. A waiter for a type that is gone is
     /// woken, and finds it gone.
     ///

@@ -2,11 +2,13 @@
 //!
 //! Sources themselves, and their counters of now, are in [`super::dispatch`].
 
+use async_trait::async_trait;
+
 use super::Result;
 pub use crate::domain::throughput::{Counts, Past};
 
 /// The memory of the last day.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Throughput {
     /// All that is kept; `None` as long as nothing was ever noted.
     ///

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::Result;
 use crate::domain::name::JobName;
 use crate::domain::time::StoreTime;
@@ -20,7 +22,7 @@ pub struct Seen {
 }
 
 /// Transitions and readings of timelines.
-#[expect(async_fn_in_trait, reason = "never used as a trait object; the enum Store forwards")]
+#[async_trait]
 pub trait Timelines {
     /// The newest `most` spans, the run that goes on, and participations and holds.
     ///

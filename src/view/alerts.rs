@@ -3,9 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::incident::{self, sentence};
+use super::undelivered::Undelivered;
 use crate::config::Alerting;
+use crate::domain::alert::On;
+use crate::domain::name::JobName;
 use crate::store::alerts::{Book, Incident, Told};
-use crate::words::{Language, iso};
+use crate::words::{Language, Piece, Zone, instants, iso, visible};
 
 /// Which messages a channel took.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -29,9 +33,12 @@ pub struct OnView {
     pub since: String,
     /// Whether the alert is mute now.
     pub muted: bool,
-    /// What is told, in the caller's language.
+    /// What is so now, in the caller's language: made when it is read.
     pub text: String,
-    /// By channel.
+    /// The same for a page.
+    #[serde(skip)]
+    pub pieces: Vec<Piece>,
+    /// By channel, without those that hear of it by another alert of the same job.
     pub sent: Vec<SentView>,
 }
 
@@ -52,6 +59,9 @@ pub struct PastView {
     pub over: String,
     /// What was told when it began, in the caller's language.
     pub text: String,
+    /// The same for a page.
+    #[serde(skip)]
+    pub pieces: Vec<Piece>,
 }
 
 /// An alert, as this node's configuration has it.
@@ -98,6 +108,12 @@ pub struct ChannelView {
     pub kind: String,
     /// The newest attempt to send by it; null when there was none.
     pub last: Option<TriedView>,
+    /// Since when it takes nothing, once the other channels are told of that; null while it is well.
+    #[serde(default)]
+    pub lost_since: Option<String>,
+    /// What is so then, for a page.
+    #[serde(skip)]
+    pub pieces: Vec<Piece>,
 }
 
 /// Alerts and channels.
@@ -128,15 +144,27 @@ const PAST_SHOWN: usize = 50;
 
 impl AlertsView {
     /// As `alerting` has them and the store knows them; `past` are those that have left the book, newest end first. What is
-    /// of a job of which `hides` is true is left out.
+    /// of a job of which `hides` is true is left out. `about` says what a job is called and why it is what it is now.
     #[must_use]
     pub fn of(
         alerting: &Alerting,
         book: &Book,
         past: &[Incident],
         hides: impl Fn(&str) -> bool,
+        about: impl Fn(&JobName) -> Option<(String, Vec<Piece>)>,
         lang: Language,
     ) -> Self {
+        let now = |incident: &Incident| now(incident, book, &about, lang);
+        let is_mute = |name: &str| book.muted.get(name).is_some_and(|until| *until > book.now);
+        let all: Vec<&Incident> = book.on().collect();
+        let told: Vec<On> = all.iter().map(|one| one.as_on(is_mute(&one.alert))).collect();
+        // Who hears of it by another alert is not waited for.
+        let is_told = |incident: &Incident, channel: &str| {
+            let its = all.iter().position(|one| one.id == incident.id);
+            its.is_some_and(|nth| told[nth].is_told_by_another(&told, channel))
+        };
+        let zone = alerting.zone.as_deref().and_then(Zone::known);
+        let zone = zone.unwrap_or_else(|| Zone::here().clone());
         let is_seen = |incident: &&Incident| {
             incident.subject.job.as_ref().is_none_or(|job| !hides(job.as_str()))
         };
@@ -147,7 +175,11 @@ impl AlertsView {
                 .iter()
                 .filter(|incident| incident.alert == rule.name && incident.end.is_none())
                 .filter(is_seen)
-                .map(|incident| on(incident, muted.is_some(), lang));
+                .map(|incident| {
+                    let mut on = on(incident, muted.is_some(), now(incident), &zone);
+                    on.sent.retain(|sent| !is_told(incident, &sent.channel));
+                    on
+                });
             AlertView {
                 name: rule.name.clone(),
                 when: rule.when.as_str().to_owned(),
@@ -158,14 +190,21 @@ impl AlertsView {
                 muted_until: muted.map(iso),
             }
         });
-        let channels = alerting.channels.values().map(|channel| ChannelView {
-            name: channel.name.clone(),
-            kind: channel.way.kind().to_owned(),
-            last: book.channels.get(&channel.name).map(|tried| TriedView {
-                at: iso(tried.at),
-                ok: tried.ok,
-                error: tried.error.clone(),
-            }),
+        let channels = alerting.channels.values().map(|channel| {
+            let tried = book.channels.get(&channel.name);
+            let lost = tried.and_then(|tried| tried.lost.as_deref());
+            let lost = lost.filter(|incident| incident.end.is_none());
+            ChannelView {
+                name: channel.name.clone(),
+                kind: channel.way.kind().to_owned(),
+                last: tried.map(|tried| TriedView {
+                    at: iso(tried.at),
+                    ok: tried.ok,
+                    error: tried.error.clone(),
+                }),
+                lost_since: lost.map(|incident| iso(incident.since)),
+                pieces: lost.map(now).unwrap_or_default(),
+            }
         });
         // What some channel has not taken yet is in the book still.
         let mut over: Vec<(&Incident, &Told)> = book
@@ -193,7 +232,32 @@ fn text(told: &Told, lang: Language) -> String {
     }
 }
 
-fn on(incident: &Incident, muted: bool, lang: Language) -> OnView {
+/// What is said of an alert that is on, from the facts of this moment.
+#[must_use]
+pub(crate) fn now(
+    incident: &Incident,
+    book: &Book,
+    about: &impl Fn(&JobName) -> Option<(String, Vec<Piece>)>,
+    lang: Language,
+) -> Vec<Piece> {
+    let Incident { when, subject, since, .. } = incident;
+    let (title, why) = match (&subject.job, &subject.channel) {
+        (Some(job), _) => match about(job) {
+            Some(known) => known,
+            // Of a job that nobody knows here, what was said is all there is.
+            None => return instants(&visible(&text(&incident.begin, lang))),
+        },
+        (None, Some(channel)) => {
+            let error = book.channels.get(channel).and_then(|tried| tried.error.as_deref());
+            let why = error.map(|error| Piece::text(Undelivered::read(error).worded(lang)));
+            (String::new(), why.into_iter().collect())
+        }
+        (None, None) => Default::default(),
+    };
+    sentence(lang, true, *when, subject, *since, Some(&title), why)
+}
+
+fn on(incident: &Incident, muted: bool, pieces: Vec<Piece>, zone: &Zone) -> OnView {
     let sent = incident.to.iter().map(|channel| SentView {
         channel: channel.clone(),
         begin: incident.sent.get(channel).and_then(|sent| sent.begin).map(iso),
@@ -204,7 +268,8 @@ fn on(incident: &Incident, muted: bool, lang: Language) -> OnView {
         source: incident.subject.source.as_ref().map(ToString::to_string),
         since: iso(incident.since),
         muted,
-        text: text(&incident.begin, lang),
+        text: incident::text(&pieces, zone),
+        pieces,
         sent: sent.collect(),
     }
 }
@@ -217,6 +282,7 @@ fn over_view(incident: &Incident, end: &Told, lang: Language) -> PastView {
         source: incident.subject.source.as_ref().map(ToString::to_string),
         since: iso(incident.since),
         over: iso(end.at),
+        pieces: instants(&visible(&text(&incident.begin, lang))),
         text: text(&incident.begin, lang),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{LeaseLeft, Scene, Waiting, state_word};
 use crate::domain::job::{
-    Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State,
+    Exit, LastExit, LeaseRecord, NextWhat, RunEnd, RunPhase, RunRecord, State, Untold,
 };
 use crate::domain::limits::{Limit, Quiet};
 use crate::domain::time::StoreTime;
@@ -296,6 +296,11 @@ impl Scene<'_> {
             Waiting::NobodyAsked => self.next("no-program-asked", &[]),
             Waiting::NoNode => self.next("no-node-alive", &[]),
             Waiting::NotOffered => self.next("no-node-offers", &[]),
+            Waiting::Unfit => {
+                let nodes: Vec<_> = self.unfit().iter().map(|(node, _)| node.to_string()).collect();
+                let nodes = nodes.join(&say(self.lang, "list-separator", &[]));
+                self.next("no-node-fit", &[("nodes", Piece::Text(nodes))])
+            }
             Waiting::Draining => self.next("all-draining", &[]),
             Waiting::Suspect { node, .. } => {
                 self.next("only-node-suspect", &[("node", Piece::text(node))])
@@ -344,6 +349,13 @@ impl Scene<'_> {
     fn unknown(&self) -> Vec<Clause> {
         if self.now == StoreTime(0) {
             return vec![self.clause("never-reported", &[])];
+        }
+        if let Some(Untold { at, fenced }) = self.ended_here {
+            let id = if fenced { "stopped-here" } else { "ended-here" };
+            return vec![
+                self.clause(id, &[("at", self.clock(at))]),
+                self.clause("store-untold", &[]),
+            ];
         }
         if let Some(until) = self.doubted_until {
             return vec![self.next("store-forgot", &[("left", self.until(until))])];

@@ -73,7 +73,8 @@ pub(crate) fn elsewhere(
         .filter_map(|(job, told)| {
             let chosen = choose(&told, true).or_else(|| choose(&told, false))?;
             let stuck_after = alerting.stuck_after(job);
-            Some(JobConfig { stuck_after, ..JobConfig::elsewhere(job, &chosen) })
+            let missing_after = alerting.missing_after(job);
+            Some(JobConfig { stuck_after, missing_after, ..JobConfig::elsewhere(job, &chosen) })
         })
         .collect()
 }

@@ -45,6 +45,9 @@ pub struct Nodes {
 pub struct Held {
     /// The leases.
     pub leases: Vec<HeldLeaseView>,
+    /// Give this as `after` for those that follow; left out when there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_after: Option<String>,
 }
 
 /// What came of putting one task.

@@ -58,6 +58,7 @@ pub(crate) fn config(name: &str, en: &str, zh: &str) -> JobConfig {
         max_runtime: None,
         max_silence: None,
         stuck_after: None,
+        missing_after: None,
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
         viewers: vec!["*".to_owned()],
@@ -80,6 +81,7 @@ pub(crate) fn node(name: &str, age_ms: u64, jobs: &[&str], draining: bool) -> No
             digest: String::new(),
             holds: jobs.iter().take(1).cloned().collect(),
             jobs,
+            unfit: Default::default(),
             vitals: None,
         },
         age_ms,
@@ -159,6 +161,7 @@ pub(crate) fn look_among(
         confirmed: CONFIRMED,
         doubted_until: Boot(0),
         progressed: None,
+        ended_here: None,
     };
     JobView::of(&seen, job, nodes, rotations, lang, CONFIRMED + age)
 }
@@ -325,6 +328,14 @@ fn waiting_says_what_is_in_the_way() {
         why(&free, &[node("node-a", 60_000, &["outbound"], false)]).contains("no node is alive")
     );
     assert!(why(&free, &[node("node-a", 1, &["other"], false)]).contains("its nodes are *"));
+    let mut lacking = node("node-a", 1, &["other"], false);
+    lacking.beat.unfit.insert(job.name.clone(), "dir: directory /srv/x: gone".to_owned());
+    let said = why(&free, &[lacking.clone()]);
+    assert!(said.contains("cannot be started: node-a: dir: directory /srv/x: gone"), "{said}");
+    let mut crashing = free.clone();
+    crashed(&mut crashing, 3, Some(5_000));
+    let said = why(&crashing, &[lacking]);
+    assert!(said.contains("Crashed 3 times") && said.contains("/srv/x: gone"), "{said}");
     assert!(why(&free, &there(true)).contains("is being drained"));
     assert!(why(&free, &there(false)).contains("grants nothing for one lease (5 s)"));
     let mut fresh = free.clone();
@@ -545,6 +556,7 @@ fn a_store_that_forgot_is_named_as_the_reason_and_off_is_not_said() {
         confirmed: CONFIRMED,
         doubted_until: CONFIRMED + SECOND * 3,
         progressed: None,
+        ended_here: None,
     };
     let nodes = [node("node-a", 300, &["outbound"], false)];
     let view = |users: &[&str], lang, after| {
@@ -690,6 +702,7 @@ fn standing(job: &JobConfig, progress: Option<(u64, u64)>, still: i64, lang: Lan
         confirmed: CONFIRMED,
         doubted_until: Boot(0),
         progressed: progress.map(|_| before(still)),
+        ended_here: None,
     };
     let nodes = [node("node-a", 300, &[job.name.as_str()], false)];
     JobView::of(&seen, job, &nodes, None, lang, CONFIRMED)

@@ -1,10 +1,10 @@
 //! The paragraph that says why a job is or is not running: evidence, consequence, next step.
 
 use super::{Scene, Waiting};
-use crate::domain::job::{LeaseRecord, RunPhase, RunRecord, State};
+use crate::domain::job::{LeaseRecord, RunPhase, RunRecord, State, Untold};
 use crate::domain::limits::Quiet;
 use crate::domain::time::StoreTime;
-use crate::words::{Arg, Piece, duration, phrase, say};
+use crate::words::{Arg, Piece, duration, phrase, say, visible};
 
 type Args = Vec<(&'static str, Piece)>;
 
@@ -19,7 +19,7 @@ impl Scene<'_> {
             (State::Running, Some(lease)) => return self.why_running(lease),
             (state, Some(lease)) => self.why_at_work(state, lease),
             (State::Held, None) => self.why_held(),
-            (State::BackingOff, None) => self.why_backing_off(),
+            (State::BackingOff, None) => return self.why_backing_off(),
             (State::GivenUp, None) => {
                 (self.by_runner("why-given-up", "why-program-given-up"), self.crash())
             }
@@ -156,14 +156,29 @@ impl Scene<'_> {
         args
     }
 
-    fn why_backing_off(&self) -> (&'static str, Args) {
+    fn why_backing_off(&self) -> Vec<Piece> {
         let mut args = self.crash();
         let at = self.record.next.map_or(self.now, |next| next.at);
-        if at <= self.now {
-            return (self.by_runner("why-retry-due", "why-program-retry-due"), args);
+        let id = match at <= self.now {
+            true => self.by_runner("why-retry-due", "why-program-retry-due"),
+            false => {
+                args.push(("left", self.until(at)));
+                self.by_runner("why-backing-off", "why-program-backing-off")
+            }
+        };
+        let mut pieces = phrase(self.lang, id, &args);
+        // There may be more in the way of the next try than time.
+        if self.offering().next().is_none() && !self.unfit().is_empty() {
+            pieces.extend(phrase(self.lang, "sentence-gap", &[]));
+            pieces.extend(phrase(self.lang, "why-unfit", &[("whys", self.obstacles())]));
         }
-        args.push(("left", self.until(at)));
-        (self.by_runner("why-backing-off", "why-program-backing-off"), args)
+        pieces
+    }
+
+    /// What each machine lacks that should start it.
+    fn obstacles(&self) -> Piece {
+        let whys = self.unfit().into_iter().map(|(node, why)| format!("{node}: {why}"));
+        Piece::text(visible(&whys.collect::<Vec<_>>().join("; ")))
     }
 
     fn why_resting(&self) -> (&'static str, Args) {
@@ -190,6 +205,10 @@ impl Scene<'_> {
                 args.push(("job", self.job()));
                 args.push(("nodes", Piece::code(self.job.nodes.join(", "))));
                 ("why-waiting-not-offered", args)
+            }
+            Waiting::Unfit => {
+                args.push(("whys", self.obstacles()));
+                ("why-waiting-unfit", args)
             }
             Waiting::Draining => ("why-waiting-draining", args),
             Waiting::Suspect { node, lost } => {
@@ -265,6 +284,10 @@ impl Scene<'_> {
     fn why_unknown(&self) -> (&'static str, Args) {
         if self.now == StoreTime(0) {
             return ("why-never-reported", Vec::new());
+        }
+        if let Some(Untold { at, fenced }) = self.ended_here {
+            let id = if fenced { "why-unknown-stopped-here" } else { "why-unknown-ended-here" };
+            return (id, vec![("at", self.clock(at))]);
         }
         if let Some(until) = self.doubted_until {
             return ("why-unknown-doubted", vec![("left", self.until(until))]);

@@ -50,14 +50,14 @@ impl Client {
         Self(Some(found))
     }
 
-    /// Whether it is on this machine: the peer is, and nothing says that another client stands behind it; or proxies that are trusted
-    /// say so.
+    /// Whether it is on this machine: the peer is, and neither a header nor the configuration says that another client may stand behind it;
+    /// or proxies that are trusted say so.
     #[must_use]
     pub fn is_here(self, peer: Option<IpAddr>, headers: &HeaderMap, doors: &Doors) -> bool {
         let Some(peer) = peer.map(|peer| peer.to_canonical()) else { return false };
         let forwarded = FORWARDING.iter().any(|name| headers.contains_key(name));
         match forwarded {
-            false => peer.is_loopback(),
+            false => peer.is_loopback() && !doors.local_proxy,
             true => doors.trusts(peer) && self.0.is_some_and(|client| client.is_loopback()),
         }
     }
@@ -134,7 +134,10 @@ pub fn is_our_name(host: &str, config: &Config) -> bool {
     let host = host.trim().to_ascii_lowercase();
     let (name, _) = split_port(&host);
     let name = name.strip_suffix('.').unwrap_or(name);
-    if name == "localhost" || plain(name).is_some() {
+    // Some clients leave the zone in (`[fe80::1%eth0]`): by which of their interfaces the address is reached.
+    let zoned = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let address = zoned.and_then(|inside| Some(inside.split_once('%')?.0)).unwrap_or(name);
+    if name == "localhost" || plain(address).is_some() {
         return true;
     }
     let public = config.public_url.split_once("://").map_or("", |(_, authority)| authority);
@@ -239,6 +242,10 @@ mod tests {
         for name in FORWARDING {
             assert!(!here(&[], "127.0.0.1", Some((name, "127.0.0.1"))), "an unknown proxy here");
         }
+        let doors = Doors { local_proxy: true, ..Doors::default() };
+        let peer = Some("127.0.0.1".parse().unwrap());
+        let silent = HeaderMap::new();
+        assert!(!Client::of(peer, &silent, &doors).is_here(peer, &silent, &doors));
         let proxied = |client| Some((X_FORWARDED_FOR, client));
         assert!(here(&["127.0.0.0/8"], "127.0.0.1", proxied("127.0.0.1")));
         assert!(!here(&["127.0.0.0/8"], "127.0.0.1", proxied("203.0.113.7")));
@@ -259,6 +266,8 @@ mod tests {
             "jobs.example.org.",
             "127.0.0.1:8080",
             "[::1]:80",
+            "[fe80::1%eth0]",
+            "[fe80::1%25eth0]:8080",
             "203.0.113.7",
             "localhost:1",
             "soloist:8080",
@@ -275,6 +284,8 @@ mod tests {
             "",
             "localhost.evil.example",
             "1.2.3",
+            "[evil.example%25eth0]",
+            "fe80::1%evil.example",
         ] {
             assert!(!is_our_name(foreign, &config), "{foreign}");
         }

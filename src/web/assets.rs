@@ -31,9 +31,11 @@ static FILES: &[(&str, &[u8])] = embed! {
     "icon-trouble.svg"
     "icons.svg"
     "soloist.webmanifest"
+    "js/alerts.js"
     "js/board.js"
     "js/clock.js"
     "js/confirm.js"
+    "js/elsewhere.js"
     "js/forms.js"
     "js/groups.js"
     "js/keyboard.js"
@@ -50,6 +52,7 @@ static FILES: &[(&str, &[u8])] = embed! {
     "js/toggle.js"
     "js/truth.js"
     "js/words.js"
+    "js/zone.js"
     "vendor/LICENSE-idiomorph.txt"
     "vendor/idiomorph.esm.js"
 };
@@ -175,7 +178,7 @@ mod tests {
                 lines += text.lines().count();
             }
         }
-        assert!(lines < 900, "{lines} lines of our own");
+        assert!(lines < 1_050, "{lines} lines of our own");
     }
 
     #[actix_web::test]

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::future::{Ready, ready};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -52,8 +53,24 @@ const BELIEVED_FOR: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum Shown {
-    Session { hash: String },
-    Token { hash: String },
+    Session { hash: String, seals: SealKey },
+    Token { hash: String, seals: SealKey },
+}
+
+/// What the seals of a caller are made with: another hash of what it showed than the one in the store, so that who reads the store can make none.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SealKey(String);
+
+impl SealKey {
+    fn of(shown: &str) -> Self {
+        Self(secrets::sha256_hex(&format!("seals\n{shown}")))
+    }
+}
+
+impl fmt::Debug for SealKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SealKey")
+    }
 }
 
 impl Shown {
@@ -61,8 +78,18 @@ impl Shown {
     #[must_use]
     pub fn hash(&self) -> &str {
         match self {
-            Self::Session { hash } | Self::Token { hash } => hash,
+            Self::Session { hash, .. } | Self::Token { hash, .. } => hash,
         }
+    }
+
+    fn seals(&self) -> &str {
+        match self {
+            Self::Session { seals, .. } | Self::Token { seals, .. } => &seals.0,
+        }
+    }
+
+    fn token(text: &str) -> Self {
+        Self::Token { hash: secrets::sha256_hex(text), seals: SealKey::of(text) }
     }
 
     /// The credential in a request; a token outranks a cookie.
@@ -72,14 +99,15 @@ impl Shown {
             let text = value.to_str().unwrap_or_default();
             let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
             if scheme.eq_ignore_ascii_case("bearer") {
-                return Some(Self::Token { hash: secrets::sha256_hex(token.trim()) });
+                return Some(Self::token(token.trim()));
             }
         }
         if let Some(token) = offered_token(request) {
-            return Some(Self::Token { hash: secrets::sha256_hex(token) });
+            return Some(Self::token(token));
         }
         let cookie = request.cookie(cookie_name(config))?;
-        Some(Self::Session { hash: secrets::sha256_hex(cookie.value()) })
+        let text = cookie.value();
+        Some(Self::Session { hash: secrets::sha256_hex(text), seals: SealKey::of(text) })
     }
 }
 
@@ -192,13 +220,14 @@ impl Caller {
     /// The owner of its claims: made of what it showed, so that no caller who has not shown the same can name them.
     #[must_use]
     pub fn claim_owner(&self) -> ClaimOwner {
-        ClaimOwner::of(self.shown.hash())
+        ClaimOwner::of(self.shown.seals())
     }
 
-    /// A text that only who showed the same can repeat, made of `parts`: 32 hexadecimal digits.
+    /// A text that only who showed the same can repeat, made of `parts`: 32 hexadecimal digits. Nothing in the store leads to it.
     #[must_use]
     pub fn seal(&self, parts: &[&str]) -> String {
-        let mut text = secrets::sha256_hex(&format!("{}\n{}", self.shown.hash(), parts.join("\n")));
+        let mut text =
+            secrets::sha256_hex(&format!("{}\n{}", self.shown.seals(), parts.join("\n")));
         text.truncate(32);
         text
     }
@@ -271,7 +300,7 @@ impl Identities {
 
     /// Notes the use of a token, at most once a minute, and no caller waits for it.
     fn note_use(&self, store: &Store, shown: &Shown) {
-        let Shown::Token { hash } = shown else { return };
+        let Shown::Token { hash, .. } = shown else { return };
         let now = clock::boot();
         {
             let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -294,7 +323,7 @@ impl Identities {
     async fn ask(store: &Store, shown: &Shown, renews: bool) -> Result<Option<Caller>, StoreError> {
         let mut bound = Arc::default();
         let (name, csrf) = match shown {
-            Shown::Session { hash } => {
+            Shown::Session { hash, .. } => {
                 let session = match renews {
                     true => store.session(hash, SESSION_IDLE).await?,
                     false => store.peek_session(hash, SESSION_IDLE).await?,
@@ -304,7 +333,7 @@ impl Identities {
                     None => return Ok(None),
                 }
             }
-            Shown::Token { hash } => match store.token(hash).await? {
+            Shown::Token { hash, .. } => match store.token(hash).await? {
                 Some(token) => {
                     let user = token.user.clone();
                     bound = Arc::new(Bound::from(token));

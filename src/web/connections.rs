@@ -1,20 +1,23 @@
 //! How many connections a node takes, in all and from one address; tunes each when it comes.
 //!
 //! Past the cap no connection is accepted until a place is free; the kernel keeps new ones waiting. A client with too many from one
-//! address is cut off. It reads no request: how long a request may take is decided in `body` and by the framework.
+//! address is cut off. TLS handshakes of one address take a quarter of all places at most, whoever it is: past that its oldest one is
+//! given up, which is one of a client that says nothing. It reads no request: how long a request may take is decided in `body` and by
+//! the framework.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
-use std::os::fd::AsRawFd as _;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use actix_web::dev::Extensions;
 use actix_web::rt::net::TcpStream;
 use nix::sys::resource::{Resource, getrlimit};
-use nix::sys::socket::{self, setsockopt, sockopt};
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::SockRef;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use crate::clock::boot;
 use crate::config::{Config, Current};
@@ -30,6 +33,14 @@ const BESIDE_LIVE: usize = 2_000;
 const FEWEST: usize = 16;
 /// Connections from one address, when the configuration does not say.
 const PER_ADDRESS: usize = 200;
+/// A TLS handshake must be done within this time, however slowly its bytes come...
+const HANDSHAKE_MAX: Duration = Duration::from_secs(3);
+/// ...and within this when places run out.
+const CROWDED_HANDSHAKE: Duration = Duration::from_millis(500);
+/// How often a handshake looks whether places run out.
+const LOOK_AROUND: Duration = Duration::from_millis(250);
+/// Of one address, handshakes take one in so many places at most.
+const HANDSHAKES: usize = 4;
 /// A node that ends goes on answering until no request has come for so long: by then its balancer has seen that it ends.
 const QUIET: Duration = Duration::from_millis(200);
 /// It ends after this, even if requests still come.
@@ -56,7 +67,17 @@ struct Counts {
     open: AtomicUsize,
     /// When a node that ends answered last, as [`Boot`].
     last: AtomicU64,
-    by_address: Mutex<HashMap<IpAddr, usize>>,
+    by_address: Mutex<HashMap<IpAddr, Guests>>,
+}
+
+/// The connections of one address.
+#[derive(Default)]
+struct Guests {
+    open: usize,
+    /// Handshakes under way, the oldest first; dropped, one is given up.
+    handshakes: VecDeque<(u64, oneshot::Sender<()>)>,
+    /// Numbers them.
+    begun: u64,
 }
 
 impl Connections {
@@ -99,24 +120,20 @@ impl Connections {
         }
     }
 
-    /// A connection was made: it is tuned, and counted until it is over.
-    pub fn on_connect(&self, stream: &TcpStream, extensions: &mut Extensions) {
+    /// A connection was made: it is tuned, and counted until that is dropped. `None`: its address has too many, or it is gone already.
+    #[must_use]
+    pub fn count_in(&self, stream: &TcpStream) -> Option<Counted> {
         tune(stream);
-        let Ok(peer) = stream.peer_addr() else { return };
-        let counted = self.count(peer.ip());
-        if counted.past {
-            let closed = socket::shutdown(stream.as_raw_fd(), socket::Shutdown::Both);
-            tracing::debug!(%peer, ?closed, "one address has too many connections: this one is closed");
+        let peer = stream.peer_addr().ok()?;
+        let counted = self.count(peer);
+        if counted.is_none() {
+            tracing::debug!(%peer, "one address has too many connections: this one is closed");
         }
-        extensions.insert(counted);
+        counted
     }
 
-    fn count(&self, address: IpAddr) -> Counted {
-        let place = place(address);
-        self.counts.open.fetch_add(1, Ordering::Relaxed);
-        let mut by_address = self.counts.lock();
-        let here = by_address.entry(place).or_default();
-        *here += 1;
+    fn count(&self, peer: SocketAddr) -> Option<Counted> {
+        let (address, place) = (peer.ip(), place(peer.ip()));
         let doors = &self.config.get().doors;
         let most = match doors.connections_per_address {
             _ if doors.trusts(address) => usize::MAX,
@@ -125,32 +142,98 @@ impl Connections {
             None if address.to_canonical().is_loopback() => usize::MAX,
             None => PER_ADDRESS,
         };
-        let past = *here > most;
-        drop(by_address);
-        Counted { counts: Arc::clone(&self.counts), place, past }
+        let mut by_address = self.counts.lock();
+        let here = by_address.entry(place).or_default();
+        if here.open >= most {
+            return None;
+        }
+        here.open += 1;
+        self.counts.open.fetch_add(1, Ordering::Relaxed);
+        Some(Counted { all: self.clone(), peer, place })
     }
 }
 
 impl Counts {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, usize>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<IpAddr, Guests>> {
         self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One connection, for as long as it lasts.
-struct Counted {
-    counts: Arc<Counts>,
+pub struct Counted {
+    all: Connections,
+    peer: SocketAddr,
     place: IpAddr,
-    past: bool,
+}
+
+impl Counted {
+    /// Who is at its other end.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Waits for its TLS handshake, as long as it may take.
+    ///
+    /// # Errors
+    /// Its own; [`io::ErrorKind::TimedOut`] when it is given up.
+    pub async fn handshake<T>(
+        &self,
+        handshake: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        let begun = Instant::now();
+        let (_under_way, mut given_up) = self.begin_handshake();
+        let mut handshake = std::pin::pin!(handshake);
+        loop {
+            let most = if self.all.is_crowded() { CROWDED_HANDSHAKE } else { HANDSHAKE_MAX };
+            let left = most.saturating_sub(begun.elapsed());
+            tokio::select! {
+                done = &mut handshake => return done,
+                _ = &mut given_up => return Err(io::ErrorKind::TimedOut.into()),
+                () = tokio::time::sleep(left.min(LOOK_AROUND)) => if left <= LOOK_AROUND {
+                    return Err(io::ErrorKind::TimedOut.into());
+                },
+            }
+        }
+    }
+
+    /// The receiver hears when it is given up: when it is the oldest of an address that has too many.
+    fn begin_handshake(&self) -> (Handshake<'_>, oneshot::Receiver<()>) {
+        let (sender, receiver) = oneshot::channel();
+        let mut by_address = self.all.counts.lock();
+        let here = by_address.entry(self.place).or_default();
+        here.begun += 1;
+        let number = here.begun;
+        here.handshakes.push_back((number, sender));
+        if here.handshakes.len() > (self.all.cap / HANDSHAKES).max(1) {
+            here.handshakes.pop_front();
+        }
+        (Handshake { of: self, number }, receiver)
+    }
+}
+
+/// A handshake under way.
+struct Handshake<'c> {
+    of: &'c Counted,
+    number: u64,
+}
+
+impl Drop for Handshake<'_> {
+    fn drop(&mut self) {
+        if let Some(here) = self.of.all.counts.lock().get_mut(&self.of.place) {
+            here.handshakes.retain(|(number, _)| *number != self.number);
+        }
+    }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.counts.open.fetch_sub(1, Ordering::Relaxed);
-        let mut by_address = self.counts.lock();
+        let counts = &self.all.counts;
+        counts.open.fetch_sub(1, Ordering::Relaxed);
+        let mut by_address = counts.lock();
         if let Some(here) = by_address.get_mut(&self.place) {
-            *here = here.saturating_sub(1);
-            if *here == 0 {
+            here.open = here.open.saturating_sub(1);
+            if here.open == 0 {
                 by_address.remove(&self.place);
             }
         }
@@ -228,25 +311,55 @@ mod tests {
     #[test]
     fn each_address_has_its_share_except_trusted_proxies() {
         let counting = |limits: &str| Connections::new(Current::new(config(limits)));
+        let count = |all: &Connections, address: &str| {
+            all.count(SocketAddr::new(address.parse().unwrap(), 4_711))
+        };
         let past = |all: &Connections, address: &str, times: usize| {
-            let address: IpAddr = address.parse().unwrap();
-            let open: Vec<Counted> = (0..times).map(|_| all.count(address)).collect();
-            open.iter().filter(|counted| counted.past).count()
+            let open: Vec<Option<Counted>> = (0..times).map(|_| count(all, address)).collect();
+            open.iter().filter(|counted| counted.is_none()).count()
         };
         let usual = counting("");
         assert_eq!(past(&usual, "192.0.2.1", 205), 5);
         assert_eq!(past(&usual, "192.0.2.1", 200), 0, "the others are over");
         assert_eq!(past(&usual, "127.0.0.1", 1_000), 0, "a proxy on this machine");
         assert_eq!(usual.counts.lock().len(), 0, "nothing is left of them");
+        assert_eq!(usual.counts.open.load(Ordering::Relaxed), 0);
         let said = counting(
             "limits = { connections_per_address = 3 }\ntrusted_proxies = [\"10.0.0.0/8\"]",
         );
         assert_eq!(past(&said, "127.0.0.1", 5), 2);
         assert_eq!(past(&said, "10.1.1.1", 50), 0);
-        let one: Vec<Counted> =
-            (0..3).map(|_| said.count("2001:db8::1".parse().unwrap())).collect();
+        let one: Vec<Option<Counted>> = (0..3).map(|_| count(&said, "2001:db8::1")).collect();
         assert_eq!(past(&said, "2001:db8::2", 1), 1, "the same /64");
         assert_eq!(past(&said, "2001:db8:0:1::2", 1), 0);
         drop(one);
+    }
+
+    #[tokio::test]
+    async fn of_an_address_with_too_many_handshakes_the_oldest_is_given_up_and_a_new_one_is_not() {
+        let all = Connections::new(Current::new(config("limits = { max_connections = 16 }")));
+        let peer = |address: &str| SocketAddr::new(address.parse().unwrap(), 4_711);
+        let silent = |all: &Connections, address: &str| {
+            let counted = all.count(peer(address)).unwrap();
+            tokio::spawn(async move {
+                counted.handshake(std::future::pending::<io::Result<()>>()).await
+            })
+        };
+        let mut strangers: Vec<_> = (0..4).map(|_| silent(&all, "127.0.0.9")).collect();
+        tokio::task::yield_now().await;
+        assert!(strangers.iter().all(|one| !one.is_finished()), "a quarter of all places");
+        let last = silent(&all, "127.0.0.9");
+        let first = strangers.remove(0).await.unwrap();
+        assert_eq!(first.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(!last.is_finished() && strangers.iter().all(|one| !one.is_finished()));
+        // From the same address, too: who says something is done before it is the oldest.
+        let honest = all.count(peer("127.0.0.9")).unwrap();
+        assert_eq!(honest.handshake(std::future::ready(Ok(7))).await.unwrap(), 7);
+        drop(honest);
+        for one in strangers.into_iter().chain([last]) {
+            one.abort();
+            drop(one.await);
+        }
+        assert_eq!(all.counts.lock().len(), 0, "nothing is left of them");
     }
 }

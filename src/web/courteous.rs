@@ -4,7 +4,8 @@
 //! connection ends. It offers no hook there. So this stream knows such an answer by its bytes, and sends a whole one instead.
 //! Nothing of ours can be taken for one: our answers carry more headers than these three, and no body of ours holds a carriage return
 //! that a user or a program wrote. JSON and frames escape it, a page ends with its own tag, and the text of a log replaces it
-//! (`words::visible`). A body that did not would let its author end it with such bytes: keep it so.
+//! (`words::visible`). A body that did not would let its author end it with such bytes: keep it so. Frames of a socket may hold any bytes:
+//! behind the answer that begins one, nothing is looked at any more.
 
 use std::io;
 use std::pin::Pin;
@@ -14,10 +15,14 @@ use std::task::{Context, Poll, ready};
 use actix_web::http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::connections::Counted;
+
 /// Headers of the framework's own answers.
 const BARE: [&str; 3] = ["content-length", "connection", "date"];
 /// No such answer is longer.
 const LONGEST: usize = 256;
+/// No answer that makes a socket is longer.
+const LONGEST_SWITCH: usize = 4_096;
 
 /// The lines that every answer carries, each with its line end.
 pub type Always = Arc<dyn Fn() -> String + Send + Sync>;
@@ -28,17 +33,16 @@ pub struct Courteous<T> {
     always: Always,
     /// What was taken from the framework and not yet by the peer.
     rest: Vec<u8>,
+    /// The connection became a socket.
+    switched: bool,
+    /// Its place among the connections, for as long as it lasts.
+    _counted: Option<Counted>,
 }
 
 impl<T> Courteous<T> {
     /// Over `io`, with these lines.
-    pub fn new(io: T, always: Always) -> Self {
-        Self { io, always, rest: Vec::new() }
-    }
-
-    /// The stream below.
-    pub fn get_ref(&self) -> &T {
-        &self.io
+    pub fn new(io: T, always: Always, counted: Option<Counted>) -> Self {
+        Self { io, always, rest: Vec::new(), switched: false, _counted: counted }
     }
 }
 
@@ -72,7 +76,8 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for Courteous<T> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_rest(cx))?;
-        let Some(bare) = bare(bytes) else {
+        self.switched |= switches(bytes);
+        let Some(bare) = bare(bytes).filter(|_| !self.switched) else {
             return Pin::new(&mut self.io).poll_write(cx, bytes);
         };
         self.rest = [&bytes[..bare.start], bare.whole(&(self.always)()).as_bytes()].concat();
@@ -121,6 +126,13 @@ fn bare(bytes: &[u8]) -> Option<Bare<'_>> {
     let is_error = status.is_client_error() || status.is_server_error();
     let date = headers.split("\r\n").find(|line| line.starts_with("date: "))?;
     (is_error && is_bare).then_some(Bare { start, status, date })
+}
+
+/// Whether `bytes` have the answer that makes a socket of the connection; no body of ours holds its line end.
+fn switches(bytes: &[u8]) -> bool {
+    const FIRST: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\n";
+    let tail = &bytes[bytes.len().saturating_sub(LONGEST_SWITCH)..];
+    tail.windows(FIRST.len()).any(|part| part == FIRST)
 }
 
 /// What the peer can do about it.
@@ -223,16 +235,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn frames_of_a_socket_go_out_as_they_are_whatever_they_look_like() {
+        use tokio::io::AsyncWriteExt as _;
+        let switch = "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\ndate: now\r\n\r\n";
+        let pong = "\u{0}\u{1a}HTTP/1.1 400 \r\ndate: x\r\n\r\n";
+        for before in ["", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"] {
+            let slow = Slow { taken: Vec::new(), most: 4_096, rests: false };
+            let mut stream = Courteous::new(slow, always(), None);
+            stream.write_all(format!("{before}{switch}").as_bytes()).await.unwrap();
+            stream.write_all(pong.as_bytes()).await.unwrap();
+            let taken = String::from_utf8(stream.io.taken.clone()).unwrap();
+            assert_eq!(taken, format!("{before}{switch}{pong}"));
+        }
+    }
+
+    #[tokio::test]
     async fn what_goes_out_is_whole_and_in_order_however_slowly_it_is_taken() {
         use tokio::io::AsyncWriteExt as _;
         let first = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\netag: 1\r\n\r\n{}";
         for most in [1, 7, 4_096] {
             let slow = Slow { taken: Vec::new(), most, rests: false };
-            let mut stream = Courteous::new(slow, always());
+            let mut stream = Courteous::new(slow, always(), None);
             stream.write_all(first.as_bytes()).await.unwrap();
             stream.write_all(format!("{first}{OWN}").as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
-            let text = String::from_utf8(stream.get_ref().taken.clone()).unwrap();
+            let text = String::from_utf8(stream.io.taken.clone()).unwrap();
             let answer = text.strip_prefix(&format!("{first}{first}")).expect(&text);
             let (head, body) = answer.split_once("\r\n\r\n").unwrap();
             assert!(head.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{head}");

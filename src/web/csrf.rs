@@ -20,7 +20,7 @@ use crate::secrets;
 /// answer, so no text of others can contain it: a script that printed it would have the secret of every reader of its output.
 pub(super) fn mark() -> &'static str {
     static MARK: LazyLock<String> =
-        LazyLock::new(|| format!("\u{e000}csrf-{:032x}\u{e000}", rand::random::<u128>()));
+        LazyLock::new(|| format!("\u{fdd0}csrf-{:032x}\u{fdd0}", rand::random::<u128>()));
     &MARK
 }
 

@@ -1,7 +1,7 @@
 //! The one door: every request passes here before any handler, and every answer on its way out.
 //!
 //! It finds the entry of the URL table, finds out who is asking, and lets in only whom that entry admits; what is
-//! not in the table is shut. It checks where a state-changing request comes from, words errors for machines or for
+//! not in the table is shut. An address of the table with a slash too many at its end leads to that address. It checks where a state-changing request comes from, words errors for machines or for
 //! people, and puts the security headers on. Handlers trust it and check only what depends on a job.
 
 use std::collections::HashMap;
@@ -56,6 +56,9 @@ pub async fn door(
         Err(Refusal::SignIn(location)) => request.into_response(
             HttpResponse::SeeOther().insert_header((header::LOCATION, location)).finish(),
         ),
+        Err(Refusal::Moved(location)) => request.into_response(
+            HttpResponse::PermanentRedirect().insert_header((header::LOCATION, location)).finish(),
+        ),
         Err(Refusal::Away) => {
             let answer = pages::away::answer(&web, request.request());
             request.into_response(answer)
@@ -105,6 +108,8 @@ fn part<B>(web: &Web, response: &mut ServiceResponse<B>) {
 enum Refusal {
     /// A person: to the sign-in page.
     SignIn(String),
+    /// The address is another.
+    Moved(HeaderValue),
     /// A person whose session cannot be checked, because the store is away.
     Away,
     Error(WebError),
@@ -135,6 +140,9 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
     let method = request.method().clone();
     let looking = matches!(method, Method::GET | Method::HEAD);
     let found = routes::find(&method, request.match_pattern().as_deref());
+    if let (Found::Nothing, Some(location)) = (&found, without_slash(&method, request.request())) {
+        return Err(Refusal::Moved(location));
+    }
     let access = match &found {
         Found::Route(route) => route.access,
         // What does not exist is not told to strangers.
@@ -208,6 +216,9 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
         }
         Found::OtherMethods(allow) => return Err(WebError::MethodNotAllowed { allow }.into()),
     }
+    if !looking {
+        check_coding(request)?;
+    }
     if !looking && let Err(error) = check_source(web, request, caller.as_deref()).await {
         refused::as_forgery(request.request());
         return Err(error.into());
@@ -225,7 +236,7 @@ async fn identify(
     ask: Ask,
 ) -> Result<Option<Caller>, WebError> {
     // The busiest doors: two readings more for each would be most of what the store has to do.
-    if access == Access::Collector
+    if matches!(access, Access::Collector | Access::Account)
         && let Some(caller) = web.identities.seen_just_now(shown)
     {
         return Ok(Some(caller));
@@ -253,7 +264,7 @@ fn check_role(access: Access, caller: &Caller) -> Result<(), WebError> {
     let role = caller.role.with_article();
     const LOOKS: &str = "may only look: ask an operator";
     let (why, told) = match access {
-        Access::Open | Access::Guest => return Ok(()),
+        Access::Open | Access::Guest | Access::Account => return Ok(()),
         Access::Collector if caller.role == Role::Viewer => (LOOKS, "refused-only-looks"),
         Access::Collector => return Ok(()),
         _ if caller.role == Role::Collector => {
@@ -285,6 +296,33 @@ async fn check_source(
         csrf::check_secret(&caller.csrf, request.request(), field.as_deref())?;
     }
     Ok(())
+}
+
+/// Of a body that is compressed nothing is read: what it becomes may have any length.
+fn check_coding(request: &ServiceRequest) -> Result<(), WebError> {
+    let lines = request.headers().get_all(header::CONTENT_ENCODING);
+    let lines = lines.map(|line| line.to_str().unwrap_or("unreadable"));
+    let mut codings = lines.flat_map(|line| line.split(',')).map(str::trim);
+    let plain = |coding: &str| coding.is_empty() || coding.eq_ignore_ascii_case("identity");
+    let Some(coding) = codings.find(|coding| !plain(coding)) else { return Ok(()) };
+    let coding: String = coding.chars().filter(|c| !c.is_control()).take(32).collect();
+    let args = [("coding", coding.as_str())];
+    Err(WebError::told(StatusCode::UNSUPPORTED_MEDIA_TYPE, "error-encoded", &args))
+}
+
+/// Where an address leads that has slashes too many at its end, if the table answers this method there. Nothing else leads anywhere.
+fn without_slash(method: &Method, request: &HttpRequest) -> Option<HeaderValue> {
+    let path = request.uri().path();
+    let shorter = path.trim_end_matches('/');
+    if shorter.len() == path.len() || shorter.is_empty() {
+        return None;
+    }
+    let pattern = request.resource_map().match_pattern(shorter);
+    if !matches!(routes::find(method, pattern.as_deref()), Found::Route(_)) {
+        return None;
+    }
+    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    HeaderValue::from_str(&format!("{shorter}{query}")).ok()
 }
 
 /// Reads one field of a form and puts the body back for the handler.

@@ -193,7 +193,7 @@ impl WebError {
             Self::Internal { .. } => "internal",
             Self::Unavailable { .. } => "unavailable",
             Self::Told { status, .. } => match status {
-                400 => "bad_request",
+                400 | 415 | 426 => "bad_request",
                 403 => "forbidden",
                 404 => "not_found",
                 408 => "timeout",
@@ -246,6 +246,13 @@ impl WebError {
                 if let Ok(value) = HeaderValue::from_str(allow) {
                     headers.insert(header::ALLOW, value);
                 }
+            }
+            Self::Told { status: 415, .. } => {
+                headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+            }
+            Self::Told { status: 426, .. } => {
+                headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+                headers.insert(header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
             }
             _ => {}
         }

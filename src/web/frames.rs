@@ -75,6 +75,8 @@ pub struct JobFrames {
     nodes: Arc<Vec<NodeRecord>>,
     rotations: Option<Arc<Vec<RotationView>>>,
     names: DisplayNames,
+    /// Those about it that are on.
+    alerts: Vec<String>,
     /// Who held it in the last hour, and now.
     hour: Option<(Timeline, StoreTime)>,
     views: [OnceLock<JobView>; 2],
@@ -101,6 +103,7 @@ impl JobFrames {
             nodes,
             rotations,
             names,
+            alerts: Vec::new(),
             hour: None,
             views: Default::default(),
             json: Default::default(),
@@ -108,6 +111,12 @@ impl JobFrames {
             nows: Default::default(),
             heads: Default::default(),
         }
+    }
+
+    /// With the alerts about it that are on.
+    #[must_use]
+    pub fn with_alerts(self, alerts: Vec<String>) -> Self {
+        Self { alerts, ..self }
     }
 
     /// With who held it in the last hour, and now.
@@ -122,6 +131,7 @@ impl JobFrames {
         self.views[slot(language)].get_or_init(|| {
             JobView::of(&self.seen, job, &self.nodes, rotations, language, clock::boot())
                 .with_names(&self.names)
+                .with_alerts(self.alerts.clone(), language)
         })
     }
 
@@ -159,7 +169,7 @@ impl JobFrames {
         // Writing to a String cannot fail.
         if let Some(Place { key, under }) = place {
             write!(out, r#","mine":{mine},"key":{},"under":{}"#, text(key), text(under)).ok();
-            if view.shown.needs {
+            if view.shown.among_needy {
                 out.push_str(r#","needs":true"#);
             }
         }
@@ -268,8 +278,17 @@ pub fn rows_frame(
     out
 }
 
-/// Nodes came, went or changed.
-pub const NODES_CHANGED: &str = r#"{"type":"nodes"}"#;
+/// `{"type":"nodes",...}` for our page: nodes came, went or changed, and where else it can be read.
+#[must_use]
+pub fn nodes_changed(others: &[(String, String)]) -> String {
+    json!({"type": "nodes", "others": others}).to_string()
+}
+
+/// `{"type":"alerts",...}` for our page: how many are on, and what needs somebody and is no job.
+#[must_use]
+pub fn alerts_frame(on: usize, html: &str) -> String {
+    json!({"type": "alerts", "on": on, "html": html}).to_string()
+}
 
 /// `{"type":"nodes",...}`.
 #[must_use]

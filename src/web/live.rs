@@ -16,9 +16,12 @@ use actix::{
     StreamHandler, WrapFuture as _,
 };
 use actix_http::ws::Item;
-use actix_web::http::header;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::http::{StatusCode, Version};
 use actix_web::{HttpRequest, HttpResponse, web};
 use actix_web_actors::ws::{self, CloseCode, CloseReason, ProtocolError, WebsocketContext};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::BytesMut;
 use serde_json::Value;
 
@@ -73,24 +76,55 @@ pub async fn connect(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, WebError> {
+    check_handshake(&request)?;
     check_origin(&web, &caller, &request)?;
     let admission = web.live.admit(&caller)?;
     let overflow = Rc::new(Cell::new(false));
     let gate = Gate::new(payload, Rc::clone(&overflow));
     let foreign = cors::front_end(&web.config(), request.headers()).is_some();
     // Fragments are of our pages, which neither another origin nor a token for some names may have.
-    let known: &[&str] = match foreign || caller.bound.names_any() {
+    let known: &[&'static str] = match foreign || caller.bound.names_any() {
         true => &[JSON_PROTOCOL],
         false => &[JSON_PROTOCOL, HTML_PROTOCOL],
     };
-    let protocol = asked_protocol(&request, known);
+    let asked = asked_protocol(&request, known);
+    let protocol = if asked == Some(HTML_PROTOCOL) { Protocol::Html } else { Protocol::Json };
     let sieve = Sieve::of(request.query_string());
     let socket = Socket::new(web, caller, (protocol, sieve), admission, overflow);
-    ws::WsResponseBuilder::new(socket, &request, gate)
-        .protocols(known)
+    let mut answer = ws::WsResponseBuilder::new(socket, &request, gate)
         .frame_size(FRAME_MAX)
         .start()
-        .map_err(|error| WebError::bad(format!("this address speaks WebSocket only: {error}")))
+        .map_err(|error| WebError::bad(format!("this address speaks WebSocket only: {error}")))?;
+    if let Some(name) = asked {
+        let name = HeaderValue::from_static(name);
+        answer.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, name);
+    }
+    Ok(answer)
+}
+
+/// What RFC 6455 asks of a handshake and the library does not; what else is wrong with one it says itself.
+fn check_handshake(request: &HttpRequest) -> Result<(), WebError> {
+    let lines = |name| request.headers().get_all(name).map(|line| line.as_bytes().trim_ascii());
+    if lines(header::UPGRADE).next().is_none() {
+        return Ok(());
+    }
+    if request.version() < Version::HTTP_11 {
+        return Err(WebError::bad(
+            "a WebSocket begins with HTTP/1.1, and this came by HTTP/1.0: have the proxy in between speak HTTP/1.1 (nginx: proxy_http_version 1.1)",
+        ));
+    }
+    // Behind another name in the list the library would speak WebSocket in chunks of HTTP.
+    if !lines(header::UPGRADE).all(|line| line.eq_ignore_ascii_case(b"websocket")) {
+        return Err(WebError::bad("the header Upgrade must say websocket and nothing else"));
+    }
+    if lines(header::SEC_WEBSOCKET_VERSION).any(|line| line != b"13") {
+        return Err(WebError::told(StatusCode::UPGRADE_REQUIRED, "error-socket-version", &[]));
+    }
+    let whole = |line: &[u8]| BASE64.decode(line).is_ok_and(|key| key.len() == 16);
+    if !lines(header::SEC_WEBSOCKET_KEY).all(whole) {
+        return Err(WebError::bad("the header Sec-WebSocket-Key must be 16 bytes in Base64"));
+    }
+    Ok(())
 }
 
 /// Browsers always send an origin, and scripts on foreign pages cannot change it: it is what keeps them from using
@@ -114,12 +148,11 @@ fn check_origin(web: &Web, caller: &Caller, request: &HttpRequest) -> Result<(),
     }
 }
 
-/// The first protocol asked for that is in `known`; JSON when none is.
-fn asked_protocol(request: &HttpRequest, known: &[&str]) -> Protocol {
-    let asked = request.headers().get(header::SEC_WEBSOCKET_PROTOCOL);
-    let asked = asked.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let first = asked.split(',').map(str::trim).find(|name| known.contains(name));
-    if first == Some(HTML_PROTOCOL) { Protocol::Html } else { Protocol::Json }
+/// The first protocol asked for that is in `known`, in whichever line it stands; JSON when none is.
+fn asked_protocol(request: &HttpRequest, known: &[&'static str]) -> Option<&'static str> {
+    let lines = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL);
+    let mut asked = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
+    asked.find_map(|asked| known.iter().find(|name| **name == asked.trim()).copied())
 }
 
 /// There is work at the hub.

@@ -16,8 +16,9 @@ pub async fn metrics(web: web::Data<Web>, caller: Option<Caller>) -> HttpRespons
     web.live.measure();
     let hidden = web.live.hidden_from(caller.as_ref());
     let is_hidden = |label: &str, value: &str| match label {
-        "job" => hidden.has(value),
+        "job" => hidden.has_job(value),
         "rotation" => hidden.has_rotation(value),
+        "type" => hidden.has_type(value),
         "source" => caller.as_ref().is_some_and(|caller| !caller.bound.reads_source(value)),
         _ => false,
     };

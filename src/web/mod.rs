@@ -27,6 +27,7 @@ pub mod live;
 pub mod login;
 pub mod loglines;
 pub mod metrics;
+pub mod named;
 pub mod oidc;
 pub mod openapi;
 pub mod pages;
@@ -55,6 +56,7 @@ use self::connections::Connections;
 use self::error::WebError;
 use self::hub::Hub;
 use self::server::Manners;
+use crate::clock;
 use crate::config::{Config, Current, JobConfig};
 use crate::dispatch;
 use crate::domain::detail::Detail;
@@ -66,7 +68,9 @@ use crate::rotation;
 use crate::secrets::Passwords;
 use crate::store::Store;
 use crate::telemetry::Metrics;
+use crate::view::JobView;
 use crate::waiting::WaitingRoom;
+use crate::words::Language;
 
 /// Largest body of a request.
 pub const BODY_MAX: usize = 64 * 1024;
@@ -165,6 +169,16 @@ impl Web {
     #[must_use]
     pub fn config(&self) -> Arc<Config> {
         self.config.get()
+    }
+
+    /// The picture of a job as it is now, for readers of `lang`; `None` as long as nothing is known of it.
+    #[must_use]
+    pub(crate) fn view(&self, job: &JobName, lang: Language) -> Option<JobView> {
+        let (defined, seen) = (self.live.job_named(job.as_str())?, self.feed.job(job)?);
+        let (nodes, rotations) = (self.feed.nodes(), self.live.rotations());
+        let rotations = rotations.as_ref().map(|views| &views[..]);
+        let view = JobView::of(&seen, &defined, &nodes, rotations, lang, clock::boot());
+        Some(view.with_names(&self.live.display_names()))
     }
 
     /// A job of the configuration, or one that only other nodes define.

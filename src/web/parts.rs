@@ -25,7 +25,7 @@ use super::sieve::{Only, Place, Sieve};
 use super::{assets, csrf};
 use crate::domain::job::State;
 use crate::view::JobView;
-use crate::words::{Arg, Language, Piece, phrase, say};
+use crate::words::{Arg, Language, Piece, phrase, say, visible_page};
 
 /// What of the reader matters for a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -236,10 +236,12 @@ pub struct Summary {
 
 impl Summary {
     /// Counts `jobs` by state, and the living nodes that their pictures know; each counter leads to what it counts of `sieve`.
+    /// `others` need somebody and are no jobs.
     #[must_use]
     pub fn new<'v>(
         jobs: impl Iterator<Item = &'v JobView> + Clone,
         sieve: &Sieve,
+        others: usize,
         lang: Language,
     ) -> Self {
         const ORDER: [(Only, &str); 13] = [
@@ -263,7 +265,10 @@ impl Summary {
         };
         let mut counters = Vec::new();
         for (only, id) in ORDER {
-            let n = jobs.clone().filter(|job| only.fits(job)).count();
+            let n = match only {
+                Only::Trouble => others + jobs.clone().filter(|job| job.shown.needs).count(),
+                only => jobs.clone().filter(|job| only.fits(job)).count(),
+            };
             let current = sieve.only == Some(only);
             if n > 0 || current {
                 let state = match only {
@@ -310,9 +315,10 @@ pub fn job_head(view: &JobView, viewer: RowViewer, lang: Language) -> String {
 pub fn summary<'v>(
     jobs: impl Iterator<Item = &'v JobView> + Clone,
     sieve: &Sieve,
+    others: usize,
     lang: Language,
 ) -> String {
-    render(&Summary::new(jobs, sieve, lang))
+    render(&Summary::new(jobs, sieve, others, lang))
 }
 
 /// Renders a fragment that many readers share: [`csrf::mark`] stands in its forms.
@@ -321,14 +327,14 @@ fn render(template: &impl Template) -> String {
 }
 
 /// Renders a template for the reader whose CSRF secret this is. The only place that renders templates, so that no form
-/// lacks the secret. Their values cannot fail to be written.
+/// lacks the secret and no text of others hides what it says. Their values cannot fail to be written.
 #[expect(clippy::disallowed_methods, reason = "this is the one place")]
 pub(super) fn render_for(secret: &str, template: &impl Template) -> String {
     let html = template.render().unwrap_or_else(|error| {
         tracing::error!(%error, "a template failed");
         String::new()
     });
-    csrf::fill_forms(&html, secret)
+    csrf::fill_forms(&visible_page(html), secret)
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ const FULL: Refusal =
 const LOSES: Refusal =
     ("409", "Something would be lost, and `force` was not said; the detail says what.");
 const TOO_LARGE: Refusal = ("413", "Larger than 64 KiB, or 1 MiB for tasks and results.");
+const ENCODED: Refusal = ("415", "The body is compressed: send it as it is.");
 const SLOW: Refusal = ("408", "The body did not come in time; the connection is closed.");
 const MISNAMED: Refusal =
     ("421", "The request has no token and asks for a host name that is not this server's.");
@@ -63,7 +64,8 @@ const PLAIN: &[Refusal] = &[NO_LOGIN, FORBIDDEN, MISNAMED, AWAY];
 /// Refusals of an operation that has a query.
 const QUERY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, MISNAMED, AWAY];
 /// Refusals of an operation that has a body.
-const BODY: &[Refusal] = &[MALFORMED, NO_LOGIN, FORBIDDEN, SLOW, TOO_LARGE, MISNAMED, AWAY];
+const BODY: &[Refusal] =
+    &[MALFORMED, NO_LOGIN, FORBIDDEN, SLOW, TOO_LARGE, ENCODED, MISNAMED, AWAY];
 
 /// By `operationId`: what all operations of its kind may answer, and what only this one may.
 const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
@@ -84,7 +86,7 @@ const TABLE: &[(&str, &[Refusal], &[Refusal])] = &[
     ("drain_node", QUERY, &[NO_NODE]),
     ("undrain_node", PLAIN, &[NO_NODE]),
     ("forget_node", QUERY, &[NO_NODE, ALIVE]),
-    ("list_leases", PLAIN, &[]),
+    ("list_leases", QUERY, &[]),
     ("take_lease", BODY, &[NO_LEASE, NOT_YOURS]),
     ("renew_lease", BODY, &[NO_LEASE, LEASE_OVER]),
     ("release_lease", BODY, &[NO_LEASE, LEASE_OVER]),

@@ -1,14 +1,16 @@
 //! The only URL table: every address, who may use it, and who answers.
 //!
 //! The door reads the access from here and shuts whatever is not listed; a test walks every line without login and
-//! with each role, another compares the lines under `/api/` with the OpenAPI document.
+//! with each role, another compares the lines under `/api/` with the OpenAPI document. What a name in an address names, and who may
+//! know of it, is said in `named.rs`.
 
 use actix_web::http::Method;
+use actix_web::middleware::from_fn;
 use actix_web::{Route as Handler, web};
 
 use super::{
-    BODY_MAX, LARGE_BODY_MAX, api, assets, asyncapi, badge, health, live, login, metrics, oidc,
-    openapi, pages, sse,
+    BODY_MAX, LARGE_BODY_MAX, api, assets, asyncapi, badge, health, live, login, metrics, named,
+    oidc, openapi, pages, sse,
 };
 
 /// Who may use an address.
@@ -18,6 +20,8 @@ pub enum Access {
     Open,
     /// All clients, but it matters who they are (signing in and out, preferences).
     Guest,
+    /// Accounts that are signed in, whatever they may do: the call itself asks for more, as for a secret.
+    Account,
     /// Accounts that are signed in and are no collectors.
     Login,
     /// Collectors, operators and admins: the calls of dispatch and rotations that collectors make.
@@ -74,7 +78,7 @@ impl Route {
     }
 }
 
-use Access::{Admin, Collector, Guest, Login, LoopbackOrLogin, Open, Operator};
+use Access::{Account, Admin, Collector, Guest, Login, LoopbackOrLogin, Open, Operator};
 
 /// The table.
 pub static ROUTES: &[Route] = &[
@@ -180,7 +184,7 @@ pub static ROUTES: &[Route] = &[
     Route::get("/api/v1/leases", Login, || web::to(api::leases::list)),
     Route::post("/api/v1/leases/{name}", Collector, || web::to(api::leases::post)),
     Route::post("/api/v1/leases/{name}/renew", Collector, || web::to(api::leases::renew)),
-    Route::post("/api/v1/leases/{name}/release", Collector, || web::to(api::leases::release)),
+    Route::post("/api/v1/leases/{name}/release", Account, || web::to(api::leases::release)),
     Route::get("/api/v1/alerts", Login, || web::to(api::alerts::list)),
     Route::put("/api/v1/alerts/{alert}/mute", Operator, || web::to(api::alerts::mute)),
     Route::post("/api/v1/channels/{channel}/test", Admin, || web::to(api::alerts::test)),
@@ -274,6 +278,9 @@ pub fn mount(app: &mut web::ServiceConfig) {
                 resource = resource.route((line.handler)().method(Method::HEAD));
             }
         }
-        app.service(resource);
+        match named::is_asked(route.path) {
+            true => app.service(resource.wrap(from_fn(named::ask))),
+            false => app.service(resource),
+        };
     }
 }

@@ -1,5 +1,7 @@
 //! The HTTP server: the framework's parts, put together as its `HttpServer` does it, but over a stream of our own ([`Courteous`]) and
 //! without HTTP/2. Whatever is served is decided elsewhere; here stands only how connections are made and how long they may do nothing.
+//!
+//! A connection is counted before its first byte is read, so before its TLS handshake: who says nothing takes no place of others.
 
 use std::fmt;
 use std::io;
@@ -7,13 +9,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_http::error::DispatchError;
 use actix_http::{HttpService, Request, Response};
 use actix_server::{GracefulShutdownSignal, Server};
 use actix_service::{
     IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt as _, fn_service, map_config,
 };
-use actix_tls::accept::TlsError;
-use actix_tls::accept::rustls_0_23::{Acceptor, TlsStream};
 use actix_web::Error;
 use actix_web::body::MessageBody;
 use actix_web::dev::AppConfig;
@@ -21,8 +22,9 @@ use actix_web::rt::net::TcpStream;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
-use super::connections::Connections;
+use super::connections::{Connections, Counted};
 use super::courteous::{Always, Courteous};
 
 /// Threads that serve.
@@ -47,9 +49,15 @@ pub struct Manners {
 }
 
 impl Manners {
-    /// Returns when clients are let in, or never will be.
-    async fn let_in(mut opened: watch::Receiver<bool>) {
-        drop(opened.wait_for(|open| *open).await);
+    /// Over a counted connection, when clients are let in; with nothing, if they never will be.
+    async fn let_in<T>(mut self, io: T, counted: Counted) -> (Courteous<T>, Option<SocketAddr>) {
+        drop(self.opened.wait_for(|open| *open).await);
+        let peer = counted.peer();
+        (Courteous::new(io, self.always, Some(counted)), Some(peer))
+    }
+
+    fn count(&self, io: &TcpStream) -> io::Result<Counted> {
+        self.connections.count_in(io).ok_or_else(|| io::ErrorKind::ConnectionRefused.into())
     }
 }
 
@@ -86,57 +94,45 @@ where
     let builder = match tls {
         Some(mut tls) => {
             tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+            let acceptor = TlsAcceptor::from(Arc::new(tls));
             builder.listen("https", listener, move || {
-                let (always, opened) = (Arc::clone(&manners.always), manners.opened.clone());
-                let wrap = move |io: TlsStream<TcpStream>| {
-                    let peer = io.get_ref().0.peer_addr().ok();
-                    let (io, opened) = (Courteous::new(io, Arc::clone(&always)), opened.clone());
+                let (entry, acceptor) = (manners.clone(), acceptor.clone());
+                fn_service(move |io: TcpStream| {
+                    let (manners, acceptor) = (entry.clone(), acceptor.clone());
                     async move {
-                        Manners::let_in(opened).await;
-                        Ok((io, peer))
+                        let counted = manners.count(&io)?;
+                        let io = counted.handshake(acceptor.accept(io)).await?;
+                        Ok::<_, DispatchError>(manners.let_in(io, counted).await)
                     }
-                };
-                Acceptor::new(tls.clone())
-                    .map_err(TlsError::into_service_error)
-                    .and_then(fn_service(wrap))
-                    .and_then(
-                        http(app(), address, &manners, &stops, below_tls)
-                            .map_err(TlsError::Service),
-                    )
+                })
+                .and_then(http(app(), address, &stops))
             })?
         }
         None => builder.listen("http", listener, move || {
-            let (always, opened) = (Arc::clone(&manners.always), manners.opened.clone());
+            let entry = manners.clone();
             fn_service(move |io: TcpStream| {
-                let peer = io.peer_addr().ok();
-                let (io, opened) = (Courteous::new(io, Arc::clone(&always)), opened.clone());
+                let manners = entry.clone();
                 async move {
-                    Manners::let_in(opened).await;
-                    Ok((io, peer))
+                    let counted = manners.count(&io)?;
+                    Ok::<_, DispatchError>(manners.let_in(io, counted).await)
                 }
             })
-            .and_then(http(app(), address, &manners, &stops, |io| io))
+            .and_then(http(app(), address, &stops))
         })?,
     };
     Ok(builder.run())
 }
 
-fn below_tls(io: &TlsStream<TcpStream>) -> &TcpStream {
-    io.get_ref().0
-}
-
-/// HTTP/1.1 over one sort of stream; `tcp` finds the socket below it.
+/// HTTP/1.1 over one sort of stream.
 fn http<T, I, S, B>(
     app: I,
     address: SocketAddr,
-    manners: &Manners,
     stops: &GracefulShutdownSignal,
-    tcp: fn(&T) -> &TcpStream,
 ) -> impl ServiceFactory<
     (Courteous<T>, Option<SocketAddr>),
     Config = (),
     Response = (),
-    Error = actix_http::error::DispatchError,
+    Error = DispatchError,
     InitError = (),
 > + use<T, I, S, B>
 where
@@ -150,7 +146,7 @@ where
     S::Service: 'static,
     B: MessageBody + 'static,
 {
-    let (connections, stops) = (manners.connections.clone(), stops.clone());
+    let stops = stops.clone();
     let app = app.into_factory().map_err(|error| error.into().error_response());
     HttpService::build()
         .graceful_shutdown_signal(move || {
@@ -162,6 +158,5 @@ where
         .client_disconnect_timeout(DISCONNECT_MAX)
         .h1_allow_half_closed(false)
         .local_addr(address)
-        .on_connect_ext(move |io: &Courteous<T>, of| connections.on_connect(tcp(io.get_ref()), of))
         .h1(map_config(app, |()| AppConfig::default()))
 }

@@ -41,7 +41,7 @@ impl Only {
     #[must_use]
     pub fn fits(self, job: &JobView) -> bool {
         match self {
-            Self::Trouble => job.shown.needs,
+            Self::Trouble => job.shown.among_needy,
             Self::Looping => job.shown.looping,
             Self::State(state) => job.state == state && !job.shown.looping,
         }
@@ -190,7 +190,7 @@ impl Sieve {
     #[must_use]
     pub fn place(&self, job: &JobView, nth: usize, lang: Language) -> Place {
         match self.sort {
-            Sort::Need if job.shown.needs => {
+            Sort::Need if job.shown.among_needy => {
                 Place { key: format!("0-{nth:05}"), under: Some(say(lang, "needs-you", &[])) }
             }
             Sort::Need => Place { key: format!("1-{nth:05}"), under: job.group.clone() },
@@ -266,16 +266,20 @@ mod tests {
     #[test]
     fn those_that_need_somebody_stand_first_and_have_a_heading() {
         let rows = shown("");
-        let needs: Vec<bool> = rows.iter().map(|(_, view)| view.shown.needs).collect();
+        let needs: Vec<bool> = rows.iter().map(|(_, view)| view.shown.among_needy).collect();
         assert!(needs[0] && !needs[needs.len() - 1]);
         assert!(needs.is_sorted_by(|one, two| one >= two), "{needs:?}");
         for (_, view) in &rows {
             let calm = [State::Running, State::Resting, State::Off, State::Held, State::Stopping];
             assert!(!(view.shown.needs && calm.contains(&view.state)), "{view:?}");
-            let broken = [State::GivenUp, State::Unknown].contains(&view.state);
+            let broken = view.state == State::GivenUp;
             assert!(view.shown.needs || !(broken || view.shown.looping), "{view:?}");
+            assert!(
+                !(view.shown.needs && view.state == State::Unknown),
+                "the store does: {view:?}"
+            );
             let place = Sieve::default().place(view, 3, Language::Zh);
-            assert_eq!(place.under.is_some(), view.shown.needs || view.group.is_some());
+            assert_eq!(place.under.is_some(), view.shown.among_needy || view.group.is_some());
         }
     }
 

@@ -8,7 +8,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, tz};
 
-use super::{Arg, Language, say};
+use super::{Arg, Language, Piece, day_clock, say};
 use crate::domain::time::StoreTime;
 
 /// Where names of the IANA database begin that stand for a place. All others are old names and offsets; `UTC` is added.
@@ -48,6 +48,12 @@ impl Zone {
         let zone = known.then(|| TimeZone::get(name).ok()).flatten()?;
         // A database takes names in any case; browsers and we compare them.
         (zone.iana_name() == Some(name)).then_some(Self(zone))
+    }
+
+    /// The one that a configuration names, which was checked there: any name that this machine knows.
+    #[must_use]
+    pub fn known(name: &str) -> Option<Self> {
+        TimeZone::get(name).ok().map(Self)
     }
 
     /// Every name that may be chosen, in order. On a machine without the IANA database there are none but UTC.
@@ -91,6 +97,26 @@ impl Zone {
         }
     }
 
+    /// `UTC`, or how far its clocks are ahead at `at`: what stands behind an instant outside of our pages.
+    #[must_use]
+    pub fn name(&self, at: StoreTime) -> String {
+        let offset = self.offset(at);
+        if offset == "UTC+00:00" { "UTC".to_owned() } else { offset }
+    }
+
+    /// `2026-05-04 09:12:03 UTC`: an instant that says all by itself, for texts that leave our pages. [`instants`] finds it again.
+    #[must_use]
+    pub fn whole(&self, at: StoreTime) -> String {
+        format!("{} {}", self.told(Language::En, at, at, "day"), self.name(at))
+    }
+
+    /// The instant that somebody typed: a wall clock of this zone, or one that says its zone itself. Every form is read by this.
+    #[must_use]
+    pub fn typed(&self, text: &str) -> Option<StoreTime> {
+        let instant = || Some(StoreTime(text.trim().parse::<Timestamp>().ok()?.as_millisecond()));
+        self.read(text).or_else(instant)
+    }
+
     /// The instant that `2026-05-04T18:00` is here, as a form sends it; `None`: it is none, or says its zone itself.
     #[must_use]
     pub fn read(&self, text: &str) -> Option<StoreTime> {
@@ -116,6 +142,45 @@ impl Zone {
         let morning = morning.and_then(|day| day.at(8, 0, 0, 0).to_zoned(self.0.clone()).ok());
         morning.map_or(now, |at| StoreTime(at.timestamp().as_millisecond()))
     }
+}
+
+/// A text of ours as pieces: what [`Zone::whole`] wrote in it is an instant again, which a page says in the zone of its reader.
+#[must_use]
+pub fn instants(text: &str) -> Vec<Piece> {
+    const WALL: usize = "2026-05-04 09:12:03".len();
+    let mut pieces = Vec::new();
+    let mut done = 0;
+    for (at, zone) in text.match_indices(" UTC") {
+        let found = at.checked_sub(WALL).filter(|from| *from >= done).and_then(|from| {
+            let wall: DateTime = text.get(from..at)?.replace(' ', "T").parse().ok()?;
+            let behind = at + zone.len();
+            let (ahead, end) = match text.get(behind..behind + 6).and_then(ahead) {
+                Some(minutes) => (minutes, behind + 6),
+                None => (0, behind),
+            };
+            let utc = wall.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond();
+            Some((from, end, StoreTime(utc - ahead * 60_000)))
+        });
+        let Some((from, end, at)) = found else { continue };
+        if from > done {
+            pieces.push(Piece::text(&text[done..from]));
+        }
+        pieces.push(day_clock(at));
+        done = end;
+    }
+    if done < text.len() {
+        pieces.push(Piece::text(&text[done..]));
+    }
+    pieces
+}
+
+/// The minutes of `+08:00`.
+fn ahead(text: &str) -> Option<i64> {
+    let (hours, minutes) = text.split_once(':')?;
+    let sign = if hours.starts_with('-') { -1 } else { 1 };
+    let number = |text: &str| (text.len() == 2).then(|| text.parse::<i64>().ok()).flatten();
+    let hours = number(hours.strip_prefix(['+', '-'])?)?;
+    Some(sign * (hours * 60 + number(minutes)?))
 }
 
 fn is_place(name: &str) -> bool {
@@ -175,6 +240,32 @@ mod tests {
         let long_ago = StoreTime(NOW.0 - 200 * 86_400_000);
         let told = zone("Europe/Berlin").told(Language::En, long_ago, NOW, "minute");
         assert_eq!(told, "2025-10-16 22:00", "with the summer time of that day");
+    }
+
+    #[test]
+    fn an_instant_in_a_text_of_ours_is_found_again_whatever_zone_wrote_it() {
+        for name in ["UTC", "Asia/Shanghai", "America/St_Johns", "Asia/Kathmandu"] {
+            let whole = zone(name).whole(NOW);
+            let text = format!("missing since {whole}. 任务自 {whole} 起没有运行 UTC");
+            let pieces = instants(&text);
+            let found = pieces
+                .iter()
+                .filter(|piece| matches!(piece, Piece::Time { ms, .. } if *ms == NOW.0));
+            assert_eq!(found.count(), 2, "{text}: {pieces:?}");
+            assert_eq!(pieces.len(), 5, "{pieces:?}");
+        }
+        assert_eq!(zone("UTC").whole(NOW), "2026-05-04 20:00:00 UTC");
+        assert_eq!(zone("Asia/Shanghai").whole(NOW), "2026-05-05 04:00:00 UTC+08:00");
+        for text in
+            ["", " UTC", "since 16:15:49 UTC", "出库任务 UTC+08:00", "2026-99-04 09:12:03 UTC"]
+        {
+            let plain: String = instants(text).iter().map(ToString::to_string).collect();
+            assert_eq!(plain, text);
+        }
+        let z = zone("Asia/Shanghai");
+        assert_eq!(z.typed("2026-05-05T04:00"), Some(NOW));
+        assert_eq!(z.typed(" 2026-05-04T20:00:00Z "), Some(NOW));
+        assert_eq!(z.typed("soon"), None);
     }
 
     #[test]

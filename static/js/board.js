@@ -1,6 +1,5 @@
 // A board (src/web/hub/board.rs): cards that differ, at most twice a second, and what stands beside them.
 
-import { correct } from "./clock.js";
 import { arrange } from "./groups.js";
 import { children, fragment, morph, parse } from "./morph.js";
 import { announce } from "./words.js";
@@ -16,8 +15,7 @@ function put(list, { html }) {
 }
 
 /** Shows a frame in `list`, whose cards are called `noun`. */
-export function show(list, noun, { at, whole, rows, totals, more, trouble }) {
-  correct(at);
+export function show(list, noun, { whole, rows, totals, more, trouble }) {
   for (const row of rows) put(list, row);
   if (whole) arrange(list, rows.map((row) => document.getElementById(`${noun}-${row[noun]}`)));
   const empty = find(`no-${noun}s`);

@@ -1,6 +1,7 @@
 // Durations that move and instants in the reader's zone. The store's clock counts, never this machine's.
 
 import { duration, readerZone, say, serverNow } from "./words.js";
+import { fields } from "./zone.js";
 
 let offset = serverNow === undefined ? 0 : serverNow - Date.now();
 
@@ -42,8 +43,9 @@ function inWords(milliseconds, form) {
   return isOn(now() - 86400000) ? say("yesterday", hour) : `${day} ${hour}`;
 }
 
-/** Instants below `root` in the reader's zone; fragments come in that of the server. */
+/** Instants and forms below `root` in the reader's zone; fragments come in that of the server. */
 export function localise(root = document) {
+  fields(root);
   for (const time of root.querySelectorAll("time[data-clock]")) write(time, inWords(Number(time.dataset.ms), time.dataset.clock));
 }
 

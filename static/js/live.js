@@ -1,5 +1,6 @@
 // The socket: connects, comes back with jitter, notices silence. Frames are the server's own rendering (rows.js).
 
+import * as alerts from "./alerts.js";
 import { correct } from "./clock.js";
 import * as log from "./log.js";
 import * as mark from "./mark.js";
@@ -14,8 +15,7 @@ const [QUIET, LATE, DEAD] = [5000, 6000, 9000];
 /** `REFUSED` is a policy violation: signed out, or the account changed. */
 const [FIRST, LONGEST, REFUSED] = [250, 4000, 1008];
 
-let socket, timer;
-let [heard, tries, probed, whole] = [0, 0, false, false];
+let [heard, tries, probed, whole, socket, timer] = [0, 0, false, false];
 
 const frames = {
   hello: ({ at }) => at && correct(at),
@@ -24,6 +24,7 @@ const frames = {
   ...mark.frames,
   ...rotations.frames,
   ...rows.frames,
+  ...alerts.frames,
 };
 
 function send(message) {
@@ -52,24 +53,26 @@ function open() {
   mine.onclose = ({ code }) => mine === socket && closed(code);
 }
 
-function closed(code) {
+/** `since` when the node says nothing: an open socket confirmed what is shown. */
+function closed(code, since = Date.now()) {
   socket = undefined;
+  const goOn = () => comeBack(since);
   // The session may have ended: then coming back is no use. A handshake that is refused has no code.
-  if (code === REFUSED || tries === 3) mark.refused(comeBack);
-  else comeBack();
+  if (code === REFUSED || tries === 3) mark.refused(goOn);
+  else goOn();
 }
 
-function comeBack() {
+function comeBack(since) {
   // Jitter over the whole time: thousands of pages do not come back in the same moment.
   const wait = FIRST / 5 + Math.random() * Math.min(LONGEST, FIRST * 2 ** tries++);
   clearTimeout(timer);
   timer = setTimeout(open, wait);
-  mark.lost(heard, Date.now() + wait);
+  mark.lost(since);
 }
 
 function drop() {
   const old = socket;
-  closed(0);
+  closed(0, heard);
   old?.close();
 }
 

@@ -1,6 +1,7 @@
 // The mark at the top, in two parts: from this page to its node, and from that node to its store. It never keeps a
 // green that nobody confirms.
 
+import { another } from "./elsewhere.js";
 import * as truth from "./truth.js";
 import { announce, duration, say } from "./words.js";
 
@@ -14,7 +15,6 @@ const text = mark?.querySelector("[data-mark-text]");
 const store = mark?.querySelector("[data-store-text]");
 
 let since;
-let again;
 let ended = false;
 
 function write(element, words) {
@@ -32,9 +32,9 @@ function look() {
   document.documentElement.toggleAttribute("data-stale", age > STALE_AFTER);
   if (age > STALE_AFTER) show("old", say("old", duration(age)));
   else show("reconnecting", say("reconnecting"));
-  const left = again - Date.now();
-  const line = left > 0 ? say("nodeSilent", duration(age), duration(left + 999)) : say("nodeSilentNow", duration(age));
-  truth.page(age > WORTH_A_LINE ? line : "");
+  const there = another();
+  const line = say(there ? "nodeSilent" : "nodeAlone", duration(age));
+  truth.page(age > WORTH_A_LINE ? line : "", false, there);
 }
 
 /** Green only where the whole way is open: from this page to its node, and from there to the store. */
@@ -52,10 +52,9 @@ export function live() {
   truth.page("");
 }
 
-/** Nothing was heard since `when`; the next try is at `next`. */
-export function lost(when = Date.now(), next = 0) {
+/** Nothing was heard since `when`. */
+export function lost(when = Date.now()) {
   since ??= when;
-  again = next;
   look();
 }
 

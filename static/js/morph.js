@@ -22,7 +22,7 @@ export function fragment(html) {
 
 const callbacks = {
   // What is ticked stays ticked, a reason that is being written stays written. A ring has frames of its own (rotations.js): the row around it comes without.
-  beforeNodeMorphed: (old, fresh) => old.type !== "checkbox" && old.name !== "reason" && (old.dataset?.ring === undefined || fresh.hasChildNodes()),
+  beforeNodeMorphed: (old, fresh) => old.type !== "checkbox" && !["reason", "until", "lasting"].includes(old.name) && (old.dataset?.ring === undefined || fresh.hasChildNodes()),
   // What somebody has opened stays open.
   beforeAttributeUpdated: (name, _, act) => name !== "open" || act !== "remove",
   // What a script added and wants to keep (an error beside a switch) was never in a rendering.

@@ -1,7 +1,6 @@
 // Sources, collectors and rotations as they change, and the rings of member jobs (src/web/hub/sources.rs, rotations.rs).
 
 import * as board from "./board.js";
-import { correct } from "./clock.js";
 import { children, parse } from "./morph.js";
 
 const [sources, rotations] = ["sources", "rotations"].map((what) => document.querySelector(`[data-${what}]`));
@@ -13,8 +12,7 @@ export function wanted() {
   return document.querySelector("[data-ring]") && { type: "follow", rings: true };
 }
 
-function rings({ at, rings }) {
-  correct(at);
+function rings({ rings }) {
   for (const { job, html } of rings) {
     const fresh = parse(html);
     for (const ring of document.querySelectorAll(`[data-job="${CSS.escape(job)}"] [data-ring]`)) children(ring, fresh.cloneNode(true));

@@ -1,6 +1,7 @@
 // Puts pushed fragments in place: rows of the dashboard, the head of a job's page, the line of counters.
 
 import { localise } from "./clock.js";
+import { learn } from "./elsewhere.js";
 import { sort } from "./groups.js";
 import { children, fragment, morph, parse } from "./morph.js";
 import { older, put, tell } from "./row.js";
@@ -67,10 +68,11 @@ function gone({ job }) {
 const hour = ({ job, html }) => document.getElementById(`job-${job}`)?.querySelector(".hour").replaceChildren(fragment(html));
 
 // When a node came, went or changed, and now and then for the heartbeats.
-const nodes = () => document.querySelector("[data-nodes]") && again(["nodes"]);
+const look = () => document.querySelector("[data-nodes]") && again(["nodes"]);
+const nodes = (frame) => (learn(frame), look());
 
 export const frames = { snapshot, row, gone, hour, nodes, summary: ({ html }) => count(html) };
 
 export function start() {
-  setInterval(() => document.hidden || nodes(), 5000);
+  setInterval(() => document.hidden || look(), 5000);
 }

@@ -2,7 +2,7 @@
 // tab count what it says.
 
 import { children, parse } from "./morph.js";
-import { announce } from "./words.js";
+import { announce, say } from "./words.js";
 
 const bar = document.querySelector("[data-truth]");
 const own = document.querySelector("[data-page-fact]");
@@ -27,13 +27,16 @@ export function show({ html }) {
   count();
 }
 
-/** What this page knows without its node; nothing with an empty text. `over`: only signing in helps. */
-export function page(text, over = false) {
+/** What this page knows without its node; nothing with an empty text. `over`: only signing in helps. `there`: a node that answers, perhaps. */
+export function page(text, over = false, there = undefined) {
   if (!own) return;
   const said = own.querySelector("[data-page-text]");
   if (said.textContent !== text) said.textContent = text;
   own.hidden = text === "";
   own.querySelector("[data-now]").hidden = over;
+  const open = own.querySelector("[data-open-at]");
+  open.hidden = !there;
+  if (there && open.getAttribute("href") !== there.href) [open.href, open.textContent] = [there.href, say("openAt", there.node)];
   const enter = own.querySelector("[data-sign-in]");
   enter.hidden = !over;
   if (over) enter.href = `/login?next=${encodeURIComponent(location.pathname + location.search)}`;

@@ -8,7 +8,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("sabotage", &["domain"]),
     ("clock", &["domain", "sabotage"]),
-    ("telemetry", &["domain"]),
+    ("outlet", &["clock"]),
+    ("telemetry", &["domain", "outlet"]),
     ("config", &["domain"]),
     ("words", &["domain"]),
     ("fence", &["domain", "sabotage"]),
@@ -35,6 +36,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "remote",
             "clock",
             "config",
+            "outlet",
             "telemetry",
             "sabotage",
             "rotation",
@@ -66,7 +68,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "cli",
         &[
             "domain", "store", "config", "feed", "clock", "words", "view", "ops", "secrets",
-            "fence", "remote", "runner", "dispatch", "rotation", "alerts", "waiting",
+            "fence", "remote", "runner", "dispatch", "rotation", "alerts", "waiting", "outlet",
         ],
     ),
 ];
@@ -216,6 +218,32 @@ fn no_files_of_guard_and_runner_use_each_other_in_a_circle() {
         }
         assert!(left.is_empty(), "files in circles, and who needs them, in {room}: {left:#?}");
     }
+}
+
+/// Writing to a stream of this process waits for its reader: only commands that hold no lease may do that, and who looks first.
+#[test]
+fn nobody_writes_to_a_stream_of_this_process_past_the_outlet() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for file in &files {
+        let inside = file.strip_prefix(&src).expect("under src").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(file).expect("a source");
+        for line in text.lines().map(|line| line.split_once("//").map_or(line, |(code, _)| code)) {
+            let writes = ["print!(", "println!(", "dbg!(", "io::stderr()", "io::stdout()"];
+            if !writes.iter().any(|word| line.contains(word)) || line.contains("is_terminal") {
+                continue;
+            }
+            seen += 1;
+            let may = inside.starts_with("cli/") || inside.contains("tests");
+            if !may && !["outlet.rs", "guard/mod.rs"].contains(&inside.as_str()) {
+                wrong.push(format!("{inside}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(seen > 20, "the commands that print were found");
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

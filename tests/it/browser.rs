@@ -5,6 +5,7 @@ mod administer;
 mod axe;
 mod comfort;
 mod menu;
+mod needs;
 mod output;
 mod world;
 mod zone;
@@ -297,10 +298,12 @@ async fn a_page_is_back_within_seconds_of_its_node_and_at_once_when_asked() {
     assert_eq!(colour(&li).await, json!(["running", false]));
     pair.a.kill();
     let line = li.element("[data-page-fact]:not([hidden])").await;
-    until_async("it says when it tries again", async || {
-        line.text().await.ok()?.contains("Trying again in").then_some(())
-    })
-    .await;
+    let said = line.text().await.expect("text");
+    assert!(said.contains("Trying again.") && !said.contains("again in"), "no countdown: {said}");
+    let there = li.element("[data-page-fact] [data-open-at]:not([hidden])").await;
+    assert_eq!(there.text().await.expect("text"), "Open it at node-b →");
+    let href = there.prop("href").await.expect("an answer").expect("an address");
+    assert_eq!(href, format!("{}/", pair.b.url), "a living node shows the same page");
     // Old rows lose their colour.
     li.element("html[data-stale]").await;
     assert_eq!(colour(&li).await, json!(["running", true]));

@@ -186,6 +186,7 @@ async fn say(store: &Store, token: Token, text: &str) {
         node: node("node-a"),
         lines: vec![NewLine { stream: Stream::Stdout, text: text.to_owned() }],
         progress: None,
+        heard: false,
     };
     store.record_output(&said).await.expect("recorded");
 }
@@ -201,6 +202,7 @@ fn beat(name: &str) -> Beat {
         jobs: [job()].into(),
         digest: String::new(),
         holds: Vec::new(),
+        unfit: Default::default(),
         vitals: None,
     }
 }

@@ -6,6 +6,7 @@
 //! | `proxy.rs` | the way between a client and a node, which can be cut |
 //! | `witness.rs` | no act under an older token after one under a newer, by the boot clock |
 //! | `leases.rs` | what other locks got wrong, one test each |
+//! | `laws.rs` | logs that hang, answers of no node or without end, forked children, halves of surrogate pairs |
 //! | `jobs.rs` | jobs that a program runs: switched on and off, their output and history |
 //! | `dispatch.rs` | tasks and turns |
 //! | `live.rs` | what is followed, also when a node dies |
@@ -18,6 +19,7 @@ mod driver;
 mod embedding;
 mod faults;
 mod jobs;
+mod laws;
 mod leases;
 mod live;
 mod packages;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use soloist::config::{Config, Examination, Overrides, Repeat, examine};
+use soloist::config::{Config, Examination, Overrides, Repeat, WithoutJobs, examine};
 use tempfile::TempDir;
 
 struct Bench {
@@ -97,11 +97,6 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         ("[[job]]\nname = \"x\"\ncommand = [\"\"]", "soloist.toml:3: job.x.command[0]: names no program", ""),
         ("[[job]]\nname = \"x\"\ncommand = \"sh x.sh\"", "soloist.toml:3: job.x.command: must be an array of strings", "no shell"),
         ("[[job]]\nname = \"x\"\ncommand = [\n\"sh\",\n7]", "soloist.toml:5: job.x.command[1]: must be a string", ""),
-        ("[[job]]\nname = \"x\"\ncommand = [\"no-such-program\"]", "soloist.toml:3: job.x.command[0]: \"no-such-program\" is not found on PATH", "install"),
-        ("[[job]]\nname = \"x\"\ncommand = [\"./soloist.toml\"]", "soloist.toml:3: job.x.command[0]: ", "chmod +x"),
-        ("[[job]]\nname = \"x\"\ncommand = [\"./gone\"]", "soloist.toml:3: job.x.command[0]: ", "No such file"),
-        (&job("dir = \"gone\""), "soloist.toml:4: job.outbound.dir: directory gone: No such file", "create it"),
-        (&job("dir = \"soloist.toml\""), "soloist.toml:4: job.outbound.dir: ", "is not a directory"),
         (&job("lease_ttl = \"700ms\""), "soloist.toml:4: job.outbound.lease_ttl: ", "must be less than the lease"),
         (&job("stop_grace = \"-2s\""), "soloist.toml:4: job.outbound.stop_grace: \"-2s\" is negative", ""),
         (&job("repeat = \"sometimes\""), "soloist.toml:4: job.outbound.repeat: ", "\"never\""),
@@ -118,8 +113,6 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
         (&job("secrets = { SOLOIST_RUN = \"s\" }"), "soloist.toml:4: job.outbound.secrets.SOLOIST_RUN: is set by Soloist", ""),
         (&job("secrets = { A = \"\" }"), "soloist.toml:4: job.outbound.secrets.A: names no file", "secrets/db"),
         (&job("secrets = { A = 1 }"), "soloist.toml:4: job.outbound.secrets.A: must be a string", "secrets/db"),
-        (&job("secrets = { A = \".\" }"), "soloist.toml:4: job.outbound.secrets.A: ", "is not a file"),
-        (&job("user = \"no-such-user\""), "soloist.toml:4: job.outbound.user: there is no user \"no-such-user\"", "getent"),
         (&job("user = \"\""), "soloist.toml:4: job.outbound.user: names no user", "leave it out"),
         (&job("rotation = \"Supplier\""), "soloist.toml:4: job.outbound.rotation: \"Supplier\" is not a valid name", ""),
         (&job("runner = \"java\""), "soloist.toml:4: job.outbound.runner: \"java\" is no runner", "\"external\""),
@@ -158,10 +151,75 @@ fn every_mistake_has_its_line_its_key_and_a_remedy() {
     }
 }
 
+/// A fault of the machine is one of that job here and now. Whoever does not run jobs is not bothered with it at all.
+#[test]
+fn what_this_machine_lacks_for_a_job_is_a_warning_with_its_line_and_no_problem() {
+    #[rustfmt::skip]
+    let table: &[(&str, &str, &str)] = &[
+        ("[[job]]\nname = \"x\"\ncommand = [\"no-such-program\"]", "soloist.toml:3: job.x.command[0]: \"no-such-program\" is not found on PATH", "install"),
+        ("[[job]]\nname = \"x\"\ncommand = [\"./soloist.toml\"]", "soloist.toml:3: job.x.command[0]: ", "chmod +x"),
+        ("[[job]]\nname = \"x\"\ncommand = [\"./gone\"]", "soloist.toml:3: job.x.command[0]: ", "No such file"),
+        (&job("dir = \"gone\""), "soloist.toml:4: job.outbound.dir: directory gone: No such file", "create it"),
+        (&job("dir = \"soloist.toml\""), "soloist.toml:4: job.outbound.dir: ", "is not a directory"),
+        (&job("secrets = { A = \".\" }"), "soloist.toml:4: job.outbound.secrets.A: ", "is not a file"),
+        (&job("user = \"no-such-user\""), "soloist.toml:4: job.outbound.user: there is no user \"no-such-user\"", "getent"),
+        (&job("secrets = { A = \"gone\" }"), "soloist.toml:4: job.outbound.secrets.A: ", "there is no file"),
+    ];
+    for (text, begins, contains) in table {
+        let mut bench =
+            Bench::new(&format!("{text}\n[[job]]\nname = \"other\"\ncommand = [\"true\"]\n"));
+        let Examination { config, warnings, .. } = bench.examine();
+        assert_eq!(config.unwrap_or_else(|problems| panic!("{text}\n{problems}")).jobs.len(), 2);
+        let dir = format!("{}/", bench.dir.path().display());
+        let warnings = warnings.to_string().replace(&dir, "");
+        assert_eq!(warnings.lines().count(), 1, "{text}\n{warnings}");
+        assert!(warnings.starts_with(begins), "{text}\n{warnings}\ndoes not begin {begins}");
+        assert!(warnings.contains(contains), "{text}\n{warnings}\nlacks {contains}");
+        bench.overrides.only_looks = true;
+        let Examination { config, warnings, .. } = bench.examine();
+        assert!(config.is_ok() && warnings.0.is_empty(), "{text}\n{warnings}");
+    }
+}
+
+/// Nor are files that only a node needs.
+#[test]
+fn a_command_that_only_looks_needs_no_file_of_a_node_but_its_configuration() {
+    let mut bench = Bench::new(
+        "tls = { cert = \"gone.pem\", key = \"gone.key\" }\n\
+         [oidc]\nissuer = \"https://login.example.org\"\nclient_id = \"soloist\"\ndefault_role = \"viewer\"\n\
+         client_secret_file = \"gone\"\nca_file = \"gone\"\n\
+         [channel.ops]\nkind = \"webhook\"\nurl = \"https://a.example.org/\"\nsecret_file = \"gone\"\n",
+    );
+    let problems = bench.problems();
+    for key in ["tls", "oidc.client_secret_file", "oidc.ca_file", "channel.ops.secret_file"] {
+        assert!(problems.iter().any(|line| line.contains(key)), "{key}: {problems:#?}");
+    }
+    bench.overrides.only_looks = true;
+    assert_eq!(bench.config().alerting.channels.len(), 1);
+}
+
+#[test]
+fn a_file_says_by_a_word_that_it_has_no_jobs_and_an_empty_one_is_told_from_that() {
+    for (text, says) in [
+        ("", WithoutJobs::Blank),
+        (" \n\t\n", WithoutJobs::Blank),
+        ("# [[job]]\n# name = \"a\"\n", WithoutJobs::Blank),
+        ("lease_ttl = \"9s\"", WithoutJobs::Unsaid),
+        ("no_jobs = false", WithoutJobs::Unsaid),
+        ("no_jobs = true", WithoutJobs::Meant),
+        (&job(""), WithoutJobs::Unsaid),
+    ] {
+        let found = Bench::new(text).examine();
+        assert!(found.config.is_ok() && found.without_jobs == says, "{text:?}: {found:?}");
+    }
+    let both = Bench::new(&format!("no_jobs = true\n{}", job(""))).problems();
+    assert!(both[0].starts_with("soloist.toml:1: no_jobs: goes not with [[job]]"), "{both:#?}");
+}
+
 #[test]
 fn all_problems_are_reported_at_once_in_the_order_of_the_file() {
     let mut bench = Bench::new(
-        "listen = \"nowhere\"\nnod = \"a\"\n\n[[job]]\nname = \"a\"\ncommand = []\ndir = \"gone\"\n\n\
+        "listen = \"nowhere\"\nnod = \"a\"\n\n[[job]]\nname = \"a\"\ncommand = []\ndir = 7\n\n\
          [[job]]\nname = \"a\"\ncommand = [\"true\"]\nlease_ttl = \"100ms\"\nbackoff = { first = \"0s\", max = \"x\" }\n",
     );
     bench.env.insert("SOLOIST_LEASE_TTL", "soon".to_owned());
@@ -359,7 +417,7 @@ fn what_is_allowed_but_risky_is_a_warning_and_no_problem() {
     let open = std::fs::Permissions::from_mode(0o666);
     std::fs::set_permissions(bench.file(), open).unwrap();
     bench.overrides.listen = Some("0.0.0.0:80".to_owned());
-    let Examination { config, warnings } = bench.examine();
+    let Examination { config, warnings, .. } = bench.examine();
     assert!(config.is_ok(), "{}", config.unwrap_err());
     let warnings = warnings.to_string();
     for part in ["chmod o-w", "does not run the job", "gone.sh cannot be read", "public_url"] {

@@ -60,6 +60,29 @@ fn an_embedded_store_is_well_and_says_what_it_cannot_do() {
     assert!(text.contains("warn  nodes") && text.contains("-> start one: soloist serve"), "{text}");
 }
 
+/// At a provider people choose their names: whoever is called so first would get what was meant for somebody else.
+#[test]
+fn a_name_among_operators_that_is_no_account_yet_is_named_where_a_first_sign_in_makes_accounts() {
+    let provider = "public_url = \"https://jobs.example.org\"\n\
+        oidc = { issuer = \"https://login.example.org\", client_id = \"soloist\", roles = { viewer = [\"staff\"] }, create_accounts = true }\n";
+    let jobs = "[[job]]\nname = \"outbound\"\ncommand = [\"true\"]\noperators = [\"li\", \"boss\", \"@shift\"]\nviewers = [\"*\"]\n\
+        [[job]]\nname = \"labels\"\ncommand = [\"true\"]\nviewers = [\"boss\"]\n";
+    let said = |provider: &str, boss: bool| {
+        let ground = Ground::new("sqlite:soloist.db", &format!("{provider}{jobs}"));
+        for name in ["li", "boss"].iter().take(1 + usize::from(boss)) {
+            ground.add_user(name, "operator");
+        }
+        let findings = examined(&ground, &[]).1.into_iter();
+        let said = findings.map(|finding| finding["what"].to_string());
+        said.filter(|what| what.contains("no account yet")).collect::<Vec<_>>()
+    };
+    let named = said(provider, false);
+    let [only] = &named[..] else { panic!("{named:?}") };
+    assert!(only.contains("of labels, outbound name boss, which is no account yet"), "{only}");
+    assert_eq!(said(provider, true), [""; 0], "it is there");
+    assert_eq!(said("", false), [""; 0], "only an admin makes accounts");
+}
+
 #[test]
 fn a_redis_is_asked_for_persistence_eviction_and_replicas() {
     let redis = RedisServer::start(&["--maxmemory", "100mb", "--maxmemory-policy", "noeviction"]);

@@ -6,14 +6,28 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use socket2::{Domain, Socket, Type};
+use soloist::clock;
 
 use crate::support::api::Api;
+use crate::support::machine::{judged, within};
+use crate::support::nobody;
 use crate::support::node::{Ground, SOLOIST};
 use crate::support::wait::{until, until_async};
+
+judged! {
+    strangers_who_begin_no_handshake_hold_up_no_new_connection_of_others
+    strangers_whose_handshakes_never_end_hold_up_no_new_connection_of_others
+    strangers_who_send_no_request_hold_up_no_new_connection_of_others_without_tls
+}
 
 /// A job that runs until it is killed.
 const JOB: &str = "[[job]]\nname = \"ship\"\ncommand = [\"sh\", \"-c\", \"ulimit -Sn > limit; exec sleep 1000\"]\nrepeat = \"10ms\"\nmin_uptime = \"0s\"\nbackoff = { first = \"10ms\", max = \"10ms\" }\n";
@@ -273,6 +287,92 @@ impl Drop for Secure {
 
 pub(crate) const TLS: &str = "tls = { cert = \"cert.pem\", key = \"key.pem\" }\n";
 
+/// Connections from that address of this machine, which say `first` and nothing more.
+fn strangers(at: SocketAddr, from: [u8; 4], count: usize, first: &[u8]) -> Vec<TcpStream> {
+    let connected = |_| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).ok()?;
+        socket.bind(&SocketAddr::from((from, 0)).into()).ok()?;
+        socket.connect(&at.into()).ok()?;
+        let mut stream = TcpStream::from(socket);
+        stream.write_all(first).ok()?;
+        Some(stream)
+    };
+    (0..count).filter_map(connected).collect()
+}
+
+/// How long the slowest of some new connections of another address waits for its answer.
+fn slowest(ground: &Ground, url: &str) -> Duration {
+    let look = |_| {
+        let begun = clock::boot();
+        let answer = curl(ground, &["--interface", "127.0.0.3", &format!("{url}/healthz")]);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+        clock::boot().since(begun)
+    };
+    (0..8).map(look).max().unwrap_or_default()
+}
+
+/// So many strangers of one address, under these limits.
+const CROWDS: [(&str, usize); 3] = [
+    ("", 600),
+    ("limits = { max_connections = 200, connections_per_address = 40 }\n", 300),
+    // From this machine any number is let in otherwise: it may be a proxy.
+    ("limits = { max_connections = 200 }\n", 300),
+];
+/// A new connection takes some milliseconds. Before handshakes were counted it took until those of the strangers were given up.
+const AT_ONCE: Duration = Duration::from_millis(1_500);
+
+async fn strangers_who_begin_no_handshake_hold_up_no_new_connection_of_others() {
+    // Nothing; the head of a record of 512 bytes, of which no more come.
+    for first in [&b""[..], &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3]] {
+        for (limits, count) in CROWDS {
+            let ground = Ground::new("sqlite:soloist.db", &format!("{limits}{TLS}"));
+            certify(&ground.path(""));
+            let node = Secure::start(&ground);
+            let url = format!("https://{}", node.address);
+            slowest(&ground, &url);
+            let crowd = strangers(node.address, [127, 0, 0, 2], count, first);
+            assert!(crowd.len() * 10 > count * 9, "{} strangers", crowd.len());
+            within(slowest(&ground, &url), AT_ONCE, &format!("{count} strangers, {limits:?}"));
+        }
+    }
+}
+
+/// A byte now and then is no handshake either.
+async fn strangers_whose_handshakes_never_end_hold_up_no_new_connection_of_others() {
+    let ground = Ground::new("sqlite:soloist.db", TLS);
+    certify(&ground.path(""));
+    let node = Secure::start(&ground);
+    let url = format!("https://{}", node.address);
+    slowest(&ground, &url);
+    let over = Arc::new(AtomicBool::new(false));
+    let crowd = strangers(node.address, [127, 0, 0, 2], 600, &[0x16, 3, 1, 2, 0]);
+    let (all, ended) = (crowd.len(), Arc::clone(&over));
+    let dribbling = thread::spawn(move || {
+        let mut crowd = crowd;
+        while !ended.load(Ordering::Relaxed) && !crowd.is_empty() {
+            crowd.retain_mut(|stream| stream.write_all(&[1]).is_ok());
+            thread::sleep(Duration::from_millis(100));
+        }
+        crowd.len()
+    });
+    within(slowest(&ground, &url), AT_ONCE, "a byte at a time");
+    // And they are given up in time, however often a byte comes.
+    until("every handshake is given up", || dribbling.is_finished().then_some(()));
+    over.store(true, Ordering::Relaxed);
+    assert_eq!(dribbling.join().expect("it ended"), 0, "of {all}");
+}
+
+async fn strangers_who_send_no_request_hold_up_no_new_connection_of_others_without_tls() {
+    for (limits, count) in &CROWDS[..2] {
+        let ground = Ground::new("sqlite:soloist.db", limits);
+        let node = ground.start("node-a");
+        slowest(&ground, &node.url);
+        let crowd = strangers(address(&node.url), [127, 0, 0, 2], *count, b"GET /");
+        within(slowest(&ground, &node.url), AT_ONCE, &format!("{count} strangers, {limits:?}"));
+        drop(crowd);
+    }
+}
+
 #[test]
 fn a_node_serves_tls_itself_and_takes_a_new_certificate_while_it_runs() {
     let ground = Ground::new("sqlite:soloist.db", TLS);
@@ -324,6 +424,28 @@ fn a_node_serves_tls_itself_and_takes_a_new_certificate_while_it_runs() {
     assert_eq!(certificate(node.address).as_ref(), Some(&second), "the one before goes on");
     certify(&dir);
     until("a good one is taken again", || certificate(node.address).filter(|now| *now != second));
+}
+
+#[test]
+fn a_certificate_as_kubernetes_makes_it_is_served_and_followed_when_its_link_is_swapped() {
+    let tls = "tls = { cert = \"vol/cert.pem\", key = \"vol/key.pem\" }\n";
+    let Some(ground) = nobody::ground("sqlite:soloist.db", tls) else { return };
+    let made = tempfile::tempdir().expect("a directory");
+    let publish = |version: &str| {
+        certify(made.path());
+        let text = |name: &str| std::fs::read_to_string(made.path().join(name)).expect("PEM");
+        let (cert, key) = (text("cert.pem"), text("key.pem"));
+        nobody::publish(&ground.path("vol"), version, &[("cert.pem", &cert), ("key.pem", &key)]);
+    };
+    publish("1");
+    let checked = ground.run(&["check"]);
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    let node = Secure::start(&ground);
+    let first = certificate(node.address).expect("a certificate");
+    publish("2");
+    until("the new certificate is served", || {
+        certificate(node.address).filter(|now| *now != first)
+    });
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod suspend;
 mod unreadable;
 mod zoo;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use soloist::clock::boot;
@@ -52,7 +53,7 @@ async fn a_script_that_ends_tells_its_code_after_all_its_output() {
 #[tokio::test]
 async fn a_script_knows_its_run_and_token_and_nothing_more() {
     let mut guarded = Guarded::start_spec(much_later(), "env | sort; read x; echo $?", |spec| {
-        spec.program.env.insert("ORDERS".to_owned(), "a b".to_owned());
+        spec.program.env.insert("ORDERS".into(), "a b".into());
     });
     let run = guarded.run.clone();
     guarded.until_gone().await;
@@ -125,7 +126,7 @@ async fn what_cannot_be_started_is_explained_with_its_remedy() {
     let missing = |argv: &str, dir: Option<&str>| {
         let (argv, dir) = (argv.to_owned(), dir.map(Into::into));
         Guarded::start_spec(much_later(), "", move |spec| {
-            spec.program.argv = vec![argv];
+            spec.program.argv = vec![argv.into()];
             spec.program.dir = dir.unwrap_or_else(|| spec.program.dir.clone());
         })
     };
@@ -137,6 +138,25 @@ async fn what_cannot_be_started_is_explained_with_its_remedy() {
         let Some(ChildEvent::Failed { error }) = guarded.next().await else { panic!("no failure") };
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
         assert!(guarded.next().await.is_none_or(|event| panic!("{event:?}")));
+    }
+}
+
+#[tokio::test]
+async fn a_script_whose_first_line_names_no_interpreter_says_so() {
+    for (text, words) in [
+        ("#!/bin/sh\r\ntrue\r\n", ["the first line ends with a carriage return", "Unix line ends"]),
+        ("#!/no/such/python\ntrue\n", ["\"/no/such/python\"", "install it"]),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("ship.sh");
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let dir = place.path().to_owned();
+        let mut guarded = Guarded::start_spec(much_later(), "", move |spec| {
+            (spec.program.argv, spec.program.dir) = (vec!["./ship.sh".into()], dir);
+        });
+        let Some(ChildEvent::Failed { error }) = guarded.next().await else { panic!("no failure") };
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
     }
 }
 

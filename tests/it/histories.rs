@@ -109,7 +109,9 @@ async fn stores(kind: Kind, seeds: Range<u64>) -> (Vec<Store>, Box<dyn Any + Sen
         }
         Kind::Sqlite => {
             let directory = tempfile::tempdir().expect("a directory");
-            let file = |seed| directory.path().join(format!("{seed}.db")).display().to_string();
+            // Who makes a store in a directory that others use, or beside it, waits for a lease before it grants anything.
+            let file =
+                |seed| directory.path().join(format!("{seed}/own/a.db")).display().to_string();
             urls.extend(seeds.map(|seed| format!("sqlite:{}", file(seed))));
             guard = Box::new(directory);
         }

@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::api::{Api, Live};
+use crate::support::machine::in_time;
 use crate::support::node::{Ground, Node};
 use crate::support::wait::until_async;
 
@@ -128,4 +129,40 @@ async fn who_is_switched_off_before_the_limit_was_stopped_and_did_not_time_out()
     api.call(Method::PUT, &path, Some(json!({"on": false}))).await;
     live.until_state(JOB, "off").await;
     assert_eq!(until_ended(&api, JOB, 1).await[0]["end"], "stopped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_without_a_line_end_is_life_and_is_seen() {
+    let keys =
+        "max_silence = \"1s\"\nrepeat = \"never\"\nbackoff = { first = \"1ms\", max = \"1ms\" }";
+    let often = |text: &str| format!("for n in $(seq 30); do printf '{text}' $n; sleep 0.1; done");
+    let jobs = [
+        job("bar", &format!("{}; echo; echo done", often("\\r%s of 30")), keys),
+        job("dots", &format!("{}; echo", often(".%.0s")), keys),
+        job("asks", "printf 'sure? [y/N] '; sleep 600", "repeat = \"never\""),
+    ];
+    let (_ground, _node, api, _live) = place(&jobs.concat()).await;
+    let begun = soloist::clock::boot();
+    for name in ["asks", "bar", "dots"] {
+        api.switch(name, true).await;
+    }
+    let texts = async |name: &str| -> Vec<String> {
+        let lines = api.get(&format!("/api/v1/jobs/{name}/log")).await["lines"].clone();
+        let lines = lines.as_array().expect("lines").iter();
+        lines.map(|line| line["text"].as_str().expect("a text").to_owned()).collect()
+    };
+    until_async("the question is seen", async || {
+        (texts("asks").await == ["sure? [y/N] "]).then_some(())
+    })
+    .await;
+    let took = soloist::clock::boot().since(begun);
+    in_time(took.as_secs() < 4, || format!("the question was seen after {took:?}"));
+    for name in ["bar", "dots"] {
+        let runs = until_ended(&api, name, 1).await;
+        assert_eq!((&runs[0]["end"], runs.len()), (&json!("exited"), 1), "{name}: {runs:?}");
+    }
+    let bar = texts("bar").await;
+    assert_eq!(bar[bar.len() - 2..], ["30 of 30", "done"], "{bar:?}");
+    assert!(bar.len() <= 5, "not each of its states: {bar:?}");
+    assert_eq!(texts("dots").await.concat(), ".".repeat(30), "each dot once");
 }

@@ -8,9 +8,7 @@ mod replica;
 
 use std::time::Duration;
 
-use soloist::domain::dispatch::Rules;
-use soloist::domain::name::{JobName, SourceName, UserName};
-use soloist::store::dispatch::{Dispatch as _, NewTask, Sources as _};
+use soloist::domain::name::{JobName, UserName};
 use soloist::store::jobs::Jobs as _;
 use soloist::store::leases::{Acquire, Acquired, Leases as _, Renewed};
 use soloist::store::{Options, Store, StoreError};
@@ -89,7 +87,7 @@ async fn what_is_in_the_database_must_be_ours() {
     let url = server.database();
     let name = name_of(&url);
     server.sql(&format!(
-        "CREATE TABLE {name}.soloist_schema (number BIGINT); INSERT INTO {name}.soloist_schema VALUES (99)"
+        "CREATE TABLE {name}.soloist_store (number BIGINT, done BIGINT); INSERT INTO {name}.soloist_store VALUES (99, 1)"
     ));
     let newer = Store::connect(&url, &options()).await.err();
     assert!(matches!(newer, Some(StoreError::NewerSchema { found: 99, .. })), "{newer:?}");
@@ -146,58 +144,42 @@ async fn tables_whose_making_was_cut_off_are_gone_on_with() {
     let url = server.database();
     Store::connect(&url, &options()).await.expect("it opens");
     let name = name_of(&url);
-    server
-        .sql(&format!("DELETE FROM {name}.soloist_schema; DROP TABLE {name}.rings, {name}.waits"));
-    let store = Store::connect(&url, &options()).await.expect("it opens again");
-    granted(&store, &ask("node-a", LONG)).await;
-    let number = server.sql(&format!("SELECT number FROM {name}.soloist_schema"));
-    assert_eq!(number, "4");
+    for cut in ["DELETE FROM", "UPDATE"] {
+        let set = if cut == "UPDATE" { "SET done = 0" } else { "" };
+        let gone = format!("DROP TABLE {name}.rings, {name}.waits");
+        server.sql(&format!("{cut} {name}.soloist_store {set}; {gone}"));
+        let looking = Options { make: false, ..options() };
+        let absent = Store::connect(&url, &looking).await.err();
+        assert!(matches!(absent, Some(StoreError::Absent(_))), "{absent:?}");
+        let store = Store::connect(&url, &options()).await.expect("it opens again");
+        let mine = ask("node-a", LONG);
+        granted(&store, &mine).await;
+        store.release(&mine.job, &mine.owner).await.expect("given back");
+        let number = server.sql(&format!("SELECT number, done FROM {name}.soloist_store"));
+        assert_eq!(number, "1\t1");
+    }
 }
 
 #[tokio::test]
-async fn tables_of_an_older_build_are_changed_once_with_a_right_that_the_error_names() {
+async fn a_step_that_lacks_a_right_names_it_and_is_gone_on_with_once_it_is_there() {
     let server = MariaServer::start(&[]);
     let url = server.database();
-    let store = Store::connect(&url, &options()).await.expect("it opens");
-    let shop = SourceName::new("shop").expect("a good name");
-    store.put_source(&shop, &Rules::default()).await.expect("a source");
-    let new = NewTask {
-        key: "order-1".to_owned(),
-        source: shop.clone(),
-        payload: "{}".to_owned(),
-        priority: 0,
-        at: None,
-        every: None,
+    Store::connect(&url, &options()).await.expect("it opens");
+    let steps = &["ALTER TABLE sources ALTER COLUMN ready SET DEFAULT 0;\n"];
+    let later = Options { steps, ..options() };
+    let why = match Store::connect(&url, &later).await.err() {
+        Some(StoreError::Unsupported(why)) => why,
+        other => panic!("not refused: {other:?}"),
     };
-    assert_eq!(store.put_tasks(&[new]).await.expect("put"), [true]);
-    drop(store);
-    let name = name_of(&url);
-    server.sql(&format!(
-        "ALTER TABLE {name}.tasks DROP KEY tasks_by_state, DROP KEY tasks_by_source, DROP COLUMN in_order, \
-         ADD KEY tasks_ready (source, state, place), ADD KEY tasks_due (state, at), \
-         ADD KEY tasks_due_by_source (source, state, at), ADD KEY tasks_leased (state, until, token), \
-         ADD KEY tasks_leased_by_source (source, state, until), ADD KEY tasks_done (state, changed), \
-         ADD KEY tasks_dead_by_source (source, state, changed); \
-         DROP TABLE {name}.rings; CREATE TABLE {name}.bells (n BIGINT NOT NULL PRIMARY KEY, hint MEDIUMTEXT NOT NULL); \
-         UPDATE {name}.soloist_schema SET number = 2"
-    ));
-    let why = refusal(&url).await;
     assert!(why.contains("GRANT ALTER ON"), "{why}");
+    let before = Store::connect(&url, &options()).await.err();
+    let is_newer = matches!(before, Some(StoreError::NewerSchema { found: 2, known: 1 }));
+    assert!(is_newer, "what is begun is not for the version before: {before:?}");
+    let name = name_of(&url);
     server.sql(&format!("GRANT ALTER ON {name}.* TO soloist@'127.0.0.1'"));
-    let store = Store::connect(&url, &options()).await.expect("it opens");
-    let sources = store.sources(Some(&shop)).await.expect("read");
-    assert_eq!(sources.first().map(|source| source.ready), Some(1));
-    let keys = format!(
-        "SELECT count(DISTINCT INDEX_NAME) FROM information_schema.STATISTICS \
-         WHERE TABLE_SCHEMA = '{name}' AND TABLE_NAME = 'tasks'"
-    );
-    assert_eq!(server.sql(&keys), "4");
-    granted(&store, &ask("node-a", LONG)).await;
-    let rings = format!("SELECT count(*) FROM {name}.rings");
-    until_async("it is rung", async || (server.sql(&rings) != "0").then_some(())).await;
-    drop(store);
+    Store::connect(&url, &later).await.expect("it is finished");
     server.sql(&format!("REVOKE ALTER ON {name}.* FROM soloist@'127.0.0.1'"));
-    Store::connect(&url, &options()).await.expect("it opens without that right from now on");
+    Store::connect(&url, &later).await.expect("it opens without that right from now on");
 }
 
 /// `prepare` and `execute` so far, of the whole server.

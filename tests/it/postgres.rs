@@ -98,8 +98,8 @@ async fn what_cannot_keep_the_promise_is_refused_with_a_remedy() {
     shared.psql(name, "CREATE TABLE soloist.orders ()");
     let why = refusal(&url).await;
     assert!(why.contains("another program") && why.contains("?schema=NAME"), "{why}");
-    shared.psql(name, "CREATE SCHEMA later AUTHORIZATION soloist; CREATE TABLE later.soloist_schema (number BIGINT); \
-         INSERT INTO later.soloist_schema VALUES (99); GRANT SELECT ON later.soloist_schema TO soloist");
+    shared.psql(name, "CREATE SCHEMA later AUTHORIZATION soloist; CREATE TABLE later.soloist_store (number BIGINT); \
+         INSERT INTO later.soloist_store VALUES (99); GRANT SELECT ON later.soloist_store TO soloist");
     let newer = Store::connect(&format!("{url}?schema=later"), &options()).await.err();
     assert!(matches!(newer, Some(StoreError::NewerSchema { found: 99, .. })), "{newer:?}");
 }

@@ -23,7 +23,6 @@
 
 mod acl;
 mod cluster;
-mod converted;
 mod dispatch;
 mod doubt;
 mod forgetting;
@@ -31,6 +30,7 @@ mod full;
 mod hints;
 mod jumping;
 mod listing;
+mod renamed;
 mod replica;
 mod rotation;
 mod sentinel;
@@ -297,10 +297,10 @@ async fn a_cluster_a_newer_schema_and_a_closed_port_are_refused_in_words() {
         "{refused:?}"
     );
     let server = RedisServer::start(&[]);
-    server.run::<()>(&["SET", "soloist:schema", "99"]);
+    server.run::<()>(&["SET", "soloist:schema", "soloist 99"]);
     let refused = Store::connect(&server.url(), &Options::default()).await.err();
     assert!(
-        matches!(refused, Some(StoreError::NewerSchema { found: 99, known: 3 })),
+        matches!(refused, Some(StoreError::NewerSchema { found: 99, known: 1 })),
         "{refused:?}"
     );
 }
@@ -417,6 +417,7 @@ async fn a_page_of_two_thousand_lines_is_kept_and_read_in_order() {
             node: NodeName::new("node-a").unwrap(),
             lines,
             progress: None,
+            heard: false,
         };
         store.record_output(&output).await.unwrap();
     }
@@ -448,6 +449,7 @@ async fn output_takes_no_more_memory_than_its_bytes_allow() {
                 node: NodeName::new("node-a").unwrap(),
                 lines: lines.clone(),
                 progress: None,
+                heard: false,
             };
             store.record_output(&output).await.unwrap();
         }

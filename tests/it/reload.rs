@@ -3,14 +3,14 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::support::api::Api;
-use crate::support::node::Ground;
+use crate::support::node::{Ground, SOLOIST};
 use crate::support::redis::RedisServer;
 use crate::support::wait::{until, until_async};
 
@@ -29,17 +29,20 @@ fn job(name: &str, word: &str, more: &str) -> String {
 }
 
 /// A node whose log goes to a file.
-struct Logged {
+pub(crate) struct Logged {
     child: Child,
     log: PathBuf,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Logged {
-    fn start(ground: &Ground) -> Self {
+    pub(crate) fn start(ground: &Ground) -> Self {
+        Self::of(ground, ground.command(&["serve", "--node", "node-a"]))
+    }
+
+    fn of(ground: &Ground, mut command: Command) -> Self {
         let log = ground.path("log");
-        let child = ground
-            .command(&["serve", "--node", "node-a"])
+        let child = command
             .stdout(Stdio::null())
             .stderr(File::create(&log).expect("a file"))
             .spawn()
@@ -48,12 +51,12 @@ impl Logged {
         Self { child, log, url }
     }
 
-    fn hang_up(&self) {
+    pub(crate) fn hang_up(&self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a process id"));
         kill(pid, Signal::SIGHUP).expect("our own child");
     }
 
-    fn until_said(&self, what: &str) -> String {
+    pub(crate) fn until_said(&self, what: &str) -> String {
         until(&format!("the log says {what:?}"), || {
             let log = std::fs::read_to_string(&self.log).ok()?;
             log.contains(what).then_some(log)
@@ -164,6 +167,143 @@ async fn a_broken_configuration_changes_nothing_and_every_problem_is_logged() {
     assert_eq!(shown(&api, "outbound").await.expect("a job")["title"], "outbound");
 }
 
+/// Nobody may ever write into a pipe, and a file system may not answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipe_is_refused_at_a_reload_and_one_that_does_not_end_is_told_and_holds_up_nothing() {
+    let ground = Ground::new("sqlite:soloist.db", &job("outbound", "one", ""));
+    let (file, cert) = (ground.path("soloist.toml"), ground.path("cert.pem"));
+    let mut node = Logged::start(&ground);
+    let make_pipe = |path: &PathBuf| {
+        assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo").success());
+    };
+    std::fs::remove_file(&file).expect("removed");
+    make_pipe(&file);
+    node.hang_up();
+    let log = node.until_said("the configuration is not taken");
+    assert!(log.contains("soloist.toml") && log.contains("is no regular file"), "{log}");
+
+    std::fs::remove_file(&file).expect("removed");
+    make_pipe(&cert);
+    let tls = "tls = { cert = \"cert.pem\", key = \"cert.pem\" }\n";
+    write(&ground, "sqlite:soloist.db", &format!("{tls}{}", job("outbound", "one", "")));
+    until("a second hangup is answered", || {
+        node.hang_up();
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::fs::read_to_string(&node.log).ok()?.contains("is still being read").then_some(())
+    });
+    // What it was asked meanwhile is done when that has ended.
+    let both = [job("outbound", "one", ""), job("labels", "labels", "")].concat();
+    write(&ground, "sqlite:soloist.db", &both);
+    std::fs::write(&cert, "").expect("the reader is there");
+    let log = node.until_said("the configuration is read again");
+    assert!(log.contains("labels"), "{log}");
+
+    // And one that hangs does not keep it from its end.
+    write(&ground, "sqlite:soloist.db", &format!("{tls}{}", job("outbound", "one", "")));
+    node.hang_up();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    let pid = Pid::from_raw(i32::try_from(node.child.id()).expect("a process id"));
+    kill(pid, Signal::SIGTERM).expect("our own child");
+    let status = until("it ends", || node.child.try_wait().expect("our own child"));
+    assert_eq!(status.code(), Some(0));
+}
+
+/// How a node is told its file: README does it without a word, in the directory of the file.
+const TOLD: [&str; 3] = ["in its directory", "--config", "SOLOIST_CONFIG"];
+
+fn told(ground: &Ground, how: &str) -> Command {
+    let mut command = Command::new(SOLOIST);
+    for (name, _) in
+        std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SOLOIST_"))
+    {
+        command.env_remove(name);
+    }
+    command.args(["serve", "--node", "node-a"]).current_dir(ground.path("")).stdin(Stdio::null());
+    match how {
+        "--config" => command.arg("--config").arg(ground.path("soloist.toml")),
+        "SOLOIST_CONFIG" => command.env("SOLOIST_CONFIG", ground.path("soloist.toml")),
+        _ => &mut command,
+    };
+    command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_gone_empty_or_unreadable_changes_nothing_however_the_node_was_told_it() {
+    type Fault = fn(&std::path::Path);
+    type Do = Box<dyn Fn(&std::path::Path)>;
+    let write = |text: &'static [u8]| {
+        move |file: &std::path::Path| std::fs::write(file, text).expect("written")
+    };
+    for how in TOLD {
+        let ground = Ground::new("sqlite:soloist.db", &job("outbound", "one", ""));
+        let file = ground.path("soloist.toml");
+        let good = std::fs::read(&file).expect("a file");
+        ground.add_user("li", "operator");
+        let token = ground.token("li");
+        let node = Logged::of(&ground, told(&ground, how));
+        let api = Api::new(&node.url, &token);
+        api.switch("outbound", true).await;
+        until_act(&ground, "one start");
+        let run = until_async("its run is told", async || {
+            let run = shown(&api, "outbound").await?["run"]["id"].clone();
+            run.is_string().then_some(run)
+        })
+        .await;
+        let gone: Fault = |file| std::fs::remove_file(file).expect("removed");
+        let directory: Fault = |file| {
+            std::fs::remove_file(file).expect("removed");
+            std::fs::create_dir(file).expect("made");
+        };
+        let dangling: Fault = |file| {
+            std::fs::remove_file(file).expect("removed");
+            std::os::unix::fs::symlink("away.toml", file).expect("a link");
+        };
+        let faults: [(&str, Do, &str); 8] = [
+            ("gone", Box::new(gone), "cannot be read"),
+            ("a directory", Box::new(directory), "cannot be read"),
+            ("a link to nothing", Box::new(dangling), "cannot be read"),
+            ("empty", Box::new(write(b"")), "no_jobs = true"),
+            ("blank", Box::new(write(b" \n\t\r\n")), "no_jobs = true"),
+            ("comments", Box::new(write(b"# store = \"sqlite:x\"\n")), "no_jobs = true"),
+            ("without jobs", Box::new(write(b"lease_ttl = \"9s\"\n")), "no_jobs = true"),
+            ("not UTF-8", Box::new(write(b"# \xff\n")), "is not UTF-8"),
+        ];
+        for (nth, (fault, make, said)) in faults.iter().enumerate() {
+            make(&file);
+            node.hang_up();
+            let log = until(&format!("{fault} is refused"), || {
+                let log = std::fs::read_to_string(ground.path("log")).ok()?;
+                (log.matches("the configuration is not taken").count() > nth).then_some(log)
+            });
+            let last =
+                log.lines().rfind(|line| line.contains("soloist.toml") && line.contains("ERROR"));
+            assert!(last.is_some_and(|line| line.contains(said)), "{how}, {fault}: {log}");
+            let now = shown(&api, "outbound").await.expect("a job");
+            assert_eq!(now["run"]["id"], run, "{how}, {fault}");
+            if file.is_dir() {
+                std::fs::remove_dir(&file).expect("ours");
+            } else {
+                std::fs::remove_file(&file).ok();
+            }
+            std::fs::write(&file, &good).expect("written");
+        }
+        node.hang_up();
+        node.until_said("the configuration is read again");
+        assert!(!acts(&ground).contains("one term"), "{}", acts(&ground));
+        // The word, and it is done.
+        std::fs::write(&file, "no_jobs = true\n").expect("written");
+        node.hang_up();
+        until_act(&ground, "one term");
+        // What it began with it needs, also when it has no jobs.
+        std::fs::remove_file(&file).expect("removed");
+        node.hang_up();
+        until("the missing file is said", || {
+            let log = std::fs::read_to_string(ground.path("log")).ok()?;
+            (log.matches("the configuration is not taken").count() > faults.len()).then_some(())
+        });
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_terminal_that_closes_ends_the_node_in_order() {
     let redis = RedisServer::start(&[]);
@@ -176,7 +316,7 @@ async fn a_terminal_that_closes_ends_the_node_in_order() {
         .map(|word| format!("'{}'", word.to_str().expect("UTF-8")))
         .collect();
     // script(1) of util-linux gives it a terminal of its own.
-    let mut terminal = std::process::Command::new("script")
+    let mut terminal = Command::new("script")
         .args(["-qefc", &format!("exec {}", words.join(" ")), "/dev/null"])
         .current_dir(ground.path("."))
         .env("SHELL", "/bin/sh")

@@ -1,5 +1,7 @@
-//! What only SQLite can get wrong about jobs: a file that the version before wrote, and events in a table. Files, boots and other
-//! processes are tested inside `src/store/sqlite`.
+//! What only SQLite can get wrong: events in a table, files that are replaced under running
+//! nodes, a clock of its own. Boots and other processes are tested inside `src/store/sqlite`.
 
-mod converted;
 mod hints;
+mod mended;
+mod ordinary;
+mod replaced;

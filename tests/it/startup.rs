@@ -207,7 +207,7 @@ fn a_wrong_password_is_not_waited_for() {
 #[test]
 fn a_newer_schema_is_refused() {
     let redis = RedisServer::start(&[]);
-    redis.run::<()>(&["SET", "soloist:schema", "999"]);
+    redis.run::<()>(&["SET", "soloist:schema", "soloist 999"]);
     let ground = Ground::new(&redis.url(), JOB);
     let said = refusal(&ground, &["serve"], 1);
     assert!(said.contains("999") && said.contains("newer"), "{said}");

@@ -23,6 +23,8 @@ pub(crate) struct Rules {
     pub off_too_early: bool,
     /// Nobody comes back at the time the supervisor asked for.
     pub no_wake: bool,
+    /// A renewal of a client is believed as that of a node is.
+    pub clients_are_believed: bool,
     /// A move that keeps the job for another node is believed until the record changes, also after it has lapsed.
     pub lapse_unseen: bool,
 }
@@ -51,6 +53,7 @@ pub(crate) fn planted() -> Vec<(&'static str, Rules, Scope, &'static [&'static s
         ),
         ("off too early", Rules { off_too_early: true, ..none }, Leases, &[OFF]),
         ("nobody wakes up", Rules { no_wake: true, ..none }, Leases, &[RUNS]),
+        ("clients are believed", Rules { clients_are_believed: true, ..none }, Leases, &[GRANTED]),
         ("a lapsed move is not seen", Rules { lapse_unseen: true, ..none }, Lapses, &[RUNS]),
     ]
 }
@@ -59,6 +62,8 @@ pub(crate) fn planted() -> Vec<(&'static str, Rules, Scope, &'static [&'static s
 pub(crate) const ONE: &str = "two process trees live";
 /// The store's lease belongs to the newest token, and to nobody who gave it back.
 pub(crate) const HOLDER: &str = "a lease is held under a token that was superseded or given back";
+/// Only the store makes holders.
+pub(crate) const GRANTED: &str = "an act of a client makes a holder that the store did not grant";
 /// Tokens only grow.
 pub(crate) const TOKENS: &str = "a token does not exceed every earlier one";
 /// `off` means no process.

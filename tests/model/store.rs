@@ -134,7 +134,7 @@ impl Store {
         self.keep(&job, now);
         match answer {
             Acquired::Granted { token, .. } => Answer::Granted(token.0),
-            Acquired::NotWanted => Answer::Refused(1),
+            Acquired::NotWanted | Acquired::Exhausted => Answer::Refused(1),
             Acquired::Busy { remaining: wait, .. }
             | Acquired::NotYet { wait }
             | Acquired::Reserved { wait }
@@ -171,6 +171,27 @@ impl Store {
             Renewed::Kept { .. } => Answer::Kept,
             Renewed::Lost => Answer::Lost,
         }
+    }
+
+    /// A client renews and gives back a lease that was never granted to it, under a token of its choice. Whether that changes anything.
+    pub(crate) fn forge(&self, token: u64, rules: Rules) -> bool {
+        let believed = Owner { node: 0, attempt: u64::MAX };
+        let program = name::Owner(format!("{}0123.4567", name::Owner::OF_PROGRAMS));
+        let owner = if rules.clients_are_believed { owner_name(believed) } else { program };
+        let ask = Renewal {
+            job: JOB.clone(),
+            owner: owner.clone(),
+            node: node_name(0),
+            token: Token(token),
+            ttl: units(TTL),
+            since: Began::at_boot(Boot(0)),
+            run: None,
+        };
+        let before = self.job(now(0));
+        let (answer, lease) = lease::renew(&Tenure::of(&before), &ask, now(0));
+        let mut after = before.clone();
+        lease::release(&mut after, &owner);
+        answer != Renewed::Lost || lease.is_some() || after != before
     }
 
     /// A run ended, and its lease with it. A newer holder may have closed it already.

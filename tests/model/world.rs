@@ -136,6 +136,8 @@ pub(crate) enum Act {
     Switch,
     /// An operator asks for a hand-over.
     Move(Option<u8>),
+    /// A client sends a secret that it made up, under the newest token or so many above it.
+    Forge(u8),
     /// The replica hears nothing any more.
     Cut,
     /// The replica is promoted, as it is.
@@ -168,6 +170,7 @@ impl World {
     /// Everything that may happen now, faults included.
     pub(crate) fn acts(&self) -> Vec<Act> {
         let mut acts = self.helpful_acts();
+        acts.extend((0..=2).map(Act::Forge));
         if self.replica.is_some() {
             acts.push(Act::FailOver);
         }
@@ -338,6 +341,15 @@ impl World {
             Act::Move(to) => {
                 self.faults -= 1;
                 self.store.request_move(to);
+            }
+            Act::Forge(above) => {
+                let token = self.highest + u64::from(above);
+                // Nothing else follows from it.
+                return if self.store.forge(token, rules) {
+                    Err(rules::GRANTED)
+                } else {
+                    Ok(false)
+                };
             }
             Act::Cut => {
                 self.faults -= 1;
@@ -534,6 +546,7 @@ impl World {
             can_run: true,
             silent_after: TIMING.silent_after(),
             quarantine: UNIT * u32::from(self.store.quarantine),
+            ended_here: None,
         };
         state(&record, &view)
     }

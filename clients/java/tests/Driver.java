@@ -21,6 +21,9 @@ import java.util.Map;
 public final class Driver {
     private static Path file;
     private static volatile boolean called;
+    /** What is left of a text that was cut inside a pair. */
+    private static final String HALF = "caf\ud83d.csv";
+    private static volatile Loop loop;
 
     private static String now() {
         try {
@@ -40,6 +43,24 @@ public final class Driver {
         }
     }
 
+    /** A handler of the library's log. */
+    private static void handled(String mode) {
+        if (mode.equals("log-raises")) throw new IllegalStateException("the collector is gone");
+        if (loop != null && loop.hold() != null) loop.hold().check();
+        while (mode.equals("log-hangs")) java.util.concurrent.locks.LockSupport.park();
+    }
+
+    private static java.util.logging.Logger handle(String mode) {
+        var logger = java.util.logging.Logger.getLogger("soloist");
+        logger.setLevel(java.util.logging.Level.ALL);
+        logger.addHandler(new java.util.logging.Handler() {
+            @Override public void publish(java.util.logging.LogRecord record) { handled(mode); }
+            @Override public void flush() { }
+            @Override public void close() { }
+        });
+        return logger;
+    }
+
     private static void overrun(Hold hold) {
         say(hold.token(), now(), "overrun");
         called = true;
@@ -51,15 +72,20 @@ public final class Driver {
         try {
             for (int number = 0; !called; ) {
                 String at = now();
-                if (mode.equals("polite")) lease.check();
+                if (mode.equals("polite") || mode.startsWith("log-")) lease.check();
                 number++;
+                if (mode.equals("halves") && number > 150) throw new IllegalStateException(HALF);
                 say(lease.token(), at, "beat");
                 lease.progress(number, 100_000, "step " + number);
                 lease.log("this is step " + number);
+                if (mode.equals("halves")) {
+                    lease.progress(number, 1000, HALF);
+                    lease.log(HALF + " " + number + "\n" + "x".repeat(499) + "\ud83d\ude00");
+                }
                 try {
                     Thread.sleep(mode.equals("asleep") ? 60_000 : 20);
                 } catch (InterruptedException error) {
-                    if (mode.equals("polite") || mode.equals("asleep")) throw error;
+                    if (!mode.equals("hog") && !mode.equals("callback")) throw error;
                 }
             }
             say(lease.token(), now(), "ended");
@@ -73,7 +99,7 @@ public final class Driver {
         if (payload.get("slow") instanceof Number slow) Thread.sleep(slow.longValue() * 1000);
         task.check();
         if (payload.get("fail") instanceof Long fail && fail >= task.attempt) throw new Retry("not yet", 10L);
-        if (payload.get("dead") != null) throw new Dead("never");
+        if (payload.get("dead") != null) throw new Dead(payload.get("dead").equals("half") ? "y".repeat(860) + HALF + "\ud83d\ude00" : "never");
         say(task.token(), now(), task.key);
     }
 
@@ -93,13 +119,27 @@ public final class Driver {
         }
     }
 
+    private static void await(Soloist client, String name, Options options) {
+        options.patience = Duration.ofSeconds(1);
+        long began = System.nanoTime();
+        String came = "granted", why = "";
+        try {
+            client.lease(name, options).close();
+        } catch (Throwable error) {
+            came = error.getClass().getSimpleName();
+            why = error.getMessage();
+        }
+        System.err.printf("waited: %s %.2f s %s%n", came, (System.nanoTime() - began) / 1e9, why);
+    }
+
     public static void main(String[] args) throws Exception {
         String what = args[0], name = args[3], mode = args.length > 5 ? args[5] : "polite";
         file = Path.of(args[4]);
         Soloist client = new Soloist(List.of(args[1].split(",")), args[2]);
         Options options = new Options();
         options.name = "java-" + ProcessHandle.current().pid();
-        Loop loop = null;
+        // Kept: a logger that nobody has is forgotten, with its handlers.
+        Object kept = mode.startsWith("log-") ? handle(mode) : null;
         switch (what) {
             case "lease" -> {
                 if (mode.equals("callback")) options.onOverrun = Driver::overrun;
@@ -117,6 +157,10 @@ public final class Driver {
                 if (frame.get("type").equals("job")) jobs.add(frame.get("job"));
                 for (Object job : jobs) say((Long) ((Map<?, ?>) job).get("version"), now(), (String) ((Map<?, ?>) job).get("state"));
             }, name);
+            case "wait" -> {
+                await(client, name, options);
+                return;
+            }
             default -> {
                 options.patience = Duration.ofSeconds(1);
                 Thread main = Thread.currentThread();
@@ -131,5 +175,6 @@ public final class Driver {
         }
         while (System.in.read() >= 0) continue;
         if (loop != null) loop.close();
+        java.lang.ref.Reference.reachabilityFence(kept);
     }
 }

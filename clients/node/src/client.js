@@ -7,10 +7,10 @@
 //
 // All times are in milliseconds.
 
-import { writeSync } from "node:fs";
 import { randomUUID } from "node:crypto";
 import { Worker } from "node:worker_threads";
-import { between, frames, instant, Line, Nodes, Refused, since, sleep, SoloistError } from "./line.js";
+import { exit, lastWords } from "./end.js";
+import { between, cut, frames, has, instant, Line, listed, Nodes, Refused, since, sleep, SoloistError, span, text, Unreachable, whole } from "./line.js";
 
 // As `soloist run` when its lease was lost.
 const EXIT_CODE = 76;
@@ -20,6 +20,8 @@ const TRUST = 0.99;
 // TICK: a timer stands still with a suspended machine, so the clocks are read this often. LAST_CHANCE: what the work has when it
 // could not be told before the deadline, as after a pause.
 const [TICK, LAST_CHANCE] = [100, 100];
+// So long before the deadline the process begins to end. SOON: nobody is told later than this.
+const [AHEAD, SOON] = [50, 150];
 // One long poll, and for its answer: a node that is paused hides a grant no longer. POLL: so long a renewal may wait at the node for an
 // order to stop.
 const [WAIT, SLACK, POLL] = [10_000, 2000, 1500];
@@ -27,6 +29,19 @@ const [WAIT, SLACK, POLL] = [10_000, 2000, 1500];
 const LOST = [404, 409];
 // Lines that wait to be sent, the oldest go first; lines in a renewal and characters in a line: a node takes 64 KiB.
 const [KEPT, AT_ONCE, LONGEST] = [1000, 30, 500];
+// What a node says, by its fields. A longer length than was granted is not trusted, and this many times as long is no node's.
+const BUSY = { reason: text, retry_in_ms: whole };
+const GRANT = { secret: text, token: whole, expires_in_ms: span, renew_every_ms: span };
+const TURN = { turn: text, token: whole, lease_until: text };
+const NO_TURN = { reason: text, ahead: whole };
+const TASK = { id: text, key: text, source: text, payload: () => true, token: whole, attempt: whole };
+const STOP = { why: text, within_ms: whole };
+const RULES = { lease_ms: span };
+const EXTENDED = { kept: Array.isArray, lost: Array.isArray };
+const RESULTS = { results: listed({ id: text, status: text }) };
+const WORK = { tasks: listed(TASK) };
+const HANDED = { ...RESULTS, claim: (claim) => has(claim, WORK) && (text(claim.claim) || !claim.tasks.length) };
+const LONGER = 10;
 // What is shared with watchdog.js; FAR is never.
 const FIELDS = { ended: 0, mono: 1, wall: 2, stop: 3 };
 const FAR = 2n ** 62n;
@@ -72,8 +87,8 @@ export class Hold {
   _pause() { return this._length / 3; }
 
   /** One try. Its time is bounded so that another node can still be asked before the deadline. */
-  _post(path, body, wait = 0) {
-    return this._line.once("POST", path, body, wait + Math.max(250, Math.min(1000, (this.remaining - wait) / 3)));
+  _post(path, body, shape, wait = 0) {
+    return this._line.once("POST", path, body, wait + Math.max(250, Math.min(1000, (this.remaining - wait) / 3)), shape);
   }
 
   /** Moves the deadline: `length`, counted from before the request was sent. */
@@ -91,15 +106,25 @@ export class Hold {
     this._stopping.abort(new Stopped(reason));
   }
 
-  async _acquire(line, ask, patience = Infinity) {
-    const began = instant();
-    for (let request = randomUUID(); ; ) {
+  async _acquire(line, ask, patience = Infinity, began = instant()) {
+    const rest = () => Math.max(0, patience + SLACK - since(began));
+    for (let [request, failed] = [randomUUID(), 0]; ; ) {
       const sent = instant();
       const left = Math.max(0, patience - since(began));
-      const poll = Math.min(WAIT, left);
+      // Of what is left so much is kept that another node can still be asked.
+      const timeout = Math.min(WAIT + SLACK, Math.max(250, (rest() * 2) / 3));
+      const poll = Math.max(0, Math.min(WAIT, left, timeout - SLACK / 2));
       const body = { ...ask, request_id: request, wait_ms: Math.floor(poll) };
-      const answer = await line.call("POST", this.path, body, poll + SLACK, left + SLACK);
-      if (this._take(answer) && (await this._confirm(line, sent))) return this._start();
+      let answer;
+      try {
+        answer = await line.once("POST", this.path, body, timeout, ...this._answers);
+        failed = 0;
+      } catch (error) {
+        const over = !(error instanceof Unreachable) || (await sleep(Math.min(line.pause((failed += 1)), rest()), line.over));
+        if (over || !rest()) throw error;
+        continue;
+      }
+      if (this._take(answer) && (await this._confirm(line, sent, rest))) return this._start();
       if (this._token) [request, this._token] = [randomUUID(), 0]; // that grant is over; another is another
       else if (since(began) >= patience) throw new NotGranted(`${this.what}: ${answer.reason}`, answer);
       // It did not wait: the node knows that it cannot be soon.
@@ -107,12 +132,12 @@ export class Hold {
     }
   }
 
-  /** Renews a grant that was first asked for at `sent`, unless that was just now; whether it is worth something. */
-  async _confirm(line, sent) {
+  /** Renews a grant that was first asked for at `sent`, unless that was just now; whether it is worth something, while there is a `rest` to know it. */
+  async _confirm(line, sent, rest = () => Infinity) {
     let sure = since(sent) < this._length / 10;
     this._lost = false;
     this._trust(sure ? sent : instant(), this._length);
-    for (let failed = 0; !sure && this.held() && !(await sleep(failed && line.pause(failed), line.over)); failed += 1) sure = await this._try(0);
+    for (let failed = 0; !sure && this.held() && rest() && !(await sleep(failed && line.pause(failed), line.over)); failed += 1) sure = await this._try(0);
     // An order to stop that is still true comes again.
     [this._stopping, this._stopBy] = [new AbortController(), Infinity];
     Atomics.store(this._shared, FIELDS.stop, FAR);
@@ -150,26 +175,29 @@ export class Hold {
     }
   }
 
+  /** Between now and the end of the process nothing is waited for: nobody who writes or reads what is said. */
   async _watch() {
-    while (!(await sleep(Math.min(TICK, Math.max(2, Math.min(this.remaining, this._stopBy - instant().mono))), this._ended.signal))) {
-      if (this.remaining <= Math.min(this.grace, this._length / 5)) this._interrupt("it was not renewed in time");
-      const isOver = !this.remaining || instant().mono >= this._stopBy;
-      if (isOver && this._toldAt && since(this._toldAt) >= LAST_CHANCE) return this._overrun();
+    const ahead = this.onOverrun === "exit" ? AHEAD : 0;
+    const grace = () => Math.min(Math.max(this.grace, SOON), this._length / 5);
+    const left = () => Math.min(this.remaining, this._stopBy - instant().mono) - ahead;
+    const edge = () => (this.signal.aborted ? left() : this.remaining - grace());
+    while (!(await sleep(Math.min(TICK, Math.max(2, edge())), this._ended.signal))) {
+      if (this.remaining <= grace()) this._interrupt("it was not renewed in time");
+      if (left() <= 0 && this._toldAt && since(this._toldAt) >= LAST_CHANCE) return this._overrun();
     }
   }
 
   _overrun() {
     if (this.onOverrun !== "exit") return this.onOverrun(this);
-    try { writeSync(2, `soloist: ${this.what} (token ${this._token}): ${this.reason}, and the work has not ended in time. ${ADVICE}\n`); }
-    finally { process.exit(EXIT_CODE); }
+    lastWords(`soloist: ${this.what} (token ${this._token}): ${this.reason}, and the work has not ended in time. ${ADVICE}\n`, () => exit(EXIT_CODE));
   }
 
   /** The work has ended: says so, if it is still ours. */
-  async _end(path, body) {
+  async _end(path, body, shape) {
     const left = this.remaining;
     this._finish();
     const warn = (error) => process.emitWarning(`${this.what}: not given back, so it runs out by itself: ${error.message}`, "SoloistWarning");
-    if (left) await new Line(this.nodes).call("POST", path, body, Math.min(2000, left), left).catch(warn);
+    if (left) await new Line(this.nodes).call("POST", path, body, Math.min(SLACK, left / 2), left, shape).catch(warn);
   }
 
   _finish() { this._ended.abort(Atomics.store(this._shared, FIELDS.ended, 1n)); }
@@ -178,31 +206,35 @@ export class Hold {
 /** The right to be the only one. `run`: the run of the job that this grant is, if its name is a job. */
 export class Lease extends Hold {
   _lines = [];
+  _answers = [GRANT, BUSY];
 
-  progress(done, total, note = "") { this._progress = { done, total, note }; }
+  progress(done, total, note = "") { this._progress = { done: Number(done), total: Number(total), note: cut(String(note), LONGEST) }; }
 
   log(line) {
-    this._lines.push(...String(line).split("\n").map((part) => part.slice(0, LONGEST)));
+    this._lines.push(...String(line).split("\n").map((part) => cut(part, LONGEST)));
     this._lines.splice(0, this._lines.length - KEPT);
   }
 
   _take(answer) {
     const { secret, token, run, expires_in_ms, renew_every_ms } = answer;
-    if (secret) Object.assign(this, { _secret: secret, _token: token, run, _length: expires_in_ms, _every: renew_every_ms });
+    if (secret) Object.assign(this, { _secret: secret, _token: token, run, _length: expires_in_ms, _every: renew_every_ms, _most: expires_in_ms });
     return Boolean(secret);
   }
 
   async _renew(wait) {
-    const [progress, lines, sent] = [this._progress, this._lines.slice(0, AT_ONCE), instant()];
+    const [line, progress, lines, sent] = [this._line, this._progress, this._lines.slice(0, AT_ONCE), instant()];
     const body = { secret: this._secret, wait_ms: Math.min(wait, this._every), progress, lines: lines.length ? lines : undefined };
-    const answer = await this._post(`${this.path}/renew`, body, body.wait_ms).catch((error) => {
+    const kept = { expires_in_ms: (ms) => span(ms) && ms <= LONGER * this._most, stop: (stop) => stop === null || has(stop, STOP) };
+    const answer = await this._post(`${this.path}/renew`, body, kept, body.wait_ms).catch((error) => {
       // What the work says must not cost it the lease.
       if (!(error instanceof Refused) || [401, 403, ...LOST].includes(error.status) || !(progress || lines.length)) throw error;
+      process.emitWarning(`${this.what}: its output was refused and is dropped: ${error.message}`, "SoloistWarning");
     });
+    if (line !== this._line) return; // the work has ended meanwhile, and its last words are sent again
     this._lines.splice(0, lines.length);
     if (this._progress === progress) this._progress = undefined;
     if (!answer) return this._renew(0);
-    this._trust(sent, answer.expires_in_ms);
+    this._trust(sent, Math.min(answer.expires_in_ms, this._most));
     if (answer.stop) this._interrupt(answer.stop.why, answer.stop.within_ms);
   }
 
@@ -212,6 +244,7 @@ export class Lease extends Hold {
 /** A turn of a rotation. The work may set `outcome` (`done`, `empty`), `next` (a type) and `notBefore` (RFC 3339). */
 export class Turn extends Hold {
   outcome = "done";
+  _answers = [TURN, NO_TURN];
 
   _take(answer) {
     if (answer.turn) [this._token, this._turn] = [answer.token, `${this.path}/${answer.turn}`];
@@ -220,7 +253,7 @@ export class Turn extends Hold {
 
   async _renew() {
     const sent = instant();
-    await this._post(`${this._turn}/extend`, { token: this._token });
+    await this._post(`${this._turn}/extend`, { token: this._token }, TURN);
     this._trust(sent, this._length);
   }
 }
@@ -234,7 +267,7 @@ export class Task extends Hold {
 
   async _renew() {
     const sent = instant();
-    const { kept } = await this._post(this.path);
+    const { kept } = await this._post(this.path, undefined, EXTENDED);
     if (!kept.includes(this.id)) throw new Refused(409, `${this.key} is another's by now`);
     this._trust(sent, this._length);
   }
@@ -245,8 +278,8 @@ export class Task extends Hold {
     try {
       await handler(this);
     } catch (error) {
-      const [outcome, text] = [error instanceof Dead ? "dead" : "retry", `${error?.name}: ${error?.message ?? error}`];
-      Object.assign(result, { outcome, error: text.slice(0, 900), delay_ms: error instanceof Retry ? error.delay : undefined });
+      const [outcome, words] = [error instanceof Dead ? "dead" : "retry", `${error?.name}: ${error?.message ?? error}`];
+      Object.assign(result, { outcome, error: cut(words, 900), delay_ms: error instanceof Retry ? error.delay : undefined });
     }
     this._finish();
     return result;
@@ -295,47 +328,51 @@ export class Soloist extends Nodes {
     } catch (error) {
       // To end because one was asked to is no failure, however the work noticed.
       if (lease.signal.aborted && (error instanceof Stopped || error?.name === "AbortError")) throw new Stopped(lease.reason);
-      end = { end: "failed", error: `${error?.name}: ${error?.message ?? error}`.slice(0, LONGEST) };
+      end = { end: "failed", error: cut(`${error?.name}: ${error?.message ?? error}`, LONGEST) };
       throw error;
     } finally {
+      lease._finish(); // nobody is to be stopped any more
+      lease._line = new Line(this);
       // The last words are worth one try.
-      while ((lease._lines.length || lease._progress) && lease.held() && (await lease._try(0)));
-      await lease._end(`${lease.path}/release`, { secret: lease._secret, ...end });
+      while ((lease._lines.length || lease._progress) && lease.remaining && (await lease._try(0)));
+      await lease._end(`${lease.path}/release`, { secret: lease._secret, ...end }, { released: (value) => typeof value === "boolean" });
     }
   }
 
   runWhileLeader(name, work, options) {
+    encodeURIComponent(name); // what no encoder takes is the caller's error, and is not tried again and again
     // No work begins after close().
     const once = async (lease, signal, loop) => signal.aborted || (await work((loop.hold = lease)));
     return new Loop(name, 1, (signal, loop) => this.lease(name, (lease) => once(lease, signal, loop), { ...options, signal }));
   }
 
   async turn(rotation, type, work, { lease, wait, worker, signal, ...options } = {}) {
-    const [path, line] = [`/api/v1/rotations/${encodeURIComponent(rotation)}`, new Line(this, signal)];
+    const [path, line, began] = [`/api/v1/rotations/${encodeURIComponent(rotation)}`, new Line(this, signal), instant()];
     const turn = new Turn(this, `turn ${rotation}/${type}`, `${path}/turns`, options);
     // The end of a turn is said by the store's clock, which is not ours: so its length must be known.
-    turn._length = lease ?? (await line.call("GET", path, undefined, SLACK, wait)).lease_ms;
-    await turn._acquire(line, { type, worker: worker ?? this.holder }, wait);
+    turn._length = lease ?? (await line.call("GET", path, undefined, SLACK, wait, RULES)).lease_ms;
+    await turn._acquire(line, { type, worker: worker ?? this.holder }, wait, began);
     let outcome = "failed";
     try {
       const value = await work(turn);
       outcome = turn.outcome;
       return value;
     } finally {
-      await turn._end(`${turn._turn}/pass`, { token: turn._token, outcome, next: turn.next, not_before: turn.notBefore });
+      await turn._end(`${turn._turn}/pass`, { token: turn._token, outcome, next: turn.next, not_before: turn.notBefore }, { turn: text });
     }
   }
 
   collect(source, handler, { lease, parallel = 1, collector } = {}) {
+    const rules = `/api/v1/sources/${encodeURIComponent(source)}`;
     return new Loop(`collect ${source}`, parallel, async (over) => {
       const line = new Line(this, over);
-      const length = lease ?? (await line.call("GET", `/api/v1/sources/${encodeURIComponent(source)}`, undefined, SLACK)).lease_ms;
+      const length = lease ?? (await line.call("GET", rules, undefined, SLACK, Infinity, RULES)).lease_ms;
       const ask = { collector: collector ?? this.holder, max: 1, sources: [source], wait_ms: WAIT };
       let results = [];
       try {
         while (!over.aborted) {
           const sent = instant();
-          const { claim } = await line.call("POST", "/api/v1/results", { results, claim: { ...ask, request_id: randomUUID() } }, WAIT + SLACK);
+          const { claim } = await line.call("POST", "/api/v1/results", { results, claim: { ...ask, request_id: randomUUID() } }, WAIT + SLACK, Infinity, HANDED);
           results = [];
           for (const each of claim.tasks) {
             const task = new Task(this, claim.claim, length, each);
@@ -345,7 +382,7 @@ export class Soloist extends Nodes {
           if (!claim.tasks.length && since(sent) < WAIT / 2) await sleep(between(200, 1000), over);
         }
       } finally {
-        if (results.length) await new Line(this).call("POST", "/api/v1/results", { results }, SLACK, WAIT);
+        if (results.length) await new Line(this).call("POST", "/api/v1/results", { results }, SLACK, WAIT, RESULTS);
       }
     });
   }

@@ -4,6 +4,7 @@
 // | --- | --- |
 // | line.js | the clocks; HTTP to one of several nodes, with time-outs and fail-over; the live stream |
 // | client.js | leases, turns and tasks: the deadline, the interrupt |
+// | end.js | the last words of a process, and its end |
 // | watchdog.js | ends the process at the deadline, from a thread of its own |
 //
 // It stores nothing and decides nothing: the node says who may work.

@@ -1,19 +1,24 @@
 // The clocks; HTTP to one of several nodes: time-outs, fail-over, jitter; and the live stream. Knows nothing of leases.
 //
-// Every call of Soloist may be repeated with the same body, at any node; so a call that was not answered is simply made again.
+// Every call of Soloist may be repeated with the same body, at any node; so a call that was not answered is simply made again. Only a node
+// answers: what is not in the shape of its answers was said by something in between (a gateway, a portal), and is as good as no answer. So is what
+// has not come as a whole when the time for it is over, and what is longer than any answer of a node.
 //
 // Node has no clock that goes on while the machine is suspended: on Linux `process.hrtime` is CLOCK_MONOTONIC, which stands still then.
 // So the wall clock is a second witness: of the two, the one by which more time has passed counts. A wall clock that is set
 // forward ends a lease too early, which is safe; one that is set back changes nothing.
 
 import { hostname } from "node:os";
-import { text } from "node:stream/consumers";
 import { setTimeout as later } from "node:timers/promises";
 
-// Milliseconds. A comment comes every 15 s on the live stream: one that is silent for longer is dead.
-const SILENT = 40_000;
+// Milliseconds. The live stream begins at once, and a comment comes every 15 s: one that is silent for longer is dead.
+const [BEGIN, SILENT] = [5000, 40_000];
+// Of an answer, in bytes; of a frame of the stream, which may tell of thousands of jobs.
+const [MOST, MOST_OF_FRAME] = [2 ** 20, 2 ** 24];
 // HTTP: not now.
 const AGAIN = [408, 429];
+// No lease is longer than a day.
+const LONGEST_SPAN = 86_400_000;
 
 /** This instant, by both clocks, in milliseconds. */
 export const instant = () => ({ mono: Number(process.hrtime.bigint() / 1000n) / 1000, wall: Date.now() });
@@ -26,6 +31,32 @@ export const sleep = (ms, signal) => later(ms, undefined, { signal }).then(() =>
 
 export const between = (from, to) => from + Math.random() * (to - from);
 
+export const text = (value) => typeof value === "string";
+export const whole = (value) => Number.isSafeInteger(value) && value >= 0;
+export const span = (value) => whole(value) && value > 0 && value <= LONGEST_SPAN;
+/** Whether it is an object with these fields, each as it must be. */
+export const has = (value, shape) => Boolean(value) && Object.entries(shape).every(([name, fits]) => Object.hasOwn(value, name) && fits(value[name]));
+export const listed = (shape) => (value) => Array.isArray(value) && value.every((one) => has(one, shape));
+
+/** At most so long, and never cut inside a pair of surrogates. */
+export const cut = (words, most) => words.slice(0, most).replace(/[\ud800-\udbff]$/, "");
+
+/** Halves of surrogate pairs become U+FFFD: no encoder takes them. */
+const encoded = (body) => JSON.stringify(body, (_, value) => (text(value) ? value.replace(/\p{Surrogate}/gu, "\ufffd") : value));
+
+function parsed(raw) {
+  try { return JSON.parse(raw); } catch { return undefined; } // no JSON: no answer of a node
+}
+
+async function whatIsSaid(answer) {
+  let [pieces, size] = [[], 0];
+  for await (const piece of answer) {
+    pieces.push(piece);
+    if ((size += piece.length) > MOST) throw new Error("answered with more than 1 MiB");
+  }
+  return Buffer.concat(pieces).toString();
+}
+
 /** Anything that Soloist, or the way to it, says no to. */
 export class SoloistError extends Error { get name() { return this.constructor.name; } }
 
@@ -37,11 +68,20 @@ export class Refused extends SoloistError {
 /** No node answered: what was asked may or may not have been done. */
 export class Unreachable extends SoloistError {}
 
+/** What an answer comes to that gives nothing. Only a node's counts, which is RFC 9457 in our own fields. */
+function refusal({ statusCode: status, headers }, value) {
+  const isOurs = has(value, { type: text, title: text, detail: text, status: (one) => one === status }) && !("instance" in value);
+  const said = isOurs && headers["content-type"]?.startsWith("application/problem+json");
+  if (said && status >= 400 && status < 500 && !AGAIN.includes(status)) return new Refused(status, value.detail);
+  return new Unreachable(`${said ? value.detail : "not the answer of a node"} (HTTP ${status})`);
+}
+
 /** Addresses and the token: what every line of one client shares. */
 export class Nodes {
   constructor(addresses, { token, holder } = {}) {
     this.urls = [addresses].flat().map((address) => new URL(address));
     if (!this.urls.length || !token) throw new TypeError("name at least one node as http://HOST:PORT, and a token");
+    if (!/^[!-~]+$/.test(token)) throw new TypeError("the token has a blank, a line end or a letter that is not ASCII: give it as it was made");
     const host = hostname().toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 40);
     Object.assign(this, { token, holder: holder ?? `${host || "host"}-${process.pid}` });
   }
@@ -54,12 +94,12 @@ export class Line {
     Object.assign(this, { nodes, over, nth: Math.floor(Math.random() * nodes.urls.length) });
   }
 
-  /** A request to the present node, aborted after `timeout` unless `again` is called in time; `end` it in any case. */
-  async open(method, path, body, timeout) {
+  /** A request to the present node, aborted after `timeout` unless `again` gives it more time; `end` it in any case. */
+  async open(method, path, data, timeout) {
     const control = new AbortController();
     const abort = () => control.abort();
     let timer = setTimeout(abort, timeout);
-    const again = () => (clearTimeout(timer), (timer = setTimeout(abort, timeout)));
+    const again = (more) => (clearTimeout(timer), (timer = setTimeout(abort, more)));
     const end = () => (clearTimeout(timer), this.over?.removeEventListener("abort", abort), abort());
     this.over?.addEventListener("abort", abort);
     if (this.over?.aborted) abort();
@@ -68,37 +108,37 @@ export class Line {
     // Not `fetch`: it waits for ever, without a new connection, when one is closed before the request was sent.
     const { request } = await import(`node:${url.protocol.slice(0, -1)}`);
     const asked = new Promise((resolve, reject) => {
-      request(url, { method, headers, signal: control.signal }, resolve).on("error", reject).end(JSON.stringify(body));
+      request(url, { method, headers, signal: control.signal }, resolve).on("error", reject).end(data);
     });
     return { answer: await asked.catch((error) => { throw end(), error; }), again, end };
   }
 
-  /** One try at one node; after a failure the next try goes to the next node. */
-  async once(method, path, body, timeout) {
-    let way, value;
+  /** One try at one node, whose answer has one of the shapes; after a failure the next try goes to the next node. */
+  async once(method, path, body, timeout, ...shapes) {
+    const data = encoded(body); // what cannot be encoded is the caller's error: no other try would help
+    let way, raw;
     try {
-      way = await this.open(method, path, body, timeout);
-      // What is no JSON was said by something between us and the node.
-      value = JSON.parse((await text(way.answer)) || "null");
+      way = await this.open(method, path, data, timeout);
+      raw = await whatIsSaid(way.answer);
     } catch (error) {
       this.nth += 1;
       throw new Unreachable(`${error.name}: ${error.message}`);
     } finally {
       way?.end();
     }
-    const { statusCode: status, statusMessage } = way.answer;
-    if (status < 300) return value;
-    if (status < 500 && !AGAIN.includes(status)) throw new Refused(status, value?.detail ?? statusMessage);
-    this.nth += 1;
-    throw new Unreachable(`${value?.detail ?? statusMessage} (HTTP ${status})`);
+    const value = parsed(raw);
+    if (way.answer.statusCode === 200 && shapes.some((shape) => has(value, shape))) return value;
+    const error = refusal(way.answer, value);
+    if (error instanceof Unreachable) this.nth += 1;
+    throw error;
   }
 
   /** Tries `once` until it is answered; no new try begins after `patience`. */
-  async call(method, path, body, timeout, patience = Infinity) {
+  async call(method, path, body, timeout, patience, ...shapes) {
     const began = instant();
     for (let failed = 1; ; failed += 1) {
       try {
-        return await this.once(method, path, body, timeout);
+        return await this.once(method, path, body, timeout, ...shapes);
       } catch (error) {
         if (!(error instanceof Unreachable)) throw error;
         if ((await sleep(this.pause(failed), this.over)) || since(began) >= patience) throw error;
@@ -121,15 +161,16 @@ export async function* frames(nodes, logs, signal) {
   while (!signal?.aborted) {
     let way;
     try {
-      way = await line.open("GET", path, undefined, SILENT);
-      const status = way.answer.statusCode;
-      if (status >= 400 && status < 500 && !AGAIN.includes(status)) throw new Refused(status, JSON.parse(await text(way.answer)).detail);
+      way = await line.open("GET", path, undefined, BEGIN);
+      if (way.answer.statusCode !== 200) throw refusal(way.answer, parsed(await whatIsSaid(way.answer)));
       let [rest, data] = ["", ""];
-      for await (const piece of status === 200 ? way.answer.setEncoding("utf8") : []) {
-        way.again();
-        const lines = (rest + piece).split(/\r?\n/);
+      for await (const piece of way.answer.setEncoding("utf8")) {
+        const lines = piece.split("\n");
+        lines[0] = rest + lines[0];
         rest = lines.pop();
-        for (const one of lines) {
+        if (rest.length + data.length > MOST_OF_FRAME) throw new Error("a frame without end");
+        if (lines.length) way.again(SILENT);
+        for (const one of lines.map((line) => line.trimEnd())) {
           if (one.startsWith("data:")) data += one.slice(5);
           else if (one.startsWith("retry:")) retry = Number(one.slice(6));
           else if (!one && data) {

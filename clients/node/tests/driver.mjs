@@ -15,6 +15,8 @@ const now = () => readFileSync("/proc/uptime", "utf8").split(" ")[0];
 const say = (of, at, word) => writeSync(out, `${of} node ${process.pid} ${at} ${word}\n`);
 
 let called = false;
+// What is left of a text that was cut inside a pair.
+const HALF = "caf\ud83d.csv";
 
 function overrun(hold) {
   say(hold.token, now(), "overrun");
@@ -29,9 +31,12 @@ async function work(hold) {
       const at = now();
       if (mode === "polite") hold.check();
       number += 1;
+      if (mode === "halves" && number > 150) throw new Error(HALF);
       say(hold.token, at, "beat");
       hold.progress(number, 100000, `step ${number}`);
       hold.log(`this is step ${number}`);
+      if (mode === "halves") hold.progress(number, 1000, HALF);
+      if (mode === "halves") hold.log(`${HALF} ${number}\n${"x".repeat(499)}\u{1f600}`);
       if (mode === "block") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
       else if (mode === "asleep") await sleep(60_000, undefined, { signal: hold.signal });
       else await sleep(20);
@@ -64,7 +69,7 @@ async function handle(task) {
   if (slow) await sleep(slow * 1000, undefined, { signal: task.signal });
   task.check();
   if (fail >= task.attempt) throw new Retry("not yet", 10);
-  if (dead) throw new Dead("never");
+  if (dead) throw new Dead(dead === "half" ? `${"y".repeat(880)}${HALF}\u{1f600}` : "never");
   say(task.token, now(), task.key);
 }
 
@@ -85,5 +90,10 @@ if (what === "lease") {
   const loop = client.collect(name, handle, { parallel: 3, lease });
   await closed;
   await loop.close();
+} else if (what === "wait") {
+  const began = performance.now();
+  const came = await client.lease(name, () => "granted", { wait: 1000 }).catch((error) => error);
+  console.error(`waited: ${came.name ?? came} ${((performance.now() - began) / 1000).toFixed(2)} s ${came.message ?? ""}`);
+  process.stdin.destroy();
 } else if (what === "turn") await turns(over.signal);
 else await follow(over.signal);

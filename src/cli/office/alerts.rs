@@ -24,7 +24,7 @@ impl Office {
                 let book = context.store.alert_book().await?;
                 let past = context.store.past_alerts(PAST_KEPT).await?;
                 let alerting = &context.config.alerting;
-                Ok(AlertsView::of(alerting, &book, &past, |_| false, Language::En))
+                Ok(AlertsView::of(alerting, &book, &past, |_| false, |_| None, Language::En))
             }
             Self::Server(server) => server.get("/api/v1/alerts").await,
         }
@@ -72,7 +72,7 @@ impl Office {
                 let actor = context.operator(user).await?;
                 let alerting = &context.config.alerting;
                 let found = ops::alerts::test(&context.store, &actor, alerting, channel).await?;
-                Ok(alerts::test(&context.config, found, actor.user.as_str()).await)
+                Ok(alerts::test(&context.store, &context.config, found, actor.user.as_str()).await)
             }
             Self::Server(server) => {
                 server.is_own(user).await?;

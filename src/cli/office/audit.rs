@@ -30,7 +30,8 @@ pub(in crate::cli) struct AuditPage {
 /// The most entries of one page.
 pub(in crate::cli) const AT_ONCE: usize = 500;
 
-fn query(filter: &AuditFilter) -> Vec<(&'static str, Option<String>)> {
+/// A filter as the parameters of an address.
+pub(in crate::cli) fn query(filter: &AuditFilter) -> Vec<(&'static str, Option<String>)> {
     vec![
         ("who", filter.who.clone()),
         ("act", filter.act.clone()),
@@ -87,8 +88,11 @@ impl super::Server {
     pub(in crate::cli) async fn audit_export(
         &self,
         filter: &AuditFilter,
+        since_hash: Option<&str>,
     ) -> Result<Stream, Failure> {
-        let call = Call::get(address("/api/v1/audit", &query(filter)));
+        let mut query = query(filter);
+        query.push(("since_hash", since_hash.map(str::to_owned)));
+        let call = Call::get(address("/api/v1/audit", &query));
         let call = call.accepting("application/x-ndjson");
         Ok(self.client.stream(call.within(std::time::Duration::from_secs(3_600))).await?)
     }

@@ -344,7 +344,9 @@ impl Office {
         match self {
             Self::Store(context) => {
                 let actor = context.operator(user).await?;
-                Ok(rotations::put(&context.store, &actor, name, rules, None).await?.into())
+                let jobs = context.jobs();
+                let put = rotations::put(&context.store, &actor, (name, &jobs), rules, None);
+                Ok(put.await?.into())
             }
             Self::Server(server) => {
                 server.is_own(user).await?;
@@ -363,7 +365,8 @@ impl Office {
         match self {
             Self::Store(context) => {
                 let actor = context.operator(user).await?;
-                rotations::remove(&context.store, &actor, name, true).await?;
+                let jobs = context.jobs();
+                rotations::remove(&context.store, &actor, (name, &jobs), true).await?;
                 Ok(())
             }
             Self::Server(server) => {

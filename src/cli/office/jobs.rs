@@ -387,9 +387,17 @@ impl Office {
                 let jobs = context.jobs();
                 let is_job = |name: &_| jobs.iter().any(|job| job.name == *name);
                 let view = |held| HeldLeaseView::of(held, is_job);
-                Ok(Held { leases: held.iter().map(view).collect() })
+                Ok(Held { leases: held.iter().map(view).collect(), next_after: None })
             }
-            Self::Server(server) => server.get("/api/v1/leases").await,
+            Self::Server(server) => {
+                let mut all: Held = server.get("/api/v1/leases").await?;
+                while let Some(after) = all.next_after.take() {
+                    let page: Held = server.get(&format!("/api/v1/leases?after={after}")).await?;
+                    all.leases.extend(page.leases);
+                    all.next_after = page.next_after;
+                }
+                Ok(all)
+            }
         }
     }
 }

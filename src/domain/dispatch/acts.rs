@@ -102,6 +102,7 @@ fn new_task(id: &TaskId, new: &NewTask, nth: u64, now: Stamp) -> Task {
         place: at.is_none().then(|| Place::behind(new.priority, nth)),
         at,
         until: None,
+        lease: None,
         attempt: 0,
         token: Token(0),
         accepted: Token(0),
@@ -114,7 +115,8 @@ fn new_task(id: &TaskId, new: &NewTask, nth: u64, now: Stamp) -> Task {
     }
 }
 
-/// Extends what is still held of a claim, each to its source's lease from now. What was reported is in neither list.
+/// Extends what is still held of a claim, each task by the lease that it was granted for, whatever the rules of its source say by now: an answer
+/// may be lost, and then its collector trusts what it was told before. What was reported is in neither list.
 ///
 /// # Errors
 /// [`Halt::Need`]; [`Halt::NoClaim`] for an unknown or finished claim, or another's when `only` is given.
@@ -133,11 +135,12 @@ pub fn extend(
     let mut last = None;
     for (id, token) in granted {
         let Some(task) = round.task(&id)?.cloned() else { continue };
-        if !task.is_held(token, now) {
+        let held = task.is_held(token, now);
+        let Some(lease) = task.lease.filter(|_| held) else {
             extended.lost.push(id);
             continue;
-        }
-        let until = now + round.source(&task.source)?.rules.lease;
+        };
+        let until = now + lease;
         round.tasks.insert(id.clone(), Task { until: Some(until), ..task });
         last = last.max(Some(until));
         extended.lease_until = Some(extended.lease_until.map_or(until, |first| first.min(until)));
@@ -211,7 +214,14 @@ impl Round<'_> {
         }
         let was_done = task.state == TaskState::Done;
         // In no queue and held by no collector, whatever else this step looks at.
-        let gone = Task { state: TaskState::Done, place: None, at: None, until: None, ..task };
+        let gone = Task {
+            state: TaskState::Done,
+            place: None,
+            at: None,
+            until: None,
+            lease: None,
+            ..task
+        };
         self.tasks.insert(id.clone(), gone);
         self.writes.push(Write::Remove(id.clone(), was_done));
         Ok(true)

@@ -182,7 +182,7 @@ pub struct Exchange {
 /// The answer to [`extend`](super::extend).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Extended {
-    /// Still held, for another lease from now.
+    /// Still held, for another lease from now, as long as each was granted for.
     pub kept: Vec<TaskId>,
     /// Not any more: stop working on them. Finished ones are in neither.
     pub lost: Vec<TaskId>,

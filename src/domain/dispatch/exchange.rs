@@ -264,7 +264,8 @@ impl Round<'_> {
         let mut heads = self.heads(served)?;
         let (mut leased, mut ends) = (Vec::new(), BTreeSet::new());
         for (name, count) in served {
-            let until = now + self.source(name)?.rules.lease;
+            let lease = self.source(name)?.rules.lease;
+            let until = now + lease;
             ends.insert(until);
             let first = heads.get_mut(name).map(|all| all.drain(..(*count).min(all.len())));
             for task in first.into_iter().flatten().collect::<Vec<Task>>() {
@@ -272,6 +273,7 @@ impl Round<'_> {
                     state: TaskState::Leased,
                     place: None,
                     until: Some(until),
+                    lease: Some(lease),
                     attempt: task.attempt + 1,
                     token: self.mint(),
                     collector: Some(ask.collector.clone()),

@@ -166,6 +166,8 @@ pub struct Task {
     pub at: Option<Stamp>,
     /// When its lease ends, if it is leased.
     pub until: Option<Stamp>,
+    /// How long it lasts from its grant, and from each extension, if it is leased: the rules of its source may say something else by then.
+    pub lease: Option<Duration>,
     /// Tries so far, the present one counted.
     pub attempt: u32,
     /// Of the newest lease; 0 before the first.
@@ -269,6 +271,14 @@ pub struct Change<T> {
     pub claims: Vec<(ClaimId, Option<Claim>)>,
     /// In this order.
     pub writes: Vec<Write>,
+}
+
+impl<T> Change<T> {
+    /// The answer, and the rest of it.
+    pub fn apart(self) -> (T, Change<()>) {
+        let Self { answer, book, sources, tasks, claims, writes } = self;
+        (answer, Change { answer: (), book, sources, tasks, claims, writes })
+    }
 }
 
 /// What is to be written beside the records.

@@ -233,7 +233,8 @@ impl<'s> Round<'s> {
         source.in_flight = source.in_flight.saturating_sub(1);
         source.finished += u64::from(said == Some(TaskOutcome::Done));
         source.expired += u64::from(how == Departure::Expired);
-        let mut left = Task { place: None, at: None, until: None, changed: now, ..task.clone() };
+        let mut left =
+            Task { place: None, at: None, until: None, lease: None, changed: now, ..task.clone() };
         match next {
             Next::Ready => {
                 source.ready += 1;

@@ -113,6 +113,14 @@ pub struct Change<T> {
     pub writes: Vec<Write>,
 }
 
+impl<T> Change<T> {
+    /// The answer, and the rest of it.
+    pub fn apart(self) -> (T, Change<()>) {
+        let Self { answer, rotation, writes } = self;
+        (answer, Change { answer: (), rotation, writes })
+    }
+}
+
 /// What is to be written beside the rotation, in this order, in the same atomic step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Write {

@@ -5,6 +5,8 @@
 //! - a lease that lasts is never granted to another owner;
 //! - every grant has a token above all earlier ones, also above those that the store has forgotten;
 //! - a lease that was given back, or that a newer token superseded, is never renewed;
+//! - who renews a lease, or asks for it again, never has less of it than before: an answer that is lost on its way cannot tell of less;
+//! - a program extends the lease that the store granted to it, and no word of it makes or replaces a lease;
 //! - an owner that asks again gets the same grant, so an answer lost in the network is harmless.
 
 use std::time::Duration;
@@ -33,10 +35,13 @@ pub fn acquire(
     if let Some(lease) = &mut job.record.lease {
         if lease.owner != ask.owner {
             let (node, remaining) = (lease.node.clone(), lease.expires_in);
+            if lease.owner.is_kept_back() {
+                return (Acquired::Quarantined { wait: remaining }, Vec::new());
+            }
             return (Acquired::Busy { node, remaining }, Vec::new());
         }
         // The answer to the first request was lost on its way.
-        (lease.ttl, lease.expires_in) = (ask.ttl, ask.ttl);
+        *lease = extended(lease, ask.ttl);
         return (Acquired::Granted { token: lease.token, since: lease.since }, Vec::new());
     }
     let refused = refusal(&job.record, ask, now.at);
@@ -44,9 +49,11 @@ pub fn acquire(
     if let Some(refused) = refused.or(doubted) {
         return (refused, Vec::new());
     }
-    let mut writes = close_as_lost(job, past, now.at);
     // Even the same node gets a new token: its paused former self must lose to it.
-    let token = mint(job.record.token, ask.seen, now.at);
+    let Some(token) = mint(job.record.token, ask.seen, now.at) else {
+        return (Acquired::Exhausted, Vec::new());
+    };
+    let mut writes = close_as_lost(job, past, now.at);
     job.record.token = token;
     (job.record.next, job.record.moving) = (None, None);
     job.lapsed = None;
@@ -60,6 +67,13 @@ pub fn acquire(
     });
     writes.push(job.publish(EventKind::LeaseAcquired));
     (Acquired::Granted { token, since: now.at }, writes)
+}
+
+/// A living lease for `ttl` from now, or for what is left of it if that is more, in whole milliseconds.
+fn extended(lease: &LeaseRecord, ttl: Duration) -> LeaseRecord {
+    let left = lease.expires_in.as_nanos().div_ceil(1_000_000);
+    let ttl = ttl.max(Duration::from_millis(u64::try_from(left).unwrap_or(u64::MAX)));
+    LeaseRecord { expires_in: ttl, ttl, ..lease.clone() }
 }
 
 /// Why a free lease is not for the asker now.
@@ -79,10 +93,12 @@ fn refusal(record: &JobRecord, ask: &Acquire, at: StoreTime) -> Option<Acquired>
 }
 
 /// The next token: above the newest one that the store knows and the newest one that the asker saw. On the scale of the clock, so
-/// that it grows although both may have forgotten; and below 2^53, which is all that Lua and JavaScript can count to.
-fn mint(newest: Token, seen: Token, at: StoreTime) -> Token {
+/// that it grows although both may have forgotten. `None`: it would be above [`Token::LARGEST`].
+fn mint(newest: Token, seen: Token, at: StoreTime) -> Option<Token> {
     let clock = u64::try_from(at.0).unwrap_or(0).saturating_mul(1_024);
-    Token(clock.max(newest.0 + 1).max(seen.0 + 1))
+    let above = |token: Token| token.0.saturating_add(1);
+    let token = Token(clock.max(above(newest)).max(above(seen)));
+    (token <= Token::LARGEST).then_some(token)
 }
 
 /// The part of a job that a renewal looks at. Thousands of leases are renewed every second, and none needs the whole record.
@@ -124,14 +140,17 @@ pub fn renew_in(job: &mut Job, ask: &Renewal, now: Now) -> Renewed {
     answer
 }
 
-/// Renews a lease for its `ttl`. The second value is what the lease is now; `None`: it stays as it is.
+/// Renews a lease for its `ttl`; a living one never for less than is left of it. The second value is what the lease is now; `None`: it stays as it is.
 ///
 /// A lease is missing, and no newer token was minted: it ran out unclaimed, or the store has forgotten it. Its living
 /// holder asserts it again: that is what makes the quarantine harmless. The token of the job is then the lease's.
+///
+/// That is so for processes of Soloist, which reach the store themselves. What a program says comes from outside: it extends what is
+/// recorded, and nothing else. When a store forgot the lease of a program, a node keeps the name back ([`Owner::kept_back`]).
 #[must_use]
 pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseRecord>) {
     let newest = known.lease.as_ref().map_or(known.token, |lease| known.token.max(lease.token));
-    if ask.token < newest || ask.token <= known.released {
+    if ask.token < newest || ask.token <= known.released || ask.token > Token::LARGEST {
         return (Renewed::Lost, None);
     }
     let unknown = ask.run.is_some() && ask.run != known.run;
@@ -141,14 +160,20 @@ pub fn renew(known: &Tenure, ask: &Renewal, now: Now) -> (Renewed, Option<LeaseR
             return (Renewed::Lost, None);
         }
         let kept = Renewed::Kept { margin: lease.expires_in, forgot: unknown };
-        return (kept, Some(LeaseRecord { expires_in: ask.ttl, ttl: ask.ttl, ..lease.clone() }));
+        return (kept, Some(extended(lease, ask.ttl)));
     }
-    // A lease under an older token can only be that of a sleeper, asserted again in a store that had forgotten this one.
     let lapsed = known.lapsed.as_ref().filter(same);
-    // A program has ended its work by its own clock when its lease ran out, and its job may have been shown as off since: that is final.
-    if lapsed.is_some_and(|lease| lease.owner != ask.owner || lease.owner.is_program()) {
+    let refused = if ask.owner.is_kept_back() {
+        // Somebody has it.
+        known.lease.is_some()
+    } else {
+        // A program has ended its work by its own clock when its lease ran out, and its job may have been shown as off since: that is final.
+        ask.owner.is_program() || lapsed.is_some_and(|lease| lease.owner != ask.owner)
+    };
+    if refused {
         return (Renewed::Lost, None);
     }
+    // A lease under an older token can only be that of a sleeper, asserted again in a store that had forgotten this one.
     let lease = LeaseRecord {
         node: ask.node.clone(),
         owner: ask.owner.clone(),

@@ -75,10 +75,10 @@ impl Job {
     }
 
     /// Refuses a writer that a newer token has replaced. A token above the known one was minted before the store forgot:
-    /// it is the newest.
+    /// it is the newest. None was ever minted above [`Token::LARGEST`].
     fn check(&mut self, sent: Token) -> Result<(), Stale> {
         let current = self.record.token;
-        if sent < current {
+        if sent < current || sent > Token::LARGEST {
             return Err(Stale { sent, current });
         }
         self.record.token = sent;

@@ -8,7 +8,8 @@ use crate::domain::journal::{LogLine, Output};
 use crate::domain::lease::Stale;
 use crate::domain::log::LogBounds;
 
-/// Numbers and keeps the lines, lets the oldest go that are over the bounds, and sets the progress of the present run.
+/// Numbers and keeps the lines, lets the oldest go that are over the bounds, and sets the progress of the present run and when it
+/// wrote something last.
 ///
 /// # Errors
 /// [`Stale`]; then nothing is to be written.
@@ -19,16 +20,17 @@ pub fn report(
     now: Now,
 ) -> Result<Vec<Write>, Stale> {
     job.check(output.token)?;
-    let Output { run: id, node, lines, progress, .. } = output;
+    let Output { run: id, node, lines, progress, heard, .. } = output;
     let record = &mut job.record;
     let mut run = record.run.as_mut().filter(|run| run.id == id);
     let progressed = progress.is_some() && run.is_some();
-    if lines.is_empty() && !progressed {
+    let heard = heard && run.is_some();
+    if lines.is_empty() && !progressed && !heard {
         return Ok(Vec::new());
     }
     if let Some(run) = &mut run {
         run.progress = progress.or(run.progress.take());
-        if !lines.is_empty() {
+        if heard || !lines.is_empty() {
             run.last_output = Some(now.at);
         }
     }

@@ -144,6 +144,7 @@ fn a_report_under_a_token_that_the_store_forgot_does_not_end_its_lease() {
         node: "node-a".parse().expect("a name"),
         lines: vec![line],
         progress: None,
+        heard: false,
     };
     output::report(&mut job, said.clone(), LogBounds::default(), NOW).expect("the newest token");
     assert_eq!(job.record.token, FAR);
@@ -169,6 +170,93 @@ fn a_lease_that_ran_out_unclaimed_is_renewed_by_its_owner_alone_and_until_it_is_
     assert_eq!(renew(&job, "a", token).0, kept);
     run::ended(&mut job, &Past::default(), &ended("a", token), NOW).expect("recorded");
     assert_eq!(renew(&job, "a", token), (Renewed::Lost, None));
+}
+
+#[test]
+fn whoever_renews_a_living_lease_or_asks_again_never_has_less_of_it() {
+    for owner in ["a", "program-a"] {
+        for (asked, left) in [(2_000, 5_000), (5_000, 5_000), (9_000, 9_000)] {
+            let ttl = Duration::from_millis(asked);
+            let mut job = Job::untouched(name());
+            let token = granted(&mut job, &ask(owner));
+            let ask = Renewal { ttl, ..renewal(owner, token) };
+            let (_, kept) = lease::renew(&tenure(&job), &ask, NOW);
+            let kept = kept.expect("it is kept");
+            assert_eq!((kept.expires_in, kept.ttl), (Duration::from_millis(left), kept.expires_in));
+            acquire(&mut job, &Acquire { ttl, ..self::ask(owner) }, Duration::ZERO);
+            assert_eq!(job.record.lease, Some(kept), "{owner} asks again");
+        }
+    }
+    // What the store says of it is finer than what a record keeps.
+    let mut job = Job::untouched(name());
+    let token = granted(&mut job, &ask("a"));
+    let lease = job.record.lease.as_mut().expect("a lease");
+    lease.expires_in = Duration::from_micros(4_000_001);
+    let ask = Renewal { ttl: Duration::from_secs(1), ..renewal("a", token) };
+    let kept = lease::renew(&tenure(&job), &ask, NOW).1.expect("it is kept");
+    assert_eq!((kept.expires_in, kept.ttl), (Duration::from_millis(4_001), kept.expires_in));
+}
+
+#[test]
+fn a_renewal_of_a_program_makes_no_lease_and_replaces_none() {
+    let stranger = "program-0123";
+    let empty = Job::untouched(name());
+    let mut held = Job::untouched(name());
+    let token = granted(&mut held, &ask("a"));
+    let mut of_a_program = Job::untouched(name());
+    let own = granted(&mut of_a_program, &ask("program-a"));
+    let mut lapsed = of_a_program.clone();
+    lapse(&mut lapsed);
+    let mut given_back = of_a_program.clone();
+    lease::release(&mut given_back, &Owner("program-a".to_owned()));
+    for job in [&empty, &held, &of_a_program, &lapsed, &given_back] {
+        let around = token.0.saturating_sub(2)..=token.0 + 2;
+        let tokens = around.chain([0, 1, FAR.0, Token::LARGEST.0, Token::LARGEST.0 + 1, u64::MAX]);
+        for token in tokens.map(Token) {
+            assert_eq!(renew(job, stranger, token), (Renewed::Lost, None), "{token}: {job:?}");
+            let (answer, lease) = renew(job, "program-a", token);
+            let recorded = std::ptr::eq(job, &of_a_program) && token == own;
+            assert_eq!((answer != Renewed::Lost, lease.is_some()), (recorded, recorded), "{token}");
+        }
+        let mut after = job.clone();
+        lease::release(&mut after, &Owner(stranger.to_owned()));
+        assert_eq!(after, *job);
+    }
+}
+
+#[test]
+fn a_name_that_is_kept_back_is_granted_to_nobody_and_taken_from_nobody() {
+    let kept_back = Owner("program-a".to_owned()).kept_back();
+    let mut job = Job::untouched(name());
+    let (kept, lease) = renew(&job, kept_back.as_str(), Token(7));
+    assert_eq!(kept, Renewed::Kept { margin: Duration::ZERO, forgot: true });
+    (job.record.token, job.record.lease) = (Token(7), lease);
+    let refused = Acquired::Quarantined { wait: TTL };
+    assert_eq!(acquire(&mut job, &ask("program-b"), Duration::ZERO), refused);
+    assert_eq!(renew(&job, "program-a", Token(7)), (Renewed::Lost, None), "it asks anew");
+    let mut held = Job::untouched(name());
+    granted(&mut held, &ask("program-b"));
+    assert_eq!(renew(&held, kept_back.as_str(), FAR), (Renewed::Lost, None), "somebody has it");
+    lapse(&mut job);
+    assert!(granted(&mut job, &ask("program-b")) > Token(7));
+}
+
+#[test]
+fn no_token_is_minted_above_the_largest_that_every_language_counts_to() {
+    for seen in [Token::LARGEST, Token(u64::MAX)] {
+        let mut job = Job::untouched(name());
+        let before = job.clone();
+        let ask = Acquire { seen, ..ask("a") };
+        assert_eq!(acquire(&mut job, &ask, Duration::ZERO), Acquired::Exhausted);
+        assert_eq!(job, before);
+    }
+    let mut job = Job::untouched(name());
+    let token = granted(&mut job, &Acquire { seen: Token(Token::LARGEST.0 - 1), ..ask("a") });
+    assert_eq!(token, Token::LARGEST);
+    assert!(matches!(renew(&job, "a", token).0, Renewed::Kept { .. }), "it is kept");
+    let late = run::ended(&mut job, &Past::default(), &ended("a", Token(u64::MAX)), NOW);
+    assert!(late.is_err(), "none was ever minted above it");
+    run::ended(&mut job, &Past::default(), &ended("a", token), NOW).expect("and given back");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{CopyError, Trouble, each};
+use super::{CopyError, Trouble};
 use crate::domain::dispatch::TaskState;
 use crate::domain::lease::Token;
 use crate::domain::name::{JobName, RotationName, SourceName};
@@ -14,7 +14,6 @@ use crate::store::jobs::Jobs as _;
 use crate::store::journal::{AuditFilter, Journal as _};
 use crate::store::leases::Leases as _;
 use crate::store::nodes::Nodes as _;
-use crate::store::portable::Portable as _;
 use crate::store::rotation::Rotations as _;
 
 type Outcome = Result<(), Trouble>;
@@ -49,8 +48,8 @@ pub(super) async fn nodes(store: &Store, which: &str) -> Outcome {
 
 /// Nothing was ever written there by a person, a job or a program.
 pub(super) async fn is_empty(target: &Store) -> Outcome {
-    let jobs = each!(target, one => one.every_job().await)?;
-    let rows = each!(target, one => carry::read_rows(one, &[]).await)?;
+    let jobs = target.dispatch.every_job().await?;
+    let rows = carry::read_rows(&*target.backend, &[]).await?;
     let audit = target.audit_after(&AuditFilter::default(), 0, 1).await?.entries;
     let (sources, rotations) = (target.sources(None).await?, target.rotations(None, 0).await?);
     let found = [
@@ -88,7 +87,7 @@ pub(super) async fn clocks(source: &Store, target: &Store) -> Result<(), CopyErr
 /// A store may have one clock for jobs and one for the rest: the earlier one, and the later one.
 async fn now(store: &Store) -> crate::store::Result<[Stamp; 2]> {
     let of_jobs = Stamp::from(store.snapshot(&[]).await?.at);
-    let (rest, _) = each!(store, one => carry::look_at_row(one, super::MARKS, "no row").await)?;
+    let (rest, _) = carry::look_at_row(&*store.backend, super::MARKS, "no row").await?;
     Ok([of_jobs.min(rest), of_jobs.max(rest)])
 }
 
@@ -114,8 +113,8 @@ async fn leases(source: &Store) -> Outcome {
     }
     doubted(source.doubted_elsewhere().await?)?;
     // That was a list for people. This is what decides; it also says whether the store may have forgotten some.
-    let jobs = each!(source, one => one.every_job().await)?;
-    for (job, stands) in jobs.iter().zip(each!(source, one => carry::standing(one, &jobs).await)?) {
+    let jobs = source.dispatch.every_job().await?;
+    for (job, stands) in jobs.iter().zip(carry::standing(&*source.backend, &jobs).await?) {
         if stands.held {
             return refused(format!(
                 "{job} is held: stop its holder, or wait until the lease ends, and copy again"
@@ -199,10 +198,13 @@ pub(super) struct State {
 }
 
 pub(super) async fn state(source: &Store) -> crate::store::Result<State> {
-    let jobs = each!(source, one => one.every_job().await)?;
-    let stands = each!(source, one => carry::standing(one, &jobs).await)?;
+    let jobs = source.dispatch.every_job().await?;
+    let stands = carry::standing(&*source.backend, &jobs).await?;
     let audit = source.audit_page(&AuditFilter::default(), None, 1).await?.entries;
-    let mut sources: Vec<_> = each!(source, one => one.every_source().await)?
+    let mut sources: Vec<_> = source
+        .dispatch
+        .every_source()
+        .await?
         .into_iter()
         .map(|one| {
             let counts = [one.source.started, one.source.dead, one.source.done];

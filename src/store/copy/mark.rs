@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use super::{Trouble, each};
+use super::Trouble;
 use crate::store::core::carry;
 use crate::store::journal::AuditEntry;
-use crate::store::portable::Portable as _;
 use crate::store::{Result, Store, StoreError};
 
 /// The table that has it.
@@ -31,7 +30,7 @@ pub(in crate::store) async fn refuse_unfinished(store: &Store) -> Result<()> {
 }
 
 async fn read(store: &Store) -> Result<Option<String>> {
-    Ok(each!(store, one => carry::look_at_row(one, MARKS, UNFINISHED).await)?.1)
+    Ok(carry::look_at_row(&*store.backend, MARKS, UNFINISHED).await?.1)
 }
 
 /// Whether a copy into `store` began and has not finished.
@@ -56,7 +55,7 @@ impl Mark {
             Self { target: target.clone(), id, text: old.clone().unwrap_or_default(), beats: 0 };
         mark.swap(old.as_deref()).await?;
         if again {
-            each!(target, one => one.empty().await)?;
+            target.dispatch.empty().await?;
         }
         Ok(mark)
     }
@@ -76,7 +75,7 @@ impl Mark {
         self.beats += 1;
         let new = format!("{} {}", self.id, self.beats);
         let (store, text) = (&self.target, Some(new.as_str()));
-        if !each!(store, one => carry::swap_row(one, MARKS, UNFINISHED, old, text, None).await)? {
+        if !carry::swap_row(&*store.backend, MARKS, UNFINISHED, old, text, None).await? {
             return Err(another());
         }
         self.text = new;
@@ -87,7 +86,7 @@ impl Mark {
     pub(super) async fn remove(self, note: &AuditEntry) -> std::result::Result<(), Trouble> {
         let (store, old) = (&self.target, Some(self.text.as_str()));
         let note = Some(note);
-        if !each!(store, one => carry::swap_row(one, MARKS, UNFINISHED, old, None, note).await)? {
+        if !carry::swap_row(&*store.backend, MARKS, UNFINISHED, old, None, note).await? {
             return Err(another());
         }
         Ok(())

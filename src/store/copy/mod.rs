@@ -27,6 +27,8 @@ mod work;
 
 use std::time::Duration;
 
+use futures_util::future::LocalBoxFuture;
+
 pub use self::tally::Tally;
 
 use self::mark::Mark;
@@ -40,20 +42,6 @@ pub(super) use self::mark::refuse_unfinished;
 
 /// Longest time for one call: more is written in one than a node ever writes.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Does `$call` on the backend of `$store`, whichever it is.
-macro_rules! each {
-    ($store:expr, $one:ident => $call:expr) => {
-        match &$store.backend {
-            $crate::store::Backend::Sqlite($one) => $call,
-            $crate::store::Backend::Redis($one) => $call,
-            $crate::store::Backend::Postgres($one) => $call,
-            $crate::store::Backend::Mysql($one) => $call,
-            $crate::store::Backend::Memory($one) => $call,
-        }
-    };
-}
-use each;
 
 /// Why nothing was copied, or not all of it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -95,7 +83,16 @@ pub struct Copied {
 ///
 /// # Errors
 /// [`CopyError`]. After [`CopyError::Source`] or [`CopyError::Target`] it may be tried again: it begins anew.
-pub async fn copy(
+pub fn copy<'a>(
+    from: &'a str,
+    to: &'a str,
+    options: &'a Options,
+    how: How<'a>,
+) -> LocalBoxFuture<'a, Result<Copied, CopyError>> {
+    Box::pin(copied(from, to, options, how))
+}
+
+async fn copied(
     from: &str,
     to: &str,
     options: &Options,
@@ -167,7 +164,7 @@ impl Store {
     /// Opens the store at `url`, also when a copy into it is not finished.
     async fn unfinished(url: &str, options: &Options) -> super::Result<Self> {
         let store = Self::named(url, options).await?;
-        store.open_unfinished(options).await?;
+        store.backend.open(options).await?;
         *store.shut.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
         Ok(store)
     }

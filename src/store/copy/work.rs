@@ -3,13 +3,13 @@
 //! Sources and rotations are made with their rules, as people make them; then it is written how far they have come.
 
 use super::mark::Mark;
-use super::{CopyError, Tally, Trouble, each};
+use super::{CopyError, Tally, Trouble};
 use crate::domain::dispatch::TaskState;
 use crate::domain::time::Stamp;
 use crate::store::Store;
 use crate::store::core::carry;
 use crate::store::dispatch::{Sources as _, TaskId};
-use crate::store::portable::{AT_ONCE, Bookmark, Portable as _, StoredSource, StoredTask};
+use crate::store::portable::{AT_ONCE, Bookmark, StoredSource, StoredTask};
 use crate::store::records::Write;
 use crate::store::rotation::{Rotations as _, TURNS_KEPT};
 
@@ -63,11 +63,11 @@ impl Work<'_> {
     }
 
     async fn records(&mut self) -> Outcome<()> {
-        let jobs = each!(self.source, one => one.every_job().await).map_err(from)?;
-        let writes = each!(self.source, one => carry::read_rows(one, &jobs).await).map_err(from)?;
+        let jobs = self.source.dispatch.every_job().await.map_err(from)?;
+        let writes = carry::read_rows(&*self.source.backend, &jobs).await.map_err(from)?;
         for some in writes.chunks(AT_ONCE) {
             if let Some(target) = self.target() {
-                each!(target, one => carry::write(one, some.to_vec()).await).map_err(to)?;
+                carry::write(&*target.backend, some.to_vec()).await.map_err(to)?;
             }
             for write in some {
                 match write {
@@ -82,10 +82,10 @@ impl Work<'_> {
     }
 
     async fn jobs(&mut self) -> Outcome<()> {
-        for name in each!(self.source, one => one.every_job().await).map_err(from)? {
-            let job = each!(self.source, one => carry::read_job(one, &name).await).map_err(from)?;
+        for name in self.source.dispatch.every_job().await.map_err(from)? {
+            let job = carry::read_job(&*self.source.backend, &name).await.map_err(from)?;
             if let Some(target) = self.target() {
-                each!(target, one => carry::write_job(one, &job).await).map_err(to)?;
+                carry::write_job(&*target.backend, &job).await.map_err(to)?;
             }
             let (runs, lines) = job.counts();
             self.tally.jobs += 1;
@@ -99,13 +99,12 @@ impl Work<'_> {
     async fn audit(&mut self) -> Outcome<()> {
         let mut after = 0;
         loop {
-            let entries =
-                each!(self.source, one => carry::read_audit(one, after).await).map_err(from)?;
+            let entries = carry::read_audit(&*self.source.backend, after).await.map_err(from)?;
             let Some(last) = entries.last() else { return Ok(()) };
             after = last.id;
             if let Some(target) = self.target() {
                 let writes = carry::audit_writes(&entries).map_err(from)?;
-                each!(target, one => carry::write(one, writes).await).map_err(to)?;
+                carry::write(&*target.backend, writes).await.map_err(to)?;
             }
             self.tally.audit += entries.len();
             self.wrote().await?;
@@ -113,7 +112,7 @@ impl Work<'_> {
     }
 
     async fn dispatch(&mut self) -> Outcome<()> {
-        let sources = each!(self.source, one => one.every_source().await).map_err(from)?;
+        let sources = self.source.dispatch.every_source().await.map_err(from)?;
         self.sources(&sources).await?;
         self.tasks().await?;
         if let Some(target) = self.target() {
@@ -125,7 +124,7 @@ impl Work<'_> {
         let collectors = self.source.collectors().await.map_err(from)?;
         self.tally.collectors += collectors.len();
         if let Some(target) = self.target() {
-            each!(target, one => one.fill_collectors(&collectors).await).map_err(to)?;
+            target.dispatch.fill_collectors(&collectors).await.map_err(to)?;
         }
         self.wrote().await
     }
@@ -136,7 +135,7 @@ impl Work<'_> {
                 for StoredSource { source, .. } in some {
                     target.put_source(&source.name, &source.rules).await.map_err(to)?;
                 }
-                each!(target, one => one.fill_sources(some).await).map_err(to)?;
+                target.dispatch.fill_sources(some).await.map_err(to)?;
             }
             self.tally.sources += some.len();
             self.wrote().await?;
@@ -149,11 +148,10 @@ impl Work<'_> {
         let mut from_here = Some(Bookmark::default());
         while let Some(here) = from_here {
             let tasks;
-            (tasks, from_here) =
-                each!(self.source, one => one.next_tasks(here).await).map_err(from)?;
+            (tasks, from_here) = self.source.dispatch.next_tasks(here).await.map_err(from)?;
             for some in portions(&tasks) {
                 if let Some(target) = self.target() {
-                    each!(target, one => one.fill_tasks(some).await).map_err(to)?;
+                    target.dispatch.fill_tasks(some).await.map_err(to)?;
                 }
                 self.tally.tasks += some.len();
                 self.wrote().await?;
@@ -165,7 +163,7 @@ impl Work<'_> {
         if let Some(target) = self.target() {
             done.sort_by_key(|(at, _)| *at);
             let done: Vec<TaskId> = done.into_iter().map(|(_, id)| id).collect();
-            each!(target, one => one.fill_done(&done).await).map_err(to)?;
+            target.dispatch.fill_done(&done).await.map_err(to)?;
         }
         Ok(())
     }
@@ -174,7 +172,7 @@ impl Work<'_> {
         for view in self.source.rotations(None, TURNS_KEPT).await.map_err(from)? {
             if let Some(target) = self.target() {
                 target.put_rotation(&view.name, &view.rules).await.map_err(to)?;
-                each!(target, one => one.fill_rotation(&view).await).map_err(to)?;
+                target.dispatch.fill_rotation(&view).await.map_err(to)?;
             }
             self.tally.rotations += 1;
             self.tally.turns += view.past.len();

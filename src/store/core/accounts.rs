@@ -3,6 +3,8 @@
 //! A change is made to the newest account, on condition that it still is the newest. So what one caller changes is never undone by
 //! another one that read the account before.
 
+use async_trait::async_trait;
+
 use super::credentials::{LINKS, Linked, Opened, SESSIONS, TOKENS};
 use super::shared::{decide, json, look_at, of, parsed, row, rows, set, still, unset};
 use crate::domain::name::UserName;
@@ -13,7 +15,8 @@ use crate::store::{Result, StoreError};
 
 pub(in crate::store) const USERS: &str = "users";
 
-impl<R: Records> Accounts for R {
+#[async_trait]
+impl Accounts for dyn Records + '_ {
     async fn add_user(&self, user: &User, only_if_first: bool) -> Result<()> {
         let name = user.name.as_str();
         let mut looks = vec![look_at(USERS, name)];

@@ -10,11 +10,13 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::shared::{decide, json, look_at, parsed, row, rows, set, still, unset};
 use crate::domain::name::NodeName;
 use crate::domain::time::StoreTime;
 use crate::store::Result;
-use crate::store::alerts::{Alerts, Book, Incident, Mute, Noted, PAST_KEPT};
+use crate::store::alerts::{Alerts, Book, Incident, Mute, Noted, PAST_KEPT, Tried};
 use crate::store::records::{Changed, Check, Found, Look, Plan, Records, Write};
 
 pub(super) const INCIDENTS: &str = "alerts";
@@ -33,7 +35,8 @@ fn until(seat: &str) -> StoreTime {
     StoreTime(seat.rsplit(' ').next().and_then(|ms| ms.parse().ok()).unwrap_or(0))
 }
 
-impl<R: Records> Alerts for R {
+#[async_trait]
+impl Alerts for dyn Records + '_ {
     async fn alert_book(&self) -> Result<Book> {
         let looks = [
             Look::Rows(INCIDENTS.to_owned()),
@@ -131,6 +134,24 @@ impl<R: Records> Alerts for R {
             return Ok(true);
         }
         Ok(self.change(&plan).await? == Changed::Done)
+    }
+
+    async fn channel_took(&self, channel: &str) -> Result<()> {
+        decide(self, &[look_at(CHANNELS, channel)], |looked| {
+            let old = row(looked, 0);
+            let Some(known) = old.map(|text| parsed::<Tried>(CHANNELS, text)).transpose()? else {
+                return Ok(((), None));
+            };
+            let at = looked.at.floor();
+            let tried = Tried { at, ok: true, error: None, failing: None, ..known };
+            let plan = Plan {
+                checks: vec![still(CHANNELS, channel, old)],
+                writes: vec![set(CHANNELS, channel, json(CHANNELS, &tried)?)],
+                ..Plan::default()
+            };
+            Ok(((), Some(plan)))
+        })
+        .await
     }
 
     async fn mute_alert(&self, alert: &str, mute: Mute) -> Result<Option<StoreTime>> {

@@ -1,9 +1,9 @@
-//! What people and programs did, and what was refused, on any [`Records`]: one log for each kind, with numbers from one counter, read as
+//! What people and programs did, and what was refused, on any [`Records`]: one log for each kind, two for refusals, with numbers from one counter, read as
 //! one list.
 
 use std::time::Duration;
 
-use super::shared::{AUDIT, noted, parsed, ring};
+use super::shared::{AUDIT, noted, parsed, rings};
 use crate::store::Result;
 use crate::store::journal::{AuditEntry, AuditFilter, AuditPage, Kind};
 use crate::store::records::{Found, Look, Plan, Records, Write};
@@ -25,8 +25,8 @@ pub(super) enum Way {
 }
 
 impl Way {
-    fn look(self, kind: Kind, most: usize) -> Look {
-        let log = ring(kind).to_owned();
+    fn look(self, log: &str, most: usize) -> Look {
+        let log = log.to_owned();
         match self {
             Self::Back(before) => Look::Log(log, before, most),
             Self::On(after) => Look::LogAfter(log, after, most),
@@ -49,20 +49,21 @@ impl Way {
     }
 }
 
-pub(super) async fn add<R: Records>(records: &R, entry: &AuditEntry) -> Result<()> {
+pub(super) async fn add(records: &dyn Records, entry: &AuditEntry) -> Result<()> {
     let write = Write::Log(noted(entry)?);
     let plan = Plan { writes: vec![write], once: true, ..Plan::default() };
     records.change(&plan).await.map(drop)
 }
 
 /// The next entries in the order of their numbers, and whether that is all.
-async fn stretch<R: Records>(
-    records: &R,
+async fn stretch(
+    records: &dyn Records,
     kinds: &[Kind],
     way: Way,
     most: usize,
 ) -> Result<(Vec<AuditEntry>, bool)> {
-    let looks: Vec<Look> = kinds.iter().map(|kind| way.look(*kind, most)).collect();
+    let logs = kinds.iter().flat_map(|kind| rings(*kind));
+    let looks: Vec<Look> = logs.map(|log| way.look(log, most)).collect();
     let (mut entries, mut is_all) = (Vec::new(), true);
     for found in records.look(&looks).await?.found {
         let Found::Log(texts) = found else { continue };
@@ -81,15 +82,14 @@ async fn stretch<R: Records>(
     Ok((entries, is_all))
 }
 
-pub(super) async fn page<R: Records>(
-    records: &R,
+pub(super) async fn page(
+    records: &dyn Records,
     filter: &AuditFilter,
     way: Way,
     limit: usize,
 ) -> Result<AuditPage> {
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| filter.has(*kind)).collect();
-    let picks = AuditFilter { kinds: Vec::new(), ..filter.clone() } != AuditFilter::default();
-    let most = if picks { STRETCH } else { (limit + 1).min(STRETCH) };
+    let mut most = (limit + 1).min(STRETCH);
     let (mut page, mut way, mut looked_at) = (AuditPage::default(), way, 0);
     loop {
         let (entries, is_all) = stretch(records, &kinds, way, most).await?;
@@ -111,6 +111,8 @@ pub(super) async fn page<R: Records>(
         if is_all {
             return Ok(page);
         }
+        // Few of them were asked for: they are looked for among many.
+        most = STRETCH;
         if looked_at >= LOOKED_AT {
             page.next = match way {
                 Way::Back(next) => next,
@@ -121,8 +123,8 @@ pub(super) async fn page<R: Records>(
     }
 }
 
-pub(super) async fn newest<R: Records>(
-    records: &R,
+pub(super) async fn newest(
+    records: &dyn Records,
     target: Option<&str>,
     before: Option<u64>,
     limit: usize,

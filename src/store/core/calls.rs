@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::future::try_join_all;
 
 use super::record::{self, Case, kept_text};
@@ -13,7 +14,6 @@ use crate::domain::name::{JobName, NodeName, Owner, RunId, UserName};
 use crate::domain::time::StoreTime;
 use crate::domain::transition::{Now, drill, handover, lease, output, participation, run};
 use crate::sabotage::{Bug, planted};
-use crate::store::Result;
 use crate::store::engine::{Engine, Keep, Part, StoredLease, Unsafe, Way};
 use crate::store::jobs::{Jobs, Snapshot};
 use crate::store::journal::{
@@ -23,10 +23,13 @@ use crate::store::journal::{
 use crate::store::leases::{
     Acquire, Acquired, Condition, HeldLease, Leases, Observed, Renewal, Renewed,
 };
+use crate::store::{Result, StoreError};
 
-impl<E: Engine> Leases for E {
+#[async_trait]
+impl Leases for dyn Engine + '_ {
     async fn acquire(&self, ask: &Acquire) -> Result<Acquired> {
-        let kind = Kind { grant: Some(ask.ttl), ..Kind::of(Way::Grant) };
+        let reach = reach(&ask.owner, ask.ttl);
+        let kind = Kind { grant: Some(ask.ttl), reach, ..Kind::of(Way::Grant) };
         let (acquired, unsafe_grant) = decide(self, &ask.job, kind, |job, look| {
             if planted(Bug::TokenForgotten) {
                 let now = Now { at: StoreTime(0), ..look.now };
@@ -37,6 +40,11 @@ impl<E: Engine> Leases for E {
         })
         .await?;
         match unsafe_grant {
+            None if acquired == Acquired::Exhausted => Err(StoreError::Corrupt(format!(
+                "{}: its newest token is the largest that there is ({}), so no newer one can be granted: give the job or lease another name",
+                ask.job,
+                Token::LARGEST
+            ))),
             None => Ok(acquired),
             // Nothing runs under it yet. Should giving it back fail, the caller asks again as the same owner, or it runs out.
             Some(Unsafe::Unconfirmed(why)) => {
@@ -46,7 +54,7 @@ impl<E: Engine> Leases for E {
             Some(Unsafe::Jumped) => {
                 self.release(&ask.job, &ask.owner).await?;
                 let reading = self.read(std::slice::from_ref(&ask.job), Way::Grant).await?;
-                Ok(Acquired::Quarantined { wait: reading.quarantine.max(ask.ttl) })
+                Ok(Acquired::Quarantined { wait: reading.quarantine.max(reach) })
             }
         }
     }
@@ -56,7 +64,7 @@ impl<E: Engine> Leases for E {
             .iter()
             .map(|ask| {
                 let text = kept_text(&ask.job, &asserted(ask), ask.run.as_ref())?;
-                Ok(Keep { job: &ask.job, text, ttl: ask.ttl })
+                Ok(Keep { job: &ask.job, text, ttl: ask.ttl, reach: reach(&ask.owner, ask.ttl) })
             })
             .collect::<Result<_>>()?;
         let left = self.keep(&keeps).await?;
@@ -98,7 +106,8 @@ impl<E: Engine> Leases for E {
     }
 }
 
-impl<E: Engine> Jobs for E {
+#[async_trait]
+impl Jobs for dyn Engine + '_ {
     async fn snapshot(&self, jobs: &[JobName]) -> Result<Snapshot> {
         let reading = self.read(jobs, Way::Rest).await?;
         let records = jobs
@@ -166,7 +175,8 @@ impl<E: Engine> Jobs for E {
     }
 }
 
-impl<E: Engine> Journal for E {
+#[async_trait]
+impl Journal for dyn Engine + '_ {
     async fn record_started(&self, started: &Started) -> Result<StoreTime> {
         let about = Some(About { id: &started.run, token: started.token, ends: false });
         let kind = Kind { about, ..Kind::of(Way::Rest) };
@@ -278,6 +288,13 @@ impl<E: Engine> Journal for E {
     }
 }
 
+/// For how long a lease that the store forgot may be asserted again, by its holder and after its last renewal. The store doubts itself
+/// for so long. The length that a program asks for lengthens no doubt: its lease is never asserted again by itself, and its name alone is
+/// kept back (`leases/forgotten.rs`).
+fn reach(owner: &Owner, ttl: Duration) -> Duration {
+    if owner.is_program() { Duration::ZERO } else { ttl }
+}
+
 /// The lease that is renewed, as its holder remembers it.
 fn asserted(ask: &Renewal) -> LeaseRecord {
     LeaseRecord {
@@ -291,7 +308,7 @@ fn asserted(ask: &Renewal) -> LeaseRecord {
 }
 
 /// Renews a lease of which the store knows something else than its holder.
-async fn assert_again<E: Engine>(engine: &E, ask: &Renewal) -> Result<Renewed> {
+async fn assert_again(engine: &dyn Engine, ask: &Renewal) -> Result<Renewed> {
     engine.known().forget(&ask.job);
     let decided = decide(engine, &ask.job, Kind::of(Way::Lease), |job, look| {
         Ok((lease::renew_in(job, ask, look.now), Vec::new()))

@@ -76,8 +76,8 @@ pub(in crate::store) struct Standing {
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(in crate::store) async fn standing<E: Engine>(
-    engine: &E,
+pub(in crate::store) async fn standing(
+    engine: &dyn Engine,
     jobs: &[JobName],
 ) -> Result<Vec<Standing>> {
     let mut all = Vec::with_capacity(jobs.len());
@@ -94,7 +94,7 @@ pub(in crate::store) async fn standing<E: Engine>(
 ///
 /// # Errors
 /// [`StoreError::Unavailable`], [`StoreError::Corrupt`].
-pub(in crate::store) async fn read_job<E: Engine>(engine: &E, name: &JobName) -> Result<JobTexts> {
+pub(in crate::store) async fn read_job(engine: &dyn Engine, name: &JobName) -> Result<JobTexts> {
     let reading = engine.read(std::slice::from_ref(name), Way::Rest).await?;
     let stored = reading.records.into_iter().next().unwrap_or_default();
     let case = Case::read(name, stored.clone())?;
@@ -135,7 +135,7 @@ pub(in crate::store) async fn read_job<E: Engine>(engine: &E, name: &JobName) ->
 ///
 /// # Errors
 /// [`StoreError::Unavailable`]: also when it is there.
-pub(in crate::store) async fn write_job<E: Engine>(engine: &E, job: &JobTexts) -> Result<()> {
+pub(in crate::store) async fn write_job(engine: &dyn Engine, job: &JobTexts) -> Result<()> {
     let mut head = String::new();
     let mut record = Some((job.version, job.body.as_str()));
     let mut portions = job.beside.chunks(AT_ONCE);
@@ -151,6 +151,7 @@ pub(in crate::store) async fn write_job<E: Engine>(engine: &E, job: &JobTexts) -
             lease: "",
             window: StoreTime(0)..StoreTime(i64::MAX / 1_000),
             grant: None,
+            reach: Duration::ZERO,
             calm: false,
             record,
             lease_write: LeaseWrite::None,
@@ -176,8 +177,8 @@ pub(in crate::store) async fn write_job<E: Engine>(engine: &E, job: &JobTexts) -
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(in crate::store) async fn read_rows<R: Records>(
-    records: &R,
+pub(in crate::store) async fn read_rows(
+    records: &dyn Records,
     jobs: &[JobName],
 ) -> Result<Vec<Write>> {
     let lists = LISTS.iter().map(|list| (*list).to_owned());
@@ -207,8 +208,8 @@ pub(in crate::store) async fn read_rows<R: Records>(
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(in crate::store) async fn read_audit<R: Records>(
-    records: &R,
+pub(in crate::store) async fn read_audit(
+    records: &dyn Records,
     after: u64,
 ) -> Result<Vec<AuditEntry>> {
     let page = page(records, &AuditFilter::default(), AuditWay::On(after), AT_ONCE).await?;
@@ -239,7 +240,7 @@ pub(in crate::store) fn audit_writes(entries: &[AuditEntry]) -> Result<Vec<Write
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(in crate::store) async fn write<R: Records>(records: &R, writes: Vec<Write>) -> Result<()> {
+pub(in crate::store) async fn write(records: &dyn Records, writes: Vec<Write>) -> Result<()> {
     let plan = Plan { writes, once: true, ..Plan::default() };
     records.change(&plan).await.map(drop)
 }
@@ -248,8 +249,8 @@ pub(in crate::store) async fn write<R: Records>(records: &R, writes: Vec<Write>)
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(in crate::store) async fn look_at_row<R: Records>(
-    records: &R,
+pub(in crate::store) async fn look_at_row(
+    records: &dyn Records,
     table: &str,
     name: &str,
 ) -> Result<(Stamp, Option<String>)> {
@@ -261,8 +262,8 @@ pub(in crate::store) async fn look_at_row<R: Records>(
 ///
 /// # Errors
 /// [`StoreError::Unavailable`].
-pub(in crate::store) async fn swap_row<R: Records>(
-    records: &R,
+pub(in crate::store) async fn swap_row(
+    records: &dyn Records,
     table: &str,
     row: &str,
     is: Option<&str>,

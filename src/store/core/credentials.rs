@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::accounts::USERS;
@@ -59,7 +60,8 @@ impl Opened {
     }
 }
 
-impl<R: Records> Credentials for R {
+#[async_trait]
+impl Credentials for dyn Records + '_ {
     async fn open_session(&self, hash: &str, session: &Session, lifetime: Duration) -> Result<()> {
         decide(self, &[Look::Rows(SESSIONS.to_owned())], |looked| {
             let now = looked.at.floor();

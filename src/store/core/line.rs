@@ -9,6 +9,8 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::shared::{decide, look_at, row, set, still, unset};
 use crate::domain::name::{JobName, NodeName, Owner, Waiter};
 use crate::domain::time::Stamp;
@@ -46,7 +48,8 @@ fn place(name: &JobName, owner: &str, text: &str) -> Result<Place> {
     })
 }
 
-impl<R: Records> Lines for R {
+#[async_trait]
+impl Lines for dyn Records + '_ {
     async fn line(&self, name: &JobName, most: usize) -> Result<Line> {
         let look = Look::Described { list: list(name), table: table(name), most };
         let looked = self.look(&[look]).await?;

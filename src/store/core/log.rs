@@ -15,8 +15,8 @@ const AT_ONCE: usize = 500;
 ///
 /// # Errors
 /// [`StoreError::Unavailable`], [`StoreError::Corrupt`].
-pub(super) async fn lines<E: Engine>(
-    engine: &E,
+pub(super) async fn lines(
+    engine: &dyn Engine,
     job: &JobName,
     part: Part,
     limit: usize,
@@ -33,8 +33,8 @@ pub(super) async fn lines<E: Engine>(
 ///
 /// # Errors
 /// As [`lines`].
-pub(super) async fn page<E: Engine>(
-    engine: &E,
+pub(super) async fn page(
+    engine: &dyn Engine,
     job: &JobName,
     filter: &LogFilter,
     from: LogFrom,

@@ -68,6 +68,8 @@ struct Kind<'a> {
     way: Way,
     /// A lease is asked for, of this length.
     grant: Option<Duration>,
+    /// As in [`Change`].
+    reach: Duration,
     once: bool,
     /// The run of which a decision must know what the history says. None: the run that the record shows while the lease has no
     /// holder, as that run is closed then.
@@ -85,19 +87,36 @@ struct About<'a> {
 
 impl Kind<'_> {
     fn of(way: Way) -> Self {
-        Kind { way, grant: None, once: false, about: None }
+        Kind { way, grant: None, reach: Duration::ZERO, once: false, about: None }
     }
 }
 
 type Decision<T> = std::result::Result<(T, Vec<Write>), Stale>;
 
 /// Loads the job, lets `transition` decide, and commits what it says.
-async fn decide<E: Engine, T>(
-    engine: &E,
+async fn decide<T: Send>(
+    engine: &dyn Engine,
     name: &JobName,
     kind: Kind<'_>,
-    transition: impl Fn(&mut Job, &Look<'_>) -> Decision<T>,
+    transition: impl Fn(&mut Job, &Look<'_>) -> Decision<T> + Sync,
 ) -> Result<(T, Option<Unsafe>)> {
+    let mut answer = None;
+    let unsafe_grant = carry_out(engine, name, kind, &mut |job, look| {
+        let (said, writes) = transition(job, look)?;
+        answer = Some(said);
+        Ok(((), writes))
+    })
+    .await?;
+    Ok((answer.ok_or_else(|| too_often(name))?, unsafe_grant))
+}
+
+/// As [`decide`], which keeps the answer: what is decided last counts.
+async fn carry_out(
+    engine: &dyn Engine,
+    name: &JobName,
+    kind: Kind<'_>,
+    transition: &mut (dyn FnMut(&mut Job, &Look<'_>) -> Decision<()> + Send),
+) -> Result<Option<Unsafe>> {
     let mut remembered = engine.known().of(name);
     let mut quarantine = Duration::ZERO;
     let note = engine.note().map(noted).transpose()?.map(records::Write::Log);
@@ -121,7 +140,7 @@ async fn decide<E: Engine, T>(
         show_less(&mut shown);
         let mut job = shown.clone();
         let decided = transition(&mut job, &Look { past: &past.past, quarantine, now });
-        let (answer, writes) = match decided {
+        let ((), writes) = match decided {
             Ok(decided) => decided,
             Err(stale) if fresh => return Err(stale.into()),
             Err(_) => continue,
@@ -129,7 +148,7 @@ async fn decide<E: Engine, T>(
         let plan = Plan::of(&case, &shown, job, writes, &past)?;
         let Some(plan) = plan else {
             if fresh {
-                return Ok((answer, None));
+                return Ok(None);
             }
             continue;
         };
@@ -141,6 +160,7 @@ async fn decide<E: Engine, T>(
             lease: case.lease_begins(),
             window: window(&case.job.record, now.at, slack),
             grant: kind.grant,
+            reach: kind.reach,
             calm: kind.grant.is_some() && shown.record.lease.is_none(),
             record: plan.body.as_deref().map(|body| (plan.job.record.version, body)),
             lease_write: plan.lease.clone(),
@@ -152,7 +172,7 @@ async fn decide<E: Engine, T>(
         match engine.commit(&change).await {
             Ok(Commit::Done { head, unsafe_grant }) => {
                 engine.known().put(plan.done(&case, head));
-                return Ok((answer, unsafe_grant));
+                return Ok(unsafe_grant);
             }
             Ok(Commit::Refused { stored, quarantine: doubted }) => {
                 quarantine = doubted;
@@ -164,7 +184,11 @@ async fn decide<E: Engine, T>(
             }
         }
     }
-    Err(StoreError::Unavailable(format!("{name} is changed too often at this moment")))
+    Err(too_often(name))
+}
+
+fn too_often(job: &JobName) -> StoreError {
+    StoreError::Unavailable(format!("{job} is changed too often at this moment"))
 }
 
 /// The bug in which no token is compared: a transition is shown less than the store knows.
@@ -199,7 +223,7 @@ struct Seen {
     numbers: Vec<(RunId, Token)>,
 }
 
-async fn past<E: Engine>(engine: &E, case: &Case, about: Option<About<'_>>) -> Result<Seen> {
+async fn past(engine: &dyn Engine, case: &Case, about: Option<About<'_>>) -> Result<Seen> {
     let record = &case.job.record;
     let lost = record.run.as_ref().filter(|_| record.lease.is_none());
     let shown = lost.map(|run| About { id: &run.id, token: run.token, ends: true });
@@ -238,7 +262,7 @@ async fn past<E: Engine>(engine: &E, case: &Case, about: Option<About<'_>>) -> R
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].
-pub(in crate::store) fn entry_text(entry: &RunEntry) -> Result<String> {
+fn entry_text(entry: &RunEntry) -> Result<String> {
     Ok(format!("{} {}", entry.id, text(&entry.job, entry)?))
 }
 
@@ -329,19 +353,6 @@ impl Plan {
         let Self { job, history, lease_text, .. } = self;
         Case { head, body, lease: lease_text, overlong: false, job, history }
     }
-}
-
-/// The body and the lease of a job that another version wrote, with its newest entry and the number of entries.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub(in crate::store) fn as_text(
-    job: &Job,
-    newest: Option<&str>,
-    ended: usize,
-) -> Result<(String, Option<String>)> {
-    let newest = newest.map(|text| entry(&job.record, text)).transpose()?;
-    Ok((body(job, &Summary { newest, ended })?, lease_text(job)?))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::shared::{decide, json, look_at, parsed, row, rows, set, still, unset};
@@ -28,7 +29,8 @@ struct Reported {
     beat: Beat,
 }
 
-impl<R: Records> Nodes for R {
+#[async_trait]
+impl Nodes for dyn Records + '_ {
     async fn beat(&self, beat: &Beat) -> Result<Heard> {
         let name = beat.node.as_str();
         let looks = [look_at(NODES, name), look_at(DRAINING, name), look_at(DIGESTS, name)];
@@ -160,7 +162,7 @@ impl<R: Records> Nodes for R {
 }
 
 /// Drops what was said by nodes that are silent for so long that no caller asks for them any more.
-async fn forget_silent<R: Records>(records: &R) -> Result<()> {
+async fn forget_silent(records: &dyn Records) -> Result<()> {
     let looks = [Look::Rows(NODES.to_owned())];
     decide(records, &looks, |looked| {
         let mut plan = Plan::default();

@@ -25,26 +25,45 @@ pub(super) const AUDIT: &str = "audit";
 ///
 /// # Errors
 /// Those of the transition, and [`StoreError::Unavailable`].
-pub(in crate::store) async fn decide<R: Records, T>(
-    records: &R,
+pub(in crate::store) async fn decide<T: Send>(
+    records: &dyn Records,
     looks: &[Look],
-    transition: impl Fn(&Looked) -> Result<(T, Option<Plan>)>,
+    transition: impl Fn(&Looked) -> Result<(T, Option<Plan>)> + Sync,
 ) -> Result<T> {
+    let mut answer = None;
+    carry_out(records, looks, &mut |looked| {
+        let (said, plan) = transition(looked)?;
+        answer = Some(said);
+        Ok(plan)
+    })
+    .await?;
+    answer.ok_or_else(|| too_often(looks))
+}
+
+/// As [`decide`], which keeps the answer: what is decided last counts.
+async fn carry_out(
+    records: &dyn Records,
+    looks: &[Look],
+    transition: &mut (dyn FnMut(&Looked) -> Result<Option<Plan>> + Send),
+) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let looked = records.look(looks).await?;
-        let (answer, plan) = transition(&looked)?;
-        let Some(mut plan) = plan else { return Ok(answer) };
+        let Some(mut plan) = transition(&looked)? else { return Ok(()) };
         if let Some(entry) = records.note() {
             plan.writes.push(Write::Log(noted(entry)?));
             plan.once = true;
         }
         match records.change(&plan).await? {
-            Changed::Done => return Ok(answer),
+            Changed::Done => return Ok(()),
             Changed::Refused => {}
         }
     }
+    Err(too_often(looks))
+}
+
+fn too_often(looks: &[Look]) -> StoreError {
     let what = looks.first().map(|look| format!("{look:?}")).unwrap_or_default();
-    Err(StoreError::Unavailable(format!("{what} is changed too often at this moment: try again")))
+    StoreError::Unavailable(format!("{what} is changed too often at this moment: try again"))
 }
 
 /// What writes `entry` down.
@@ -54,7 +73,7 @@ pub(in crate::store) async fn decide<R: Records, T>(
 pub(in crate::store) fn noted(entry: &AuditEntry) -> Result<Line> {
     let within_ms = u64::try_from(FOLDED_WITHIN.as_millis()).unwrap_or(u64::MAX);
     Ok(Line {
-        log: ring(entry.kind).to_owned(),
+        log: ring(entry).to_owned(),
         counter: AUDIT.to_owned(),
         entry: without(AUDIT, entry, &["id", "at", "count", "until"])?,
         count: entry.count,
@@ -63,12 +82,25 @@ pub(in crate::store) fn noted(entry: &AuditEntry) -> Result<Line> {
     })
 }
 
-/// The log of the acts of that kind. That of people is the one which older versions wrote everything to.
-pub(super) fn ring(kind: Kind) -> &'static str {
+/// The logs of the acts of that kind. That of people is the one which older versions wrote everything to.
+pub(super) fn rings(kind: Kind) -> &'static [&'static str] {
     match kind {
+        Kind::Person => &[AUDIT],
+        Kind::Program => &["audit:programs"],
+        Kind::Refusal => &[REFUSALS, STRANGERS],
+    }
+}
+
+const REFUSALS: &str = "audit:refusals";
+/// What strangers are refused, who can do that as often as they like: it pushes nothing of an account out.
+const STRANGERS: &str = "audit:strangers";
+
+fn ring(entry: &AuditEntry) -> &'static str {
+    match entry.kind {
         Kind::Person => AUDIT,
         Kind::Program => "audit:programs",
-        Kind::Refusal => "audit:refusals",
+        Kind::Refusal if entry.is_of_strangers() => STRANGERS,
+        Kind::Refusal => REFUSALS,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::store::credentials::{Count, Credentials as _, Link, Session};
 use crate::store::in_memory::MemoryRecords;
 use crate::store::journal::{AuditEntry, AuditFilter, Kind};
 use crate::store::nodes::{Beat, Heard, Nodes as _};
-use crate::store::records::{Plan, Records as _, Tell, Write};
+use crate::store::records::{OfAnyKind as _, Plan, Records as _, Tell, Write};
 use crate::store::{StoreError, core};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -53,6 +53,7 @@ fn beat(node: &str, boot: &str) -> Beat {
         jobs: BTreeSet::new(),
         digest: "d".to_owned(),
         holds: Vec::new(),
+        unfit: Default::default(),
         vitals: None,
     }
 }
@@ -60,7 +61,7 @@ fn beat(node: &str, boot: &str) -> Beat {
 #[tokio::test]
 async fn a_change_that_comes_between_is_kept_and_the_entry_is_written_once() {
     let store = MemoryRecords::new();
-    store.add_user(&account("li", Role::Operator), false).await.unwrap();
+    store.rows().add_user(&account("li", Role::Operator), false).await.unwrap();
     let mut between = account("li", Role::Viewer);
     between.password = "reset by an admin".to_owned();
     let text = serde_json::to_string(&between).unwrap();
@@ -69,7 +70,7 @@ async fn a_change_that_comes_between_is_kept_and_the_entry_is_written_once() {
         ..Plan::default()
     });
     let theme = Changes { theme: Some(Some("dark".to_owned())), ..Changes::default() };
-    let li = store.noting(act("theme")).change_user(&name("li"), &theme).await.unwrap();
+    let li = store.noting(act("theme")).rows().change_user(&name("li"), &theme).await.unwrap();
     assert_eq!((li.role, li.password.as_str()), (Role::Viewer, "reset by an admin"));
     assert_eq!(li.theme.as_deref(), Some("dark"));
     assert_eq!(core::audit::newest(&store, None, None, 9).await.unwrap().len(), 1);
@@ -79,46 +80,46 @@ async fn a_change_that_comes_between_is_kept_and_the_entry_is_written_once() {
 async fn what_must_not_happen_twice_is_not_sent_again_when_its_answer_is_lost() {
     let store = MemoryRecords::new();
     store.lose_answers(1);
-    let added = store.add_user(&account("li", Role::Operator), false).await;
+    let added = store.rows().add_user(&account("li", Role::Operator), false).await;
     assert!(matches!(added, Err(StoreError::Unavailable(_))), "unknown, not refused: {added:?}");
-    store.add_link("h", &Link { user: None, sets_password: false }, HOUR).await.unwrap();
+    store.rows().add_link("h", &Link { user: None, sets_password: false }, HOUR).await.unwrap();
     store.lose_answers(1);
-    assert!(matches!(store.link("h", true).await, Err(StoreError::Unavailable(_))));
-    assert_eq!(store.link("h", true).await.unwrap(), None, "it is used up");
+    assert!(matches!(store.rows().link("h", true).await, Err(StoreError::Unavailable(_))));
+    assert_eq!(store.rows().link("h", true).await.unwrap(), None, "it is used up");
     store.lose_answers(1);
-    let noted = store.noting(act("drain")).drain(&NodeName::new("n").unwrap(), true).await;
+    let noted = store.noting(act("drain")).rows().drain(&NodeName::new("n").unwrap(), true).await;
     assert!(matches!(noted, Err(StoreError::NotFound(_))), "{noted:?}");
     // What may happen twice is sent again, and done once.
-    store.open_session("s", &session("li"), HOUR).await.unwrap();
-    assert!(store.session("s", HOUR).await.unwrap().is_some());
+    store.rows().open_session("s", &session("li"), HOUR).await.unwrap();
+    assert!(store.rows().session("s", HOUR).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn sessions_end_by_their_own_end_or_when_idle_and_a_use_is_noted_seldom() {
     let store = MemoryRecords::new();
-    store.open_session("s", &session("li"), 10 * HOUR).await.unwrap();
+    store.rows().open_session("s", &session("li"), 10 * HOUR).await.unwrap();
     for _ in 0..9 {
         store.pass(HOUR - Duration::from_secs(1));
-        assert!(store.session("s", HOUR).await.unwrap().is_some(), "it is used");
+        assert!(store.rows().session("s", HOUR).await.unwrap().is_some(), "it is used");
     }
     store.pass(HOUR + Duration::from_secs(9));
-    assert_eq!(store.session("s", 2 * HOUR).await.unwrap(), None, "its end has come");
-    store.open_session("t", &session("li"), 10 * HOUR).await.unwrap();
+    assert_eq!(store.rows().session("s", 2 * HOUR).await.unwrap(), None, "its end has come");
+    store.rows().open_session("t", &session("li"), 10 * HOUR).await.unwrap();
     store.pass(HOUR);
-    assert_eq!(store.session("t", HOUR).await.unwrap(), None, "idle");
-    assert_eq!(store.session("t", 9 * HOUR).await.unwrap(), None, "gone for good");
+    assert_eq!(store.rows().session("t", HOUR).await.unwrap(), None, "idle");
+    assert_eq!(store.rows().session("t", 9 * HOUR).await.unwrap(), None, "gone for good");
 }
 
 #[tokio::test]
 async fn failures_are_counted_in_the_window_and_old_counts_are_forgotten() {
     let store = MemoryRecords::new();
     for nth in 1..=3 {
-        assert_eq!(store.failures("a", Count::Add, HOUR).await.unwrap(), nth);
+        assert_eq!(store.rows().failures("a", Count::Add, HOUR).await.unwrap(), nth);
     }
     store.pass(HOUR);
-    assert_eq!(store.failures("a", Count::Look, HOUR).await.unwrap(), 0);
+    assert_eq!(store.rows().failures("a", Count::Look, HOUR).await.unwrap(), 0);
     store.pass(25 * HOUR);
-    assert_eq!(store.failures("b", Count::Add, HOUR).await.unwrap(), 1);
+    assert_eq!(store.rows().failures("b", Count::Add, HOUR).await.unwrap(), 1);
     let rows = store.look(&[crate::store::records::Look::Rows("failures".into())]).await.unwrap();
     let crate::store::records::Found::Rows(rows) = &rows.found[0] else { panic!("rows") };
     assert_eq!(rows.keys().collect::<Vec<_>>(), ["b"]);
@@ -127,7 +128,7 @@ async fn failures_are_counted_in_the_window_and_old_counts_are_forgotten() {
 #[tokio::test]
 async fn of_thirty_failures_at_once_each_is_counted() {
     let store = MemoryRecords::new();
-    let all = (0..30).map(|_| store.failures("a", Count::Add, HOUR));
+    let all = (0..30).map(|_| store.rows().failures("a", Count::Add, HOUR));
     let mut counts = futures_util::future::try_join_all(all).await.unwrap();
     counts.sort_unstable();
     assert_eq!(counts, (1..=30).collect::<Vec<_>>());
@@ -137,30 +138,30 @@ async fn of_thirty_failures_at_once_each_is_counted() {
 async fn a_beat_is_news_only_when_it_says_something_new_or_comes_after_silence() {
     let store = MemoryRecords::new();
     let welcome = |draining| Heard::Welcome { draining, told: false };
-    assert_eq!(store.beat(&beat("n", "b")).await.unwrap(), welcome(false));
+    assert_eq!(store.rows().beat(&beat("n", "b")).await.unwrap(), welcome(false));
     assert_eq!(store.told(), [Tell::Nodes]);
     store.pass(Duration::from_secs(1));
-    assert_eq!(store.beat(&beat("n", "b")).await.unwrap(), welcome(false));
+    assert_eq!(store.rows().beat(&beat("n", "b")).await.unwrap(), welcome(false));
     assert_eq!(store.told(), []);
-    assert_eq!(store.beat(&beat("n", "another")).await.unwrap(), Heard::Duplicate);
+    assert_eq!(store.rows().beat(&beat("n", "another")).await.unwrap(), Heard::Duplicate);
     store.pass(Duration::from_secs(4));
-    assert_eq!(store.beat(&beat("n", "another")).await.unwrap(), welcome(false));
+    assert_eq!(store.rows().beat(&beat("n", "another")).await.unwrap(), welcome(false));
     assert_eq!(store.told(), [Tell::Nodes]);
     // The night after, a node that is still silent is forgotten.
-    store.beat(&beat("old", "b")).await.unwrap();
+    store.rows().beat(&beat("old", "b")).await.unwrap();
     store.pass(25 * HOUR);
-    store.beat(&beat("n", "third")).await.unwrap();
-    let nodes = store.nodes().await.unwrap();
+    store.rows().beat(&beat("n", "third")).await.unwrap();
+    let nodes = store.rows().nodes().await.unwrap();
     assert_eq!(nodes.iter().map(|one| one.beat.node.as_str()).collect::<Vec<_>>(), ["n"]);
 }
 
 #[tokio::test]
 async fn a_link_of_an_earlier_account_of_that_name_is_worth_nothing() {
     let store = MemoryRecords::new();
-    store.add_user(&account("ada", Role::Admin), false).await.unwrap();
+    store.rows().add_user(&account("ada", Role::Admin), false).await.unwrap();
     for (hash, sets_password) in [("sign-in", false), ("password", true)] {
         let link = Link { user: Some(name("ada")), sets_password };
-        store.add_link(hash, &link, HOUR).await.unwrap();
+        store.rows().add_link(hash, &link, HOUR).await.unwrap();
     }
     // Another process replaces the account, and leaves the links.
     let other = User { created: StoreTime(7), ..account("ada", Role::Admin) };
@@ -168,8 +169,8 @@ async fn a_link_of_an_earlier_account_of_that_name_is_worth_nothing() {
     let set = Write::Set { table: "users".into(), row: "ada".into(), text };
     store.change(&Plan { writes: vec![set], ..Plan::default() }).await.unwrap();
     for hash in ["sign-in", "password"] {
-        assert_eq!(store.link(hash, false).await.unwrap(), None);
-        assert_eq!(store.link(hash, true).await.unwrap(), None);
+        assert_eq!(store.rows().link(hash, false).await.unwrap(), None);
+        assert_eq!(store.rows().link(hash, true).await.unwrap(), None);
     }
 }
 
@@ -230,4 +231,30 @@ async fn a_page_looks_at_so_many_entries_only_and_says_where_to_go_on() {
     assert_eq!((second.entries.len(), second.entries[0].id, second.next), (1, 11, None));
     let on = core::audit::page(&store, &ada, core::audit::Way::On(0), 5).await.unwrap();
     assert_eq!(on.entries, second.entries);
+}
+
+#[tokio::test]
+async fn strangers_who_are_refused_for_ever_push_out_no_refusal_of_an_account() {
+    let store = MemoryRecords::new();
+    let refused = |who: &str, act: &str, from: String| AuditEntry {
+        act: act.to_owned(),
+        from,
+        ..of_kind(Kind::Refusal, who, "GET /people")
+    };
+    let add = async |entry: AuditEntry| core::audit::add(&store, &entry).await.unwrap();
+    add(refused("li", "refused.right", "10.0.0.7".to_owned())).await;
+    for nth in 0..Kind::Refusal.kept() + 10 {
+        // Guesses at the password of an account are a stranger's, too.
+        let (who, act) = match nth % 3 {
+            0 => ("unknown", "refused.token"),
+            1 => ("li", "login.failed"),
+            _ => ("unknown", "refused.forgery"),
+        };
+        add(refused(who, act, format!("2001:db8::{nth:x}"))).await;
+    }
+    let filter = AuditFilter { act: Some("refused.right".to_owned()), ..AuditFilter::default() };
+    let on = core::audit::page(&store, &filter, core::audit::Way::On(0), 5).await.unwrap();
+    let next = core::audit::page(&store, &filter, core::audit::Way::On(on.next.unwrap_or(0)), 5);
+    let found = [on.entries, next.await.unwrap().entries].concat();
+    assert!(found.iter().any(|entry| entry.who == "li"), "{found:?}");
 }

@@ -75,7 +75,7 @@ fn found<'a>(looked: &'a Looked, ask: &SignIn) -> Result<(Vec<Home>, Vec<Counted
 }
 
 /// Counts an attempt and returns zero, or how long it must wait and counts nothing.
-pub(super) async fn attempt<R: Records>(records: &R, ask: &SignIn) -> Result<Duration> {
+pub(super) async fn attempt(records: &dyn Records, ask: &SignIn) -> Result<Duration> {
     decide(records, &looks(ask), |looked| {
         let now = looked.at.floor();
         let (_, counts) = found(looked, ask)?;
@@ -107,7 +107,7 @@ pub(super) async fn attempt<R: Records>(records: &R, ask: &SignIn) -> Result<Dur
 }
 
 /// What became of an attempt that was let through; a wrong one stays counted.
-pub(super) async fn settle<R: Records>(records: &R, ask: &SignIn, tried: Tried) -> Result<()> {
+pub(super) async fn settle(records: &dyn Records, ask: &SignIn, tried: Tried) -> Result<()> {
     decide(records, &looks(ask), |looked| {
         let now = looked.at.floor();
         let (mut homes, counts) = found(looked, ask)?;

@@ -1,6 +1,7 @@
 //! The law carried out on an engine answers as the law itself: random timed histories, played by processes that remember old records.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
@@ -10,10 +11,12 @@ use crate::domain::log::LogBounds;
 use crate::domain::name::{NodeName, Owner, UserName};
 use crate::domain::time::Began;
 use crate::domain::transition::{drill, handover, lease as leases, output, participation, run};
+use crate::store::backend::Backend as _;
 use crate::store::in_memory::MemoryStore;
 use crate::store::jobs::Jobs as _;
 use crate::store::journal::{AuditEntry, Journal as _};
 use crate::store::leases::{Acquire, Acquired, Condition, Leases as _, Renewal};
+use crate::store::records::OfAnyKind as _;
 
 const TTL: Duration = Duration::from_secs(5);
 
@@ -153,21 +156,21 @@ async fn play(seed: u64, acts: usize) {
         match (dice.roll(14), grant) {
             (0, _) => {
                 let (who, on) = (user(dice.roll(3)), dice.roll(3) > 0);
-                let core = engine.participate(&job, &who, on, Some("why")).await;
+                let core = engine.law().participate(&job, &who, on, Some("why")).await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(participation::switch(job, &who, on, Some("why"), look.now))
                 });
                 same(&at, told, &core);
             }
             (1, _) if dice.roll(3) == 0 => {
-                let core = engine.hold(&job, &user(1), "stocktaking").await;
+                let core = engine.law().hold(&job, &user(1), "stocktaking").await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(((), participation::hold(job, &user(1), "stocktaking", look.now)))
                 });
                 same(&at, told, &core);
             }
             (1, _) => {
-                let core = engine.resume(&job).await;
+                let core = engine.law().resume(&job).await;
                 let told = law
                     .apply(None, now, |job, look| Ok(((), participation::resume(job, look.now))));
                 same(&at, told, &core);
@@ -183,7 +186,7 @@ async fn play(seed: u64, acts: usize) {
                         [usize::try_from(dice.roll(3)).expect("small")],
                     seen: Token(0),
                 };
-                let core = engine.acquire(&ask).await;
+                let core = engine.law().acquire(&ask).await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(leases::acquire(job, look.past, &ask, look.quarantine, look.now))
                 });
@@ -204,14 +207,14 @@ async fn play(seed: u64, acts: usize) {
                     since: Began { boot: engine.boots(), at: Some(grant.since) },
                     run: (dice.roll(2) == 0).then_some(grant.run),
                 };
-                let core = engine.renew(std::slice::from_ref(&ask)).await.map(|all| all[0]);
+                let core = engine.law().renew(std::slice::from_ref(&ask)).await.map(|all| all[0]);
                 let told = law.apply(None, now, |job, look| {
                     Ok((leases::renew_in(job, &ask, look.now), Vec::new()))
                 });
                 same(&at, told, &core);
             }
             (7, Some(grant)) => {
-                let core = engine.release(&job, &grant.owner).await;
+                let core = engine.law().release(&job, &grant.owner).await;
                 let told =
                     law.apply(None, now, |job, _| Ok(((), leases::release(job, &grant.owner))));
                 same(&at, told, &core);
@@ -225,7 +228,7 @@ async fn play(seed: u64, acts: usize) {
                     pid: 7,
                     began: Began { boot: engine.boots(), at: Some(now) },
                 };
-                let core = engine.record_started(&started).await;
+                let core = engine.law().record_started(&started).await;
                 let told = law.apply(Some(&started.run), now, |job, look| {
                     run::started(job, look.past, &started, look.now)
                 });
@@ -241,8 +244,9 @@ async fn play(seed: u64, acts: usize) {
                     node: grant.node,
                     lines: lines.collect(),
                     progress: None,
+                    heard: false,
                 };
-                let core = engine.record_output(&told).await;
+                let core = engine.law().record_output(&told).await;
                 let said = told.clone();
                 let told = law.apply(None, now, |job, look| {
                     Ok(((), output::report(job, said, LogBounds::default(), look.now)?))
@@ -271,7 +275,7 @@ async fn play(seed: u64, acts: usize) {
                     then,
                     began: None,
                 };
-                let core = engine.record_ended(&ended).await;
+                let core = engine.law().record_ended(&ended).await;
                 let told = law.apply(Some(&ended.run), now, |job, look| {
                     Ok(((), run::ended(job, look.past, &ended, look.now)?))
                 });
@@ -280,14 +284,14 @@ async fn play(seed: u64, acts: usize) {
             (11, _) => {
                 let to = (dice.roll(2) == 0).then(|| node(dice.roll(3)));
                 let lasts = Duration::from_secs(3);
-                let core = engine.request_move(&job, to.as_ref(), &user(1), lasts).await;
+                let core = engine.law().request_move(&job, to.as_ref(), &user(1), lasts).await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(((), handover::request(job, to.as_ref(), &user(1), lasts, look.now)))
                 });
                 same(&at, told, &core);
             }
             (12, Some(grant)) => {
-                let core = engine.request_drill(&job, grant.token, &user(1)).await;
+                let core = engine.law().request_drill(&job, grant.token, &user(1)).await;
                 let told = law.apply(None, now, |job, look| {
                     Ok(drill::request(job, grant.token, &user(1), look.now))
                 });
@@ -301,7 +305,7 @@ async fn play(seed: u64, acts: usize) {
             }
         }
         let now = engine.shows();
-        let shown = engine.snapshot(std::slice::from_ref(&job)).await.expect("a snapshot");
+        let shown = engine.law().snapshot(std::slice::from_ref(&job)).await.expect("a snapshot");
         let known = law.apply(None, now, |job, _| Ok((job.record.clone(), Vec::new())));
         assert_eq!(shown.jobs[0], known.expect("nothing is written"), "{at}");
         if act % 50 == 0 {
@@ -309,7 +313,7 @@ async fn play(seed: u64, acts: usize) {
             processes.iter().for_each(|process| process.known().forget(&job));
         }
     }
-    let listed = first.runs(&job, None, 2_000).await.expect("runs");
+    let listed = first.law().runs(&job, None, 2_000).await.expect("runs");
     let mut all = law.runs;
     all.sort_by_key(|entry| std::cmp::Reverse(entry.token));
     assert_eq!(listed, all, "seed {seed}");
@@ -337,7 +341,7 @@ async fn of_twenty_processes_that_ask_at_once_one_is_granted_and_all_tokens_grow
                 condition: Condition::None,
                 seen: Token(0),
             };
-            async move { engine.acquire(&ask).await.expect("an answer") }
+            async move { engine.law().acquire(&ask).await.expect("an answer") }
         });
         let answers = futures_util::future::join_all(asks).await;
         let granted: Vec<Token> = answers
@@ -365,11 +369,11 @@ async fn a_commit_that_is_sent_again_because_its_answer_was_lost_happens_once() 
         seen: Token(0),
     };
     engine.lose_answers(1);
-    let Ok(Acquired::Granted { token, .. }) = engine.acquire(&ask).await else {
+    let Ok(Acquired::Granted { token, .. }) = engine.law().acquire(&ask).await else {
         panic!("not granted")
     };
     assert_eq!(engine.told(&name()).len(), 1, "told twice");
-    let record = engine.snapshot(&[name()]).await.expect("a snapshot").jobs.remove(0);
+    let record = engine.law().snapshot(&[name()]).await.expect("a snapshot").jobs.remove(0);
     assert_eq!(record.lease.map(|lease| lease.token), Some(token));
 }
 
@@ -377,12 +381,12 @@ async fn a_commit_that_is_sent_again_because_its_answer_was_lost_happens_once() 
 async fn a_process_whose_memory_is_old_is_told_the_newest_and_decides_anew() {
     let li = MemoryStore::new();
     let other = li.beside();
-    li.participate(&name(), &user(1), true, None).await.expect("on");
-    other.participate(&name(), &user(2), true, None).await.expect("on");
+    li.law().participate(&name(), &user(1), true, None).await.expect("on");
+    other.law().participate(&name(), &user(2), true, None).await.expect("on");
     // What it remembers is from before the other's switch.
-    assert!(li.participate(&name(), &user(3), true, None).await.expect("on"));
-    assert!(!li.participate(&name(), &user(2), true, None).await.expect("on already"));
-    let record = other.snapshot(&[name()]).await.expect("a snapshot").jobs.remove(0);
+    assert!(li.law().participate(&name(), &user(3), true, None).await.expect("on"));
+    assert!(!li.law().participate(&name(), &user(2), true, None).await.expect("on already"));
+    let record = other.law().snapshot(&[name()]).await.expect("a snapshot").jobs.remove(0);
     assert_eq!(record.participants.len(), 3);
     assert_eq!(record.version, 3);
 }
@@ -416,11 +420,11 @@ async fn an_act_that_changes_nothing_leaves_no_entry() {
         until: None,
     };
     for changes in [true, false] {
-        let switching = store.noting(act(if changes { "on" } else { "nothing" }));
+        let switching: Arc<dyn Engine> = store.noting(act(if changes { "on" } else { "nothing" }));
         let switched = switching.participate(&name(), &user(1), true, None).await;
         assert_eq!(switched.expect("switched"), changes);
     }
-    let acts = store.audits(None, None, 9).await.expect("audits");
+    let acts = store.law().audits(None, None, 9).await.expect("audits");
     assert_eq!(acts.iter().map(|one| one.act.as_str()).collect::<Vec<_>>(), ["on"]);
 }
 
@@ -437,11 +441,12 @@ async fn a_batch_that_is_itself_over_the_bounds_leaves_its_newest_lines() {
             .map(|n| NewLine { stream: Stream::Stdout, text: format!("line {n}") })
             .collect(),
         progress: None,
+        heard: false,
     };
-    store.record_output(&told).await.expect("kept");
-    let first = store.log(&name(), Some(0), 1_000).await.expect("lines");
+    store.law().record_output(&told).await.expect("kept");
+    let first = store.law().log(&name(), Some(0), 1_000).await.expect("lines");
     assert_eq!((first.len(), first[0].seq), (100, 151));
-    store.beside().record_output(&told).await.expect("kept");
-    let more = store.log(&name(), Some(0), 1_000).await.expect("lines");
+    store.beside().law().record_output(&told).await.expect("kept");
+    let more = store.law().log(&name(), Some(0), 1_000).await.expect("lines");
     assert_eq!((more.len(), more[0].seq, more[99].seq), (100, 401, 500));
 }

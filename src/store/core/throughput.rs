@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
+
 use super::shared::{decide, json, look_at, parsed, row, rows, set, still, unset};
 use crate::domain::throughput::{Mark, Next};
 use crate::store::Result;
@@ -15,7 +17,8 @@ use crate::store::throughput::{Counts, Past, Throughput};
 pub(super) const THROUGHPUT: &str = "throughput";
 const MARK: &str = "mark";
 
-impl<R: Records> Throughput for R {
+#[async_trait]
+impl Throughput for dyn Records + '_ {
     async fn throughput(&self) -> Result<Option<Past>> {
         let looked = self.look(&[Look::Rows(THROUGHPUT.to_owned())]).await?;
         let mut mark = None;

@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::shared::{json, look_at, parsed, row, set, still};
 use super::{Case, entry};
 use crate::domain::job::JobRecord;
@@ -67,8 +69,8 @@ fn read<T: serde::de::DeserializeOwned>(looked: &Looked, nth: usize, what: &str)
 }
 
 /// The record, and the ended runs that are in no span by `mark`, oldest first.
-async fn newer<E: Engine>(
-    engine: &E,
+async fn newer(
+    engine: &dyn Engine,
     job: &JobName,
     mark: &Mark,
 ) -> Result<(JobRecord, Vec<RunEntry>)> {
@@ -118,7 +120,8 @@ fn wanted(over: Vec<Want>, record: &JobRecord) -> Vec<Wanted> {
     all
 }
 
-impl<E: Engine> Timelines for E {
+#[async_trait]
+impl Timelines for dyn Engine + '_ {
     async fn timeline(&self, job: &JobName, most: usize) -> Result<Seen> {
         let looks = [
             look_at(MARKS, job.as_str()),
@@ -160,7 +163,7 @@ impl<E: Engine> Timelines for E {
     }
 }
 
-async fn fold_once<E: Engine>(engine: &E, job: &JobName, kept: Duration) -> Result<Changed> {
+async fn fold_once(engine: &dyn Engine, job: &JobName, kept: Duration) -> Result<Changed> {
     let (list, wants) = (spans_of(job), wants_of(job));
     let looks = [
         look_at(MARKS, job.as_str()),

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rusqlite::Connection;
 
 use super::events::{Bell, Happened};
 use super::records::MemoryRecords;
-use super::{Clock, locked, shelf};
+use super::{Clock, World, locked, shelf};
 use crate::domain::doubt::{self, Epoch};
 #[cfg(test)]
 use crate::domain::event::JobEvent;
@@ -16,13 +17,16 @@ use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::rotation::Memory;
 use crate::domain::time::{Boot, Stamp, StoreTime};
+use crate::store::backend::{Backend, Dispatches};
 use crate::store::core::{Known, KnownTurns, version};
 use crate::store::engine::{
     Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Part, Reading, Stored, StoredLease, Way,
 };
+use crate::store::examine::Finding;
 use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Look, Looked, Plan, Records, Write};
-use crate::store::{Options, Result};
+use crate::store::sql::dispatch::BySql;
+use crate::store::{Description, For, Options, Result};
 
 /// What all processes share of jobs.
 #[derive(Default)]
@@ -98,11 +102,6 @@ impl MemoryStore {
             records: self.records.another(Duration::ZERO),
             ..self.clone()
         }
-    }
-
-    /// The same process, whose calls write `entry` down.
-    pub(in crate::store) fn noting(&self, entry: AuditEntry) -> Self {
-        Self { records: self.records.noting(entry), ..self.clone() }
     }
 
     pub(super) fn clock(&self) -> &Clock {
@@ -276,6 +275,46 @@ impl Jobs {
     }
 }
 
+#[async_trait]
+impl Backend for MemoryStore {
+    fn is_a_server(&self) -> bool {
+        false
+    }
+
+    async fn open(&self, _: &Options) -> Result<()> {
+        Ok(())
+    }
+
+    async fn be_ready(&self, _: For) -> Result<()> {
+        Ok(())
+    }
+
+    async fn refuses_login(&self) -> bool {
+        false
+    }
+
+    async fn describe(&self) -> Result<Description> {
+        Ok(Description { what: "memory".to_owned(), shared: false, warnings: Vec::new() })
+    }
+
+    async fn examine(&self) -> Result<Vec<Finding>> {
+        Ok(Vec::new())
+    }
+
+    fn noting(&self, entry: AuditEntry) -> Arc<dyn Backend> {
+        Arc::new(Self { records: self.records.noting(entry), ..self.clone() })
+    }
+
+    fn dispatch(self: Arc<Self>) -> Arc<dyn Dispatches> {
+        Arc::new(BySql(self))
+    }
+
+    fn world(&self) -> Option<World> {
+        Some(World(self.clone()))
+    }
+}
+
+#[async_trait]
 impl Records for MemoryStore {
     fn note(&self) -> Option<&AuditEntry> {
         self.records.note()
@@ -303,6 +342,7 @@ impl Records for MemoryStore {
     }
 }
 
+#[async_trait]
 impl Engine for MemoryStore {
     fn known(&self) -> &Known {
         &self.known
@@ -340,7 +380,8 @@ impl Engine for MemoryStore {
         tokio::task::yield_now().await;
         let mut all = self.lock();
         let now = self.clock.change().floor();
-        let quarantine = change.grant.map_or(Duration::ZERO, |ttl| self.trust(&mut all, ttl));
+        let quarantine =
+            change.grant.map_or(Duration::ZERO, |_| self.trust(&mut all, change.reach));
         let first = all.commit(change, now, quarantine);
         if let Commit::Done { .. } = &first {
             change.notes.iter().for_each(|note| self.write_down(note));
@@ -361,7 +402,7 @@ impl Engine for MemoryStore {
     async fn keep(&self, leases: &[Keep<'_>]) -> Result<Vec<Option<Duration>>> {
         let mut all = self.lock();
         let now = self.now();
-        let longest = leases.iter().map(|keep| keep.ttl).max().unwrap_or_default();
+        let longest = leases.iter().map(|keep| keep.reach).max().unwrap_or_default();
         self.trust(&mut all, longest);
         let keep = |all: &mut Jobs, keep: &Keep<'_>| {
             let lease =

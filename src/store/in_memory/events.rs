@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use tokio::sync::mpsc;
 
 use super::engine::MemoryStore;
@@ -38,6 +39,7 @@ impl Bell {
     }
 }
 
+#[async_trait]
 impl Events for MemoryStore {
     async fn subscribe(&self, _: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
         let (listener, happens) = mpsc::unbounded_channel();

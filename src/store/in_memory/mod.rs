@@ -23,7 +23,7 @@ use std::time::Duration;
 pub(in crate::store) use self::engine::MemoryStore;
 #[cfg(test)]
 pub(in crate::store) use self::records::MemoryRecords;
-use super::{Backend, Options, Store};
+use super::{Options, Store};
 use crate::domain::time::{Boot, Stamp};
 
 /// When every world begins, in microseconds: 2027-01-15 08:00 UTC.
@@ -57,8 +57,7 @@ impl World {
     /// One more process that uses it.
     #[must_use]
     pub fn connect(&self, options: &Options) -> Store {
-        let backend = Backend::Memory(self.0.another(options));
-        Store { backend, locks: None, observe: options.observe, shut: Arc::new(Mutex::new(None)) }
+        Store::on(Arc::new(self.0.another(options)), None, options)
     }
 
     /// Lets time pass.
@@ -94,12 +93,7 @@ impl Store {
     #[doc(hidden)]
     #[must_use]
     pub fn world(&self) -> Option<World> {
-        match &self.backend {
-            Backend::Memory(store) => Some(World(store.clone())),
-            Backend::Sqlite(_) | Backend::Redis(_) | Backend::Postgres(_) | Backend::Mysql(_) => {
-                None
-            }
-        }
+        self.backend.world()
     }
 }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::events::{Bell, Happened};
 use super::{Clock, locked};
 use crate::domain::rotation::Memory;
@@ -321,6 +323,7 @@ impl World {
     }
 }
 
+#[async_trait]
 impl Records for MemoryRecords {
     fn note(&self) -> Option<&AuditEntry> {
         self.note.as_deref()

@@ -1,6 +1,8 @@
 //! Dispatch: the statements that all SQL stores share, on a SQLite database in memory and by the clock of the world.
 
-use futures_util::FutureExt as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use rusqlite::{Connection, params_from_iter};
 
 use super::engine::MemoryStore;
@@ -9,10 +11,11 @@ use super::locked;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
 use crate::store::records::{Line, Tell, Write};
-use crate::store::sql::dispatch::{Act, DispatchSession, Transactions};
+use crate::store::sql::dispatch::{AnyAct, DispatchSession, Transactions};
+use crate::store::sql::relay::at_once;
 use crate::store::sql::row::corrupt;
-use crate::store::sql::session::{Dialect, Row, Session, Value};
-use crate::store::sqlite::{MIGRATIONS, query};
+use crate::store::sql::session::{Dialect, Row, Session, Statement, Value};
+use crate::store::sqlite::{STEPS, query};
 use crate::store::{Result, StoreError};
 
 /// An empty database.
@@ -22,7 +25,7 @@ use crate::store::{Result, StoreError};
 pub(super) fn empty() -> rusqlite::Result<Connection> {
     let db = Connection::open_in_memory()?;
     db.set_prepared_statement_cache_capacity(256);
-    MIGRATIONS.iter().try_for_each(|step| db.execute_batch(step))?;
+    STEPS.iter().try_for_each(|step| db.execute_batch(step))?;
     Ok(db)
 }
 
@@ -35,39 +38,35 @@ struct Visit<'s> {
     woken: Vec<Waiter>,
 }
 
+#[async_trait]
 impl Transactions for MemoryStore {
-    async fn transact<A: Act>(&self, act: A) -> Result<A::Answer> {
+    async fn transact(&self, act: Arc<dyn AnyAct>) -> Result<()> {
         tokio::task::yield_now().await;
         let mut db = locked(self.shelf());
         let tx = db.transaction().map_err(|error| fail(&error))?;
-        let (answer, notes, woken) = run(&act, &tx, self.clock().change())?;
+        let (notes, woken) = run(&*act, &tx, self.clock().change())?;
         tx.commit().map_err(|error| fail(&error))?;
         // Under the lock: no process sees one without the other, and wakes are told in the order of the commits.
         notes.into_iter().for_each(|line| self.write_down(&Write::Log(line)));
         if !woken.is_empty() {
             self.bell().ring(&Happened::Told(Tell::Wake(woken)));
         }
-        Ok(answer)
+        Ok(())
     }
 
-    async fn inspect<A: Act>(&self, act: A) -> Result<A::Answer> {
+    async fn inspect(&self, act: Arc<dyn AnyAct>) -> Result<()> {
         tokio::task::yield_now().await;
         let mut db = locked(self.shelf());
         // Rolled back when it is dropped.
         let tx = db.transaction().map_err(|error| fail(&error))?;
-        Ok(run(&act, &tx, self.clock().now())?.0)
+        run(&*act, &tx, self.clock().now()).map(drop)
     }
 }
 
-fn run<A: Act>(
-    act: &A,
-    db: &Connection,
-    now: Stamp,
-) -> Result<(A::Answer, Vec<Line>, Vec<Waiter>)> {
+fn run(act: &dyn AnyAct, db: &Connection, now: Stamp) -> Result<(Vec<Line>, Vec<Waiter>)> {
     let mut visit = Visit { db, now, notes: Vec::new(), woken: Vec::new() };
-    let done = act.run(&mut visit).now_or_never();
-    let answer = done.ok_or_else(|| corrupt("an act", "it waits in memory"))??;
-    Ok((answer, visit.notes, visit.woken))
+    at_once(act, &mut visit)?;
+    Ok((visit.notes, visit.woken))
 }
 
 impl Session for Visit<'_> {
@@ -79,9 +78,11 @@ impl Session for Visit<'_> {
         query(self.db, sql, params)
     }
 
-    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let execute = || self.db.prepare_cached(sql)?.execute(params_from_iter(params));
-        Ok(execute().map_err(|error| fail(&error))? as u64)
+    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
+        let execute = |one: &Statement| -> rusqlite::Result<usize> {
+            self.db.prepare_cached(&one.sql)?.execute(params_from_iter(&one.params))
+        };
+        statements.iter().try_for_each(|one| execute(one).map(drop)).map_err(|error| fail(&error))
     }
 }
 

@@ -2,18 +2,16 @@
 //! See [ADR 0023](../../../docs/adr/0023-mysql.md).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-
+use super::place::Place;
 use super::session::Conn;
-use super::{Mysql, MysqlStore};
 use crate::clock;
-use crate::domain::name::JobName;
 use crate::domain::time::Boot;
 use crate::store::Result;
-use crate::store::events::{Events, StoreEvent};
 use crate::store::outlet::Outlet;
+use crate::store::sql::SqlStore;
 use crate::store::sql::fault::Outcome;
 use crate::store::sql::follow::{Follower, Hint};
 use crate::store::sql::link::{Link, Wire as _};
@@ -36,33 +34,27 @@ const RINGS_KEPT: i64 = 1_000;
 const TIDY_EVERY: i64 = 64;
 const TIDIED_AT_ONCE: i64 = 1_000;
 
-impl Events for MysqlStore {
-    async fn subscribe(&self, _jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
-        listen::subscribe::<Ear>(self).await
-    }
-}
-
 /// A connection that looks for rings, and what was told of what it heard.
-struct Ear {
+pub(super) struct Ear {
     link: Link<Conn>,
     timeout: Duration,
     heard: Heard,
     /// The newest ring when it removed older ones.
     tidied: i64,
-    follower: Follower<Mysql>,
+    follower: Follower,
     swept: Boot,
     rang: Boot,
 }
 
 impl listen::Ear for Ear {
-    type Server = Mysql;
+    type Place = Place;
 
-    async fn open(store: &MysqlStore) -> Result<Self> {
-        let server = &store.shared.server;
-        let link = Link::new(server.place.clone(), server.timeout);
+    async fn open(place: &Arc<Place>, store: &SqlStore) -> Result<Self> {
+        let timeout = store.shared.server.timeout();
+        let link = Link::new(Arc::clone(place), timeout);
         let newest = format!("SELECT n FROM rings ORDER BY n DESC LIMIT {MOST_MISSING}");
-        let found = rings(&link, server.timeout, Statement::new(newest, Vec::new())).await;
-        let found = found.map_err(|fault| fault.told(&server.place.name))?;
+        let found = rings(&link, timeout, Statement::new(newest, Vec::new())).await;
+        let found = found.map_err(|fault| fault.told(&place.name))?;
         let mut numbers = found.iter().map(|row| row.int(0)).collect::<Result<Vec<_>>>()?;
         numbers.reverse();
         let heard = Heard::of(&numbers, clock::boot());
@@ -70,7 +62,7 @@ impl listen::Ear for Ear {
         let follower = Follower::start(store.clone()).await?;
         Ok(Self {
             link,
-            timeout: server.timeout,
+            timeout,
             heard,
             tidied: 0,
             follower,

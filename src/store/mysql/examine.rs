@@ -1,6 +1,6 @@
 //! What `soloist doctor` looks at in a MySQL or MariaDB store: version, what may be lost, replicas, Galera, connections.
 
-use super::MysqlStore;
+use super::Mysql;
 use super::open;
 use crate::store::Result;
 use crate::store::engine::Way;
@@ -8,17 +8,16 @@ use crate::store::examine::Finding;
 use crate::store::sql::Server as _;
 use crate::store::sql::packet::{Packet, Repeat};
 
-impl MysqlStore {
+impl Mysql {
     /// As [`Store::examine`](crate::store::Store::examine), without what concerns time.
     ///
     /// # Errors
     /// As there.
-    pub(in crate::store) async fn examine(&self) -> Result<Vec<Finding>> {
-        let server = &self.shared.server;
-        let facts = open::facts(server).await?;
+    pub(super) async fn findings(&self) -> Result<Vec<Finding>> {
+        let facts = open::facts(self).await?;
         let mut findings =
-            vec![Finding::ok("store", format!("{} at {}", facts.product(), server.place.name))];
-        findings.push(match open::check(server, &facts) {
+            vec![Finding::ok("store", format!("{} at {}", facts.product(), self.place.name))];
+        findings.push(match open::check(self, &facts) {
             Ok(()) => Finding::ok(
                 "persistence",
                 format!(
@@ -46,9 +45,9 @@ impl MysqlStore {
                 "asynchronous or none: after a promotion nothing is granted for the longest lease",
             ),
         });
-        let mut packet = Packet::look(server.dialect());
+        let mut packet = Packet::look(self.dialect());
         packet.add("SHOW GLOBAL STATUS LIKE 'Threads_connected'", Vec::new());
-        let answers = server.send(Way::Rest, &packet, Repeat::Harmless).await?;
+        let answers = self.send(Way::Rest, &packet, Repeat::Harmless).await?;
         let used = answers.first().and_then(|rows| rows.first()).map(|row| row.text(1));
         let (used, most) = (used.transpose()?.unwrap_or("?"), facts.setting("max_connections"));
         findings.push(Finding::ok(

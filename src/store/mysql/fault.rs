@@ -44,7 +44,7 @@ fn judge(code: u16, message: &str) -> Fault {
         }
         1142 if message.starts_with("ALTER") || message.starts_with("INDEX") => {
             return unsupported(
-                "the tables of an older build are changed once: GRANT ALTER ON DATABASE.* TO USER for the first start of this one",
+                "this version changes tables once: GRANT ALTER ON DATABASE.* TO USER for its first start",
             );
         }
         1044 | 1142 | 1143 | 1227 => {

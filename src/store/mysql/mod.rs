@@ -22,74 +22,71 @@ mod open;
 mod place;
 mod session;
 
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+
 use self::place::Place;
 use self::session::Conn;
 use super::engine::Way;
+use super::events::StoreEvent;
+use super::examine::Finding;
 use super::sql::fault::Fault;
 use super::sql::linked::Linked;
+use super::sql::listen;
 use super::sql::packet::{Packet, Repeat};
-use super::sql::{Server, SqlStore};
+use super::sql::{Product, Server as _, SqlStore};
 use super::{Description, Options, Result};
-
-/// A store on MySQL or MariaDB.
-pub(super) type MysqlStore = SqlStore<Mysql>;
 
 /// The server, and our connections to it.
 pub(super) type Mysql = Linked<Conn>;
 
-impl MysqlStore {
-    /// The server at `url`, to which no word was said.
-    ///
-    /// # Errors
-    /// [`StoreError::Unsupported`](super::StoreError::Unsupported).
-    pub(super) fn named(url: &str, options: &Options) -> Result<Self> {
-        let server = Linked::new(Place::of(url, options)?, options.timeout);
-        Ok(Self::new(server, options))
+/// The server at `url`, to which no word was said.
+///
+/// # Errors
+/// [`StoreError::Unsupported`](super::StoreError::Unsupported).
+pub(super) fn named(url: &str, options: &Options) -> Result<SqlStore> {
+    let server: Mysql = Linked::new(Place::of(url, options)?, options.timeout);
+    Ok(SqlStore::new(server, options))
+}
+
+#[async_trait]
+impl Product for Mysql {
+    async fn open(&self, options: &Options) -> Result<bool> {
+        open::open(self, options).await
     }
 
-    /// As [`Store::open`](super::Store::open).
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) async fn open(&self, options: &Options) -> Result<()> {
-        if options.checked {
-            return Ok(());
-        }
-        let server = &self.shared.server;
-        let unused = open::open(server, options.make).await?;
-        self.opened(unused, options).await?;
-        // Only now, so that processes that start together in a fresh store do not take each other for witnesses.
-        server.links.call_themselves("witness");
-        Ok(())
+    fn call_itself(&self) {
+        self.links.call_themselves("witness");
     }
 
-    /// As [`Store::refuses_login`](super::Store::refuses_login).
-    pub(super) async fn refuses_login(&self) -> bool {
-        let server = &self.shared.server;
-        let tried = link::connect(&server.place, server.timeout, "").await;
+    async fn refuses_login(&self) -> bool {
+        let tried = link::connect(&self.place, self.timeout, "").await;
         matches!(tried, Err(Fault::Login(_)))
     }
 
-    /// As [`Store::describe`](super::Store::describe).
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) async fn describe(&self) -> Result<Description> {
-        let server = &self.shared.server;
-        let facts = open::facts(server).await?;
+    async fn describe(&self) -> Result<Description> {
+        let facts = open::facts(self).await?;
         // What was refused at the start must not go on unsaid when it was set later.
-        open::check(server, &facts)?;
+        open::check(self, &facts)?;
         // A server without disk may read well and write nothing.
-        let mut probe = Packet::change(server.dialect());
+        let mut probe = Packet::change(self.dialect());
         probe.add(
             "INSERT INTO numbers (name, newest) VALUES ('probe', 1) ON DUPLICATE KEY UPDATE newest = newest + 1",
             Vec::new(),
         );
-        server.send(Way::Rest, &probe, Repeat::Harmless).await?;
+        self.send(Way::Rest, &probe, Repeat::Harmless).await?;
         Ok(Description {
-            what: format!("{} at {}", facts.product(), server.place.name),
+            what: format!("{} at {}", facts.product(), self.place.name),
             shared: true,
             warnings: open::warnings(&facts),
         })
+    }
+
+    async fn examine(&self) -> Result<Vec<Finding>> {
+        self.findings().await
+    }
+
+    async fn listen(&self, store: &SqlStore) -> Result<mpsc::Receiver<StoreEvent>> {
+        listen::subscribe::<events::Ear>(&self.place, store).await
     }
 }

@@ -1,27 +1,18 @@
-//! What is refused of a server, and the tables: made once, under a number. A server of this kind makes tables in no transaction: what was
-//! begun is gone on with.
+//! What is refused of a server, and the steps of its schema: applied under a lock (`../schema.rs`). A server of this kind makes tables in no
+//! transaction: what was begun is gone on with.
 
 use std::collections::BTreeMap;
 
 use super::session::Conn;
 use super::{Mysql, link};
 use crate::clock;
-use crate::store::sql::dispatch;
+use crate::store::schema::Steps;
 use crate::store::sql::fault::{Fault, Outcome};
 use crate::store::sql::row::corrupt;
-use crate::store::{Result, StoreError};
+use crate::store::{Options, Result, StoreError};
 
 /// In order; never edited once released, only appended to. Each may be carried out again from its beginning.
-const MIGRATIONS: [&str; 4] = [
-    include_str!("0001_start.sql"),
-    dispatch::MYSQL,
-    include_str!("0003_tasks_in_order.sql"),
-    include_str!("0004_rings.sql"),
-];
-
-/// What the third of them adds, which tables that were made since have from the beginning.
-const IS_IN_ORDER: &str = "SELECT 1 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'tasks' \
-     AND COLUMN_NAME = 'in_order'";
+const STEPS: [&str; 1] = [include_str!("schema.sql")];
 
 /// The first versions in which everything is there that is used here: `JSON_TABLE`, and a collation of bytes without padding.
 const OLDEST_MARIADB: (u64, u64, u64) = (10, 6, 0);
@@ -194,17 +185,18 @@ pub(super) fn warnings(facts: &Facts) -> Vec<String> {
     warnings
 }
 
-/// Checks the server and makes its tables; returns whether nothing shows that anybody uses them.
+/// Checks the server and applies the steps that its tables lack; returns whether nothing shows that anybody uses them.
 ///
 /// # Errors
 /// As [`Store::open`](crate::store::Store::open).
-pub(super) async fn open(server: &Mysql, make: bool) -> Result<bool> {
+pub(super) async fn open(server: &Mysql, options: &Options) -> Result<bool> {
     let facts = facts(server).await?;
     check(server, &facts)?;
     let name = server.place.name.clone();
+    let steps = Steps::new(format!("MySQL {name}"), &STEPS, options);
     // Making tables takes longer than a call.
     let until = clock::boot() + server.timeout.max(std::time::Duration::from_secs(30));
-    let made = server
+    let upgraded = server
         .links
         .rest
         .call(until, move |conn: &mut Conn| {
@@ -215,66 +207,67 @@ pub(super) async fn open(server: &Mysql, make: bool) -> Result<bool> {
                 if got.first().map(|row| row.opt_int(0)).transpose()?.flatten() != Some(1) {
                     return Err(Fault::Again("others make the tables".to_owned()));
                 }
-                let made = migrate(conn, &name, make).await;
+                let upgraded = upgrade(conn, &name, &steps).await;
                 let freed = conn.query(&format!("SELECT RELEASE_LOCK({lock})"), &[]).await;
-                made.and(freed.map(drop))
+                upgraded.and(freed.map(drop))
             })
         })
         .await;
-    made.map_err(|fault| fault.told(&server.place.name))?;
+    upgraded.map_err(|fault| fault.told(&server.place.name))?;
     Ok(!facts.used)
 }
 
-async fn migrate(conn: &mut Conn, name: &str, make: bool) -> Outcome<()> {
+async fn upgrade(conn: &mut Conn, name: &str, steps: &Steps) -> Outcome<()> {
     let tables = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()";
     let mut names = Vec::new();
     for mut row in conn.query(tables, &[]).await? {
         names.push(row.take(0)?);
     }
-    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
-    let found = if names.iter().any(|table| table == "soloist_schema") {
-        let rows = conn.query("SELECT number FROM soloist_schema", &[]).await?;
-        // The process that made the table died before it wrote the number.
-        let number = rows.first().map_or(Ok(0), |row| row.int(0))?;
-        u32::try_from(number).unwrap_or(u32::MAX)
+    let has = |name: &str| names.iter().any(|table| table == name);
+    // The schema that the store is to have, and the one that all of it has.
+    let (number, done) = if has("soloist_store") {
+        let rows = conn.query("SELECT number, done FROM soloist_store", &[]).await?;
+        // The process that made the table died before it wrote the numbers.
+        let of = |nth| rows.first().map_or(Ok(0), |row| row.int(nth));
+        let whole = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
+        (whole(of(0)?), whole(of(1)?))
+    } else if has("soloist_schema") {
+        return Err(steps.development().into());
     } else if names.is_empty() {
-        0
+        (0, 0)
     } else {
         return Err(Fault::Ours(StoreError::Unsupported(format!(
             "MySQL at {name}: the database has tables of another program: make one for Soloist alone, and name it in the store URL"
         ))));
     };
-    if found > known {
-        return Err(Fault::Ours(StoreError::NewerSchema { found, known }));
-    }
-    if found == known {
+    let missing = steps.missing(number).and_then(|_| steps.missing(done))?;
+    if missing.is_empty() {
         return Ok(());
     }
-    if !make {
-        return Err(Fault::Ours(if found == 0 {
-            StoreError::Absent(format!("MySQL {name}"))
-        } else {
-            StoreError::Unsupported(format!(
-                "{name} was written by the version before: start a node of this version (soloist serve), which converts it; looking changes nothing"
-            ))
-        }));
-    }
-    // First, so that what was begun is known as ours.
-    let table = format!("ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {}", link::BYTES);
-    let number =
-        format!("CREATE TABLE IF NOT EXISTS soloist_schema (number BIGINT NOT NULL) {table}");
-    conn.query(&number, &[]).await?;
-    for (nth, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
-        if nth == 2 && !conn.query(IS_IN_ORDER, &[]).await?.is_empty() {
-            continue;
+    if done > 0 {
+        let used = conn.query(&format!("SELECT {}", link::is_used()), &[]).await?;
+        if used.first().map(|row| row.int(0)).transpose()? == Some(1) {
+            return Err(steps.in_use(done).into());
         }
-        let lines = migration.lines().filter(|line| !line.starts_with("--"));
+    }
+    let table = format!("ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {}", link::BYTES);
+    let numbers =
+        "CREATE TABLE IF NOT EXISTS soloist_store (number BIGINT NOT NULL, done BIGINT NOT NULL)";
+    conn.query(&format!("{numbers} {table}"), &[]).await?;
+    // First, so that what is begun is known as ours, and is nobody's who knows less.
+    let known = steps.known();
+    let begun =
+        format!("DELETE FROM soloist_store; INSERT INTO soloist_store VALUES ({known}, {done})");
+    conn.run(&format!("START TRANSACTION; {begun}; COMMIT"), 4).await?;
+    for step in missing {
+        let lines = step.lines().filter(|line| !line.starts_with("--"));
         let whole = lines.collect::<Vec<_>>().join("\n").replace("{table}", &table);
         for statement in whole.split(";\n").filter(|statement| !statement.trim().is_empty()) {
-            conn.query(statement.trim().trim_end_matches(';'), &[]).await?;
+            let statement = statement.trim().trim_end_matches(';');
+            // As long as it takes.
+            let patient = "/*M!SET STATEMENT max_statement_time = 0 FOR */";
+            conn.query(&format!("{patient} {statement}"), &[]).await?;
         }
     }
-    let numbered =
-        format!("DELETE FROM soloist_schema; INSERT INTO soloist_schema VALUES ({known})");
-    conn.run(&format!("START TRANSACTION; {numbered}; COMMIT"), 4).await.map(drop)
+    conn.query("UPDATE soloist_store SET done = number", &[]).await.map(drop)
 }

@@ -270,13 +270,6 @@ impl Wire for Conn {
         Ok(found)
     }
 
-    async fn change(&mut self, statement: &Statement) -> Outcome<u64> {
-        let found = self.ask_all(std::slice::from_ref(statement)).await?;
-        let changed = found.last().and_then(|rows| rows.first());
-        let changed = changed.ok_or_else(|| corrupt("MySQL", "a number of rows is missing"))?;
-        Ok(u64::try_from(changed.int(0)?).unwrap_or(0))
-    }
-
     async fn tell(&mut self, _: &Place, hint: Hint) -> Outcome<()> {
         match Dialect::Mysql.ring(&hint, "1 = 1")? {
             Some(ring) => self.run_prepared(&ring).await.map(drop),

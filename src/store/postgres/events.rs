@@ -2,15 +2,14 @@
 //!
 //! Commits that notify wait for each other until each is on disk: so a ringer rings after the commit (`../sql/listen.rs`).
 
-use tokio::sync::mpsc;
+use std::sync::Arc;
 
 use super::link::{self, Heard};
+use super::place::Place;
 use super::session::Conn;
-use super::{Postgres, PostgresStore};
 use crate::domain::event::JobEvent;
-use crate::domain::name::JobName;
-use crate::store::events::{Events, StoreEvent};
 use crate::store::outlet::Outlet;
+use crate::store::sql::SqlStore;
 use crate::store::sql::follow::{Follower, Hint};
 use crate::store::sql::listen::{self, SWEEP_EVERY};
 use crate::store::{Result, StoreError};
@@ -43,44 +42,36 @@ pub(super) fn payloads(hint: Hint) -> Vec<String> {
     texts.filter(|text| text.len() < ROOM).collect()
 }
 
-impl Events for PostgresStore {
-    async fn subscribe(&self, _jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
-        listen::subscribe::<Ear>(self).await
-    }
-}
-
 /// A connection that listens, and what was told of what it heard.
-struct Ear {
+pub(super) struct Ear {
     conn: Conn,
     heard: Heard,
-    follower: Follower<Postgres>,
+    follower: Follower,
     timeout: std::time::Duration,
 }
 
 impl listen::Ear for Ear {
-    type Server = Postgres;
+    type Place = Place;
 
-    async fn open(store: &PostgresStore) -> Result<Self> {
-        let server = &store.shared.server;
-        let name = &server.place.name;
-        let (conn, heard) = link::connect(&server.place, server.timeout, "soloist")
-            .await
-            .map_err(|fault| fault.told(name))?;
-        let listen = format!("LISTEN \"{}\"", server.place.schema);
-        let listening = tokio::time::timeout(server.timeout, conn.client.batch_execute(&listen));
+    async fn open(place: &Arc<Place>, store: &SqlStore) -> Result<Self> {
+        let timeout = store.shared.server.timeout();
+        let name = &place.name;
+        let (conn, heard) =
+            link::connect(place, timeout, "soloist").await.map_err(|fault| fault.told(name))?;
+        let listen = format!("LISTEN \"{}\"", place.schema);
+        let listening = tokio::time::timeout(timeout, conn.client.batch_execute(&listen));
         match listening.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(crate::store::sql::fault::Fault::from(error).told(name)),
             Err(_) => {
                 return Err(StoreError::Unavailable(format!(
-                    "PostgreSQL at {name} did not confirm the subscription within {:?}",
-                    server.timeout
+                    "PostgreSQL at {name} did not confirm the subscription within {timeout:?}"
                 )));
             }
         }
         // Behind LISTEN: what is committed from now on is heard.
         let follower = Follower::start(store.clone()).await?;
-        Ok(Self { conn, heard, follower, timeout: server.timeout })
+        Ok(Self { conn, heard, follower, timeout })
     }
 
     async fn follow(&mut self, outlet: &mut Outlet) -> String {
@@ -120,7 +111,7 @@ impl listen::Ear for Ear {
 mod tests {
     use super::*;
     use crate::domain::event::EventKind;
-    use crate::domain::name::Waiter;
+    use crate::domain::name::{JobName, Waiter};
 
     #[test]
     fn no_hint_is_longer_than_a_notify_may_be() {

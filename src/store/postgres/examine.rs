@@ -1,6 +1,6 @@
 //! What `soloist doctor` looks at in a PostgreSQL store: version, what may be lost, replicas, long transactions.
 
-use super::PostgresStore;
+use super::Postgres;
 use super::open::{self, Settings};
 use crate::store::Result;
 use crate::store::engine::Way;
@@ -11,20 +11,19 @@ use crate::store::sql::packet::{Packet, Repeat, only};
 /// Older than this, a transaction keeps dead rows from being removed, and every change gets slower.
 const LONG_MINUTES: i64 = 10;
 
-impl PostgresStore {
+impl Postgres {
     /// As [`Store::examine`](crate::store::Store::examine), without what concerns time.
     ///
     /// # Errors
     /// As there.
-    pub(in crate::store) async fn examine(&self) -> Result<Vec<Finding>> {
-        let server = &self.shared.server;
-        let facts = open::facts(server).await?;
+    pub(super) async fn findings(&self) -> Result<Vec<Finding>> {
+        let facts = open::facts(self).await?;
         let mut findings = vec![Finding::ok(
             "store",
-            format!("PostgreSQL {} at {}", facts.version, server.place.name),
+            format!("PostgreSQL {} at {}", facts.version, self.place.name),
         )];
         let Settings { fsync, synchronous_commit, standbys, .. } = &facts.settings;
-        findings.push(match open::check(server, &facts) {
+        findings.push(match open::check(self, &facts) {
             Ok(()) => Finding::ok(
                 "persistence",
                 format!("fsync {fsync}, synchronous_commit {synchronous_commit} on our connections: what was answered survives a crash"),
@@ -45,8 +44,7 @@ impl PostgresStore {
     }
 
     async fn long_transactions(&self) -> Result<Finding> {
-        let server = &self.shared.server;
-        let mut packet = Packet::look(server.dialect());
+        let mut packet = Packet::look(self.dialect());
         packet.add(
             "SELECT coalesce(max(extract(epoch from clock_timestamp() - xact_start))::bigint / 60, 0), \
              current_setting('max_connections')::bigint, (SELECT count(*) FROM pg_stat_activity), \
@@ -54,7 +52,7 @@ impl PostgresStore {
              FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()",
             Vec::new(),
         );
-        let answers = server.send(Way::Rest, &packet, Repeat::Harmless).await?;
+        let answers = self.send(Way::Rest, &packet, Repeat::Harmless).await?;
         let row = only(&answers, 0)?;
         let (minutes, most, used) = (row.int(0)?, row.int(1)?, row.int(2)?);
         let none = if row.int(3)? == 1 {

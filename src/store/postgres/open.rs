@@ -1,16 +1,16 @@
-//! What is refused of a server, and the tables: made once, in one transaction, under a number.
+//! What is refused of a server, and the steps of its schema: applied in one transaction, with their number (`../schema.rs`).
 
 use super::fault::POOLER;
 use super::session::Conn;
 use super::{Postgres, link};
 use crate::clock;
-use crate::store::sql::dispatch;
-use crate::store::sql::fault::Fault;
+use crate::store::schema::Steps;
+use crate::store::sql::fault::{Fault, Outcome};
 use crate::store::sql::session::Value;
-use crate::store::{Result, StoreError};
+use crate::store::{Options, Result, StoreError};
 
 /// In order; never edited once released, only appended to.
-const MIGRATIONS: [&str; 2] = [include_str!("0001_start.sql"), dispatch::POSTGRES];
+const STEPS: [&str; 1] = [include_str!("schema.sql")];
 
 /// The first version in which everything is there that is used here.
 const OLDEST: i64 = 130_000;
@@ -38,6 +38,9 @@ pub(super) struct Settings {
     takes_no_writes: bool,
 }
 
+/// How many connections of processes are there that have opened the store called `$1`.
+const WITNESSES: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database()";
+
 /// How the connections of a process are called that has opened the store.
 pub(super) fn witness(schema: &str) -> String {
     format!("soloist {schema}")
@@ -64,17 +67,16 @@ async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> std::result::Re
     let sql = "SELECT current_setting('server_version'), current_setting('server_version_num')::bigint, current_setting('fsync'), \
         current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), current_setting('server_encoding'), \
         pg_is_in_recovery(), pg_backend_pid(), current_setting('transaction_read_only') = 'on', \
-        EXISTS (SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = ?), \
-        (SELECT count(*) FROM pg_stat_activity WHERE application_name = ? AND datname = current_database())";
-    let params = [Value::Text(format!("{schema}_trial")), Value::Text(witness(schema))];
-    let rows = conn.query(sql, &params).await?;
+        EXISTS (SELECT 1 FROM pg_listening_channels() AS channel WHERE channel = ?)";
+    let rows = conn.query(sql, &[Value::Text(format!("{schema}_trial"))]).await?;
+    let witnesses = conn.client.query_one(WITNESSES, &[&witness(schema)]).await?.get(0);
     // In a pool the other one gets what this one has left, and this one something else.
     other.client.batch_execute("BEGIN").await?;
-    let taken = other.query("SELECT pg_backend_pid()", &[]).await?;
+    let upgraded = other.query("SELECT pg_backend_pid()", &[]).await?;
     let again = conn.query("SELECT pg_backend_pid()", &[]).await?;
     let empty = || StoreError::Corrupt("PostgreSQL: an answer is missing".to_owned());
     let (row, again) = (rows.first().ok_or_else(empty)?, again.first().ok_or_else(empty)?);
-    let taken = taken.first().ok_or_else(empty)?.int(0)?;
+    let upgraded = upgraded.first().ok_or_else(empty)?.int(0)?;
     let word = |nth| row.text(nth).map(str::to_owned);
     Ok(Facts {
         // `15.13 (Debian 15.13-0+deb12u1)`
@@ -89,8 +91,8 @@ async fn ask(conn: &mut Conn, other: &mut Conn, schema: &str) -> std::result::Re
         },
         recovers: row.int(6)? == 1,
         listens: row.int(9)? == 1,
-        alone: row.int(7)? == again.int(0)? && row.int(7)? != taken,
-        witnesses: row.int(10)?,
+        alone: row.int(7)? == again.int(0)? && row.int(7)? != upgraded,
+        witnesses,
     })
 }
 
@@ -143,82 +145,75 @@ pub(super) fn warnings(facts: &Facts) -> Vec<String> {
     warnings
 }
 
-/// Checks the server and makes its tables; returns whether nothing shows that anybody uses them.
+/// Checks the server and applies the steps that its tables lack; returns whether nothing shows that anybody uses them.
 ///
 /// # Errors
 /// As [`Store::open`](crate::store::Store::open).
-pub(super) async fn open(server: &Postgres, make: bool) -> Result<bool> {
+pub(super) async fn open(server: &Postgres, options: &Options) -> Result<bool> {
     let facts = facts(server).await?;
     check(server, &facts)?;
     let (schema, name) = (server.place.schema.clone(), server.place.name.clone());
+    let steps = Steps::new(format!("PostgreSQL {name}"), &STEPS, options);
     // Making tables takes longer than a call.
     let until = clock::boot() + server.timeout.max(std::time::Duration::from_secs(30));
-    let made = server
+    let upgraded = server
         .links
         .rest
         .call(until, move |conn: &mut Conn| {
             Box::pin(async move {
-                let made = migrate(conn, &schema, &name, make).await;
-                if made.is_err() {
+                let upgraded = upgrade(conn, &schema, &name, &steps).await;
+                if upgraded.is_err() {
                     conn.client.batch_execute("ROLLBACK").await?;
                 }
-                made
+                upgraded
             })
         })
         .await;
-    made.map_err(|fault| fault.told(&server.place.name))?;
+    upgraded.map_err(|fault| fault.told(&server.place.name))?;
     Ok(facts.witnesses == 0)
 }
 
-async fn migrate(
-    conn: &mut Conn,
-    schema: &str,
-    name: &str,
-    make: bool,
-) -> std::result::Result<(), Fault> {
+async fn upgrade(conn: &mut Conn, schema: &str, name: &str, steps: &Steps) -> Outcome<()> {
     let client = &conn.client;
     // One process after the other, in the order in which they come; it lasts until the end of the transaction.
     client.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(hashtext('soloist'))").await?;
     let there = "SELECT 1 FROM pg_namespace WHERE nspname = $1";
     if client.query_opt(there, &[&schema]).await?.is_none() {
-        if !make {
-            return Err(Fault::Ours(StoreError::Absent(format!("PostgreSQL {name}"))));
-        }
+        steps.missing(0)?;
         client.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
     }
     let tables = "SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'";
     let tables: Vec<String> =
         client.query(tables, &[&schema]).await?.iter().map(|row| row.get(0)).collect();
-    let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
-    let found = if tables.iter().any(|table| table == "soloist_schema") {
-        let row = client.query_one("SELECT number FROM soloist_schema", &[]).await?;
+    let has = |name: &str| tables.iter().any(|table| table == name);
+    let found = if has("soloist_store") {
+        let row = client.query_one("SELECT number FROM soloist_store", &[]).await?;
         u32::try_from(row.get::<_, i64>(0)).unwrap_or(u32::MAX)
+    } else if has("soloist_schema") {
+        return Err(steps.development().into());
     } else if tables.is_empty() {
-        if !make {
-            return Err(Fault::Ours(StoreError::Absent(format!("PostgreSQL {name}"))));
-        }
         0
     } else {
         return Err(Fault::Ours(StoreError::Unsupported(format!(
             "PostgreSQL at {name}: the schema has tables of another program: name another one with ?schema=NAME"
         ))));
     };
-    if found > known {
-        return Err(Fault::Ours(StoreError::NewerSchema { found, known }));
-    }
-    if found < known {
-        if found > 0 && !make {
-            return Err(Fault::Ours(StoreError::Unsupported(format!(
-                "{name} was written by the version before: start a node of this version (soloist serve), which converts it; looking changes nothing"
-            ))));
+    let missing = steps.missing(found)?;
+    if !missing.is_empty() {
+        if found > 0 && client.query_one(WITNESSES, &[&witness(schema)]).await?.get::<_, i64>(0) > 0
+        {
+            return Err(steps.in_use(found).into());
         }
-        for migration in MIGRATIONS.iter().skip(found as usize) {
-            client.batch_execute(migration).await?;
+        // As long as it takes.
+        client.batch_execute("SET LOCAL statement_timeout = 0").await?;
+        for step in missing {
+            client.batch_execute(step).await?;
         }
         client
             .batch_execute(&format!(
-                "CREATE TABLE IF NOT EXISTS soloist_schema (number BIGINT NOT NULL); DELETE FROM soloist_schema; \
-                 INSERT INTO soloist_schema VALUES ({known})"
+                "CREATE TABLE IF NOT EXISTS soloist_store (number BIGINT NOT NULL); DELETE FROM soloist_store; \
+                 INSERT INTO soloist_store VALUES ({})",
+                steps.known()
             ))
             .await?;
     }

@@ -165,15 +165,6 @@ impl Wire for Conn {
         self.in_one_go(first, statements, None).await
     }
 
-    async fn change(&mut self, statement: &Statement) -> Outcome<u64> {
-        if let Some(first) = self.first.take() {
-            self.client.batch_execute(first).await?;
-        }
-        let sql = Dialect::Postgres.said(&statement.sql);
-        let prepared = self.prepared(&sql, &statement.params).await?;
-        Ok(self.client.execute(&prepared, &refs(&statement.params)).await?)
-    }
-
     async fn tell(&mut self, place: &Place, hint: Hint) -> Outcome<()> {
         for payload in events::payloads(hint) {
             self.client.query("SELECT pg_notify($1, $2)", &[&place.schema, &payload]).await?;

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use ::redis::{Cmd, FromRedisValue};
+use async_trait::async_trait;
 use futures_util::future::try_join_all;
 
 use super::dispatch::parse::{Answer, past_text, record_text, stored_task};
@@ -23,6 +24,7 @@ use crate::store::rotation::{PastTurn, RotationView, Rotations as _};
 /// Values of one command.
 const VALUES: usize = 1_000;
 
+#[async_trait]
 impl Portable for RedisStore {
     async fn every_job(&self) -> Result<Vec<JobName>> {
         let servers = self.shared.rest.links().await?;

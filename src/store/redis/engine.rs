@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use ::redis::{Value, from_redis_value};
+use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use serde::Serialize;
 
@@ -18,6 +19,7 @@ use crate::clock;
 use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, RunId};
 use crate::domain::time::{Boot, StoreTime};
+use crate::store::backend::Backend as _;
 use crate::store::core::{self, Known, left_of};
 use crate::store::engine::{
     Beside, Change, Commit, Engine, Keep, LeaseWrite, Page, Part, Reading, Stored, StoredLease,
@@ -54,6 +56,7 @@ enum Write<'a> {
     Note(Step<'a>),
 }
 
+#[async_trait]
 impl Engine for RedisStore {
     fn known(&self) -> &Known {
         &self.shared.known
@@ -342,11 +345,11 @@ impl RedisStore {
             keys.extend([names.lease(keep.job), names.record(keep.job)]);
             arguments.extend([keep.text.clone(), millis(keep.ttl).to_string()]);
         }
-        let ttl = batch.iter().map(|keep| keep.ttl).max().unwrap_or_default();
+        let reach = batch.iter().map(|keep| keep.reach).max().unwrap_or_default();
         let epoch = names.epoch(batch.first().map(|keep| keep.job));
         let lane = &self.shared.leases;
         let answer =
-            self.guarded(lane, &scripts::KEEP_LEASES, epoch, &keys, ttl, &arguments).await?;
+            self.guarded(lane, &scripts::KEEP_LEASES, epoch, &keys, reach, &arguments).await?;
         if answer.values.len() != batch.len() {
             return Err(StoreError::Corrupt("keep_leases: an answer is missing".to_owned()));
         }
@@ -361,9 +364,9 @@ impl RedisStore {
     async fn plan(&self, change: &Change<'_>, record: &str, plan: Vec<u8>) -> Result<Guarded> {
         let lane = self.lane(change.way);
         let epoch = self.keys().epoch(Some(change.job));
-        if let Some(ttl) = change.grant {
-            let keys = [record.to_owned()];
-            return self.guarded(lane, &scripts::COMMIT_GRANT, epoch, &keys, ttl, &[plan]).await;
+        if change.grant.is_some() {
+            let (keys, reach) = ([record.to_owned()], change.reach);
+            return self.guarded(lane, &scripts::COMMIT_GRANT, epoch, &keys, reach, &[plan]).await;
         }
         let mut call = self.call(&scripts::COMMIT_PLAN);
         call.key(record).arg(plan);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use ::redis::AsyncConnectionConfig;
 use ::redis::aio::{PubSubSink, PubSubStream};
+use async_trait::async_trait;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
@@ -29,6 +30,7 @@ pub(super) const PING_EVERY: Duration = Duration::from_secs(2);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+#[async_trait]
 impl Events for RedisStore {
     async fn subscribe(&self, jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
         let route = match &self.shared.place {

@@ -11,7 +11,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// As there.
-    pub async fn examine(&self) -> Result<Vec<Finding>> {
+    pub(super) async fn findings(&self) -> Result<Vec<Finding>> {
         let servers = Servers::read(&self.shared).await?;
         let about = servers.describe(&self.shared).await?;
         let mut findings = vec![match servers.check(&self.shared) {

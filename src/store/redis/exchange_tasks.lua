@@ -160,7 +160,7 @@ local function exchange(first, last)
         .. kept .. tails[source] .. sub(old, body)
       pending[keys[i]] = record
       answer[2 * i + 2], answer[2 * i + 3] = id, record
-      held_here[i] = id .. ' ' .. held
+      held_here[i] = id .. ' ' .. held .. ' ' .. integer(rules.lease)
     end
     -- After an earlier grant of the same name, the node that gave that one may still want to take it back.
     local mark = memory and not string.find(memory, '^%-') and '\n+' or ''

@@ -1,4 +1,4 @@
--- extend_claim: a new lease from now for what is still held of a claim.
+-- extend_claim: a new lease from now for what is still held of a claim, as long as each was granted for.
 -- KEYS as in open_dispatch.
 -- ARGV[1] claim  ARGV[2] only  the owner whose claim it must be (how its id begins); '' for any
 -- Returns 'missing', or 'extended', the earliest end (0: none), how many are kept, their ids, the ids of those lost.
@@ -10,16 +10,16 @@ local collector = string.match(memory or '', '^%d+ (%S+)')
 if not collector or (ARGV[2] ~= '' and ARGV[2] ~= string.sub(ARGV[1], 1, 32)) then return { 'missing' } end
 call('HSET', base .. 'collectors', collector, now_text)
 local kept, lost, earliest, last = {}, {}, never, 0
-for id, held in string.gmatch(memory, '\n(%S+) (%d+)') do
+for id, held, granted in string.gmatch(memory, '\n(%S+) (%d+) ?(%d*)') do
   local record = call('GET', base .. 't:' .. id)
   local t = record and moves().parse(record)
-  if t and t.state == 'leased' and t.token == held and tonumber(t.at) > now then
+  local lease = tonumber(granted)
+  if lease and t and t.state == 'leased' and t.token == held and tonumber(t.at) > now then
     local rules = load(t.source)
-    local lease = rules.lease
     t.at = integer(now + lease)
     call('SET', base .. 't:' .. id, moves().compose(t, true))
     call('ZADD', base .. 'l:' .. t.source, now + lease, id)
-    -- Under rules that have changed it may end sooner than before, and than the timer says.
+    -- After the clock was set back it may end sooner than before, and than the timer says.
     if rules.ends == 0 or rules.ends > now + lease then
       rules.ends = now + lease
       call('ZADD', timers, 'LT', t.at, 'l:' .. t.source)

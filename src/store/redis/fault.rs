@@ -18,6 +18,9 @@ const LAST_WORD: Duration = Duration::from_millis(200);
 /// What happened, and what to do about it.
 pub(super) fn in_words(error: &RedisError, address: &str) -> StoreError {
     let detail = error.detail().unwrap_or_default();
+    if let Some(command) = unknown_command(detail) {
+        return not_known(address, &command);
+    }
     let what = match error.code() {
         Some("READONLY") => "is a read-only replica: use the address of the master".to_owned(),
         Some("LOADING") => "is still loading its data".to_owned(),
@@ -66,6 +69,25 @@ pub(super) fn in_words(error: &RedisError, address: &str) -> StoreError {
         None => unheard(error),
     };
     StoreError::Unavailable(format!("Redis at {address} {what}"))
+}
+
+/// The command that a server does not know, by its own word; of one in a script it says no name.
+fn unknown_command(detail: &str) -> Option<String> {
+    let named = ["unknown command ", "unknown subcommand "];
+    if let Some(rest) = named.iter().find_map(|words| Some(detail.split_once(words)?.1)) {
+        let quoted = |c| matches!(c, '\'' | '`' | '"');
+        let name = rest.trim_start_matches(quoted).split(|c: char| quoted(c) || c == ',').next()?;
+        return Some(name.chars().take(64).collect::<String>().to_ascii_uppercase());
+    }
+    let inside = detail.contains("Unknown Redis command called from");
+    inside.then(|| "a command inside of a script".to_owned())
+}
+
+/// Commands that are needed were renamed: no retry helps, and nothing in the store is damaged.
+pub(super) fn not_known(address: &str, commands: &str) -> StoreError {
+    StoreError::Unsupported(format!(
+        "Redis at {address} does not know {commands}, and Soloist needs it: it was renamed or forbidden there. Take its `rename-command` out of redis.conf and restart Redis, or ask the provider; to forbid commands use an ACL (deploy/redis.acl lists what is needed)"
+    ))
 }
 
 fn not_permitted(what: &str) -> String {
@@ -135,4 +157,42 @@ async fn last_word(address: &str) -> Option<RedisError> {
         }
     };
     tokio::time::timeout(LAST_WORD, listening).await.ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(answer: &str) -> StoreError {
+        let Ok(Value::ServerError(error)) = ::redis::parse_redis_value(answer.as_bytes()) else {
+            panic!("{answer:?} is no error of a server");
+        };
+        in_words(&RedisError::from(error), "here:6379")
+    }
+
+    #[test]
+    fn a_command_that_was_renamed_is_named_with_a_remedy_and_is_no_damage() {
+        for (answer, named) in [
+            ("-ERR unknown command 'EVALSHA', with args beginning with: '1' '2' \r\n", "EVALSHA"),
+            ("-ERR unknown command `time`, with args beginning with: \r\n", "TIME"),
+            ("-ERR unknown command 'INFO'\r\n", "INFO"),
+            ("-ERR unknown subcommand 'LOAD'. Try SCRIPT HELP.\r\n", "LOAD"),
+            (
+                "-ERR Unknown Redis command called from script script: 0bbf, on @user_script:1.\r\n",
+                "a command inside of a script",
+            ),
+        ] {
+            let error = told(answer);
+            let said = error.to_string();
+            assert!(matches!(error, StoreError::Unsupported(_)), "{answer}: {error:?}");
+            let remedy = said.contains("here:6379") && said.contains("rename-command");
+            assert!(said.contains(&format!("does not know {named},")) && remedy, "{said}");
+            assert!(!said.contains("unreadable"), "{said}");
+        }
+        let permitted = told("-NOPERM User x has no permissions to run the 'evalsha' command\r\n");
+        let said = permitted.to_string();
+        assert!(matches!(permitted, StoreError::Unavailable(_)), "an ACL is changed at any time");
+        assert!(said.contains("evalsha") && said.contains("deploy/redis.acl"), "{said}");
+        assert!(matches!(told("-ERR value is not an integer\r\n"), StoreError::Corrupt(_)));
+    }
 }

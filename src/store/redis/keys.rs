@@ -69,21 +69,6 @@ impl Keys {
         self.job(job, "lease")
     }
 
-    /// A key of schema 1.
-    pub(super) fn old(&self, job: &JobName, part: &str) -> String {
-        self.job(job, part)
-    }
-
-    /// Glob that matches what every job of schema 1 has.
-    pub(super) fn old_pattern(&self) -> String {
-        self.pattern("state")
-    }
-
-    /// Which job of schema 1 has `key`; `None` when it is none of ours.
-    pub(super) fn old_job(&self, key: &[u8]) -> Option<JobName> {
-        self.of(key, "}:state")
-    }
-
     pub(super) fn record(&self, job: &JobName) -> String {
         self.job(job, "record")
     }

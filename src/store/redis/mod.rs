@@ -17,7 +17,7 @@
 //! | `soloist:{J}:log` | list | JSON lines, oldest first; their numbers are contiguous |
 //! | `soloist:{J}:runs` | sorted set | `ID JSON` of ended runs, ordered by token |
 //! | `soloist:{J}:events` | channel | `{"job","version","event","at","record","lease","left"}`; `events` too when it was more than one |
-//! | `soloist:schema` | string | version of this layout |
+//! | `soloist:schema` | string | `soloist NUMBER`: the version of this layout (`store/schema.rs`) |
 //! | `soloist:epoch` | hash | what this store says of itself (`domain/doubt.rs`) |
 //! | `soloist:probe` | string, PX | nothing: written to find out whether the server takes writes |
 //! | `soloist:nodes` | hash | node -> JSON of its newest report, and when it came |
@@ -57,8 +57,6 @@
 
 mod carry;
 mod cluster;
-mod convert;
-mod convert_shared;
 mod dispatch;
 mod engine;
 mod epoch;
@@ -84,6 +82,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ::redis::{ToRedisArgs, Value};
+use async_trait::async_trait;
 use futures_util::future::join_all;
 
 use self::cluster::Cluster;
@@ -94,10 +93,14 @@ use self::link::Repeat;
 use self::route::Route;
 use self::scripts::Transition;
 use self::server::Use;
+use super::backend::{Backend, Dispatches};
 use super::core::{Known, KnownTurns};
+use super::examine::Finding;
 use super::journal::AuditEntry;
 use super::latest::Latest;
 use super::memory::{Asked, Memories, Opening};
+use super::rotation::Rotations;
+use super::schema::Steps;
 use super::{Description, For, Options, Result, StoreError};
 use crate::clock;
 use crate::domain::log::LogBounds;
@@ -105,8 +108,8 @@ use crate::domain::name::CollectorName;
 use crate::domain::time::{Boot, StoreTime};
 use crate::sabotage::{Bug, planted};
 
-/// Version of the key layout.
-const SCHEMA: u32 = 3;
+/// In order; never edited once released, only appended to. Keys come with what is first written, so there is nothing to make.
+const STEPS: [&str; 1] = [""];
 /// How often a store is judged anew that goes on changing.
 const ATTEMPTS: usize = 32;
 /// Jobs in one script call.
@@ -183,76 +186,54 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`StoreError::Unsupported`].
-    pub fn named(url: &str, options: &Options) -> Result<Self> {
+    pub(super) fn named(url: &str, options: &Options) -> Result<Self> {
         Ok(Self { shared: Arc::new(Shared::new(url, options)?), note: None })
     }
+}
 
-    /// The same store, whose calls write `entry` down.
-    pub(super) fn noting(&self, entry: AuditEntry) -> Self {
-        Self { note: Some(Arc::new(entry)), ..self.clone() }
+#[async_trait]
+impl Backend for RedisStore {
+    fn is_sharded(&self) -> bool {
+        self.keys().on_a_cluster()
     }
 
-    /// Checks that it can keep the promise, and begins an epoch if it has none.
-    ///
-    /// # Errors
-    /// As [`Store::open`](super::Store::open).
-    pub async fn open(&self, options: &Options) -> Result<()> {
+    fn noting(&self, entry: AuditEntry) -> Arc<dyn Backend> {
+        Arc::new(Self { note: Some(Arc::new(entry)), ..self.clone() })
+    }
+
+    fn dispatch(self: Arc<Self>) -> Arc<dyn Dispatches> {
+        self
+    }
+
+    fn rotations(self: Arc<Self>) -> Option<Arc<dyn Rotations>> {
+        Some(self)
+    }
+
+    /// Begins an epoch if it has none.
+    async fn open(&self, options: &Options) -> Result<()> {
         if options.checked {
             return Ok(());
         }
         let servers = server::Servers::read(&self.shared).await?;
         servers.check(&self.shared)?;
+        server::check_commands(&self.shared).await?;
         let usage = server::usage(&self.shared).await?;
         if usage != Use::Used && !options.make && !self.has_an_epoch().await? {
             return Err(StoreError::Absent(self.shared.name().to_string()));
         }
         let unused = usage == Use::Unused;
         let opening = Opening { unused, longest_ms: millis(options.longest_lease) };
-        let ask = Ask {
-            transition: &scripts::OPEN_STORE,
-            epoch_key: self.keys().epoch(None),
-            keys: &[self.shared.keys.global("schema")],
-            ttl: Duration::ZERO,
-            opening: Some(opening),
-        };
-        let opened = self.ask(&self.shared.leases, ask, &[SCHEMA.to_string()]).await?;
-        let found: u32 = record::parsed(
-            &self.shared.keys.global("schema"),
-            opened.values.into_iter().next().unwrap_or(Value::Nil),
-        )?;
-        if found == 0 {
-            return Err(StoreError::Unsupported(format!(
-                "{} has a key {} of another program: use another database (the number at the end of the store URL) or another `prefix`",
-                self.shared.name(),
-                self.shared.keys.global("schema")
-            )));
-        }
-        if found > SCHEMA {
-            return Err(StoreError::NewerSchema { found, known: SCHEMA });
-        }
-        if found < SCHEMA {
-            if !options.make {
-                return Err(StoreError::Unsupported(format!(
-                    "{} was written by the version before: start a node of this version (soloist serve), which converts it; looking changes nothing",
-                    self.shared.name()
-                )));
-            }
-            self.convert(found).await?;
-            let key = self.keys().global("schema");
-            let mut converted = ::redis::cmd("SET");
-            converted.arg(&key).arg(SCHEMA);
-            self.shared.rest.command::<()>(&key, &converted, Repeat::Harmless).await?;
+        let steps = Steps::new(self.shared.name().to_string(), &STEPS, options);
+        let found = self.schema(&steps, opening).await?;
+        if !steps.missing(found)?.is_empty() {
+            self.upgrade(&steps, found, opening).await?;
         }
         // Only now, so that processes that start together in a fresh store do not take each other for witnesses.
         self.shared.leases.call_itself(&self.shared.keys.client()).await;
         Ok(())
     }
 
-    /// As [`Store::be_ready`](super::Store::be_ready).
-    ///
-    /// # Errors
-    /// As [`Store::be_ready`](super::Store::be_ready).
-    pub async fn be_ready(&self, what: For) -> Result<()> {
+    async fn be_ready(&self, what: For) -> Result<()> {
         let Shared { leases, grants, rest, .. } = &*self.shared;
         let needed: &[(&Lane, &[&'static Transition])] = match what {
             For::GivingBack => &[(leases, &[&scripts::READ_RECORDS, &scripts::COMMIT_PLAN])],
@@ -278,8 +259,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// As [`Store::refuses_login`](super::Store::refuses_login).
-    pub async fn refuses_login(&self) -> bool {
+    async fn refuses_login(&self) -> bool {
         match &self.shared.place {
             Place::Server(route) => match route.master().await {
                 Ok(master) => master.refuses_login(self.shared.timeout).await,
@@ -294,19 +274,11 @@ impl RedisStore {
         }
     }
 
-    /// Whether this store is in use, or was: its nodes write this down again when it was emptied under them.
-    async fn has_an_epoch(&self) -> Result<bool> {
-        let key = self.keys().epoch(None);
-        let mut exists = ::redis::cmd("EXISTS");
-        exists.arg(&key);
-        self.shared.rest.command(&key, &exists, Repeat::Harmless).await
+    async fn examine(&self) -> Result<Vec<Finding>> {
+        self.findings().await
     }
 
-    /// As [`Store::describe`](super::Store::describe).
-    ///
-    /// # Errors
-    /// As [`Store::describe`](super::Store::describe).
-    pub async fn describe(&self) -> Result<Description> {
+    async fn describe(&self) -> Result<Description> {
         let servers = server::Servers::read(&self.shared).await?;
         // What was refused at the start must not go on unsaid when it was set later.
         servers.check(&self.shared)?;
@@ -317,11 +289,55 @@ impl RedisStore {
         self.shared.rest.command::<()>(&key, &probe, Repeat::Harmless).await?;
         servers.describe(&self.shared).await
     }
+}
 
-    /// Whether each job may be out of reach by itself.
-    #[must_use]
-    pub fn is_sharded(&self) -> bool {
-        self.keys().on_a_cluster()
+impl RedisStore {
+    /// The schema of the store, which is made if it has none.
+    async fn schema(&self, steps: &Steps, opening: Opening) -> Result<u32> {
+        let key = self.keys().global("schema");
+        let ask = Ask {
+            transition: &scripts::OPEN_STORE,
+            epoch_key: self.keys().epoch(None),
+            keys: std::slice::from_ref(&key),
+            ttl: Duration::ZERO,
+            opening: Some(opening),
+        };
+        let opened = self.ask(&self.shared.leases, ask, &[steps.known().to_string()]).await?;
+        let found = opened.values.into_iter().next().unwrap_or(Value::Nil);
+        match record::parsed::<i64>(&key, found)? {
+            -1 => Err(steps.development()),
+            found @ 1.. => Ok(u32::try_from(found).unwrap_or(u32::MAX)),
+            _ => Err(StoreError::Unsupported(format!(
+                "{} has a key {key} of another program: use another database (the number at the end of the store URL) or another `prefix`",
+                self.shared.name(),
+            ))),
+        }
+    }
+
+    /// Applies the steps that a store of schema `found` lacks, each in one call with its number.
+    async fn upgrade(&self, steps: &Steps, found: u32, opening: Opening) -> Result<()> {
+        // Who is seen may have applied them meanwhile: it shows itself only afterwards.
+        if server::others(&self.shared).await? != Use::Unused
+            && self.schema(steps, opening).await? == found
+        {
+            return Err(steps.in_use(found));
+        }
+        let (key, base) = (self.keys().global("schema"), self.keys().global(""));
+        for (number, step) in (found..).zip(steps.missing(found)?) {
+            let text = scripts::APPLY_STEP.replace("{step}", step);
+            let mut apply = ::redis::cmd("EVAL");
+            apply.arg(text).arg(1).arg(&key).arg(number).arg(number + 1).arg(&base);
+            self.shared.rest.command::<()>(&key, &apply, Repeat::Harmless).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether this store is in use, or was: its nodes write this down again when it was emptied under them.
+    async fn has_an_epoch(&self) -> Result<bool> {
+        let key = self.keys().epoch(None);
+        let mut exists = ::redis::cmd("EXISTS");
+        exists.arg(&key);
+        self.shared.rest.command(&key, &exists, Repeat::Harmless).await
     }
 
     /// Begins a call of a script.

@@ -2,18 +2,12 @@
 
 use ::redis::{FromRedisValue, Value, from_redis_value};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use crate::store::{Result, StoreError};
 
 /// Converts a reply; what cannot be converted names `key`.
 pub(super) fn parsed<T: FromRedisValue>(key: &str, value: Value) -> Result<T> {
     from_redis_value(value).map_err(|error| StoreError::Corrupt(format!("{key}: {error}")))
-}
-
-/// Parses JSON that came out of `key`.
-pub(super) fn from_json<T: DeserializeOwned>(key: &str, text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{key}: {error}")))
 }
 
 /// JSON on its way to `key`.

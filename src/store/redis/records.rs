@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ::redis::{Value, from_redis_value};
+use async_trait::async_trait;
 use serde::Serialize;
 
 use super::lane::{Call, Lane};
@@ -183,6 +184,7 @@ fn told<'a>(keys: &Keys, tell: &Tell) -> Result<Step<'a>> {
     })
 }
 
+#[async_trait]
 impl Records for RedisStore {
     fn note(&self) -> Option<&AuditEntry> {
         self.note.as_deref()

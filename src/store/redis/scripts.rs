@@ -45,6 +45,9 @@ macro_rules! scripts {
     };
 }
 
+/// A step of the schema is put into this one.
+pub(super) const APPLY_STEP: &str = include_str!("apply_step.lua");
+
 scripts! {
     OPEN_STORE = "trust_store.lua" "open_store.lua";
     COMMIT_PLAN = "believe_store.lua" "find_entry.lua" "append_log.lua" "commit_plan.lua";
@@ -55,8 +58,6 @@ scripts! {
     READ_LEASES = "read_leases.lua";
     READ_RUNS = "read_runs.lua";
     READ_OLDEST = "read_oldest.lua";
-    READ_OLD_JOB = "read_old_job.lua";
-    CONVERT_JOB = "convert_job.lua";
     READ_LOG = "read_log.lua";
     LOOK_RECORDS = "find_entry.lua" "look_at.lua" "look_records.lua";
     CHANGE_RECORDS = "find_entry.lua" "look_at.lua" "append_log.lua" "change_records.lua";

@@ -5,12 +5,33 @@
 
 use std::collections::HashMap;
 
+use ::redis::Value;
 use futures_util::future::join_all;
 
+use super::fault;
 use super::link::{Link, Repeat};
 use super::route::Route;
 use super::{Place, Shared};
 use crate::store::{Description, Result, StoreError};
+
+/// What a Redis user of ours may do.
+const RIGHTS: &str = include_str!("../../../deploy/redis.acl");
+/// Of these commands, those that a store can do without, or that speak for themselves when they are missing.
+const SPARED: [&str; 13] = [
+    "auth",
+    "hello",
+    "select",
+    "ping",
+    "client",
+    "config",
+    "command",
+    "role",
+    "wait",
+    "scan",
+    "eval",
+    "unsubscribe",
+    "punsubscribe",
+];
 
 /// The newest `INFO` of one server.
 pub(super) struct Server {
@@ -74,6 +95,37 @@ pub(super) async fn others(shared: &Shared) -> Result<Use> {
         }
     }
     Ok(Use::Unused)
+}
+
+/// The commands without which a store does not work.
+fn needed() -> Vec<&'static str> {
+    let lines = RIGHTS.lines().filter(|line| !line.starts_with('#'));
+    let rights = lines.flat_map(str::split_whitespace).filter_map(|word| word.strip_prefix('+'));
+    let mut names: Vec<&str> =
+        rights.map(|right| right.split('|').next().unwrap_or(right)).collect();
+    names.retain(|name| !SPARED.contains(name));
+    names
+}
+
+/// Refuses servers on which a command that is needed was renamed: else it would be missed only when it is used, some of them inside of
+/// a script, where the server does not say which it was.
+///
+/// # Errors
+/// [`StoreError::Unsupported`], with their names.
+pub(super) async fn check_commands(shared: &Shared) -> Result<()> {
+    let needed = needed();
+    let mut ask = ::redis::cmd("COMMAND");
+    ask.arg("INFO").arg(&needed);
+    for link in shared.rest.links().await? {
+        // A user who may not ask this goes without.
+        let Ok(known) = link.command::<Vec<Value>>(&ask, Repeat::Harmless).await else { continue };
+        let unknown = needed.iter().zip(&known).filter(|(_, known)| **known == Value::Nil);
+        let unknown: Vec<String> = unknown.map(|(name, _)| name.to_ascii_uppercase()).collect();
+        if !unknown.is_empty() {
+            return Err(fault::not_known(&link.address(), &unknown.join(" and ")));
+        }
+    }
+    Ok(())
 }
 
 impl Servers {
@@ -217,5 +269,25 @@ impl Server {
             )));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_needed_is_what_the_rights_list_but_what_is_spared() {
+        let needed = needed();
+        for name in ["info", "evalsha", "script", "time", "subscribe", "publish", "hset", "zadd"] {
+            assert!(needed.contains(&name), "{name}: {needed:?}");
+        }
+        assert!(needed.iter().all(|name| name.bytes().all(|byte| byte.is_ascii_lowercase())));
+        for name in SPARED {
+            assert!(
+                RIGHTS.contains(&format!("+{name}")),
+                "{name} is no right, so it is not spared"
+            );
+        }
     }
 }

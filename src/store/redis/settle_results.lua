@@ -136,7 +136,7 @@ local function settle_results(first, last)
       local left, rest = string.match(not gone[memory] and call('GET', memory) or '', '^(%d+)( .*)$')
       if left and tonumber(left) > #ids then
         -- What was reported is neither kept nor lost, whatever becomes of the task.
-        for _, id in ipairs(ids) do rest = string.gsub(rest, '\n' .. id .. ' %d+', '', 1) end
+        for _, id in ipairs(ids) do rest = string.gsub(rest, '\n' .. id .. ' %d+ ?%d*', '', 1) end
         call('SET', memory, tonumber(left) - #ids .. rest, 'KEEPTTL')
       elseif left then
         gone[memory] = true

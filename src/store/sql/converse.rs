@@ -6,31 +6,22 @@
 
 use std::sync::Arc;
 
-use super::dispatch::{Act, DispatchSession, InHand, Opened, Remembered, Transactions};
+use async_trait::async_trait;
+
+use super::dispatch::{AnyAct, DispatchSession, InHand, Opened, Remembered, Transactions};
 use super::fault::{Fault, Outcome};
 use super::follow::Hint;
 use super::link::{Link, Wire};
 use super::packet::Packet;
 use super::queue::Queue;
+use super::relay::Asked;
 use super::session::{Dialect, Row, Session, Statement, Value};
-use super::{Server, SqlStore, log, relay};
+use super::{SqlStore, log, relay};
 use crate::clock;
 use crate::domain::time::{Boot, Stamp};
 use crate::store::dispatch::Waiter;
 use crate::store::records::Line;
 use crate::store::{Result, StoreError};
-
-/// A server with a connection for dispatch.
-pub(in crate::store) trait Converses: Server {
-    /// Its connections.
-    type Wire: Wire;
-
-    /// That one.
-    fn dispatch(&self) -> &Link<Self::Wire>;
-
-    /// The acts that wait for it.
-    fn acts(&self) -> &Arc<Queue>;
-}
 
 /// A transaction of dispatch, and who is told after its commit.
 pub(super) struct Dispatching<'c, W> {
@@ -49,76 +40,78 @@ pub(super) struct Dispatching<'c, W> {
     fault: Option<Fault>,
 }
 
-impl<S: Converses> Transactions for SqlStore<S> {
-    async fn transact<A: Act>(&self, act: A) -> Result<A::Answer> {
-        let (answer, wakes) = self.act(false, act).await?;
+#[async_trait]
+impl Transactions for SqlStore {
+    async fn transact(&self, act: Arc<dyn AnyAct>) -> Result<()> {
+        let wakes = self.act(false, &*act).await?;
         if !wakes.is_empty() {
             drop(self.shared.server.ring(Hint { wake: wakes, ..Hint::default() }));
         }
-        Ok(answer)
+        Ok(())
+    }
+
+    async fn inspect(&self, act: Arc<dyn AnyAct>) -> Result<()> {
+        self.act(true, &*act).await.map(drop)
     }
 
     fn in_hand(&self) -> Option<&Arc<InHand>> {
         Some(&self.shared.in_hand)
     }
-
-    async fn inspect<A: Act>(&self, act: A) -> Result<A::Answer> {
-        Ok(self.act(true, act).await?.0)
-    }
 }
 
-impl<S: Converses> SqlStore<S> {
-    /// Runs the act in a transaction, from the beginning again if others were in its way.
-    async fn act<A: Act>(&self, looks: bool, act: A) -> Result<(A::Answer, Vec<Waiter>)> {
+impl SqlStore {
+    /// Runs the act in a transaction, from the beginning again if others were in its way. Returns who is woken by it.
+    async fn act(&self, looks: bool, act: &dyn AnyAct) -> Result<Vec<Waiter>> {
         let server = &self.shared.server;
         let until = clock::boot() + server.timeout();
         loop {
             let (relay, asked) = relay::pair(server.dialect());
-            let acted = async { Ok(relay.run(&act).await) };
+            let acted = async { Ok(act.run(relay).await) };
             // Whoever is told of a fault waits for no answer more.
-            let both = if looks {
-                tokio::try_join!(self.looked(asked, until), acted)
-            } else {
-                tokio::try_join!(self.carried(asked, until), acted)
-            };
-            match both {
-                Ok((wakes, answer)) => return answer.map(|answer| (answer, wakes)),
+            match tokio::try_join!(server.serve(looks, asked, until), acted) {
+                Ok((wakes, done)) => return done.map(|()| wakes),
                 Err(Fault::Again(_)) if clock::boot() < until => {}
                 Err(fault) => return Err(fault.told(server.name())),
             }
         }
     }
+}
 
-    /// Serves an act that writes nothing, in a transaction of its own.
-    async fn looked(&self, asked: relay::Asked, until: Boot) -> Outcome<Vec<Waiter>> {
-        let link = self.shared.server.dispatch();
-        link.call(until, move |conn: &mut S::Wire| {
-            Box::pin(async move {
-                conn.begin(true).await?;
-                let mut session = Dispatching::on(conn);
-                let commit = asked.serve(&mut session).await;
-                session.end(commit).await.map(|()| Vec::new())
-            })
+/// Serves an act that writes nothing, in a transaction of its own.
+pub(super) async fn looked<W: Wire>(
+    link: &Link<W>,
+    asked: Asked,
+    until: Boot,
+) -> Outcome<Vec<Waiter>> {
+    link.call(until, move |conn: &mut W| {
+        Box::pin(async move {
+            conn.begin(true).await?;
+            let mut session = Dispatching::on(conn);
+            let commit = asked.serve(&mut session).await;
+            session.end(commit).await.map(|()| Vec::new())
         })
-        .await
-    }
+    })
+    .await
+}
 
-    /// Serves an act that writes, and with it whoever waits behind it. Returns who is woken by it.
-    async fn carried(&self, asked: relay::Asked, until: Boot) -> Outcome<Vec<Waiter>> {
-        let server = &self.shared.server;
-        let mut place = server.acts().join(asked);
-        let (acts, number) = (Arc::clone(server.acts()), place.number());
-        let serving = server.dispatch().call(until, move |conn: &mut S::Wire| {
-            Box::pin(async move { acts.serve(conn, number).await })
-        });
-        tokio::select! {
-            biased;
-            told = place.told() => told,
-            served = serving => match served {
-                Ok(()) => place.told().await,
-                Err(fault) => Err(fault),
-            },
-        }
+/// Serves an act that writes, and with it whoever waits behind it. Returns who is woken by it.
+pub(super) async fn carried<W: Wire>(
+    link: &Link<W>,
+    acts: &Arc<Queue>,
+    asked: Asked,
+    until: Boot,
+) -> Outcome<Vec<Waiter>> {
+    let mut place = acts.join(asked);
+    let (acts, number) = (Arc::clone(acts), place.number());
+    let serving = link
+        .call(until, move |conn: &mut W| Box::pin(async move { acts.serve(conn, number).await }));
+    tokio::select! {
+        biased;
+        told = place.told() => told,
+        served = serving => match served {
+            Ok(()) => place.told().await,
+            Err(fault) => Err(fault),
+        },
     }
 }
 
@@ -172,16 +165,6 @@ impl<W: Wire> Session for Dispatching<'_, W> {
     async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
         let found = self.query_all(&[Statement::new(sql.to_owned(), params.to_vec())]).await?;
         Ok(found.into_iter().next().unwrap_or_default())
-    }
-
-    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let statement = Statement::new(sql.to_owned(), params.to_vec());
-        // What it changes is not looked at: nothing is remembered beyond it.
-        self.pending.extend(std::mem::take(&mut self.remembered).take_unwritten());
-        self.query_all(&[]).await?;
-        self.wrote = true;
-        let changed = self.conn.change(&statement).await;
-        self.noted(changed)
     }
 
     async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {

@@ -6,12 +6,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::follow::{Hint, TOLD, told};
 use super::job::{self, stored};
 use super::packet::{Packet, Repeat, outcome};
 use super::row::int;
 use super::session::{Dialect, Row, Value};
-use super::{Server, SqlStore, trust};
+use super::{SqlStore, trust};
 use crate::clock;
 use crate::domain::log::LogBounds;
 use crate::domain::name::{JobName, RunId};
@@ -30,7 +32,8 @@ const RUNG: Duration = Duration::from_secs(1);
 /// What [`stored`] reads; the lease is the last three columns.
 pub(super) const COLUMNS: &str = "job, head, body, lease, ends";
 
-impl<S: Server> Engine for SqlStore<S> {
+#[async_trait]
+impl Engine for SqlStore {
     fn known(&self) -> &Known {
         &self.shared.known
     }
@@ -223,12 +226,12 @@ const NEWEST_LINES: &str =
 /// The instant of a commit in microseconds, and whether the server's clock jumped.
 type Done = (i64, bool);
 
-impl<S: Server> SqlStore<S> {
+impl SqlStore {
     /// As one statement. `None`: it is none, or something does not hold, which a packet finds out.
     async fn commit_at_once(&self, change: &Change<'_>) -> Result<Option<Done>> {
         let asked = match change.grant {
             None => None,
-            Some(ttl) => match self.relied_on(ttl) {
+            Some(_) => match self.relied_on(change.reach) {
                 Some(asked) => Some(asked),
                 None => return Ok(None),
             },
@@ -252,12 +255,12 @@ impl<S: Server> SqlStore<S> {
     ) -> Result<std::result::Result<Done, Commit>> {
         let dialect = self.shared.server.dialect();
         let (answers, quarantine, jumped) = match change.grant {
-            Some(ttl) => {
+            Some(_) => {
                 let packet = |asked: &_| job::packet(dialect, change, Some(asked));
                 // Refused before it is sent, if at all.
                 job::packet(dialect, change, None)?;
                 let trusted = self
-                    .trusted(change.way, ttl, None, |asked| {
+                    .trusted(change.way, change.reach, None, |asked| {
                         packet(asked).unwrap_or_else(|_| Packet::change(dialect))
                     })
                     .await?;
@@ -305,13 +308,14 @@ impl<S: Server> SqlStore<S> {
             .collect();
         let leases = Value::Text(serde_json::Value::from(asked).to_string());
         let ttl = batch.iter().map(|keep| keep.ttl).max().unwrap_or_default();
+        let reach = batch.iter().map(|keep| keep.reach).max().unwrap_or_default();
         let each = dialect.each_lease();
         let mine = "jobs.lease IS NOT NULL AND jobs.head <> '' \
             AND left(jobs.lease, char_length(asked.begins)) = asked.begins";
         let lock = dialect.lock_of("jobs");
         let counted = if wanted == Found::All { job::COUNTED } else { "" };
         let trusted = self
-            .trusted(Way::Lease, ttl, None, |seen| {
+            .trusted(Way::Lease, reach, None, |seen| {
                 let mut packet = Packet::change(dialect);
                 let mut conditions = vec![trust::as_seen(seen)];
                 if wanted == Found::All {
@@ -399,7 +403,7 @@ pub(super) fn micros_span(left: i64) -> Duration {
     Duration::from_micros(u64::try_from(left).unwrap_or(0))
 }
 
-impl<S: Server> SqlStore<S> {
+impl SqlStore {
     /// The records of some jobs for the followers, without a word about trust.
     pub(super) async fn peek(
         &self,

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::SqlStore;
 use super::session::Row;
-use super::{Server, SqlStore};
 use crate::domain::event::{EventKind, JobEvent};
 use crate::domain::name::JobName;
 use crate::store::Result;
@@ -83,8 +83,8 @@ impl Hint {
 }
 
 /// What one subscription was told.
-pub(in crate::store) struct Follower<S> {
-    store: SqlStore<S>,
+pub(in crate::store) struct Follower {
+    store: SqlStore,
     jobs: HashMap<String, Versions>,
     /// The versions that differed at the last sweep.
     suspects: HashMap<String, u64>,
@@ -101,9 +101,9 @@ struct Versions {
     known: u64,
 }
 
-impl<S: Server> Follower<S> {
+impl Follower {
     /// From now on: what is there already is read by the subscriber.
-    pub(in crate::store) async fn start(store: SqlStore<S>) -> Result<Self> {
+    pub(in crate::store) async fn start(store: SqlStore) -> Result<Self> {
         let (heads, told) = store.heads().await?;
         let known = |(job, head): (String, String)| {
             version(&head).map(|version| (job, Versions { newest: version, known: version }))

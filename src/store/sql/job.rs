@@ -253,6 +253,7 @@ mod tests {
             lease: "",
             window: StoreTime(1)..StoreTime(2),
             grant: None,
+            reach: Duration::ZERO,
             calm: false,
             record: Some((8, "{}")),
             lease_write: LeaseWrite::For("a".to_owned(), Duration::from_secs(1)),

@@ -65,9 +65,6 @@ pub(in crate::store) trait Wire: Sized + Send + 'static {
         statements: &[Statement],
     ) -> impl Future<Output = Outcome<Vec<Vec<Row>>>> + Send;
 
-    /// How many rows a statement changed.
-    fn change(&mut self, statement: &Statement) -> impl Future<Output = Outcome<u64>> + Send;
-
     /// Tells everybody who listens what no commit told.
     fn tell(&mut self, place: &Self::Place, hint: Hint)
     -> impl Future<Output = Outcome<()>> + Send;

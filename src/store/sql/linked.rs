@@ -3,17 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio::sync::oneshot;
 
 use super::Server;
-use super::converse::Converses;
+use super::converse::{carried, looked};
+use super::fault::Outcome;
 use super::follow::Hint;
-use super::link::{Link, Links, Wire};
+use super::link::{Links, Wire};
 use super::listen::Ringer;
 use super::packet::{Answers, Packet, Repeat};
 use super::queue::Queue;
+use super::relay::Asked;
 use super::session::Dialect;
+use crate::domain::time::Boot;
 use crate::store::Result;
+use crate::store::dispatch::Waiter;
 use crate::store::engine::Way;
 
 /// The server at a place, and the connections of this process to it.
@@ -37,6 +42,7 @@ impl<W: Wire> Linked<W> {
     }
 }
 
+#[async_trait]
 impl<W: Wire> Server for Linked<W> {
     fn dialect(&self) -> Dialect {
         W::DIALECT
@@ -54,19 +60,16 @@ impl<W: Wire> Server for Linked<W> {
         self.links.send(way, packet, repeat).await
     }
 
+    async fn serve(&self, looks: bool, asked: Asked, until: Boot) -> Outcome<Vec<Waiter>> {
+        let link = &self.links.dispatch;
+        if looks {
+            looked(link, asked, until).await
+        } else {
+            carried(link, &self.acts, asked, until).await
+        }
+    }
+
     fn ring(&self, hint: Hint) -> oneshot::Receiver<()> {
         self.ringer.ring(hint)
-    }
-}
-
-impl<W: Wire> Converses for Linked<W> {
-    type Wire = W;
-
-    fn dispatch(&self) -> &Link<W> {
-        &self.links.dispatch
-    }
-
-    fn acts(&self) -> &Arc<Queue> {
-        &self.acts
     }
 }

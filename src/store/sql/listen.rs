@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::SqlStore;
 use super::follow::Hint;
 use super::link::{Link, Wire};
-use super::{Server, SqlStore};
 use crate::clock;
 use crate::store::Result;
 use crate::store::events::StoreEvent;
@@ -86,11 +86,14 @@ async fn ring_on<W: Wire>(
 
 /// Who listens, and passes on what is heard.
 pub(in crate::store) trait Ear: Sized + Send + 'static {
-    /// To whom.
-    type Server: Server;
+    /// Where the server is.
+    type Place: Send + Sync + 'static;
 
     /// From now on; what is there already is read by the subscriber.
-    fn open(store: &SqlStore<Self::Server>) -> impl Future<Output = Result<Self>> + Send;
+    fn open(
+        place: &Arc<Self::Place>,
+        store: &SqlStore,
+    ) -> impl Future<Output = Result<Self>> + Send;
 
     /// Passes events on until the connection is lost (says why) or no subscriber is left.
     fn follow(&mut self, outlet: &mut Outlet) -> impl Future<Output = String> + Send;
@@ -98,18 +101,19 @@ pub(in crate::store) trait Ear: Sized + Send + 'static {
 
 /// Subscribes by such an ear.
 pub(in crate::store) async fn subscribe<E: Ear>(
-    store: &SqlStore<E::Server>,
+    place: &Arc<E::Place>,
+    store: &SqlStore,
 ) -> Result<mpsc::Receiver<StoreEvent>> {
-    let ear = E::open(store).await?;
+    let ear = E::open(place, store).await?;
     let (sender, receiver) = mpsc::channel(WAITING);
     let mut outlet = Outlet::new(sender);
     outlet.deliver(StoreEvent::Subscribed);
-    tokio::spawn(keep(store.clone(), ear, outlet));
+    tokio::spawn(keep(Arc::clone(place), store.clone(), ear, outlet));
     Ok(receiver)
 }
 
 /// Listens on one connection after the other until no subscriber is left.
-async fn keep<E: Ear>(store: SqlStore<E::Server>, mut ear: E, mut outlet: Outlet) {
+async fn keep<E: Ear>(place: Arc<E::Place>, store: SqlStore, mut ear: E, mut outlet: Outlet) {
     let server = &store.shared.server;
     loop {
         let why = ear.follow(&mut outlet).await;
@@ -128,7 +132,7 @@ async fn keep<E: Ear>(store: SqlStore<E::Server>, mut ear: E, mut outlet: Outlet
                     () = &mut pause => break,
                 }
             }
-            match E::open(&store).await {
+            match E::open(&place, &store).await {
                 Ok(ear) => break ear,
                 Err(error) => tracing::debug!(%error, "not subscribed yet"),
             }

@@ -127,10 +127,10 @@ impl Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dispatch::{Act, DispatchSession};
+    use super::super::dispatch::{Act, Answered, AnyAct as _};
     use super::super::follow::Hint;
     use super::super::packet::{Answers, Packet};
-    use super::super::relay;
+    use super::super::relay::{self, Relay};
     use super::super::session::{Dialect, Row, Statement};
     use super::*;
     use crate::store::{Result, StoreError};
@@ -177,10 +177,6 @@ mod tests {
             Ok(vec![Vec::new(); statements.len()])
         }
 
-        async fn change(&mut self, _: &Statement) -> Outcome<u64> {
-            Ok(0)
-        }
-
         async fn tell(&mut self, (): &(), _: Hint) -> Outcome<()> {
             Ok(())
         }
@@ -192,7 +188,7 @@ mod tests {
     impl Act for Doing {
         type Answer = ();
 
-        async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<()> {
+        async fn run(&self, session: &mut Relay) -> Result<()> {
             session.query("look", &[]).await?;
             if !self.0.is_empty() {
                 session.execute_all(&[Statement::new(self.0, Vec::new())]).await?;
@@ -202,15 +198,20 @@ mod tests {
     }
 
     /// Lets acts wait together, has the first one served, and returns what was done and who was told what.
-    async fn served(acts: &[Doing]) -> (Vec<String>, Vec<Option<Outcome<Vec<Waiter>>>>) {
+    async fn served<const N: usize>(
+        acts: [Doing; N],
+    ) -> (Vec<String>, Vec<Option<Outcome<Vec<Waiter>>>>) {
         let (queue, mut conn) = (Arc::new(Queue::default()), Notes::default());
         let (mut places, mut relays) = (Vec::new(), Vec::new());
-        for _ in acts {
+        for _ in &acts {
             let (relay, asked) = relay::pair(Dialect::Postgres);
             places.push(queue.join(asked));
             relays.push(relay);
         }
-        let running = relays.into_iter().zip(acts).map(|(relay, act)| relay.run(act));
+        let running = relays.into_iter().zip(acts).map(|(relay, act)| async {
+            let act = Answered::new(act);
+            act.run(relay).await
+        });
         let first = places[0].number();
         let serving = async {
             let served = queue.serve(&mut conn, first).await;
@@ -228,21 +229,21 @@ mod tests {
 
     #[tokio::test]
     async fn acts_that_wait_together_share_one_transaction_each_on_what_those_before_it_wrote() {
-        let (done, told) = served(&[Doing("a", false), Doing("b", false), Doing("c", false)]).await;
+        let (done, told) = served([Doing("a", false), Doing("b", false), Doing("c", false)]).await;
         assert_eq!(done, ["begin", "look", "a", "look", "b", "look", "c", "commit"]);
         assert!(told.iter().all(|one| matches!(one, Some(Ok(_)))), "{told:?}");
     }
 
     #[tokio::test]
     async fn an_act_that_fails_before_it_has_written_takes_nothing_with_it() {
-        let (done, told) = served(&[Doing("a", false), Doing("", true), Doing("c", false)]).await;
+        let (done, told) = served([Doing("a", false), Doing("", true), Doing("c", false)]).await;
         assert_eq!(done, ["begin", "look", "a", "look", "look", "c", "commit"]);
         assert!(told.iter().all(|one| matches!(one, Some(Ok(_)))), "{told:?}");
     }
 
     #[tokio::test]
     async fn an_act_that_fails_after_it_has_written_undoes_all_and_the_others_are_asked_again() {
-        let (done, told) = served(&[Doing("a", false), Doing("b", true), Doing("c", false)]).await;
+        let (done, told) = served([Doing("a", false), Doing("b", true), Doing("c", false)]).await;
         assert_eq!(done.last().map(String::as_str), Some("rollback"));
         assert!(!done.iter().any(|one| one == "c" || one == "commit"), "{done:?}");
         assert!(matches!(told[0], Some(Err(Fault::Again(_)))), "{told:?}");

@@ -5,9 +5,11 @@
 
 use std::sync::PoisonError;
 
+use async_trait::async_trait;
+
 use super::follow::{Hint, TOLD};
 use super::packet::{Packet, Repeat, only, outcome};
-use super::{Server, SqlStore, look, plan};
+use super::{SqlStore, look, plan};
 use crate::clock;
 use crate::domain::time::Stamp;
 use crate::store::Result;
@@ -16,7 +18,8 @@ use crate::store::engine::Way;
 use crate::store::journal::AuditEntry;
 use crate::store::records::{Changed, Look, Looked, Plan, Records};
 
-impl<S: Server> Records for SqlStore<S> {
+#[async_trait]
+impl Records for SqlStore {
     fn note(&self) -> Option<&AuditEntry> {
         self.note.as_deref()
     }

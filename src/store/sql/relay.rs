@@ -1,19 +1,26 @@
-//! A session by relay: an act runs in the task of its caller, its statements in the task that owns the connection.
+//! A session by relay: an act asks, and whoever has the transaction answers. So an act is compiled once, and not for each store.
 //!
+//! On a server the act runs in the task of its caller, its statements in the task that owns the connection.
 //! The caller may give up at any moment. Then the relay ends, and the task that owns the connection rolls back: no future
 //! of a driver is dropped half way. A driver uses it so:
 //!
 //! ```text
 //! let (relay, asked) = relay::pair(dialect);
 //! served: on the connection: BEGIN; if asked.serve(conn) says so, COMMIT, else ROLLBACK
-//! acted:  relay.run(&act), beside it
+//! acted:  act.run(relay), beside it
 //! the answer is that of `acted`, if `served` did not fail
 //! ```
+//!
+//! Where statements are answered at once, both run in one thread ([`at_once`]).
 
+use std::pin::pin;
+
+use futures_util::FutureExt as _;
+use futures_util::future::join;
 use tokio::sync::{mpsc, oneshot};
 
-use super::dispatch::{Act, DispatchSession, Opened};
-use super::session::{Dialect, Row, Session, Statement, Value};
+use super::dispatch::{AnyAct, DispatchSession, Opened};
+use super::session::{Dialect, Row, Statement, Value};
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
 use crate::store::records::Line;
@@ -25,7 +32,6 @@ type Answer<T> = oneshot::Sender<Result<T>>;
 enum Ask {
     Query(Vec<Statement>, Answer<Vec<Vec<Row>>>),
     Execute(Vec<Statement>, Answer<()>),
-    Change(Statement, Answer<u64>),
     At(String, Vec<Statement>, Answer<Opened>),
     Wake(Vec<Waiter>, Answer<()>),
     Note(Box<Line>, Answer<()>),
@@ -47,15 +53,33 @@ pub(in crate::store) fn pair(dialect: Dialect) -> (Relay, Asked) {
     (Relay { dialect, asks }, Asked(asked))
 }
 
+/// Carries an act out on a session that answers at once; it must be committed if this succeeds.
+///
+/// # Errors
+/// Those of the act.
+pub(in crate::store) fn at_once<S: DispatchSession>(
+    act: &dyn AnyAct,
+    session: &mut S,
+) -> Result<()> {
+    let (relay, asked) = pair(session.dialect());
+    // An act waits for nothing but its statements, and these for nothing: each turn of the loop answers one.
+    let both = join(act.run(relay), asked.serve(session));
+    let mut both = pin!(tokio::task::unconstrained(both));
+    loop {
+        if let Some((done, _)) = both.as_mut().now_or_never() {
+            return done;
+        }
+    }
+}
+
+/// As [`Session`](super::session::Session) and [`DispatchSession`].
 impl Relay {
-    /// Runs an act, and has it committed if it succeeds.
+    /// The act is done: it is to be committed.
     ///
     /// # Errors
-    /// Those of the act; [`StoreError::Unavailable`]: the connection was given up.
-    pub(in crate::store) async fn run<A: Act>(mut self, act: &A) -> Result<A::Answer> {
-        let answer = act.run(&mut self).await?;
-        self.asks.send(Ask::Commit).map_err(|_| given_up())?;
-        Ok(answer)
+    /// [`StoreError::Unavailable`]: the connection was given up.
+    pub(super) fn commit(self) -> Result<()> {
+        self.asks.send(Ask::Commit).map_err(|_| given_up())
     }
 
     async fn ask<T>(&self, ask: impl FnOnce(Answer<T>) -> Ask) -> Result<T> {
@@ -63,9 +87,66 @@ impl Relay {
         self.asks.send(ask(answer)).map_err(|_| given_up())?;
         answered.await.map_err(|_| given_up())?
     }
+
+    pub(in crate::store) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    pub(in crate::store) async fn query(
+        &mut self,
+        sql: &str,
+        params: &[Value],
+    ) -> Result<Vec<Row>> {
+        let one = vec![Statement::new(sql.to_owned(), params.to_vec())];
+        let found = self.ask(|answer| Ask::Query(one, answer)).await?;
+        Ok(found.into_iter().next().unwrap_or_default())
+    }
+
+    pub(in crate::store) async fn query_all(
+        &mut self,
+        statements: &[Statement],
+    ) -> Result<Vec<Vec<Row>>> {
+        if statements.is_empty() {
+            return Ok(Vec::new());
+        }
+        let all = statements.to_vec();
+        self.ask(|answer| Ask::Query(all, answer)).await
+    }
+
+    pub(in crate::store) async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
+        if statements.is_empty() {
+            return Ok(());
+        }
+        let all = statements.to_vec();
+        self.ask(|answer| Ask::Execute(all, answer)).await
+    }
+
+    pub(in crate::store) async fn query_at(&mut self, book: &str) -> Result<(Row, Stamp)> {
+        let (row, now, _) = self.query_at_and(book, &[]).await?;
+        Ok((row, now))
+    }
+
+    pub(in crate::store) async fn query_at_and(
+        &mut self,
+        book: &str,
+        more: &[Statement],
+    ) -> Result<Opened> {
+        let (book, more) = (book.to_owned(), more.to_vec());
+        self.ask(|answer| Ask::At(book, more, answer)).await
+    }
+
+    pub(in crate::store) async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()> {
+        let waiters = waiters.to_vec();
+        self.ask(|answer| Ask::Wake(waiters, answer)).await
+    }
+
+    pub(in crate::store) async fn note(&mut self, line: &Line) -> Result<()> {
+        let line = Box::new(line.clone());
+        self.ask(|answer| Ask::Note(line, answer)).await
+    }
 }
 
-fn given_up() -> StoreError {
+pub(super) fn given_up() -> StoreError {
     StoreError::Unavailable("the connection was given up".to_owned())
 }
 
@@ -78,9 +159,6 @@ impl Asked {
                 Ask::Commit => return true,
                 Ask::Query(all, answer) => answer.send(session.query_all(&all).await).is_err(),
                 Ask::Execute(all, answer) => answer.send(session.execute_all(&all).await).is_err(),
-                Ask::Change(one, answer) => {
-                    answer.send(session.execute(&one.sql, &one.params).await).is_err()
-                }
                 Ask::At(book, more, answer) => {
                     answer.send(session.query_at_and(&book, &more).await).is_err()
                 }
@@ -89,60 +167,5 @@ impl Asked {
             };
         }
         false
-    }
-}
-
-impl Session for Relay {
-    fn dialect(&self) -> Dialect {
-        self.dialect
-    }
-
-    async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        let one = vec![Statement::new(sql.to_owned(), params.to_vec())];
-        let found = self.ask(|answer| Ask::Query(one, answer)).await?;
-        Ok(found.into_iter().next().unwrap_or_default())
-    }
-
-    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let one = Statement::new(sql.to_owned(), params.to_vec());
-        self.ask(|answer| Ask::Change(one, answer)).await
-    }
-
-    async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
-        if statements.is_empty() {
-            return Ok(Vec::new());
-        }
-        let all = statements.to_vec();
-        self.ask(|answer| Ask::Query(all, answer)).await
-    }
-
-    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
-        if statements.is_empty() {
-            return Ok(());
-        }
-        let all = statements.to_vec();
-        self.ask(|answer| Ask::Execute(all, answer)).await
-    }
-}
-
-impl DispatchSession for Relay {
-    async fn query_at(&mut self, book: &str) -> Result<(Row, Stamp)> {
-        let (row, now, _) = self.query_at_and(book, &[]).await?;
-        Ok((row, now))
-    }
-
-    async fn query_at_and(&mut self, book: &str, more: &[Statement]) -> Result<Opened> {
-        let (book, more) = (book.to_owned(), more.to_vec());
-        self.ask(|answer| Ask::At(book, more, answer)).await
-    }
-
-    async fn publish_wake(&mut self, waiters: &[Waiter]) -> Result<()> {
-        let waiters = waiters.to_vec();
-        self.ask(|answer| Ask::Wake(waiters, answer)).await
-    }
-
-    async fn note(&mut self, line: &Line) -> Result<()> {
-        let line = Box::new(line.clone());
-        self.ask(|answer| Ask::Note(line, answer)).await
     }
 }

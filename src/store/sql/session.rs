@@ -50,9 +50,6 @@ pub(in crate::store) trait Session {
     /// The rows that a statement finds.
     async fn query(&mut self, sql: &str, params: &[Value]) -> Result<Vec<Row>>;
 
-    /// How many rows a statement changed.
-    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64>;
-
     /// What several statements find, none of which needs the answer of another: a driver may send them together.
     async fn query_all(&mut self, statements: &[Statement]) -> Result<Vec<Vec<Row>>> {
         let mut found = Vec::with_capacity(statements.len());
@@ -63,12 +60,7 @@ pub(in crate::store) trait Session {
     }
 
     /// Executes several statements in this order, whose answers are not needed: a driver may send them together.
-    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
-        for one in statements {
-            self.execute(&one.sql, &one.params).await?;
-        }
-        Ok(())
-    }
+    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()>;
 }
 
 impl Dialect {

@@ -6,9 +6,9 @@
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::SqlStore;
 use super::packet::{Answers, Condition, Packet, Repeat, only, outcome};
 use super::session::{Row, Value};
-use super::{Server, SqlStore};
 use crate::clock;
 use crate::domain::doubt::Epoch;
 use crate::domain::time::{Boot, Stamp, StoreTime};
@@ -44,7 +44,7 @@ pub(in crate::store) struct Trusted {
     pub(in crate::store) answers: Answers,
 }
 
-impl<S: Server> SqlStore<S> {
+impl SqlStore {
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -65,6 +65,7 @@ mod tests {
             boot_id: boot_id.to_owned(),
             wall: StoreTime(wall_s * 1_000),
             micros: wall_s * 1_000_000,
+            quarantine: Duration::ZERO,
         }
     }
 

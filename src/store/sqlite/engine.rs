@@ -2,10 +2,11 @@
 //!
 //! One commit is one transaction, in which the conditions are compared and all of it is written. It decides nothing and never looks inside
 //! a text. The store's clock is this machine's wall clock, which people see and which may be set; a lease ends by
-//! CLOCK_BOOTTIME, which cannot be set (`deadline.rs`). Nothing is ever in doubt here: see `mod.rs`.
+//! CLOCK_BOOTTIME, which cannot be set (`deadline.rs`). When something is in doubt: see `same.rs`.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::deadline::Deadline;
@@ -31,6 +32,7 @@ const SLACK: Duration = Duration::from_millis(250);
 /// The columns of a lease that [`lasting`] reads.
 const LEASE: &str = "text, ttl_ms, expires_ns, boot, expires";
 
+#[async_trait]
 impl Engine for SqliteStore {
     fn known(&self) -> &Known {
         &self.inner.known
@@ -47,7 +49,7 @@ impl Engine for SqliteStore {
             let epoch = epoch.ok_or_else(|| StoreError::Corrupt("meta, epoch: missing".into()))?;
             let records =
                 jobs.iter().map(|job| stored(db, job, at)).collect::<SqliteResult<_>>()?;
-            Ok(Reading { epoch, at: at.wall, quarantine: Duration::ZERO, records })
+            Ok(Reading { epoch, at: at.wall, quarantine: at.quarantine, records })
         })
         .await
     }
@@ -220,6 +222,8 @@ struct Owned {
     head: String,
     lease: String,
     window: std::ops::Range<StoreTime>,
+    /// A lease is granted that nobody has.
+    calm: bool,
     record: Option<(u64, String)>,
     lease_write: LeaseWrite,
     beside: Vec<Beside>,
@@ -234,6 +238,7 @@ impl Owned {
             head: change.head.to_owned(),
             lease: change.lease.to_owned(),
             window: change.window.clone(),
+            calm: change.calm,
             record: change.record.map(|(version, body)| (version, body.to_owned())),
             lease_write: change.lease_write.clone(),
             beside: change.beside.clone(),
@@ -243,9 +248,10 @@ impl Owned {
     }
 
     fn commit(self, step: &Step<'_>) -> SqliteResult<Commit> {
-        if !self.holds(step)? {
+        let quarantine = step.at.quarantine;
+        if self.calm && !quarantine.is_zero() || !self.holds(step)? {
             let stored = stored(step, &self.job, &step.at)?;
-            return Ok(Commit::Refused { stored, quarantine: Duration::ZERO });
+            return Ok(Commit::Refused { stored, quarantine });
         }
         self.write_lease(step)?;
         for one in &self.beside {
@@ -356,7 +362,11 @@ fn keep(
         keep.execute(params![ms(ttl), int(boot.0), boot_id, wall.0, job.as_str()])?;
         Ok(Some(left))
     });
-    each.collect()
+    let kept: Vec<_> = each.collect::<SqliteResult<_>>()?;
+    if kept.iter().any(Option::is_some) {
+        step.has_kept()?;
+    }
+    Ok(kept)
 }
 
 #[cfg(test)]
@@ -366,6 +376,7 @@ mod tests {
     use crate::store::Options;
     use crate::store::jobs::Jobs as _;
     use crate::store::journal::Journal as _;
+    use crate::store::records::OfAnyKind as _;
 
     /// The wall clock was set between the decision and its commit, or the writer waited for long.
     #[tokio::test]
@@ -374,7 +385,7 @@ mod tests {
         let url = format!("sqlite:{}", dir.path().join("soloist.db").display());
         let store = SqliteStore::connect(&url, &Options::default()).await.unwrap();
         let (job, li) = (JobName::new("outbound").unwrap(), UserName::new("li").unwrap());
-        store.participate(&job, &li, true, None).await.unwrap();
+        store.law().participate(&job, &li, true, None).await.unwrap();
         let (now, slack) = store.estimate(&job, crate::clock::boot()).unwrap();
         let newest = Engine::read(&store, std::slice::from_ref(&job), Way::Rest)
             .await
@@ -390,6 +401,7 @@ mod tests {
                 lease: "",
                 window,
                 grant: None,
+                reach: Duration::ZERO,
                 calm: false,
                 record: Some((7, "{}")),
                 lease_write: LeaseWrite::For("{}".to_owned(), Duration::from_secs(9)),
@@ -402,8 +414,8 @@ mod tests {
             let Commit::Refused { stored, .. } = refused else { panic!("{refused:?}") };
             assert_eq!(stored, newest);
         }
-        assert_eq!(store.log(&job, None, 9).await.unwrap(), []);
+        assert_eq!(store.law().log(&job, None, 9).await.unwrap(), []);
         // The next attempt reads the clock anew.
-        assert!(store.participate(&job, &li, false, None).await.unwrap());
+        assert!(store.law().participate(&job, &li, false, None).await.unwrap());
     }
 }

@@ -2,12 +2,15 @@
 
 use nix::sys::statvfs::statvfs;
 
-use super::{SqliteStore, schema};
+use super::{SqliteStore, clock, others, schema};
 use crate::store::Result;
+use crate::store::backend::Backend as _;
 use crate::store::examine::{Finding, Verdict};
 
 /// Below this the write-ahead log may not find room when it is needed.
 const LEAST_FREE: u64 = 64 << 20;
+/// A clock that was set back by more than this shows in lists.
+const LITTLE_AHEAD_MS: i64 = 2_500;
 /// Below this it is time to look.
 const LITTLE_FREE: u64 = 512 << 20;
 
@@ -16,7 +19,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// As there.
-    pub async fn examine(&self) -> Result<Vec<Finding>> {
+    pub(super) async fn findings(&self) -> Result<Vec<Finding>> {
         let (version, journal) = self
             .inner
             .reader
@@ -53,7 +56,45 @@ impl SqliteStore {
             remedy: None,
         }));
         findings.extend(self.disk());
+        findings.extend(self.side_files());
+        findings.push(self.clock().await?);
         Ok(findings)
+    }
+
+    /// Who goes on with files that are not at the path any more.
+    fn side_files(&self) -> Option<Finding> {
+        let held = others::holders(self.inner.place.path());
+        let named: Vec<String> = held
+            .iter()
+            .filter(|held| held.removed)
+            .map(|held| {
+                let who = others::process(held.pid);
+                format!("{who} has {} open, which was removed", held.file)
+            })
+            .collect();
+        (!named.is_empty()).then(|| {
+            Finding::bad(
+                "files",
+                named.join("; "),
+                "stop these processes and start the nodes again: what they write nobody else sees",
+            )
+        })
+    }
+
+    /// The clock of dispatch, rotations and the audit beside the one of the machine.
+    async fn clock(&self) -> Result<Finding> {
+        let ahead =
+            self.read(|db, at| Ok(clock::now(db, at)?.0.saturating_sub(at.micros) / 1_000)).await?;
+        let what = format!("{ahead:+} ms beside this machine's, for tasks, turns and the audit");
+        Ok(if ahead.abs() <= LITTLE_AHEAD_MS {
+            Finding::ok("dispatch clock", what)
+        } else {
+            Finding::warn(
+                "dispatch clock",
+                what,
+                "the machine's clock was set back; this one never goes back, and goes with it again when the machine has started anew and the time has come",
+            )
+        })
     }
 
     fn disk(&self) -> Option<Finding> {

@@ -1,25 +1,34 @@
 //! The files of the store: where they are, who may read them, and whether they are still the same.
 //!
-//! Beside SQLite's own `PATH`, `PATH-wal` and `PATH-shm` there is `PATH-wake`: one byte, written after every
-//! commit that published something, for which the processes that share the store wait by inotify(7). The WAL
+//! Beside SQLite's own `PATH`, `PATH-wal` and `PATH-shm` there is `PATH-wake` (`record.rs`): its first bytes are written after every
+//! commit that published something or kept a lease, and for that the processes that share the store wait by inotify(7). The WAL
 //! itself would be a worse bell: it is written *before* its commit can be seen.
 
 use std::cell::Cell;
 use std::fmt;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, fchown, lchown};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use nix::sys::statfs::{self, FsType};
+use nix::unistd::geteuid;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::{Fault, SqliteResult};
+use super::joining;
+use super::mark::{Mark, NEW_EPOCH};
+use super::others::Directories;
+use super::record::Record;
+use super::same::{InUse, Kept, Lost, SUFFIXES, beside, lock};
 use super::schema;
 use crate::clock;
 use crate::domain::time::Boot;
+use crate::store::schema::Steps;
 use crate::store::{Result, StoreError};
 
 /// File systems of other machines: their locks and shared memory do not carry a WAL
@@ -44,6 +53,9 @@ thread_local! {
     static ASKING_SINCE: Cell<Boot> = const { Cell::new(Boot(0)) };
 }
 
+/// For people.
+const OLDER: &str = "an older copy of its content was put back while it is in use, by a sqlite3 shell or another program";
+
 /// Whether to ask once more; SQLite asked `tries` times already.
 fn wait_for_lock(tries: i32) -> bool {
     let now = clock::boot();
@@ -64,14 +76,22 @@ pub(super) struct Place {
     path: PathBuf,
     /// Of this kernel, and of the time namespace if there is one.
     pub(super) boot_id: String,
+    /// The longest lease that another process may hold.
+    longest: Duration,
+    /// CLOCK_BOOTTIME; nothing is granted before, because somebody may hold what is not written here.
+    calm_ns: AtomicU64,
+    /// The files are not the own ones now; said once.
+    lost: AtomicBool,
+    /// What is in the log was written back since then.
+    saved: AtomicBool,
+    /// The next change is to note that turns may be held of which nothing is written here.
+    doubted: AtomicBool,
+    /// How far the store had come when it was last written, and how often it went back by then.
+    seen: Mutex<(Mark, u64)>,
     /// Set once the files exist.
-    opened: OnceLock<Opened>,
-}
-
-struct Opened {
-    device: u64,
-    inode: u64,
-    bell: File,
+    opened: OnceLock<InUse>,
+    /// Of two that close at once SQLite takes neither for the last one, and leaves the log.
+    closing: Mutex<()>,
 }
 
 impl fmt::Display for Place {
@@ -82,7 +102,7 @@ impl fmt::Display for Place {
 
 impl Place {
     /// Understands `sqlite:PATH` (and `sqlite:///ABSOLUTE/PATH`).
-    pub(super) fn parse(url: &str) -> Result<Self> {
+    pub(super) fn parse(url: &str, longest: Duration) -> Result<Self> {
         let given = url.strip_prefix("sqlite:").unwrap_or(url);
         let given = given.strip_prefix("//").unwrap_or(given);
         if given.is_empty() || given.ends_with('/') || given.starts_with(":memory:") {
@@ -105,43 +125,100 @@ impl Place {
         let shift = shift.lines().find_map(|line| line.strip_prefix("boottime")).unwrap_or("");
         let shift: Vec<&str> = shift.split_whitespace().filter(|part| *part != "0").collect();
         let boot_id = format!("{}{}", boot_id.trim(), shift.join("+"));
-        Ok(Self { given: given.to_owned(), path, boot_id, opened: OnceLock::new() })
+        let [lost, saved, doubted] = [(); 3].map(|()| AtomicBool::new(false));
+        let (calm_ns, opened) = (AtomicU64::new(0), OnceLock::new());
+        let given = given.to_owned();
+        let (seen, closing) = (Mutex::default(), Mutex::default());
+        Ok(Self {
+            given,
+            path,
+            boot_id,
+            longest,
+            calm_ns,
+            lost,
+            saved,
+            doubted,
+            seen,
+            opened,
+            closing,
+        })
     }
 
-    /// Creates what is missing, if it is to `make` that; brings the schema up to date and opens the writing connection.
-    pub(super) fn create(&self, timeout: Duration, make: bool) -> SqliteResult<Connection> {
+    /// Creates what is missing, if it may make that; upgrades the schema and opens the writing connection.
+    pub(super) fn create(&self, timeout: Duration, steps: &Steps) -> SqliteResult<Connection> {
         // What cannot be looked at is there, and the error says why.
-        let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        let missing = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
         let found = std::fs::metadata(&self.path);
         let empty = found.as_ref().map_or_else(missing, |file| file.is_file() && file.len() == 0);
-        if empty && !make {
+        if empty && !steps.make {
             return Err(Fault::Store(StoreError::Absent(self.path.display().to_string())));
         }
-        if let Some(dir) = self.path.parent() {
-            if !dir.is_dir() {
-                let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-                made.map_err(|error| self.trouble(&dir.display().to_string(), &error))?;
-            }
-            self.check_file_system(dir)?;
+        if let Ok(target) = std::fs::read_link(&self.path) {
+            return Err(Fault::Store(StoreError::Unsupported(format!(
+                "{self} is a link to {}: name that file itself in `store`, because SQLite keeps side files beside it",
+                target.display()
+            ))));
         }
-        let bell = self.open_private(&self.beside("-wake"))?;
+        let dir = self.path.parent().unwrap_or(Path::new("/"));
+        self.make_directory(dir)?;
+        self.check_file_system(dir)?;
+        let (bell, first) = self.make(&beside(&self.path, "-wake"))?;
         // One process at a time: two that switch a new file to WAL at once would disturb each other.
         self.lock(&bell, timeout)?;
-        let file = self.open_private(&self.path)?;
-        let known = file.metadata().map_err(|error| self.trouble(&self.given, &error))?;
-        drop(file);
+        let arrival = joining::arrive(&self.path, &bell, first, &self.boot_id);
+        let mut arrival = arrival.map_err(|why| self.away(&why))?;
+        let directories =
+            Directories::open(dir).map_err(|error| self.trouble(&self.given, &error))?;
+        arrival.doubt_if(first && directories.are_in_use());
+        directories.hold();
+        // Asked again: another may have made it before this process had its turn. Nobody has a lock on a file that is new, so it
+        // may be closed again.
+        if !self.path.exists() {
+            drop(self.make(&self.path)?);
+        }
+        let main = Kept::open(&self.path).map_err(|error| self.trouble(&self.given, &error))?;
+        // Another store of this process may be closing: what it closes now would give up the locks that SQLite takes here.
+        let shared = SUFFIXES.map(|suffix| Kept::open(&beside(&self.path, suffix)).ok());
         let mut db = self.open(timeout)?;
-        schema::refuse_strangers(&db, self)?;
-        schema::may_convert(&db, self, make)?;
+        schema::refuse_strangers(&db, self, steps)?;
+        schema::upgrade_alone(&mut db, self, steps)?;
         let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         if mode != "wal" {
             return Err(Fault::Store(StoreError::Unsupported(format!(
                 "{self} cannot use a write-ahead log (journal_mode is {mode}): put it on a local file system"
             ))));
         }
-        schema::migrate(&mut db, self)?;
-        bell.unlock().map_err(|error| self.trouble(&self.given, &error))?;
-        self.opened.get_or_init(|| Opened { device: known.dev(), inode: known.ino(), bell });
+        schema::upgrade(&mut db, self, steps)?;
+        if arrival.is_alone() {
+            // What a process left that was killed counts as being written back, which may go on for long: see `Said::follows`.
+            db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+        }
+        // In this order: whoever commits in between rings after it.
+        let (rung, mut backs) = Record::mark(&bell);
+        let mark = Mark::read(&db)?;
+        // What was rung in another boot may be newer than what reached the disk.
+        if arrival.is_of_boot(&self.boot_id) && mark.is_behind(rung) {
+            arrival.doubt_if(true);
+            backs += 1;
+            db.execute(NEW_EPOCH, [])?;
+            let told = Record::went_back(&bell, backs);
+            told.map_err(|error| self.trouble(&self.given, &error))?;
+        }
+        Record::ring(&bell, mark).map_err(|error| self.trouble(&self.given, &error))?;
+        *lock(&self.seen) = (mark, backs);
+        let said = arrival.said(&bell);
+        let used = InUse::new(&self.path, main, bell, directories, said)
+            .map_err(|error| self.trouble(&self.given, &error))?;
+        drop(shared);
+        let calm = arrival.calm(&self.path, used.ids(), &self.boot_id, self.longest);
+        let calm = calm.map_err(|why| self.away(&why))?;
+        Record { files: used.ids(), boot: self.boot_id.clone(), calm_ns: calm.0 }
+            .write(used.bell());
+        used.check().and_then(|()| used.check_bell()).map_err(|lost| self.lost(&lost))?;
+        self.calm_ns.store(calm.0, Ordering::Relaxed);
+        self.doubted.store(calm > clock::boot(), Ordering::Relaxed);
+        used.bell().unlock().map_err(|error| self.trouble(&self.given, &error))?;
+        self.opened.get_or_init(|| used);
         Ok(db)
     }
 
@@ -168,22 +245,136 @@ impl Place {
         Ok(db)
     }
 
-    /// Refuses to go on with files that are not the ones at the path any more: what this process wrote there,
-    /// others would never see.
+    /// Refuses to go on with files that are not the ones at the path any more, or that another program wrote into: what this process
+    /// wrote there, others would never see. What it has said before stands until it is over, for one lease.
     pub(super) fn check_same(&self) -> SqliteResult<()> {
-        let Some(opened) = self.opened.get() else { return Ok(()) };
-        match std::fs::metadata(&self.path) {
-            Ok(found) if (found.dev(), found.ino()) == (opened.device, opened.inode) => Ok(()),
-            _ => Err(Fault::Store(StoreError::Unavailable(format!(
-                "{self} was removed or replaced while in use: put it back, or restart this node"
-            )))),
+        self.judge(InUse::check)
+    }
+
+    /// As [`Self::check_same`], and the bell too.
+    pub(super) fn check_all(&self) -> SqliteResult<()> {
+        self.judge(|used| used.check().and_then(|()| used.check_bell()))
+    }
+
+    fn judge(&self, check: impl Fn(&InUse) -> std::result::Result<(), Lost>) -> SqliteResult<()> {
+        let Some(used) = self.opened.get() else { return Ok(()) };
+        let Err(lost) = check(used) else {
+            if self.lost.load(Ordering::Relaxed) {
+                // Others may have used, meanwhile, what was at the path.
+                self.doubt();
+                self.saved.store(false, Ordering::Relaxed);
+                if used.check_bell().is_ok() && self.lost.swap(false, Ordering::Relaxed) {
+                    tracing::warn!(store = %self, "the store's files are back; nothing is granted for {:?}", self.longest);
+                }
+            }
+            return Ok(());
+        };
+        self.doubt();
+        let fault = self.lost(&lost);
+        if !self.lost.swap(true, Ordering::Relaxed)
+            && let Fault::Store(error) = &fault
+        {
+            tracing::error!(store = %self, "{error}");
+        }
+        Err(fault)
+    }
+
+    fn doubt(&self) {
+        let calm = clock::boot() + self.longest;
+        self.calm_ns.fetch_max(calm.0, Ordering::Relaxed);
+        self.doubted.store(true, Ordering::Relaxed);
+    }
+
+    fn lost(&self, lost: &Lost) -> Fault {
+        self.away(&match lost {
+            Lost::Moved(why) => format!(
+                "{why}, so others do not see what this process writes, and it writes no more: put it back, or stop every node and start again"
+            ),
+            Lost::Spoiled(why) => format!(
+                "{why}: stop every node, put a backup back as docs/operations.md says, and start again"
+            ),
+        })
+    }
+
+    fn away(&self, why: &str) -> Fault {
+        Fault::Store(StoreError::Unavailable(format!("{self}: {why}")))
+    }
+
+    /// How long nothing may be granted.
+    pub(super) fn quarantine(&self, now: Boot) -> Duration {
+        Boot(self.calm_ns.load(Ordering::Relaxed)).since(now)
+    }
+
+    pub(super) fn is_doubted(&self) -> bool {
+        self.doubted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn has_noted_doubt(&self) {
+        self.doubted.store(false, Ordering::Relaxed);
+    }
+
+    /// Side files that were removed have the newest changes, which nobody sees who comes next: writes them into the main file, once, if that
+    /// is still this store's. Nobody else opens the store meanwhile, because this process has it locked.
+    pub(super) fn save(&self, db: &Connection) {
+        let ours = || self.opened.get().is_some_and(InUse::may_write_back);
+        if self.saved.swap(true, Ordering::Relaxed) || !ours() {
+            return;
+        }
+        match db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(0)) {
+            Ok(0) => {
+                tracing::warn!(store = %self, "what was in the side files is saved in the main file")
+            }
+            saved => {
+                tracing::error!(store = %self, ?saved, "what was in the side files is not saved");
+            }
         }
     }
 
-    /// Wakes everybody who waits for events, in all processes.
-    pub(super) fn ring(&self) {
-        let Some(opened) = self.opened.get() else { return };
-        if let Err(error) = opened.bell.write_all_at(b"!", 0) {
+    /// Closes a connection, which writes the log back if it is the last one: never over a file that another program put there.
+    pub(super) fn close(&self, db: Connection) {
+        let _alone = lock(&self.closing);
+        if self.opened.get().is_some_and(|used| !used.may_write_back())
+            && let Err(error) = db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        {
+            tracing::error!(store = %self, %error, "the log may be written over another file");
+        }
+        drop(db);
+    }
+
+    /// Whether somebody put an older copy of the store's content back: it is at `now`, and was further. Asked in the transaction of who writes,
+    /// so that the first one finds it, who is told so, and all others hear.
+    pub(super) fn went_back(&self, now: Mark) -> bool {
+        let Some(used) = self.opened.get() else { return false };
+        let (rung, backs) = Record::mark(used.bell());
+        let mut seen = lock(&self.seen);
+        let behind = now.is_behind(seen.0.newest(rung));
+        if behind || backs != seen.1 {
+            self.doubt();
+        }
+        *seen = (if behind { now } else { seen.0.newest(now) }, backs + u64::from(behind));
+        if behind {
+            tracing::error!(store = %self, "{OLDER}; nothing is granted for {:?}", self.longest);
+            let told = Record::went_back(used.bell(), seen.1);
+            if let Err(error) = told.and_then(|()| Record::ring(used.bell(), now)) {
+                tracing::error!(store = %self, %error, "other processes are not told");
+            }
+        }
+        behind
+    }
+
+    /// What is said to who asked when [`Self::went_back`] was found.
+    pub(super) fn older(&self) -> Fault {
+        self.away(OLDER)
+    }
+
+    /// Wakes everybody who waits for events, in all processes, and says how far the store has come.
+    pub(super) fn ring(&self, mark: Mark) {
+        let Some(used) = self.opened.get() else { return };
+        {
+            let mut seen = lock(&self.seen);
+            seen.0 = seen.0.newest(mark);
+        }
+        if let Err(error) = Record::ring(used.bell(), mark) {
             // Subscribers look by themselves every second.
             tracing::warn!(store = %self, %error, "subscribers were not woken");
         }
@@ -191,14 +382,19 @@ impl Place {
 
     /// The file that [`Place::ring`] writes.
     pub(super) fn bell(&self) -> PathBuf {
-        self.beside("-wake")
+        beside(&self.path, "-wake")
     }
 
-    /// Set-ups that work but deserve a word.
+    /// Those of SQLite.
+    pub(super) fn files(&self) -> [PathBuf; 3] {
+        SUFFIXES.map(|suffix| beside(&self.path, suffix))
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Set-ups that work but deserve a word.
     pub(super) fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if statfs::statfs(&self.path).is_ok_and(|fs| fs.filesystem_type() == FsType(0x0102_1994)) {
@@ -218,16 +414,37 @@ impl Place {
         StoreError::Unavailable(format!("{self}: no answer within {timeout:?}"))
     }
 
-    fn beside(&self, suffix: &str) -> PathBuf {
-        let mut path = self.path.clone().into_os_string();
-        path.push(suffix);
-        PathBuf::from(path)
+    /// Opens `path` for its owner alone; whether it was made. What root makes belongs to the owner of the directory, as the files
+    /// that SQLite makes belong to the owner of the main file: else `sudo soloist user add`, typed first, locks the service out.
+    fn make(&self, path: &Path) -> SqliteResult<(File, bool)> {
+        let trouble = |error| self.trouble(&path.display().to_string(), &error);
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).mode(0o600);
+        match how.clone().create_new(true).open(path) {
+            Ok(file) => {
+                if let Some((user, group)) = path.parent().and_then(owner) {
+                    fchown(&file, Some(user), Some(group)).map_err(trouble)?;
+                }
+                Ok((file, true))
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // A link may lead to a file that is not there yet.
+                Ok((how.create(true).truncate(false).open(path).map_err(trouble)?, false))
+            }
+            Err(error) => Err(trouble(error)),
+        }
     }
 
-    fn open_private(&self, path: &Path) -> SqliteResult<File> {
-        let mut how = OpenOptions::new();
-        let how = how.read(true).write(true).create(true).truncate(false).mode(0o600);
-        how.open(path).map_err(|error| self.trouble(&path.display().to_string(), &error))
+    fn make_directory(&self, dir: &Path) -> SqliteResult<()> {
+        if dir.is_dir() {
+            return Ok(());
+        }
+        let trouble = |error| self.trouble(&dir.display().to_string(), &error);
+        let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.exists()).collect();
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(trouble)?;
+        let parent = missing.last().and_then(|first| first.parent());
+        let Some((user, group)) = parent.and_then(owner) else { return Ok(()) };
+        missing.iter().try_for_each(|dir| lchown(dir, Some(user), Some(group))).map_err(trouble)
     }
 
     fn lock(&self, bell: &File, timeout: Duration) -> SqliteResult<()> {
@@ -259,4 +476,10 @@ impl Place {
             "{what}: {error}; check that user and permissions allow to create and write it"
         )))
     }
+}
+
+/// To whom belongs what root makes in `dir`; none where that is root, or this process is not.
+fn owner(dir: &Path) -> Option<(u32, u32)> {
+    let dir = std::fs::metadata(dir).ok().filter(|_| geteuid().is_root())?;
+    (dir.uid() != 0).then(|| (dir.uid(), dir.gid()))
 }

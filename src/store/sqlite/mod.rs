@@ -8,22 +8,26 @@
 //! Time: leases run on CLOCK_BOOTTIME, which all processes of one machine share, so setting the clock moves no
 //! lease (`deadline.rs`). What people see is the wall clock.
 //!
-//! There is no quarantine here, because this store cannot forget on its own: what was committed survives every
+//! This store cannot forget on its own: what was committed survives every
 //! crash of a process. (`synchronous=NORMAL`: a *power cut* may take the last commits; what ran then is dead,
 //! and tokens follow the clock, so they grow all the same.)
-//! A file that is removed or replaced under running nodes is noticed by the next call of each of them, which
-//! then fails until the file is back; a new file has a new epoch.
+//! Somebody may give its path other files, though. `same.rs` says why two processes never each have a store of their own then,
+//! and when nothing is granted for one lease (the quarantine).
 
 mod clock;
-mod convert;
 mod deadline;
 mod engine;
 mod examine;
 mod fault;
 mod file;
+mod joining;
+mod mark;
 mod notify;
+mod others;
+mod record;
 mod records;
 mod row;
+mod same;
 mod schema;
 mod session;
 mod step;
@@ -31,23 +35,31 @@ mod step;
 mod tests;
 mod thread;
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use rusqlite::TransactionBehavior;
 use tokio::sync::mpsc;
 
-use super::{Description, Options, Result, StoreError};
+use super::backend::{Backend, Dispatches};
+use super::examine::Finding;
+use super::sql::dispatch::BySql;
+use super::{Description, For, Options, Result, StoreError};
 use crate::domain::log::LogBounds;
 use crate::domain::name::JobName;
 use crate::store::core::{Known, KnownTurns};
 use crate::store::events::{Events, StoreEvent};
 use crate::store::journal::AuditEntry;
-pub(in crate::store) use schema::MIGRATIONS;
+use crate::store::schema::Steps;
+pub(in crate::store) use schema::STEPS;
+#[cfg(any(test, debug_assertions))]
 pub(in crate::store) use session::query;
 
 use fault::SqliteResult;
 use file::Place;
+use mark::{Mark, NEW_EPOCH};
 use notify::Notifier;
 use step::{Moment, Step};
 use thread::Worker;
@@ -67,8 +79,8 @@ struct Inner {
     reader: Worker,
     /// Started by the first subscription: a command that only writes needs none.
     notifier: Mutex<Option<Notifier>>,
-    /// Of the clock of all that belongs to no job, against CLOCK_BOOTTIME; noted by the first change.
-    offset_us: OnceLock<i64>,
+    /// Of the clock of all that belongs to no job, against CLOCK_BOOTTIME; noted by each change, and the least number before.
+    offset_us: AtomicI64,
     turns: KnownTurns,
     /// The newest records that this process saw.
     known: Arc<Known>,
@@ -82,10 +94,11 @@ impl SqliteStore {
     /// As [`super::Store::connect`].
     pub async fn connect(url: &str, options: &Options) -> Result<Self> {
         let timeout = options.timeout;
-        let (place, make) = (Arc::new(Place::parse(url)?), options.make);
+        let place = Arc::new(Place::parse(url, options.longest_lease)?);
+        let steps = Steps::new(place.to_string(), &STEPS, options);
         let opening = Arc::clone(&place);
         let writer = Worker::start("soloist-write", Arc::clone(&place), timeout, move || {
-            opening.create(timeout, make)
+            opening.create(timeout, &steps)
         })
         .await?;
         let opening = Arc::clone(&place);
@@ -94,7 +107,7 @@ impl SqliteStore {
         })
         .await?;
         let (notifier, known) = (Mutex::new(None), Arc::default());
-        let offset_us = OnceLock::new();
+        let offset_us = AtomicI64::new(i64::MIN);
         let turns = KnownTurns::default();
         let inner = Inner {
             place,
@@ -110,24 +123,6 @@ impl SqliteStore {
         Ok(Self { inner: Arc::new(inner), note: None })
     }
 
-    /// As [`super::Store::describe`].
-    ///
-    /// # Errors
-    /// As [`super::Store::describe`].
-    pub async fn describe(&self) -> Result<Description> {
-        self.inner.reader.call(|db, _| Ok(schema::version(db)?)).await?;
-        Ok(Description {
-            what: format!("SQLite {} at {}", rusqlite::version(), self.inner.place),
-            shared: false,
-            warnings: self.inner.place.warnings(),
-        })
-    }
-
-    /// The same store, whose calls write `entry` down.
-    pub(super) fn noting(&self, entry: AuditEntry) -> Self {
-        Self { note: Some(Arc::new(entry)), ..self.clone() }
-    }
-
     /// Runs `step` in one transaction that sees and makes all of it or nothing, then wakes the subscribers of
     /// all processes if it published anything.
     async fn write<T: Send + 'static>(
@@ -138,11 +133,29 @@ impl SqliteStore {
             .writer
             .call(move |db, place| {
                 let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let mark = Mark::read(&tx)?;
+                if place.went_back(mark) {
+                    let whole = Step::new(tx, Moment::now(place), mark);
+                    whole.execute(NEW_EPOCH, [])?;
+                    whole.publish_nodes()?;
+                    if let Some(mark) = whole.commit()? {
+                        place.ring(mark);
+                    }
+                    return Err(place.older());
+                }
                 let at = Moment::now(place);
-                let whole = Step::new(tx, at);
+                let whole = Step::new(tx, at, mark);
+                let doubted = place.is_doubted();
+                if doubted {
+                    let now = clock::of_writer(&whole)?;
+                    clock::doubt(&whole, now)?;
+                }
                 let value = step(&whole)?;
-                if whole.commit()? {
-                    place.ring();
+                if let Some(mark) = whole.commit()? {
+                    place.ring(mark);
+                }
+                if doubted {
+                    place.has_noted_doubt();
                 }
                 Ok(value)
             })
@@ -164,6 +177,47 @@ impl SqliteStore {
     }
 }
 
+#[async_trait]
+impl Backend for SqliteStore {
+    fn is_a_server(&self) -> bool {
+        false
+    }
+
+    async fn open(&self, _: &Options) -> Result<()> {
+        Ok(())
+    }
+
+    async fn be_ready(&self, _: For) -> Result<()> {
+        Ok(())
+    }
+
+    async fn refuses_login(&self) -> bool {
+        false
+    }
+
+    async fn describe(&self) -> Result<Description> {
+        self.inner.reader.call(|db, _| Ok(schema::version(db)?)).await?;
+        Ok(Description {
+            what: format!("SQLite {} at {}", rusqlite::version(), self.inner.place),
+            shared: false,
+            warnings: self.inner.place.warnings(),
+        })
+    }
+
+    async fn examine(&self) -> Result<Vec<Finding>> {
+        self.findings().await
+    }
+
+    fn noting(&self, entry: AuditEntry) -> Arc<dyn Backend> {
+        Arc::new(Self { note: Some(Arc::new(entry)), ..self.clone() })
+    }
+
+    fn dispatch(self: Arc<Self>) -> Arc<dyn Dispatches> {
+        Arc::new(BySql(self))
+    }
+}
+
+#[async_trait]
 impl Events for SqliteStore {
     async fn subscribe(&self, _jobs: &[JobName]) -> Result<mpsc::Receiver<StoreEvent>> {
         let confirmed = {

@@ -38,6 +38,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY_WITHOUT_BELL: Duration = Duration::from_millis(15);
 /// Retry to tell a slow subscriber.
 const NUDGE_EVERY: Duration = Duration::from_millis(50);
+/// A file is removed, moved, or written by another program than SQLite.
+const REPLACED: WatchMask =
+    WatchMask::ATTRIB.union(WatchMask::DELETE_SELF).union(WatchMask::MOVE_SELF);
 /// Events read at once.
 const BATCH: usize = 500;
 
@@ -144,6 +147,10 @@ impl Listener {
     ) -> Self {
         let bell = Inotify::init().and_then(|bell| {
             bell.watches().add(place.bell(), WatchMask::MODIFY)?;
+            // Only so that it is noticed sooner: these are looked at before each transaction.
+            for file in place.files() {
+                bell.watches().add(file, REPLACED)?;
+            }
             Ok(bell)
         });
         let bell = bell.inspect_err(|error| {
@@ -222,7 +229,7 @@ impl Listener {
 
     /// Reads what is new and hands it out.
     fn look(&mut self) -> SqliteResult<()> {
-        self.place.check_same()?;
+        self.place.check_all()?;
         let db = match self.db.take() {
             Some(db) => db,
             None => self.place.open_reader(self.timeout)?,
@@ -263,7 +270,7 @@ impl Listener {
             Err(fault) if !self.broken => {
                 tracing::warn!(store = %self.place, ?fault, "subscriptions are interrupted");
                 self.broken = true;
-                self.db = None;
+                self.close();
                 for subscriber in &mut self.subscribers {
                     subscriber.tell(&StoreEvent::Interrupted);
                 }
@@ -275,6 +282,12 @@ impl Listener {
                 }
             }
             _ => {}
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(db) = self.db.take() {
+            self.place.close(db);
         }
     }
 
@@ -294,6 +307,12 @@ impl Listener {
         };
         // One that stopped waiting has dropped its receiver, which ends the subscription.
         drop(confirm.send(answer));
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -1,12 +1,14 @@
 //! The port of what belongs to no job, on SQLite: three tables, and one transaction for each change.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 
+use async_trait::async_trait;
 use rusqlite::Connection;
 
 use super::fault::SqliteResult;
 use super::row::{find, int, uint};
-use super::step::Step;
+use super::step::{Moment, Step};
 use super::{SqliteStore, clock};
 use crate::domain::rotation::Memory;
 use crate::domain::time::Stamp;
@@ -20,13 +22,15 @@ use crate::store::records::{
 /// Entries of a log that are too old stay until so many more are added.
 const SPARE: u64 = 64;
 
+#[async_trait]
 impl Records for SqliteStore {
     fn note(&self) -> Option<&AuditEntry> {
         self.note.as_deref()
     }
 
     fn latest(&self) -> Option<Stamp> {
-        self.inner.offset_us.get().copied().map(clock::by_offset)
+        let offset = self.inner.offset_us.load(Ordering::Relaxed);
+        (offset != i64::MIN).then(|| clock::by_offset(&Moment::now(&self.inner.place), offset))
     }
 
     async fn look(&self, looks: &[Look]) -> Result<Looked> {
@@ -46,7 +50,7 @@ impl Records for SqliteStore {
         let inner = std::sync::Arc::clone(&self.inner);
         self.write(move |step| {
             let now = clock::of_writer(step)?;
-            inner.offset_us.get_or_init(|| clock::offset(&step.at, now));
+            inner.offset_us.store(clock::offset(&step.at, now), Ordering::Relaxed);
             let mut holds_all = within.is_none_or(|within| within.contains(&now));
             for check in &checks {
                 holds_all = holds_all && holds(step, check)?;
@@ -107,8 +111,7 @@ fn look(db: &Connection, look: &Look) -> SqliteResult<Found> {
                 find(db, "SELECT number FROM lists WHERE list = ? AND text = ?", [of, text])?;
             Found::Count(count(db, lists, place.unwrap_or(i64::MAX))?)
         }
-        // What was committed survives every crash of a process.
-        Look::Memory => Found::Memory { memory: Memory::default(), emptied: false },
+        Look::Memory => Found::Memory { memory: memory(db)?, emptied: false },
         Look::Log(log, below, most) => {
             let mut found = db.prepare_cached(
                 "SELECT text FROM logs WHERE log = ? AND id < ? ORDER BY id DESC LIMIT ?",
@@ -125,6 +128,12 @@ fn look(db: &Connection, look: &Look) -> SqliteResult<Found> {
             Found::Log(texts.collect::<rusqlite::Result<_>>()?)
         }
     })
+}
+
+/// What was committed survives every crash of a process; but a jump of the clock, or other files at the path, end turns that somebody
+/// may still hold.
+fn memory(db: &Connection) -> SqliteResult<Memory> {
+    Ok(Memory { forgot: clock::forgot(db)?, ..Memory::default() })
 }
 
 fn row(db: &Connection, table: &str, name: &str) -> SqliteResult<Option<String>> {
@@ -157,7 +166,7 @@ fn holds(db: &Connection, check: &Check) -> SqliteResult<bool> {
         Check::Begins { table, row: name, with } => {
             row(db, table, name)?.is_some_and(|text| text.starts_with(with))
         }
-        Check::Memory(memory) => *memory == Memory::default(),
+        Check::Memory(known) => *known == memory(db)?,
         Check::Empty { table } => {
             find::<i64>(db, "SELECT 1 FROM rows WHERE kind = ? LIMIT 1", [table])?.is_none()
         }

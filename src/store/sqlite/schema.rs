@@ -1,52 +1,38 @@
-//! The schema: numbered migrations, each applied once in one transaction; the number is `user_version`.
+//! The schema: steps, applied together in one transaction; the number is `user_version` (`../schema.rs`).
 //!
-//! A file of a newer program, or of another program, is refused and not touched. One from before jobs were records is converted
-//! (`convert.rs`) only while no other process has it open, and not by a program that only looks.
+//! A file of a newer program, of a development version or of another program is refused and not touched. One of an older program is
+//! upgraded only while no other process has it open.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use super::convert;
 use super::fault::SqliteResult;
 use super::file::Place;
 use crate::store::StoreError;
+use crate::store::schema::Steps;
 
 /// In order; never edited once released, only appended to.
-pub(in crate::store) const MIGRATIONS: [&str; 10] = [
-    include_str!("migrations/0001_start.sql"),
-    include_str!("migrations/0002_drill.sql"),
-    include_str!("migrations/0003_dispatch.sql"),
-    include_str!("migrations/0004_bound_tokens.sql"),
-    include_str!("migrations/0005_rotations.sql"),
-    include_str!("migrations/0006_folded_runs.sql"),
-    include_str!("migrations/0007_definitions.sql"),
-    include_str!("migrations/0008_jobs.sql"),
-    include_str!("migrations/0009_records.sql"),
-    include_str!("migrations/0010_turns.sql"),
-];
+pub(in crate::store) const STEPS: [&str; 1] = [include_str!("schema.sql")];
 
-/// "SOLO": tells our files from those of others.
-const APPLICATION_ID: i64 = 0x534f_4c4f;
+/// "SOL1": tells our files from those of others.
+const APPLICATION_ID: i64 = 0x534f_4c31;
 
-/// The first schema in which jobs are records.
-const JOBS_ARE_RECORDS: u32 = 8;
-
-/// The schema this program knows.
-#[expect(clippy::cast_possible_truncation, reason = "there will never be that many")]
-pub(super) const KNOWN: u32 = MIGRATIONS.len() as u32;
+/// "SOLO": of the builds before 1.0.
+const DEVELOPMENT: i64 = 0x534f_4c4f;
 
 /// Refuses a file of another program. Asked before anything is written to it, as the journal mode is.
-pub(super) fn refuse_strangers(db: &Connection, place: &Place) -> SqliteResult<()> {
+pub(super) fn refuse_strangers(db: &Connection, place: &Place, steps: &Steps) -> SqliteResult<()> {
     // Other programs may count below zero.
     let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    let strange = number("application_id")? != APPLICATION_ID;
-    if strange && (number("user_version")? != 0 || tables != 0) {
-        return Err(StoreError::Unsupported(format!(
+    match number("application_id")? {
+        APPLICATION_ID => Ok(()),
+        DEVELOPMENT => Err(steps.development().into()),
+        _ if number("user_version")? == 0 && tables == 0 => Ok(()),
+        _ => Err(StoreError::Unsupported(format!(
             "{place} is a database of another program: name another file in `store`"
         ))
-        .into());
+        .into()),
     }
-    Ok(())
 }
 
 /// The schema of `db`.
@@ -54,48 +40,37 @@ pub(super) fn version(db: &Connection) -> rusqlite::Result<u32> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Refuses to convert a file for who only looks, or under the feet of a process that would go on with what is there now.
-pub(super) fn may_convert(db: &Connection, place: &Place, make: bool) -> SqliteResult<()> {
-    if !(1..KNOWN).contains(&version(db)?) {
+/// Upgrades a file that an older program made, but not under the feet of a process that would go on with what is there now. Done while there
+/// is no log: one that a killed process leaves must be the one that is written down (`record.rs`).
+pub(super) fn upgrade_alone(db: &mut Connection, place: &Place, steps: &Steps) -> SqliteResult<()> {
+    let found = version(db)?;
+    if found == 0 || steps.missing(found)?.is_empty() {
         return Ok(());
-    }
-    if !make {
-        return Err(StoreError::Unsupported(format!(
-            "{place} was written by the version before: start a node of this version (soloist serve), which converts it; looking changes nothing"
-        ))
-        .into());
     }
     // A process that leaves the write-ahead log must be alone: SQLite refuses it while any other connection is open, and no
     // other opens meanwhile, because each opens under the lock that this process holds. https://sqlite.org/wal.html
     let alone = db.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0));
     match alone {
-        Ok(mode) if mode == "delete" => Ok(()),
-        Err(error) if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy) => {
+        Ok(mode) if mode == "delete" => upgrade(db, place, steps),
+        Err(error) if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) => {
             Err(error.into())
         }
-        _ => Err(StoreError::Unsupported(format!(
-            "{place} was written by the version before, and another process has it open: stop every node of that version and whatever else reads the file, then start this one, which converts it (back it up before: the version before cannot read it afterwards)"
-        ))
-        .into()),
+        _ => Err(steps.in_use(found).into()),
     }
 }
 
-/// Applies what is missing.
-pub(super) fn migrate(db: &mut Connection, place: &Place) -> SqliteResult<()> {
-    loop {
-        let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        refuse_strangers(&tx, place)?;
-        let found = version(&tx)?;
-        if found > KNOWN {
-            return Err(StoreError::NewerSchema { found, known: KNOWN }.into());
-        }
-        let Some(migration) = MIGRATIONS.get(found as usize) else { return Ok(()) };
-        tx.execute_batch(migration)?;
-        if found + 1 == JOBS_ARE_RECORDS {
-            convert::convert(&tx, place)?;
-        }
-        tx.pragma_update(None, "application_id", APPLICATION_ID)?;
-        tx.pragma_update(None, "user_version", found + 1)?;
-        tx.commit()?;
+/// Applies the steps that are missing.
+pub(super) fn upgrade(db: &mut Connection, place: &Place, steps: &Steps) -> SqliteResult<()> {
+    let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    refuse_strangers(&tx, place, steps)?;
+    let missing = steps.missing(version(&tx)?)?;
+    if missing.is_empty() {
+        return Ok(());
     }
+    for step in missing {
+        tx.execute_batch(step)?;
+    }
+    tx.pragma_update(None, "application_id", APPLICATION_ID)?;
+    tx.pragma_update(None, "user_version", steps.known())?;
+    Ok(tx.commit()?)
 }

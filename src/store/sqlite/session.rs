@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
+use async_trait::async_trait;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
@@ -14,9 +14,10 @@ use crate::domain::time::Stamp;
 use crate::store::Result;
 use crate::store::dispatch::Waiter;
 use crate::store::records::Line;
-use crate::store::sql::dispatch::{Act, DispatchSession, Transactions};
+use crate::store::sql::dispatch::{AnyAct, DispatchSession, Transactions};
+use crate::store::sql::relay::at_once;
 use crate::store::sql::row::corrupt;
-use crate::store::sql::session::{Dialect, Row, Session, Value};
+use crate::store::sql::session::{Dialect, Row, Session, Statement, Value};
 
 /// See the head of this file.
 struct SqliteSession<'s> {
@@ -27,27 +28,24 @@ struct SqliteSession<'s> {
     step: Option<&'s Step<'s>>,
 }
 
+#[async_trait]
 impl Transactions for SqliteStore {
-    async fn transact<A: Act>(&self, act: A) -> Result<A::Answer> {
+    async fn transact(&self, act: Arc<dyn AnyAct>) -> Result<()> {
         let place = Arc::clone(&self.inner.place);
         self.write(move |step| {
             let (place, db, at) = (&*place, &**step, &step.at);
-            run(&act, SqliteSession { place, db, at, step: Some(step) })
+            Ok(at_once(&*act, &mut SqliteSession { place, db, at, step: Some(step) })?)
         })
         .await
     }
 
-    async fn inspect<A: Act>(&self, act: A) -> Result<A::Answer> {
+    async fn inspect(&self, act: Arc<dyn AnyAct>) -> Result<()> {
         let place = Arc::clone(&self.inner.place);
-        self.read(move |db, at| run(&act, SqliteSession { place: &place, db, at, step: None }))
-            .await
+        self.read(move |db, at| {
+            Ok(at_once(&*act, &mut SqliteSession { place: &place, db, at, step: None })?)
+        })
+        .await
     }
-}
-
-fn run<A: Act>(act: &A, mut session: SqliteSession<'_>) -> SqliteResult<A::Answer> {
-    // An act waits for nothing but its statements, and these for nothing.
-    let done = act.run(&mut session).now_or_never();
-    Ok(done.expect("an act on SQLite waits for nothing")?)
 }
 
 impl SqliteSession<'_> {
@@ -70,12 +68,12 @@ impl Session for SqliteSession<'_> {
         find(self.db, sql, params).map_err(|fault| self.fail(fault))
     }
 
-    async fn execute(&mut self, sql: &str, params: &[Value]) -> Result<u64> {
-        let execute = || {
-            self.db.prepare_cached(&Dialect::Sqlite.said(sql))?.execute(params_from_iter(params))
+    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
+        let execute = |one: &Statement| -> rusqlite::Result<usize> {
+            let sql = Dialect::Sqlite.said(&one.sql);
+            self.db.prepare_cached(&sql)?.execute(params_from_iter(&one.params))
         };
-        let changed = execute().map_err(|error| self.fail(error))?;
-        Ok(changed as u64)
+        statements.iter().try_for_each(|one| execute(one).map(drop)).map_err(|why| self.fail(why))
     }
 }
 
@@ -103,6 +101,7 @@ impl DispatchSession for SqliteSession<'_> {
 ///
 /// # Errors
 /// Those of SQLite.
+#[cfg(any(test, debug_assertions))]
 pub(in crate::store) fn query(db: &Connection, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
     find(db, sql, params).map_err(|fault| fault.at("memory"))
 }

@@ -2,11 +2,13 @@
 
 use std::cell::Cell;
 use std::ops::Deref;
+use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, params};
 
 use super::fault::SqliteResult;
 use super::file::Place;
+use super::mark::Mark;
 use super::row::{int, text};
 use crate::clock;
 use crate::domain::event::JobEvent;
@@ -16,7 +18,7 @@ use crate::store::dispatch::Waiter;
 /// How many events are kept for subscribers that lag; one that lags more takes a snapshot.
 const EVENTS_KEPT: i64 = 10_000;
 
-/// The kind of an event about accounts; an older program takes it for one about nodes.
+/// The kind of an event about accounts.
 pub(super) const ACCOUNTS: &str = "accounts";
 
 /// Now, on both clocks of this store.
@@ -29,13 +31,17 @@ pub(super) struct Moment {
     pub(super) boot: Boot,
     /// Whose CLOCK_BOOTTIME.
     pub(super) boot_id: String,
+    /// How long nothing may be granted.
+    pub(super) quarantine: Duration,
 }
 
 impl Moment {
     pub(super) fn now(place: &Place) -> Self {
         let micros = jiff::Timestamp::now().as_microsecond();
         let wall = StoreTime(micros.div_euclid(1_000));
-        Self { wall, micros, boot: clock::boot(), boot_id: place.boot_id.clone() }
+        let boot = clock::boot();
+        let quarantine = place.quarantine(boot);
+        Self { wall, micros, boot, boot_id: place.boot_id.clone(), quarantine }
     }
 }
 
@@ -43,7 +49,9 @@ impl Moment {
 pub(super) struct Step<'c> {
     tx: Transaction<'c>,
     pub(super) at: Moment,
-    published: Cell<bool>,
+    /// How far the store has come with this transaction, once that is further than before.
+    mark: Cell<Option<Mark>>,
+    before: Mark,
 }
 
 impl Deref for Step<'_> {
@@ -54,8 +62,15 @@ impl Deref for Step<'_> {
 }
 
 impl<'c> Step<'c> {
-    pub(super) fn new(tx: Transaction<'c>, at: Moment) -> Self {
-        Self { tx, at, published: Cell::new(false) }
+    pub(super) fn new(tx: Transaction<'c>, at: Moment, before: Mark) -> Self {
+        Self { tx, at, mark: Cell::new(None), before }
+    }
+
+    /// Notes that leases were kept.
+    pub(super) fn has_kept(&self) -> SqliteResult<()> {
+        let mark = self.mark.get().unwrap_or(self.before);
+        self.mark.set(Some(Mark { keeps: Mark::count_keep(&self.tx)?, ..mark }));
+        Ok(())
     }
 
     /// Publishes a change of a job.
@@ -94,13 +109,13 @@ impl<'c> Step<'c> {
                 .prepare_cached("DELETE FROM events WHERE seq <= ?")?
                 .execute([seq - EVENTS_KEPT])?;
         }
-        self.published.set(true);
+        self.mark.set(Some(Mark { event: seq, ..self.mark.get().unwrap_or(self.before) }));
         Ok(())
     }
 
-    /// Makes it so; tells whether anything was published.
-    pub(super) fn commit(self) -> SqliteResult<bool> {
+    /// Makes it so; how far the store has come if anything was published or kept.
+    pub(super) fn commit(self) -> SqliteResult<Option<Mark>> {
         self.tx.commit()?;
-        Ok(self.published.get())
+        Ok(self.mark.get())
     }
 }

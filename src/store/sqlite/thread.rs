@@ -47,11 +47,12 @@ impl Worker {
             while let Ok(work) = todo.recv() {
                 work(&mut db, &inside);
             }
+            inside.close(db);
         });
         thread.map_err(|error| {
             StoreError::Unavailable(format!("no thread for {place}: {error}; raise ulimit -u"))
         })?;
-        // Opening may have to migrate, which takes longer than a call.
+        // Opening may have to upgrade the schema, which takes longer than a call.
         match tokio::time::timeout(timeout.max(Duration::from_secs(30)), ready).await {
             Ok(Ok(opened)) => opened?,
             Ok(Err(_)) => return Err(gone(&place)),
@@ -70,7 +71,13 @@ impl Worker {
             if answer.is_closed() {
                 return;
             }
-            let outcome = place.check_same().and_then(|()| work(db, place));
+            let outcome = match place.check_same() {
+                Ok(()) => work(db, place),
+                Err(lost) => {
+                    place.save(db);
+                    Err(lost)
+                }
+            };
             // A caller that stopped waiting has been told "unknown" already.
             drop(answer.send(outcome.map_err(|fault| fault.at(&place.to_string()))));
         });

@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::locks::{Node, Taken};
 use super::{Locks, lock};
 use crate::domain::log::LogBounds;
@@ -38,12 +40,13 @@ const BETWEEN: Duration = Duration::from_secs(1);
 const AT_ONCE: Duration = Duration::from_millis(30);
 
 /// A record store with its leases in an ensemble.
-pub(in crate::store) struct Coordinated<E> {
-    pub(super) records: E,
+pub(in crate::store) struct Coordinated {
+    pub(super) records: Arc<dyn Engine>,
     pub(super) locks: Arc<Locks>,
 }
 
-impl<E: Records> Records for Coordinated<E> {
+#[async_trait]
+impl Records for Coordinated {
     fn note(&self) -> Option<&AuditEntry> {
         self.records.note()
     }
@@ -62,16 +65,13 @@ impl<E: Records> Records for Coordinated<E> {
         done: &[Look],
         refused: &[Look],
     ) -> Result<(Changed, Looked)> {
-        let is_wake = |tell: &Tell| matches!(tell, Tell::Wake(_));
-        let (wakes, tells): (Vec<Tell>, _) = plan.tells.iter().cloned().partition(is_wake);
-        let silent = Plan { tells, ..plan.clone() };
-        let changed = self.records.change_and_look(&silent, done, refused).await?;
-        if changed.0 == Changed::Done && !self.locks.wake(&wakes).await {
-            // By the bell of the store, then.
-            let plan = Plan { tells: wakes, ..Plan::default() };
-            if let Err(error) = Box::pin(self.records.change(&plan)).await {
-                tracing::debug!(%error, "waiters are not woken");
-            }
+        let changed = self.records.change_and_look(plan, done, refused).await?;
+        let is_wake = |tell: &&Tell| matches!(tell, Tell::Wake(_));
+        let wakes: Vec<Tell> = plan.tells.iter().filter(is_wake).cloned().collect();
+        if changed.0 == Changed::Done && !wakes.is_empty() {
+            // Nobody waits for it: an ensemble that is slow to write would outlast the promise to who is woken.
+            let locks = Arc::clone(&self.locks);
+            tokio::spawn(async move { locks.wake(&wakes).await });
         }
         Ok(changed)
     }
@@ -101,7 +101,8 @@ fn counts(text: &str, body: &str) -> bool {
     !is_of_a_program(text) && token_in(text) <= token_in(body)
 }
 
-impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
+#[async_trait]
+impl Engine for Coordinated {
     fn known(&self) -> &Known {
         &self.locks.known
     }
@@ -113,7 +114,7 @@ impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
     }
 
     async fn read(&self, jobs: &[JobName], way: Way) -> Result<Reading> {
-        let reading = Box::pin(self.read_records(jobs, way));
+        let reading = self.read_records(jobs, way);
         let (mut reading, mut texts) = tokio::try_join!(reading, self.locks.texts(Some(jobs)))?;
         for (job, record) in jobs.iter().zip(&mut reading.records) {
             let text = texts.remove(job).filter(|text| counts(text, &record.body));
@@ -124,7 +125,7 @@ impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
     }
 
     async fn observe(&self, jobs: &[JobName]) -> Result<Vec<(u64, Option<Duration>)>> {
-        let observed = Box::pin(self.records.observe(jobs));
+        let observed = Engine::observe(&*self.records, jobs);
         let (mut observed, present) = tokio::try_join!(observed, self.locks.present(jobs))?;
         for (job, (_, left)) in jobs.iter().zip(&mut observed) {
             *left = left.or(present.contains(job).then_some(WHOLE));
@@ -144,7 +145,7 @@ impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
                 self.commit_on(change, &node).await
             }
             Some(_) => self.refused(change).await,
-            None => Box::pin(self.records.commit(change)).await,
+            None => self.records.commit(change).await,
         }
     }
 
@@ -152,10 +153,10 @@ impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
         let Some(first) = leases.first() else { return Ok(Vec::new()) };
         // A program's is renewed by itself. Among others it is not kept here, and asserted again.
         if is_of_a_program(&first.text) {
-            return Box::pin(self.records.keep(leases)).await;
+            return self.records.keep(leases).await;
         }
         // Whether the record store forgot something. It is not waited for if it does not answer at once.
-        let read = Box::pin(self.read_records(std::slice::from_ref(first.job), Way::Lease));
+        let read = self.read_records(std::slice::from_ref(first.job), Way::Lease);
         tokio::time::timeout(AT_ONCE, read).await.ok();
         self.locks.keep(leases).await
     }
@@ -184,9 +185,9 @@ impl<E: Engine + Clone + Send + Sync + 'static> Engine for Coordinated<E> {
     }
 }
 
-impl<E: Engine + Clone + Send + Sync + 'static> Coordinated<E> {
-    pub(in crate::store) fn new(records: &E, locks: &Arc<Locks>) -> Self {
-        Self { records: records.clone(), locks: Arc::clone(locks) }
+impl Coordinated {
+    pub(in crate::store) fn new(records: Arc<dyn Engine>, locks: &Arc<Locks>) -> Self {
+        Self { records, locks: Arc::clone(locks) }
     }
 
     /// Reads the records. In a store that was emptied or replaced it is said again that its leases are here; and these are asserted again, so that
@@ -197,7 +198,7 @@ impl<E: Engine + Clone + Send + Sync + 'static> Coordinated<E> {
         let of = jobs.first().filter(|_| locks.sharded).cloned();
         let before = lock(&locks.epochs).entry(of.clone()).or_insert_with(|| epoch.clone()).clone();
         // Should that fail, the next reading does it.
-        if before != *epoch && super::set(&self.records).await.is_ok() {
+        if before != *epoch && super::set(&*self.records).await.is_ok() {
             lock(&locks.epochs).insert(of, epoch.clone());
             lock(&locks.mine).values_mut().for_each(|mine| mine.text.clear());
         }
@@ -229,7 +230,7 @@ impl<E: Engine + Clone + Send + Sync + 'static> Coordinated<E> {
         let lease_write = if program { change.lease_write.clone() } else { LeaseWrite::None };
         let change = Change { lease: "", lease_write, ..change.clone() };
         // What became of it is not known when that fails; the node is taken back in any case.
-        let committed = Box::pin(self.records.commit(&change)).await?;
+        let committed = self.records.commit(&change).await?;
         match committed {
             Commit::Done { .. } if !program => half.finish().await?,
             Commit::Done { .. } | Commit::Refused { .. } => half.undo().await?,
@@ -240,7 +241,7 @@ impl<E: Engine + Clone + Send + Sync + 'static> Coordinated<E> {
     /// A change of a job whose lease is that node.
     async fn commit_on(&self, change: &Change<'_>, node: &Node) -> Result<Commit> {
         let silent = Change { lease: "", lease_write: LeaseWrite::None, ..change.clone() };
-        let mut committed = Box::pin(self.records.commit(&silent)).await?;
+        let mut committed = self.records.commit(&silent).await?;
         if let Commit::Refused { stored, .. } = &mut committed {
             stored.lease = Some(self::stored(node.text.clone()));
             return Ok(committed);

@@ -30,27 +30,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-
 pub(super) use self::engine::Coordinated;
 use self::era::Era;
 use self::link::Ensemble;
 use self::locks::Mine;
+use super::backend::Backend;
 use super::core::{Known, carry};
 use super::engine::{Engine, Way};
 use super::examine::Finding;
 use super::nodes::Nodes as _;
 use super::records::Records;
 use super::{Description, Options, Result, Store, StoreError};
+use crate::clock;
 use crate::domain::name::JobName;
-use crate::domain::time::StoreTime;
 
 const TABLE: &str = "coordination";
 const ROW: &str = "leases";
 const ELSEWHERE: &str = "the leases of this store are in ZooKeeper: set `coordination` (SOLOIST_COORDINATION) as on its nodes; to copy the store, say --from \"STORE-URL COORDINATION-URL\"";
-
-/// The clock of the record store for a job, as its engine estimates it.
-pub(super) type ReadsClock = Box<dyn Fn(&JobName) -> Option<(StoreTime, Duration)> + Send + Sync>;
 
 /// The leases of this process in an ensemble, and those that it sees there.
 pub(super) struct Locks {
@@ -64,16 +60,12 @@ pub(super) struct Locks {
     /// Of the record store, when it was last seen to be marked; on a cluster each job has its own.
     epochs: Mutex<HashMap<Option<JobName>, String>>,
     sharded: bool,
-    reads_clock: ReadsClock,
+    /// Whose clock the era is dated by.
+    records: Arc<dyn Backend>,
     /// Longest lease that others may hold, as far as this process knows.
     longest: Duration,
     /// What is missing there is made.
     makes: bool,
-}
-
-/// A call whose type is forgotten: it is a state machine on those of the store, too deep for the compiler when it asks whether it can be sent.
-pub(super) fn erased<'a, T>(call: impl Future<Output = T> + Send + 'a) -> BoxFuture<'a, T> {
-    Box::pin(call)
 }
 
 /// Why a store that is a file has no coordination.
@@ -85,15 +77,14 @@ pub(super) fn no_server() -> StoreError {
 }
 
 impl Locks {
-    /// The ensemble at `url`, to which no word was said.
+    /// The ensemble at `url` beside the store `records`; no word was said to it.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`].
     pub(super) fn named(
         url: &str,
         options: &Options,
-        reads_clock: ReadsClock,
-        sharded: bool,
+        records: Arc<dyn Backend>,
     ) -> Result<Arc<Self>> {
         let place = crate::domain::ensemble::Ensemble::read(url)
             .map_err(|why| StoreError::Unsupported(format!("coordination {why}")))?;
@@ -104,8 +95,8 @@ impl Locks {
             era: Mutex::default(),
             looks: tokio::sync::Mutex::default(),
             epochs: Mutex::default(),
-            sharded,
-            reads_clock,
+            sharded: records.is_sharded(),
+            records,
             longest: options.longest_lease,
             makes: options.make,
         }))
@@ -161,7 +152,7 @@ impl Locks {
 
     /// The clock of the record store, at least and at most, in milliseconds; `None` as long as it is not known.
     fn clock(&self) -> Option<(i64, i64)> {
-        let (at, slack) = (self.reads_clock)(&job()?)?;
+        let (at, slack) = self.records.estimate(&job()?, clock::boot())?;
         Some((at.0, (at + slack).0))
     }
 }
@@ -176,7 +167,7 @@ fn job() -> Option<JobName> {
 }
 
 /// Marks the store.
-async fn set<R: Records>(records: &R) -> Result<()> {
+async fn set(records: &dyn Records) -> Result<()> {
     // Another process may be faster.
     carry::swap_row(records, TABLE, ROW, None, Some("zookeeper"), None).await.map(drop)
 }
@@ -185,8 +176,8 @@ async fn set<R: Records>(records: &R) -> Result<()> {
 ///
 /// # Errors
 /// [`StoreError::Unsupported`]: also when nodes live that keep leases in the store. [`StoreError::Unavailable`].
-pub(super) async fn agree<E: Engine>(
-    records: &E,
+pub(super) async fn agree(
+    records: &dyn Engine,
     locks: Option<&Locks>,
     options: &Options,
 ) -> Result<()> {
@@ -194,7 +185,8 @@ pub(super) async fn agree<E: Engine>(
     let Some(locks) = locks else {
         return if marked { Err(StoreError::Unsupported(ELSEWHERE.to_owned())) } else { Ok(()) };
     };
-    if !marked && let Some(node) = records.nodes().await?.iter().find(|node| node.is_alive()) {
+    let plain: &dyn Records = records;
+    if !marked && let Some(node) = plain.nodes().await?.iter().find(|node| node.is_alive()) {
         return Err(StoreError::Unsupported(format!(
             "node {} keeps leases in the store itself: stop every node, wait 4 s, and start all of them with `coordination`",
             node.beat.node

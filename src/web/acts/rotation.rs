@@ -1,10 +1,11 @@
 //! What people do to rotations at this node; and how the failures of turns are worded.
 
+use crate::config::JobConfig;
 use crate::domain::detail::Detail;
 use crate::domain::lease::Token;
 use crate::domain::name::{InvalidName, RotationName, TypeName};
 use crate::domain::rotation::{Ending, Rules, Turn};
-use crate::ops::rotations;
+use crate::ops::{OpsError, rotations};
 use crate::store::StoreError;
 use crate::store::rotation::{PastTurn, RemovedRotation, RotationView, Rotations as _};
 use crate::waiting::DeskError;
@@ -25,19 +26,40 @@ pub async fn put(
     reason: Option<&str>,
 ) -> Result<RotationView, WebError> {
     let store = web.turns.store()?;
-    let view = rotations::put(store, &caller.actor(), rotation, rules, reason).await?;
+    let (actor, jobs) = (caller.actor(), web.live.jobs());
+    let jobs: Vec<&JobConfig> = jobs.iter().map(|job| &**job).collect();
+    let view = rotations::put(store, &actor, (rotation, &jobs), rules, reason).await?;
     web.turns.look();
     Ok(view)
 }
 
-/// The rotation exists for `caller`: no job that they may not see is among its types.
+/// The rotation is not hidden from `caller`, by a job that takes its turns in it or whose name is among its types; it need not be there
+/// if it `may_be_new`.
 ///
 /// # Errors
-/// [`WebError::NotFound`]; [`WebError::Forbidden`] for a token that is bound to others.
-pub fn check_seen(web: &Web, caller: &Caller, rotation: &RotationName) -> Result<(), WebError> {
+/// [`WebError::NotFound`] for one that is hidden, and for a name that nobody ever used; [`WebError::Forbidden`] for a token that is bound
+/// to others; [`WebError::Unavailable`].
+pub async fn check_seen(
+    web: &Web,
+    caller: &Caller,
+    rotation: &RotationName,
+    may_be_new: bool,
+) -> Result<(), WebError> {
     caller.bound.check_rotation(rotation)?;
-    let hidden = web.live.hidden_from(Some(caller)).has_rotation(rotation.as_str());
-    if hidden { Err(no_rotation(rotation)) } else { Ok(()) }
+    if !web.live.may_hide_from(caller) {
+        return Ok(());
+    }
+    let hidden = web.live.hidden_from(Some(caller));
+    if hidden.has_rotation(rotation.as_str()) {
+        return Err(no_rotation(rotation));
+    }
+    match web.store.rotations(Some(rotation), 0).await {
+        Ok(views) if views.iter().any(|view| hidden.has_ring(view)) => Err(no_rotation(rotation)),
+        Err(StoreError::NotFound(_)) if may_be_new => Ok(()),
+        // Said before anything else is looked at, as of one that is hidden.
+        Err(error) => Err(trouble(rotation, error)),
+        Ok(_) => Ok(()),
+    }
 }
 
 /// As [`rotations::remove`].
@@ -50,7 +72,14 @@ pub async fn remove(
     rotation: &RotationName,
     force: bool,
 ) -> Result<RemovedRotation, WebError> {
-    let gone = rotations::remove(web.turns.store()?, &caller.actor(), rotation, force).await?;
+    let (actor, jobs) = (caller.actor(), web.live.jobs());
+    let jobs: Vec<&JobConfig> = jobs.iter().map(|job| &**job).collect();
+    let store = web.turns.store()?;
+    let gone = rotations::remove(store, &actor, (rotation, &jobs), force).await;
+    let gone = gone.map_err(|error| match error {
+        OpsError::NotFound(_) => no_rotation(rotation),
+        error => error.into(),
+    })?;
     web.turns.look();
     Ok(gone)
 }
@@ -94,7 +123,7 @@ pub async fn trouble_with_type(
     }
 }
 
-/// There is no such rotation.
+/// There is no such rotation, for the caller at least.
 #[must_use]
 pub fn no_rotation(rotation: &RotationName) -> WebError {
     WebError::not_found(

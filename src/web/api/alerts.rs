@@ -7,11 +7,13 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Answer, answer, read};
 use crate::alerts;
+use crate::config::Alerting;
+use crate::domain::name::JobName;
 use crate::domain::time::StoreTime;
 use crate::ops;
 use crate::store::alerts::{Alerts as _, Mute, PAST_KEPT};
 use crate::view::alerts::{AlertsView, Tested};
-use crate::view::whole;
+use crate::view::{mended, whole};
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -24,8 +26,21 @@ pub async fn seen(web: &Web, caller: &Caller) -> Result<AlertsView, WebError> {
     let book = web.store.alert_book().await?;
     let past = web.store.past_alerts(PAST_KEPT).await?;
     let hidden = web.live.hidden_from(Some(caller));
-    let hides = |job: &str| hidden.has(job);
-    Ok(AlertsView::of(&web.config().alerting, &book, &past, hides, caller.language))
+    // A rule may be about all jobs.
+    let hides = |job: &str| job != "*" && hidden.has_job(job);
+    let about = |job: &JobName| {
+        let view = web.view(job, caller.language)?;
+        Some((view.title, view.shown.why))
+    };
+    Ok(AlertsView::of(&known(web, caller), &book, &past, hides, about, caller.language))
+}
+
+/// The alerts that there are for `caller`.
+pub(in crate::web) fn known(web: &Web, caller: &Caller) -> Alerting {
+    let (mut known, hidden) =
+        (Alerting::clone(&web.config().alerting), web.live.hidden_from(Some(caller)));
+    known.rules.retain(|rule| !hidden.has_alert(rule));
+    known
 }
 
 /// Every alert of this node's configuration, of whom it is on, what is over, and every channel. That a node cannot reach the store is told
@@ -49,7 +64,7 @@ pub struct MuteBody {
     #[serde(default, deserialize_with = "whole::optional")]
     pub for_ms: Option<u64>,
     /// Why; kept in the audit.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "mended::optional")]
     #[schema(max_length = 500)]
     pub reason: Option<String>,
 }
@@ -81,9 +96,8 @@ pub async fn mute(
         (None, Some(ms)) => Mute::For(Duration::from_millis(ms)),
         _ => return Err(WebError::bad("send either until or for_ms")),
     };
-    let (config, actor) = (web.config(), caller.actor());
-    let alerting = &config.alerting;
-    ops::alerts::mute(&web.store, &actor, alerting, &alert, mute, reason.as_deref()).await?;
+    let (alerting, actor) = (known(&web, &caller), caller.actor());
+    ops::alerts::mute(&web.store, &actor, &alerting, &alert, mute, reason.as_deref()).await?;
     answer(seen(&web, &caller).await?)
 }
 
@@ -106,5 +120,5 @@ pub async fn test(
 pub async fn tried(web: &Web, caller: &Caller, channel: &str) -> Result<Tested, WebError> {
     let (config, actor) = (web.config(), caller.actor());
     let found = ops::alerts::test(&web.store, &actor, &config.alerting, channel).await?;
-    Ok(alerts::test(&config, found, actor.user.as_str()).await)
+    Ok(alerts::test(&web.store, &config, found, actor.user.as_str()).await)
 }

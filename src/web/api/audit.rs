@@ -9,8 +9,9 @@ use super::{clamp, query};
 use crate::domain::detail::Detail;
 use crate::domain::time::StoreTime;
 use crate::ops::audit::Sight;
-use crate::ops::chain::{Chain, Members};
+use crate::ops::chain::{Chain, Head, Members, is_hash};
 use crate::store::journal::{AuditEntry, AuditFilter, Journal};
+use crate::store::rotation::Rotations as _;
 use crate::store::{Store, StoreError};
 use crate::view::AuditView;
 use crate::web::Web;
@@ -45,9 +46,29 @@ pub struct Wanted {
     pub from: Option<String>,
     pub to: Option<String>,
     pub format: Option<String>,
+    pub since_hash: Option<String>,
 }
 
 impl Wanted {
+    /// What of it is a filter, as it was given.
+    fn given(&self) -> Vec<(&'static str, String)> {
+        let Self { who, act, target, kind, from, to, .. } = self;
+        let all = [
+            ("who", who),
+            ("act", act),
+            ("target", target),
+            ("kind", kind),
+            ("from", from),
+            ("to", to),
+        ];
+        let given =
+            all.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?.trim())));
+        given
+            .filter(|(_, text)| !text.is_empty())
+            .map(|(name, text)| (name, text.to_owned()))
+            .collect()
+    }
+
     /// The entries asked for; empty words ask for nothing, as those of an empty form.
     ///
     /// # Errors
@@ -113,16 +134,27 @@ impl Format {
             Some(_) => return Err(WebError::bad("parameter format: use json, ndjson or csv")),
             None => {}
         }
-        let accept = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
-        let ranges = accept.unwrap_or_default().split(',');
-        let mut named = ranges.filter_map(|range| match range.split(';').next()?.trim() {
-            "application/json" => Some(Self::Json),
-            "application/x-ndjson" => Some(Self::Lines),
-            "text/csv" => Some(Self::Csv),
-            _ => None,
+        let lines = request.headers().get_all(header::ACCEPT).filter_map(|line| line.to_str().ok());
+        let mut named = lines.flat_map(|line| line.split(',')).filter_map(|range| {
+            match range.split(';').next()?.trim().to_ascii_lowercase().as_str() {
+                "application/json" => Some(Self::Json),
+                "application/x-ndjson" => Some(Self::Lines),
+                "text/csv" => Some(Self::Csv),
+                _ => None,
+            }
         });
         Ok(named.next().unwrap_or(Self::Json))
     }
+}
+
+/// What of the audit `caller` may see. What was done to rotations is for admins while the store does not say which there are.
+pub(in crate::web) async fn sight(web: &Web, caller: &Caller) -> Sight {
+    let (config, hidden) = (web.config(), web.live.hidden_from(Some(caller)));
+    let rings = match caller.is_admin() {
+        true => Vec::new(),
+        false => web.store.rotations(None, 0).await.unwrap_or_default(),
+    };
+    Sight::of(caller.role, &caller.user, hidden.audited(&config.alerting, &rings))
 }
 
 /// The audit.
@@ -130,9 +162,10 @@ impl Format {
     description = "Who did what, when, from where, why. Acts of people, acts of programs (API tokens) and refusals are kept apart, so that none \
         pushes out another, and are answered as one list. Only admins see refusals; viewers see no address (`from`) but their own.\n\n\
         With `Accept: application/x-ndjson` or `text/csv` (or `format`) all of it is answered, oldest first; `limit`, `before` and `after` are left \
-        aside. Each line of `application/x-ndjson` is canonical JSON (RFC 8785) with `prev`, the `hash` of the line before (at first 64 zeros), and \
-        `hash`, the SHA-256 of `prev` followed by the line without `hash`; the last line is `{\"end\":true,\"hash\":...,\"lines\":N,\"prev\":...}`, and an \
-        answer without it was cut off. `soloist audit --verify FILE` checks all that.",
+        aside. Each line of `application/x-ndjson` is canonical JSON (RFC 8785) with `prev`, the `hash` of the line before, and \
+        `hash`, the SHA-256 of `prev` followed by the line without `hash`. The first line is `{\"begin\":true,\"asked\":{...},\"by\":...,\"role\":...,\"newest\":N,...}`: \
+        the filter, whose eyes, and the number of the newest entry of all; its `prev` is `since_hash`, or 64 zeros. The last line is \
+        `{\"end\":true,\"lines\":N,\"first\":...,\"last\":...,...}`, and an answer without it was cut off. `soloist audit --verify FILE` checks all that.",
     params(
         ("limit" = Option<u64>, Query, description = "How many: 1 to 500, 50 when absent; what is outside is moved inside."),
         ("before" = Option<u64>, Query, description = "Only entries with a smaller id."),
@@ -143,7 +176,8 @@ impl Format {
         ("kind" = Option<String>, Query, description = "Only `person`, `program` or `refusal`."),
         ("from" = Option<String>, Query, description = "RFC 3339: not before this."),
         ("to" = Option<String>, Query, description = "RFC 3339: before this."),
-        ("format" = Option<String>, Query, description = "`json`, `ndjson` or `csv`; goes before `Accept`.")),
+        ("format" = Option<String>, Query, description = "`json`, `ndjson` or `csv`; goes before `Accept`."),
+        ("since_hash" = Option<String>, Query, description = "The `hash` of the last line of the export before, which this one is to follow.")),
     responses((status = 200, description = "The entries.", content(
         (Audit = "application/json"), (String = "application/x-ndjson"), (String = "text/csv")))))]
 pub async fn list(
@@ -153,11 +187,25 @@ pub async fn list(
 ) -> Result<HttpResponse, WebError> {
     let wanted: Wanted = query(&request)?;
     caller.bound.check_reads_all("the audit")?;
-    let sight = Sight::of(caller.role, &caller.user, web.live.hidden_from(Some(&caller)).names());
+    let sight = sight(&web, &caller).await;
     let filter = sight.narrow(wanted.filter()?)?;
     match Format::of(&request, &wanted)? {
         Format::Json => page(&web.store, &sight, &filter, &wanted).await,
-        format => export(&web.store, sight, filter, format).await,
+        format => {
+            let head = Head {
+                by: Some(caller.user.to_string()),
+                role: caller.role.as_str(),
+                asked: wanted.given(),
+                newest: 0,
+                since_hash: wanted.since_hash.clone(),
+            };
+            if head.since_hash.as_deref().is_some_and(|hash| !is_hash(hash)) {
+                let text =
+                    "parameter since_hash: use the hash of the last line of the export before";
+                return Err(WebError::bad(text));
+            }
+            export(&web.store, sight, filter, (format, head)).await
+        }
     }
 }
 
@@ -194,29 +242,23 @@ async fn export(
     store: &Store,
     sight: Sight,
     filter: AuditFilter,
-    format: Format,
+    (format, head): (Format, Head),
 ) -> Result<HttpResponse, WebError> {
     // What is added from now on is left for the next time: so it ends.
     let newest = store.audit_page(&AuditFilter::default(), None, 1).await?;
     let newest = newest.entries.first().map_or(0, |entry| entry.id);
     let store = store.clone();
-    let export = Export {
-        store,
-        sight,
-        filter,
-        format,
-        after: 0,
-        newest,
-        chain: Chain::default(),
-        over: false,
-    };
+    let (chain, begin) = Chain::begin(Head { newest, ..head });
+    let export = Export { store, sight, filter, format, after: 0, newest, chain, over: false };
     let (kind, name) = match format {
         Format::Csv => ("text/csv; charset=utf-8", "audit.csv"),
         _ => ("application/x-ndjson", "audit.ndjson"),
     };
-    let first =
-        if format == Format::Csv { csv_line(&COLUMNS.map(str::to_owned)) } else { String::new() };
-    let first = stream::iter((!first.is_empty()).then(|| Ok(first.into())));
+    let first = match format {
+        Format::Csv => csv_line(&COLUMNS.map(str::to_owned)),
+        _ => begin,
+    };
+    let first = stream::iter([Ok(first.into())]);
     let rest = stream::unfold(export, |mut export| async move {
         match export.next().await {
             Ok(None) => None,

@@ -202,7 +202,7 @@ pub struct ExtendAnswer {
     pub expires_in_ms: Option<u64>,
 }
 
-/// Keeps what is still held of a claim, each task for its source's lease from now. Only the token or session that made a
+/// Keeps what is still held of a claim, each task from now for as long as it was granted, whatever its source's `lease_ms` is by then. Only the token or session that made a
 /// claim can extend it, give it back and report its tasks; to others it is unknown.
 #[utoipa::path(post, path = "/api/v1/claims/{claim}/extend", tag = "dispatch", operation_id = "extend_claim",
     params(

@@ -8,6 +8,7 @@ use super::{Answer, answer, read_if_any};
 use crate::ops::jobs;
 use crate::store::jobs::Jobs;
 use crate::view::drill::DrillView;
+use crate::view::mended;
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -21,6 +22,7 @@ pub struct Crash {
     pub force: bool,
     /// For the audit; up to 500 characters.
     #[schema(max_length = 500)]
+    #[serde(default, deserialize_with = "mended::optional")]
     pub reason: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Answer, answer, read, stored};
 use crate::ops::jobs;
-use crate::view::JobView;
+use crate::view::{JobView, mended};
 use crate::web::Web;
 use crate::web::auth::Caller;
 
@@ -14,6 +14,7 @@ use crate::web::auth::Caller;
 #[serde(deny_unknown_fields)]
 pub struct HoldBody {
     /// For others to read; 1 to 500 characters.
+    #[serde(deserialize_with = "mended::text")]
     pub reason: String,
 }
 

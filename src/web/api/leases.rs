@@ -1,13 +1,15 @@
 //! `/api/v1/leases`: everything that is held, and leases for programs: taken, renewed and given back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::HttpResponse;
 use actix_web::web::{self, Bytes};
+use actix_web::{HttpRequest, HttpResponse};
 use serde::{Deserialize, Serialize};
 
 use super::handing::handed;
-use super::{Answer, answer, patience, read};
+use super::{Answer, answer, clamp, patience, query, read};
+use crate::config::JobConfig;
 use crate::domain::job::Progress;
 use crate::domain::lease::Timing;
 use crate::domain::name::{JobName, NodeName, RequestId};
@@ -17,7 +19,7 @@ use crate::store::journal::{NewLine, Stream};
 use crate::store::leases::Leases as _;
 use crate::view::HeldLeaseView;
 use crate::view::lists::Held;
-use crate::view::whole;
+use crate::view::{mended, whole};
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -25,17 +27,37 @@ use crate::web::error::WebError;
 /// Most lines in one renewal.
 const LINES_AT_ONCE: usize = 500;
 
-/// Everything that is held now: each job, whether a node has it or a program, each command under `soloist run`, and each lease that a
+/// Most leases in one answer.
+const LEASES_AT_ONCE: usize = 1_000;
+
+/// Which leases are asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    limit: Option<u64>,
+    after: Option<String>,
+}
+
+/// Everything that is held now, in pages by name: each job, whether a node has it or a program, each command under `soloist run`, and each lease that a
 /// program holds under a name of its own. A lease that the store forgot is missing until its holder renews it. This call
 /// reads the whole store and costs more than others: follow jobs on `/live`.
 #[utoipa::path(get, path = "/api/v1/leases", tag = "leases", operation_id = "list_leases",
+    params(
+        ("limit" = Option<u64>, Query, description = "How many: 1 to 1,000, 1,000 when absent; what is outside is moved inside."),
+        ("after" = Option<String>, Query, description = "Only names behind this one, the first of them.")),
     responses((status = 200, description = "The leases.", body = Held)))]
-pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<Held> {
+pub async fn list(web: web::Data<Web>, caller: Caller, request: HttpRequest) -> Answer<Held> {
+    let Wanted { limit, after } = query(&request)?;
+    let limit = clamp(limit, LEASES_AT_ONCE, LEASES_AT_ONCE);
     let held = web.store.held().await?;
     let view = |held| HeldLeaseView::of(held, |name| web.live.job_named(name.as_str()).is_some());
     let hidden = web.live.hidden_from(Some(&caller));
-    let seen = held.iter().filter(|held| !hidden.has(held.name.as_str()));
-    answer(Held { leases: seen.map(view).collect() })
+    let behind = |name: &str| after.as_ref().is_none_or(|after| name > after.as_str());
+    let seen = held.iter().filter(|held| behind(held.name.as_str()));
+    let mut seen = seen.filter(|held| !hidden.has(held.name.as_str()));
+    let leases: Vec<_> = seen.by_ref().take(limit).map(view).collect();
+    let last = leases.last().map(|last| last.name.clone());
+    answer(Held { next_after: seen.next().and(last), leases })
 }
 
 /// A request for a lease.
@@ -49,7 +71,8 @@ pub struct LeaseBody {
     /// lease while that lasts, and keeps its place among those who wait. Once that lease is over, it asks for a new one.
     #[schema(example = "01J8Z", format = "label")]
     pub request_id: String,
-    /// How long a lease of the program's own name lasts unrenewed; 10,000 when left out. A job's `lease_ttl` wins.
+    /// How long a lease of the program's own name lasts unrenewed; 10,000 when left out. A job's `lease_ttl` wins, and `lease_ttl_max` of
+    /// the configuration may allow less.
     #[schema(minimum = 1_000, maximum = 600_000)]
     #[serde(default, deserialize_with = "whole::optional")]
     pub ttl_ms: Option<u64>,
@@ -72,7 +95,7 @@ pub struct GrantedLease {
     pub secret: String,
     /// The run that began, if it is a job's; null else.
     pub run: Option<String>,
-    /// How long it lasts unrenewed.
+    /// How long it lasts unrenewed; each renewal extends it by the same, whatever the configuration says by then.
     pub ttl_ms: u64,
     /// How long it lasts, counted on the program's own clock from *before* it sent this request, less 1 %. A grant that was waited for says
     /// nothing about that clock: renew once before the work begins.
@@ -106,22 +129,35 @@ pub enum LeaseAnswer {
     Refused(NoLease),
 }
 
+/// To who may not see a job, its lease does not exist.
+fn check_sees(caller: &Caller, job: &JobConfig) -> Result<(), WebError> {
+    if caller.sees(job) {
+        return Ok(());
+    }
+    Err(WebError::not_found(format!("there is no lease {} for you: use another name", job.name)))
+}
+
+/// What is known of a lease.
+type Known = (JobName, Option<Arc<JobConfig>>);
+
+fn named(name: &str) -> Result<JobName, WebError> {
+    JobName::new(name).map_err(|error| WebError::not_found(error.to_string()))
+}
+
 /// A lease by its name, for a caller who may hold it.
-fn terms(web: &Web, caller: &Caller, name: &str, ttl: Duration) -> Result<Terms, WebError> {
-    let name = JobName::new(name).map_err(|error| WebError::not_found(error.to_string()))?;
+fn allowed(web: &Web, caller: &Caller, name: &str) -> Result<Known, WebError> {
+    let name = named(name)?;
     let job = web.live.job_named(name.as_str());
-    if let Some(job) = &job
-        && !caller.sees(job)
-    {
-        return Err(WebError::not_found(format!(
-            "there is no lease {name} for you: use another name"
-        )));
+    if let Some(job) = &job {
+        check_sees(caller, job)?;
     }
     ops::leases::check(&caller.actor(), &name, job.as_deref())?;
-    let timing = match &job {
-        Some(job) => job.timing,
-        None => Timing::from_ttl(ttl).map_err(|error| WebError::bad(format!("ttl_ms: {error}")))?,
-    };
+    Ok((name, job))
+}
+
+/// The terms on which a lease was granted.
+fn granted((name, job): Known, secret: &Secret) -> Result<Terms, WebError> {
+    let timing = Timing::from_ttl(secret.ttl).map_err(|_| over(&name))?;
     Ok(Terms { name, job, timing })
 }
 
@@ -158,16 +194,28 @@ pub async fn post(
 ) -> Result<HttpResponse, WebError> {
     let bad = |field: &str, problem: &str| WebError::bad(format!("{field}: {problem}"));
     let body: LeaseBody = read(&body)?;
-    let ttl = body.ttl_ms.map_or(leases::DEFAULT, Duration::from_millis);
-    if !(leases::SHORTEST..=leases::LONGEST).contains(&ttl) {
-        return Err(bad("ttl_ms", "from 1000 to 600000"));
+    let most = web.config().lease_ttl_max;
+    let ttl = body.ttl_ms.map_or(leases::DEFAULT.min(most), Duration::from_millis);
+    if !(leases::SHORTEST..=most).contains(&ttl) {
+        return Err(bad("ttl_ms", &format!("from 1000 to {}", most.as_millis())));
     }
-    let terms = terms(&web, &caller, &name, ttl)?;
+    let (name, job) = allowed(&web, &caller, &name)?;
+    let timing = match &job {
+        Some(job) => job.timing,
+        None => Timing::from_ttl(ttl).map_err(|error| bad("ttl_ms", &error.to_string()))?,
+    };
+    let terms = Terms { name, job, timing };
     let holder = NodeName::new(&body.holder).map_err(|error| bad("holder", &error.to_string()))?;
     let request =
         RequestId::new(&body.request_id).map_err(|error| bad("request_id", &error.to_string()))?;
     let wait = patience(body.wait_ms).map_err(|problem| bad("wait_ms", problem))?;
-    let seal = caller.seal(&["lease", terms.name.as_str(), request.as_str()]);
+    let account = leases::account(&caller.user);
+    let most = web.config().doors.leases_per_account;
+    if terms.job.is_none() && web.leases.is_full(&account, most, &terms.name) {
+        return Err(ops::quota::leases(&caller.user, most).into());
+    }
+    let text = caller.seal(&["lease", terms.name.as_str(), request.as_str()]);
+    let seal = leases::seal(&account, &text);
     let (name, timing) = (terms.name.to_string(), terms.timing);
     let said = match web.leases.take(Ask { terms, holder, seal }, wait).await? {
         leases::Answer::Granted { secret, run, hand } => {
@@ -197,13 +245,13 @@ pub async fn post(
 #[serde(deny_unknown_fields)]
 pub struct ProgressBody {
     /// How many are done.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "whole::exact")]
     pub done: u64,
     /// How many there are in all.
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "whole::exact")]
     pub total: u64,
     /// What it does now; 200 characters are kept.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "mended::optional")]
     pub note: Option<String>,
 }
 
@@ -220,7 +268,7 @@ pub struct RenewBody {
     /// For the lease of a job: moves its progress bar.
     pub progress: Option<ProgressBody>,
     /// For the lease of a job: lines of output, at most 500 at a time; one longer than 4 KiB is cut.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "mended::lines")]
     #[schema(max_items = 500)]
     pub lines: Option<Vec<String>>,
 }
@@ -254,7 +302,7 @@ fn said(body: &mut RenewBody) -> Result<Renewal, WebError> {
         ));
     }
     let line = |text: &str| {
-        let text = text.trim_end_matches('\r').replace('\0', "\u{fffd}");
+        let text = NewLine::as_shown(text).replace('\0', "\u{fffd}");
         NewLine::cut(Stream::Stdout, text, false)
     };
     let lines = lines.iter().flat_map(|text| text.split('\n')).map(line).collect();
@@ -264,20 +312,10 @@ fn said(body: &mut RenewBody) -> Result<Renewal, WebError> {
     Ok(Renewal { wait, progress, lines })
 }
 
-/// The terms under which a lease goes on that was granted with `secret`.
-fn held(web: &Web, caller: &Caller, name: &str, secret: &Secret) -> Result<Terms, WebError> {
-    let parsed = JobName::new(name).map_err(|error| WebError::not_found(error.to_string()))?;
+/// The terms of a lease that its holder gives back: who has the secret may, whatever else it may not do (any more).
+fn given_back(web: &Web, name: &str, secret: &Secret) -> Result<Terms, WebError> {
     let job = web.live.job_named(name).filter(|job| job.is_external() && !job.is_elsewhere());
-    match &job {
-        Some(_) => terms(web, caller, name, secret.ttl),
-        // A job that is in no configuration any more, or a name of the program's own.
-        None => {
-            ops::leases::check(&caller.actor(), &parsed, None)?;
-            let ttl = secret.ttl.min(leases::LONGEST);
-            let timing = Timing::from_ttl(ttl).map_err(|_| over(&parsed))?;
-            Ok(Terms { name: parsed, job: None, timing })
-        }
-    }
+    granted((named(name)?, job), secret)
 }
 
 /// Extends a lease when the renewal arrives; then answers after `wait_ms`, or at once when the holder must end its work. Any node will do.
@@ -293,7 +331,8 @@ pub async fn renew(
 ) -> Answer<KeptLease> {
     let mut body: RenewBody = read(&body)?;
     let secret = secret_of(&body.secret)?;
-    let terms = held(&web, &caller, &name, &secret)?;
+    // As for a grant: who may hold it no more does not keep it either.
+    let terms = granted(allowed(&web, &caller, &name)?, &secret)?;
     let renewal = said(&mut body)?;
     match web.leases.renew(&terms, &secret, renewal).await? {
         Renewed::Kept { expires_in, stop } => answer(KeptLease {
@@ -312,6 +351,8 @@ pub enum WorkEnd {
     Done,
     /// It did not: a crash, with its backoff.
     Failed,
+    /// Nothing was begun: no crash, no backoff, no repeat.
+    Unused,
 }
 
 /// The end of a lease.
@@ -326,6 +367,7 @@ pub struct ReleaseBody {
     #[schema(minimum = -2_147_483_648, maximum = 2_147_483_647)]
     pub code: Option<i32>,
     /// What went wrong: the last lines of the run's output.
+    #[serde(default, deserialize_with = "mended::optional")]
     pub error: Option<String>,
 }
 
@@ -338,7 +380,8 @@ pub struct ReleasedLease {
     pub released: bool,
 }
 
-/// Gives a lease back: the next who waits has it at once. The same release twice is harmless.
+/// Gives a lease back: the next who waits has it at once. The same release twice is harmless. Whoever has the secret may, also when its
+/// account lost the role with which it was granted.
 #[utoipa::path(post, path = "/api/v1/leases/{name}/release", tag = "leases", operation_id = "release_lease",
     params(("name" = String, Path, description = "As granted.")),
     request_body = ReleaseBody,
@@ -351,15 +394,28 @@ pub async fn release(
 ) -> Answer<ReleasedLease> {
     let body: ReleaseBody = read(&body)?;
     let secret = secret_of(&body.secret)?;
-    let terms = held(&web, &caller, &name, &secret)?;
+    let terms = given_back(&web, &name, &secret)?;
     let error = body.error.map(|error| NewLine::cut(Stream::Stderr, error, false).text);
     let ending = leases::Ending {
-        done: body.end.unwrap_or(WorkEnd::Done) == WorkEnd::Done,
+        how: match body.end.unwrap_or(WorkEnd::Done) {
+            WorkEnd::Done => leases::How::Done,
+            WorkEnd::Failed => leases::How::Failed,
+            WorkEnd::Unused => leases::How::Unused,
+        },
         code: body.code,
         error: error.filter(|error| !error.trim().is_empty()),
     };
-    match web.leases.release(&terms, &secret, &ending).await? {
-        leases::Released::Yes => {
+    let released = web.leases.release(&terms, &secret, &ending).await?;
+    if released != leases::Released::Yes
+        && let Some(job) = web.live.job_named(terms.name.as_str())
+    {
+        check_sees(&caller, &job)?;
+        if !job.is_external() {
+            return Err(over(&terms.name));
+        }
+    }
+    match released {
+        leases::Released::Yes | leases::Released::Nothing => {
             answer(ReleasedLease { name: terms.name.to_string(), released: true })
         }
         leases::Released::Another => Err(over(&terms.name)),

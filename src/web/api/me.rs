@@ -22,7 +22,7 @@ use crate::words::iso;
 pub async fn get(web: web::Data<Web>, caller: Caller) -> Answer<Me> {
     let by_session = caller.by_session();
     let token = match &caller.shown {
-        Shown::Token { hash } => web.store.token(hash).await?,
+        Shown::Token { hash, .. } => web.store.token(hash).await?,
         Shown::Session { .. } => None,
     };
     answer(Me {

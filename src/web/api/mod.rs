@@ -68,6 +68,8 @@ fn is_empty(body: &[u8]) -> bool {
 /// # Errors
 /// [`WebError::BadRequest`] that names line, column and field.
 pub fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, WebError> {
+    // Editors and PowerShell put a byte order mark before it; it says nothing (RFC 8259, section 8.1).
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     if is_empty(body) {
         // A PUT whose body was lost on the way would otherwise reset what it should change.
         return Err(WebError::bad(
@@ -186,7 +188,8 @@ async fn read_now(web: &Web, job: &JobConfig) -> Result<Seen, WebError> {
     })?;
     let doubted_until = clock::boot() + snapshot.quarantine;
     let record = std::sync::Arc::new(record);
-    let seen = Seen { record, at: snapshot.at, confirmed, doubted_until, progressed: None };
+    let (at, progressed, ended_here) = (snapshot.at, None, None);
+    let seen = Seen { record, at, confirmed, doubted_until, progressed, ended_here };
     Ok(seen.after(web.feed.job(&job.name).as_ref()))
 }
 
@@ -228,6 +231,13 @@ mod tests {
         assert!(detail("{}").contains("missing field `on`"));
         assert!(detail("[]").contains("line 1"));
         assert!(detail("\u{0}").contains("line 1"));
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_a_body_says_nothing() {
+        assert!(read::<Switch>("\u{feff}{\"on\":true}".as_bytes()).unwrap().on);
+        assert!(detail("\u{feff}").contains("the body is empty"));
+        assert!(detail("\u{feff}\u{feff}{\"on\":true}").contains("line 1, column 1"));
     }
 
     #[test]

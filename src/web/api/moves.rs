@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{read_if_any, stored};
 use crate::domain::name::NodeName;
 use crate::ops::jobs;
-use crate::view::JobView;
+use crate::view::{JobView, mended};
 use crate::web::Web;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -21,6 +21,7 @@ pub struct Moving {
     pub to: Option<String>,
     /// For the audit; up to 500 characters.
     #[schema(max_length = 500)]
+    #[serde(default, deserialize_with = "mended::optional")]
     pub reason: Option<String>,
 }
 

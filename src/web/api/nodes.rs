@@ -13,7 +13,7 @@ use crate::web::acts;
 use crate::web::auth::Caller;
 
 async fn stored(web: &Web, caller: &Caller) -> Answer<Nodes> {
-    let nodes = listed(&web.store).await?;
+    let nodes = web.feed.forgiving(listed(&web.store).await?);
     let nodes = NodeView::list(&nodes, &web.feed.held(), web.feed.store_now());
     answer(Nodes { nodes: web.live.hidden_from(Some(caller)).strike(nodes) })
 }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::{Answer, answer, read, stored};
 use crate::ops::jobs;
-use crate::view::JobView;
+use crate::view::{JobView, mended};
 use crate::web::Web;
 use crate::web::auth::Caller;
 
@@ -16,6 +16,7 @@ pub struct Switch {
     /// Take part, or no longer.
     pub on: bool,
     /// Why, for the audit and for others; at most 500 characters.
+    #[serde(default, deserialize_with = "mended::optional")]
     pub reason: Option<String>,
     /// Whose switch; only an admin may name another user, who must have an account.
     #[schema(format = "name")]

@@ -12,7 +12,7 @@ use super::{LARGEST_TOKEN, read};
 use crate::domain::dispatch::{LONGEST, TaskOutcome};
 use crate::domain::lease::Token;
 use crate::store::dispatch::{BATCH, Exchange, LONGEST_ERROR, Report, Reported, TaskId};
-use crate::view::whole;
+use crate::view::{mended, whole};
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
@@ -41,7 +41,7 @@ pub struct ResultBody {
     pub id: String,
     /// As claimed.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "whole::exact")]
     pub token: u64,
     /// How it ended.
     pub outcome: Ending,
@@ -50,6 +50,7 @@ pub struct ResultBody {
     #[serde(default, deserialize_with = "whole::optional")]
     pub delay_ms: Option<u64>,
     /// What went wrong; kept as one line of at most 1000 bytes.
+    #[serde(default, deserialize_with = "mended::optional")]
     pub error: Option<String>,
 }
 

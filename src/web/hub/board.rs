@@ -130,8 +130,6 @@ pub(super) struct Shown<T> {
 #[derive(Serialize)]
 struct Fragments<'a> {
     r#type: &'static str,
-    /// The store's clock, in milliseconds.
-    at: i64,
     /// These are all rows, in order; otherwise those that changed.
     whole: bool,
     rows: Vec<BTreeMap<&'static str, &'a str>>,
@@ -323,7 +321,6 @@ impl<R: Row> Picture<R> {
         });
         frames::text(&Fragments {
             r#type: R::FRAME,
-            at: self.at.floor().0,
             whole,
             rows: rows.collect(),
             totals: R::totals(self.rows.iter().map(|row| &row.what), lang),

@@ -55,15 +55,21 @@ pub(super) struct Watch {
 }
 
 impl Hub {
-    /// Finds jobs whose picture means something else only because time went by.
-    pub(super) fn look(self: &Arc<Self>) {
+    /// Finds jobs whose picture means something else only because time went by. When the next picture becomes stale, from now.
+    pub(super) fn look(self: &Arc<Self>) -> Option<Duration> {
         let mut jobs = Vec::new();
         let mut moved = Vec::new();
         let mut leased = Vec::new();
+        let (now, mut next) = (clock::boot(), None);
         for job in self.numbers() {
             let seen = self.seen(job);
             if self.say(job, &seen) {
                 jobs.push(job);
+            }
+            let stale_in = seen.stale_at(&self.defined(job).timing).since(now);
+            // One that is stale by now has been told.
+            if !stale_in.is_zero() {
+                next = Some(next.map_or(stale_in, |next: Duration| next.min(stale_in)));
             }
             if self.owes_progress(job) {
                 moved.push((job, true));
@@ -80,6 +86,8 @@ impl Hub {
                 seat.mark(|pending| pending.truth = true);
             }
         }
+        // A moment past it: what is as old as that is not stale yet.
+        next.map(|left| left + Duration::from_millis(1))
     }
 
     /// Makes new pictures of `jobs`, of which there is no newer record, and tells all seats.
@@ -231,7 +239,8 @@ impl Hub {
                 self.display_names(),
                 changed,
             )
-            .with_hour(self.history.hour(&self.defined(job).name)),
+            .with_hour(self.history.hour(&self.defined(job).name))
+            .with_alerts(self.alerts_of(&self.defined(job).name)),
         )
     }
 
@@ -264,7 +273,7 @@ impl Hub {
             let seen = roster.shown().filter(|(_, job)| caller.sees(job));
             let all: Vec<_> = seen.map(|(nth, job)| (self.known(nth), job)).collect();
             let views = all.iter().map(|(frames, job)| frames.view(job, language));
-            parts::summary(views, sieve, language)
+            parts::summary(views, sieve, self.others_in_need(), language)
         };
         if roster.may_hide_from(caller) || !sieve.is_open() {
             return count();
@@ -398,5 +407,5 @@ impl Hub {
 fn never_seen(name: &JobName) -> Seen {
     let record = Arc::new(JobRecord::untouched(name.clone()));
     let (at, confirmed, doubted_until) = (StoreTime(0), Boot(0), Boot(0));
-    Seen { record, at, confirmed, doubted_until, progressed: None }
+    Seen { record, at, confirmed, doubted_until, progressed: None, ended_here: None }
 }

@@ -5,6 +5,7 @@
 //! hub knows frames as text and how to wake a seat, and nothing of the crate that speaks WebSocket.
 
 mod accounts;
+mod alerts;
 mod board;
 mod follow;
 mod jobs;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, sleep_until};
 
 pub use self::accounts::{SIGNED_OUT, check};
 use self::board::Board;
@@ -49,7 +51,7 @@ use crate::telemetry::Metrics;
 use crate::view::NodeView;
 use crate::view::people::DisplayNames;
 
-/// How often it looks whether time alone changed a picture (a run grew old enough, a picture became stale).
+/// How often it looks whether time alone changed a picture (a run grew old enough); and as soon as one becomes stale.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The hub of one node.
@@ -75,6 +77,7 @@ pub struct Hub {
     cards: Board<RotationRow>,
     turns: turns::Turns,
     truth: truth::Truth,
+    alarms: alerts::Alarms,
     identities: Identities,
     /// As last read.
     names: Mutex<DisplayNames>,
@@ -114,6 +117,7 @@ impl Hub {
             cards: Board::default(),
             turns: turns::Turns::default(),
             truth: truth::Truth::default(),
+            alarms: alerts::Alarms::default(),
             identities,
             history,
             names: Mutex::default(),
@@ -133,9 +137,9 @@ impl Hub {
         tokio::spawn(Arc::clone(&self).watch_turns());
         tokio::spawn(Board::<RotationRow>::watch(Arc::clone(&self)));
         tokio::spawn(Arc::clone(&self).watch_accounts());
+        tokio::spawn(Arc::clone(&self).watch_alerts());
         let mut changes = self.feed.subscribe();
-        let mut look = tokio::time::interval(LOOK_EVERY);
-        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut look_at = Instant::now();
         loop {
             tokio::select! {
                 change = changes.recv() => {
@@ -150,7 +154,10 @@ impl Hub {
                     }
                     self.apply(batch);
                 }
-                _ = look.tick() => self.look(),
+                () = sleep_until(look_at) => {
+                    let stale_in = self.look();
+                    look_at = Instant::now() + stale_in.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY));
+                }
                 () = self.ended.notified() => return,
             }
         }
@@ -209,6 +216,9 @@ impl Hub {
             self.metrics.live_resynced();
         }
         let truth = self.truth_changed();
+        if batch.store {
+            self.tell_alerts();
+        }
         for seat in self.everybody() {
             seat.mark(|pending| {
                 if batch.resync {
@@ -239,6 +249,22 @@ impl Hub {
             .iter()
             .flat_map(|shard| lock(shard).values().cloned().collect::<Vec<_>>())
             .collect()
+    }
+
+    /// Living nodes that browsers reach under another address than this one, and where.
+    #[must_use]
+    pub fn others(&self) -> Vec<(String, String)> {
+        let own = self.config.get();
+        let is_address = |url: &str| url.starts_with("https://") || url.starts_with("http://");
+        let nodes = self.feed.nodes();
+        let others = nodes.iter().filter(|node| {
+            let url = node.beat.url.as_str();
+            node.is_alive()
+                && node.beat.node != own.node
+                && url != own.public_url
+                && is_address(url)
+        });
+        others.map(|node| (node.beat.node.to_string(), node.beat.url.clone())).collect()
     }
 
     /// The frame that comes before all work.
@@ -290,6 +316,10 @@ impl Hub {
                 drop(pending);
                 return frame(self.truth_frame(&seat.caller));
             }
+            if std::mem::take(&mut pending.alerts) && seat.protocol == Protocol::Html {
+                drop(pending);
+                return frame(self.alerts_frame(&seat.caller));
+            }
             if let Some(job) = pending.jobs.pop_first() {
                 if !seat.caller.sees(&self.defined(job)) {
                     continue;
@@ -338,7 +368,7 @@ impl Hub {
                 drop(pending);
                 // Our page asks for itself what it shows of them.
                 if seat.protocol == Protocol::Html {
-                    return frame(frames::NODES_CHANGED.to_owned());
+                    return frame(frames::nodes_changed(&self.others()));
                 }
                 let feed = &self.feed;
                 let views = NodeView::list(&feed.nodes(), &feed.held(), feed.store_now());

@@ -3,66 +3,124 @@
 //! A job keeps its number for as long as this process lives, also while it is gone, so that seats may speak of numbers. It
 //! decides only the order.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError};
 
 use super::{Hub, ShownJob, lock};
-use crate::config::{Config, JobConfig, in_groups};
-use crate::domain::name::{JobName, RotationName};
+use crate::config::{Alerting, Config, JobConfig, in_groups};
+use crate::domain::alert::Rule;
+use crate::domain::name::JobName;
 use crate::ops::Bound;
+use crate::store::journal::Within;
 use crate::store::nodes::NodeRecord;
+use crate::store::rotation::RotationView;
 use crate::view::{NodeView, elsewhere};
 use crate::web::auth::Caller;
 
 /// What a caller may not know of: to them it does not exist.
-#[derive(Debug, Default)]
-pub struct Hidden {
-    /// Jobs.
-    jobs: HashSet<JobName>,
-    /// Rotations with such a job among their types.
-    rotations: HashSet<RotationName>,
-    /// Whatever these do not name.
-    only: Option<Arc<Bound>>,
+pub struct Hidden<'a> {
+    roster: Arc<Roster>,
+    /// `None`: anybody on this machine.
+    caller: Option<&'a Caller>,
 }
 
-impl Hidden {
+impl Hidden<'_> {
     /// Nothing is.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.only.is_none()
+    pub fn is_nothing(&self) -> bool {
+        self.is_told_all() && self.bound().is_none()
     }
 
-    /// All their names, but for what a token is not bound to.
-    #[must_use]
-    pub fn names(&self) -> BTreeSet<String> {
-        let jobs = self.jobs.iter().map(ToString::to_string);
-        jobs.chain(self.rotations.iter().map(ToString::to_string)).collect()
+    /// Nothing is, but for what a token is not bound to.
+    fn is_told_all(&self) -> bool {
+        self.caller.is_some_and(Caller::is_admin)
     }
 
-    /// A job, or whatever else has its name (a lease, the target of an act).
+    /// What a token is bound to is all that it may read of; `None`: no bound.
+    fn bound(&self) -> Option<&Bound> {
+        self.caller.map(|caller| &*caller.bound).filter(|bound| bound.names_any())
+    }
+
+    fn sees_by_role(&self, job: &JobConfig) -> bool {
+        self.caller.map_or(job.is_public(), |caller| caller.sees_by_role(job))
+    }
+
+    /// A job that was known here ever, also one that is gone: what it left behind is not.
+    fn known(&self, name: &str) -> Option<&JobConfig> {
+        let nth = *self.roster.numbers.get(name)?;
+        Some(&self.roster.jobs[nth].0)
+    }
+
+    /// What has the name of a job, and may be something else, as a lease may.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.jobs.iter().any(|job| job.as_str() == name)
-            || self.only.as_ref().is_some_and(|only| !only.reads_job(name))
+        self.has_type(name) || self.bound().is_some_and(|only| !only.reads_job(name))
     }
 
-    /// A rotation.
+    /// A job. One that this node has never known was perhaps for some only: what is left of it is for admins.
+    #[must_use]
+    pub fn has_job(&self, name: &str) -> bool {
+        let unknown = !self.is_told_all() && self.known(name).is_none();
+        unknown || self.has(name)
+    }
+
+    /// A rotation by its name alone: one in which a job takes turns that is not for the caller.
     #[must_use]
     pub fn has_rotation(&self, name: &str) -> bool {
-        self.rotations.iter().any(|rotation| rotation.as_str() == name)
-            || self.only.as_ref().is_some_and(|only| !only.reads_rotation(name))
+        let mut members = self.roster.members(name);
+        members.any(|job| !self.sees_by_role(job))
+            || self.bound().is_some_and(|only| !only.reads_rotation(name))
+    }
+
+    /// The same, and one whose types name such a job.
+    #[must_use]
+    pub fn has_ring(&self, view: &RotationView) -> bool {
+        self.has_rotation(view.name.as_str())
+            || view.rules.types.iter().any(|kind| self.has_type(kind.name.as_str()))
+    }
+
+    /// A type with the name of such a job. A token that is bound to a rotation reads of its types, although it is for none of the jobs.
+    #[must_use]
+    pub fn has_type(&self, kind: &str) -> bool {
+        self.known(kind).is_some_and(|job| !self.sees_by_role(job))
+    }
+
+    /// An alert that is about such jobs alone.
+    #[must_use]
+    pub fn has_alert(&self, rule: &Rule) -> bool {
+        let about = |job: &String| job == "*" || !self.has_job(job);
+        !rule.jobs.is_empty() && !rule.jobs.iter().any(about)
+    }
+
+    /// What of the audit is for the caller: all of it for admins. What was done to a job, a rotation or an alert is for those who may see it; to
+    /// one that is no more, for admins.
+    #[must_use]
+    pub fn audited(&self, alerting: &Alerting, rings: &[RotationView]) -> Vec<Within> {
+        if self.is_told_all() {
+            return Vec::new();
+        }
+        let jobs = self.roster.jobs.iter().map(|(job, _)| job).filter(|job| self.sees_by_role(job));
+        let jobs: BTreeSet<String> = jobs.map(|job| job.name.to_string()).collect();
+        let rings = rings.iter().filter(|view| !self.has_ring(view));
+        let alerts = alerting.rules.iter().filter(|rule| !self.has_alert(rule));
+        vec![
+            ("job.", jobs.clone()),
+            ("participation.", jobs),
+            ("rotation.", rings.map(|view| view.name.to_string()).collect()),
+            ("alert.", alerts.map(|rule| rule.name.clone()).collect()),
+        ]
     }
 
     /// Takes them out of a list of nodes.
     #[must_use]
     pub fn strike(&self, mut nodes: Vec<NodeView>) -> Vec<NodeView> {
-        if self.is_empty() {
+        if self.is_nothing() {
             return nodes;
         }
         for node in &mut nodes {
-            node.holds.retain(|job| !self.has(job));
-            node.jobs.retain(|job, _| !self.has(job));
-            node.offers.retain(|job| !self.has(job));
+            node.holds.retain(|job| !self.has_job(job));
+            node.jobs.retain(|job, _| !self.has_job(job));
+            node.offers.retain(|job| !self.has_job(job));
         }
         nodes
     }
@@ -72,7 +130,8 @@ impl Hidden {
 #[derive(Default)]
 pub(super) struct Roster {
     jobs: Vec<(Arc<JobConfig>, Arc<ShownJob>)>,
-    numbers: HashMap<JobName, usize>,
+    /// By name, also of those that are gone.
+    numbers: HashMap<String, usize>,
     /// The numbers of the jobs that there are now.
     index: HashMap<JobName, usize>,
     /// Numbers, in the order of the page.
@@ -90,10 +149,10 @@ impl Roster {
         let mut all: Vec<&JobConfig> = config.jobs.iter().chain(&others).collect();
         in_groups(&mut all, |job| job);
         for job in all {
-            let nth = match next.numbers.get(&job.name) {
+            let nth = match next.numbers.get(job.name.as_str()) {
                 Some(&nth) => nth,
                 None => {
-                    next.numbers.insert(job.name.clone(), next.jobs.len());
+                    next.numbers.insert(job.name.to_string(), next.jobs.len());
                     next.jobs.push((Arc::new(job.clone()), Arc::default()));
                     next.jobs.len() - 1
                 }
@@ -140,9 +199,16 @@ impl Roster {
         (self.restricted && !caller.is_admin()) || caller.bound.names_any()
     }
 
+    /// The jobs that take their turns in this rotation, also those that are gone.
+    fn members(&self, rotation: &str) -> impl Iterator<Item = &JobConfig> {
+        let own =
+            move |job: &&JobConfig| job.rotation.as_ref().is_some_and(|r| r.as_str() == rotation);
+        self.jobs.iter().map(|(job, _)| &**job).filter(own)
+    }
+
     /// The names of those that are gone.
     pub(super) fn gone(&self) -> impl Iterator<Item = &JobName> {
-        self.numbers.keys().filter(|name| !self.index.contains_key(*name))
+        self.jobs.iter().map(|(job, _)| &job.name).filter(|name| !self.index.contains_key(*name))
     }
 }
 
@@ -206,24 +272,16 @@ impl Hub {
         self.jobs().into_iter().filter(|job| caller.sees(job)).collect()
     }
 
-    /// What of jobs `caller` may not know of.
+    /// What `caller` may not know of; nobody is all who are on this machine.
     #[must_use]
-    pub fn hidden_from(&self, caller: Option<&Caller>) -> Hidden {
-        let roster = self.roster();
-        if !caller.map_or(roster.restricted, |caller| roster.may_hide_from(caller)) {
-            return Hidden::default();
-        }
-        // What a token is not bound to is hidden by its name: of a rotation it may read although it is for none of its jobs.
-        let only = caller.map(|caller| &caller.bound).filter(|bound| bound.names_any());
-        let sees =
-            |job: &JobConfig| caller.map_or(job.is_public(), |caller| caller.sees_by_role(job));
-        // Also those that are gone: their history is not.
-        let hidden = || roster.jobs.iter().map(|(job, _)| job).filter(|job| !sees(job));
-        Hidden {
-            only: only.cloned(),
-            jobs: hidden().map(|job| job.name.clone()).collect(),
-            rotations: hidden().filter_map(|job| job.rotation.clone()).collect(),
-        }
+    pub fn hidden_from<'a>(&self, caller: Option<&'a Caller>) -> Hidden<'a> {
+        Hidden { roster: self.roster(), caller }
+    }
+
+    /// Whether something may be hidden from `caller` by their role.
+    #[must_use]
+    pub fn may_hide_from(&self, caller: &Caller) -> bool {
+        self.roster().restricted && !caller.is_admin()
     }
 
     /// The job of that name.

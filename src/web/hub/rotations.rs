@@ -48,7 +48,6 @@ pub(super) struct RotationRow {
 #[derive(Serialize)]
 struct Rings<'a> {
     r#type: &'static str,
-    at: i64,
     rings: Vec<Ring<'a>>,
 }
 
@@ -136,11 +135,12 @@ impl Row for RotationRow {
     fn frame(hub: &Hub, picture: &Picture<Self>, seat: &Seat, told: u64, look: Look) -> String {
         let hidden = hub.hidden_from(Some(&seat.caller));
         let seen;
-        let picture = if hidden.is_empty() {
-            picture
-        } else {
-            seen = picture.with_only(|row| !hidden.has_rotation(row.name()));
-            &seen
+        let picture = match picture.rows.iter().any(|row| hidden.has_ring(&row.what.view)) {
+            false => picture,
+            true => {
+                seen = picture.with_only(|row| !hidden.has_ring(&row.view));
+                &seen
+            }
         };
         match (look, seat.protocol) {
             (Look::Rings, _) => rings(hub, picture, &seat.caller, told),
@@ -165,7 +165,7 @@ fn rings(hub: &Hub, picture: &Picture<RotationRow>, caller: &Caller, told: u64) 
         };
         rings.push(Ring { job: job.name.as_str(), html });
     }
-    frames::text(&Rings { r#type: "rings", at: picture.at.floor().0, rings })
+    frames::text(&Rings { r#type: "rings", rings })
 }
 
 impl RotationRow {

@@ -57,6 +57,8 @@ pub(super) struct Pending {
     pub(super) store: bool,
     /// The line at the top of a page.
     pub(super) truth: bool,
+    /// What needs somebody and is no job, and how many alerts are on.
+    pub(super) alerts: bool,
     pub(super) nodes: bool,
     pub(super) sources: bool,
     pub(super) rotations: bool,
@@ -209,6 +211,7 @@ impl Hub {
             pending.store = away;
             // The page may be older than this connection.
             pending.truth = true;
+            pending.alerts = true;
         });
         if self.is_draining() {
             seat.mark(|pending| pending.goodbye = Some(RESTART));

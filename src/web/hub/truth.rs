@@ -176,7 +176,7 @@ impl Hub {
         let hidden = self.hidden_from(Some(caller));
         for fact in &mut facts {
             if let Fact::Drift { jobs, .. } = fact {
-                jobs.retain(|(job, _)| !hidden.has(job.as_str()));
+                jobs.retain(|(job, _)| !hidden.has_job(job.as_str()));
             }
         }
         facts.retain(|fact| !matches!(fact, Fact::Drift { jobs, .. } if jobs.is_empty()));
@@ -208,7 +208,7 @@ impl Hub {
     }
 
     /// The store's clock, or this machine's where the store was never read.
-    fn store_time(&self, at: Boot) -> StoreTime {
+    pub(super) fn store_time(&self, at: Boot) -> StoreTime {
         self.feed.store_time(at).unwrap_or_else(|| {
             let ago = clock::boot().since(at);
             let now = jiff::Timestamp::now().as_millisecond();

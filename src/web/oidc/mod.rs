@@ -28,6 +28,7 @@ use super::error::WebError;
 use super::login::{close, safe_next, show};
 use super::pages::away;
 use super::refused::Refused;
+use super::throttle::Attempt;
 use crate::config::{Config, Oidc};
 use crate::domain::detail::Detail;
 use crate::domain::time::StoreTime;
@@ -35,17 +36,17 @@ use crate::ops::external::{Admission, Refusal, admit};
 use crate::ops::{self, Act, Signature};
 use crate::secrets;
 use crate::store::accounts::User;
-use crate::store::credentials::{Count, Credentials as _};
+use crate::store::credentials::Credentials as _;
 use crate::store::journal::Kind;
-use crate::words::Language;
+use crate::words::{Language, visible};
 
 const CALLBACK: &str = "/login/oidc/callback";
 /// Longest text of the provider that is shown, in characters.
 const TEXT_MAX: usize = 200;
-/// Refused answers from one address within [`WINDOW`] before it has to wait: each costs a call to the provider and an entry
-/// in the audit.
-const FREE: u32 = 30;
-const WINDOW: Duration = Duration::from_secs(60);
+/// The name of the cookie of a browser by which a person has signed in.
+const KNOWN: &str = "soloist-known";
+/// How long a browser is known by which a person has signed in, as the longest that browsers keep a cookie.
+const KNOWN_FOR: Duration = Duration::from_secs(400 * 24 * 3_600);
 /// A person who signs out waits no longer than this for the way to the provider.
 const EXIT_MAX: Duration = Duration::from_secs(2);
 
@@ -168,23 +169,25 @@ async fn enter(
     answer: Answer,
 ) -> Result<User, WebError> {
     let from = auth::peer(request);
-    let failures = format!("login:oidc:{}", &secrets::sha256_hex(&from)[..32]);
-    let too_many = |seconds: u64| WebError::TooMany {
-        detail: Detail::new(format!(
-            "too many failed attempts to sign in: wait {seconds} s and try again"
-        ))
-        .told("refused-sign-ins", &[("s", &seconds)]),
-        retry_after: seconds,
+    // Each refused answer costs a call to the provider and an entry in the audit. Attempts are judged as those with a password are: who has
+    // signed in from here by this browser is judged alone, all others of this address together, because nobody knows yet who they are.
+    let known = auth::own_cookie(request, &web.config(), KNOWN);
+    let account = known.map_or_else(secrets::random_secret, |known| known.value().to_owned());
+    let attempt = Attempt::new(&web.store, &account, &from);
+    attempt.admit().await?;
+    let Some(place) = web.sso.place() else {
+        attempt.withdrawn().await?;
+        return Err(too_many());
     };
-    if web.store.failures(&failures, Count::Look, WINDOW).await? >= FREE {
-        return Err(too_many(WINDOW.as_secs()));
-    }
-    let place = web.sso.place().ok_or_else(|| too_many(2))?;
     let proved = prove(web, rules, flow, answer).await;
     drop(place);
     let (who, error) = match proved {
         Ok(person) => match admit(&web.store, rules, &person, &from).await? {
-            Admission::In(user) => return Ok(user),
+            Admission::In(user) => {
+                attempt.withdrawn().await?;
+                Attempt::new(&web.store, &known_by(&user), &from).succeeded().await?;
+                return Ok(user);
+            }
             Admission::Refused(refusal) => {
                 let (name, error) = refused(&refusal);
                 (name, error)
@@ -193,10 +196,12 @@ async fn enter(
         Err(trouble) => {
             // Quoted: it may hold line breaks of a stranger.
             tracing::warn!(from, why = ?trouble.to_string(), "single sign-on: nobody was signed in");
+            if let Trouble::Away(_) = trouble {
+                attempt.withdrawn().await?;
+            }
             ("unknown".to_owned(), told(&trouble))
         }
     };
-    web.store.failures(&failures, Count::Add, WINDOW).await?;
     let who = format!("oidc:{who}");
     // The door writes it down.
     request.extensions_mut().insert(Refused { act: Act::LoginFailed, who: Some(who) });
@@ -240,10 +245,12 @@ async fn signed_in(
     ops::note(&web.store, &by, Act::Login, &name, Some("by single sign-on")).await?;
     let mark = mark(&secrets::sha256_hex(cookie.value()));
     let mark = auth::cookie(&config, mark_name(&config), mark, Some(auth::SESSION_LIFETIME));
+    let known = auth::cookie(&config, KNOWN, known_by(user), Some(KNOWN_FOR));
     Ok(HttpResponse::SeeOther()
         .insert_header((header::LOCATION, next))
         .cookie(cookie)
         .cookie(mark)
+        .cookie(known)
         .finish())
 }
 
@@ -258,6 +265,19 @@ fn mark(session: &str) -> String {
 
 fn mark_name(config: &Config) -> &'static str {
     if auth::is_https(config) { "__Host-soloist-sso" } else { "soloist-sso" }
+}
+
+/// What a browser keeps by which a person has signed in: a name for counting, made of the account's. It allows nothing.
+fn known_by(user: &User) -> String {
+    secrets::sha256_hex(&format!("known by single sign-on: {}", user.name))
+}
+
+fn too_many() -> WebError {
+    WebError::TooMany {
+        detail: Detail::new("too many sign in at once: wait 2 s and try again")
+            .told("refused-sign-ins", &[("s", &2)]),
+        retry_after: 2,
+    }
 }
 
 /// The address that is registered at the provider.
@@ -279,7 +299,7 @@ fn told(trouble: &Trouble) -> WebError {
         Trouble::Away(_) => WebError::told(StatusCode::SERVICE_UNAVAILABLE, "sso-away", &[]),
         Trouble::Said(text) => {
             // One line, nothing invisible; it is a stranger's text.
-            let line = text.replace(|c: char| c.is_control() || is_invisible(c), " ");
+            let line = visible(&text.replace(char::is_control, " ")).into_owned();
             let mut cut: String = line.chars().take(TEXT_MAX).collect();
             if line.chars().count() > TEXT_MAX {
                 cut.push('…');
@@ -288,11 +308,6 @@ fn told(trouble: &Trouble) -> WebError {
         }
         Trouble::Unproved(_) => WebError::told(StatusCode::FORBIDDEN, "sso-unproved", &[]),
     }
-}
-
-/// Characters that change how others read.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}')
 }
 
 fn refused(refusal: &Refusal) -> (String, WebError) {
@@ -309,6 +324,7 @@ fn refused(refusal: &Refusal) -> (String, WebError) {
             (Some(name), told("login-collector", &[("user", name.as_str())]))
         }
         Refusal::NoLocalAdmin => (None, told("sso-first", &[])),
+        Refusal::NoSubject => (None, told("sso-unproved", &[])),
     };
     (name.map_or_else(|| "unknown".to_owned(), ToString::to_string), error)
 }
@@ -322,7 +338,7 @@ mod tests {
         let long = format!("access_denied: a\nb\u{202e}c {}", "x".repeat(500));
         let WebError::Told { args, .. } = told(&Trouble::Said(long)) else { panic!("told") };
         let text = format!("{:?}", args[0].1);
-        assert!(text.contains("access_denied: a b c x"), "{text}");
+        assert!(text.contains("access_denied: a b<U+202E>c x"), "{text}");
         assert!(text.len() < 250 && text.contains('…'), "{text}");
     }
 }

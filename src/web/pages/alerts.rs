@@ -15,10 +15,10 @@ use super::{Frame, ask_back, done, whole};
 use crate::domain::time::StoreTime;
 use crate::ops;
 use crate::store::alerts::Mute;
-use crate::view::alerts::AlertsView;
+use crate::view::alerts::{AlertView, AlertsView, OnView};
 use crate::view::undelivered::Undelivered;
 use crate::web::Web;
-use crate::web::api::alerts::{seen, tried};
+use crate::web::api::alerts::{known, seen, tried};
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::web::parts::alerts::{ChannelRow, OnRow, PastRow, RuleRow};
@@ -114,7 +114,7 @@ impl AlertsPage {
             unread,
             as_of: frame.now.map(|now| phrase(lang, "alerts-as-of", &[("at", day_clock(now))])),
             sender,
-            on: on.into_iter().map(|(rule, on)| OnRow::of(rule, on, lang)).collect(),
+            on: on.iter().map(|(rule, one)| OnRow::of(rule, one, teller(&on, one), lang)).collect(),
             past: view.past.iter().map(|past| PastRow::of(past, lang)).collect(),
             rules: view.alerts.iter().map(|rule| RuleRow::of(rule, lang)).collect(),
             channels: view.channels.iter().map(|channel| ChannelRow::of(channel, lang)).collect(),
@@ -123,6 +123,13 @@ impl AlertsPage {
             frame,
         }
     }
+}
+
+/// By which other alert who hears of `one` heard of its job.
+fn teller<'a>(all: &[(&'a AlertView, &OnView)], one: &OnView) -> Option<&'a str> {
+    let of_it = |other: &OnView| other.job == one.job && !other.sent.is_empty();
+    let other = all.iter().find(|(_, other)| one.job.is_some() && of_it(other));
+    other.map(|(rule, _)| rule.name.as_str())
 }
 
 async fn show(web: &Web, caller: &Caller, done: Done) -> Result<HttpResponse, WebError> {
@@ -167,7 +174,7 @@ impl MuteForm {
     /// `until` and the morning are those of `zone`.
     fn mute(&self, now: StoreTime, zone: &Zone) -> Result<Mute, WebError> {
         if !self.until.trim().is_empty() {
-            return match zone.read(&self.until).filter(|until| *until > now) {
+            return match zone.typed(&self.until).filter(|until| *until > now) {
                 Some(until) => Ok(Mute::Until(until)),
                 None => Err(told("alerts-until-wrong")),
             };
@@ -193,9 +200,9 @@ async fn set(
     mute: Result<Mute, WebError>,
     reason: Option<&str>,
 ) -> Result<HttpResponse, WebError> {
-    let (config, actor) = (web.config(), caller.actor());
+    let (alerting, actor) = (known(web, caller), caller.actor());
     let muted = match mute {
-        Ok(mute) => ops::alerts::mute(&web.store, &actor, &config.alerting, alert, mute, reason)
+        Ok(mute) => ops::alerts::mute(&web.store, &actor, &alerting, alert, mute, reason)
             .await
             .map_err(WebError::from),
         Err(error) => Err(error),

@@ -10,7 +10,7 @@ use crate::ops::audit::{Sight, TERMINAL};
 use crate::store::StoreError;
 use crate::store::journal::{self, AuditEntry, Journal, Kind};
 use crate::web::Web;
-use crate::web::api::audit::Wanted;
+use crate::web::api::audit::{Wanted, sight};
 use crate::web::api::words;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
@@ -39,6 +39,9 @@ pub(super) struct AuditPage {
     /// As the form takes them.
     pub(super) since: String,
     pub(super) until: String,
+    /// The same as instants.
+    pub(super) since_at: String,
+    pub(super) until_at: String,
     pub(super) acts: Vec<Choice>,
     pub(super) kinds: Vec<Choice>,
     /// Where all of it can be downloaded.
@@ -127,11 +130,11 @@ pub async fn page(
     let zone = caller.zone();
     for typed in [&mut wanted.from, &mut wanted.to] {
         // A form sends what a clock on the wall shows; an address may have an instant.
-        if let Some(at) = typed.as_deref().and_then(|text| zone.read(text)) {
+        if let Some(at) = typed.as_deref().and_then(|text| zone.typed(text)) {
             *typed = Some(iso(at));
         }
     }
-    let sight = Sight::of(caller.role, &caller.user, web.live.hidden_from(Some(&caller)).names());
+    let sight = sight(&web, &caller).await;
     let filter = sight.narrow(wanted.filter()?)?;
     let read = match wanted.after {
         Some(after) => web.store.audit_after(&filter, after, ENTRIES).await.map(|mut page| {
@@ -183,6 +186,8 @@ pub async fn page(
         target: wanted.target.clone().unwrap_or_default(),
         since: wanted.from.as_deref().map(|at| typed(at, &zone)).unwrap_or_default(),
         until: wanted.to.as_deref().map(|at| typed(at, &zone)).unwrap_or_default(),
+        since_at: wanted.from.clone().unwrap_or_default(),
+        until_at: wanted.to.clone().unwrap_or_default(),
         acts: acts.collect(),
         kinds: kinds.collect(),
         csv,

@@ -19,6 +19,8 @@ pub(super) struct Dashboard<'a> {
     pub(super) frame: Frame,
     pub(super) epoch: String,
     pub(super) summary: Summary,
+    /// What needs somebody and is no job.
+    pub(super) needs: String,
     pub(super) picks: Vec<Choice>,
     pub(super) sieve: Sieve,
     /// There are jobs, shown or not.
@@ -133,9 +135,11 @@ pub async fn page(
         let row = row.with_ring(rings.remove(&job.name)).with_strip(strip);
         (place.clone(), row.at(place))
     }));
+    let (needs, others) = web.live.needs(lang);
     Ok(html(&Dashboard {
+        needs,
         epoch: web.feed.epoch(),
-        summary: Summary::new(views.iter(), &sieve, lang),
+        summary: Summary::new(views.iter(), &sieve, others, lang),
         picks: Choice::all(&sieve, views.iter(), lang),
         any: !views.is_empty(),
         operator: caller.is_operator(),

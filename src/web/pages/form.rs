@@ -127,6 +127,8 @@ pub(super) struct Field {
     pub(super) choices: Vec<(&'static str, String)>,
     /// Several lines.
     pub(super) long: bool,
+    /// It takes an instant, and `means` says in which zone.
+    pub(super) zoned: Option<String>,
 }
 
 impl Field {
@@ -150,6 +152,7 @@ impl Field {
             wrong: wrong.is_some_and(|wrong| wrong.0 == name),
             choices: Vec::new(),
             long: false,
+            zoned: None,
         }
     }
 

@@ -82,6 +82,10 @@ pub struct Frame {
     truth: Bar,
     /// The page loads itself again after this many seconds, also without scripts.
     refresh: Option<u32>,
+    /// How many alerts are on.
+    alerts: usize,
+    /// Living nodes with other addresses.
+    others: Vec<(String, String)>,
 }
 
 struct Person {
@@ -120,6 +124,8 @@ impl Frame {
             rows: NO_ROWS.to_owned(),
             truth: web.live.bar(caller),
             refresh: None,
+            alerts: web.live.alerts_on(caller),
+            others: web.live.others(),
         }
     }
 
@@ -140,6 +146,8 @@ impl Frame {
             rows: NO_ROWS.to_owned(),
             truth: Bar::default(),
             refresh: None,
+            alerts: 0,
+            others: Vec::new(),
         }
     }
 
@@ -211,6 +219,11 @@ impl Frame {
         }
     }
 
+    /// Where else this page can be read, as JSON.
+    fn elsewhere(&self) -> String {
+        serde_json::json!(self.others).to_string()
+    }
+
     fn now_ms(&self) -> String {
         self.now.map_or_else(String::new, |now| now.0.to_string())
     }
@@ -242,8 +255,9 @@ impl Frame {
             "connected": self.say("mark-connected"),
             "store": self.say("mark-store"),
             "storeAway": self.say("mark-store-away"),
-            "nodeSilent": say(self.lang, "truth-page", &[("ago", Arg::from("#1")), ("left", Arg::from("#2"))]),
-            "nodeSilentNow": say(self.lang, "truth-page-now", &[("ago", Arg::from("#1"))]),
+            "nodeSilent": say(self.lang, "truth-page", &[("ago", Arg::from("#1"))]),
+            "nodeAlone": say(self.lang, "truth-page-alone", &[("ago", Arg::from("#1"))]),
+            "openAt": say(self.lang, "truth-open-at", &[("node", Arg::from("#1"))]),
             "sessionOver": self.say("truth-signed-out"),
             "reconnecting": self.say("mark-reconnecting"),
             "old": self.say("mark-old"),
@@ -278,6 +292,7 @@ fn picture(web: &Web, caller: &Caller, job: &JobConfig) -> JobView {
             let rotations = rotations.as_ref().map(|views| &views[..]);
             JobView::of(&seen, job, &nodes, rotations, caller.language, clock::boot())
                 .with_names(&web.live.display_names())
+                .with_alerts(web.live.alerts_of(&job.name), caller.language)
         }
         None => JobView::unseen(job, caller.language),
     }
@@ -295,9 +310,10 @@ async fn rings(web: &Web, caller: &Caller, jobs: &[Arc<JobConfig>]) -> HashMap<J
         tracing::debug!(%error, "the rotations could not be read; the page says how old its picture is");
         web.live.last_rotations()
     });
+    let hidden = web.live.hidden_from(Some(caller));
     members
         .map(|(job, name)| {
-            let view = known.iter().find(|view| view.name == *name);
+            let view = known.iter().find(|view| view.name == *name && !hidden.has_ring(view));
             (job.clone(), RingLine::new(name, view, job, caller.language))
         })
         .collect()

@@ -31,6 +31,8 @@ pub(super) struct NodesPage {
     pub(super) nodes: Vec<NodeRow>,
     /// Everything that is held; `None`: the store could not be asked.
     pub(super) held: Option<Vec<HeldRow>>,
+    /// How many more are held than stand there.
+    pub(super) more: Option<String>,
     /// Whether the reader may drain.
     pub(super) operator: bool,
     /// How a fail-over is seen here; only for admins, as it names files of this machine.
@@ -65,14 +67,18 @@ impl HeldRow {
     }
 }
 
-/// Everything that is held and the caller may see.
-async fn held(web: &Web, caller: &Caller) -> Option<Vec<HeldRow>> {
+/// Most leases on the page.
+const ROWS: usize = 200;
+
+/// What is held and the caller may see; and how many that are more than the page has room for.
+async fn held(web: &Web, caller: &Caller) -> Option<(Vec<HeldRow>, usize)> {
     let held = web.store.held().await.ok()?;
     let hidden = web.live.hidden_from(Some(caller));
-    let seen = held.iter().filter(|held| !hidden.has(held.name.as_str()));
+    let mut seen = held.iter().filter(|held| !hidden.has(held.name.as_str()));
     let is_job = |name: &JobName| web.live.job_named(name.as_str()).is_some();
     let row = |held| HeldRow::of(held, HeldLeaseView::of(held, is_job).kind, caller.language);
-    Some(seen.map(row).collect())
+    let rows = seen.by_ref().take(ROWS).map(row).collect();
+    Some((rows, seen.count()))
 }
 
 /// One node.
@@ -174,7 +180,8 @@ fn machine(vitals: &VitalsView, lang: Language) -> Vec<(String, String)> {
 fn once_held(web: &Web, caller: &Caller, node: &str, now: Option<StoreTime>) -> Vec<Vec<Piece>> {
     let (lang, hidden) = (caller.language, web.live.hidden_from(Some(caller)));
     let holders = web.feed.held();
-    let lost = web.live.lost_jobs(node).into_iter().filter(|(job, ..)| !hidden.has(job.as_str()));
+    let lost =
+        web.live.lost_jobs(node).into_iter().filter(|(job, ..)| !hidden.has_job(job.as_str()));
     lost.map(|(job, ended, by)| {
         let until = clock(lang, ended, now.unwrap_or(ended));
         let holder = holders.iter().find(|(held, _)| *held == job).map(|(_, node)| node);
@@ -197,7 +204,7 @@ fn once_held(web: &Web, caller: &Caller, node: &str, now: Option<StoreTime>) -> 
 fn drift(web: &Web, caller: &Caller, node: &str) -> Vec<String> {
     let (lang, hidden) = (caller.language, web.live.hidden_from(Some(caller)));
     let gap = say(lang, "list-separator", &[]);
-    let jobs = web.live.drift_of(node).into_iter().filter(|(job, _)| !hidden.has(job.as_str()));
+    let jobs = web.live.drift_of(node).into_iter().filter(|(job, _)| !hidden.has_job(job.as_str()));
     jobs.map(|(job, differs)| {
         let keys = match differs.as_slice() {
             [one] if one == MISSING => say(lang, "drift-missing", &[]),
@@ -238,10 +245,14 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
         NodeRow { story, held, drift, ..NodeRow::of(node, lang, &here, frame.now, old) }
     });
     let nodes = nodes.collect();
-    let held = held(&web, &caller).await;
+    let (held, more) = held(&web, &caller).await.unzip();
+    let more = more.filter(|more| *more > 0);
+    let more = more.map(|more| {
+        say(lang, "leases-more", &[("count", Arg::Number(i64::try_from(more).unwrap_or(i64::MAX)))])
+    });
     let (unread, operator) = (frame.truth.away, caller.is_operator());
     let failover = caller.is_admin().then(|| Failover::of(&web, &caller));
-    Ok(html(&NodesPage { unread, nodes, held, operator, failover, frame }))
+    Ok(html(&NodesPage { unread, nodes, held, more, operator, failover, frame }))
 }
 
 /// `on=true|false`; draining is asked back for.
@@ -298,7 +309,7 @@ fn drain_text(web: &Web, caller: &Caller, node: &str) -> String {
     }
     let jobs: Vec<JobName> = all
         .into_iter()
-        .filter(|(job, holder)| holder.as_str() == node && !hidden.has(job.as_str()))
+        .filter(|(job, holder)| holder.as_str() == node && !hidden.has_job(job.as_str()))
         .map(|(job, _)| job)
         .collect();
     let Ok(from) = NodeName::new(node) else { return say(lang, "drain-text", &[]) };

@@ -56,7 +56,7 @@ impl Wanted {
         // A form sends what a clock on the wall shows; an address may have an instant.
         let instant = |text: &Option<String>| {
             let text = text.as_ref()?;
-            Some(zone.read(text).map_or_else(|| text.clone(), iso))
+            Some(zone.typed(text).map_or_else(|| text.clone(), iso))
         };
         let sought = Sought {
             run: self.run.clone(),
@@ -116,6 +116,9 @@ pub(super) struct Output {
     grep: String,
     since: String,
     until: String,
+    /// The same as instants.
+    since_at: String,
+    until_at: String,
     /// In which zone these two are.
     offset: String,
     run: String,
@@ -190,6 +193,8 @@ impl Output {
             grep: asked.sought.grep.clone().unwrap_or_default(),
             since: asked.wall(asked.sought.since.as_deref()),
             until: asked.wall(asked.sought.until.as_deref()),
+            since_at: asked.sought.since.clone().unwrap_or_default(),
+            until_at: asked.sought.until.clone().unwrap_or_default(),
             offset: asked.zone.offset(StoreTime(jiff::Timestamp::now().as_millisecond())),
             run_said: say(lang, "output-run", &[("run", Arg::from(&*visible(&run)))]),
             run,
@@ -211,6 +216,11 @@ impl Output {
     /// From when.
     fn since_label(&self) -> String {
         say(self.lang, "audit-since", &[("zone", Arg::from(self.offset.as_str()))])
+    }
+
+    /// Until when.
+    fn until_label(&self) -> String {
+        say(self.lang, "audit-until", &[("zone", Arg::from(self.offset.as_str()))])
     }
 }
 

@@ -65,6 +65,8 @@ fn frame(lang: Language, theme: &str, here: &'static str, title: &str) -> Frame 
         rows: String::new(),
         truth: Bar::default(),
         refresh: None,
+        alerts: 2,
+        others: Vec::new(),
     }
 }
 
@@ -108,8 +110,9 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
         let truth = Bar::new(facts, lang, NOW);
         whole(&Dashboard {
             frame: Frame { truth, ..frame(lang, theme, "jobs", &title("nav-jobs")) },
+            needs: String::new(),
             epoch: "e".to_owned(),
-            summary: Summary::new(views.iter(), &Sieve::default(), lang),
+            summary: Summary::new(views.iter(), &Sieve::default(), 0, lang),
             picks: Pick::all(&Sieve::default(), views.iter(), lang),
             operator: true,
             sieve: Sieve::default(),
@@ -278,6 +281,7 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 unread: false,
                 nodes: nodes.collect(),
                 held: Some(held_rows(lang)),
+                more: None,
                 operator: true,
                 failover: Some(Failover {
                     several: false,
@@ -315,6 +319,8 @@ fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> {
                 filtered: true,
                 who: "li".to_owned(),
                 target: String::new(),
+                since_at: String::new(),
+                until_at: String::new(),
                 since: "2026-05-04T08:00".to_owned(),
                 until: String::new(),
                 acts: vec![Choice { value: "login", text: title("did-login"), chosen: true }],
@@ -478,8 +484,9 @@ fn people_page(lang: Language, theme: &str) -> String {
 fn wall(views: &[JobView], lang: Language, theme: &str) -> String {
     whole(&Wall {
         frame: frame(lang, theme, "wall", &say(lang, "wall-title", &[])),
+        needs: String::new(),
         epoch: "e".to_owned(),
-        summary: Summary::new(views.iter(), &Sieve::default(), lang),
+        summary: Summary::new(views.iter(), &Sieve::default(), 0, lang),
         any: true,
         rows: placed(views.iter().enumerate().map(|(nth, view)| {
             let place = Sieve::default().place(view, nth, lang);

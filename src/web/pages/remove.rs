@@ -65,6 +65,7 @@ pub async fn rotation(
 ) -> Result<HttpResponse, WebError> {
     let name =
         RotationName::new(form.name.trim()).map_err(|wrong| acts::rotation::no_name(&wrong))?;
+    acts::rotation::check_seen(&web, &caller, &name, false).await?;
     let view = acts::rotation::one(&web, &name, 0).await?;
     if form.is_sure() {
         acts::rotation::remove(&web, &caller, &name, true).await?;

@@ -52,14 +52,8 @@ pub(super) fn at(name: &RotationName) -> String {
     format!("/rotations/ring/{name}")
 }
 
-async fn seen(
-    web: &Web,
-    caller: &Caller,
-    name: &str,
-    past: usize,
-) -> Result<RotationView, WebError> {
+async fn named(web: &Web, name: &str, past: usize) -> Result<RotationView, WebError> {
     let name = RotationName::new(name).map_err(|wrong| rotation::no_name(&wrong))?;
-    rotation::check_seen(web, caller, &name)?;
     rotation::one(web, &name, past).await
 }
 
@@ -79,7 +73,7 @@ pub async fn page(
     name: web::Path<String>,
     query: web::Query<Query>,
 ) -> Result<HttpResponse, WebError> {
-    let view = seen(&web, &caller, &name, TURNS_KEPT).await?;
+    let view = named(&web, &name, TURNS_KEPT).await?;
     let lang = caller.language;
     let mut frame = Frame::of(&web, &caller, "rotations", at(&view.name), view.name.to_string());
     frame.now = Some(view.now.floor());
@@ -262,7 +256,7 @@ pub async fn add(
 async fn add_typed(web: &Web, caller: &Caller, typed: &Typed) -> Result<RotationName, Refused> {
     let name = RotationName::new(typed.get("name")).map_err(|_| Wrong("name".to_owned()))?;
     let rules = rules(typed)?;
-    rotation::check_seen(web, caller, &name)?;
+    rotation::check_seen(web, caller, &name, true).await?;
     match rotation::one(web, &name, 0).await {
         Err(WebError::NotFound { .. }) => {}
         Err(error) => return Err(error.into()),
@@ -284,7 +278,7 @@ pub async fn rules_page(
     caller: Caller,
     name: web::Path<String>,
 ) -> Result<HttpResponse, WebError> {
-    let view = seen(&web, &caller, &name, 0).await?;
+    let view = named(&web, &name, 0).await?;
     caller.actor().check_operator()?;
     Ok(show(&web, &caller, Some(&view.name), &typed(&view.rules), None))
 }
@@ -299,7 +293,7 @@ pub async fn change(
     name: web::Path<String>,
     form: web::Form<Vec<(String, String)>>,
 ) -> Result<HttpResponse, WebError> {
-    let view = seen(&web, &caller, &name, 0).await?;
+    let view = named(&web, &name, 0).await?;
     let typed = Typed::from(form.into_inner());
     let done = async {
         let rules = rules(&typed)?;

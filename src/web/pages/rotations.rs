@@ -49,7 +49,7 @@ pub async fn page(web: web::Data<Web>, caller: Caller) -> Result<HttpResponse, W
         Err(error) => return Err(error.into()),
     };
     let hidden = web.live.hidden_from(Some(&caller));
-    views.retain(|view| !hidden.has_rotation(view.name.as_str()));
+    views.retain(|view| !hidden.has_ring(view));
     // The clock that every countdown of this page was made by.
     if let Some(view) = views.first().filter(|_| failed.is_none()) {
         frame.now = Some(view.now.floor());

@@ -298,7 +298,11 @@ pub(super) fn put_fields(typed: &Typed, wrong: Option<&Wrong>, frame: &Frame) ->
         "payload" => field.long(),
         "at" => {
             let zone = [("zone", Arg::from(frame.offset()))];
-            Field { means: say(frame.lang, "means-at", &zone), ..field }
+            Field {
+                means: say(frame.lang, "means-at", &zone),
+                zoned: Some(frame.offset()),
+                ..field
+            }
         }
         _ => field,
     });
@@ -320,7 +324,7 @@ async fn put_typed(
         // A form sends what a clock on the wall shows; an instant may be typed as well.
         at: typed
             .some("at")
-            .map(|text| caller.zone().read(text).map_or_else(|| text.to_owned(), iso)),
+            .map(|text| caller.zone().typed(text).map_or_else(|| text.to_owned(), iso)),
         every_ms: typed.length("every")?.map(milliseconds),
     };
     let task = api::checked(body).map_err(|(field, _)| {

@@ -23,6 +23,8 @@ pub(super) struct Wall<'a> {
     pub(super) frame: Frame,
     pub(super) epoch: String,
     pub(super) summary: Summary,
+    /// What needs somebody and is no job.
+    pub(super) needs: String,
     /// There are jobs, shown or not.
     pub(super) any: bool,
     pub(super) rows: Vec<Placed<'a>>,
@@ -55,9 +57,11 @@ pub async fn page(
         let row = Row::new(view, RowViewer::default(), lang).with_strip(strip);
         (place.clone(), row.at(place))
     }));
+    let (needs, others) = web.live.needs(lang);
     Ok(html(&Wall {
+        needs,
         epoch: web.feed.epoch(),
-        summary: Summary::new(views.iter(), &sieve, lang),
+        summary: Summary::new(views.iter(), &sieve, others, lang),
         any: !views.is_empty(),
         rows,
         frame,

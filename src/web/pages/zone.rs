@@ -31,6 +31,11 @@ impl Frame {
         say(self.lang, "audit-since", &[("zone", Arg::from(self.offset()))])
     }
 
+    /// The same for the instant up to which they are.
+    pub(super) fn until_label(&self) -> String {
+        say(self.lang, "audit-until", &[("zone", Arg::from(self.offset()))])
+    }
+
     /// `html`, whose instants are in the zone of this machine, as its reader reads it.
     pub(super) fn in_zone(&self, html: String) -> String {
         match self.zone == *Zone::here() {

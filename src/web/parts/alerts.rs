@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
+use askama::Template;
+
 use crate::domain::alert::When;
 use crate::domain::time::StoreTime;
 use crate::view::alerts::{AlertView, ChannelView, OnView, PastView};
 use crate::view::undelivered::Undelivered;
-use crate::words::{Arg, Language, Piece, day_clock, duration, exactly, phrase, say, visible};
+use crate::web::assets;
+use crate::words::{Arg, Language, Piece, day_clock, duration, exactly, phrase, say};
 
 /// One alert that is on.
 #[expect(missing_docs, reason = "the names say it")]
 pub struct OnRow {
     pub alert: String,
-    pub text: String,
+    pub pieces: Vec<Piece>,
     /// The page about it.
     pub href: String,
     pub since: Vec<Piece>,
@@ -25,7 +28,7 @@ pub struct OnRow {
 #[expect(missing_docs, reason = "the names say it")]
 pub struct PastRow {
     pub alert: String,
-    pub text: String,
+    pub pieces: Vec<Piece>,
     pub since: Vec<Piece>,
     pub over: Vec<Piece>,
     pub lasted: String,
@@ -48,6 +51,40 @@ pub struct ChannelRow {
     /// The newest attempt: when, and what was in the way.
     pub last: Option<Vec<Piece>>,
     pub bad: bool,
+    /// It is lost: what the others are told.
+    pub lost: Vec<Piece>,
+}
+
+/// Something that needs somebody and is no job.
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Need {
+    /// Tells one line from another.
+    pub key: String,
+    pub href: &'static str,
+    pub pieces: Vec<Piece>,
+}
+
+#[derive(Template)]
+#[template(path = "parts/needs.html")]
+struct Needs<'a> {
+    lines: &'a [Need],
+    lang: Language,
+}
+
+impl Needs<'_> {
+    fn title(&self) -> String {
+        say(self.lang, "needs-you", &[])
+    }
+
+    fn icons(&self) -> String {
+        assets::url("icons.svg")
+    }
+}
+
+/// The list of them, as text; empty without any.
+#[must_use]
+pub fn needs(lines: &[Need], lang: Language) -> String {
+    super::render(&Needs { lines, lang })
 }
 
 fn instant(iso: &str) -> Option<StoreTime> {
@@ -64,9 +101,9 @@ fn muted(until: Option<&str>, lang: Language) -> Option<Vec<Piece>> {
 }
 
 impl OnRow {
-    /// The words for `on`, which `rule` told.
+    /// The words for `on`, which `rule` told, or `teller` in its place.
     #[must_use]
-    pub fn of(rule: &AlertView, on: &OnView, lang: Language) -> Self {
+    pub fn of(rule: &AlertView, on: &OnView, teller: Option<&str>, lang: Language) -> Self {
         let told = on.sent.iter().map(|sent| {
             let channel = ("channel", Piece::strong(&sent.channel));
             match sent.begin.as_deref().and_then(instant) {
@@ -74,9 +111,12 @@ impl OnRow {
                 None => phrase(lang, "alerts-not-told", &[channel]),
             }
         });
+        let by_another = teller.filter(|_| on.sent.is_empty());
+        let by_another = by_another
+            .map(|alert| phrase(lang, "alerts-told-as", &[("alert", Piece::strong(alert))]));
         Self {
             alert: rule.name.clone(),
-            text: visible(&on.text).into_owned(),
+            pieces: on.pieces.clone(),
             href: match (&on.job, &on.source) {
                 (Some(job), _) => format!("/jobs/{job}"),
                 (None, Some(_)) => "/dispatch".to_owned(),
@@ -84,7 +124,7 @@ impl OnRow {
             },
             since: at(&on.since),
             muted: muted(rule.muted_until.as_deref(), lang),
-            told: told.collect(),
+            told: told.chain(by_another).collect(),
         }
     }
 }
@@ -97,7 +137,7 @@ impl PastRow {
         let lasted = lasted.map(|(since, over)| duration(lang, over.since(since)));
         Self {
             alert: past.alert.clone(),
-            text: visible(&past.text).into_owned(),
+            pieces: past.pieces.clone(),
             since: at(&past.since),
             over: at(&past.over),
             lasted: lasted.unwrap_or_default(),
@@ -138,6 +178,7 @@ fn what(when: When) -> &'static str {
         When::Stuck => "alert-when-stuck",
         When::Drift => "alert-when-drift",
         When::OverdueClaims => "alert-when-overdue-claims",
+        When::ChannelLost => "alert-when-channel-lost",
     }
 }
 
@@ -150,6 +191,7 @@ impl ChannelRow {
             name: channel.name.clone(),
             kind: channel.kind.clone(),
             bad: last.is_some_and(|last| !last.ok),
+            lost: channel.pieces.clone(),
             last: last.and_then(|last| {
                 let at = ("at", day_clock(instant(&last.at)?));
                 Some(match (&last.error, last.ok) {

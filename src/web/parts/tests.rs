@@ -126,14 +126,14 @@ fn a_rule_stands_where_another_node_goes_on_and_claims_no_move() {
 #[test]
 fn the_counters_name_only_states_that_occur_and_the_living_nodes() {
     let views: Vec<_> = every_state(Language::En).into_iter().map(|(_, view)| view).collect();
-    let html = summary(views[..1].iter(), &Sieve::default(), Language::En);
+    let html = summary(views[..1].iter(), &Sieve::default(), 0, Language::En);
     assert!(
         html.contains("<strong>1</strong> running") && html.contains("<strong>2</strong> nodes")
     );
     assert!(!html.contains("held"));
     assert!(html.contains("<a href=\"/?state=running\">"), "{html}");
     let chosen = Sieve::of("state=held&q=a");
-    let html = summary(views[..1].iter(), &chosen, Language::En);
+    let html = summary(views[..1].iter(), &chosen, 0, Language::En);
     // Also with nothing in it, the one that is chosen leads back.
     assert!(
         html.contains("<a href=\"/?q=a\" aria-current=\"true\"><strong>0</strong> held"),

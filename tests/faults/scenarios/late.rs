@@ -47,7 +47,7 @@ pub(super) fn nothing_of_it_is_believed(cluster: &Cluster, old: u64) {
         holds(renewed == [Renewed::Lost], || "a stale token was renewed".to_owned());
         let lines = vec![NewLine { stream: Stream::Stdout, text: "too late".to_owned() }];
         let run = RunId("late".to_owned());
-        let output = Output { job, token, run, node, lines, progress: None };
+        let output = Output { job, token, run, node, lines, progress: None, heard: false };
         let written = store.record_output(&output).await;
         holds(matches!(written, Err(StoreError::Stale { .. })), || {
             format!("a stale token wrote: {written:?}")
@@ -93,7 +93,7 @@ async fn after_an_hour(directory: &Path, deadline: Boot) -> ChildEvent {
     let name = |text: &str| text.parse().expect("a name");
     let spec = Spec {
         program: Program {
-            argv: vec!["true".to_owned()],
+            argv: vec!["true".into()],
             dir: directory.to_owned(),
             env: BTreeMap::new(),
             stop_grace: Duration::from_secs(1),

@@ -88,3 +88,54 @@ async fn instants_are_in_the_zone_of_the_browser_until_the_account_has_chosen_on
     assert_eq!(chosen, Value::from(""));
     li.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_typed_is_read_in_the_zone_that_the_page_shows() {
+    let ground = Ground::new("sqlite:soloist.db", JOBS);
+    ground.add_user("li", "admin");
+    let node = ground.start("node-a");
+    let driver = Driver::start();
+    let li = driver.window("li").await;
+    li.devtools("Emulation.setTimezoneOverride", json!({"timezoneId": "America/St_Johns"})).await;
+    li.sign_in(&node, "li").await;
+    ground.must(&["on", "outbound", "--user", "li"]);
+    li.element("#job-outbound[data-state='running']").await;
+    let zone = TimeZone::get("America/St_Johns").expect("a zone");
+    let wall = |minutes: i64| {
+        let at = Timestamp::now() + jiff::SignedDuration::from_mins(minutes);
+        at.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M").to_string()
+    };
+    let says = "UTC-0";
+    for (path, field, found) in [
+        ("/audit?act=participation.on", "#sift-from", "table.audit tbody tr"),
+        ("/jobs/outbound", "#output-since", "#output .log [data-run]"),
+    ] {
+        for (minutes, wanted) in [(-2, true), (3, false)] {
+            li.client.goto(&format!("{}{path}", node.url)).await.expect("the page opens");
+            li.element(".mark[data-mark='live']").await;
+            let typed = wall(minutes);
+            let type_in = format!("document.querySelector('{field}').value = '{typed}'");
+            li.told(&type_in).await;
+            let label =
+                format!("return document.querySelector('label[for={}]').textContent", &field[1..]);
+            let label = li.told(&label).await;
+            assert!(label.as_str().expect("text").contains(says), "{label}");
+            let send = format!(
+                "document.querySelector('{field}').form.requestSubmit(document.querySelector('{field}').form.querySelector('button:not([type=button])'))"
+            );
+            li.told(&send).await;
+            until_async("what was asked for is in the address", async || {
+                let address = li.client.current_url().await.ok()?;
+                address.as_str().contains("Z").then_some(())
+            })
+            .await;
+            li.element(".mark[data-mark='live']").await;
+            let seen =
+                li.told(&format!("return document.querySelectorAll('{found}').length")).await;
+            assert_eq!(seen.as_u64() > Some(0), wanted, "{path} from {typed}: {seen}");
+            let kept = li.told(&format!("return document.querySelector('{field}').value")).await;
+            assert_eq!(kept, Value::from(typed), "it stays in the form as it was typed");
+        }
+    }
+    li.close().await;
+}

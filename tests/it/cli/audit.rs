@@ -40,10 +40,24 @@ async fn the_audit_is_listed_exported_and_verified() {
     place.run(&["audit", "--export", name]).ok();
     let verified = place.run(&["audit", "--verify", name]).ok();
     let text = std::fs::read_to_string(&file).expect("written");
-    let number = text.lines().count() - 1;
+    let number = text.lines().count() - 2;
     assert!(verified.starts_with(&format!("{number} entries, chain unbroken")), "{verified}");
+    assert!(verified.contains("asked for at the store with the eyes of admin: everything up to"));
     let alike = place.run(&["audit", "--export", "-"]).ok();
     assert_eq!(alike, text);
+    // Of what was asked for, and of the export that it follows, the file says the truth.
+    let other = place.dir.path().join("some.ndjson");
+    let other = other.to_str().expect("a path");
+    let last = verified.split("the last hash is ").nth(1).and_then(|rest| rest.lines().next());
+    let last = last.expect("a hash");
+    let some = ["audit", "--export", other, "--to", "2000-01-01T00:00:00Z", "--since-hash", last];
+    place.run(&some).ok();
+    let said = place.run(&["audit", "--verify", other, "--since-hash", last]).ok();
+    assert!(said.starts_with("0 entries") && said.contains("only to=2000-01-01"), "{said}");
+    assert!(said.contains(&format!("follows the export that ended with {last}")), "{said}");
+    let foreign = place.run(&["audit", "--verify", name, "--since-hash", last]).fails(1);
+    assert!(foreign.contains("follows no other export"), "{foreign}");
+    assert_eq!(place.run(&["audit", "--export", other, "--since-hash", "0"]).code, 2);
     let broken = |lines: Vec<&str>| {
         std::fs::write(&file, lines.join("\n") + "\n").expect("written");
         place.run(&["audit", "--verify", name]).fails(1)
@@ -52,8 +66,8 @@ async fn the_audit_is_listed_exported_and_verified() {
     let mut removed = lines.clone();
     removed.remove(1);
     assert!(broken(removed).contains("at line 2:"));
-    let cut = broken(lines[..number].to_vec());
-    assert!(cut.contains(&format!("at line {}: the end is missing", number + 1)), "{cut}");
+    let cut = broken(lines[..=number].to_vec());
+    assert!(cut.contains(&format!("at line {}: the end is missing", number + 2)), "{cut}");
     let changed: Vec<String> = lines.iter().map(|line| line.replace("stock", "stick")).collect();
     let changed = broken(changed.iter().map(String::as_str).collect());
     assert!(changed.contains("it was changed"), "{changed}");

@@ -1,12 +1,15 @@
 //! The drivers of the client libraries: started, paused, ended by their process ids. They end with their standard input, so none outlives
 //! the tests.
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{PipeReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::thread::JoinHandle;
 
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -64,6 +67,19 @@ pub(super) struct Driver {
     child: Child,
     stdin: Option<ChildStdin>,
     errors: Option<JoinHandle<String>>,
+    /// What nobody reads of it.
+    _unread: Option<PipeReader>,
+}
+
+/// A pipe of 4,096 bytes that is full.
+fn full_pipe() -> (PipeReader, File) {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    fcntl(&writer, FcntlArg::F_SETPIPE_SZ(4096)).expect("a small pipe");
+    fcntl(&writer, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("a pipe that is not waited for");
+    let mut file = File::from(OwnedFd::from(writer));
+    while file.write(b"unread ").is_ok() {}
+    fcntl(&file, FcntlArg::F_SETFL(OFlag::empty())).expect("a pipe that is waited for");
+    (reader, file)
 }
 
 impl Driver {
@@ -77,6 +93,55 @@ impl Driver {
         file: &Path,
         mode: &str,
     ) -> Self {
+        let command = Self::command(language, what, addresses, token, name, file, mode);
+        Self::spawn(language, command, None)
+    }
+
+    /// As [`Self::start`] with a lease; its output and its errors are a full pipe that nobody reads.
+    pub(super) fn start_unread(
+        language: Language,
+        addresses: &[&str],
+        token: &str,
+        name: &str,
+        file: &Path,
+        mode: &str,
+    ) -> Self {
+        let (unread, full) = full_pipe();
+        let mut command = Self::command(language, "lease", addresses, token, name, file, mode);
+        command.stdout(full.try_clone().expect("another descriptor")).stderr(full);
+        Self::spawn(language, command, Some(unread))
+    }
+
+    /// As [`Self::start`] with a lease, as the first process of a container; none where the machine allows no such thing.
+    pub(super) fn start_first(
+        language: Language,
+        addresses: &[&str],
+        token: &str,
+        name: &str,
+        file: &Path,
+        mode: &str,
+    ) -> Option<Self> {
+        let first = ["--pid", "--mount", "--fork", "--kill-child", "--mount-proc"];
+        let tried = Command::new("unshare").args(first).arg("true").stderr(Stdio::null()).status();
+        if !tried.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let inner = Self::command(language, "lease", addresses, token, name, file, mode);
+        let mut command = Command::new("unshare");
+        command.args(first).arg(inner.get_program()).args(inner.get_args());
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        Some(Self::spawn(language, command, None))
+    }
+
+    fn command(
+        language: Language,
+        what: &str,
+        addresses: &[&str],
+        token: &str,
+        name: &str,
+        file: &Path,
+        mode: &str,
+    ) -> Command {
         let mut command = match language {
             Language::Python => {
                 let mut command = Command::new("python3");
@@ -99,17 +164,22 @@ impl Driver {
         };
         command.args([what, &addresses.join(","), token, name]).arg(file).arg(mode);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    }
+
+    fn spawn(language: Language, mut command: Command, unread: Option<PipeReader>) -> Self {
         let mut child = command.spawn().unwrap_or_else(|error| {
             panic!("{language:?} cannot be started ({error}): apt-get install python3 nodejs default-jdk-headless")
         });
-        let mut stderr = child.stderr.take().expect("a pipe");
-        let errors = std::thread::spawn(move || {
-            let mut text = String::new();
-            // What is no UTF-8 is no message of ours.
-            stderr.read_to_string(&mut text).ok();
-            text
+        let errors = child.stderr.take().map(|mut stderr| {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                // What is no UTF-8 is no message of ours.
+                stderr.read_to_string(&mut text).ok();
+                text
+            })
         });
-        Self { language, stdin: child.stdin.take(), child, errors: Some(errors) }
+        Self { language, stdin: child.stdin.take(), child, errors, _unread: unread }
     }
 
     /// Its process id.
@@ -120,6 +190,15 @@ impl Driver {
     /// Sends a signal to it.
     pub(super) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.id()), signal).expect("our own child");
+    }
+
+    /// The most memory that it has had, in MiB.
+    pub(super) fn peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("our own child");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.and_then(|peak| peak.trim().split(' ').next()?.parse::<u64>().ok());
+        peak.expect("a number of KiB") / 1024
     }
 
     /// Whether it still runs.

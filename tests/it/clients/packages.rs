@@ -70,7 +70,7 @@ fn only_comments_and_empty_lines_are_not_counted() {
 /// A library is to be read by whoever trusts it. Java has no more lines than the others, though a part of them is a reader and writer of JSON, which
 /// the others need not bring.
 #[test]
-fn no_library_has_400_lines() {
+fn no_library_has_550_lines() {
     for (sources, end) in [
         ("python/src/soloist", ".py"),
         ("node/src", ".js"),
@@ -80,6 +80,6 @@ fn no_library_has_400_lines() {
         let files = files.filter(|file| file.file_name().to_string_lossy().ends_with(end));
         let read = |file: std::fs::DirEntry| std::fs::read_to_string(file.path());
         let sum: usize = files.map(|file| lines_of_code(&read(file).expect("a source"))).sum();
-        assert!((200..400).contains(&sum), "{sources} has {sum} lines");
+        assert!((200..550).contains(&sum), "{sources} has {sum} lines");
     }
 }

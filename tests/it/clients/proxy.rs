@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// What becomes of what comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +18,12 @@ pub(super) enum Way {
     Mute,
     /// Connections are closed.
     Closed,
-    /// Every request is answered with this status.
+    /// Every request is answered with this status, as a node would.
     Says(u16),
+    /// Every request is answered by something that is no node: status and content type, and the body.
+    Gateway(&'static str, &'static str),
+    /// Every request is answered by something that never ends: its beginning, and then a piece again and again, each after so many milliseconds.
+    Pours(&'static str, &'static str, u64),
 }
 
 struct State {
@@ -56,11 +61,11 @@ impl Proxy {
         Self { url: own, state }
     }
 
-    /// From now on so. Connections that exist are cut, except when they are to fall silent.
+    /// From now on so. Connections that exist are cut, except when they are to fall silent, or to be answered without end.
     pub(super) fn set(&self, way: Way) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.way = way;
-        if !matches!(way, Way::Hole | Way::Deaf | Way::Mute) {
+        if !matches!(way, Way::Hole | Way::Deaf | Way::Mute | Way::Pours(..)) {
             for stream in state.open.drain(..) {
                 // It may have ended already.
                 stream.shutdown(Shutdown::Both).ok();
@@ -99,8 +104,18 @@ fn serve(client: TcpStream, state: &Arc<Mutex<State>>) {
     match way {
         Way::Closed => return,
         Way::Says(status) => {
-            say(client, status);
-            state.lock().unwrap_or_else(PoisonError::into_inner).answered += 1;
+            let body = format!(
+                "{{\"type\":\"about:blank\",\"title\":\"So\",\"status\":{status},\"detail\":\"the way says so\"}}"
+            );
+            return answer(client, state, &format!("{status} So|application/problem+json"), &body);
+        }
+        Way::Gateway(head, body) => return answer(client, state, head, body),
+        Way::Pours(..) => {
+            keep(state, &client);
+            // Whatever the request is, it has begun.
+            if (&client).read(&mut [0; 4096]).is_ok() {
+                pour(&client, state);
+            }
             return;
         }
         Way::Open | Way::Hole | Way::Deaf | Way::Mute => {}
@@ -112,8 +127,14 @@ fn serve(client: TcpStream, state: &Arc<Mutex<State>>) {
     pump(client, node, state, true);
 }
 
+/// Answers one request, and counts it.
+fn answer(client: TcpStream, state: &Mutex<State>, head: &str, body: &str) {
+    say(client, head, body);
+    state.lock().unwrap_or_else(PoisonError::into_inner).answered += 1;
+}
+
 /// Reads one request, however it is cut into packets, and answers it.
-fn say(mut client: TcpStream, status: u16) {
+fn say(mut client: TcpStream, head: &str, body: &str) {
     let (mut all, mut piece) = (Vec::new(), [0; 4096]);
     loop {
         let Ok(count @ 1..) = client.read(&mut piece) else { return };
@@ -125,19 +146,40 @@ fn say(mut client: TcpStream, status: u16) {
             break;
         }
     }
-    let body = r#"{"detail":"the way says so"}"#;
+    let (status, kind) = head.split_once('|').expect("status and content type");
+    let kind = if kind.is_empty() { String::new() } else { format!("Content-Type: {kind}\r\n") };
     let head = format!(
-        "HTTP/1.1 {status} So\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "HTTP/1.1 {status}\r\n{kind}Connection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     // Who has hung up is not told.
     client.write_all(format!("{head}{body}").as_bytes()).ok();
 }
 
+/// Answers without end, until the way is another or the client has hung up.
+fn pour(mut client: &TcpStream, state: &Mutex<State>) {
+    let (mut begun, began) = (false, way(state));
+    while let Way::Pours(head, piece, pause) = way(state)
+        && way(state) == began
+    {
+        let next = if begun { piece } else { head };
+        if client.write_all(next.as_bytes()).is_err() {
+            break;
+        }
+        begun = true;
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+    client.shutdown(Shutdown::Both).ok();
+}
+
 fn pump(mut from: TcpStream, mut to: TcpStream, state: &Mutex<State>, is_request: bool) {
     let mut piece = [0; 16 * 1024];
     while let Ok(count @ 1..) = from.read(&mut piece) {
         let passes = match way(state) {
+            Way::Pours(..) if is_request => {
+                pour(&from, state);
+                break;
+            }
             Way::Hole => false,
             Way::Deaf => is_request,
             Way::Mute => !is_request,

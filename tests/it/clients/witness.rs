@@ -13,12 +13,18 @@ use crate::support::witness::Act;
 
 /// The file of one lease.
 pub(super) struct Acts {
+    name: String,
     file: PathBuf,
 }
 
 impl Acts {
     pub(super) fn of(ground: &Ground, name: &str) -> Self {
-        Self { file: ground.path(&format!("{name}.acts")) }
+        Self { name: name.to_owned(), file: ground.path(&format!("{name}.acts")) }
+    }
+
+    /// Whose file it is.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(super) fn file(&self) -> &Path {

@@ -69,7 +69,12 @@ pub(super) async fn the_seat_of_the_sender_has_one_until_it_is_given_up_or_lapse
 
 pub(super) async fn only_who_has_the_seat_writes_what_is_told(fresh: Fresh) {
     let store = fresh.connect().await;
-    let tried = Tried { at: StoreTime(5), ok: false, error: Some("503 <b>".to_owned()) };
+    let tried = Tried {
+        at: StoreTime(5),
+        ok: false,
+        error: Some("503 <b>".to_owned()),
+        ..Tried::default()
+    };
     let noted = Noted {
         incidents: vec![incident(2), incident(1)],
         channels: BTreeMap::from([("ops".to_owned(), tried.clone())]),

@@ -188,18 +188,44 @@ pub(super) async fn an_extended_lease_lasts_longer(fresh: Fresh) {
     assert_eq!(say_one(&store, done(&task)).await, Reported::Ok);
 }
 
-pub(super) async fn an_extension_under_a_shorter_lease_ends_with_that(fresh: Fresh) {
+/// The answer to an extension may be lost: then the collector trusts what it was told before.
+pub(super) async fn a_claim_is_extended_by_what_it_was_granted_whatever_the_rules_say_since(
+    fresh: Fresh,
+) {
     let store = shop(&fresh, &Rules { lease: MS * 600_000, ..free() }).await;
-    put_many(&store, "shop", 1).await;
-    let ask = request(1);
-    let task = handed(&store, &ask).await.remove(0);
-    let shop = "shop".parse().expect("a name");
-    store.put_source(&shop, &Rules { lease: MS * 100, ..free() }).await.expect("defined");
-    let extended = store.extend(&ask.id(), None).await.expect("extended");
-    let end = extended.lease_until.expect("it is held");
+    define(&store, "quick", &Rules { lease: MS * 400_000, ..free() }).await;
+    put(&store, &[task("shop", "a"), task("quick", "b"), task("shop", "c")]).await;
+    let ask = request(3);
+    let tasks = handed(&store, &ask).await;
+    // What was reported is struck from the claim, and the others keep their own lengths.
+    let reported = tasks.iter().find(|task| task.key == "c").expect("it was handed out");
+    assert_eq!(say_one(&store, done(reported)).await, Reported::Ok);
+    for lease in [MS * 100, MS * 3_600_000] {
+        for name in ["shop", "quick"] {
+            define(&store, name, &Rules { lease, ..free() }).await;
+        }
+        for _ in 0..2 {
+            let extended = store.extend(&ask.id(), None).await.expect("extended");
+            assert_eq!((extended.kept.len(), extended.lost.len()), (2, 0));
+            let end = |key: &str| {
+                let id = tasks.iter().find(|task| task.key == key).expect("handed out").id.clone();
+                let store = &store;
+                async move { look(store, &id).await.held.expect("held").2 }
+            };
+            let (long, short) = (end("a").await, end("b").await);
+            assert_eq!(short + MS * 200_000, long, "each as long as it was granted");
+            assert_eq!(extended.lease_until, Some(short));
+        }
+    }
+    // What is granted from now on is as the rules say now.
+    define(&store, "shop", &Rules { lease: MS * 100, ..free() }).await;
+    put(&store, &[task("shop", "d")]).await;
+    let next = request(1);
+    let brief = handed(&store, &next).await.remove(0);
+    let end = look(&store, &brief.id).await.held.expect("held").2;
     reach(&store, end).await;
     assert_eq!(store.pump().await.expect("pumped").expired, 1);
-    assert_eq!(handed(&store, &request(2)).await[0].id, task.id);
+    assert_eq!(handed(&store, &request(2)).await[0].id, brief.id);
 }
 
 pub(super) async fn the_same_request_of_another_owner_is_another(fresh: Fresh) {

@@ -88,6 +88,7 @@ async fn every_change(store: &Store, heard: &mut Receiver<StoreEvent>) {
         node: ask.node.clone(),
         lines,
         progress: None,
+        heard: false,
     };
     store.record_output(&output).await.expect("kept");
     expect(store, heard, &[RunProgressed]).await;

@@ -28,6 +28,7 @@ pub(super) async fn run(
         node: run.node.clone(),
         lines: Vec::new(),
         progress: None,
+        heard: false,
     };
     said(&mut output);
     store.record_output(&output).await.expect("kept");

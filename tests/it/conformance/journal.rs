@@ -32,6 +32,7 @@ pub(super) fn output(run: &Started, lines: &[&str]) -> Output {
         node: run.node.clone(),
         lines,
         progress: None,
+        heard: false,
     }
 }
 

@@ -342,7 +342,7 @@ macro_rules! laws {
             a_repeated_answer_lasts_as_long_as_its_claim_was_extended
             extending_keeps_what_is_held_and_names_what_is_lost
             an_extended_lease_lasts_longer
-            an_extension_under_a_shorter_lease_ends_with_that
+            a_claim_is_extended_by_what_it_was_granted_whatever_the_rules_say_since
             only_its_owner_can_extend_or_give_back
             the_same_request_of_another_owner_is_another
             what_is_given_back_was_not_tried

@@ -21,6 +21,7 @@ fn beat(name: &str, boot: &str) -> Beat {
         jobs: [job("outbound"), job("inbound")].into(),
         digest: "d1".to_owned(),
         holds: Vec::new(),
+        unfit: Default::default(),
         vitals: None,
     }
 }

@@ -138,7 +138,7 @@ fn what_configures_a_node_is_not_in_its_environment_any_more() {
     assert!(environ.contains("KEPT=yes"), "{environ:?}");
     assert!(!environ.contains(SECRET) && !environ.contains("soloist.db"), "{environ:?}");
     // A newer configuration is still read with them: else its store would be another one.
-    fs::write(ground.path("soloist.toml"), "lease_ttl = \"8s\"\n").expect("ours");
+    fs::write(ground.path("soloist.toml"), "lease_ttl = \"8s\"\nno_jobs = true\n").expect("ours");
     node.signal(nix::sys::signal::Signal::SIGHUP);
     until("the node has read it again", || {
         let listed: serde_json::Value =

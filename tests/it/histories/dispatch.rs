@@ -624,7 +624,7 @@ fn instants(
     if let Act::Extend(..) = act {
         let held = seen.tasks.iter().filter_map(|task| Some((task.held.as_ref()?.2, task)));
         known.extend(held.map(|(until, task)| {
-            let lease = kept.sources[&task.source].rules.lease;
+            let lease = kept.tasks[&task.id].lease.unwrap_or_default();
             Stamp(until.0 - i64::try_from(lease.as_micros()).expect("short"))
         }));
     }

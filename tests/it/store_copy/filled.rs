@@ -155,6 +155,7 @@ async fn run(store: &Store, nth: usize) {
         node: ask.node.clone(),
         lines: (0..many).map(line).collect(),
         progress: Some(Progress { done: 1, total: 2, note: "shipping".to_owned() }),
+        heard: false,
     };
     store.record_output(&output).await.expect("said");
     let ended = Ended {

@@ -36,6 +36,7 @@ fn beat(boot: &str) -> Beat {
         jobs: [job("outbound")].into(),
         digest: "d1".to_owned(),
         holds: Vec::new(),
+        unfit: Default::default(),
         vitals: None,
     }
 }
@@ -141,11 +142,9 @@ async fn a_source_of_the_version_before_and_one_that_is_not_there_are_refused() 
     let (from, to) = (sqlite(), sqlite());
     let answer = copied(&from.url, &to.url, &from.options).await;
     assert!(matches!(answer, Err(CopyError::Source(StoreError::Absent(_)))), "{answer:?}");
-    let file = from.url.strip_prefix("sqlite:").unwrap();
-    let db = rusqlite::Connection::open(file).unwrap();
-    db.execute_batch(include_str!("../stores/sqlite-schema-7.sql")).unwrap();
-    drop(db);
-    match copied(&from.url, &to.url, &from.options).await {
+    from.open().await;
+    let later = Options { steps: &["CREATE TABLE made_up (n INTEGER)"], ..from.options.clone() };
+    match copied(&from.url, &to.url, &later).await {
         Err(CopyError::Source(StoreError::Unsupported(why))) => {
             assert!(why.contains("start a node of this version"), "{why}");
         }

@@ -84,12 +84,12 @@ pub(crate) struct Guarded {
 pub(crate) fn spec(directory: &Path, script: &str) -> Spec {
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let run = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
-    let path = std::env::var_os("PATH").expect("a PATH").into_string().expect("in UTF-8");
+    let path = std::env::var_os("PATH").expect("a PATH");
     Spec {
         program: Program {
-            argv: ["sh", "-c", script].map(str::to_owned).to_vec(),
+            argv: ["sh", "-c", script].map(Into::into).to_vec(),
             dir: directory.to_owned(),
-            env: BTreeMap::from([("PATH".to_owned(), path)]),
+            env: BTreeMap::from([("PATH".into(), path)]),
             stop_grace: Duration::from_millis(300),
             node: NodeName::new("node-a").expect("a name"),
             // No kind of store at all: a guard that is left alone gives up at once.

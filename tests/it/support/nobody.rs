@@ -2,7 +2,8 @@
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use nix::unistd::Uid;
@@ -37,4 +38,31 @@ pub(crate) fn ground(store: &str, jobs: &str) -> Option<Ground> {
     }
     let program = ground.path("soloist-as-nobody");
     Some(ground.with_program(&program))
+}
+
+/// Puts a version of `files` into `volume` as the kubelet does: of root and the group of that user, 0440, and by one swap of a link.
+///
+/// # Panics
+/// When root may not do that.
+pub(crate) fn publish(volume: &Path, version: &str, files: &[(&str, &str)]) {
+    let name = format!("..2026_11_27_{version}");
+    let place = volume.join(&name);
+    fs::create_dir_all(&place).expect("made");
+    for (name, text) in files {
+        let file = place.join(name);
+        fs::write(&file, text).expect("written");
+        fs::set_permissions(&file, Permissions::from_mode(0o440)).expect("ours");
+        chown(&file, Some(0), Some(UID)).expect("root may");
+    }
+    for dir in [volume, &place] {
+        fs::set_permissions(dir, Permissions::from_mode(0o750)).expect("ours");
+        chown(dir, Some(0), Some(UID)).expect("root may");
+    }
+    let next = volume.join("..data_tmp");
+    symlink(&name, &next).expect("a link");
+    fs::rename(&next, volume.join("..data")).expect("swapped");
+    for (name, _) in files {
+        // It is there from the first version on.
+        symlink(Path::new("..data").join(name), volume.join(name)).ok();
+    }
 }

@@ -161,11 +161,15 @@ impl Ground {
         let name_there = name.to_owned();
         let reader = std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
-                if let Some(at) = line.find("listening on http://") {
-                    let rest = &line[at + "listening on http://".len()..];
+                for scheme in ["http", "https"] {
+                    let Some((_, rest)) = line.split_once(&format!("listening on {scheme}://"))
+                    else {
+                        continue;
+                    };
                     let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'));
+                    let address = &rest[..end.unwrap_or(rest.len())];
                     // A test that was told already does not listen any more.
-                    found.send(rest[..end.unwrap_or(rest.len())].to_owned()).ok();
+                    found.send(format!("{scheme}://{address}")).ok();
                 }
                 if show {
                     eprintln!("{name_there}: {line}");
@@ -174,12 +178,12 @@ impl Ground {
             }
             said
         });
-        let Ok(address) = address.recv_timeout(PATIENCE) else {
+        let Ok(url) = address.recv_timeout(PATIENCE) else {
             child.kill().expect("our own child");
             child.wait().expect("and waited for");
             panic!("node {name} does not listen: {:#?}", reader.join().unwrap_or_default());
         };
-        Node { name: name.to_owned(), url: format!("http://{address}"), process: Some(child) }
+        Node { name: name.to_owned(), url, process: Some(child) }
     }
 }
 

@@ -4,8 +4,9 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt};
 
@@ -29,6 +30,8 @@ struct State {
     lines: Mutex<Vec<Arc<Line>>>,
     stop: Mutex<Option<Stop>>,
     stopped: AtomicBool,
+    /// Milliseconds that each text of the server takes longer.
+    slow: AtomicU64,
 }
 
 /// Where the process will stop.
@@ -79,6 +82,13 @@ impl Relay {
     /// Whether it has come to that.
     pub(crate) fn has_stopped(&self) -> bool {
         self.state.stopped.load(Ordering::SeqCst)
+    }
+
+    /// From now on each text of the server comes so much later.
+    #[allow(dead_code, reason = "not every program of tests is in no hurry")]
+    pub(crate) fn slow(&self, by: Duration) {
+        let ms = u64::try_from(by.as_millis()).expect("some milliseconds");
+        self.state.slow.store(ms, Ordering::SeqCst);
     }
 
     /// Cuts what is open; how many connections it were.
@@ -133,12 +143,17 @@ fn begin(process: TcpStream, server: TcpStream, state: &Arc<State>) {
     let line =
         Arc::new(Line { process, server, mute: AtomicBool::new(false), said: Mutex::default() });
     lock(&state.lines).push(Arc::clone(&line));
-    let (there, back) = (Arc::clone(state), Arc::clone(&line));
+    let (there, back, slow) = (Arc::clone(state), Arc::clone(&line), Arc::clone(state));
     std::thread::spawn(move || {
         pass(&line.process, &line.server, &line, |text| there.passes(&line, text));
         there.forget(&line);
     });
-    std::thread::spawn(move || pass(&back.server, &back.process, &back, <[u8]>::len));
+    std::thread::spawn(move || {
+        pass(&back.server, &back.process, &back, |text| {
+            std::thread::sleep(Duration::from_millis(slow.slow.load(Ordering::SeqCst)));
+            text.len()
+        });
+    });
 }
 
 /// Passes bytes on, of each text as many as `passes` says, until either end closes. A mute line passes nothing, not even the end.

@@ -73,6 +73,7 @@ async fn each_role_passes_exactly_the_doors_it_may() {
             let status = request.send().await.unwrap().status().as_u16();
             let allowed = match route.access {
                 Access::Open | Access::Guest => continue,
+                Access::Account => true,
                 Access::Login | Access::LoopbackOrLogin => *role != Role::Collector,
                 Access::Collector => *role != Role::Viewer,
                 Access::Operator => matches!(role, Role::Operator | Role::Admin),
@@ -94,7 +95,9 @@ async fn what_does_not_exist_is_404_and_other_methods_are_405() {
     let token = server.token("vera", Role::Viewer).await;
     assert_eq!(problem(server.get("/api/v1/nowhere", &token).await).await.0, 404);
     assert_eq!(server.get("/nowhere", &token).await.status(), 404);
-    assert_eq!(server.get("/jobs/outbound/", &token).await.status(), 404);
+    assert_eq!(server.get("/jobs/outbound/nothing", &token).await.status(), 404);
+    // A slash too many is no other address; the whole table: `odd`.
+    assert_eq!(server.get("/jobs/outbound/", &token).await.status(), 308);
     let response =
         server.ask("PATCH", "/api/v1/jobs/outbound/hold").bearer_auth(&token).send().await.unwrap();
     assert_eq!(response.headers()["allow"], "PUT, DELETE");

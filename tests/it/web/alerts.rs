@@ -18,6 +18,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use super::{On, Server, job};
+use crate::support::wait::until_async;
 
 /// Answers every request with this, and then closes.
 async fn answering(answer: &'static str) -> SocketAddr {
@@ -75,7 +76,8 @@ async fn why_a_channel_did_not_take_a_message_is_told_in_the_readers_language_an
             let name = (*name).to_owned();
             (name.clone(), Channel { name, way: way.clone() })
         });
-        config.alerting = Arc::new(Alerting { rules: Vec::new(), channels: channels.collect() });
+        config.alerting =
+            Arc::new(Alerting { channels: channels.collect(), ..Alerting::default() });
     })
     .await;
     let ada = someone(&server, "ada", Role::Admin).await;
@@ -94,7 +96,12 @@ async fn why_a_channel_did_not_take_a_message_is_told_in_the_readers_language_an
         }
     }
     // The newest attempt of the sender is told as well.
-    let tried = |error: &str| Tried { at: StoreTime(5), ok: false, error: Some(error.to_owned()) };
+    let tried = |error: &str| Tried {
+        at: StoreTime(5),
+        ok: false,
+        error: Some(error.to_owned()),
+        ..Tried::default()
+    };
     let failed = tried("no answer in time: operation timed out");
     let channels = BTreeMap::from([("refused".to_owned(), failed)]);
     note(&server, &Noted { channels, ..Noted::default() }).await;
@@ -119,6 +126,7 @@ async fn mailing(greeting: &'static str) -> SocketAddr {
 
 on_every_store! {
     what_is_on_and_what_was_is_told_in_the_readers_language
+    whatever_has_an_alert_on_needs_somebody_on_every_page
     an_alert_is_muted_and_speaks_again_by_plain_forms
     alerts_of_a_hidden_job_are_nobodys_business
     a_test_is_asked_back_for_and_says_what_came_of_it
@@ -140,8 +148,11 @@ fn alerting(config: &mut Config) {
     let url = Secret::new("http://127.0.0.1:9/hook?key=sesame");
     let ops = Channel { name: "ops".to_owned(), way: Way::Slack { url } };
     config.alerting = Arc::new(Alerting {
-        rules: vec![rule(When::GivenUp, &["*"]), rule(When::NodeLost, &["*"])],
+        rules: [When::GivenUp, When::NodeLost, When::WantedNotRunning]
+            .map(|when| rule(when, &["*"]))
+            .into(),
         channels: BTreeMap::from([("ops".to_owned(), ops)]),
+        zone: None,
     });
     let mut hidden = job(HIDDEN);
     hidden.viewers = vec!["li".to_owned()];
@@ -223,7 +234,12 @@ async fn what_is_on_and_what_was_is_told_in_the_readers_language(on: On) {
         .insert("ops".to_owned(), Sent { begin: Some(StoreTime(1_777_852_801_000)), end: None });
     let mut over = incident("0", "inbound", "Inbound");
     over.end = Some(Told { at: StoreTime(1_777_852_800_000 + 3_600_000), ..over.begin.clone() });
-    let failed = Tried { at: StoreTime(5), ok: false, error: Some("503 <i>no</i>".to_owned()) };
+    let failed = Tried {
+        at: StoreTime(5),
+        ok: false,
+        error: Some("503 <i>no</i>".to_owned()),
+        ..Tried::default()
+    };
     note(
         &server,
         &Noted {
@@ -235,7 +251,8 @@ async fn what_is_on_and_what_was_is_told_in_the_readers_language(on: On) {
     .await;
     let english = server.page("/alerts", &token, "en").await;
     for part in [
-        "Outbound &#60;b&#62;fell&#60;/b&#62;.",
+        "Outbound shipping (outbound) was given up. Off: nobody wants it.",
+        "Inbound &#60;b&#62;fell&#60;/b&#62;.",
         "href=\"/jobs/outbound\"",
         "not yet",
         "sent by node-a",
@@ -250,9 +267,13 @@ async fn what_is_on_and_what_was_is_told_in_the_readers_language(on: On) {
     assert!(!english.contains("sesame") && !english.contains("127.0.0.1:9"), "{english}");
     assert!(!english.contains("/mute\"") && !english.contains("/test\""), "a viewer only looks");
     let chinese = server.page("/alerts", &token, "zh").await;
-    for part in
-        ["Outbound 放弃了。", "任务已放弃重试，持续 30 秒后通知。", "尚未收到通知", "历史告警"]
-    {
+    for part in [
+        "“出库任务（outbound）”已放弃重试。",
+        "Inbound 放弃了。",
+        "任务已放弃重试，持续 30 秒后通知。",
+        "尚未收到通知",
+        "历史告警",
+    ] {
         assert!(chinese.contains(part), "{part}: {chinese}");
     }
     // Without any, the page says how to begin.
@@ -330,7 +351,9 @@ async fn alerts_of_a_hidden_job_are_nobodys_business(on: On) {
     assert_eq!((&seen["alerts"][0]["on"][1], &seen["past"]), (&Value::Null, &json!([])));
     for text in [seen.to_string(), page] {
         assert!(
-            text.contains("Loud") && !text.contains("Hush") && !text.contains(HIDDEN),
+            text.contains("(outbound) was given up")
+                && !text.contains("Hush")
+                && !text.contains(HIDDEN),
             "{text}"
         );
     }
@@ -360,4 +383,90 @@ async fn a_test_is_asked_back_for_and_says_what_came_of_it(on: On) {
     let olga = someone(&server, "olga", Role::Operator).await;
     assert_eq!(post(&server, &olga, path, "confirm=yes").await.status(), 403);
     assert_eq!(noted().await, 1);
+}
+
+/// What needs somebody by the dashboard: jobs, and what is no job.
+fn needing(page: &str) -> (Vec<String>, Vec<String>) {
+    let after = |mark: &str| -> Vec<String> {
+        let all = page.split(mark).skip(1);
+        all.map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    };
+    let rows = page.split("<article class=\"row\"").skip(1);
+    let needy = rows.filter(|row| row.split('>').next().unwrap().contains("data-needs"));
+    let names = needy.map(|row| row.split("data-job=\"").nth(1).unwrap());
+    let jobs = names.map(|rest| rest.split('"').next().unwrap().to_owned()).collect();
+    (jobs, after("data-need=\""))
+}
+
+async fn whatever_has_an_alert_on_needs_somebody_on_every_page(on: On) {
+    let server = server(on).await;
+    let (li, vera) = ("li", "vera");
+    let li = server.token(li, Role::Operator).await;
+    let vera = server.token(vera, Role::Viewer).await;
+    assert_eq!(needing(&server.page("/", &vera, "en").await), (vec![], vec![]));
+    let about = |id: &str, alert: &str, when: When, subject: Subject| {
+        let one = incident(id, "outbound", "Something");
+        Incident { alert: alert.to_owned(), when, subject, ..one }
+    };
+    let node = Subject { node: NodeName::new("node-z").ok(), ..Subject::default() };
+    let channel = Subject { channel: Some("ops".to_owned()), ..Subject::default() };
+    let lost = about("c", "channel_lost", When::ChannelLost, channel);
+    let tried = Tried {
+        at: StoreTime(5),
+        error: Some("connection refused: no".to_owned()),
+        failing: Some(StoreTime(5)),
+        lost: Some(Box::new(lost)),
+        ..Tried::default()
+    };
+    let incidents = vec![
+        incident("1", "outbound", "Outbound"),
+        incident("2", HIDDEN, "Hidden"),
+        about("3", "node_lost", When::NodeLost, node),
+        // The same job by a second rule, which tells nobody: who would hear of it has heard.
+        about(
+            "4",
+            "wanted_not_running",
+            When::WantedNotRunning,
+            incident("", "outbound", "").subject,
+        ),
+    ];
+    let channels = BTreeMap::from([("ops".to_owned(), tried)]);
+    note(&server, &Noted { incidents, past: Vec::new(), channels }).await;
+    let seen = until_async("the dashboard knows of them", async || {
+        let page = server.page("/", &vera, "en").await;
+        (needing(&page).1.len() == 2).then_some(page)
+    })
+    .await;
+    assert_eq!(needing(&seen), (vec!["outbound".to_owned()], vec!["3".to_owned(), "c".to_owned()]));
+    assert!(seen.contains("Alert: given_up"), "the row says why it stands there: {seen}");
+    assert!(seen.contains("<strong>3</strong> need"), "{seen}");
+    let channel = "Channel ops has taken no message since";
+    assert!(seen.contains(channel) && seen.contains("refused the connection"), "{seen}");
+    assert!(!seen.contains("data-ms=\"\""), "{seen}");
+    let badge = |page: &str| {
+        let rest = page.split("data-alerts-on").nth(1).unwrap().to_owned();
+        rest.split('>').nth(1).unwrap().split('<').next().unwrap().to_owned()
+    };
+    for path in ["/", "/alerts", "/nodes", "/jobs/outbound"] {
+        assert_eq!(badge(&server.page(path, &vera, "en").await), "3", "{path}");
+        assert_eq!(
+            badge(&server.page(path, &li, "zh").await),
+            "4",
+            "{path}: what vera may not see"
+        );
+    }
+    let alerts = server.page("/alerts", &vera, "zh").await;
+    assert!(alerts.contains("通道 ops 自 <time "), "its instants are the reader's: {alerts}");
+    assert!(alerts.contains("节点 node-z 自 <time "), "{alerts}");
+    assert!(alerts.contains("已由 <strong>given_up</strong> 通知"), "{alerts}");
+    let (page, _) = needing(&server.page("/?state=trouble", &vera, "en").await);
+    assert_eq!(page, ["outbound"]);
+    let api: Value = server.get("/api/v1/alerts", &vera).await.json().await.unwrap();
+    assert!(api["channels"][0]["lost_since"].is_string(), "{api}");
+    let text = api["alerts"][1]["on"][0]["text"].as_str().unwrap().to_owned();
+    assert!(
+        text.contains("2026-05-04") && text.contains(" UTC"),
+        "an instant says its zone: {text}"
+    );
+    assert_eq!(badge(&server.page("/", &vera, "en").await), "3");
 }

@@ -167,10 +167,25 @@ async fn an_export_is_a_chain_of_all_that_was_done(on: On) {
     let lines = stream("application/x-ndjson", "").await;
     let whole = verify(lines.lines().map(|line| Ok(line.to_owned()))).unwrap().unwrap();
     assert_eq!(whole.lines, 1_204);
-    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    let head: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&head["by"], &head["role"], &head["asked"]),
+        (&json!("root"), &json!("admin"), &json!({}))
+    );
+    let first: Value = serde_json::from_str(lines.lines().nth(1).unwrap()).unwrap();
     assert_eq!((&first["kind"], &first["act"]), (&json!("program"), &json!("source.put")));
     let li = stream("application/x-ndjson", "?who=li&limit=3").await;
-    assert_eq!(verify(li.lines().map(|line| Ok(line.to_owned()))).unwrap().unwrap().lines, 602);
+    let only = verify(li.lines().map(|line| Ok(line.to_owned()))).unwrap().unwrap();
+    assert_eq!((only.lines, only.since_hash.is_none()), (602, true));
+    assert!(
+        only.words().starts_with("asked for by root with the eyes of admin: only who=li up to ")
+    );
+    let query = format!("?since_hash={}", whole.hash);
+    let next = stream("application/x-ndjson", &query).await;
+    let next = verify(next.lines().map(|line| Ok(line.to_owned()))).unwrap().unwrap();
+    assert_eq!(next.since_hash, Some(whole.hash));
+    let wrong = server.get("/api/v1/audit?format=ndjson&since_hash=0", &token).await;
+    assert_eq!(wrong.status(), 400);
     let csv = stream("text/csv", "?kind=person").await;
     assert!(csv.starts_with("id,at,kind,who,from,act,target,reason,count,until\r\n"), "{csv}");
     assert_eq!(csv.matches("\r\n").count(), 1_204);

@@ -163,8 +163,10 @@ on_every_store! {
     a_stop_that_is_not_obeyed_ends_with_the_lease
     a_move_keeps_the_job_for_another_program
     a_failure_backs_off_and_success_rests
+    a_lease_under_which_nothing_was_begun_is_no_crash_and_no_success
     a_silent_holder_is_passed_over_when_its_lease_is_over
     a_lease_is_renewed_at_any_node
+    a_renewal_extends_by_what_was_granted_whatever_its_node_is_told_by_now
     a_lease_is_for_those_who_may_hold_it
     what_is_wrong_with_a_request_is_named
     a_holder_gains_nothing_by_rewriting_its_secret
@@ -398,6 +400,17 @@ async fn a_move_keeps_the_job_for_another_program(on: On) {
     granted(&api, "thread", "shop-c", "4").await;
 }
 
+async fn a_lease_under_which_nothing_was_begun_is_no_crash_and_no_success(on: On) {
+    let (_server, api) = open(on).await;
+    api.switch("thread", true).await;
+    let lease = granted(&api, "thread", "shop-a", "1").await;
+    released(&api, &lease, json!({"end": "unused"})).await;
+    let next = granted(&api, "thread", "shop-b", "2").await;
+    assert!(token(&next) > token(&lease), "without a backoff and without a rest: {next}");
+    let runs = api.get("/api/v1/jobs/thread/runs").await;
+    assert_eq!(runs["runs"][1]["end"], "stopped", "{runs}");
+}
+
 async fn a_failure_backs_off_and_success_rests(on: On) {
     let (_server, api) = open(on).await;
     api.switch("thread", true).await;
@@ -454,6 +467,40 @@ async fn a_lease_is_renewed_at_any_node(on: On) {
     drop(other);
 }
 
+/// An answer may be lost, and then its holder trusts what it was told before.
+async fn a_renewal_extends_by_what_was_granted_whatever_its_node_is_told_by_now(on: On) {
+    let length = |job: Duration, most: Duration| {
+        move |config: &mut Config| {
+            config.lease_ttl_max = most;
+            config.jobs.push(external("thread", job));
+        }
+    };
+    let (long, short) = (Duration::from_secs(60), Duration::from_secs(2));
+    let server = Server::on_with(on, length(long, long)).await;
+    let api = Api::new(&server.url(""), &server.token("li", Role::Operator).await);
+    let other = server.beside_with(length(short, short)).await;
+    let there = api.at(&other.url(""));
+    api.switch("thread", true).await;
+    for name in ["mine", "thread"] {
+        let lease = take(&api, name, "shop-a", "1", json!({"ttl_ms": 60_000})).await;
+        for _ in 0..2 {
+            let answer = kept(&there, &lease, json!({})).await;
+            assert_eq!(answer["expires_in_ms"], 60_000, "{name}: {answer}");
+        }
+        let listed = api.get("/api/v1/leases").await;
+        let all = listed["leases"].as_array().unwrap();
+        let left = all.iter().find(|one| one["name"] == name).unwrap()["expires_in_ms"].as_u64();
+        assert!(left > Some(30_000), "{name}: {listed}");
+        released(&there, &lease, json!({})).await;
+    }
+    // What is granted from now on is as that node is told.
+    let (status, answer) =
+        call(&there, "mine", asking("shop-b", "2", &json!({"ttl_ms": 60_000}))).await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{answer}");
+    assert_eq!(granted(&there, "mine", "shop-b", "3").await["ttl_ms"], 2_000);
+    drop(other);
+}
+
 async fn a_lease_is_for_those_who_may_hold_it(on: On) {
     let (server, api) = open(on).await;
     let viewer = api_of(&server, "vera", Role::Viewer).await;
@@ -501,13 +548,15 @@ async fn a_holder_gains_nothing_by_rewriting_its_secret(on: On) {
     let lease = granted(&api, "thread", "sly", "1").await;
     let secret = lease["secret"].as_str().unwrap();
     let long = json!({"name": "thread", "secret": secret.replace(".5000.", ".31536000000.")});
-    assert_eq!(kept(&api, &long, json!({})).await["expires_in_ms"], 5_000, "not a year");
+    assert_eq!(renew(&api, &long, json!({})).await.0, StatusCode::CONFLICT, "not a year");
     let left = api.get("/api/v1/leases").await["leases"][0]["expires_in_ms"].as_u64().unwrap();
     assert!(left <= 5_000, "{left}");
     api.switch("thread", false).await;
     let own = json!({"name": "thread", "secret": secret.replace(".j.", ".p.")});
-    assert_eq!(kept(&api, &own, json!({"wait_ms": 1_500})).await["stop"]["why"], "off");
-    released(&api, &own, json!({})).await;
+    assert_eq!(renew(&api, &own, json!({})).await.0, StatusCode::CONFLICT);
+    assert_eq!(release(&api, &own, json!({})).await.0, StatusCode::CONFLICT);
+    assert_eq!(kept(&api, &lease, json!({"wait_ms": 1_500})).await["stop"]["why"], "off");
+    released(&api, &lease, json!({})).await;
     until_state(&api, "thread", "off").await;
     let runs = api.get("/api/v1/jobs/thread/runs").await;
     assert_eq!(runs["runs"][0]["end"], "stopped", "{runs}");

@@ -208,6 +208,7 @@ pub(super) async fn print(
         node: node.clone(),
         lines,
         progress: None,
+        heard: false,
     };
     server.store().record_output(&output).await.unwrap();
 }

@@ -36,15 +36,18 @@ mod dashboard;
 mod dispatch;
 mod dispatch_page;
 mod dispatch_waiting;
+mod forged;
 mod front_ends;
 mod fuzz;
 mod groups;
 mod guessing;
+mod hidden;
 mod last_day;
 mod leases;
 mod leasing;
 mod live;
 mod login;
+mod odd;
 mod oidc;
 mod openapi;
 mod output;
@@ -127,6 +130,7 @@ pub(crate) fn job(name: &str) -> JobConfig {
         max_runtime: None,
         max_silence: None,
         stuck_after: None,
+        missing_after: None,
         nodes: vec!["*".to_owned()],
         operators: vec!["*".to_owned()],
         viewers: vec!["*".to_owned()],
@@ -204,6 +208,7 @@ impl Server {
             public_url: format!("http://{address}"),
             node: NodeName::new("node-a").unwrap(),
             timing: Timing::from_ttl(Duration::from_secs(5)).unwrap(),
+            lease_ttl_max: Duration::from_secs(600),
             history: Duration::from_secs(30 * 24 * 3_600),
             containment: None,
             live: LiveLimits {

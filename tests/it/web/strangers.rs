@@ -22,7 +22,7 @@ on_every_store! {
 }
 
 /// What a server answers to `text` on a connection of its own, until it closes that.
-async fn raw(address: SocketAddr, text: &str) -> String {
+pub(super) async fn raw(address: SocketAddr, text: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answer = Vec::new();

@@ -21,6 +21,7 @@ async fn tell(server: &Server, (token, run, node): &Going, done: u64) {
         node: node.clone(),
         lines: Vec::new(),
         progress: Some(Progress { done, total: 9, note: String::new() }),
+        heard: false,
     };
     server.store().record_output(&output).await.unwrap();
 }

@@ -123,6 +123,7 @@ pub(super) async fn beat_of(server: &Server, name: &str, jobs: &[&str]) {
         digest: String::new(),
         jobs: jobs.iter().map(|job| JobName::new(job).unwrap()).collect(),
         holds: Vec::new(),
+        unfit: Default::default(),
         vitals: None,
     };
     assert!(matches!(server.store().beat(&beat).await.unwrap(), Heard::Welcome { .. }));

@@ -160,7 +160,7 @@ async fn eleven_busy_jobs_cost_an_idle_page_less_than_two_kilobytes_a_second() {
         let progress = Some(Progress { done, total: LAST, note });
         let (job, token, run) = (name.clone(), *token, run.clone());
         let node: NodeName = node.clone();
-        let output = Output { job, token, run, node, lines: Vec::new(), progress };
+        let output = Output { job, token, run, node, lines: Vec::new(), progress, heard: false };
         server.store().record_output(&output).await.unwrap();
     };
     for done in 1..=LAST {

@@ -5,26 +5,31 @@ answer means nothing: the next node is asked, until the deadline. What the node 
 program wished. What was waited for is renewed once before the work begins: it may be as old as the question. What is held is
 given back when the work has ended and not before.
 
-The watchdog is a thread of its own, apart from the one that renews. It needs the interpreter's lock: native code that keeps
-that lock past the deadline delays it, and only the token helps then.
+The watchdog is a thread of its own, apart from the one that renews. From "the deadline is near" to the end of the process it takes no lock that
+others keep while they wait, logs nothing and waits for nobody: not for a handler, not for who reads standard error. It needs the
+interpreter's lock: native code that keeps that lock past the deadline delays it, and only the token helps then.
+
+What is held is this process's. A forked child has nothing: its `check()` fails at once, and it neither renews nor gives back.
 """
 
 from __future__ import annotations
 
 import contextlib
-import faulthandler
+import itertools
 import logging
 import math
 import os
 import random
+import sys
 import threading
+import traceback
 import uuid
-from typing import Any, Callable, Dict, Iterator, List, Optional, Union
+from _thread import allocate_lock, start_new_thread
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
 from urllib.parse import quote
 
-from .line import Line, Nodes, Refused, SoloistError, clock, frames
-
-log = logging.getLogger("soloist")
+from .line import Line, Nodes, Refused, Shape, SoloistError, Unreachable, clock, frames, has, listed, own, span, text, whole
+from .told import tell
 
 Overrun = Union[str, Callable[[Any], None]]
 
@@ -36,17 +41,38 @@ TRUST = 0.99
 # Seconds. TICK: a wait of the system stands still with a suspended machine, so the clock is read this often. LAST_CHANCE: what the work
 # has when it could not be told before the deadline, as after a pause.
 TICK, LAST_CHANCE = 0.1, 0.1
+# So long before the deadline the process begins to end, and so long its reason may take to be written. SOON: nobody is told later than this.
+LAST_WORDS, SOON = 0.02, 0.15
 # Seconds of one long poll, and for its answer: a node that is paused hides a grant no longer. POLL: so long a renewal may wait at the
 # node for an order to stop.
 WAIT, SLACK, POLL = 10.0, 2.0, 1.5
 # HTTP: it is over, or another's.
 LOST = (404, 409)
+# What a node says, by its fields. A longer length than was granted is not trusted, and this many times as long is no node's.
+BUSY: Shape = {"reason": text, "retry_in_ms": whole}
+NO_TURN: Shape = {"reason": text, "ahead": whole}
+GRANT: Shape = {"secret": text, "token": whole, "expires_in_ms": span, "renew_every_ms": span}
+TURN: Shape = {"turn": text, "token": whole, "lease_until": text}
+TASK: Shape = {"id": text, "key": text, "source": text, "payload": lambda _: True, "token": whole, "attempt": whole}
+STOP: Shape = {"why": text, "within_ms": whole}
+RULES: Shape = {"lease_ms": span}
+EXTENDED: Shape = {"kept": lambda kept: isinstance(kept, list), "lost": lambda lost: isinstance(lost, list)}
+WORK: Shape = {"tasks": listed(TASK)}
+RESULTS: Shape = {"results": listed({"id": text, "status": text})}
+HANDED: Shape = {**RESULTS, "claim": lambda claim: has(claim, WORK) and (text(claim.get("claim")) or not claim["tasks"])}
+LONGER = 10
+FORKED = "this process was forked: what its parent holds is its parent's"
 # Lines that wait to be sent, the oldest go first; lines in a renewal and characters in a line: a node takes 64 KiB.
 KEPT, AT_ONCE, LONGEST = 1000, 30, 500
 
 
 def thread(run: Callable[..., None], what: str, *args: Any) -> threading.Thread:
     return threading.Thread(target=run, args=args, name=f"soloist {what}", daemon=True)
+
+
+def until(wait: Optional[float]) -> float:
+    """When a wait of so many seconds is over."""
+    return math.inf if wait is None else clock() + wait
 
 
 class Stopped(Exception):
@@ -67,13 +93,23 @@ class Hold:
     reason: Optional[str] = None
     """Why `stopping` is set: `off`, `held`, `moved`, `drained`, `removed`, `timed_out`, `closed`, or a sentence."""
 
+    _answers: Tuple[Shape, ...] = ()
+    """To a request for it."""
+
     def __init__(self, nodes: Nodes, what: str, path: str, grace: float, on_overrun: Overrun) -> None:
         self.stopping = threading.Event()
         """Set when the work must end."""
         self._what, self._path, self._grace, self._on_overrun = what, path, grace, on_overrun
         self._deadline, self._length, self._token = -math.inf, 0.0, 0
         self._stop_at = self._told_at = math.inf
-        self._line, self._ended, self._telling = Line(nodes), threading.Event(), threading.Lock()
+        self._line, self._ended = Line(nodes), threading.Event()
+        own.add(self)
+
+    def _forked(self) -> None:
+        for event in (self.stopping, self._ended):
+            threading.Event.__init__(event)  # a thread of the parent may have had its lock
+            event.set()
+        self.reason, self._deadline = FORKED, -math.inf
 
     def token(self) -> int:
         """The fencing token: grows with every grant. A sink can refuse older ones."""
@@ -103,30 +139,35 @@ class Hold:
         """Seconds between an answer and the next renewal."""
         return self._length / 3
 
-    def _post(self, path: str, body: Any, wait: float = 0.0) -> Any:
+    def _post(self, path: str, body: Any, shape: Shape, wait: float = 0.0) -> Any:
         """One try. Its time is bounded so that another node can still be asked before the deadline."""
-        return self._line.once("POST", path, body, wait + max(0.25, min(1.0, (self.remaining() - wait) / 3)))
+        return self._line.once("POST", path, body, wait + max(0.25, min(1.0, (self.remaining() - wait) / 3)), shape)
 
     def _trust(self, sent: float, length: float) -> None:
         """Moves the deadline: `length` seconds, counted from before the request was sent."""
         self._length, self._deadline = length, sent + length * TRUST
 
     def _interrupt(self, reason: str, within: float = math.inf) -> None:
-        with self._telling:
-            self._stop_at = min(self._stop_at, clock() + within)
-            if not self.stopping.is_set():
-                self.reason, self._told_at = reason, clock()
-                log.info("%s: the work is asked to stop: %s", self._what, reason)
-                self.stopping.set()
+        self._stop_at = min(self._stop_at, clock() + within)
+        if not self.stopping.is_set():
+            self.reason, self._told_at = reason, clock()
+            self.stopping.set()
+            tell(logging.INFO, "%s: the work is asked to stop: %s", self._what, reason)
 
-    def _acquire(self, line: Line, path: str, ask: Dict[str, Any], wait: Optional[float]) -> None:
-        end, request = math.inf if wait is None else clock() + wait, uuid.uuid4().hex
+    def _acquire(self, line: Line, path: str, ask: Dict[str, Any], end: float) -> None:
+        request = uuid.uuid4().hex
         while True:
             sent = clock()
-            poll, left = max(0.0, min(WAIT, end - sent)), max(0.0, end - sent)
-            body = {**ask, "request_id": request, "wait_ms": int(poll * 1000)}
-            answer = line.call("POST", path, body, poll + SLACK, left + SLACK)
-            if self._take(answer) and self._confirm(line, sent):
+            # Of what is left so much is kept that another node can still be asked.
+            timeout, left = min(WAIT + SLACK, max(0.25, (end + SLACK - sent) * 2 / 3)), max(0.0, end - sent)
+            poll = max(0.0, min(WAIT, left, timeout - SLACK / 2))
+            try:
+                answer = line.once("POST", path, {**ask, "request_id": request, "wait_ms": int(poll * 1000)}, timeout, *self._answers)
+            except Unreachable:
+                if line.over.wait(min(line.pause(), end + SLACK - clock())) or clock() >= end + SLACK:
+                    raise
+                continue
+            if self._take(answer) and self._confirm(line, sent, end + SLACK):
                 return self._start()
             if self._token:
                 request, self._token = uuid.uuid4().hex, 0  # that grant is over; another is another
@@ -136,12 +177,13 @@ class Hold:
                 # It did not wait: the node knows that it cannot be soon.
                 line.over.wait(random.uniform(0.5, 1.0) * min(5.0, max(0.2, answer.get("retry_in_ms", 0) / 1000), left))
 
-    def _confirm(self, line: Line, sent: float) -> bool:
-        """Renews a grant that was first asked for at `sent`, unless that was just now; whether it is worth something."""
-        sure, failed = clock() - sent < self._length / 10, 0
+    def _confirm(self, line: Line, sent: float, end: float = math.inf) -> bool:
+        """Renews a grant that was first asked for at `sent`, unless that was just now; whether it is worth something, as is known before `end`."""
+        sure = clock() - sent < self._length / 10
         self._trust(sent if sure else clock(), self._length)
-        while not sure and self.held() and not line.over.wait(line.pause(failed)):
-            sure, failed = self._try(0.0), failed + 1
+        while not sure and self.held() and clock() < end and not line.over.wait(self._line.pause()):
+            sure = self._try(0.0)
+        self._stop_at = self._told_at = math.inf
         self.stopping.clear()  # an order to stop that is still true comes again
         return sure
 
@@ -157,42 +199,55 @@ class Hold:
             # After LOST it may be another's already.
             self._deadline = -math.inf if error.status in LOST else self._deadline
             self._interrupt(f"refused: {error.detail}")
-        except Exception as error:  # also an answer of a shape that nobody knows: as good as none
-            log.info("%s: not renewed yet: %s", self._what, error)
+        except Exception as error:
+            tell(logging.INFO, "%s: not renewed yet: %s", self._what, error)
         return False
 
     def _keep(self) -> None:
-        failed = 0
-        while not self._ended.wait(self._line.pause(failed) if failed else self._pause()) and self.held():
+        while not self._ended.wait(self._line.pause() if self._line.failed else self._pause()) and self.held():
             # After a failure, and once it stops, nothing is to be waited for at the node.
-            failed = 0 if self._try(0.0 if failed or self.stopping.is_set() else POLL) else failed + 1
+            self._try(0.0 if self._line.failed or self.stopping.is_set() else POLL)
 
     def _watch(self) -> None:
-        while not self._ended.wait(min(TICK, max(0.002, self.remaining()))):
-            now = clock()
-            if now >= self._deadline - min(self._grace, self._length / 5):
+        ahead, edge = 0.0 if callable(self._on_overrun) else LAST_WORDS, -math.inf
+        while not self._ended.wait(min(TICK, max(0.002, edge - clock()))):
+            near = self._deadline - min(max(self._grace, SOON), self._length / 5)
+            if clock() >= near:
                 self._interrupt("it was not renewed in time")
-            if now >= max(min(self._deadline, self._stop_at), self._told_at + LAST_CHANCE):
+            end = max(min(self._deadline, self._stop_at) - ahead, self._told_at + LAST_CHANCE)
+            if clock() >= end:
                 return self._overrun()
+            edge = end if self.stopping.is_set() else near
 
     def _overrun(self) -> None:
         if callable(self._on_overrun):
             return self._on_overrun(self)
-        try:  # without any lock that the work may have
-            os.write(2, f"soloist: {self._what} (token {self._token}): {self.reason}, and the work has not ended in time. {ADVICE}\n".encode())
-            faulthandler.dump_traceback(2, all_threads=True)
+        try:
+            said = allocate_lock()
+            said.acquire()
+            start_new_thread(self._last_words, (said,))
+            said.acquire(timeout=LAST_WORDS)  # who reads them may stand still: this is all that they get
         finally:
             os._exit(EXIT_CODE)
 
-    def _end(self, path: str, body: Any) -> None:
+    def _last_words(self, said: Any) -> None:
+        with contextlib.suppress(Exception):
+            os.write(2, f"soloist: {self._what} (token {self._token}): {self.reason}, and the work has not ended in time. {ADVICE}\n".encode("utf-8", "replace"))
+            for thread, frame in sys._current_frames().items():  # not by `faulthandler`, which keeps the interpreter's lock while it writes
+                at = itertools.islice(traceback.walk_stack(frame), 50)
+                lines = "".join(f'  File "{one.f_code.co_filename}", line {line} in {one.f_code.co_name}\n' for one, line in at)
+                os.write(2, f"Thread {thread}, the innermost call first:\n{lines}".encode("utf-8", "replace"))
+        said.release()
+
+    def _end(self, path: str, body: Any, shape: Shape) -> None:
         """The work has ended: says so, if it is still ours."""
         left = self.remaining()
         self._ended.set()
         try:
             if left:
-                Line(self._line.nodes).call("POST", path, body, min(2.0, left), left)
+                Line(self._line.nodes).call("POST", path, body, min(SLACK, left / 2), left, shape)
         except SoloistError as error:
-            log.warning("%s: not given back, so it runs out by itself: %s", self._what, error)
+            tell(logging.WARNING, "%s: not given back, so it runs out by itself: %s", self._what, error)
 
 
 class Retry(Exception):
@@ -209,6 +264,7 @@ class Lease(Hold):
     run: Optional[str] = None
     _secret, _every = "", POLL
     _progress: Optional[Dict[str, Any]] = None
+    _answers = (GRANT, BUSY)
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -216,36 +272,40 @@ class Lease(Hold):
 
     def progress(self, done: int, total: int, note: str = "") -> None:
         """Moves the job's progress bar, with the next renewal."""
-        self._progress = {"done": done, "total": total, "note": note}
+        self._progress = {"done": int(done), "total": int(total), "note": str(note)[:LONGEST]}
 
     def log(self, line: str) -> None:
         """A line of the job's output, sent with the next renewal: at least once."""
-        self._lines += [part[:LONGEST] for part in line.splitlines() or [""]]
+        self._lines += [part[:LONGEST] for part in str(line).splitlines() or [""]]
         del self._lines[:-KEPT]
 
     def _take(self, answer: Dict[str, Any]) -> bool:
         if "secret" in answer:
             self._secret, self._token, self.run = answer["secret"], int(answer["token"]), answer.get("run")
             self._length, self._every = answer["expires_in_ms"] / 1000, answer["renew_every_ms"] / 1000
+            self._kept: Shape = {"expires_in_ms": lambda ms: span(ms) and ms <= LONGER * answer["expires_in_ms"],
+                                 "stop": lambda stop: stop is None or has(stop, STOP)}
+            self._most = self._length
         return "secret" in answer
 
     def _renew(self, wait: float) -> None:
-        progress, lines, sent = self._progress, self._lines[:AT_ONCE], clock()
+        line, progress, lines, sent = self._line, self._progress, self._lines[:AT_ONCE], clock()
         said = {key: value for key, value in (("progress", progress), ("lines", lines)) if value}
         wait, answer = min(wait, self._every), None
         try:
-            answer = self._post(f"{self._path}/renew", {"secret": self._secret, "wait_ms": int(wait * 1000), **said}, wait)
+            answer = self._post(f"{self._path}/renew", {"secret": self._secret, "wait_ms": int(wait * 1000), **said}, self._kept, wait)
         except Refused as error:
             if error.status in (401, 403, *LOST) or not said:
                 raise
             # What the work says must not cost it the lease.
-            log.warning("%s: its output was refused and is dropped: %s", self._what, error)
-        del self._lines[: len(lines)]
-        self._progress = None if self._progress is progress else self._progress
+            tell(logging.WARNING, "%s: its output was refused and is dropped: %s", self._what, error)
+        if line is self._line:  # else the work has ended meanwhile, and its last words are sent again
+            del self._lines[: len(lines)]
+            self._progress = None if self._progress is progress else self._progress
         if not answer:
             return self._renew(0.0)
-        self._trust(sent, answer["expires_in_ms"] / 1000)
-        if answer.get("stop"):
+        self._trust(sent, min(answer["expires_in_ms"] / 1000, self._most))
+        if answer["stop"]:
             self._interrupt(str(answer["stop"]["why"]), answer["stop"]["within_ms"] / 1000)
 
     def _pause(self) -> float:
@@ -258,6 +318,7 @@ class Turn(Hold):
     outcome: str = "done"
     next: Optional[str] = None
     not_before: Optional[str] = None
+    _answers = (TURN, NO_TURN)
 
     def _take(self, answer: Dict[str, Any]) -> bool:
         if "turn" in answer:
@@ -266,7 +327,7 @@ class Turn(Hold):
 
     def _renew(self, wait: float) -> None:
         sent = clock()
-        self._post(f"{self._turn}/extend", {"token": self._token})
+        self._post(f"{self._turn}/extend", {"token": self._token}, TURN)
         self._trust(sent, self._length)
 
 
@@ -280,7 +341,7 @@ class Task(Hold):
 
     def _renew(self, wait: float) -> None:
         sent = clock()
-        if self.id not in self._post(self._path, None)["kept"]:
+        if self.id not in self._post(self._path, None, EXTENDED)["kept"]:
             raise Refused(409, f"{self.key} is another's by now")
         self._trust(sent, self._length)
 
@@ -294,6 +355,8 @@ class Task(Hold):
             if isinstance(error, Retry) and len(error.args) > 1:
                 result["delay_ms"] = int(error.args[1] * 1000)
         self._ended.set()
+        if self.reason is FORKED:
+            raise Stopped(FORKED)
         return result
 
 
@@ -329,7 +392,7 @@ class Loop(contextlib.AbstractContextManager):  # type: ignore[type-arg]
                 failed = 0
             except Exception as error:
                 failed = 0 if isinstance(error, Stopped) else failed + 1
-                log.warning("%s: %s", self._what, error, exc_info=not isinstance(error, (Stopped, SoloistError)))
+                tell(logging.WARNING, "%s: %s", self._what, error, exc_info=None if isinstance(error, (Stopped, SoloistError)) else error)
             # Work that ends at once, or fails again and again, costs the cluster little.
             line.over.wait(random.uniform(0.1, 0.2) * min(150.0, 2.0 ** min(failed, 8)))
 
@@ -350,7 +413,7 @@ class Soloist(Nodes):
         """
         lease = Lease(self, f"lease {name}", f"/api/v1/leases/{quote(name, safe='')}", grace, on_overrun)
         ask = {"holder": self.holder, **({} if ttl is None else {"ttl_ms": int(ttl * 1000)})}
-        lease._acquire(line or Line(self), lease._path, ask, wait)
+        lease._acquire(line or Line(self), lease._path, ask, until(wait))
         end: Dict[str, Any] = {"end": "done"}
         try:
             yield lease
@@ -360,10 +423,12 @@ class Soloist(Nodes):
                 end = {"end": "failed", "error": f"{type(error).__name__}: {error}"[:LONGEST]}
             raise
         finally:
+            lease._ended.set()  # nobody is to be stopped any more
+            lease._line = Line(self)
             with contextlib.suppress(SoloistError):  # the last words are worth one try
-                while (lease._lines or lease._progress) and lease.held():
+                while (lease._lines or lease._progress) and lease.remaining():
                     lease._renew(0.0)
-            lease._end(f"{lease._path}/release", {"secret": lease._secret, **end})
+            lease._end(f"{lease._path}/release", {"secret": lease._secret, **end}, {"released": lambda value: isinstance(value, bool)})
 
     def run_while_leader(self, name: str, work: Callable[[Lease], Any], *, ttl: Optional[float] = None, grace: float = 1.0,
                          on_overrun: Overrun = "exit") -> Loop:
@@ -372,6 +437,8 @@ class Soloist(Nodes):
         `work` must return soon after `lease.stopping` is set; `lease.check()` raises then. What it raises otherwise is a
         failed run.
         """
+        quote(name)  # what no encoder takes is the caller's error, and is not tried again and again
+
         def once(line: Line, loop: Loop) -> None:
             with self.lease(name, ttl=ttl, grace=grace, on_overrun=on_overrun, line=line) as lease:
                 loop.hold = lease
@@ -387,31 +454,33 @@ class Soloist(Nodes):
         `lease`: the `lease_ms` of the rotation's rules, in seconds, or a shorter time. Left out, the rules are asked for, which a
         collector's token may not.
         """
-        line, path = Line(self), f"/api/v1/rotations/{quote(rotation, safe='')}"
+        line, path, end = Line(self), f"/api/v1/rotations/{quote(rotation, safe='')}", until(wait)
         turn = Turn(self, f"turn {rotation}/{type}", f"{path}/turns", grace, on_overrun)
         # The end of a turn is said by the store's clock, which is not ours: so its length must be known.
-        turn._length = lease or line.call("GET", path, None, SLACK, math.inf if wait is None else wait)["lease_ms"] / 1000
-        turn._acquire(line, turn._path, {"type": type, "worker": worker or self.holder}, wait)
+        turn._length = lease or line.call("GET", path, None, SLACK, end - clock(), RULES)["lease_ms"] / 1000
+        turn._acquire(line, turn._path, {"type": type, "worker": worker or self.holder}, end)
         outcome = "failed"
         try:
             yield turn
             outcome = turn.outcome
         finally:
             said = {"token": turn._token, "outcome": outcome, "next": turn.next, "not_before": turn.not_before}
-            turn._end(f"{turn._turn}/pass", {key: value for key, value in said.items() if value is not None})
+            turn._end(f"{turn._turn}/pass", {key: value for key, value in said.items() if value is not None}, {"turn": text})
 
     def collect(self, source: str, handler: Callable[[Task], Any], *, lease: Optional[float] = None, parallel: int = 1,
                 collector: Optional[str] = None) -> Loop:
         """Runs `handler(task)` for tasks of `source` in `parallel` threads until `close()`. Returning is done; raising `Retry`
         or `Dead` says so; anything else that is raised is another try. A result travels with the next request for work. `lease`: as for `turn`."""
+        rules = f"/api/v1/sources/{quote(source, safe='')}"
+
         def once(line: Line, loop: Loop) -> None:
-            length = lease or line.call("GET", f"/api/v1/sources/{quote(source, safe='')}", None, SLACK)["lease_ms"] / 1000
+            length = lease or line.call("GET", rules, None, SLACK, math.inf, RULES)["lease_ms"] / 1000
             ask = {"collector": collector or self.holder, "max": 1, "sources": [source], "wait_ms": int(WAIT * 1000)}
             results: List[Dict[str, Any]] = []
             try:
                 while not line.over.is_set():
                     sent, claim = clock(), {**ask, "request_id": uuid.uuid4().hex}
-                    claim = line.call("POST", "/api/v1/results", {"results": results, "claim": claim}, WAIT + SLACK)["claim"]
+                    claim = line.call("POST", "/api/v1/results", {"results": results, "claim": claim}, WAIT + SLACK, math.inf, HANDED)["claim"]
                     results = []
                     for task in (Task(self, claim["claim"], length, task) for task in claim["tasks"]):
                         if not task._confirm(line, sent):
@@ -421,7 +490,7 @@ class Soloist(Nodes):
                         line.over.wait(random.uniform(0.2, 1.0))
             finally:
                 if results:
-                    Line(self).call("POST", "/api/v1/results", {"results": results}, SLACK, WAIT)
+                    Line(self).call("POST", "/api/v1/results", {"results": results}, SLACK, WAIT, RESULTS)
         return Loop(self, f"collect {source}", parallel, once)
 
     def follow(self, *logs: str) -> Iterator[Dict[str, Any]]:

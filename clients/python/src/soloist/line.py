@@ -3,36 +3,82 @@
 The clock is CLOCK_BOOTTIME where there is one (Linux): CLOCK_MONOTONIC stands still while the machine is suspended, and a
 lease does not. Elsewhere it is `time.monotonic`.
 
-Every call of Soloist may be repeated with the same body, at any node; so a call that was not answered is simply made again.
+Every call of Soloist may be repeated with the same body, at any node; so a call that was not answered is simply made again. Only a node
+answers: what is not in the shape of its answers was said by something in between (a gateway, a portal), and is as good as no answer. So is what
+has not come as a whole when the time for it is over, and what is longer than any answer of a node.
+
+A line belongs to the process that made it: a forked child must neither use nor cut the connection of its parent.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
-import itertools
 import json
-import math
 import os
 import random
 import re
 import socket
 import threading
 import time
-from typing import Any, Dict, Iterator, Optional, Sequence
+import weakref
+from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 from urllib.parse import quote, urlsplit
 
-# Seconds. CONNECT: a machine that is gone answers nothing at all. SILENT: a comment comes every 15, so a stream that is silent for
-# longer is dead.
-CONNECT, SILENT = 2.0, 40.0
+# Seconds. CONNECT: a machine that is gone answers nothing at all. BEGIN, SILENT: the stream begins at once, and a comment comes every 15, so one that
+# is silent for longer is dead.
+CONNECT, BEGIN, SILENT = 2.0, 5.0, 40.0
+# Bytes, of an answer and of a frame of the stream, which may tell of thousands of jobs.
+MOST, MOST_OF_FRAME = 1 << 20, 1 << 24
 # HTTP: not now.
 AGAIN = (408, 429)
-BROKEN = (OSError, http.client.HTTPException, ValueError)
+# Milliseconds: no lease is longer than a day.
+LONGEST_SPAN = 86_400_000
+
+Shape = Dict[str, Callable[[Any], bool]]
 
 
 def clock() -> float:
     """Seconds of this machine, suspended or not."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+def text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def whole(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def span(value: Any) -> bool:
+    return whole(value) and 0 < value <= LONGEST_SPAN
+
+
+def has(value: Any, shape: Shape) -> bool:
+    """Whether it is an object with these fields, each as it must be."""
+    return isinstance(value, dict) and all(name in value and fits(value[name]) for name, fits in shape.items())
+
+
+def listed(shape: Shape) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(has(one, shape) for one in value)
+
+
+def parsed(raw: bytes) -> Any:
+    with contextlib.suppress(ValueError, RecursionError):  # no JSON: no answer of a node
+        return json.loads(raw or b"null")
+
+
+def encoded(body: Any) -> Optional[bytes]:
+    """Halves of surrogate pairs, as in the name of a file that is no UTF-8, become U+FFFD: no encoder takes them."""
+    return body and json.dumps(body, ensure_ascii=False).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+# What other processes must not use: told in a child, when it was forked.
+own: "weakref.WeakSet[Any]" = weakref.WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: [one._forked() for one in list(own)])
 
 
 class SoloistError(Exception):
@@ -51,6 +97,15 @@ class Unreachable(SoloistError):
     """No node answered: what was asked may or may not have been done."""
 
 
+def refusal(answer: http.client.HTTPResponse, value: Any) -> SoloistError:
+    """What an answer comes to that gives nothing. Only a node's counts, which is RFC 9457 in our own fields."""
+    shape: Shape = {"type": text, "title": text, "detail": text, "status": lambda status: status == answer.status}
+    said = has(value, shape) and "instance" not in value and answer.getheader("Content-Type", "").startswith("application/problem+json")
+    if said and 400 <= answer.status < 500 and answer.status not in AGAIN:
+        return Refused(answer.status, value["detail"])
+    return Unreachable(f"{value['detail'] if said else 'not the answer of a node'} (HTTP {answer.status})")
+
+
 class Nodes:
     """Addresses and the token: what every line of one client shares."""
 
@@ -60,8 +115,30 @@ class Nodes:
         self.urls = [urlsplit(address) for address in addresses]
         if not self.urls or any(url.scheme not in ("http", "https") or not url.hostname for url in self.urls):
             raise ValueError(f"{addresses!r}: name at least one node, each as http://HOST:PORT")
+        # What no socket and no header takes is an error here, and not one at each try.
+        [(str(url.hostname).encode("idna"), url.port) for url in self.urls]
+        if not re.fullmatch(r"[!-~]+", token):
+            raise ValueError("the token is empty, or has a blank, a line end or a letter that is not ASCII: give it as it was made")
         self.token, host = token, re.sub(r"[^a-z0-9]+", "-", socket.gethostname().lower()).strip("-")[:40]
         self.holder = holder or f"{host or 'host'}-{os.getpid()}"
+
+
+class Received(socket.SocketIO):
+    """What a socket receives, each piece in what its line has left of time and of room."""
+
+    def readinto(self, into: Any) -> Optional[int]:
+        self.sock.settimeout(self.line.left())
+        count = super().readinto(memoryview(into)[: self.line.room])
+        self.line.room -= count or 0
+        return count
+
+
+def bounded(line: Any, sock: socket.socket, *args: Any, **more: Any) -> http.client.HTTPResponse:
+    """An answer, from its first byte on."""
+    answer = http.client.HTTPResponse(sock, *args, **more)
+    answer.fp.raw.__class__ = Received
+    answer.fp.raw.line, answer.fp.raw.sock = line, sock
+    return answer
 
 
 class Line:
@@ -72,71 +149,82 @@ class Line:
         # Clients that start together do not all begin at the same node.
         self.nth = random.randrange(len(nodes.urls))
         self.over = threading.Event()
+        # Tries since one was answered; until when and how much the present one may receive.
+        self.failed, self.end, self.room = 0, 0.0, 0
         self._connection: Optional[http.client.HTTPConnection] = None
+        own.add(self)
 
-    def drop(self) -> None:
-        if self._connection:
-            self._connection.close()
+    def _forked(self) -> None:
+        threading.Event.__init__(self.over)  # a thread of the parent may have had its lock
+        self.over.set()
         self._connection = None
 
     def fail(self) -> None:
         """The next try goes to the next node."""
-        self.drop()
+        self._connection = self._connection and self._connection.close()  # it is None then
         self.nth += 1
+
+    def left(self) -> float:
+        """Seconds for what is still to be sent and received."""
+        left = self.end - clock()
+        if left <= 0 or self.room <= 0:
+            raise OSError("not answered as a whole in time" if left <= 0 else "answered with more than 1 MiB")
+        return left
 
     def cut(self) -> None:
         """Ends the call under way, and every later one, with `Unreachable`."""
         self.over.set()
-        sock = self._connection and self._connection.sock
-        if sock:
-            with contextlib.suppress(OSError):  # it may be closed already
-                sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError, AttributeError):  # there may be no connection, or it is closed already
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
 
-    def open(self, method: str, path: str, body: Any, timeout: float) -> http.client.HTTPResponse:
-        """Sends a request to the present node and gives the head of its answer."""
+    def open(self, method: str, path: str, data: Optional[bytes], timeout: float) -> http.client.HTTPResponse:
+        """Sends a request to the present node and gives the head of its answer; all of it within `timeout`."""
+        self.end, self.room = clock() + timeout, MOST
         # A node that answers "Connection: close" leaves a connection without a socket.
         if not (self._connection and self._connection.sock):
             url = self.nodes.urls[self.nth % len(self.nodes.urls)]
             make = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-            self._connection = make(str(url.hostname), url.port, timeout=min(timeout, CONNECT))
+            # A half of it for each of two addresses, or for one and TLS.
+            self._connection = make(str(url.hostname), url.port, timeout=min(timeout / 2, CONNECT))
+            self._connection.response_class = functools.partial(bounded, weakref.proxy(self))
             self._connection.connect()
         if self.over.is_set():
-            raise Unreachable("closed")
-        self._connection.sock.settimeout(timeout)
+            raise OSError("closed")
+        self._connection.sock.settimeout(self.left())
         headers = {"Authorization": f"Bearer {self.nodes.token}", "Content-Type": "application/json"}
-        self._connection.request(method, path, None if body is None else json.dumps(body, ensure_ascii=False).encode(), headers)
+        self._connection.request(method, path, data, headers)
         return self._connection.getresponse()
 
-    def once(self, method: str, path: str, body: Any, timeout: float) -> Any:
-        """One try at one node; after a failure the next try goes to the next node."""
+    def once(self, method: str, path: str, body: Any, timeout: float, *shapes: Shape) -> Any:
+        """One try at one node, whose answer has one of the shapes; after a failure the next try goes to the next node."""
+        self.failed += 1
+        data = encoded(body)  # what cannot be encoded is the caller's error: no other try would help
         try:
-            answer = self.open(method, path, body, timeout)
-            # What is no JSON was said by something between us and the node.
-            value = json.loads(answer.read() or b"null")
-        except BROKEN as error:
+            answer = self.open(method, path, data, timeout)
+            value = parsed(answer.read(MOST))
+            if answer.status != 200 or not any(has(value, shape) for shape in shapes):
+                raise refusal(answer, value)
+        except Refused:
+            raise
+        except Exception as error:  # whatever the library makes of what no node said
             self.fail()
-            raise Unreachable(f"{type(error).__name__}: {error}") from error
-        if answer.status < 300:
-            return value
-        detail = str((value.get("detail") if isinstance(value, dict) else None) or answer.reason)
-        if answer.status < 500 and answer.status not in AGAIN:
-            raise Refused(answer.status, detail)
-        self.fail()
-        raise Unreachable(f"{detail} (HTTP {answer.status})")
+            raise error if isinstance(error, Unreachable) else Unreachable(f"{type(error).__name__}: {error}") from error
+        self.failed = 0
+        return value
 
-    def call(self, method: str, path: str, body: Any, timeout: float, patience: float = math.inf) -> Any:
+    def call(self, method: str, path: str, body: Any, timeout: float, patience: float, *shapes: Shape) -> Any:
         """Tries `once` until it is answered; no new try begins after `patience` seconds."""
         began = clock()
-        for failed in itertools.count(1):
+        while True:
             try:
-                return self.once(method, path, body, timeout)
+                return self.once(method, path, body, timeout, *shapes)
             except Unreachable:
-                if self.over.wait(self.pause(failed)) or clock() - began >= patience:
+                if self.over.wait(self.pause()) or clock() - began >= patience:
                     raise
 
-    def pause(self, failed: int) -> float:
+    def pause(self) -> float:
         """Seconds before the next try: none until every node has failed once, then more and more, never all clients at once."""
-        rounds = min(failed // len(self.nodes.urls), 8)
+        rounds = min(self.failed // len(self.nodes.urls), 8)
         return random.uniform(0.25, 1.0) * (min(2.0, 0.1 * 2.0**rounds) if rounds else 0.02)
 
 
@@ -145,10 +233,11 @@ def frames(nodes: Nodes, logs: Sequence[str]) -> Iterator[Dict[str, Any]]:
     path, line, retry = "/api/v1/live?follow=" + quote(",".join(logs)) if logs else "/api/v1/live", Line(nodes), 1.0
     while True:
         try:
-            answer, data = line.open("GET", path, None, SILENT), ""
-            if 400 <= answer.status < 500 and answer.status not in AGAIN:
-                raise Refused(answer.status, str(json.loads(answer.read() or b"{}").get("detail")))
-            for raw in answer if answer.status == 200 else ():
+            answer, data = line.open("GET", path, None, BEGIN), ""
+            if answer.status != 200:
+                raise refusal(answer, parsed(answer.read(MOST)))
+            for raw in answer:
+                line.end, line.room = clock() + SILENT, MOST_OF_FRAME - len(data)
                 text = raw.decode().rstrip("\r\n")
                 if text.startswith("data:"):
                     data += text[5:]
@@ -157,7 +246,9 @@ def frames(nodes: Nodes, logs: Sequence[str]) -> Iterator[Dict[str, Any]]:
                 elif not text and data:
                     yield json.loads(data)
                     data = ""
-        except BROKEN:
-            pass  # a gap: the next stream begins with a snapshot
+        except Exception as error:
+            if line.over.is_set() or isinstance(error, Refused):  # over: in a forked child
+                raise
+            # Else a gap, or no stream of a node: the next one begins with a snapshot.
         line.fail()
         time.sleep(random.uniform(retry / 2, retry * 1.5))

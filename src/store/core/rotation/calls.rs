@@ -1,28 +1,28 @@
 //! The calls of [`Rotations`] on any [`Records`].
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
 use super::look::Counts;
 use super::{Errand, decide, pump, remove, unknown, view};
 use crate::domain::lease::Token;
 use crate::domain::name::{RotationName, Waiter, WorkerName};
 use crate::domain::rotation::{Caller, Kept, Pass, Round, Rules, Taken, TurnAsk};
-use crate::store::in_memory::MemoryStore;
-use crate::store::mysql::MysqlStore;
-use crate::store::postgres::PostgresStore;
 use crate::store::records::Records;
 use crate::store::rotation::{PumpedTurns, RemovedRotation, RotationView, Rotations};
-use crate::store::sqlite::SqliteStore;
-use crate::store::zookeeper::Coordinated;
 use crate::store::{Result, StoreError};
 
 /// Rotations by the records of a store.
-pub(super) struct ByRecords<R>(pub(super) R);
+pub(in crate::store) struct ByRecords(pub(in crate::store) Arc<dyn Records>);
 
-impl<R: Records> Rotations for ByRecords<R> {
+#[async_trait]
+impl Rotations for ByRecords {
     async fn put_rotation(&self, rotation: &RotationName, rules: &Rules) -> Result<RotationView> {
         let errand = Errand { rules: Some(rules), ..Errand::new(rotation, Caller::Rules) };
         let act = |round: Round, queues: &_, _: &_| Ok(Ok(round.define(rules, queues)));
-        decide(&self.0, &errand, |()| false, act).await?;
-        view::read(&self.0, Some(rotation), 0).await?.pop().ok_or_else(|| unknown(rotation))
+        decide(&*self.0, &errand, |()| false, act).await?;
+        view::read(&*self.0, Some(rotation), 0).await?.pop().ok_or_else(|| unknown(rotation))
     }
 
     async fn remove_rotation(
@@ -30,7 +30,7 @@ impl<R: Records> Rotations for ByRecords<R> {
         rotation: &RotationName,
         force: bool,
     ) -> Result<RemovedRotation> {
-        remove::remove(&self.0, rotation, force).await
+        remove::remove(&*self.0, rotation, force).await
     }
 
     async fn rotations(
@@ -38,7 +38,7 @@ impl<R: Records> Rotations for ByRecords<R> {
         only: Option<&RotationName>,
         past: usize,
     ) -> Result<Vec<RotationView>> {
-        let views = view::read(&self.0, only, past).await?;
+        let views = view::read(&*self.0, only, past).await?;
         match only {
             Some(rotation) if views.is_empty() => Err(unknown(rotation)),
             _ => Ok(views),
@@ -48,7 +48,7 @@ impl<R: Records> Rotations for ByRecords<R> {
     async fn take_turn(&self, ask: &TurnAsk) -> Result<Taken> {
         let errand = Errand::new(&ask.rotation, Caller::Asker(ask));
         let waits = |taken: &Taken| matches!(taken, Taken::Waiting { .. });
-        let outcome = decide(&self.0, &errand, waits, |round, queues, seen| {
+        let outcome = decide(&*self.0, &errand, waits, |round, queues, seen| {
             let had = seen.had(&errand)?.filter(|(_, until)| *until > round.now());
             Ok(round.take(ask, had.map(|(token, _)| token), queues))
         })
@@ -70,7 +70,7 @@ impl<R: Records> Rotations for ByRecords<R> {
     ) -> Result<Kept> {
         let errand = Errand { about: Some(turn), ..Errand::new(rotation, Caller::Clock) };
         let outcome = decide(
-            &self.0,
+            &*self.0,
             &errand,
             |_| false,
             |round, queues, seen| Ok(Ok(round.extend(turn, only, seen.past.clone(), queues))),
@@ -87,7 +87,7 @@ impl<R: Records> Rotations for ByRecords<R> {
             ..Errand::new(&pass.rotation, Caller::Clock)
         };
         let outcome = decide(
-            &self.0,
+            &*self.0,
             &errand,
             |_| false,
             |round, queues, seen| Ok(round.pass(pass, seen.past.clone(), queues)),
@@ -98,7 +98,7 @@ impl<R: Records> Rotations for ByRecords<R> {
     async fn give_back_unseen_turn(&self, rotation: &RotationName, turn: Token) -> Result<bool> {
         let errand = Errand { ends: Some(turn), ..Errand::new(rotation, Caller::Clock) };
         let outcome = decide(
-            &self.0,
+            &*self.0,
             &errand,
             |_| false,
             |round, queues, _| Ok(Ok(round.give_back(turn, queues))),
@@ -109,7 +109,7 @@ impl<R: Records> Rotations for ByRecords<R> {
     async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()> {
         let errand = Errand::new(rotation, Caller::Leaver(waiter));
         let left = decide(
-            &self.0,
+            &*self.0,
             &errand,
             |()| false,
             |round, queues, _| Ok(Ok(round.leave(waiter, queues))),
@@ -125,87 +125,6 @@ impl<R: Records> Rotations for ByRecords<R> {
     }
 
     async fn pump_turns(&self, incarnation: &str) -> Result<PumpedTurns> {
-        pump::pump(&self.0, incarnation).await
+        pump::pump(&*self.0, incarnation).await
     }
 }
-
-/// Has a store do what [`ByRecords`] does with the records that it names.
-macro_rules! rotations_by_records {
-    ($store:ty, |$one:ident| $records:expr) => {
-        impl $crate::store::rotation::Rotations for $store {
-            async fn put_rotation(
-                &self,
-                rotation: &RotationName,
-                rules: &Rules,
-            ) -> Result<RotationView> {
-                let $one = self;
-                Box::pin(ByRecords($records).put_rotation(rotation, rules)).await
-            }
-
-            async fn remove_rotation(
-                &self,
-                rotation: &RotationName,
-                force: bool,
-            ) -> Result<RemovedRotation> {
-                let $one = self;
-                Box::pin(ByRecords($records).remove_rotation(rotation, force)).await
-            }
-
-            async fn rotations(
-                &self,
-                only: Option<&RotationName>,
-                past: usize,
-            ) -> Result<Vec<RotationView>> {
-                let $one = self;
-                Box::pin(ByRecords($records).rotations(only, past)).await
-            }
-
-            async fn take_turn(&self, ask: &TurnAsk) -> Result<Taken> {
-                let $one = self;
-                Box::pin(ByRecords($records).take_turn(ask)).await
-            }
-
-            async fn extend_turn(
-                &self,
-                rotation: &RotationName,
-                turn: Token,
-                only: Option<&WorkerName>,
-            ) -> Result<Kept> {
-                let $one = self;
-                Box::pin(ByRecords($records).extend_turn(rotation, turn, only)).await
-            }
-
-            async fn pass_turn(&self, pass: &Pass) -> Result<Kept> {
-                let $one = self;
-                Box::pin(ByRecords($records).pass_turn(pass)).await
-            }
-
-            async fn give_back_unseen_turn(
-                &self,
-                rotation: &RotationName,
-                turn: Token,
-            ) -> Result<bool> {
-                let $one = self;
-                Box::pin(ByRecords($records).give_back_unseen_turn(rotation, turn)).await
-            }
-
-            async fn leave_queue(&self, rotation: &RotationName, waiter: &Waiter) -> Result<()> {
-                let $one = self;
-                Box::pin(ByRecords($records).leave_queue(rotation, waiter)).await
-            }
-
-            async fn pump_turns(&self, incarnation: &str) -> Result<PumpedTurns> {
-                let $one = self;
-                Box::pin(ByRecords($records).pump_turns(incarnation)).await
-            }
-        }
-    };
-}
-
-rotations_by_records!(SqliteStore, |store| store);
-rotations_by_records!(MemoryStore, |store| store);
-rotations_by_records!(PostgresStore, |store| store);
-rotations_by_records!(MysqlStore, |store| store);
-// Redis has scripts for this, which ring its own bell.
-rotations_by_records!(Coordinated<PostgresStore>, |store| store);
-rotations_by_records!(Coordinated<MysqlStore>, |store| store);

@@ -13,7 +13,7 @@ use crate::store::{Result, StoreError};
 ///
 /// # Errors
 /// [`StoreError::NotFound`], [`StoreError::Unavailable`].
-pub(in crate::store) async fn fill<R: Records>(store: &R, view: &RotationView) -> Result<()> {
+pub(in crate::store) async fn fill(store: &dyn Records, view: &RotationView) -> Result<()> {
     let name = &view.name;
     let looked = store.look(&[Look::Row(ROTATIONS.to_owned(), name.to_string())]).await?;
     let text = row(&looked, 0).ok_or_else(|| unknown(name))?;

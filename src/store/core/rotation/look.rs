@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::known::{Heads, KnownTurns, Place, Queue, Remembered};
 use super::names::{self, ASKED, ROTATIONS};
 use super::record::{Case, Standing, had, past};
-use super::{ATTEMPTS, Errand};
+use super::{ATTEMPTS, Errand, too_often};
 use crate::domain::lease::Token;
 use crate::domain::name::{TypeName, Waiter};
 use crate::domain::rotation::{Memory, PastTurn, Queues, Round, TURNS_KEPT, TypeRules};
@@ -312,8 +312,8 @@ pub(super) fn read_heads(
 }
 
 /// Looks until what was looked at belongs to the record.
-pub(super) async fn look<R: Records>(
-    store: &R,
+pub(super) async fn look(
+    store: &dyn Records,
     errand: &Errand<'_>,
     mut case: Option<Case>,
     depth: usize,
@@ -350,7 +350,7 @@ pub(super) async fn look<R: Records>(
             }
         }
     }
-    Err(StoreError::Unavailable(format!("{} is changed too often at this moment", errand.name)))
+    Err(too_often(errand.name))
 }
 
 /// The next depth.

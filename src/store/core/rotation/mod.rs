@@ -37,6 +37,7 @@ mod remove;
 mod tests;
 mod view;
 
+pub(in crate::store) use self::calls::ByRecords;
 pub(in crate::store) use self::fill::fill;
 pub(in crate::store) use self::known::KnownTurns;
 use self::known::News;
@@ -114,12 +115,35 @@ struct Carried<T> {
 ///
 /// # Errors
 /// [`StoreError::NotFound`] for a rotation or a type, [`StoreError::Unavailable`].
-async fn decide<R: Records, T>(
-    store: &R,
+async fn decide<T: Send>(
+    store: &dyn Records,
     errand: &Errand<'_>,
-    counted: impl Fn(&T) -> bool,
-    act: impl Fn(Round, &Queues, &Seen) -> Result<std::result::Result<Change<T>, UnknownType>>,
+    counted: impl Fn(&T) -> bool + Sync,
+    act: impl Fn(Round, &Queues, &Seen) -> Decision<T> + Sync,
 ) -> Result<Carried<T>> {
+    let mut answer = None;
+    let carried = carry_out(store, errand, &mut |round, queues, seen| {
+        Ok(act(round, queues, seen)?.map(|change| {
+            let (said, change) = change.apart();
+            let counts = counted(&said);
+            answer = Some(said);
+            Change { answer: counts, rotation: change.rotation, writes: change.writes }
+        }))
+    })
+    .await?;
+    let Carried { rotation, counts, .. } = carried;
+    Ok(Carried { answer: answer.ok_or_else(|| too_often(errand.name))?, rotation, counts })
+}
+
+/// What an act decides, or that the rotation has no such type.
+type Decision<T> = Result<std::result::Result<Change<T>, UnknownType>>;
+
+/// As [`decide`], which keeps the answer. What is decided last counts, and says whether it must be known how many are ahead.
+async fn carry_out(
+    store: &dyn Records,
+    errand: &Errand<'_>,
+    act: &mut (dyn FnMut(Round, &Queues, &Seen) -> Decision<bool> + Send),
+) -> Result<Carried<()>> {
     let mut depth = DEPTH;
     let mut next = Seen::remembered(store.turns(), errand);
     let gate = store.turns().gate(errand.name);
@@ -177,13 +201,12 @@ async fn decide<R: Records, T>(
                 continue;
             }
         };
-        let must_count = counted(&change.answer);
+        let (must_count, change) = change.apart();
         let rotation = change.rotation.clone();
         let decided = Decided { errand, seen: &seen, lined, before: &before, now, attempt };
-        let (answer, planned) = decided.plan(change)?;
-        let Some(planned) = planned else {
+        let Some(planned) = decided.plan(change)? else {
             if fresh && (!must_count || seen.counts.is_some()) {
-                return Ok(Carried { answer, rotation, counts: seen.counts });
+                return Ok(Carried { answer: (), rotation, counts: seen.counts });
             }
             next = Some(look(store, errand, seen.case, wanted_depth).await?);
             continue;
@@ -212,7 +235,7 @@ async fn decide<R: Records, T>(
                 if let Some((waiter, row)) = row {
                     store.turns().put_row(errand.name, &waiter, row);
                 }
-                return Ok(Carried { answer, rotation, counts });
+                return Ok(Carried { answer: (), rotation, counts });
             }
             Ok((Changed::Refused, looked)) => {
                 let newest = newest.read(looked)?;
@@ -237,11 +260,15 @@ async fn decide<R: Records, T>(
             }
         }
     }
-    Err(StoreError::Unavailable(format!("{} is changed too often at this moment", errand.name)))
+    Err(too_often(errand.name))
+}
+
+fn too_often(rotation: &RotationName) -> StoreError {
+    StoreError::Unavailable(format!("{rotation} is changed too often at this moment"))
 }
 
 /// The instant at which is decided; `None`: nothing is known of the store's clock.
-fn instant<R: Records>(store: &R, seen: &Seen) -> Option<Stamp> {
+fn instant(store: &dyn Records, seen: &Seen) -> Option<Stamp> {
     let now = match seen.at {
         Some(at) => at,
         None => store.latest()?,

@@ -62,9 +62,9 @@ struct Draft {
 }
 
 impl Decided<'_> {
-    /// The answer, and what is to be written; `None`: nothing.
-    pub(super) fn plan<T>(self, change: Change<T>) -> Result<(T, Option<Planned>)> {
-        let Change { answer, rotation, writes } = change;
+    /// What is to be written; `None`: nothing.
+    pub(super) fn plan(self, change: Change<()>) -> Result<Option<Planned>> {
+        let Change { answer: (), rotation, writes } = change;
         let name = self.errand.name;
         let body = match &self.seen.case {
             Some(case) => Body { rotation, ..Body::clone(&case.body) },
@@ -84,7 +84,7 @@ impl Decided<'_> {
         }
         let same = self.seen.case.as_ref().is_some_and(|case| *case.body == draft.body);
         if same && draft.plan.writes.is_empty() {
-            return Ok((answer, None));
+            return Ok(None);
         }
         let case = match (&self.seen.case, same) {
             (Some(case), true) => case.clone(),
@@ -104,7 +104,7 @@ impl Decided<'_> {
         if !woken.is_empty() {
             plan.tells.push(Tell::Wake(woken));
         }
-        Ok((answer, Some(Planned { plan, case, news, row, queue: self.shallow(queue) })))
+        Ok(Some(Planned { plan, case, news, row, queue: self.shallow(queue) }))
     }
 
     fn write(&self, one: Decision, draft: &mut Draft) -> Result<()> {

@@ -28,7 +28,7 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 type Entries = Vec<(u64, String)>;
 
 /// As [`Rotations::pump_turns`](crate::store::rotation::Rotations::pump_turns).
-pub(super) async fn pump<R: Records>(store: &R, incarnation: &str) -> Result<PumpedTurns> {
+pub(super) async fn pump(store: &dyn Records, incarnation: &str) -> Result<PumpedTurns> {
     let tidies = match store.latest() {
         Some(now) => store.turns().is_time_to_sweep(now, TIDY_EVERY),
         None => true,
@@ -79,7 +79,7 @@ pub(super) async fn pump<R: Records>(store: &R, incarnation: &str) -> Result<Pum
 }
 
 /// Who is silent: as it was found, or anew if something was done since.
-async fn silent_now<R: Records>(store: &R, found: Entries, again: bool) -> Result<Entries> {
+async fn silent_now(store: &dyn Records, found: Entries, again: bool) -> Result<Entries> {
     if !again {
         return Ok(found);
     }
@@ -91,7 +91,7 @@ async fn silent_now<R: Records>(store: &R, found: Entries, again: bool) -> Resul
 }
 
 /// One transition, if there is such a rotation.
-async fn act<R: Records>(store: &R, name: &RotationName, caller: Caller<'_>) -> Result<()> {
+async fn act(store: &dyn Records, name: &RotationName, caller: Caller<'_>) -> Result<()> {
     let errand = Errand::new(name, caller);
     match decide(store, &errand, |()| false, |round, queues, _| Ok(Ok(round.pump(queues)))).await {
         Ok(_) => Ok(()),
@@ -106,8 +106,8 @@ async fn act<R: Records>(store: &R, name: &RotationName, caller: Caller<'_>) -> 
 }
 
 /// Names what was lost, each once, and says what is next.
-async fn report<R: Records>(
-    store: &R,
+async fn report(
+    store: &dyn Records,
     now: Stamp,
     (mut due, mut lost): (Entries, Entries),
     mut acted: bool,
@@ -143,7 +143,7 @@ async fn report<R: Records>(
 }
 
 /// Strikes an entry out of a list of instants, unless it has another instant by now.
-async fn strike_if_over<R: Records>(store: &R, list: &str, text: &str, now: Stamp) -> Result<()> {
+async fn strike_if_over(store: &dyn Records, list: &str, text: &str, now: Stamp) -> Result<()> {
     let looked = store.look(&[Look::First(list.to_owned(), 1)]).await?;
     let first = match looked.found.first() {
         Some(Found::Entries(entries)) => entries.first(),
@@ -159,7 +159,7 @@ async fn strike_if_over<R: Records>(store: &R, list: &str, text: &str, now: Stam
 }
 
 /// Forgets the requests whose time is over.
-async fn forget_requests<R: Records>(store: &R, over: &[(u64, String)], now: Stamp) -> Result<()> {
+async fn forget_requests(store: &dyn Records, over: &[(u64, String)], now: Stamp) -> Result<()> {
     if over.is_empty() {
         return Ok(());
     }
@@ -178,8 +178,8 @@ async fn forget_requests<R: Records>(store: &R, over: &[(u64, String)], now: Sta
 }
 
 /// Strikes out those of an incarnation whose time is over; when none is left, the incarnation is forgotten.
-async fn look_through<R: Records>(
-    store: &R,
+async fn look_through(
+    store: &dyn Records,
     name: &RotationName,
     incarnation: &str,
     now: Stamp,

@@ -6,18 +6,18 @@
 use super::look::no_answer;
 use super::names::{self, DUE, INCARNATIONS, ROTATIONS, SILENT};
 use super::record::{Case, Standing};
-use super::{ATTEMPTS, noted, unknown};
+use super::{ATTEMPTS, noted, too_often, unknown};
 use crate::domain::name::{RotationName, Waiter};
+use crate::store::Result;
 use crate::store::records::{Changed, Check, Found, Look, Plan, Records, Tell, Write};
 use crate::store::rotation::RemovedRotation;
-use crate::store::{Result, StoreError};
 
 /// More than can wait in one queue.
 const ALL: usize = 100_000;
 
 /// As [`Rotations::remove_rotation`](crate::store::rotation::Rotations::remove_rotation).
-pub(super) async fn remove<R: Records>(
-    store: &R,
+pub(super) async fn remove(
+    store: &dyn Records,
     name: &RotationName,
     force: bool,
 ) -> Result<RemovedRotation> {
@@ -85,5 +85,5 @@ pub(super) async fn remove<R: Records>(
             return Ok(RemovedRotation { done: true, ..gone });
         }
     }
-    Err(StoreError::Unavailable(format!("{name} is changed too often at this moment")))
+    Err(too_often(name))
 }

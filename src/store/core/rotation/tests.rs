@@ -1,6 +1,7 @@
 //! Rotations on records in memory, on a clock that only the test moves: random histories of hours, by several processes that
 //! remember old records, with answers that are lost, answered as the transitions of `domain::rotation` are beside them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rand::rngs::StdRng;
@@ -25,6 +26,11 @@ const STEPS: usize = 150;
 const KINDS: [&str; 3] = ["apple", "berry", "cherry"];
 const INCARNATIONS: [&str; 3] = ["node-a/x", "node-b/y", "node-c/z"];
 const MINUTE: Duration = Duration::from_secs(60);
+
+/// Its rotations.
+fn by(process: &MemoryRecords) -> ByRecords {
+    ByRecords(Arc::new(process.clone()))
+}
 
 fn supplier() -> RotationName {
     "supplier".parse().expect("a name")
@@ -71,7 +77,7 @@ impl Play {
         let rules = rules(&mut dice);
         let store = MemoryRecords::new();
         let processes = vec![store.another(Duration::ZERO), store.another(Duration::ZERO), store];
-        let by = ByRecords(&processes[0]);
+        let by = by(&processes[0]);
         by.put_rotation(&supplier(), &rules).await.expect("it is put");
         let kept = in_memory::Store::new(&rules, Memory::default());
         Self { processes, kept, dice, tokens: Vec::new(), seed, step: 0, over: false, gone: 0 }
@@ -101,7 +107,7 @@ impl Play {
         store.pass(wait);
         // A pass is never sent again, so its answer must not be lost here.
         let now = store.now();
-        let real = ByRecords(&store);
+        let real = by(&store);
         let name = supplier();
         let listed = real.rotations(Some(&name), 0).await.expect("there").remove(0).types;
         self.over = listed.iter().any(|one| {
@@ -193,7 +199,7 @@ impl Play {
     /// All that can be seen is the same.
     async fn compare(&mut self, now: Stamp) {
         let nth = self.dice.random_range(0..self.processes.len());
-        let store = ByRecords(&self.processes[nth]);
+        let store = by(&self.processes[nth]);
         let view = store.rotations(Some(&supplier()), 50).await.expect("it exists").remove(0);
         self.same(&"ring", view.ring, self.kept.rotation.ring.clone());
         let past: Vec<_> = self.kept.past.iter().take(50).cloned().collect();
@@ -246,7 +252,7 @@ fn plain(lease: Duration, gap: Duration) -> Rules {
 
 async fn defined(rules: &Rules) -> MemoryRecords {
     let store = MemoryRecords::new();
-    ByRecords(&store).put_rotation(&supplier(), rules).await.expect("put");
+    by(&store).put_rotation(&supplier(), rules).await.expect("put");
     store
 }
 
@@ -263,7 +269,7 @@ fn pass(turn: &Turn) -> Pass {
 
 async fn granted(store: &MemoryRecords, kind: &str, request: &str) -> Turn {
     let ask = ask(kind, "w", request, None);
-    match ByRecords(store).take_turn(&ask).await.expect("an answer") {
+    match by(store).take_turn(&ask).await.expect("an answer") {
         Taken::Granted(turn) => turn,
         other => panic!("{other:?}"),
     }
@@ -274,18 +280,18 @@ async fn a_process_whose_clock_is_known_badly_begins_no_turn_before_the_gap_is_o
     let gap = Duration::from_millis(100);
     let store = defined(&plain(MINUTE, gap)).await;
     let turn = granted(&store, "apple", "r1").await;
-    assert!(matches!(ByRecords(&store).pass_turn(&pass(&turn)).await, Ok(Kept::Yes(_))));
+    assert!(matches!(by(&store).pass_turn(&pass(&turn)).await, Ok(Kept::Yes(_))));
     // It takes the clock for half a gap further than it may be.
     let other = store.another(gap / 2);
     let next = ask("berry", "w", "r2", None);
     for _ in 0..99 {
         store.pass(Duration::from_millis(1));
-        let said = ByRecords(&other).take_turn(&next).await.expect("an answer");
+        let said = by(&other).take_turn(&next).await.expect("an answer");
         let Taken::Waiting { earliest_at, reason, .. } = said else { panic!("{said:?}") };
         assert_eq!((earliest_at, reason), (turn.since + gap, Reason::Gap));
     }
     store.pass(Duration::from_millis(1));
-    let said = ByRecords(&other).take_turn(&next).await.expect("an answer");
+    let said = by(&other).take_turn(&next).await.expect("an answer");
     assert!(
         matches!(said, Taken::Granted(turn) if turn.since >= store.now()),
         "no instant is early"
@@ -299,11 +305,11 @@ async fn no_lease_ends_before_its_holder_thinks() {
     granted(&slow, "apple", "r0").await;
     for nth in 0..20 {
         let sent = store.now();
-        let turn = match ByRecords(&slow).take_turn(&ask("apple", "w", "r0", None)).await {
+        let turn = match by(&slow).take_turn(&ask("apple", "w", "r0", None)).await {
             Ok(Taken::Granted(turn)) if nth % 2 == 0 => turn,
             _ => continue,
         };
-        let kept = ByRecords(&slow).extend_turn(&supplier(), turn.token, None).await;
+        let kept = by(&slow).extend_turn(&supplier(), turn.token, None).await;
         let Ok(Kept::Yes(turn)) = kept else { panic!("{kept:?}") };
         assert!(turn.until >= sent + MINUTE);
         store.pass(Duration::from_secs(7));
@@ -314,14 +320,14 @@ async fn no_lease_ends_before_its_holder_thinks() {
 async fn a_lost_answer_is_given_again_and_a_pass_of_unknown_end_is_said_to_be_unknown() {
     let store = defined(&plain(MINUTE, Duration::ZERO)).await;
     let first = granted(&store, "apple", "r0").await;
-    assert!(matches!(ByRecords(&store).pass_turn(&pass(&first)).await, Ok(Kept::Yes(_))));
+    assert!(matches!(by(&store).pass_turn(&pass(&first)).await, Ok(Kept::Yes(_))));
     store.lose_answers(1);
     let turn = granted(&store, "apple", "r1").await;
     assert_eq!(granted(&store, "apple", "r1").await, turn);
     store.lose_answers(1);
-    let passed = ByRecords(&store).pass_turn(&pass(&turn)).await;
+    let passed = by(&store).pass_turn(&pass(&turn)).await;
     assert!(matches!(passed, Err(StoreError::Unavailable(_))), "{passed:?}");
-    let again = ByRecords(&store).pass_turn(&pass(&turn)).await;
+    let again = by(&store).pass_turn(&pass(&turn)).await;
     assert!(matches!(again, Ok(Kept::Stale { past: Some(_), holder: None })), "{again:?}");
 }
 
@@ -329,20 +335,20 @@ async fn a_lost_answer_is_given_again_and_a_pass_of_unknown_end_is_said_to_be_un
 async fn no_turn_begins_by_a_memory_that_is_another_servers() {
     let store = defined(&plain(MINUTE, Duration::ZERO)).await;
     let turn = granted(&store, "apple", "r1").await;
-    assert!(matches!(ByRecords(&store).pass_turn(&pass(&turn)).await, Ok(Kept::Yes(_))));
+    assert!(matches!(by(&store).pass_turn(&pass(&turn)).await, Ok(Kept::Yes(_))));
     store.remember_as(Memory { server: "another".to_owned(), forgot: None });
     let next = ask("berry", "w", "r2", None);
-    let said = ByRecords(&store).take_turn(&next).await.expect("an answer");
+    let said = by(&store).take_turn(&next).await.expect("an answer");
     assert!(matches!(said, Taken::Waiting { reason: Reason::Recovery, .. }), "{said:?}");
     store.pass(MINUTE);
-    let said = ByRecords(&store).take_turn(&next).await.expect("an answer");
+    let said = by(&store).take_turn(&next).await.expect("an answer");
     assert!(matches!(said, Taken::Granted(_)), "{said:?}");
 }
 
 #[tokio::test]
 async fn fifteen_hundred_of_a_silent_incarnation_are_passed_over_and_forgotten_in_the_end() {
     let store = defined(&plain(MINUTE, Duration::ZERO)).await;
-    let by = ByRecords(&store);
+    let by = by(&store);
     let turn = granted(&store, "apple", "r0").await;
     let patience = Duration::from_secs(30);
     for nth in 0..1_500 {
@@ -376,7 +382,7 @@ async fn many_at_once_have_one_turn_after_the_other() {
         let processes: Vec<_> = (0..20).map(|_| store.another(Duration::ZERO)).collect();
         let takes = processes.iter().enumerate().map(|(nth, store)| async move {
             let request = format!("{round}-{nth}");
-            let said = ByRecords(store).take_turn(&ask("apple", "w", &request, None)).await;
+            let said = by(store).take_turn(&ask("apple", "w", &request, None)).await;
             said.expect("an answer")
         });
         let said = futures_util::future::join_all(takes).await;
@@ -386,7 +392,7 @@ async fn many_at_once_have_one_turn_after_the_other() {
         });
         let turn = got.next().expect("one has it");
         assert!(got.next().is_none(), "and only one");
-        assert!(matches!(ByRecords(&store).pass_turn(&pass(&turn)).await, Ok(Kept::Yes(_))));
+        assert!(matches!(by(&store).pass_turn(&pass(&turn)).await, Ok(Kept::Yes(_))));
         turns.push(turn.token);
         store.pass(Duration::from_millis(1));
     }

@@ -32,8 +32,8 @@ pub(super) fn lost(text: &str) -> Result<(RotationName, Turn)> {
 
 /// All rotations by name, or one, at one instant. What is remembered says where to look; if that was old, it is looked
 /// at again.
-pub(super) async fn read<R: Records>(
-    store: &R,
+pub(super) async fn read(
+    store: &dyn Records,
     only: Option<&RotationName>,
     most: usize,
 ) -> Result<Vec<RotationView>> {
@@ -93,7 +93,7 @@ pub(super) async fn read<R: Records>(
 }
 
 /// So that the next reading knows where to look.
-fn remember<R: Records>(store: &R, cases: &[(RotationName, Case)], memory: &Memory) {
+fn remember(store: &dyn Records, cases: &[(RotationName, Case)], memory: &Memory) {
     for (name, case) in cases {
         let heads = store.turns().of(name).map(|known| known.heads).unwrap_or_default();
         let read = Remembered { case: case.clone(), memory: memory.clone(), heads };

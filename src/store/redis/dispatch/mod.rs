@@ -28,6 +28,8 @@ use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use self::exchanges::Asked;
 pub(super) use self::exchanges::Exchanges;
 use self::parse::{Answer, claimed, collector_views, source_view, task_view};
@@ -51,6 +53,7 @@ const LEASES_SHOWN: usize = 1_000;
 const REMOVED_AT_ONCE: usize = 1_000;
 const NOTED_AT_MOST: usize = 10_000;
 
+#[async_trait]
 impl Sources for RedisStore {
     async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView> {
         let mut call = self.dispatch_call(&scripts::PUT_SOURCE);
@@ -120,6 +123,7 @@ impl Sources for RedisStore {
     }
 }
 
+#[async_trait]
 impl Dispatch for RedisStore {
     async fn put_tasks(&self, tasks: &[NewTask]) -> Result<Vec<bool>> {
         let mut call = self.dispatch_call(&scripts::PUT_TASKS);

@@ -243,6 +243,8 @@ pub(in crate::store::redis) fn stored_task(
         place: place.map(Place),
         at: view.at,
         until: view.held.map(|(_, _, until)| until),
+        // It stands with the claim, which is not carried.
+        lease: None,
         attempt: view.attempt,
         token: view.token,
         accepted,

@@ -26,6 +26,8 @@ mod parse;
 
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::RedisStore;
 use super::dispatch::parse::Answer;
 use super::lane::Call;
@@ -42,6 +44,7 @@ use crate::store::rotation::{
 };
 use crate::store::{Result, StoreError};
 
+#[async_trait]
 impl Rotations for RedisStore {
     async fn put_rotation(&self, rotation: &RotationName, rules: &Rules) -> Result<RotationView> {
         let json = serde_json::to_string(rules)

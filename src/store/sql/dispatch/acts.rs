@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::super::session::{Session, Statement, Value};
+use super::super::relay::Relay;
+use super::super::session::{Statement, Value};
 use super::desk::Desk;
 use super::in_hand::InHand;
-use super::{Act, DispatchSession, claims, commit, source, task, unknown_task, waiters};
+use super::{Act, claims, commit, source, task, unknown_task, waiters};
 use crate::domain::dispatch::{self as domain, Answer, Change, Halt, Sets, TaskState, Write};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
@@ -41,7 +42,7 @@ where
 {
     type Answer = T;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<T> {
+    async fn run(&self, session: &mut Relay) -> Result<T> {
         Ok(Desk::open_and_carry_out(session, &self.0, &[]).await?.1)
     }
 }
@@ -59,7 +60,7 @@ where
 {
     type Answer = SourceView;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<SourceView> {
+    async fn run(&self, session: &mut Relay) -> Result<SourceView> {
         let now = Desk::open_and_carry_out(session, &self.act.0, &[]).await?.0.now;
         note(session, self.note.as_ref()).await?;
         let found = source::one(session, &self.name).await?;
@@ -69,7 +70,7 @@ where
     }
 }
 
-async fn note<S: DispatchSession>(session: &mut S, line: Option<&Line>) -> Result<()> {
+async fn note(session: &mut Relay, line: Option<&Line>) -> Result<()> {
     match line {
         Some(line) => session.note(line).await,
         None => Ok(()),
@@ -92,7 +93,7 @@ pub(super) struct RemoveSome {
 impl Act for RemoveSome {
     type Answer = (Gone, Lost);
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<(Gone, Lost)> {
+    async fn run(&self, session: &mut Relay) -> Result<(Gone, Lost)> {
         let name = &self.name;
         let mut desk = Desk::open(session).await?;
         let found = source::one(desk.session, name).await?;
@@ -122,7 +123,7 @@ impl Act for RemoveSome {
 }
 
 /// Some tasks of a source, in whatever state.
-async fn some_tasks<S: Session>(session: &mut S, name: &SourceName) -> Result<BTreeSet<TaskId>> {
+async fn some_tasks(session: &mut Relay, name: &SourceName) -> Result<BTreeSet<TaskId>> {
     let states =
         [TaskState::Ready, TaskState::Due, TaskState::Leased, TaskState::Dead, TaskState::Done];
     let asks = states.map(|state| task::some_of(name, state, REMOVED_AT_ONCE));
@@ -131,7 +132,7 @@ async fn some_tasks<S: Session>(session: &mut S, name: &SourceName) -> Result<BT
 }
 
 /// Writes what is no decision.
-async fn write_down<S: DispatchSession>(session: &mut S, writes: Vec<Write>) -> Result<()> {
+async fn write_down(session: &mut Relay, writes: Vec<Write>) -> Result<()> {
     let mut desk = Desk::open(session).await?;
     let (sources, tasks, claims) = (Vec::new(), Vec::new(), Vec::new());
     let change = Change { answer: (), book: desk.sets.book, sources, tasks, claims, writes };
@@ -144,7 +145,7 @@ pub(super) struct Put(pub(super) Vec<NewTask>);
 impl Act for Put {
     type Answer = Vec<bool>;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Vec<bool>> {
+    async fn run(&self, session: &mut Relay) -> Result<Vec<bool>> {
         let put = |sets: &Sets, now| domain::put(sets, &self.0, now);
         Ok(Desk::open_and_carry_out(session, put, &self.0).await?.1)
     }
@@ -159,7 +160,7 @@ pub(super) struct Exchanging {
 impl Act for Exchanging {
     type Answer = Exchanged;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Exchanged> {
+    async fn run(&self, session: &mut Relay) -> Result<Exchanged> {
         let Self { ask, in_hand } = self;
         let exchange = |sets: &Sets, now| {
             let mut change = domain::exchange(sets, ask, now)?;
@@ -188,7 +189,7 @@ impl Act for Exchanging {
 }
 
 /// An answer with the keys and payloads of its tasks.
-async fn claimed<S: Session>(desk: &mut Desk<'_, S>, answer: Answer) -> Result<Claimed> {
+async fn claimed(desk: &mut Desk<'_>, answer: Answer) -> Result<Claimed> {
     let (claim, lease_until, tasks) = match answer {
         Answer::Nothing { reason, next_at } => return Ok(Claimed::Nothing { reason, next_at }),
         Answer::Granted { claim, lease_until, tasks } => (claim, lease_until, tasks),
@@ -217,7 +218,7 @@ pub(super) struct Leave(pub(super) Waiter);
 impl Act for Leave {
     type Answer = ();
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<()> {
+    async fn run(&self, session: &mut Relay) -> Result<()> {
         write_down(session, domain::leave_queues(&self.0)).await
     }
 }
@@ -228,7 +229,7 @@ pub(super) struct Pump;
 impl Act for Pump {
     type Answer = Pumped;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Pumped> {
+    async fn run(&self, session: &mut Relay) -> Result<Pumped> {
         let (desk, expired) = Desk::open_and_carry_out(session, domain::pump, &[]).await?;
         let now = desk.now;
         let asks = [waiters::expired(now, FORGOTTEN), claims::old(now, FORGOTTEN)];
@@ -247,7 +248,7 @@ impl Act for Pump {
 }
 
 /// The next instant at which something happens by itself.
-async fn next<S: Session>(session: &mut S) -> Result<Option<Stamp>> {
+async fn next(session: &mut Relay) -> Result<Option<Stamp>> {
     let asks = [
         "SELECT until FROM tasks WHERE state = 'leased' ORDER BY {until} LIMIT 1",
         "SELECT at FROM tasks WHERE state = 'due' ORDER BY {due} LIMIT 1",
@@ -272,7 +273,7 @@ pub(super) struct RemoveTask {
 impl Act for RemoveTask {
     type Answer = bool;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<bool> {
+    async fn run(&self, session: &mut Relay) -> Result<bool> {
         let remove = |sets: &Sets, now| domain::remove(sets, &self.id, self.force, now);
         let (_, removed) = Desk::open_and_carry_out(session, remove, &[]).await?;
         if removed {
@@ -291,7 +292,7 @@ pub(super) struct Revive {
 impl Act for Revive {
     type Answer = TaskView;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<TaskView> {
+    async fn run(&self, session: &mut Relay) -> Result<TaskView> {
         let revive = |sets: &Sets, now| domain::revive(sets, &self.id, now);
         Desk::open_and_carry_out(session, revive, &[]).await?;
         note(session, self.note.as_ref()).await?;
@@ -307,7 +308,7 @@ pub(super) struct ReadSources(pub(super) Option<SourceName>);
 impl Act for ReadSources {
     type Answer = Vec<SourceView>;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Vec<SourceView>> {
+    async fn run(&self, session: &mut Relay) -> Result<Vec<SourceView>> {
         let now = now(session).await?;
         let found = match &self.0 {
             Some(name) => {
@@ -329,7 +330,7 @@ pub(super) struct ReadTasks {
 impl Act for ReadTasks {
     type Answer = Vec<TaskView>;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Vec<TaskView>> {
+    async fn run(&self, session: &mut Relay) -> Result<Vec<TaskView>> {
         task::views(session, &self.rest, self.params.clone()).await
     }
 }
@@ -340,7 +341,7 @@ pub(super) struct ReadCollectors;
 impl Act for ReadCollectors {
     type Answer = Vec<CollectorView>;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Vec<CollectorView>> {
+    async fn run(&self, session: &mut Relay) -> Result<Vec<CollectorView>> {
         let oldest = commit::oldest_seen(now(session).await?);
         let asks = [
             Statement::new("SELECT name, seen FROM collectors WHERE seen > ?", vec![oldest.into()]),
@@ -372,6 +373,6 @@ impl Act for ReadCollectors {
 }
 
 /// The clock, for calls that only look.
-async fn now<S: DispatchSession>(session: &mut S) -> Result<Stamp> {
+async fn now(session: &mut Relay) -> Result<Stamp> {
     Ok(session.query_at("SELECT newest FROM dispatch").await?.1)
 }

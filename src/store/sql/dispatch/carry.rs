@@ -2,16 +2,18 @@
 //!
 //! Every copy of a task has a row with a new number: numbers only say which came first.
 
+use async_trait::async_trait;
+
+use super::super::relay::Relay;
 use super::super::row::{count, int, uint};
 use super::super::session::{Dialect, Row, Statement, Value};
-use super::{Act, DispatchSession, Transactions, source, task};
+use super::{Act, BySql, source, task};
 use crate::domain::dispatch::{Source, TaskState};
 use crate::domain::lease::Token;
 use crate::domain::name::{CollectorName, JobName};
 use crate::domain::time::Stamp;
 use crate::store::core::rotation;
 use crate::store::dispatch::{CollectorView, TaskId};
-use crate::store::engine::Engine;
 use crate::store::portable::{AT_ONCE, Bookmark, Portable, StoredSource, StoredTask};
 use crate::store::rotation::RotationView;
 use crate::store::sql::row::corrupt;
@@ -20,7 +22,8 @@ use crate::store::{Result, copy};
 const WHOLE: &str = "INSERT INTO tasks (n, id, source, state, priority, place, at, attempt, token, accepted, collector, \
      every_us, created, changed, error)";
 
-impl<T: Transactions + Engine> Portable for T {
+#[async_trait]
+impl Portable for BySql {
     async fn every_job(&self) -> Result<Vec<JobName>> {
         self.inspect(EveryJob).await
     }
@@ -52,7 +55,7 @@ impl<T: Transactions + Engine> Portable for T {
     }
 
     async fn fill_rotation(&self, view: &RotationView) -> Result<()> {
-        rotation::fill(self, view).await
+        rotation::fill(&*self.0, view).await
     }
 
     async fn empty(&self) -> Result<()> {
@@ -65,7 +68,7 @@ struct EveryJob;
 impl Act for EveryJob {
     type Answer = Vec<JobName>;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Vec<JobName>> {
+    async fn run(&self, session: &mut Relay) -> Result<Vec<JobName>> {
         let table = if session.dialect() == Dialect::Sqlite { "records" } else { "jobs" };
         let found = format!("SELECT job FROM {table} WHERE head <> '' ORDER BY job");
         let found = session.query(&found, &[]).await?;
@@ -81,7 +84,7 @@ struct EverySource;
 impl Act for EverySource {
     type Answer = Vec<StoredSource>;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Vec<StoredSource>> {
+    async fn run(&self, session: &mut Relay) -> Result<Vec<StoredSource>> {
         let book = session.query("SELECT token FROM dispatch", &[]).await?;
         let token = book.first().map(|row| row.int(0)).transpose()?.map_or(0, uint);
         let mut sources = source::all(session).await?;
@@ -114,7 +117,7 @@ struct NextTasks(Bookmark);
 impl Act for NextTasks {
     type Answer = (Vec<StoredTask>, Option<Bookmark>);
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Self::Answer> {
+    async fn run(&self, session: &mut Relay) -> Result<Self::Answer> {
         let found = format!("{}t.n > ? ORDER BY t.n LIMIT ?", task::TASKS);
         let params = [self.0.behind.into(), count(AT_ONCE).into()];
         let found = session.query(&found, &params).await?;
@@ -139,7 +142,7 @@ struct FillSources(Vec<StoredSource>);
 impl Act for FillSources {
     type Answer = ();
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<()> {
+    async fn run(&self, session: &mut Relay) -> Result<()> {
         for StoredSource { source: stored, token, starts } in &self.0 {
             let made = source::one(session, &stored.name).await?;
             let made = made.ok_or_else(|| source::unknown(&stored.name))?;
@@ -177,7 +180,7 @@ struct FillTasks(Vec<StoredTask>);
 impl Act for FillTasks {
     type Answer = ();
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<()> {
+    async fn run(&self, session: &mut Relay) -> Result<()> {
         let newest = session.query("SELECT max(n) FROM tasks", &[]).await?;
         let newest = newest.first().map(|row| row.opt_int(0)).transpose()?.flatten();
         let (mut tasks, mut payloads, mut pasts) = (Vec::new(), Vec::new(), Vec::new());
@@ -235,7 +238,7 @@ struct FillCollectors(Vec<(CollectorName, Stamp)>);
 impl Act for FillCollectors {
     type Answer = ();
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<()> {
+    async fn run(&self, session: &mut Relay) -> Result<()> {
         let rows = self.0.iter().map(|(name, seen)| vec![name.as_str().into(), seen.0.into()]);
         let insert = "INSERT INTO collectors (name, seen)";
         session.execute_all(&Statement::insert(insert, 2, rows.collect())).await
@@ -261,7 +264,7 @@ const DISPATCH: [&str; 10] = [
 impl Act for Empty {
     type Answer = ();
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<()> {
+    async fn run(&self, session: &mut Relay) -> Result<()> {
         let (tables, cells): (&[&str], _) = match session.dialect() {
             Dialect::Sqlite => (&["records", "leases", "entries", "output"], "rows"),
             Dialect::Postgres | Dialect::Mysql => (&["jobs", "runs", "output", "folds"], "cells"),

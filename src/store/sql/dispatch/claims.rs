@@ -44,10 +44,8 @@ pub(super) const GRANTED_OF: (&str, &str) = (
 
 /// A claim, and the number of its row; [`granted`] says which tasks it names.
 pub(super) fn read(mut row: Row) -> Result<(i64, Claim)> {
-    // An older program forgot requests that were given back by emptying the column.
-    let request = row.opt_text(3)?.unwrap_or("-");
-    // Before it stands whose it is; an older program wrote the request alone.
-    let request = request.rsplit(' ').next().unwrap_or_default();
+    // Before it stands whose it is.
+    let request = row.text(3)?.rsplit(' ').next().unwrap_or_default();
     let request =
         RequestId::new(request).map_err(|why| corrupt("claims.request", &why.to_string()))?;
     let kept = match row.opt_text(5)? {
@@ -86,7 +84,7 @@ pub(super) fn task(mut row: Row) -> Result<(TaskId, Token)> {
 }
 
 /// Writes a claim that changed or began, or forgets one; not yet its tasks.
-pub(super) fn save<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, id: &ClaimId, claim: Option<&Claim>) {
+pub(super) fn save(desk: &mut Desk<'_>, ink: &mut Ink, id: &ClaimId, claim: Option<&Claim>) {
     let row = desk.claims.get(id).copied();
     let goes_on = claim.is_some_and(|claim| goes_on(&desk.sets, claim));
     if let (Some(row), false) = (row, goes_on) {
@@ -128,8 +126,8 @@ pub(super) fn save<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, id: &ClaimId, claim
 }
 
 /// Writes which tasks a claim names.
-pub(super) fn save_grants<S>(
-    desk: &Desk<'_, S>,
+pub(super) fn save_grants(
+    desk: &Desk<'_>,
     dialect: Dialect,
     id: &ClaimId,
     claim: &Claim,

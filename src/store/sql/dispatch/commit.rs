@@ -4,7 +4,7 @@ use super::super::row::{count, int};
 use super::super::session::{Statement, Value};
 use super::desk::Desk;
 use super::ink::Ink;
-use super::{DispatchSession, claims, source, task};
+use super::{claims, source, task};
 use crate::domain::dispatch::{Change, DONE_KEPT, NewTask, SEEN_EVERY, Write};
 use crate::domain::time::Stamp;
 use crate::store::Result;
@@ -16,15 +16,11 @@ const COLLECTOR_KEPT_US: i64 = 24 * 3_600 * 1_000_000;
 /// So many are remembered: of more, those that were heard of last.
 const COLLECTORS_KEPT: usize = 1_000;
 
-/// Writes a change, and answers. `put` are the tasks that are put.
-pub(super) async fn commit<S: DispatchSession, T>(
-    desk: &mut Desk<'_, S>,
-    change: Change<T>,
-    put: &[NewTask],
-) -> Result<T> {
+/// Writes a change. `put` are the tasks that are put.
+pub(super) async fn commit(desk: &mut Desk<'_>, change: Change<()>, put: &[NewTask]) -> Result<()> {
     let dialect = desk.session.dialect();
     let mut ink = Ink::open(desk, &change).await?;
-    let Change { answer, book, sources, tasks, claims, writes } = change;
+    let Change { answer: (), book, sources, tasks, claims, writes } = change;
     for one in &sources {
         let before = desk.sets.sources.get(&one.name).and_then(Option::as_ref);
         ink.extend(source::save(one, before)?);
@@ -56,7 +52,7 @@ pub(super) async fn commit<S: DispatchSession, T>(
     }
     ink.extend(task::add(dialect, new));
     if ink.is_empty() && woken.is_empty() {
-        return Ok(answer);
+        return Ok(());
     }
     if ink.forget_done() {
         desk.done = desk.done.min(DONE_KEPT);
@@ -66,11 +62,11 @@ pub(super) async fn commit<S: DispatchSession, T>(
     if !woken.is_empty() {
         desk.session.publish_wake(&woken).await?;
     }
-    Ok(answer)
+    Ok(())
 }
 
 /// Who is woken by it.
-fn write<S>(desk: &mut Desk<'_, S>, ink: &mut Ink, one: Write) -> Result<Option<Waiter>> {
+fn write(desk: &mut Desk<'_>, ink: &mut Ink, one: Write) -> Result<Option<Waiter>> {
     let now = desk.now;
     match one {
         // All of them together, with their keys and payloads.

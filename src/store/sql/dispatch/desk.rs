@@ -5,11 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::relay::Relay;
 use super::super::row::{int, uint};
 use super::super::session::{Dialect, Row, Statement};
 use super::errand::{Errand, List};
 use super::in_hand::Hints;
-use super::{DispatchSession, claims, commit, source, task};
+use super::{claims, commit, source, task};
 use crate::domain::dispatch::{
     Book, Change, ClaimId, Halt, Kept, NewTask, Overdue, Recent, Sets, TaskId, TaskState,
 };
@@ -24,8 +25,8 @@ pub(super) const BOOK: &str = "SELECT newest, token, turn, done FROM dispatch";
 pub(super) const SAVE_BOOK: &str = "UPDATE dispatch SET newest = ?, token = ?, turn = ?, done = ?";
 
 /// A transition under way: what was loaded, and in which rows it stands.
-pub(super) struct Desk<'s, S> {
-    pub(super) session: &'s mut S,
+pub(super) struct Desk<'s> {
+    pub(super) session: &'s mut Relay,
     pub(super) now: Stamp,
     pub(super) sets: Sets,
     /// Rows of the tasks that were loaded.
@@ -42,15 +43,15 @@ pub(super) struct Desk<'s, S> {
     named: Vec<(ClaimId, i64, Vec<i64>)>,
 }
 
-impl<'s, S: DispatchSession> Desk<'s, S> {
+impl<'s> Desk<'s> {
     /// Takes the lock under which all of dispatch is written.
-    pub(super) async fn open(session: &'s mut S) -> Result<Self> {
+    pub(super) async fn open(session: &'s mut Relay) -> Result<Self> {
         Self::begin(session, Vec::new()).await
     }
 
     /// The same, and carries `act` out. What it needs in any case is found with the lock, in one go.
     pub(super) async fn open_and_carry_out<T>(
-        session: &'s mut S,
+        session: &'s mut Relay,
         act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<T>, Halt>,
         put: &[NewTask],
     ) -> Result<(Self, T)> {
@@ -59,7 +60,7 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
 
     /// The same, for an act that mostly comes to what `hints` say.
     pub(super) async fn open_knowing<T>(
-        session: &'s mut S,
+        session: &'s mut Relay,
         hints: &Hints,
         act: impl Fn(&Sets, Stamp) -> std::result::Result<Change<T>, Halt>,
         put: &[NewTask],
@@ -75,7 +76,7 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
         Ok((desk, answer))
     }
 
-    async fn begin(session: &'s mut S, errands: Vec<Errand>) -> Result<Self> {
+    async fn begin(session: &'s mut Relay, errands: Vec<Errand>) -> Result<Self> {
         let lock = session.dialect().lock();
         let book = format!("{BOOK}{lock}");
         let asks = errands.into_iter().filter_map(|one| Some((one.ask_at_once()?, one)));
@@ -115,7 +116,9 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
                 Err(Halt::NoClaim(id)) => return Err(not_found("claim", &id.0)),
             }
         };
-        commit::commit(self, change, put).await
+        let (answer, change) = change.apart();
+        commit::commit(self, change, put).await?;
+        Ok(answer)
     }
 
     /// Runs errands, and those that come of them, until there are none.
@@ -130,7 +133,7 @@ impl<'s, S: DispatchSession> Desk<'s, S> {
     }
 }
 
-impl<S> Desk<'_, S> {
+impl Desk<'_> {
     /// Keeps what errands found; returns what has to be found next.
     fn keep_all(&mut self, errands: Vec<Errand>, found: Vec<Vec<Row>>) -> Result<Vec<Errand>> {
         let mut more = Vec::new();

@@ -105,6 +105,7 @@ mod tests {
             place: None,
             at: None,
             until: None,
+            lease: None,
             attempt: 1,
             token: Token(1),
             accepted: Token(0),

@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::super::relay::Relay;
 use super::super::session::{Row, Statement, Value};
 use super::desk::Desk;
 use super::waiters::Place;
-use super::{DispatchSession, claims, commit, task, waiters};
+use super::{claims, commit, task, waiters};
 use crate::domain::dispatch::{
     Change, DONE_BEYOND, DONE_KEPT, HISTORY_KEPT, Past, Sets, Task, TaskId, TaskState, Write,
 };
@@ -57,10 +58,7 @@ enum Question {
 
 impl Ink {
     /// Asks what must be known for that change.
-    pub(super) async fn open<S: DispatchSession, T>(
-        desk: &mut Desk<'_, S>,
-        change: &Change<T>,
-    ) -> Result<Self> {
+    pub(super) async fn open(desk: &mut Desk<'_>, change: &Change<()>) -> Result<Self> {
         let (questions, asks): (Vec<_>, Vec<_>) = questions(desk, change).into_iter().unzip();
         let mut ink = Self::default();
         if asks.is_empty() {
@@ -135,7 +133,7 @@ impl Ink {
     }
 
     /// Writes it.
-    pub(super) async fn dry<S: DispatchSession>(mut self, session: &mut S) -> Result<()> {
+    pub(super) async fn dry(mut self, session: &mut Relay) -> Result<()> {
         let finished = std::mem::take(&mut self.finished);
         self.extend((!finished.is_empty()).then(|| task::drop_payloads(finished)));
         self.statements.append(&mut self.last);
@@ -202,7 +200,7 @@ impl Ink {
     }
 }
 
-fn questions<S, T>(desk: &Desk<'_, S>, change: &Change<T>) -> Vec<(Question, Statement)> {
+fn questions(desk: &Desk<'_>, change: &Change<()>) -> Vec<(Question, Statement)> {
     let plain = |sql: &'static str| Statement::new(sql, Vec::new());
     let mut asks = Vec::new();
     if change.claims.iter().any(|(_, claim)| claims::begins(&desk.sets, claim.as_ref())) {

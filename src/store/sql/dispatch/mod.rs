@@ -15,7 +15,7 @@
 //! Every transition takes the lock on the one row of `dispatch` first, so they happen one after the other. Whatever a transition
 //! looks at is found by an index: its cost does not grow with tasks, leases or sources. What needs no answer of
 //! another statement is asked in one go, and everything is written with the commit: five round trips or so, if nothing waits.
-//! The schema of SQLite is `sqlite/migrations/0003_dispatch.sql`; those of servers are here, `postgres.sql` and `mysql.sql`.
+//! The tables are the same everywhere: the last part of each `schema.sql`.
 
 mod acts;
 mod carry;
@@ -33,9 +33,12 @@ mod task;
 mod tests;
 mod waiters;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
+
+use super::relay::{Relay, given_up};
 use super::row::count;
 use super::session::{Row, Session, Statement, Value};
 use crate::domain::dispatch::{self as domain, Rules, TaskState};
@@ -52,12 +55,6 @@ use acts::{
     Exchanging, Gone, Leave, Limit, Pump, Put, ReadSources, RemoveSome, RemoveTask, Revive,
 };
 use acts::{ReadCollectors, ReadTasks, transition};
-
-/// The schema for PostgreSQL, except for the table of events.
-pub(in crate::store) const POSTGRES: &str = include_str!("postgres.sql");
-
-/// The schema for MySQL and MariaDB; `{table}` ends each table.
-pub(in crate::store) const MYSQL: &str = include_str!("mysql.sql");
 
 pub(in crate::store) use in_hand::InHand;
 pub(in crate::store) use remembered::Remembered;
@@ -91,45 +88,96 @@ pub(in crate::store) trait Act: Send + Sync + 'static {
     type Answer: Send + 'static;
 
     /// Does it. It waits for nothing but its statements.
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Self::Answer>;
+    fn run(&self, session: &mut Relay) -> impl Future<Output = Result<Self::Answer>> + Send;
 }
 
-/// A store that carries acts out. It has [`Sources`] and [`Dispatch`] by that.
+/// An act whose answer stays with who asked for it: a store does not know its type.
+#[async_trait]
+pub(in crate::store) trait AnyAct: Send + Sync {
+    /// Does it, and has it committed if it succeeds.
+    ///
+    /// # Errors
+    /// Those of the act; [`StoreError::Unavailable`]: the connection was given up.
+    async fn run(&self, relay: Relay) -> Result<()>;
+}
+
+/// An act, and its answer once it is done.
+pub(super) struct Answered<A: Act>(A, Mutex<Option<A::Answer>>);
+
+impl<A: Act> Answered<A> {
+    pub(super) fn new(act: A) -> Arc<Self> {
+        Arc::new(Self(act, Mutex::new(None)))
+    }
+
+    pub(super) fn take(&self) -> Option<A::Answer> {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+#[async_trait]
+impl<A: Act> AnyAct for Answered<A> {
+    async fn run(&self, mut relay: Relay) -> Result<()> {
+        let answer = self.0.run(&mut relay).await?;
+        *self.1.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        relay.commit()
+    }
+}
+
+/// A store that carries acts out. [`BySql`] makes [`Sources`] and [`Dispatch`] of that.
+#[async_trait]
 pub(in crate::store) trait Transactions: Records {
     /// All of it or nothing.
-    async fn transact<A: Act>(&self, act: A) -> Result<A::Answer>;
+    async fn transact(&self, act: Arc<dyn AnyAct>) -> Result<()>;
+
+    /// On one consistent picture; it writes nothing.
+    async fn inspect(&self, act: Arc<dyn AnyAct>) -> Result<()>;
 
     /// What it handed out, if looking for that by its name saves anything.
     fn in_hand(&self) -> Option<&Arc<InHand>> {
         None
     }
-
-    /// On one consistent picture; it writes nothing.
-    async fn inspect<A: Act>(&self, act: A) -> Result<A::Answer>;
 }
 
-/// What is to be written down with an act.
-fn line(store: &impl Transactions) -> Result<Option<Line>> {
-    store.note().map(noted).transpose()
+/// Sources and tasks by the acts of this room.
+pub(in crate::store) struct BySql(pub(in crate::store) Arc<dyn Transactions>);
+
+impl BySql {
+    async fn transact<A: Act>(&self, act: A) -> Result<A::Answer> {
+        let act = Answered::new(act);
+        self.0.transact(act.clone()).await?;
+        act.take().ok_or_else(given_up)
+    }
+
+    async fn inspect<A: Act>(&self, act: A) -> Result<A::Answer> {
+        let act = Answered::new(act);
+        self.0.inspect(act.clone()).await?;
+        act.take().ok_or_else(given_up)
+    }
+
+    /// What is to be written down with an act.
+    fn line(&self) -> Result<Option<Line>> {
+        self.0.note().map(noted).transpose()
+    }
 }
 
-impl<T: Transactions> Sources for T {
+#[async_trait]
+impl Sources for BySql {
     async fn put_source(&self, source: &SourceName, rules: &Rules) -> Result<SourceView> {
-        let (name, note) = (source.clone(), line(self)?);
+        let (name, note) = (source.clone(), self.line()?);
         let (of, rules) = (name.clone(), rules.clone());
         let act = transition(move |sets, now| domain::define(sets, &of, &rules, now));
         self.transact(Limit { act, name, note }).await
     }
 
     async fn pause_source(&self, source: &SourceName, paused: bool) -> Result<SourceView> {
-        let (name, note) = (source.clone(), line(self)?);
+        let (name, note) = (source.clone(), self.line()?);
         let of = name.clone();
         let act = transition(move |sets, now| domain::pause(sets, &of, paused, now));
         self.transact(Limit { act, name, note }).await
     }
 
     async fn block_source(&self, source: &SourceName, lasting: Duration) -> Result<SourceView> {
-        let (name, note) = (source.clone(), line(self)?);
+        let (name, note) = (source.clone(), self.line()?);
         let of = name.clone();
         let act = transition(move |sets, now| domain::block(sets, &of, lasting, now));
         self.transact(Limit { act, name, note }).await
@@ -158,13 +206,14 @@ impl<T: Transactions> Sources for T {
     }
 }
 
-impl<T: Transactions> Dispatch for T {
+#[async_trait]
+impl Dispatch for BySql {
     async fn put_tasks(&self, tasks: &[NewTask]) -> Result<Vec<bool>> {
         self.transact(Put(tasks.to_vec())).await
     }
 
     async fn exchange(&self, ask: &Exchange) -> Result<Exchanged> {
-        self.transact(Exchanging { ask: ask.clone(), in_hand: self.in_hand().cloned() }).await
+        self.transact(Exchanging { ask: ask.clone(), in_hand: self.0.in_hand().cloned() }).await
     }
 
     async fn extend(&self, claim: &ClaimId, only: Option<&ClaimOwner>) -> Result<Extended> {
@@ -238,11 +287,11 @@ impl<T: Transactions> Dispatch for T {
     }
 
     async fn remove_task(&self, id: &TaskId, force: bool) -> Result<bool> {
-        self.transact(RemoveTask { id: id.clone(), force, note: line(self)? }).await
+        self.transact(RemoveTask { id: id.clone(), force, note: self.line()? }).await
     }
 
     async fn revive(&self, id: &TaskId) -> Result<TaskView> {
-        self.transact(Revive { id: id.clone(), note: line(self)? }).await
+        self.transact(Revive { id: id.clone(), note: self.line()? }).await
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use super::super::relay::Relay;
 use super::super::row::{corrupt, int, text, uint, word as reason};
-use super::super::session::{Row, Session, Statement, Value};
+use super::super::session::{Row, Statement, Value};
 use crate::domain::dispatch::{Reason, Recent, Seat, Source};
 use crate::domain::name::SourceName;
 use crate::domain::time::Stamp;
@@ -29,14 +30,14 @@ const NEW: &str = "INSERT INTO sources (name, rules, blocked_until, nth, ready, 
     retried, expired, promised, promised_until) VALUES (?, ?, ?, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)";
 
 /// One; `None` when there is no such.
-pub(super) async fn one<S: Session>(session: &mut S, name: &SourceName) -> Result<Option<Source>> {
+pub(super) async fn one(session: &mut Relay, name: &SourceName) -> Result<Option<Source>> {
     let params = [name.as_str().into()];
     let found = session.query(&format!("{SOURCES}{NAMED} = ?"), &params).await?;
     found.first().map(read).transpose()
 }
 
 /// All, by name.
-pub(super) async fn all<S: Session>(session: &mut S) -> Result<Vec<Source>> {
+pub(super) async fn all(session: &mut Relay) -> Result<Vec<Source>> {
     let found = session.query(&format!("{SOURCES}ORDER BY name"), &[]).await?;
     let mut all: Vec<Source> = found.iter().map(read).collect::<Result<_>>()?;
     // Servers have their own orders of letters.
@@ -178,8 +179,8 @@ enum Beside {
 }
 
 /// As callers see them.
-pub(super) async fn views<S: Session>(
-    session: &mut S,
+pub(super) async fn views(
+    session: &mut Relay,
     sources: &[Source],
     now: Stamp,
 ) -> Result<Vec<SourceView>> {

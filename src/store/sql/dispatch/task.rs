@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::super::relay::Relay;
 use super::super::row::{corrupt, count, int, uint, word as read_word};
-use super::super::session::{Dialect, Row, Session, Statement, Value};
+use super::super::session::{Dialect, Row, Statement, Value};
 use super::source;
 use crate::domain::dispatch::{Place, Task, TaskState};
 use crate::domain::lease::Token;
@@ -16,7 +17,7 @@ use crate::store::dispatch::{ClaimId, NewTask, Past, PastEvent, TaskId, TaskView
 macro_rules! columns {
     () => {
         "SELECT t.n, t.id, t.source, t.state, t.priority, t.place, t.at, t.until, t.attempt, t.token, t.accepted, t.collector, \
-         t.every_us, t.created, t.changed, t.error"
+         t.every_us, t.created, t.changed, t.error, t.lease_us"
     };
 }
 /// What [`read`] reads; the claim is named while it lasts.
@@ -60,22 +61,24 @@ pub(super) fn read(mut row: Row) -> Result<(i64, Task)> {
         created: Stamp(row.int(13)?),
         changed: Stamp(row.int(14)?),
         error: row.opt_take(15)?,
-        claim: row.opt_take(16)?.map(ClaimId),
+        lease: row.opt_int(16)?.map(every),
+        claim: row.opt_take(17)?.map(ClaimId),
     };
     Ok((row.int(0)?, task))
 }
 
 /// Key and payload of a row of [`FREE`].
 pub(super) fn text(row: &mut Row) -> Result<(String, String)> {
-    Ok((row.take(17)?, row.take(18)?))
+    Ok((row.take(18)?, row.take(19)?))
 }
 
 /// What may change of a task.
-const CHANGING: [&str; 11] = [
+const CHANGING: [&str; 12] = [
     "state",
     "place",
     "at",
     "until",
+    "lease_us",
     "attempt",
     "token",
     "accepted",
@@ -85,7 +88,7 @@ const CHANGING: [&str; 11] = [
     "error",
 ];
 /// Those that are alike where tasks share a statement: not the place, the token and the one that was accepted.
-const COMMON: [usize; 8] = [0, 2, 3, 4, 7, 8, 9, 10];
+const COMMON: [usize; 9] = [0, 2, 3, 4, 5, 8, 9, 10, 11];
 /// Where a statement stays prepared there are few different ones; ten is what collectors ask for.
 const PREPARED: [usize; 7] = [64, 32, 16, 10, 4, 2, 1];
 
@@ -175,12 +178,13 @@ fn save_together(rows: &[&Changed<'_>]) -> Statement {
 }
 
 /// In the order of [`CHANGING`].
-fn changing(Changed { task, claim, .. }: &Changed<'_>) -> [Value; 11] {
+fn changing(Changed { task, claim, .. }: &Changed<'_>) -> [Value; 12] {
     [
         task.state.as_str().into(),
         task.place.map(|place| int(place.0)).into(),
         task.at.map(|at| at.0).into(),
         task.until.map(|until| until.0).into(),
+        task.lease.map(in_micros).into(),
         i64::from(task.attempt).into(),
         int(task.token.0).into(),
         int(task.accepted.0).into(),
@@ -292,8 +296,8 @@ pub(super) fn cut_history(row: i64, n: i64) -> Statement {
 }
 
 /// Tasks as callers see them; `rest` of a query about `t`.
-pub(super) async fn views<S: Session>(
-    session: &mut S,
+pub(super) async fn views(
+    session: &mut Relay,
     rest: &str,
     params: Vec<Value>,
 ) -> Result<Vec<TaskView>> {
@@ -329,8 +333,8 @@ pub(super) async fn views<S: Session>(
 }
 
 /// By the rows of tasks, oldest first.
-pub(super) async fn histories<S: Session>(
-    session: &mut S,
+pub(super) async fn histories(
+    session: &mut Relay,
     tasks: &[i64],
 ) -> Result<BTreeMap<i64, Vec<Past>>> {
     let head = "SELECT task, at, event, attempt, collector, error FROM pasts WHERE task";

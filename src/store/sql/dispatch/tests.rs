@@ -1,9 +1,11 @@
 //! What no store shows: how statements are made, and that acts may run on any thread.
 
-use super::super::relay;
+use std::sync::Arc;
+
+use super::super::relay::{self, Relay};
 use super::super::session::{Dialect, Row, Session, Statement, Value};
 use super::acts::{Exchanging, Pump, Put};
-use super::{Act, DispatchSession, MYSQL, POSTGRES};
+use super::{Act, Answered, AnyAct, DispatchSession};
 use crate::domain::dispatch::Exchange;
 use crate::domain::time::Stamp;
 use crate::store::dispatch::Waiter;
@@ -26,7 +28,7 @@ impl Session for Silent {
         silent()
     }
 
-    async fn execute(&mut self, _: &str, _: &[Value]) -> Result<u64> {
+    async fn execute_all(&mut self, _: &[Statement]) -> Result<()> {
         silent()
     }
 }
@@ -47,14 +49,14 @@ impl DispatchSession for Silent {
 
 #[tokio::test]
 async fn an_act_on_a_server_may_run_on_any_thread_and_ends_with_its_first_failure() {
-    let acts = tokio::spawn(async {
-        let session = &mut Silent;
-        let exchanged =
-            Exchanging { ask: Exchange::default(), in_hand: None }.run(session).await.map(drop);
-        let put = Put(Vec::new()).run(session).await.map(drop);
-        [exchanged, put, Pump.run(session).await.map(drop)]
-    });
-    for ended in acts.await.expect("no act panics") {
+    let exchanging = Exchanging { ask: Exchange::default(), in_hand: None };
+    let acts: [Arc<dyn AnyAct>; 3] =
+        [Answered::new(exchanging), Answered::new(Put(Vec::new())), Answered::new(Pump)];
+    for act in acts {
+        let (relay, asked) = relay::pair(Dialect::Postgres);
+        let acted = tokio::spawn(async move { act.run(relay).await });
+        assert!(!asked.serve(&mut Silent).await);
+        let ended = acted.await.expect("no act panics");
         assert!(matches!(ended, Err(StoreError::Unavailable(_))), "{ended:?}");
     }
 }
@@ -72,9 +74,9 @@ impl Session for Echo {
         Ok(vec![Row(vec![sql.into()])])
     }
 
-    async fn execute(&mut self, sql: &str, _: &[Value]) -> Result<u64> {
-        self.0.push(sql.to_owned());
-        Ok(self.0.len() as u64)
+    async fn execute_all(&mut self, statements: &[Statement]) -> Result<()> {
+        self.0.extend(statements.iter().map(|one| one.sql.to_string()));
+        Ok(())
     }
 }
 
@@ -97,32 +99,35 @@ impl DispatchSession for Echo {
 struct Talk;
 
 impl Act for Talk {
-    type Answer = (Vec<String>, u64);
+    type Answer = Vec<String>;
 
-    async fn run<S: DispatchSession>(&self, session: &mut S) -> Result<Self::Answer> {
+    async fn run(&self, session: &mut Relay) -> Result<Self::Answer> {
         let plain = |sql: &'static str| Statement::new(sql, Vec::new());
         let (row, now) = session.query_at("book").await?;
         assert_eq!((row.text(0)?, now), ("book", Stamp(7)));
         let mut found = session.query("one", &[]).await?;
         found.extend(session.query_all(&[plain("two"), plain("three")]).await?.concat());
-        let changed = session.execute("four", &[]).await?;
+        session.execute_all(&[plain("four")]).await?;
         session.execute_all(&[plain("five"), plain("six")]).await?;
         session.publish_wake(&[Waiter("seven".to_owned())]).await?;
-        let found = found.into_iter().map(|mut row| row.take(0)).collect::<Result<_>>()?;
-        Ok((found, changed))
+        found.into_iter().map(|mut row| row.take(0)).collect()
     }
 }
 
 #[tokio::test]
-async fn a_relay_does_the_same_in_the_same_order_and_is_committed() {
+async fn a_relay_does_all_of_an_act_in_its_order_and_is_committed_in_any_task_and_at_once() {
     let (relay, asked) = relay::pair(Dialect::Postgres);
-    let acted = tokio::spawn(async move { relay.run(&Talk).await });
+    let act = Answered::new(Talk);
+    let acting = act.clone();
+    let acted = tokio::spawn(async move { acting.run(relay).await });
     let mut there = Echo::default();
     assert!(asked.serve(&mut there).await, "it is to be committed");
+    acted.await.expect("no panic").expect("the act succeeds");
     let mut here = Echo::default();
-    let directly = Talk.run(&mut here).await.expect("the act succeeds");
-    assert_eq!(acted.await.expect("no panic").expect("the act succeeds"), directly);
-    assert_eq!(directly, (["one", "two", "three"].map(String::from).into(), 1));
+    let at_once = Answered::new(Talk);
+    relay::at_once(&*at_once, &mut here).expect("the act succeeds");
+    let found: Vec<String> = ["one", "two", "three"].map(String::from).into();
+    assert_eq!((act.take(), at_once.take()), (Some(found.clone()), Some(found)));
     assert_eq!(there.0, ["four", "five", "six", "seven"]);
     assert_eq!(there.0, here.0);
 }
@@ -130,7 +135,7 @@ async fn a_relay_does_the_same_in_the_same_order_and_is_committed() {
 #[tokio::test]
 async fn an_act_that_fails_or_is_given_up_is_not_committed() {
     let (relay, asked) = relay::pair(Dialect::Postgres);
-    let acted = tokio::spawn(async move { relay.run(&Pump).await.map(drop) });
+    let acted = tokio::spawn(async move { Answered::new(Pump).run(relay).await });
     assert!(!asked.serve(&mut Silent).await);
     assert!(matches!(acted.await.expect("no panic"), Err(StoreError::Unavailable(_))));
 
@@ -140,7 +145,8 @@ async fn an_act_that_fails_or_is_given_up_is_not_committed() {
 
     let (relay, asked) = relay::pair(Dialect::Postgres);
     drop(asked);
-    assert!(matches!(relay.run(&Talk).await, Err(StoreError::Unavailable(_))));
+    let given_up = Answered::new(Talk).run(relay).await;
+    assert!(matches!(given_up, Err(StoreError::Unavailable(_))));
 }
 
 #[test]
@@ -166,21 +172,22 @@ fn rows_are_inserted_in_their_order_by_few_kinds_of_statements() {
 
 #[test]
 fn the_schema_of_servers_has_the_tables_and_columns_of_sqlite() {
-    let sqlite = tables(include_str!("../../sqlite/migrations/0003_dispatch.sql"));
-    let ours = ["clocks"];
-    let sqlite: Vec<_> = sqlite.into_iter().filter(|(name, _)| !ours.contains(name)).collect();
+    let mut sqlite = tables(include_str!("../../sqlite/schema.sql"));
+    sqlite.retain(|(name, _)| *name != "clocks");
     assert!(sqlite.len() > 10, "{sqlite:?}");
-    assert_eq!(tables(POSTGRES), sqlite);
+    assert_eq!(tables(include_str!("../../postgres/schema.sql")), sqlite);
     // One column more, made of the others, by which two indexes are in order.
-    let generated: Vec<_> = MYSQL.lines().filter(|line| !line.contains(" AS (CASE")).collect();
-    assert_eq!(generated.len() + 1, MYSQL.lines().count());
+    let mysql = include_str!("../../mysql/schema.sql");
+    let generated: Vec<_> = mysql.lines().filter(|line| !line.contains(" AS (CASE")).collect();
+    assert_eq!(generated.len() + 1, mysql.lines().count());
     assert_eq!(tables(&generated.join("\n")), sqlite);
 }
 
-/// The tables that a schema makes, each with its columns in order.
+/// The tables of dispatch that a schema makes, each with its columns in order.
 fn tables(schema: &str) -> Vec<(&str, Vec<&str>)> {
     let mut tables = Vec::new();
-    for table in schema.split("CREATE TABLE ").skip(1) {
+    let (_, dispatch) = schema.split_once("-- Dispatch.").expect("a part for it");
+    for table in dispatch.split("CREATE TABLE ").skip(1) {
         let (name, columns) = table.split_once(" (\n").expect("a table has columns");
         let name = name.trim_start_matches("IF NOT EXISTS ");
         let columns = columns.lines().take_while(|line| line.starts_with("    "));

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use super::super::audit::{Entry, of_job};
 use super::super::{Frame, html};
 use super::tabs::Tabs;
-use crate::ops::audit::Sight;
 use crate::store::StoreError;
 use crate::store::journal::{AuditFilter, AuditPage, Journal as _};
 use crate::web::Web;
+use crate::web::api::audit::sight;
 use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::words::Piece;
@@ -52,7 +52,7 @@ pub async fn past(
     let (lang, path) = (caller.language, format!("/jobs/{}/audit", job.name));
     let tabs = Tabs::new(&job, "audit", lang);
     let frame = Frame::of(&web, &caller, "jobs", path.clone(), tabs.title.clone());
-    let sight = Sight::of(caller.role, &caller.user, web.live.hidden_from(Some(&caller)).names());
+    let sight = sight(&web, &caller).await;
     let target = Some(job.name.to_string());
     let filter = sight.narrow(AuditFilter { target, ..AuditFilter::default() })?;
     let (page, unread) = match web.store.audit_page(&filter, wanted.before, ENTRIES).await {

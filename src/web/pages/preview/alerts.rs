@@ -5,7 +5,7 @@ use crate::view::alerts::{
     AlertView, AlertsView, ChannelView, OnView, PastView, SentView, TriedView,
 };
 use crate::web::pages::alerts::AlertsPage;
-use crate::words::iso;
+use crate::words::{Piece, iso};
 
 fn frame_of(lang: Language, theme: &str) -> Frame {
     frame(lang, theme, "alerts", &say(lang, "alerts-title", &[]))
@@ -19,6 +19,7 @@ pub(super) fn empty(lang: Language, theme: &str) -> String {
 
 pub(super) fn page(lang: Language, theme: &str) -> String {
     let text = |en: &str, zh: &str| if lang == Language::En { en } else { zh }.to_owned();
+    let pieces = |en: &str, zh: &str| vec![Piece::Text(text(en, zh))];
     let on = OnView {
         job: Some("outbound".to_owned()),
         node: None,
@@ -26,6 +27,10 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         since: iso(before(600)),
         muted: false,
         text: text(
+            "Outbound shipping (outbound) is wanted and has not been running since 09:12. No living node may run it.",
+            "“出库任务（outbound）”应当运行，但自 09:12 起没有运行。没有可用的节点。",
+        ),
+        pieces: pieces(
             "Outbound shipping (outbound) is wanted and has not been running since 09:12. No living node may run it.",
             "“出库任务（outbound）”应当运行，但自 09:12 起没有运行。没有可用的节点。",
         ),
@@ -40,6 +45,10 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         since: iso(before(60)),
         muted: true,
         text: text(
+            "Node node-c has said nothing since 09:21: it is dead or cut off.",
+            "节点 node-c 自 09:21 起没有消息，可能已宕机或断网。",
+        ),
+        pieces: pieces(
             "Node node-c has said nothing since 09:21: it is dead or cut off.",
             "节点 node-c 自 09:21 起没有消息，可能已宕机或断网。",
         ),
@@ -63,6 +72,8 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
             ok,
             error: error.map(str::to_owned),
         }),
+        lost_since: None,
+        pieces: Vec::new(),
     };
     let past = |alert: &str, began: i64, ended: i64| PastView {
         alert: alert.to_owned(),
@@ -72,6 +83,10 @@ pub(super) fn page(lang: Language, theme: &str) -> String {
         since: iso(before(began)),
         over: iso(before(ended)),
         text: text("Labels (labels) crashes again and again.", "“打印标签（labels）”反复崩溃。"),
+        pieces: pieces(
+            "Labels (labels) crashes again and again.",
+            "“打印标签（labels）”反复崩溃。",
+        ),
     };
     let view = AlertsView {
         alerts: vec![

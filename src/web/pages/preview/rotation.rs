@@ -43,8 +43,9 @@ pub(super) fn pages(lang: Language, theme: &str) -> Vec<(&'static str, String)> 
     });
     let dashboard = whole(&Dashboard {
         frame: frame(lang, theme, "jobs", &title("nav-jobs")),
+        needs: String::new(),
         epoch: "e".to_owned(),
-        summary: Summary::new(members.iter(), &Sieve::default(), lang),
+        summary: Summary::new(members.iter(), &Sieve::default(), 0, lang),
         picks: Vec::new(),
         sieve: Sieve::default(),
         any: true,

@@ -15,6 +15,7 @@ use soloist::domain::name::{NodeName, UserName};
 use soloist::ops::{Signature, external};
 use soloist::secrets;
 use soloist::store::accounts::{Accounts, External, Role, User};
+use soloist::store::credentials::{ApiToken, Credentials as _};
 use soloist::store::journal::{AuditEntry, Journal, Kind};
 use tokio::io::AsyncReadExt as _;
 
@@ -594,11 +595,11 @@ async fn strangers_cannot_make_us_call_the_provider_for_ever() {
     let (server, provider) = begin(|_| {}).await;
     provider.state().fault = Fault::Nonce;
     let mut statuses = Vec::new();
-    for _ in 0..40 {
+    for _ in 0..60 {
         statuses.push(Browser::new().sign_in(&server).await.status().as_u16());
     }
     let free = statuses.iter().filter(|status| **status == 403).count();
-    assert!((30..40).contains(&free), "{statuses:?}");
+    assert!((50..60).contains(&free), "{statuses:?}");
     assert_eq!(*statuses.last().unwrap(), 429, "{statuses:?}");
     assert_eq!(provider.state().exchanges, free);
 }
@@ -649,4 +650,86 @@ async fn a_browser_goes_in_and_out_through_the_provider() {
     window.client.goto(&server.url("/")).await.unwrap();
     window.element("input[name=password]").await;
     window.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_loses_every_group_keeps_no_session_no_token_no_role_and_no_group() {
+    let (server, provider) = begin(|_| {}).await;
+    provider.person("s-1", "Li", &["shift", "staff"]);
+    let before = Browser::new();
+    assert_eq!(before.sign_in(&server).await.status(), 303);
+    let li = UserName::new("li").unwrap();
+    let token = async |name: &str| {
+        let (secret, hash, id) = secrets::new_api_token();
+        let token = ApiToken { id, ..ApiToken::new(li.clone(), name.to_owned()) };
+        server.store().add_token(&hash, &token, None).await.unwrap();
+        secret
+    };
+    let switch = async |secret: &str| {
+        let path = "/api/v1/jobs/outbound/participation";
+        let request = server.ask("PUT", path).bearer_auth(secret).body(r#"{"on":true}"#);
+        request.send().await.unwrap().status().as_u16()
+    };
+    let old = token("made as an operator").await;
+    assert_eq!(switch(&old).await, 200);
+    // Demoted: the token can do no more than the account.
+    provider.person("s-1", "Li", &["everybody"]);
+    assert_eq!(Browser::new().sign_in(&server).await.status(), 303);
+    assert_eq!(switch(&old).await, 403);
+    assert_eq!(server.get("/api/v1/jobs", &old).await.status(), 200);
+    assert!(!before.is_signed_in(&server).await);
+    provider.person("s-1", "Li", &["shift", "staff"]);
+    let again = Browser::new();
+    assert_eq!(again.sign_in(&server).await.status(), 303);
+    let second = token("made again").await;
+    assert_eq!([switch(&old).await, switch(&second).await], [200, 200]);
+
+    provider.person("s-1", "Li", &["other"]);
+    let last = Browser::new();
+    let answer = last.sign_in(&server).await;
+    refused(&last, &server, answer, "li is in no group that may use Soloist").await;
+    assert_eq!([switch(&old).await, switch(&second).await], [401, 401], "tokens end, too");
+    assert!(!again.is_signed_in(&server).await);
+    let left = account(&server, "li").await.unwrap();
+    assert_eq!((left.role, left.groups.len()), (Role::Viewer, 0), "{left:?}");
+    let acts = acts(&server).await;
+    let revoked = acts.iter().filter(|act| *act == "oidc:li token.revoke").count();
+    assert_eq!(revoked, 2, "{acts:?}");
+
+    // A group gives back the role, and no token.
+    provider.person("s-1", "Li", &["shift"]);
+    assert_eq!(Browser::new().sign_in(&server).await.status(), 303);
+    assert_eq!(account(&server, "li").await.unwrap().role, Role::Operator);
+    assert_eq!(switch(&old).await, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_signed_in_from_an_address_is_not_kept_out_by_strangers_there() {
+    let (server, provider) = begin(|_| {}).await;
+    let li = Browser::new();
+    assert_eq!(li.sign_in(&server).await.status(), 303);
+    server.store().close_sessions(&UserName::new("li").unwrap(), None).await.unwrap();
+    provider.state().fault = Fault::Nonce;
+    let mut last = 0;
+    for _ in 0..60 {
+        last = Browser::new().sign_in(&server).await.status().as_u16();
+    }
+    assert_eq!(last, 429, "strangers wait");
+    provider.state().fault = Fault::None;
+    assert_eq!(Browser::new().sign_in(&server).await.status(), 429, "also one who would be let in");
+    assert_eq!(li.sign_in(&server).await.status(), 303, "but not who is known here");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subject_by_which_nobody_can_be_known_again_gets_no_account() {
+    let (server, provider) = begin(|_| {}).await;
+    for subject in ["x".repeat(256), "a\u{7}b".to_owned()] {
+        provider.person(&subject, "Li", &["shift"]);
+        let browser = Browser::new();
+        let answer = browser.sign_in(&server).await;
+        refused(&browser, &server, answer, UNPROVED).await;
+    }
+    assert_eq!(server.store().users().await.unwrap().len(), 1, "no account was made");
+    provider.person(&"x".repeat(255), "Li", &["shift"]);
+    assert_eq!(Browser::new().sign_in(&server).await.status(), 303);
 }

@@ -3,6 +3,7 @@ package io.soloist.client;
 import io.soloist.client.Soloist.*;
 import java.util.*;
 import java.util.concurrent.*;
+import java.util.function.*;
 
 /**
  * Something that is held until a deadline: a lease, a turn, a task. Kept by a thread of its own; another watches the
@@ -13,6 +14,9 @@ import java.util.concurrent.*;
  * length counts, never what this program wished. What was waited for is renewed once before the work begins: it may
  * be as old as the question.
  *
+ * <p>From "the deadline is near" to the end of the process no lock is taken that others keep while they wait, nothing is
+ * logged, and nobody is waited for: not for a handler of logs, not for who reads standard error.
+ *
  * <p>All times are in milliseconds. Every method may be called by any thread.
  */
 public abstract class Hold {
@@ -21,9 +25,9 @@ public abstract class Hold {
     /**
      * Clocks may run 1 % apart. A wait of the system stands still with a suspended machine: so the clocks are read
      * each tick. The last chance is what the work has when it could not be told before the deadline, as after a
-     * pause.
+     * pause. The process begins to end so long ahead of the deadline, and nobody is told later than soon before it.
      */
-    private static final double TRUST = 0.99, TICK = 100, LAST_CHANCE = 100;
+    private static final double TRUST = 0.99, TICK = 100, LAST_CHANCE = 100, AHEAD = 20, SOON = 150;
     /**
      * One long poll, and for its answer: a node that is paused hides a grant no longer. So long a renewal may wait at
      * the node for an order to stop. A comment comes every 15 s on the live stream: one that is silent for longer is
@@ -32,7 +36,14 @@ public abstract class Hold {
     static final double WAIT = 10_000, SLACK = 2_000, POLL = 1_500, SILENT = 40_000, NEVER = Double.POSITIVE_INFINITY;
     /** HTTP: it is over, or another's; or not for us. */
     private static final List<Integer> LOST = List.of(404, 409), FINAL = List.of(401, 403, 404, 409);
-    static final System.Logger LOG = System.getLogger("soloist");
+    static final Consumer<Hold> EXIT = Hold::exit;
+    /**
+     * What a node says. A longer length than was granted is not trusted, and one that is so many times as long is no
+     * node's.
+     */
+    private static final Predicate<Object> TURN = Line.has(Map.of("turn", Line.TEXT, "token", Line.WHOLE, "lease_until", Line.TEXT)),
+            STOP = Line.has(Map.of("why", Line.TEXT, "within_ms", Line.WHOLE));
+    private static final long LONGER = 10;
 
     final Line line;
     final Options options;
@@ -43,7 +54,9 @@ public abstract class Hold {
     private volatile Instant deadline = Instant.in(0), stop = Instant.in(NEVER), lastChance = stop;
     private volatile String reason;
     /** Null before the work begins and after it has ended: then nobody is interrupted. */
-    private Thread worker;
+    private volatile Thread worker;
+    /** Kept for moments only: the first by whoever tells, the second while the worker is interrupted. */
+    private final Object telling = new Object(), waking = new Object();
 
     Hold(Line way, String what, String path, Options options, Map<String, Object> grant) {
         this.line = new Line(way.nodes);
@@ -88,18 +101,26 @@ public abstract class Hold {
     public void check() { if (stopping()) throw new Stopped(reason()); }
 
     /** Asks the work to end. Before it begins that is not kept: an order to stop that is still true comes again. */
-    synchronized void interrupt(String why, double within) {
-        if (worker != null && within < stop.left()) stop = Instant.in(within);
-        if (worker == null || reason != null) return;
-        reason = why;
-        lastChance = Instant.in(LAST_CHANCE);
-        worker.interrupt();
+    void interrupt(String why, double within) {
+        synchronized (telling) {
+            if (worker != null && within < stop.left()) stop = Instant.in(within);
+            if (worker == null || reason != null) return;
+            lastChance = Instant.in(LAST_CHANCE);
+            reason = why;
+        }
+        // A thread may have an interrupt() of its own, which may wait: nobody waits for it.
+        try { Loop.thread("interrupts " + what, this::wake); }
+        catch (Throwable noMoreThreads) { wake(); }
+    }
+
+    private void wake() {
+        synchronized (waking) { if (worker != null) worker.interrupt(); } // it becomes null under the same lock
     }
 
     /** Says that it goes on, by names and values. The time is bounded so that another node can still be asked before the deadline. */
-    void post(Line line, String act, double wait, Object... body) {
+    void post(Line line, String act, double wait, Predicate<Object> shape, Object... body) {
         Instant sent = Instant.in(0);
-        var answer = line.call(path + act, Json.map(body), wait + Math.max(250, Math.min(1000, (deadline.left() - wait) / 3)), 0);
+        var answer = line.call(path + act, Json.map(body), wait + Math.max(250, Math.min(1000, (deadline.left() - wait) / 3)), 0, shape);
         if (answer.get("kept") instanceof List<?> kept && kept.isEmpty()) throw new Refused(409, "it is another's now");
         hear(answer, sent);
         if (answer.get("stop") instanceof Map<?, ?> now) interrupt("" + now.get("why"), (Long) now.get("within_ms"));
@@ -107,21 +128,30 @@ public abstract class Hold {
 
     /** The deadline, by what a node said. */
     private void hear(Map<String, Object> answer, Instant since) {
-        if (answer.getOrDefault("expires_in_ms", answer.get("lease_ms")) instanceof Long ms) length = ms;
+        if (answer.getOrDefault("expires_in_ms", answer.get("lease_ms")) instanceof Long ms)
+            length = grant.get("expires_in_ms") instanceof Long most ? Math.min(ms, most) : ms;
         deadline = new Instant(since.mono + length * TRUST, since.wall + length * TRUST);
     }
 
     /** Waits until it is granted. */
-    void acquire(Line way, String path, Map<String, Object> ask) {
-        for (Instant end = Instant.in(options.patience.toMillis()); ; ) {
-            if (grant.isEmpty()) ask.put("request_id", UUID.randomUUID());
+    void acquire(Line way, String path, Map<String, Object> ask, Predicate<Object> shape) {
+        Instant end = Instant.in(options.patience.toMillis()), last = Instant.in(options.patience.toMillis() + SLACK);
+        ask.put("request_id", UUID.randomUUID());
+        for (int failed = 0; ; ) {
             Instant sent = Instant.in(0);
-            double left = Math.max(0, end.left()), poll = Math.min(WAIT, left);
+            // Of what is left so much is kept that another node can still be asked.
+            double timeout = Math.min(WAIT + SLACK, Math.max(250, last.left() * 2 / 3)), left = Math.max(0, end.left());
+            double poll = Math.max(0, Math.min(Math.min(WAIT, left), timeout - SLACK / 2));
             ask.put("wait_ms", (long) poll);
-            grant = way.call(path, ask, poll + SLACK, left + SLACK);
+            try { grant = way.call(path, ask, timeout, 0, shape); }
+            catch (Unreachable error) {
+                if (way.sleep(Math.min(way.pause(++failed), Math.max(0, last.left()))) || last.left() <= 0) throw error;
+                continue;
+            }
+            failed = 0;
             double soon = grant.get("retry_in_ms") instanceof Long ms ? Math.min(5000, Math.max(200, ms)) : 200;
-            if (grant.containsKey("token") && confirm(way, sent)) return;
-            if (grant.containsKey("token")) grant = Map.of(); // it is over; another is another
+            if (grant.containsKey("token") && confirm(way, sent, last)) return;
+            if (grant.containsKey("token")) ask.put("request_id", UUID.randomUUID()); // it is over; another is another
             else if (end.left() <= 0) throw new NotGranted(what + ": " + grant.get("reason"), grant);
             // If it did not wait, the node knows that it cannot be soon.
             else if (sent.left() > -poll / 2) way.sleep(Line.between(0.5, 1) * Math.min(soon, left));
@@ -130,13 +160,13 @@ public abstract class Hold {
 
     /**
      * Renews a grant that was first asked for at {@code sent}, unless that was just now; keeps it if it is worth
-     * something.
+     * something, as is known before {@code last}.
      */
-    boolean confirm(Line way, Instant sent) {
+    boolean confirm(Line way, Instant sent, Instant last) {
         hear(grant, sent);
         boolean sure = sent.left() > -length / 10;
         if (!sure) deadline = Instant.in(length > 0 ? length : WAIT); // so long it is worth asking
-        for (int failed = 0; !sure && held() && !way.sleep(way.pause(failed)); failed++) sure = attempt(line, 0);
+        for (int failed = 0; !sure && held() && last.left() > 0 && !way.sleep(way.pause(failed)); failed++) sure = attempt(line, 0);
         if (!sure) return false;
         worker = Thread.currentThread();
         Loop.thread("keeps " + what, this::keep);
@@ -152,7 +182,7 @@ public abstract class Hold {
         } catch (Refused error) {
             if (LOST.contains(error.status)) deadline = Instant.in(0); // it may be another's already
             interrupt("refused: " + error.getMessage(), NEVER);
-        } catch (RuntimeException error) { LOG.log(System.Logger.Level.DEBUG, what + ": not renewed yet: " + error); }
+        } catch (RuntimeException error) { Loop.tell(System.Logger.Level.DEBUG, what + ": not renewed yet: " + error, null); }
         return false;
     }
 
@@ -163,35 +193,46 @@ public abstract class Hold {
     }
 
     private void watch() {
-        while (Math.max(Math.min(deadline.left(), stop.left()), lastChance.left()) > 0 && !line.sleep(Math.min(TICK, 2 + remaining())))
-            if (deadline.left() <= Math.min(options.grace.toMillis(), length / 5)) interrupt("it was not renewed in time", NEVER);
-        // A task that outlives its lease harms nobody: its result is refused.
-        if (!line.over.isDone() && !(this instanceof Task)) options.onOverrun.accept(this);
+        for (double ahead = options.onOverrun == EXIT ? AHEAD : 0; !line.over.isDone(); ) {
+            double near = deadline.left() - Math.min(Math.max(options.grace.toMillis(), SOON), length / 5);
+            if (near <= 0) interrupt("it was not renewed in time", NEVER);
+            double left = Math.max(Math.min(deadline.left(), stop.left()) - ahead, lastChance.left());
+            // A task that outlives its lease harms nobody: its result is refused.
+            if (left <= 0 && !(this instanceof Task)) options.onOverrun.accept(this);
+            if (left <= 0) return;
+            line.sleep(Math.min(TICK, Math.max(2, reason == null ? near : left)));
+            Thread.interrupted(); // whoever means all threads does not mean this one
+        }
     }
 
-    /** Ends this process, unless the work has ended meanwhile. */
-    synchronized void exit() {
-        if (worker == null) return;
+    /** Ends this process, unless the work has ended meanwhile. Its reason is written by a thread that is not waited for beyond the deadline. */
+    void exit() {
+        Thread its = worker;
+        if (its == null) return;
         try {
-            System.err.printf("soloist: %s (token %d): %s, and the work has not ended in time. This process ends now: "
-                    + "another may begin. Call check() between the acts, or set onOverrun.%n", what, token(), reason);
-            for (StackTraceElement at : worker.getStackTrace()) System.err.println("    at " + at);
-        } finally { Runtime.getRuntime().halt(EXIT_CODE); } // no hooks: one of them may wait for the work
+            Loop.thread("last words", () -> {
+                // In one write: printf makes one of each piece.
+                System.err.println(String.format("soloist: %s (token %d): %s, and the work has not ended in time. This process "
+                        + "ends now: another may begin. Call check() between the acts, or set onOverrun.", what, token(), reason));
+                for (StackTraceElement at : its.getStackTrace()) System.err.println("    at " + at);
+            }).join((long) AHEAD);
+        } catch (Throwable noMoreThreads) { return; } // without a word, then
+        finally { if (worker != null) Runtime.getRuntime().halt(EXIT_CODE); } // no hooks: one of them may wait for the work
     }
 
     /** The work has ended: no interrupt from here comes any more. */
-    synchronized void finish() {
+    void finish() {
         line.cut();
-        worker = null;
+        synchronized (waking) { worker = null; }
         if (reason != null) Thread.interrupted(); // it was ours, and is done with
     }
 
     /** The work has ended: says so by names and values, if it is still ours. Its last words are worth one try. */
-    void end(String act, Object... body) {
+    void end(String act, String shown, Object... body) {
         finish();
         while (hasNews() && deadline.left() > 0 && attempt(new Line(line.nodes), 0)) continue;
-        try { if (deadline.left() > 0) new Line(line.nodes).call(path + act, Json.map(body), SLACK, deadline.left()); }
-        catch (Failure error) { LOG.log(System.Logger.Level.WARNING, what + ": not given back, so it runs out by itself", error); }
+        try { if (deadline.left() > 0) new Line(line.nodes).call(path + act, Json.map(body), Math.min(SLACK, deadline.left() / 2), deadline.left(), Line.has(Map.of(shown, Objects::nonNull))); }
+        catch (Failure error) { Loop.tell(System.Logger.Level.WARNING, what + ": not given back, so it runs out by itself", error); }
     }
 
     /**
@@ -223,44 +264,49 @@ public abstract class Hold {
         private final Map<String, Object> news = new ConcurrentHashMap<>();
         private volatile String failure;
 
+        private static final Predicate<Object> GRANT = Line.has(Map.of("secret", Line.TEXT, "token", Line.WHOLE, "expires_in_ms", Line.SPAN, "renew_every_ms", Line.SPAN)),
+                BUSY = Line.has(Map.of("reason", Line.TEXT, "retry_in_ms", Line.WHOLE));
+        private final Predicate<Object> kept = Line.has(Map.of("stop", stop -> stop == null || STOP.test(stop),
+                "expires_in_ms", ms -> Line.SPAN.test(ms) && (Long) ms <= LONGER * (Long) grant.get("expires_in_ms")));
+
         Lease(Line way, String name, Options options) {
             super(way, "lease " + name, "/api/v1/leases/" + name, options, Map.of());
-            acquire(way, path, Json.map("holder", options.name, "ttl_ms", options.ttl.toMillis()));
+            acquire(way, path, Json.map("holder", options.name, "ttl_ms", options.ttl.toMillis()), GRANT.or(BUSY));
         }
 
         /** The run of the job that this grant is, if its name is a job; else null. */
         public String run() { return (String) grant.get("run"); }
 
         /** Moves the job's progress bar, with the next renewal. */
-        public void progress(long done, long total, String note) { news.put("far", Json.map("done", done, "total", total, "note", note)); }
+        public void progress(long done, long total, String note) { news.put("far", Json.map("done", done, "total", total, "note", Json.cut("" + note, LONGEST))); }
 
         /** A line of the job's output, sent with the next renewal: at least once. */
         public void log(String text) {
             for (String line : text.split("\\R"))
-                while (!lines.offer(line.substring(0, Math.min(LONGEST, line.length())))) lines.poll();
+                while (!lines.offer(Json.cut(line, LONGEST))) lines.poll();
         }
 
         /** The work has failed; gives the error, to be thrown. To end because one was asked to is no failure. */
         public <E extends Throwable> E fail(E error) {
-            if (!stopping() || !(error instanceof Stopped || error instanceof InterruptedException)) failure = error.toString();
+            if (!stopping() || !(error instanceof Stopped || error instanceof InterruptedException)) failure = Json.cut("" + error, LONGEST);
             return error;
         }
 
         @Override boolean hasNews() { return !news.isEmpty() || !lines.isEmpty(); }
 
         @Override public void close() {
-            end("/release", "secret", grant.get("secret"), "end", failure == null ? "done" : "failed", "error", failure);
+            end("/release", "released", "secret", grant.get("secret"), "end", failure == null ? "done" : "failed", "error", failure);
         }
 
         @Override void renew(Line line, double most) {
             Object far = news.get("far");
             List<String> said = lines.stream().limit(AT_ONCE).toList();
             long wait = (long) Math.min(most, (Long) grant.get("renew_every_ms"));
-            try { post(line, "/renew", wait, "secret", grant.get("secret"), "wait_ms", wait, "progress", far, "lines", said); }
+            try { post(line, "/renew", wait, kept, "secret", grant.get("secret"), "wait_ms", wait, "progress", far, "lines", said); }
             catch (Refused error) {
                 if (FINAL.contains(error.status) || far == null && said.isEmpty()) throw error;
                 // What the work says must not cost it the lease.
-                LOG.log(System.Logger.Level.WARNING, what + ": its output was refused and is dropped", error);
+                Loop.tell(System.Logger.Level.WARNING, what + ": its output was refused and is dropped", error);
             }
             said.forEach(lines::remove);
             news.remove("far", far);
@@ -277,14 +323,15 @@ public abstract class Hold {
 
         Turn(Line way, String rotation, String type, Options options) {
             super(way, "turn " + rotation + "/" + type, "/api/v1/rotations/" + rotation + "/turns", options, Map.of());
-            acquire(way, path + "?expires=true", Json.map("type", type, "worker", options.name));
+            acquire(way, path + "?expires=true", Json.map("type", type, "worker", options.name),
+                    TURN.and(Line.has(Map.of("lease_ms", Line.SPAN))).or(Line.has(Map.of("reason", Line.TEXT, "ahead", Line.WHOLE))));
         }
 
         private String its(String act) { return "/" + grant.get("turn") + act; }
 
-        @Override void renew(Line line, double wait) { post(line, its("/extend"), 0, "token", token()); }
+        @Override void renew(Line line, double wait) { post(line, its("/extend"), 0, TURN, "token", token()); }
 
-        @Override public void close() { end(its("/pass"), "token", token(), "outcome", outcome, "next", next, "not_before", notBefore); }
+        @Override public void close() { end(its("/pass"), "turn", "token", token(), "outcome", outcome, "next", next, "not_before", notBefore); }
     }
 
     /** One task in this collector's hands. */
@@ -301,14 +348,14 @@ public abstract class Hold {
             this.length = length;
         }
 
-        @Override void renew(Line line, double wait) { post(line, "/extend?expires=true", 0); }
+        @Override void renew(Line line, double wait) { post(line, "/extend?expires=true", 0, Line.has(Map.of("kept", Line.MANY, "lost", Line.MANY))); }
 
         /** Does it; the result. */
         Map<String, Object> does(Work<Task> work) {
             var result = Json.map("id", id, "token", token(), "outcome", "done");
             try { work.run(this); }
             catch (Throwable error) {
-                result.putAll(Json.map("outcome", error instanceof Dead ? "dead" : "retry", "error", "%.300s".formatted(error)));
+                result.putAll(Json.map("outcome", error instanceof Dead ? "dead" : "retry", "error", Json.cut("" + error, 900)));
                 if (error instanceof Retry retry) result.putAll(retry.answer);
             } finally { finish(); }
             return result;

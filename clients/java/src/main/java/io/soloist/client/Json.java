@@ -14,7 +14,7 @@ import java.util.regex.*;
 final class Json {
     private static final Pattern TOKEN = Pattern.compile("\"(?:[^\"\\\\]|\\\\.)*+\"|[{}\\[\\]]|[^\\s,:{}\\[\\]\"]++");
     private static final Pattern ESCAPED = Pattern.compile("\\\\(?:u(\\p{XDigit}{4})|.)");
-    private static final Pattern UNSAFE = Pattern.compile("[\"\\\\\\x00-\\x1f]");
+    private static final Pattern UNSAFE = Pattern.compile("[\"\\\\\\x00-\\x1f\\x{d800}-\\x{dfff}]");
 
     /** An object. Throws some {@code RuntimeException} when the text is none. */
     @SuppressWarnings("unchecked") static Map<String, Object> read(String text) {
@@ -48,7 +48,16 @@ final class Json {
         if (value instanceof Map.Entry<?, ?> entry) return write(entry.getKey()) + ':' + write(entry.getValue());
         if (value instanceof List<?> list) return list.stream().map(Json::write).collect(joining(",", "[", "]"));
         if (value == null || value instanceof Number || value instanceof Boolean) return String.valueOf(value);
-        return '"' + UNSAFE.matcher(value.toString()).replaceAll(one -> "\\\\u%04x".formatted(one.group().codePointAt(0))) + '"';
+        return '"' + UNSAFE.matcher(value.toString()).replaceAll(one -> escaped(one.group().charAt(0))) + '"';
+    }
+
+    /** Half a surrogate pair becomes U+FFFD: no encoder takes it. */
+    private static String escaped(char unsafe) { return "\\\\u%04x".formatted(Character.isSurrogate(unsafe) ? 0xfffd : (int) unsafe); }
+
+    /** At most so long, and never cut inside a pair of surrogates. */
+    static String cut(String text, int most) {
+        if (text.length() <= most) return text;
+        return text.substring(0, Character.isHighSurrogate(text.charAt(most - 1)) ? most - 1 : most);
     }
 
     private static String unescaped(MatchResult found) {

@@ -1,22 +1,36 @@
 package io.soloist.client;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
+
 import io.soloist.client.Soloist.*;
+import java.io.ByteArrayOutputStream;
 import java.net.http.*;
 import java.net.http.HttpResponse.*;
-import java.util.Map;
+import java.util.*;
 import java.util.concurrent.*;
+import java.util.function.Predicate;
 
 /**
  * HTTP to one of several nodes: time-outs, fail-over, jitter. Knows nothing of leases.
  *
  * <p>Every call of Soloist may be repeated with the same body, at any node; so a call that was not answered is simply
- * made again.
+ * made again. Only a node answers: what is not in the shape of its answers was said by something in between (a gateway, a
+ * portal), and is as good as no answer. So is what has not come as a whole when the time for it is over, and what is
+ * longer than any answer of a node.
  *
  * <p>All times are in milliseconds. Used by one thread; {@link #cut} may be called by any.
  */
 final class Line {
     private static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1)
             .connectTimeout(java.time.Duration.ofSeconds(2)).build();
+
+    /** Bytes, of an answer and of a frame of the live stream, which may tell of thousands of jobs. */
+    static final int MOST = 1 << 20, MOST_OF_FRAME = 1 << 24;
+    /** What a field of an answer is; no lease is longer than a day. */
+    static final Predicate<Object> TEXT = String.class::isInstance, MANY = List.class::isInstance,
+            WHOLE = value -> value instanceof Long number && number >= 0,
+            SPAN = value -> value instanceof Long ms && ms > 0 && ms <= 86_400_000;
+    private static final Predicate<Object> PROBLEM = has(Map.of("type", TEXT, "title", TEXT, "status", WHOLE, "detail", TEXT));
 
     final Soloist nodes;
     /** Done when nothing is to be asked any more. */
@@ -37,33 +51,60 @@ final class Line {
         return true;
     }
 
-    /** Asks the next node, which stays the next one if it answers. With a body it is a POST. */
-    <T> T once(String path, Object body, double timeout, BodyHandler<T> handler) throws Exception {
-        var request = HttpRequest.newBuilder(nodes.urls.get(nth++ % nodes.urls.size()).resolve(path)).headers(nodes.headers);
-        if (body != null) request.POST(HttpRequest.BodyPublishers.ofString(Json.write(body)));
-        var asked = HTTP.sendAsync(request.build(), handler);
-        try { CompletableFuture.anyOf(asked, over).get((long) timeout, TimeUnit.MILLISECONDS); }
-        finally { asked.cancel(true); }
-        var answer = asked.join();
-        int status = answer.statusCode();
-        String detail = (answer.body() instanceof Map<?, ?> said ? said.get("detail") : path) + " (HTTP " + status + ")";
-        if (status >= 500 || status == 408 || status == 429) throw new Unreachable(detail); // not now
-        nth--;
-        if (status >= 300) throw new Refused(status, detail);
-        return answer.body();
+    /** Whether it is an object with these fields, each as it must be. */
+    static Predicate<Object> has(Map<String, Predicate<Object>> shape) {
+        return value -> value instanceof Map<?, ?> map
+                && shape.entrySet().stream().allMatch(field -> map.containsKey(field.getKey()) && field.getValue().test(map.get(field.getKey())));
     }
 
-    /** Tries until it is answered; no new try begins after {@code patience}. */
-    Map<String, Object> call(String path, Object body, double timeout, double patience) {
+    static Predicate<Object> listed(Map<String, Predicate<Object>> shape) {
+        return value -> value instanceof List<?> list && list.stream().allMatch(has(shape));
+    }
+
+    /** Asks the next node, until {@code enough}. With a body it is a POST. */
+    <T> HttpResponse<T> once(String path, String body, double timeout, BodyHandler<T> handler, CompletableFuture<?> enough) throws Exception {
+        var request = HttpRequest.newBuilder(nodes.urls.get(nth++ % nodes.urls.size()).resolve(path)).headers(nodes.headers);
+        if (body != null) request.POST(HttpRequest.BodyPublishers.ofString(body));
+        var asked = HTTP.sendAsync(request.build(), handler);
+        try { CompletableFuture.anyOf(asked, over, enough).get((long) timeout, TimeUnit.MILLISECONDS); }
+        finally { asked.cancel(true); }
+        return asked.join();
+    }
+
+    /** Tries until it is answered in this shape, or refused; no new try begins after {@code patience}. Who answers stays the next one. */
+    Map<String, Object> call(String path, Object asked, double timeout, double patience, Predicate<Object> shape) {
         var end = Hold.Instant.in(patience);
+        String data = asked == null ? null : Json.write(asked);
         for (int failed = 1; ; failed++) {
-            // What is no JSON was said by something between us and the node.
-            try { return once(path, body, timeout, head -> BodySubscribers.mapping(BodyHandlers.ofString().apply(head), Json::read)); }
-            catch (Refused error) { throw error; }
+            try {
+                var said = new ByteArrayOutputStream();
+                var enough = new CompletableFuture<Void>();
+                var body = BodySubscribers.ofByteArrayConsumer(piece -> {
+                    if (said.size() + piece.map(bytes -> bytes.length).orElse(0) <= MOST) piece.ifPresent(said::writeBytes);
+                    else enough.completeExceptionally(new Unreachable("answered with more than 1 MiB"));
+                });
+                var answer = once(path, data, timeout, head -> BodySubscribers.mapping(body, all -> Json.read(said.toString(UTF_8))), enough);
+                boolean fits = answer.statusCode() == 200 && shape.test(answer.body());
+                if (!fits) check(answer);
+                nth--;
+                return answer.body();
+            }
+            catch (Refused error) { nth--; throw error; }
             catch (InterruptedException error) { Thread.currentThread().interrupt(); }
-            catch (Exception error) { if (end.left() <= 0) throw new Unreachable(error.toString()); }
+            catch (Exception error) { if (end.left() <= 0) throw new Unreachable(error.toString()); } // also what is no JSON
             if (sleep(pause(failed))) throw new Unreachable("closed or interrupted");
         }
+    }
+
+    /** Throws what an answer comes to that gives nothing. Only a node's counts, which is RFC 9457 in our own fields. */
+    private static void check(HttpResponse<Map<String, Object>> answer) {
+        Map<String, Object> said = answer.body();
+        int status = answer.statusCode();
+        boolean isOurs = PROBLEM.test(said) && !said.containsKey("instance") && said.get("status").equals((long) status)
+                && answer.headers().firstValue("content-type").filter(kind -> kind.startsWith("application/problem+json")).isPresent();
+        String detail = (isOurs ? said.get("detail") : "not the answer of a node") + " (HTTP " + status + ")";
+        if (!isOurs || status / 100 != 4 || status == 408 || status == 429) throw new Unreachable(detail);
+        throw new Refused(status, detail);
     }
 
     /** Before the next try: nothing until every node has failed once, then more and more, never all clients at once. */

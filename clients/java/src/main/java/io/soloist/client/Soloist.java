@@ -2,11 +2,14 @@ package io.soloist.client;
 
 import static io.soloist.client.Hold.*;
 
+import java.io.*;
 import java.net.*;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 import java.util.*;
-import java.util.function.Consumer;
+import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.*;
 
 /**
  * Run this while I am the one: a cluster of Soloist nodes, by the addresses of some of them. May be used by any number
@@ -22,6 +25,11 @@ import java.util.function.Consumer;
  */
 @SuppressWarnings("serial") public final class Soloist {
     private static final String RESULTS = "/api/v1/results";
+    private static final Predicate<Object> DONE = Line.has(Map.of("results", Line.listed(Map.of("id", Line.TEXT, "status", Line.TEXT)))),
+            NO_WORK = Line.has(Map.of("reason", Line.TEXT)),
+            WORK = Line.has(Map.of("claim", Line.TEXT, "tasks", Line.listed(Map.of("id", Line.TEXT, "key", Line.TEXT, "source", Line.TEXT,
+                    "payload", any -> true, "token", Line.WHOLE, "attempt", Line.WHOLE)))),
+            HANDED = DONE.and(Line.has(Map.of("claim", WORK.or(NO_WORK.and(Line.has(Map.of("tasks", List.of()::equals)))))));
 
     final List<URI> urls;
     final String[] headers;
@@ -29,11 +37,16 @@ import java.util.function.Consumer;
     /** @param addresses of some nodes, {@code http://a:8080} */
     public Soloist(List<String> addresses, String token) {
         if (addresses.isEmpty()) throw new IllegalArgumentException("name at least one node, as http://HOST:PORT");
+        if (!token.matches("[!-~]+"))
+            throw new IllegalArgumentException("the token is empty, or has a blank, a line end or a letter that is not ASCII: give it as it was made");
         this.urls = addresses.stream().map(URI::create).toList();
         this.headers = new String[] {"Authorization", "Bearer " + token, "Content-Type", "application/json"};
     }
 
-    static String encode(String name) { return URLEncoder.encode(name, java.nio.charset.StandardCharsets.UTF_8); }
+    static String encode(String name) {
+        if (!java.nio.charset.StandardCharsets.UTF_8.newEncoder().canEncode(name)) throw new IllegalArgumentException("no encoder takes the name " + name);
+        return URLEncoder.encode(name, java.nio.charset.StandardCharsets.UTF_8);
+    }
 
     /**
      * Waits for a lease, which the calling thread then works under, and gives back by {@link Lease#close}.
@@ -48,8 +61,9 @@ import java.util.function.Consumer;
      * Loop#close}.
      */
     public Loop runWhileLeader(String name, Work<Lease> work, Options options) {
+        String encoded = encode(name);
         return new Loop(this, name, 1, (line, loop) -> {
-            Lease lease = loop.hold = new Lease(line, encode(name), options);
+            Lease lease = loop.hold = new Lease(line, encoded, options);
             try { if (!line.over.isDone()) work.run(lease); } // no work begins after close()
             catch (Throwable error) { throw lease.fail(error); }
             finally { lease.close(); }
@@ -73,17 +87,17 @@ import java.util.function.Consumer;
                 while (!line.over.isDone()) {
                     Instant sent = Instant.in(0);
                     ask.put("request_id", UUID.randomUUID());
-                    var claim = (Map<?, ?>) line.call(RESULTS, Map.of("results", results, "claim", ask), WAIT + SLACK, NEVER).get("claim");
+                    var claim = (Map<?, ?>) line.call(RESULTS, Map.of("results", results, "claim", ask), WAIT + SLACK, NEVER, HANDED).get("claim");
                     results.clear();
                     for (Object each : (List<?>) claim.get("tasks")) {
                         Task task = new Task(line, claim.get("claim"), length, options, (Map<String, Object>) each);
-                        if (!task.confirm(line, sent)) return; // lost before it began: the rules may be others by now
+                        if (!task.confirm(line, sent, Instant.in(NEVER))) return; // lost before it began: the rules may be others by now
                         results.add(task.does(work));
                         length = task.length;
                     }
                     if (results.isEmpty() && sent.left() > -WAIT / 2) line.sleep(Line.between(200, 1000));
                 }
-            } finally { if (!results.isEmpty()) new Line(this).call(RESULTS, Map.of("results", results), SLACK, WAIT); }
+            } finally { if (!results.isEmpty()) new Line(this).call(RESULTS, Map.of("results", results), SLACK, WAIT, DONE); }
         });
     }
 
@@ -95,16 +109,28 @@ import java.util.function.Consumer;
         return new Loop(this, "live", 1, (line, loop) -> {
             double retry = 1000;
             var silent = new java.util.concurrent.atomic.AtomicReference<>(Instant.in(SILENT));
-            try (var lines = line.once("/api/v1/live?follow=" + encode(String.join(",", logs)), null, WAIT, BodyHandlers.ofLines())) {
+            var answer = line.once("/api/v1/live?follow=" + encode(String.join(",", logs)), null, WAIT, BodyHandlers.ofInputStream(), line.over);
+            var body = new FilterInputStream(answer.body()) {
+                volatile int room = Line.MOST_OF_FRAME;
+
+                @Override public int read(byte[] into, int from, int most) throws IOException {
+                    int count = super.read(into, from, most);
+                    if ((room -= count) < 0) throw new IOException("a frame without end");
+                    return count;
+                }
+            };
+            try (var lines = new BufferedReader(new InputStreamReader(body, java.nio.charset.StandardCharsets.UTF_8))) {
+                if (answer.statusCode() != 200) throw new Unreachable("no stream (HTTP " + answer.statusCode() + ")");
                 Loop.thread("hears the stream", () -> {
-                    try (lines) { while (silent.get().left() > 0 && !line.sleep(1000)) continue; } // who reads has an error then
+                    try (body) { while (silent.get().left() > 0 && !line.sleep(1000)) continue; } // who reads has an error then
+                    catch (IOException error) { return; } // it is closed already
                 });
-                for (String text : (Iterable<String>) lines::iterator) {
+                for (String text; (text = lines.readLine()) != null; body.room = Line.MOST_OF_FRAME) {
                     silent.set(Instant.in(SILENT));
                     if (text.startsWith("data:")) reader.accept(Json.read(text.substring(5)));
                     else if (text.startsWith("retry:")) retry = Double.parseDouble(text.substring(6));
                 }
-            } catch (java.io.UncheckedIOException error) { line.nth++; } // a gap: the next stream is another node's
+            } catch (IOException error) { Loop.tell(System.Logger.Level.DEBUG, "a gap: the next stream is another node's", error); }
             line.sleep(Line.between(retry / 2, retry * 1.5));
         });
     }
@@ -129,7 +155,7 @@ import java.util.function.Consumer;
         /** How many tasks at once. */
         public int parallel = 1;
         /** What happens when the work has not ended in time. Default: the process ends with code 76 and says why. */
-        public Consumer<Hold> onOverrun = Hold::exit;
+        public Consumer<Hold> onOverrun = Hold.EXIT;
     }
 
     /** Threads that do the same again and again until {@link #close}. */
@@ -146,10 +172,30 @@ import java.util.function.Consumer;
         }
 
         static Thread thread(String what, Runnable run) {
-            Thread thread = new Thread(run, "soloist " + what);
-            thread.setDaemon(true);
+            Thread thread = daemon(what, run);
             thread.start();
             return thread;
+        }
+
+        private static Thread daemon(String what, Runnable run) {
+            Thread thread = new Thread(run, "soloist " + what);
+            thread.setDaemon(true);
+            return thread;
+        }
+
+        private static final AtomicLong LOST = new AtomicLong();
+        private static final ThreadPoolExecutor TELLER = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new ArrayBlockingQueue<>(200),
+                run -> daemon("log", run), (run, all) -> LOST.incrementAndGet());
+
+        /** Log lines are written by a thread of their own: a handler that hangs holds up nobody. What is too much is left out and counted. */
+        static void tell(System.Logger.Level level, String text, Throwable error) {
+            try {
+                TELLER.execute(() -> {
+                    long lost = LOST.getAndSet(0);
+                    try { System.getLogger("soloist").log(level, lost == 0 ? text : text + " (" + lost + " lines before it were left out)", error); }
+                    catch (Throwable ofAHandler) { LOST.incrementAndGet(); }
+                });
+            } catch (Throwable noMoreThreads) { LOST.incrementAndGet(); }
         }
 
         /** The lease, while it is held and the work runs, and the last one afterwards; null before the first. */
@@ -168,7 +214,7 @@ import java.util.function.Consumer;
                     once.run(line, this);
                     failed = 0;
                 } catch (Stopped | InterruptedException error) { failed = 0; }
-                catch (Throwable error) { if (!line.over.isDone()) LOG.log(System.Logger.Level.WARNING, what + " failed", error); }
+                catch (Throwable error) { if (!line.over.isDone()) tell(System.Logger.Level.WARNING, what + " failed", error); }
                 Thread.interrupted(); // what was meant for the work is over with it
                 // Work that ends at once, or fails again and again, costs the cluster little.
                 line.sleep(Line.between(100, 200) * Math.min(150, Math.pow(2, failed)));
