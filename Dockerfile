@@ -19,7 +19,7 @@ ARG SOURCE_DATE_EPOCH=
 # What is built stays in this layer: a directory that builds share could hold the program of another checkout, because cargo
 # goes by the times of files. Only what is downloaded is shared.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
-    cargo build --release --locked --bin soloist && strip --strip-all -o /soloist target/release/soloist
+    cargo build --profile dist --features full --locked --bin soloist && cp target/dist/soloist /soloist
 
 FROM ${RUN_IMAGE}
 # Group 0 may do what the user may: whoever runs the image under a uid of its own gives it that group, as OpenShift does.

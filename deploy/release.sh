@@ -72,10 +72,10 @@ static() {
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
     export SOURCE_DATE_EPOCH
     command -v musl-gcc >/dev/null || fail "musl-gcc is missing: apt-get install musl-tools"
-    env "CC_$(echo "$target" | tr - _)=musl-gcc" cargo build --release --locked --bin soloist --target "$target"
+    env "CC_$(echo "$target" | tr - _)=musl-gcc" cargo build --profile dist --features full --locked --bin soloist --target "$target"
     name=soloist-$version-$(uname -m)-linux-static
     mkdir -p "release/$name"
-    strip --strip-all -o "release/$name/soloist" "target/$target/release/soloist"
+    strip --strip-all -o "release/$name/soloist" "target/$target/dist/soloist"
     cp LICENSE-MIT LICENSE-APACHE README.md CHANGELOG.md deploy/soloist.service deploy/await-guards.sh deploy/soloist.conf "release/$name/"
     # A program that wants a loader is not static.
     ! readelf --program-headers "release/$name/soloist" | grep -q INTERP || fail "the program is not static"

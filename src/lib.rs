@@ -2,6 +2,7 @@
 
 mod alerts;
 pub mod app;
+pub mod build;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -11,9 +12,11 @@ pub mod feed;
 pub mod fence;
 pub mod guard;
 mod history;
+pub mod http;
 mod leases;
 pub mod ops;
 pub mod outlet;
+pub mod program;
 pub mod remote;
 pub mod rotation;
 pub mod runner;

@@ -1,7 +1,6 @@
 //! Bugs planted on purpose, to see that the fault suite finds every one of them.
 //!
-//! Only with the feature `sabotage`, which no release has; without it every question is answered "no" when the program is
-//! compiled. A process carries the bug that `$SABOTAGE` names, and hands it on to its guards. A place that asks
+//! Every debug build has them and no release: there each question is answered "no" when the program is compiled. A process carries the bug that `$SABOTAGE` names, and hands it on to its guards. A place that asks
 //! [`planted`] says what breaks there; nothing else may be decided by it.
 
 use std::borrow::Cow;
@@ -74,14 +73,14 @@ bugs! {
 /// Whether this process carries `bug`.
 #[must_use]
 pub fn planted(bug: Bug) -> bool {
-    #[cfg(feature = "sabotage")]
+    #[cfg(debug_assertions)]
     {
         use std::sync::LazyLock;
         static NAME: LazyLock<Option<String>> =
             LazyLock::new(|| std::env::var_os(VARIABLE)?.into_string().ok());
         NAME.as_deref() == Some(bug.name())
     }
-    #[cfg(not(feature = "sabotage"))]
+    #[cfg(not(debug_assertions))]
     {
         let _unused = bug;
         false
@@ -104,7 +103,7 @@ pub fn deadline(given: Boot, now: Boot) -> Boot {
     now + *LENGTH.get_or_init(|| given.since(now))
 }
 
-/// What a guard must inherit to carry the same bug; nothing without the feature.
+/// What a guard must inherit to carry the same bug; nothing in a release.
 #[must_use]
 pub fn inherited() -> Option<(&'static str, &'static str)> {
     let carried = Bug::ALL.iter().find(|bug| planted(**bug))?;

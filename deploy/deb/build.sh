@@ -12,8 +12,8 @@ cd "$(dirname -- "$0")/../.."
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 export SOURCE_DATE_EPOCH
 
-program=${1:-target/release/soloist}
-[ $# -gt 0 ] || cargo build --release --locked --bin soloist
+program=${1:-target/dist/soloist}
+[ $# -gt 0 ] || cargo build --profile dist --features full --locked --bin soloist
 
 # What the package holds besides files of the repository; `assets` in Cargo.toml names them.
 made=target/package

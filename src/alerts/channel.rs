@@ -11,14 +11,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use openidconnect::reqwest::{Client, RequestBuilder, redirect};
-use openidconnect::url::{Host, Url};
+use reqwest::RequestBuilder;
 use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::Sha256;
+use url::{Host, Url};
 
-use super::mail;
 use crate::config::Way;
+use crate::http;
 use crate::view::undelivered::{Trouble, Undelivered};
 
 /// What a service answered, or why it did not take the message.
@@ -141,7 +141,12 @@ pub(crate) async fn send(way: &Way, message: &Message) -> Result<String> {
         Way::Slack { url } => {
             (as_json(url.reveal(), &json!({"text": message.both(false)}))?, |_| Ok(()))
         }
-        Way::Mail { url, from, to } => return mail::send(url.reveal(), from, to, message).await,
+        #[cfg(feature = "mail")]
+        Way::Mail { url, from, to } => {
+            return super::mail::send(url.reveal(), from, to, message).await;
+        }
+        #[cfg(not(feature = "mail"))]
+        Way::Mail { .. } => return Err(other(crate::build::MAIL.missing().unwrap_or_default())),
     };
     ask(request, judge).await
 }
@@ -183,16 +188,8 @@ pub(super) fn is_here(url: &Url) -> bool {
 
 fn post(url: &str) -> Result<RequestBuilder> {
     let url = Url::parse(url).map_err(other)?;
-    // reqwest chooses no cryptography itself.
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
-        tracing::trace!("the cryptography was chosen before");
-    }
-    let mut client = Client::builder()
-        .timeout(PATIENCE)
-        .connect_timeout(PATIENCE)
-        .redirect(redirect::Policy::none())
-        .pool_max_idle_per_host(0)
-        .user_agent(concat!("soloist/", env!("CARGO_PKG_VERSION")));
+    let mut client =
+        http::client().timeout(PATIENCE).connect_timeout(PATIENCE).pool_max_idle_per_host(0);
     if is_here(&url) {
         client = client.no_proxy();
     }
@@ -226,7 +223,7 @@ pub(super) fn kind(timed_out: bool, said: &str) -> Trouble {
 }
 
 async fn ask(request: RequestBuilder, judge: Judge) -> Result<String> {
-    let why = |error: openidconnect::reqwest::Error| {
+    let why = |error: reqwest::Error| {
         let error = error.without_url();
         let mut said = error.to_string();
         let mut cause = std::error::Error::source(&error);

@@ -3,7 +3,7 @@
 use lettre::message::header::ContentType;
 use lettre::message::{Mailbox, Message as Mail};
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor};
-use openidconnect::url::Url;
+use url::Url;
 
 use super::channel::{Kind, Message, PATIENCE, Result, is_here, kind, other};
 use crate::view::undelivered::{Trouble, Undelivered};
@@ -14,8 +14,8 @@ const SUBJECT: usize = 100;
 /// Sends it; the id of the message is in its `Message-ID`.
 pub(super) async fn send(
     url: &str,
-    from: &Mailbox,
-    to: &[Mailbox],
+    from: &str,
+    to: &[String],
     message: &Message,
 ) -> Result<String> {
     let parsed = Url::parse(url).map_err(other)?;
@@ -24,11 +24,11 @@ pub(super) async fn send(
         false => url.to_owned(),
     };
     let mut mail = Mail::builder()
-        .from(from.clone())
+        .from(mailbox(from)?)
         .subject(subject(message))
         .message_id(Some(format!("<{}@soloist>", message.id)));
     for one in to {
-        mail = mail.to(one.clone());
+        mail = mail.to(mailbox(one)?);
     }
     let mail = mail.header(ContentType::TEXT_PLAIN).body(message.both(false)).map_err(other)?;
     let server = AsyncSmtpTransport::<Tokio1Executor>::from_url(&url)
@@ -54,6 +54,10 @@ pub(super) async fn send(
             Err(Undelivered { trouble: Trouble::TimedOut, said })
         }
     }
+}
+
+fn mailbox(text: &str) -> Result<Mailbox> {
+    text.parse().map_err(other)
 }
 
 fn subject(message: &Message) -> String {

@@ -4,6 +4,7 @@
 //! message, `mail` by mail; `trial` tests a channel. `domain::alert` decides which rules tell what; `ops::alerts` who may mute and test.
 
 pub(crate) mod channel;
+#[cfg(feature = "mail")]
 mod mail;
 mod sender;
 mod sight;

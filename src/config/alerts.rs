@@ -4,15 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::str::FromStr as _;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use lettre::message::Mailbox;
-use openidconnect::url::Url;
+use email_address::EmailAddress;
+use url::Url;
 
 use super::document::{Field, Section};
 use super::{Secret, address, closed};
+use crate::build;
 use crate::domain::alert::{Rule, When};
 use crate::domain::name::JobName;
 
@@ -69,8 +71,8 @@ pub enum Way {
     },
     Mail {
         url: Secret,
-        from: Mailbox,
-        to: Vec<Mailbox>,
+        from: String,
+        to: Vec<String>,
     },
 }
 
@@ -278,6 +280,10 @@ fn way(section: &Section<'_>, base: &Path, looks: bool) -> Option<Way> {
     section.only(known);
     let kind = field.text(KIND)?;
     if kind == "mail" {
+        if let Some(why) = build::MAIL.missing().filter(|_| !looks) {
+            field.wrong(why);
+            return None;
+        }
         return mail(section);
     }
     let url = url(section, URL, &["http", "https"]);
@@ -385,8 +391,8 @@ fn mail(section: &Section<'_>) -> Option<Way> {
     {
         field.wrong(format!("must not have a query or fragment: {SMTP}"));
     }
-    let mailbox = |field: &Field<'_>, text: &str, remedy: &str| match text.parse::<Mailbox>() {
-        Ok(mailbox) => Some(mailbox),
+    let mailbox = |field: &Field<'_>, text: &str, remedy: &str| match EmailAddress::from_str(text) {
+        Ok(_) => Some(text.to_owned()),
         Err(_) => {
             field.wrong(format!("{text:?} is no mail address: {remedy}"));
             None

@@ -7,13 +7,16 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use openidconnect::reqwest::{Certificate, Client};
-use openidconnect::url::{Host, Url};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use toml::de::DeValue;
+use url::{Host, Url};
 
 use super::document::{Field, Section};
 use super::problem::Place;
 use super::{Environment, Title, address, closed};
+use crate::build;
 
 const KEYS: [&str; 11] = [
     "issuer",
@@ -138,6 +141,10 @@ pub(super) fn read(
         None => root.get("oidc"),
     };
     let Some(field) = field else { return Some(None) };
+    if let Some(why) = build::OIDC.missing().filter(|_| !looks) {
+        field.wrong(why);
+        return None;
+    }
     let section = field.table(TABLE)?;
     section.only(&KEYS);
     let issuer = required(&section, "issuer", ISSUER, issuer);
@@ -283,10 +290,10 @@ fn contents(field: &Field<'_>, path: &Path) -> Option<Vec<u8>> {
 fn roots(field: &Field<'_>, base: &Path) -> Option<Vec<u8>> {
     let path = path(field, base)?;
     let bytes = contents(field, &path)?;
-    let usable = Certificate::from_pem_bundle(&bytes).is_ok_and(|roots| {
-        let client =
-            roots.iter().cloned().fold(Client::builder(), |b, root| b.add_root_certificate(root));
-        !roots.is_empty() && client.build().is_ok()
+    let roots: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    let mut store = RootCertStore::empty();
+    let usable = roots.is_ok_and(|roots| {
+        !roots.is_empty() && roots.into_iter().all(|root| store.add(root).is_ok())
     });
     if !usable {
         let why = "holds no certificate in PEM: it begins with -----BEGIN CERTIFICATE-----";

@@ -389,6 +389,14 @@ pub struct Viewpoint {
     pub ended_here: Option<Untold>,
 }
 
+impl Viewpoint {
+    /// Whether a run that started then has been up for `min_uptime`. A start that lies further ahead than that is of a
+    /// clock that was wrong and has been put back.
+    fn is_up(&self, started: StoreTime) -> bool {
+        self.now.since(started) >= self.min_uptime || started.since(self.now) > self.min_uptime
+    }
+}
+
 /// The end of a run that the record does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Untold {
@@ -422,7 +430,7 @@ pub fn state(record: &JobRecord, view: &Viewpoint) -> State {
         return match run {
             _ if !record.wanted() => State::Stopping,
             Some(RunRecord { phase: RunPhase::Stopping { .. }, .. }) => State::Stopping,
-            Some(run) if view.now.since(run.started) >= view.min_uptime => State::Running,
+            Some(run) if view.is_up(run.started) => State::Running,
             None if view.turn_barred => State::Waiting,
             None if view.takes_turns => State::Resting,
             _ => State::Starting,
@@ -543,6 +551,15 @@ mod tests {
         assert_eq!(state(&leased(true), &view(6_000, 0)), State::Running);
         assert_eq!(state(&silent(), &view(6_000, 0)), State::FailingOver);
         assert_eq!(state(&silent(), &view(6_000, 5_501)), State::Unknown);
+    }
+
+    #[test]
+    fn a_run_of_a_clock_that_was_ahead_and_was_put_back_does_not_start_for_years() {
+        let mut early = leased(true);
+        early.run.as_mut().unwrap().started = StoreTime(2_000_000_000_000);
+        assert_eq!(state(&early, &view(6_000, 0)), State::Running);
+        early.run.as_mut().unwrap().started = StoreTime(6_100);
+        assert_eq!(state(&early, &view(6_000, 0)), State::Starting, "clocks differ a little");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use openidconnect::http::HeaderValue;
-use openidconnect::url::Url;
+use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::RemoteError;
 

@@ -14,10 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use openidconnect::http::Method;
-use openidconnect::reqwest::{self, Certificate, Response, header, redirect};
+use reqwest::{Certificate, Method, Response, header};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::http;
 
 pub use access::{Access, CA, SERVER, TOKEN};
 pub use error::RemoteError;
@@ -165,21 +166,11 @@ impl Client {
     pub fn new(access: Access) -> Result<Self, RemoteError> {
         let setup = RemoteError::Setup;
         let plain = access.servers().iter().all(|server| server.starts_with("http:"));
-        let mut client = reqwest::Client::builder()
-            .connect_timeout(CONNECT_MAX)
-            // A node closes a connection that was idle for five seconds.
-            .pool_idle_timeout(IDLE_MAX)
-            .redirect(redirect::Policy::none())
-            .user_agent(concat!("soloist/", env!("CARGO_PKG_VERSION")));
+        // A node closes a connection that was idle for five seconds.
+        let mut client = http::client().connect_timeout(CONNECT_MAX).pool_idle_timeout(IDLE_MAX);
         if plain {
             // Nodes are next door: a proxy for the rest of the world would be given the token.
             client = client.no_proxy();
-        }
-        if !plain {
-            // Those of the platform; a bad one among them is no reason to trust none.
-            let platform = rustls_native_certs::load_native_certs().certs;
-            let roots = platform.iter().filter_map(|root| Certificate::from_der(root).ok());
-            client = roots.fold(client, reqwest::ClientBuilder::add_root_certificate);
         }
         if let Some(file) = access.ca() {
             let shown = file.display();
@@ -191,7 +182,7 @@ impl Client {
             if roots.is_empty() {
                 return Err(bad("has no certificate in it".to_owned()));
             }
-            client = roots.into_iter().fold(client, reqwest::ClientBuilder::add_root_certificate);
+            client = client.tls_certs_merge(roots);
         }
         let http = client.build().map_err(|error| setup(error::said(&error)))?;
         Ok(Self(Arc::new(Inner { http, access, first: AtomicUsize::new(0) })))

@@ -11,6 +11,7 @@
 pub mod accounts;
 pub mod alerts;
 mod backend;
+mod coordination;
 pub mod copy;
 mod core;
 pub mod credentials;
@@ -27,6 +28,7 @@ mod latest;
 pub mod leases;
 pub mod line;
 mod memory;
+#[cfg(feature = "mysql")]
 mod mysql;
 pub mod nodes;
 mod outlet;
@@ -40,6 +42,10 @@ mod sql;
 pub mod sqlite;
 pub mod throughput;
 pub mod timeline;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
+#[cfg(not(feature = "zookeeper"))]
+#[path = "zookeeper/absent.rs"]
 mod zookeeper;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,7 +59,7 @@ use self::core::rotation::ByRecords;
 use self::engine::Engine;
 use self::records::Records;
 use self::rotation::Rotations;
-use self::zookeeper::{Coordinated, Locks};
+use self::zookeeper::Locks;
 use crate::domain::dispatch::Rules;
 use crate::domain::lease::{Stale, Token};
 use crate::domain::name::{
@@ -229,14 +235,20 @@ impl Store {
         Box::pin(async move {
             let (url, coordination) = crate::domain::ensemble::split(url);
             let backend: Arc<dyn Backend> = match url.split_once(':').map(|(scheme, _)| scheme) {
-                Some("sqlite") if coordination.is_some() => return Err(zookeeper::no_server()),
+                Some("sqlite") if coordination.is_some() => return Err(coordination::no_server()),
                 Some("sqlite") => Arc::new(sqlite::SqliteStore::connect(url, options).await?),
                 Some(
                     "redis" | "rediss" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
                     | "rediss+cluster",
                 ) => Arc::new(redis::RedisStore::named(url, options)?),
                 Some("postgres" | "postgresql") => Arc::new(postgres::named(url, options)?),
+                #[cfg(feature = "mysql")]
                 Some("mysql" | "mariadb") => Arc::new(mysql::named(url, options)?),
+                #[cfg(not(feature = "mysql"))]
+                Some("mysql" | "mariadb") => {
+                    let why = crate::build::MYSQL.missing().unwrap_or_default();
+                    return Err(StoreError::Unsupported(why));
+                }
                 _ => {
                     return Err(StoreError::Unsupported(
                         "unknown kind of store: use sqlite:PATH, redis://HOST:PORT/DB, rediss://HOST:PORT/DB, redis+sentinel://HOST1,HOST2,HOST3/MASTERNAME, redis+cluster://HOST1,HOST2,HOST3/, postgres://HOST:PORT/DATABASE or mysql://HOST:PORT/DATABASE"
@@ -262,7 +274,7 @@ impl Store {
         shut: Arc<Mutex<Option<String>>>,
     ) -> Self {
         let engine: Arc<dyn Engine> = match &locks {
-            Some(locks) => Arc::new(Coordinated::new(backend.clone(), locks)),
+            Some(locks) => locks.before(backend.clone()),
             None => backend.clone(),
         };
         let records: Arc<dyn Records> = engine.clone();
@@ -303,7 +315,7 @@ impl Store {
         if !self.backend.is_a_server() {
             return Ok(());
         }
-        zookeeper::agree(&*self.backend, self.locks.as_deref(), options).await
+        coordination::agree(&*self.backend, self.locks.as_deref(), options).await
     }
 
     /// Opens the connections that are needed when every millisecond counts, and makes the server know what will be asked

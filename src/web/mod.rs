@@ -28,6 +28,10 @@ pub mod login;
 pub mod loglines;
 pub mod metrics;
 pub mod named;
+#[cfg(feature = "oidc")]
+pub mod oidc;
+#[cfg(not(feature = "oidc"))]
+#[path = "oidc/absent.rs"]
 pub mod oidc;
 pub mod openapi;
 pub mod pages;

@@ -1,15 +1,15 @@
 //! Exactly one, proved: real nodes, a real store, scripts that write down what they do, and every fault we can make.
 //!
-//! `cargo test --test faults` runs the named scenarios, the measured take-overs and a few random rounds; the last line
-//! is the verdict. The test binary takes arguments of its own, as it is also the script that the nodes run:
+//! `cargo test --test faults` runs the named scenarios and the measured take-overs; with `-- --all` random rounds on every store, too. The
+//! last line is the verdict. The test binary takes arguments of its own, as it is also the script that the nodes run:
 //!
 //! ```text
-//! faults                    everything, at most seven minutes
+//! faults [--all]            without `--all`, no random rounds
 //! faults NAME...            the scenarios whose names contain one of these; `rounds`, `take_over`, `dispatch_redis`,
 //!                           `dispatch_sqlite` and `checker` count; `--seed N` repeats a `dispatch_`
 //! faults round --seed N     one random round (also SEED=N); `--store cluster`, `sqlite`, `postgres`, `mariadb`,
 //!                           `postgres+zookeeper`, `mariadb+zookeeper` or `redis+zookeeper`: on that store
-//! faults sabotage [BUG...]  every planted bug must be found (with the feature `sabotage`)
+//! faults sabotage [BUG...]  every planted bug must be found (by a debug build, which has them)
 //! faults --soak 2h          random rounds until the time is over; `--store` as above
 //! ```
 //!
@@ -90,6 +90,9 @@ const AT_ONCE: usize = 3;
 /// So do rounds; each has more nodes that work.
 const ROUNDS_AT_ONCE: usize = 2;
 
+/// With it the names of all random rounds begin.
+const ROUNDS_WORD: &str = "rounds";
+
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
@@ -98,6 +101,8 @@ struct Asked {
     soak: Option<Duration>,
     on: Place,
     list: bool,
+    /// Random rounds as well.
+    all: bool,
 }
 
 fn main() -> ExitCode {
@@ -144,7 +149,10 @@ fn main() -> ExitCode {
 
 impl Asked {
     fn chooses(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|part| name.contains(part.as_str()))
+        match self.names.is_empty() {
+            true => self.all || !name.starts_with(ROUNDS_WORD),
+            false => self.names.iter().any(|part| name.contains(part.as_str())),
+        }
     }
 }
 
@@ -152,7 +160,7 @@ impl Asked {
 fn everything() -> impl Iterator<Item = String> {
     let first = ["checker"].into_iter().chain(scenarios::ALL.iter().map(|one| one.name));
     let dispatch = dispatch::STORES.map(|store| format!("dispatch_{store}"));
-    let last = ["take_over", "rounds"].map(str::to_owned);
+    let last = ["take_over", ROUNDS_WORD].map(str::to_owned);
     let others = Place::SHORT.map(rounds_on);
     first.map(str::to_owned).chain(dispatch).chain(last).chain(others)
 }
@@ -178,6 +186,7 @@ fn asked(arguments: impl Iterator<Item = String>, seed: Option<std::ffi::OsStrin
                 });
             }
             "--list" => asked.list = true,
+            "--all" => asked.all = true,
             // The only ones with a value of their own that is not joined by `=`.
             "--test-threads" | "--format" | "--color" | "--skip" | "--logfile" | "-Z" => {
                 arguments.next();
@@ -335,8 +344,8 @@ fn soak(on: Place, first_seed: u64, time: Duration) -> usize {
 /// The name of all rounds on a store.
 fn rounds_on(on: Place) -> String {
     match on {
-        Place::REDIS => "rounds".to_owned(),
-        other => format!("rounds_{}", other.word().replace('+', "_")),
+        Place::REDIS => ROUNDS_WORD.to_owned(),
+        other => format!("{ROUNDS_WORD}_{}", other.word().replace('+', "_")),
     }
 }
 

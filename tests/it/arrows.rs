@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// `room: rooms it may use`; `main`, `app` and `lib` may use all.
+/// `room: rooms it may use`; `program`, `app`, `lib` and `main` may use all.
 const TABLE: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("build", &[]),
+    ("http", &[]),
     ("sabotage", &["domain"]),
     ("clock", &["domain", "sabotage"]),
     ("outlet", &["clock"]),
     ("telemetry", &["domain", "outlet"]),
-    ("config", &["domain"]),
+    ("config", &["domain", "build"]),
     ("words", &["domain"]),
     ("fence", &["domain", "sabotage"]),
-    ("store", &["domain", "clock", "sabotage"]),
+    ("store", &["domain", "clock", "sabotage", "build"]),
     ("secrets", &["domain", "store"]),
     ("feed", &["domain", "store", "clock"]),
     ("waiting", &["domain", "store", "feed", "clock"]),
@@ -21,10 +23,10 @@ const TABLE: &[(&str, &[&str])] = &[
     ("rotation", &["domain", "store", "clock", "telemetry", "waiting"]),
     ("leases", &["domain", "store", "config", "feed", "clock", "secrets", "waiting"]),
     ("history", &["domain", "store", "config", "feed", "clock"]),
-    ("remote", &[]),
+    ("remote", &["http"]),
     ("guard", &["domain", "store", "clock", "sabotage", "remote"]),
     ("view", &["domain", "store", "config", "feed", "words", "clock"]),
-    ("alerts", &["domain", "store", "config", "feed", "view", "words", "clock"]),
+    ("alerts", &["domain", "store", "config", "feed", "view", "words", "clock", "build", "http"]),
     ("ops", &["domain", "store", "config", "secrets", "view"]),
     (
         "runner",
@@ -62,6 +64,7 @@ const TABLE: &[(&str, &[&str])] = &[
             "history",
             "alerts",
             "waiting",
+            "http",
         ],
     ),
     (
@@ -74,7 +77,7 @@ const TABLE: &[(&str, &[&str])] = &[
 ];
 
 /// The composition root.
-const ROOT: [&str; 3] = ["app", "lib", "main"];
+const ROOT: [&str; 4] = ["app", "lib", "main", "program"];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).expect("the sources").flatten() {

@@ -31,8 +31,10 @@ use std::ops::Range;
 use std::time::Duration;
 
 pub(in crate::store) use self::known::Known;
+pub(in crate::store) use self::record::version;
 use self::record::{Case, Summary, body, lease_text, text};
-pub(in crate::store) use self::record::{lease_terms, token_in, version};
+#[cfg(feature = "zookeeper")]
+pub(in crate::store) use self::record::{lease_terms, token_in};
 pub(in crate::store) use self::rotation::KnownTurns;
 pub(in crate::store) use self::shared::noted;
 pub(in crate::store) use self::told::{left_of, members, record, understood};

@@ -271,6 +271,7 @@ pub(in crate::store) fn lease(name: &JobName, text: &str, left: Duration) -> Res
 }
 
 /// Whose lease the text is of, and how long that is; a text may end behind the word `since`.
+#[cfg(feature = "zookeeper")]
 pub(in crate::store) fn lease_terms(text: &str) -> Option<(Owner, Duration)> {
     let whole = if text.ends_with(SINCE) { format!("{text}0}}") } else { text.to_owned() };
     let read: LeaseText = serde_json::from_str(&whole).ok()?;
@@ -278,6 +279,7 @@ pub(in crate::store) fn lease_terms(text: &str) -> Option<(Owner, Duration)> {
 }
 
 /// The token that the text of a lease, or the body of a record, names; that of nothing is the oldest.
+#[cfg(feature = "zookeeper")]
 pub(in crate::store) fn token_in(text: &str) -> Token {
     #[derive(Deserialize)]
     struct Minted {

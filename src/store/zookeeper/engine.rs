@@ -186,10 +186,6 @@ impl Engine for Coordinated {
 }
 
 impl Coordinated {
-    pub(in crate::store) fn new(records: Arc<dyn Engine>, locks: &Arc<Locks>) -> Self {
-        Self { records, locks: Arc::clone(locks) }
-    }
-
     /// Reads the records. In a store that was emptied or replaced it is said again that its leases are here; and these are asserted again, so that
     /// all is reported that was forgotten there.
     async fn read_records(&self, jobs: &[JobName], way: Way) -> Result<Reading> {
@@ -198,7 +194,7 @@ impl Coordinated {
         let of = jobs.first().filter(|_| locks.sharded).cloned();
         let before = lock(&locks.epochs).entry(of.clone()).or_insert_with(|| epoch.clone()).clone();
         // Should that fail, the next reading does it.
-        if before != *epoch && super::set(&*self.records).await.is_ok() {
+        if before != *epoch && super::super::coordination::set(&*self.records).await.is_ok() {
             lock(&locks.epochs).insert(of, epoch.clone());
             lock(&locks.mine).values_mut().for_each(|mine| mine.text.clear());
         }

@@ -312,7 +312,7 @@ impl Locks {
     }
 
     /// The texts of those of the leases that are there; `None`: of all.
-    pub(super) async fn texts(
+    pub(in crate::store) async fn texts(
         &self,
         jobs: Option<&[JobName]>,
     ) -> Result<BTreeMap<JobName, String>> {

@@ -5,8 +5,7 @@
 //! with the lease from here, and what it commits is done in two steps. No law and no record is another with it. Leases of
 //! programs stay in the store: a program may renew at any node, and a node that dies takes its sessions along.
 //!
-//! A row in the store says that its leases are here: every process compares it when it opens the store. Without it a node with another
-//! configuration would grant leases beside those here.
+//! A row in the store says that its leases are here: `../coordination.rs`.
 //!
 //! | file | what |
 //! | --- | --- |
@@ -30,23 +29,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub(super) use self::engine::Coordinated;
+use self::engine::Coordinated;
 use self::era::Era;
 use self::link::Ensemble;
 use self::locks::Mine;
 use super::backend::Backend;
-use super::core::{Known, carry};
-use super::engine::{Engine, Way};
+use super::coordination;
+use super::core::Known;
+use super::engine::Engine;
 use super::examine::Finding;
-use super::nodes::Nodes as _;
-use super::records::Records;
-use super::{Description, Options, Result, Store, StoreError};
+use super::{Description, Options, Result, StoreError};
 use crate::clock;
 use crate::domain::name::JobName;
-
-const TABLE: &str = "coordination";
-const ROW: &str = "leases";
-const ELSEWHERE: &str = "the leases of this store are in ZooKeeper: set `coordination` (SOLOIST_COORDINATION) as on its nodes; to copy the store, say --from \"STORE-URL COORDINATION-URL\"";
 
 /// The leases of this process in an ensemble, and those that it sees there.
 pub(super) struct Locks {
@@ -66,14 +60,6 @@ pub(super) struct Locks {
     longest: Duration,
     /// What is missing there is made.
     makes: bool,
-}
-
-/// Why a store that is a file has no coordination.
-pub(super) fn no_server() -> StoreError {
-    StoreError::Unsupported(
-        "coordination is for nodes on many machines, and sqlite: is a file on one: use a server store, or leave coordination out"
-            .to_owned(),
-    )
 }
 
 impl Locks {
@@ -100,6 +86,15 @@ impl Locks {
             longest: options.longest_lease,
             makes: options.make,
         }))
+    }
+
+    /// The port of jobs of the store `records`, with the leases from here.
+    pub(super) fn before(self: &Arc<Self>, records: Arc<dyn Backend>) -> Arc<dyn Engine> {
+        Arc::new(Coordinated { records, locks: Arc::clone(self) })
+    }
+
+    pub(super) fn place(&self) -> String {
+        self.ensemble.place().name()
     }
 
     /// Makes what is missing, and looks whether the ensemble can keep the promise. `unused`: no store has ever used it.
@@ -152,74 +147,11 @@ impl Locks {
 
     /// The clock of the record store, at least and at most, in milliseconds; `None` as long as it is not known.
     fn clock(&self) -> Option<(i64, i64)> {
-        let (at, slack) = self.records.estimate(&job()?, clock::boot())?;
+        let (at, slack) = self.records.estimate(&coordination::job()?, clock::boot())?;
         Some((at.0, (at + slack).0))
     }
 }
 
 fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// No job, but the name of one: on a cluster each has a clock of its own, and all processes must read the same.
-fn job() -> Option<JobName> {
-    JobName::new(TABLE).ok()
-}
-
-/// Marks the store.
-async fn set(records: &dyn Records) -> Result<()> {
-    // Another process may be faster.
-    carry::swap_row(records, TABLE, ROW, None, Some("zookeeper"), None).await.map(drop)
-}
-
-/// Opens the ensemble of a store that is open itself, and marks the store. Without an ensemble a store that has the mark is refused.
-///
-/// # Errors
-/// [`StoreError::Unsupported`]: also when nodes live that keep leases in the store. [`StoreError::Unavailable`].
-pub(super) async fn agree(
-    records: &dyn Engine,
-    locks: Option<&Locks>,
-    options: &Options,
-) -> Result<()> {
-    let marked = carry::look_at_row(records, TABLE, ROW).await?.1.is_some();
-    let Some(locks) = locks else {
-        return if marked { Err(StoreError::Unsupported(ELSEWHERE.to_owned())) } else { Ok(()) };
-    };
-    let plain: &dyn Records = records;
-    if !marked && let Some(node) = plain.nodes().await?.iter().find(|node| node.is_alive()) {
-        return Err(StoreError::Unsupported(format!(
-            "node {} keeps leases in the store itself: stop every node, wait 4 s, and start all of them with `coordination`",
-            node.beat.node
-        )));
-    }
-    if !marked && !options.make {
-        return Err(StoreError::Absent(format!(
-            "{}: no node has used this store with it yet",
-            locks.ensemble.place().name()
-        )));
-    }
-    // From here on its clock is known.
-    records.read(job().as_slice(), Way::Rest).await?;
-    locks.open(!marked).await?;
-    if marked { Ok(()) } else { set(records).await }
-}
-
-impl Store {
-    /// Whether anybody has a lease that is not in the store itself.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub(super) async fn holds_elsewhere(&self) -> Result<Option<String>> {
-        let Some(locks) = &self.locks else { return Ok(None) };
-        Ok(locks.texts(None).await?.into_keys().next().map(|job| job.to_string()))
-    }
-
-    /// So long leases may last that are not in the store itself, and were forgotten there.
-    ///
-    /// # Errors
-    /// [`StoreError::Unavailable`].
-    pub(super) async fn doubted_elsewhere(&self) -> Result<Duration> {
-        let Some(locks) = &self.locks else { return Ok(Duration::ZERO) };
-        locks.quarantine().await
-    }
 }

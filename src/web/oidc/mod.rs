@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use actix_web::http::{StatusCode, header};
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
-use openidconnect::url::form_urlencoded;
 use serde::Deserialize;
+use url::form_urlencoded;
 
 pub use self::provider::SingleSignOn;
 

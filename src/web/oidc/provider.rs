@@ -15,8 +15,6 @@ use openidconnect::core::{
     CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm, CoreRevocableToken,
     CoreRevocationErrorResponse, CoreTokenIntrospectionResponse, CoreTokenType,
 };
-use openidconnect::reqwest::{self, Certificate, redirect};
-use openidconnect::url::Url;
 use openidconnect::{
     AccessTokenHash, AdditionalClaims, AuthType, AuthorizationCode, ClaimsVerificationError,
     Client, ClientId, ClientSecret, CsrfToken, EmptyExtraTokenFields, EndpointMaybeSet,
@@ -26,9 +24,11 @@ use openidconnect::{
     SignatureVerificationError, StandardErrorResponse, StandardTokenResponse, SubjectIdentifier,
     TokenResponse as _, UserInfoClaims, http,
 };
+use reqwest::Certificate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use url::Url;
 
 use super::super::headers::CONTENT_SECURITY_POLICY;
 use super::flow::Flow;
@@ -467,19 +467,17 @@ fn policy(urls: [Option<&Url>; 2]) -> Option<HeaderValue> {
 /// Calls that end, and stay where they are sent. A connection is used once: each worker thread has a runtime of its own.
 fn client(rules: &Oidc) -> Result<reqwest::Client, reqwest::Error> {
     let tls = rules.issuer.starts_with("https:");
-    let mut client = reqwest::Client::builder()
+    let mut client = crate::http::client()
         .timeout(CALL_MAX)
         .connect_timeout(CALL_MAX)
-        .redirect(redirect::Policy::none())
         .pool_max_idle_per_host(0)
-        .https_only(tls)
-        .user_agent(concat!("soloist/", env!("CARGO_PKG_VERSION")));
+        .https_only(tls);
     if !tls {
         // On this machine.
         client = client.no_proxy();
     }
     for root in rules.ca.iter().map(|pem| Certificate::from_pem_bundle(pem)) {
-        client = root?.into_iter().fold(client, |client, root| client.add_root_certificate(root));
+        client = client.tls_certs_merge(root?);
     }
     client.build()
 }
