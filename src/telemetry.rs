@@ -270,6 +270,12 @@ impl Metrics {
         self.rotation_turns.with_label_values(&[rotation, kind, how.as_str()]).inc();
     }
 
+    /// Whether a turn of a rotation that has a name here was counted.
+    #[must_use]
+    pub fn counts_turns(&self) -> bool {
+        !self.types_named.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// A job is in `state` now.
     pub fn job_state(&self, job: &JobName, state: State) {
         for each in State::ALL {

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use super::{Act, Actor, OpsError, Result, noting, quota, reason};
 use crate::config::JobConfig;
 use crate::domain::detail::Detail;
-use crate::domain::name::RotationName;
+use crate::domain::name::{RotationName, TypeName};
 use crate::domain::rotation::Rules;
 use crate::store::rotation::{RemovedRotation, RotationView, Rotations as _};
 use crate::store::{Store, StoreError};
@@ -15,6 +15,12 @@ use crate::view::rules::RotationRules;
 fn check_members(actor: &Actor, rotation: &RotationName, jobs: &[&JobConfig]) -> Result<()> {
     let mut members = jobs.iter().filter(|job| job.rotation.as_ref() == Some(rotation));
     members.try_for_each(|job| actor.check_operates(job))
+}
+
+/// The name of a type is that of something that is hidden from the actor.
+#[must_use]
+pub fn not_for_you(kind: &TypeName) -> OpsError {
+    OpsError::forbidden(format!("types: the name {kind} is not for you: use another one"))
 }
 
 /// Makes a rotation, or changes all its rules. The audit says why, or else which they are now. Of `jobs`, which are all that there are,
@@ -36,10 +42,7 @@ pub async fn put(
     check_members(actor, rotation, jobs)?;
     let hidden = |name: &str| jobs.iter().any(|job| job.name.as_str() == name && !actor.sees(job));
     if let Some(kind) = rules.types.iter().find(|kind| hidden(kind.name.as_str())) {
-        return Err(OpsError::forbidden(format!(
-            "types: the name {} is not for you: use another one",
-            kind.name
-        )));
+        return Err(not_for_you(&kind.name));
     }
     let before = quota::rotation(store, rotation).await?.map(|before| before.rules);
     let noted = reason.unwrap_or_else(|| RotationRules::noted(rules, before.as_ref()));

@@ -19,6 +19,7 @@ pub mod dispatch;
 mod engine;
 pub mod events;
 pub mod examine;
+pub mod hidden;
 #[cfg(any(test, debug_assertions))]
 #[doc(hidden)]
 pub mod in_memory;
@@ -48,6 +49,7 @@ mod zookeeper;
 #[path = "zookeeper/absent.rs"]
 mod zookeeper;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -508,6 +510,10 @@ forward! {
         fn tasks(filter: &dispatch::TaskFilter, before: Option<&(Stamp, dispatch::TaskId)>, limit: usize) -> Vec<dispatch::TaskView>;
         fn remove_task(id: &dispatch::TaskId, force: bool) -> bool;
         fn revive(id: &dispatch::TaskId) -> dispatch::TaskView;
+    }
+    records: hidden::HiddenNames {
+        fn hidden_names() -> BTreeSet<String>;
+        fn note_hidden(names: &[JobName]) -> ();
     }
     records: throughput::Throughput {
         fn throughput() -> Option<throughput::Past>;

@@ -223,6 +223,9 @@ async fn admit(web: &Web, request: &mut ServiceRequest) -> Result<(), Refusal> {
         refused::as_forgery(request.request());
         return Err(error.into());
     }
+    if access != Access::Guest && caller.as_deref().is_none_or(|caller| !caller.is_admin()) {
+        web.live.know_hidden().await;
+    }
     if let Some(caller) = caller {
         request.extensions_mut().insert(Admitted(caller));
     }

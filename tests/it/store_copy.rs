@@ -15,6 +15,7 @@ use soloist::store::alerts::{Alerts as _, PAST_KEPT};
 use soloist::store::copy::{Copied, CopyError, How, Tally, copy};
 use soloist::store::credentials::Credentials as _;
 use soloist::store::dispatch::{Dispatch as _, Sources as _, TaskFilter};
+use soloist::store::hidden::HiddenNames as _;
 use soloist::store::jobs::Jobs as _;
 use soloist::store::journal::{AuditEntry, AuditFilter, Journal as _, Kind};
 use soloist::store::rotation::{Rotations as _, TURNS_KEPT};
@@ -52,6 +53,8 @@ async fn shown(store: &Store) -> BTreeMap<&'static str, Vec<String>> {
         all.iter().map(|one| format!("{one:?}")).collect()
     }
     let mut shown = BTreeMap::new();
+    let hidden = store.hidden_names().await.expect("an answer");
+    shown.insert("hidden names", vec![format!("{hidden:?}")]);
     shown.insert("users", lines(&store.users().await.expect("an answer")));
     shown.insert("tokens", lines(&store.tokens().await.expect("an answer")));
     let week = std::time::Duration::from_secs(7 * 86_400);

@@ -20,7 +20,7 @@ pub(in crate::store) use super::accounts::USERS;
 pub(in crate::store) use super::credentials::TOKENS;
 
 /// Tables of which all is copied. What nodes say of themselves is not among them, nor who waits: both say it again.
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     USERS,
     TOKENS,
     super::credentials::SESSIONS,
@@ -33,6 +33,7 @@ const TABLES: [&str; 12] = [
     super::alerts::CHANNELS,
     super::timeline::MARKS,
     super::throughput::THROUGHPUT,
+    super::hidden::HIDDEN,
 ];
 
 /// Lists of which all is copied, beside those of each job.

@@ -15,6 +15,7 @@ mod audit;
 mod calls;
 pub(in crate::store) mod carry;
 mod credentials;
+mod hidden;
 mod known;
 mod line;
 mod log;

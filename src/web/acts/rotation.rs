@@ -14,7 +14,7 @@ use crate::web::auth::Caller;
 use crate::web::error::WebError;
 use crate::words::iso;
 
-/// As [`rotations::put`].
+/// As [`rotations::put`]; no type may have the name of a job that was hidden and is no more.
 ///
 /// # Errors
 /// [`WebError::BadRequest`] with the field, [`WebError::Forbidden`], [`WebError::Unavailable`].
@@ -26,6 +26,10 @@ pub async fn put(
     reason: Option<&str>,
 ) -> Result<RotationView, WebError> {
     let store = web.turns.store()?;
+    let hidden = web.live.hidden_from(Some(caller));
+    if let Some(kind) = rules.types.iter().find(|kind| hidden.has_type(kind.name.as_str())) {
+        return Err(rotations::not_for_you(&kind.name).into());
+    }
     let (actor, jobs) = (caller.actor(), web.live.jobs());
     let jobs: Vec<&JobConfig> = jobs.iter().map(|job| &**job).collect();
     let view = rotations::put(store, &actor, (rotation, &jobs), rules, reason).await?;
@@ -46,10 +50,10 @@ pub async fn check_seen(
     may_be_new: bool,
 ) -> Result<(), WebError> {
     caller.bound.check_rotation(rotation)?;
-    if !web.live.may_hide_from(caller) {
+    let hidden = web.live.hidden_from(Some(caller));
+    if !hidden.may_be_by_role() {
         return Ok(());
     }
-    let hidden = web.live.hidden_from(Some(caller));
     if hidden.has_rotation(rotation.as_str()) {
         return Err(no_rotation(rotation));
     }

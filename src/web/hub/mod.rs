@@ -10,6 +10,7 @@ mod board;
 mod follow;
 mod jobs;
 mod lease_bar;
+mod past;
 mod roster;
 mod rotations;
 mod seats;
@@ -62,6 +63,7 @@ pub struct Hub {
     metrics: Arc<Metrics>,
     history: History,
     roster: RwLock<Arc<Roster>>,
+    past: past::Past,
     /// The nodes at the last look, whether they were alive, and what they defined.
     told: Mutex<Vec<(NodeName, bool, Arc<Definitions>)>>,
     seats: Vec<Mutex<HashMap<u64, Arc<Seat>>>>,
@@ -105,6 +107,7 @@ impl Hub {
         let roster = Roster::default().chosen(&config.get(), &feed.nodes());
         Self {
             roster: RwLock::new(Arc::new(roster)),
+            past: past::Past::default(),
             told: Mutex::default(),
             seats: (0..SHARDS).map(|_| Mutex::default()).collect(),
             next_id: AtomicU64::new(0),
@@ -138,6 +141,7 @@ impl Hub {
         tokio::spawn(Board::<RotationRow>::watch(Arc::clone(&self)));
         tokio::spawn(Arc::clone(&self).watch_accounts());
         tokio::spawn(Arc::clone(&self).watch_alerts());
+        tokio::spawn(Arc::clone(&self).watch_hidden());
         let mut changes = self.feed.subscribe();
         let mut look_at = Instant::now();
         loop {
@@ -213,6 +217,7 @@ impl Hub {
         if batch.resync {
             // Events may have been missed meanwhile.
             self.doubted.notify_one();
+            self.past.doubt();
             self.metrics.live_resynced();
         }
         let truth = self.truth_changed();

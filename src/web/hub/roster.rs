@@ -20,6 +20,8 @@ use crate::web::auth::Caller;
 /// What a caller may not know of: to them it does not exist.
 pub struct Hidden<'a> {
     roster: Arc<Roster>,
+    /// The names of jobs that were not for all, also of those that are in no configuration any more; `None`: they were not read yet.
+    once: Option<Arc<BTreeSet<String>>>,
     /// `None`: anybody on this machine.
     caller: Option<&'a Caller>,
 }
@@ -82,7 +84,23 @@ impl Hidden<'_> {
     /// A type with the name of such a job. A token that is bound to a rotation reads of its types, although it is for none of the jobs.
     #[must_use]
     pub fn has_type(&self, kind: &str) -> bool {
-        self.known(kind).is_some_and(|job| !self.sees_by_role(job))
+        match self.known(kind) {
+            Some(job) => !self.sees_by_role(job),
+            None => !self.is_told_all() && self.was_hidden(kind),
+        }
+    }
+
+    /// The name of a job that was not for all before this node started: nobody knows any more for whom it was, so it is for admins.
+    fn was_hidden(&self, name: &str) -> bool {
+        let hidden = self.once.as_ref().is_none_or(|names| names.contains(name));
+        hidden && JobName::new(name).is_ok()
+    }
+
+    /// Whether something may be hidden from the caller by their role.
+    #[must_use]
+    pub fn may_be_by_role(&self) -> bool {
+        let was = self.once.as_ref().is_none_or(|names| !names.is_empty());
+        (self.roster.restricted || was) && !self.is_told_all()
     }
 
     /// An alert that is about such jobs alone.
@@ -206,6 +224,12 @@ impl Roster {
         self.jobs.iter().map(|(job, _)| &**job).filter(own)
     }
 
+    /// The names of those that are not for all accounts, also of those that are gone.
+    pub(super) fn restricted(&self) -> impl Iterator<Item = JobName> {
+        let restricted = self.jobs.iter().filter(|(job, _)| !job.is_public());
+        restricted.map(|(job, _)| job.name.clone())
+    }
+
     /// The names of those that are gone.
     pub(super) fn gone(&self) -> impl Iterator<Item = &JobName> {
         self.jobs.iter().map(|(job, _)| &job.name).filter(|name| !self.index.contains_key(*name))
@@ -275,13 +299,7 @@ impl Hub {
     /// What `caller` may not know of; nobody is all who are on this machine.
     #[must_use]
     pub fn hidden_from<'a>(&self, caller: Option<&'a Caller>) -> Hidden<'a> {
-        Hidden { roster: self.roster(), caller }
-    }
-
-    /// Whether something may be hidden from `caller` by their role.
-    #[must_use]
-    pub fn may_hide_from(&self, caller: &Caller) -> bool {
-        self.roster().restricted && !caller.is_admin()
+        Hidden { roster: self.roster(), once: self.past.names(), caller }
     }
 
     /// The job of that name.

@@ -27,6 +27,7 @@ mod events;
 mod folding;
 mod forgotten;
 mod held;
+mod hidden;
 mod history;
 mod jobs;
 mod journal;
@@ -234,6 +235,9 @@ macro_rules! laws {
             only_who_has_the_seat_writes_what_is_told
             what_is_done_leaves_the_book_and_the_newest_are_remembered
             an_alert_is_mute_for_a_while_until_an_instant_or_not
+        );
+        laws!(@room hidden, $fresh;
+            names_of_hidden_jobs_are_added_and_never_taken_out
         );
         laws!(@room throughput, $fresh;
             a_quarter_that_is_over_is_written_once_by_whoever_is_first

@@ -20,6 +20,7 @@ use soloist::store::dispatch::{
     ClaimAsk, ClaimOwner, Claimed, Dispatch as _, Exchange, Handed, NewTask, Report, Sources as _,
     TaskId,
 };
+use soloist::store::hidden::HiddenNames as _;
 use soloist::store::jobs::Jobs as _;
 use soloist::store::journal::{
     AuditEntry, Ended, Journal as _, Kind, NewLine, Output, Started, Stream, Then,
@@ -103,6 +104,7 @@ pub(super) async fn fill(store: &Store) {
     sources(store).await;
     tasks(store).await;
     rotation(store).await;
+    store.note_hidden(&[job("vault")]).await.expect("noted");
 }
 
 async fn people(store: &Store) {

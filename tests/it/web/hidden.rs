@@ -8,15 +8,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use soloist::config::{Alerting, Config};
 use soloist::domain::alert::{Rule, Subject, When};
-use soloist::domain::name::{JobName, NodeName, RotationName};
+use soloist::domain::lease::Token;
+use soloist::domain::name::{JobName, NodeName, Owner, RotationName};
 use soloist::domain::time::StoreTime;
 use soloist::store::accounts::Role;
 use soloist::store::alerts::{Alerts as _, Incident, Noted, Told};
+use soloist::store::hidden::HiddenNames as _;
 use soloist::store::journal::{AuditFilter, Journal as _};
+use soloist::store::leases::{Acquire, Acquired, Condition, Leases as _};
 use soloist::web::named::{Named, of};
 use soloist::web::routes::ROUTES;
 
-use super::{Server, job};
+use super::live::{connect, hear_type, say};
+use super::{On, Server, job};
+use crate::support::wait::until_async;
 
 const JOB: &str = "vault-secret";
 /// The job takes its turns here.
@@ -24,6 +29,8 @@ const OWN: &str = "treasury";
 /// A type of this one has the job's name; the job does not know of it.
 const NAMED: &str = "side-entrance";
 const ALERT: &str = "vault-alarm";
+/// A rotation and a lease of programs, which are for all.
+const OPEN: &str = "open-road";
 
 fn hiding(config: &mut Config) {
     let mut hidden = job(JOB);
@@ -42,9 +49,18 @@ fn hiding(config: &mut Config) {
     config.alerting = Arc::new(Alerting { rules, ..Alerting::default() });
 }
 
+/// The same without the job and the alert about it.
+fn hiding_no_more(config: &mut Config) {
+    hiding(config);
+    config.jobs.retain(|job| job.name.as_str() != JOB);
+    let rules = config.alerting.rules.iter().filter(|rule| rule.name != ALERT);
+    let rules = rules.cloned().collect();
+    config.alerting = Arc::new(Alerting { rules, ..Alerting::default() });
+}
+
 /// A server with all of that, and somebody who has the turn.
-async fn server() -> (Server, String) {
-    let server = Server::with(hiding).await;
+async fn server(on: On) -> (Server, String) {
+    let server = Server::on_with(on, hiding).await;
     let admin = server.token("ada", Role::Admin).await;
     for rotation in [OWN, NAMED] {
         let path = format!("/api/v1/rotations/{rotation}");
@@ -108,15 +124,13 @@ fn bodies(page: bool) -> Vec<(&'static str, String)> {
     texts.map(|text| ("application/json", text)).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn at_every_address_each_role_gets_for_what_is_hidden_the_answer_of_a_name_that_never_was() {
-    let (server, admin) = server().await;
-    let before = all_of_it(&server, &admin).await;
-    let callers = [
-        server.token("olga", Role::Operator).await,
-        server.token("carl", Role::Collector).await,
-        server.token("vera", Role::Viewer).await,
-    ];
+/// Asks at every address that names a job, a rotation, an alert or a lease, each of `callers`: what is hidden answers as what never was.
+/// `hidden` says the names that are hidden, by what the place names. Returns how many answers were compared.
+async fn walk(
+    server: &Server,
+    callers: &[String],
+    hidden: impl Fn(Named) -> &'static [&'static str],
+) -> usize {
     let mut compared = 0;
     for route in ROUTES {
         let Some((place, named)) = of(route.path).find(|(_, named)| {
@@ -124,12 +138,13 @@ async fn at_every_address_each_role_gets_for_what_is_hidden_the_answer_of_a_name
         }) else {
             continue;
         };
-        let (hidden, never): (&[&str], _) = match named {
-            Some(Named::Job | Named::Lease) => (&[JOB], "nothing-here"),
-            Some(Named::Alert) => (&[ALERT], "never-alarm"),
-            Some(Named::Rotation) => (&[OWN, NAMED], "never-was"),
+        let never = match named {
+            Some(Named::Job | Named::Lease) => "nothing-here",
+            Some(Named::Alert) => "never-alarm",
+            Some(Named::Rotation) => "never-was",
             other => panic!("{}: {other:?}", route.path),
         };
+        let hidden = named.map(&hidden).unwrap_or_default();
         let at = |name: &str| {
             let path = route.path.replace(&format!("{{{place}}}"), name);
             path.replace("{turn}", "1.5f2a90c3d1e84b7796d03ac8e1f7b264")
@@ -165,6 +180,24 @@ async fn at_every_address_each_role_gets_for_what_is_hidden_the_answer_of_a_name
             }
         }
     }
+    compared
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_every_address_each_role_gets_for_what_is_hidden_the_answer_of_a_name_that_never_was() {
+    let (server, admin) = server(On::Redis).await;
+    let before = all_of_it(&server, &admin).await;
+    let callers = [
+        server.token("olga", Role::Operator).await,
+        server.token("carl", Role::Collector).await,
+        server.token("vera", Role::Viewer).await,
+    ];
+    let compared = walk(&server, &callers, |named| match named {
+        Named::Rotation => &[OWN, NAMED],
+        Named::Alert => &[ALERT],
+        _ => &[JOB],
+    })
+    .await;
     assert!(compared > 300, "only {compared} were compared");
     // Another spelling of the name is the same name.
     let spelled = async |name: &str, path: &str| {
@@ -236,7 +269,7 @@ async fn whoever_puts_or_removes_a_rotation_operates_the_jobs_that_take_turns_in
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_past_of_a_hidden_job_stays_hidden_when_no_configuration_has_the_job_any_more() {
-    let (before, admin) = server().await;
+    let (before, admin) = server(On::Redis).await;
     let put = async |path: String, body: Value| {
         let request = before.ask("PUT", &path).bearer_auth(&admin).json(&body);
         assert_eq!(request.send().await.unwrap().status(), 200, "{path}");
@@ -277,15 +310,7 @@ async fn the_past_of_a_hidden_job_stays_hidden_when_no_configuration_has_the_job
     assert!(store.note_alerts(&sender, "boot", &noted).await.unwrap());
 
     // A node that starts now has never known the job.
-    let server = before
-        .beside_with(|config| {
-            hiding(config);
-            config.jobs.retain(|job| job.name.as_str() != JOB);
-            let rules = config.alerting.rules.iter().filter(|rule| rule.name != ALERT);
-            let rules = rules.cloned().collect();
-            config.alerting = Arc::new(Alerting { rules, ..Alerting::default() });
-        })
-        .await;
+    let server = before.beside_with(hiding_no_more).await;
     let readers =
         [server.token("olga", Role::Operator).await, server.token("vera", Role::Viewer).await];
     let mut looked = 0;
@@ -323,4 +348,120 @@ async fn the_past_of_a_hidden_job_stays_hidden_when_no_configuration_has_the_job
     assert!(alerts.contains(&format!("{JOB} gave up")), "{alerts}");
     let all = server.store().audit_page(&AuditFilter::default(), None, 500).await.unwrap();
     assert!(all.entries.len() > 5);
+}
+
+on_every_store! {
+    what_is_named_after_a_hidden_job_stays_hidden_when_no_configuration_has_the_job_any_more
+}
+
+async fn what_is_named_after_a_hidden_job_stays_hidden_when_no_configuration_has_the_job_any_more(
+    on: On,
+) {
+    let (before, admin) = server(on).await;
+    let put = async |server: &Server, token: &str, rotation: &str, kind: &str| {
+        let request = server.ask("PUT", &format!("/api/v1/rotations/{rotation}"));
+        let types = json!({"types": [{"name": kind}, {"name": "orders"}]});
+        request.bearer_auth(token).json(&types).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(put(&before, &admin, OPEN, "stock").await, 200);
+    // The program of an external job holds its lease when the node ends, and another program has one of its own.
+    for name in [JOB, OPEN] {
+        let ask = Acquire {
+            job: JobName::new(name).unwrap(),
+            owner: Owner(format!("{}{name}", Owner::OF_PROGRAMS)),
+            node: NodeName::new("shop").unwrap(),
+            ttl: Duration::from_secs(600),
+            condition: Condition::None,
+            seen: Token(0),
+        };
+        let acquired = before.store().acquire(&ask).await.unwrap();
+        assert!(matches!(acquired, Acquired::Granted { .. }), "{acquired:?}");
+    }
+    until_async("all nodes remember the name", async || {
+        let names = before.store().hidden_names().await.unwrap();
+        (names == [JOB.to_owned()].into()).then_some(())
+    })
+    .await;
+
+    // A node that starts now has never known the job. Programs of an admin take turns there.
+    let server = before.beside_with(hiding_no_more).await;
+    for rotation in [OWN, NAMED, OPEN] {
+        let turns = format!("/api/v1/rotations/{rotation}/turns");
+        let ask = json!({"type": "orders", "worker": "w", "request_id": "r"});
+        let take = server.ask("POST", &turns).bearer_auth(&admin).json(&ask).send().await.unwrap();
+        let turn: Value = take.json().await.unwrap();
+        let path = format!("{turns}/{}/pass", turn["turn"].as_str().unwrap());
+        let end = json!({"token": turn["token"], "outcome": "done"});
+        let pass = server.ask("POST", &path).bearer_auth(&admin).json(&end).send().await.unwrap();
+        assert_eq!(pass.status(), 200, "{rotation}");
+    }
+    let callers = [
+        server.token("olga", Role::Operator).await,
+        server.token("carl", Role::Collector).await,
+        server.token("vera", Role::Viewer).await,
+    ];
+    let compared = walk(&server, &callers, |named| match named {
+        Named::Rotation => &[OWN, NAMED],
+        Named::Job => &[JOB],
+        Named::Alert => &[ALERT],
+        _ => &[],
+    })
+    .await;
+    assert!(compared > 200, "only {compared} were compared");
+    assert_eq!(put(&server, &callers[0], "new-one", JOB).await, 403, "as while the job was there");
+
+    let lists =
+        ["format=csv", "format=ndjson", "act=rotation.*"].map(|of| format!("/api/v1/audit?{of}"));
+    let routes = ROUTES.iter().filter(|route| {
+        let endless = ["/live", "/api/v1/live"].contains(&route.path);
+        route.method == "GET" && !endless && !route.path.contains("{path")
+    });
+    let mut paths: Vec<String> = routes.map(|route| super::access::concrete(route.path)).collect();
+    paths.extend(lists.clone());
+    for token in [&callers[0], &callers[2]] {
+        for path in &paths {
+            let text = server.get(path, token).await.text().await.unwrap();
+            for name in [JOB, OWN, NAMED] {
+                assert!(!text.contains(name), "{path} names {name}: {text}");
+            }
+        }
+        let told = rotations_told(&server, token).await;
+        assert!(told.contains(OPEN), "{told}");
+        assert!(!told.contains(JOB) && !told.contains(OWN) && !told.contains(NAMED), "{told}");
+    }
+    let local = server.ask("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+    assert!(local.contains(OPEN) && !local.contains(OWN) && !local.contains(NAMED), "{local}");
+    // What is for all is still for all, and admins see the rest.
+    let pages = ["/rotations", "/audit?act=rotation.*", "/nodes"];
+    let others = ["/api/v1/rotations", "/metrics", "/api/v1/leases"];
+    for path in pages.into_iter().chain(others).chain(lists.iter().map(String::as_str)) {
+        for token in [&callers[0], &callers[2], &admin] {
+            let text = server.get(path, token).await.text().await.unwrap();
+            assert!(text.contains(OPEN), "{path}: {text}");
+        }
+        let text = server.get(path, &admin).await.text().await.unwrap();
+        let names: &[&str] = match path {
+            "/api/v1/leases" | "/nodes" => &[JOB],
+            _ => &[OWN, NAMED],
+        };
+        assert!(names.iter().all(|name| text.contains(name)), "{path}: {text}");
+    }
+    for rotation in [OWN, NAMED] {
+        let path = format!("/api/v1/rotations/{rotation}");
+        assert_eq!(server.get(&path, &admin).await.status(), 200, "{rotation}");
+        let path = format!("/rotations/ring/{rotation}");
+        assert_eq!(server.get(&path, &admin).await.status(), 200, "{rotation}");
+    }
+    assert!(rotations_told(&server, &admin).await.contains(OWN));
+    // Without the type, it is a rotation as any other.
+    assert_eq!(put(&server, &admin, NAMED, "stock").await, 200);
+    let path = format!("/api/v1/rotations/{NAMED}");
+    assert_eq!(server.get(&path, &callers[2]).await.status(), 200);
+}
+
+/// The first frame about rotations on a socket.
+async fn rotations_told(server: &Server, token: &str) -> String {
+    let mut socket = connect(server, token).await;
+    say(&mut socket, json!({"type": "follow", "rotations": true})).await;
+    hear_type(&mut socket, "rotations").await.to_string()
 }
