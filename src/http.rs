@@ -3,7 +3,6 @@
 use reqwest::{Client, ClientBuilder, redirect};
 
 /// A client that goes where it is sent and nowhere else. It trusts the certificate authorities of the platform.
-#[must_use]
 pub fn client() -> ClientBuilder {
     // reqwest chooses no cryptography itself.
     if rustls::crypto::ring::default_provider().install_default().is_err() {

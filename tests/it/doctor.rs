@@ -111,7 +111,9 @@ async fn eviction_that_is_set_later_is_seen_by_doctor_and_readyz() {
     let redis = RedisServer::start(&[]);
     let ground = Ground::new(&redis.url(), JOBS);
     let node = ground.start("node-a");
-    let ready = async || reqwest::get(format!("{}/readyz", node.url)).await.expect("an answer");
+    let ready = async || {
+        crate::support::http::get(format!("{}/readyz", node.url)).await.expect("an answer")
+    };
     assert_eq!(ready().await.status(), 200);
     redis.run::<String>(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     // A node asks its store at most twice a second for it.

@@ -177,7 +177,7 @@ async fn wrong_passwords_do_not_fill_the_memory() {
     let ground = Ground::new("sqlite:soloist.db", "trusted_proxies = [\"127.0.0.1\"]\n");
     ground.add_user("li", "operator");
     let node = ground.start("node-a");
-    let client = reqwest::Client::builder().build().expect("a client");
+    let client = crate::support::http::client().build().expect("a client");
     let guess = async |nth: usize| {
         let body = format!("name=somebody-{nth}&password=wrong-{nth}-password");
         let request = client

@@ -61,7 +61,7 @@ async fn a_job_that_is_defined_otherwise_or_elsewhere_is_told_alike_on_every_nod
     at_a.switch("labels", true).await;
     let running = live.until_state("labels", "running").await;
     assert_eq!(running["lease"]["node"], "node-b");
-    let client = reqwest::Client::new();
+    let client = crate::support::http::client().build().expect("a client");
     let page = client.get(format!("{}/", a.url)).bearer_auth(&li).send().await.expect("a page");
     let page = page.text().await.expect("text");
     assert!(page.contains("/jobs/labels"), "the page shows it");

@@ -134,7 +134,7 @@ async fn page_and_api_order_a_drill_for_admins_and_show_what_it_measured() {
     })
     .await;
 
-    let client = reqwest::Client::new();
+    let client = crate::support::http::client().build().expect("a client");
     let page = client.get(format!("{url}/jobs/{JOB}")).bearer_auth(&ada);
     let text = page.send().await.expect("an answer").text().await.expect("text");
     let warning = format!("the node process {} is killed with kill -9", first.node);

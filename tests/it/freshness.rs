@@ -51,7 +51,11 @@ async fn watch(mut live: Live, api: &Api, url: &str) -> Seen {
     });
     let mut last = clock::boot();
     let metrics = until_async("the metrics say unknown", async || {
-        let text = reqwest::get(format!("{url}/metrics")).await.expect("an answer").text().await;
+        let text = crate::support::http::get(format!("{url}/metrics"))
+            .await
+            .expect("an answer")
+            .text()
+            .await;
         let line = format!("soloist_job_state{{job=\"{JOB}\",state=\"unknown\"}} 1");
         if text.expect("text").contains(&line) {
             return Some(last);

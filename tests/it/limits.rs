@@ -65,7 +65,8 @@ async fn a_run_that_lasts_too_long_is_stopped_tried_again_with_backoff_and_given
         assert_eq!((&run["end"], &run["exit"]["signal"]), (&json!("timed_out"), &json!(15)));
     }
     assert!(log(&api, JOB).await.contains("stopped after 1s: max_runtime"));
-    let metrics = reqwest::get(format!("{}/metrics", node.url)).await.expect("an answer");
+    let metrics =
+        crate::support::http::get(format!("{}/metrics", node.url)).await.expect("an answer");
     let metrics = metrics.text().await.expect("text");
     for series in ["soloist_run_crashes_total", "soloist_run_timed_out_total"] {
         assert!(metrics.contains(&format!("{series}{{job=\"outbound\"}} 2")), "{metrics}");
@@ -74,7 +75,7 @@ async fn a_run_that_lasts_too_long_is_stopped_tried_again_with_backoff_and_given
 
 /// The dashboard, as a browser without scripts has it.
 async fn page(node: &Node, api: &Api) -> String {
-    let client = reqwest::Client::new();
+    let client = crate::support::http::client().build().expect("a client");
     let request = client.get(format!("{}/", node.url)).bearer_auth(api.token());
     request.send().await.expect("an answer").text().await.expect("text")
 }

@@ -250,7 +250,8 @@ async fn a_member_that_waits_says_for_whom_and_off_leaves_neither_run_nor_waiter
     let status = house.ground.must(&["status", "stock"]);
     assert!(status.contains("waits for its turn in supplier-api"), "{status}");
     assert!(live.seen.iter().all(|(_, state)| state != "starting"), "{:?}", live.seen);
-    let metrics = reqwest::get(format!("{}/metrics", _node.url)).await.expect("an answer");
+    let metrics =
+        crate::support::http::get(format!("{}/metrics", _node.url)).await.expect("an answer");
     let metrics = metrics.text().await.expect("text");
     let waited = "soloist_job_wanted_not_running_seconds{job=\"stock\"} ";
     let waited = metrics.lines().find_map(|line| line.strip_prefix(waited)).expect("the metric");

@@ -24,7 +24,7 @@ const NAMES: [&str; 12] = [
 
 /// From this machine, without a login.
 async fn metrics(url: &str) -> String {
-    let answer = reqwest::get(format!("{url}/metrics")).await.expect("an answer");
+    let answer = crate::support::http::get(format!("{url}/metrics")).await.expect("an answer");
     assert_eq!(answer.status(), 200);
     answer.text().await.expect("text")
 }

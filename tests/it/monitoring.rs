@@ -83,7 +83,7 @@ async fn every_metric_and_label_that_is_asked_for_is_said() {
     let ground = Ground::new("sqlite:soloist.db", "[[job]]\nname = \"o\"\ncommand = [\"true\"]\n");
     let node = a_node_with_everything(&ground);
     let url = format!("{}/metrics", node.url);
-    let said = reqwest::get(url).await.expect("an answer").text().await.expect("text");
+    let said = crate::support::http::get(url).await.expect("an answer").text().await.expect("text");
     let mut asked = BTreeSet::new();
     for (query, purpose) in queries() {
         for (name, labels) in metrics_of(&query) {

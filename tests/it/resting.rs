@@ -11,7 +11,7 @@ const JOB: &str = "outbound";
 
 /// One series of `/metrics`, read from this machine without a login.
 async fn metric(url: &str, series: &str) -> f64 {
-    let answer = reqwest::get(format!("{url}/metrics")).await.expect("an answer");
+    let answer = crate::support::http::get(format!("{url}/metrics")).await.expect("an answer");
     let text = answer.text().await.expect("text");
     let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("{series} in\n{text}")).parse().expect("a number")

@@ -46,7 +46,7 @@ struct Balancer {
 
 impl Balancer {
     fn new(nodes: [String; 2], ready: &Arc<[AtomicBool; 2]>, token: &str) -> Self {
-        let client = Client::builder().timeout(PATIENCE).build().expect("a client");
+        let client = crate::support::http::client().timeout(PATIENCE).build().expect("a client");
         let (ready, next) = (Arc::clone(ready), AtomicUsize::new(0));
         Self { nodes, ready, token: token.to_owned(), client, next }
     }
@@ -55,7 +55,8 @@ impl Balancer {
     fn look(nodes: [String; 2], ready: &Arc<[AtomicBool; 2]>) -> JoinHandle<()> {
         let ready = Arc::clone(ready);
         tokio::spawn(async move {
-            let client = Client::builder().timeout(PATIENCE).build().expect("a client");
+            let client =
+                crate::support::http::client().timeout(PATIENCE).build().expect("a client");
             let mut every = tokio::time::interval(HEALTH_EVERY);
             loop {
                 every.tick().await;

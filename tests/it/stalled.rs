@@ -158,7 +158,7 @@ async fn works_without_a_reader(is_terminal: bool) {
         let (status, _) = stranger.call(Method::GET, "/api/v1/jobs", None).await;
         assert!(status.is_client_error(), "{status}");
     }
-    let ready = reqwest::get(format!("{url}/readyz")).await.expect("an answer");
+    let ready = crate::support::http::get(format!("{url}/readyz")).await.expect("an answer");
     assert_eq!(ready.status(), StatusCode::OK);
     li.switch("beat", false).await;
     until_async("it is off", async || (job().await["state"] == "off").then_some(())).await;

@@ -90,7 +90,8 @@ fn an_occupied_port_is_named_with_a_remedy() {
 
 /// What `path` of a node answers to a stranger.
 async fn look(node: &Node, path: &str) -> (StatusCode, String) {
-    let answer = reqwest::get(format!("{}{path}", node.url)).await.expect("the node answers");
+    let answer =
+        crate::support::http::get(format!("{}{path}", node.url)).await.expect("the node answers");
     (answer.status(), answer.text().await.expect("a whole answer"))
 }
 
@@ -104,7 +105,7 @@ async fn whoever_comes_while_a_node_begins_waits_and_finds_it_ready() {
     let ready = format!("http://{address}/readyz");
     let first = tokio::spawn(tokio::time::timeout(PATIENCE, async move {
         loop {
-            if let Ok(answer) = reqwest::get(&ready).await {
+            if let Ok(answer) = crate::support::http::get(&ready).await {
                 return answer;
             }
         }

@@ -149,7 +149,8 @@ async fn a_store_that_is_gone_is_said_at_once_and_the_picture_becomes_unknown() 
     live.until_state(JOB, "running").await;
     pair.redis.kill();
     until_async("/readyz says so", async || {
-        let answer = reqwest::get(format!("{}/readyz", pair.a.url)).await.expect("it answers");
+        let answer =
+            crate::support::http::get(format!("{}/readyz", pair.a.url)).await.expect("it answers");
         (answer.status() == 503).then_some(())
     })
     .await;

@@ -24,7 +24,7 @@ use super::joining;
 use super::mark::{Mark, NEW_EPOCH};
 use super::others::Directories;
 use super::record::Record;
-use super::same::{InUse, Kept, Lost, SUFFIXES, beside, lock};
+use super::same::{CHECKED_FOR, InUse, Kept, Lost, SUFFIXES, beside, lock};
 use super::schema;
 use crate::clock;
 use crate::domain::time::Boot;
@@ -248,7 +248,7 @@ impl Place {
     /// Refuses to go on with files that are not the ones at the path any more, or that another program wrote into: what this process
     /// wrote there, others would never see. What it has said before stands until it is over, for one lease.
     pub(super) fn check_same(&self) -> SqliteResult<()> {
-        self.judge(InUse::check)
+        self.judge(InUse::check_lately)
     }
 
     /// As [`Self::check_same`], and the bell too.
@@ -280,7 +280,7 @@ impl Place {
     }
 
     fn doubt(&self) {
-        let calm = clock::boot() + self.longest;
+        let calm = clock::boot() + self.longest + CHECKED_FOR;
         self.calm_ns.fetch_max(calm.0, Ordering::Relaxed);
         self.doubted.store(true, Ordering::Relaxed);
     }
@@ -367,17 +367,28 @@ impl Place {
         self.away(OLDER)
     }
 
-    /// Wakes everybody who waits for events, in all processes, and says how far the store has come.
+    /// Says how far the store has come, and wakes everybody who waits for events, in all processes, if there are new ones.
     pub(super) fn ring(&self, mark: Mark) {
         let Some(used) = self.opened.get() else { return };
-        {
+        let published = {
             let mut seen = lock(&self.seen);
-            seen.0 = seen.0.newest(mark);
-        }
-        if let Err(error) = Record::ring(used.bell(), mark) {
+            let before = seen.0;
+            seen.0 = before.newest(mark);
+            mark.event > before.event
+        };
+        let told = match published {
+            true => Record::ring(used.bell(), mark),
+            false => Record::count(used.bell(), mark),
+        };
+        if let Err(error) = told {
             // Subscribers look by themselves every second.
             tracing::warn!(store = %self, %error, "subscribers were not woken");
         }
+    }
+
+    /// What is another one once somebody has rung; `None` if that is not known.
+    pub(super) fn rung(&self) -> Option<[u8; 16]> {
+        Record::rung(self.opened.get()?.bell()).ok()
     }
 
     /// The file that [`Place::ring`] writes.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::others::{self, Elsewhere, process};
 use super::record::{Record, Spoiled};
-use super::same::{Id, Kept, SUFFIXES, Said, beside, is_overwritten};
+use super::same::{CHECKED_FOR, Id, Kept, SUFFIXES, Said, beside, is_overwritten};
 use crate::clock;
 use crate::domain::time::Boot;
 
@@ -170,7 +170,8 @@ impl Arrival {
             store = %path.display(),
             "this is not the file that was used last at this path, and whoever uses the former one{others} may hold leases: nothing is granted for {longest:?}"
         );
-        let now = clock::boot() + longest;
+        // Whoever uses the former one may not have looked since.
+        let now = clock::boot() + longest + CHECKED_FOR;
         Ok(now.max(Boot(until)))
     }
 }

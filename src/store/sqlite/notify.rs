@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 use std::sync::{Arc, mpsc as commands};
 use std::time::Duration;
 
-use inotify::{Inotify, WatchMask};
+use inotify::{EventMask, Inotify, WatchMask};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rusqlite::Connection;
@@ -24,8 +24,10 @@ use super::fault::{Fault, SqliteResult};
 use super::file::Place;
 use super::row::{corrupt, uint};
 use super::step::{ACCOUNTS, Moment};
+use crate::clock;
 use crate::domain::event::JobEvent;
 use crate::domain::name::JobName;
+use crate::domain::time::Boot;
 use crate::store::core::{self, Known};
 use crate::store::events::StoreEvent;
 use crate::store::{Result, StoreError};
@@ -133,6 +135,13 @@ struct Listener {
     subscribers: Vec<Subscriber>,
     /// The newest event that was handed out.
     heard: i64,
+    /// The bell at the last look, and when the files were last looked at.
+    rung: Option<[u8; 16]>,
+    looked: Boot,
+    /// The next look is at the files, too.
+    thorough: bool,
+    /// Something else happened to the files than that somebody rang.
+    touched: bool,
     /// The store could not be read at the last attempt.
     broken: bool,
 }
@@ -166,6 +175,10 @@ impl Listener {
             db: None,
             subscribers: Vec::new(),
             heard: 0,
+            rung: None,
+            looked: Boot(0),
+            thorough: true,
+            touched: false,
             broken: false,
         }
     }
@@ -184,6 +197,9 @@ impl Listener {
             }
             self.subscribers.retain(|subscriber| !subscriber.events.is_closed());
             if self.subscribers.is_empty() && newcomers.is_empty() {
+                continue;
+            }
+            if newcomers.is_empty() && self.heard_nothing() {
                 continue;
             }
             let looked = self.look();
@@ -223,13 +239,41 @@ impl Listener {
         }
         if let Some(bell) = &mut self.bell {
             let mut buffer = [0; 4096];
-            while bell.read_events(&mut buffer).is_ok_and(|mut events| events.next().is_some()) {}
+            loop {
+                let Ok(events) = bell.read_events(&mut buffer) else { break };
+                let masks: Vec<EventMask> = events.map(|event| event.mask).collect();
+                self.touched |= masks.iter().any(|mask| *mask != EventMask::MODIFY);
+                if masks.is_empty() {
+                    break;
+                }
+            }
         }
+    }
+
+    /// Whether nobody has rung since the last look, a moment ago: most often a lease was kept.
+    fn heard_nothing(&mut self) -> bool {
+        // Before the look: who rings from here on is heard the next time.
+        let (rung, now) = (self.place.rung(), clock::boot());
+        let touched = std::mem::take(&mut self.touched);
+        let late = now.since(self.looked) >= LOOK_EVERY || self.bell.is_none() || self.broken;
+        self.thorough |= touched || late;
+        let same = rung.is_some() && rung == self.rung && !self.thorough;
+        if same && self.subscribers.iter().all(|one| !one.behind) {
+            return true;
+        }
+        self.rung = rung;
+        if self.thorough {
+            self.looked = now;
+        }
+        false
     }
 
     /// Reads what is new and hands it out.
     fn look(&mut self) -> SqliteResult<()> {
-        self.place.check_all()?;
+        match std::mem::take(&mut self.thorough) {
+            true => self.place.check_all()?,
+            false => self.place.check_same()?,
+        }
         let db = match self.db.take() {
             Some(db) => db,
             None => self.place.open_reader(self.timeout)?,

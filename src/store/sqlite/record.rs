@@ -13,8 +13,12 @@ use serde::{Deserialize, Serialize};
 
 use super::mark::Mark;
 use super::same::{Id, Said};
+use crate::clock;
 
+/// The bell's byte, and when it was rung: of two rings that say the same, one is new.
+const RUNG: usize = 16;
 const MARK: u64 = 16;
+const KEEPS: u64 = 24;
 const BACKS: u64 = 32;
 const RECORD: u64 = 64;
 const SAID: u64 = 1_024;
@@ -65,16 +69,35 @@ impl Record {
         (mark, u64::from_le_bytes(backs))
     }
 
-    /// Rings, and says how far the store has come.
+    /// Rings because something was published, and says how far the store has come.
     ///
     /// # Errors
     /// When it cannot be written.
     pub(super) fn ring(bell: &File, mark: Mark) -> io::Result<()> {
         let mut room = [0; BACKS as usize];
         room[0] = b'!';
+        room[8..RUNG].copy_from_slice(&clock::boot().0.to_le_bytes());
         room[16..24].copy_from_slice(&mark.event.to_le_bytes());
         room[24..].copy_from_slice(&mark.keeps.to_le_bytes());
         bell.write_all_at(&room, 0)
+    }
+
+    /// Says that leases were kept. Nobody need hear that; inotify wakes all the same.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn count(bell: &File, mark: Mark) -> io::Result<()> {
+        bell.write_all_at(&mark.keeps.to_le_bytes(), KEEPS)
+    }
+
+    /// What is another one once somebody has rung.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn rung(bell: &File) -> io::Result<[u8; RUNG]> {
+        let mut room = [0; RUNG];
+        bell.read_exact_at(&mut room, 0)?;
+        Ok(room)
     }
 
     /// The store was found to have gone back, for the `backs`th time.
@@ -141,6 +164,13 @@ mod tests {
         Record::went_back(&bell, 3).unwrap();
         let mark = Mark { event: 7, keeps: i64::MAX };
         Record::ring(&bell, mark).unwrap();
+        assert_eq!(Record::mark(&bell), (mark, 3));
+        let rung = Record::rung(&bell).unwrap();
+        Record::count(&bell, Mark { keeps: 9, ..mark }).unwrap();
+        assert_eq!(Record::mark(&bell), (Mark { keeps: 9, ..mark }, 3));
+        assert_eq!(Record::rung(&bell).unwrap(), rung, "it was not rung");
+        Record::ring(&bell, mark).unwrap();
+        assert_ne!(Record::rung(&bell).unwrap(), rung);
         assert_eq!(Record::mark(&bell), (mark, 3));
         assert_eq!(Record::read(&bell), Some(record));
         assert_eq!(Record::spoiled(&bell), Some(spoiled));

@@ -4,14 +4,14 @@
 //! SQLite goes on with the files that it has open, and so two processes could each have a store of their own. They never
 //! do, because:
 //!
-//! 1. *Who runs looks before each transaction* ([`InUse::check`]): device and inode of the main file, `-wal` and `-shm`,
+//! 1. *Who runs looks before each transaction*, or has looked a moment before ([`InUse::check`], [`CHECKED_FOR`]): device and inode of the main file, `-wal` and `-shm`,
 //!    found by the path, are those of the open files; the newest frame of the log is the one that the index names; the index
 //!    never goes back; the main file changes only when the index says that the log is written back to it (`cp` over a file
 //!    keeps its inode). Else it neither renews nor grants nor shows, and what it holds ends within one lease.
 //!    What SQLite itself writes for another program, as a `.restore`, is found by `mark.rs`.
 //! 2. *Who comes looks for those who run* (`others.rs`), and does not open a store while a process uses the main file with
 //!    other side files, or the side files with another main file. SQLite's own locks on the open files say so, whatever became of their names.
-//! 3. *Who comes to files that are not the ones that were last used at this path* grants nothing for one lease
+//! 3. *Who comes to files that are not the ones that were last used at this path* grants nothing for one lease and that moment
 //!    (`joining.rs`). By then all is over that anybody held by the former files.
 //!
 //! POSIX locks belong to the process, and closing *any* descriptor of a file gives up all locks on it
@@ -25,12 +25,19 @@ use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::others::{Directories, Present};
 use super::record::{Record, Spoiled};
+use crate::clock;
+use crate::domain::time::Boot;
+
+/// How long a look counts: asking the kernel seven times costs as much as a transaction.
+pub(super) const CHECKED_FOR: Duration = Duration::from_millis(2);
 
 /// The main file, the log and the index of the log, by what follows the path.
 pub(super) const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
@@ -207,6 +214,8 @@ pub(super) struct InUse {
     bell: File,
     bell_id: Id,
     seen: Mutex<Seen>,
+    /// CLOCK_BOOTTIME; all was well then.
+    checked_ns: AtomicU64,
     spoiled: OnceLock<String>,
     _directories: Directories,
     _present: Present,
@@ -232,10 +241,21 @@ impl InUse {
         let (log, index) = (Kept::open(&paths[1])?, Kept::open(&paths[2])?);
         let (bell_at, bell_id) = (beside(path, "-wake"), Id::of(&bell.metadata()?));
         let seen = Mutex::new(Seen { said, index: 0 });
-        let spoiled = OnceLock::new();
+        let (checked_ns, spoiled) = (AtomicU64::new(0), OnceLock::new());
         let files = [main, log, index];
         let _present = Present::announce(path, files.each_ref().map(|file| file.id));
-        Ok(Self { paths, files, bell_at, bell, bell_id, seen, spoiled, _directories, _present })
+        Ok(Self {
+            paths,
+            files,
+            bell_at,
+            bell,
+            bell_id,
+            seen,
+            checked_ns,
+            spoiled,
+            _directories,
+            _present,
+        })
     }
 
     pub(super) fn ids(&self) -> [Id; 3] {
@@ -252,6 +272,18 @@ impl InUse {
             Ok(found) if Id::of(&found) == self.bell_id => Ok(()),
             found => Err(moved(&self.bell_at, &found)),
         }
+    }
+
+    /// As [`Self::check`], unless it was asked just now.
+    pub(super) fn check_lately(&self) -> Result<(), Lost> {
+        // Before the look, which may take long.
+        let now = clock::boot();
+        if now.since(Boot(self.checked_ns.load(Ordering::Relaxed))) < CHECKED_FOR {
+            return Ok(());
+        }
+        self.check()?;
+        self.checked_ns.store(now.0, Ordering::Relaxed);
+        Ok(())
     }
 
     /// See the head of this file.

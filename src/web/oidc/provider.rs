@@ -474,7 +474,7 @@ fn client(rules: &Oidc) -> Result<reqwest::Client, reqwest::Error> {
         .https_only(tls);
     if !tls {
         // On this machine.
-        client = client.no_proxy();
+        client = client.no_proxy().tls_certs_only([]);
     }
     for root in rules.ca.iter().map(|pem| Certificate::from_pem_bundle(pem)) {
         client = client.tls_certs_merge(root?);

@@ -510,7 +510,7 @@ async fn half_a_pair_beside_good_results_costs_none_of_them() {
     let node = ground.start("node-a");
     let token = ground.token("li");
     let api = node.api(&token);
-    let client = reqwest::Client::new();
+    let client = crate::support::http::client().build().expect("a client");
     let raw = async |path: &str, body: String| {
         let request = client.post(format!("{}{path}", node.url)).bearer_auth(&token).body(body);
         let answer = request.send().await.expect("the node answers");

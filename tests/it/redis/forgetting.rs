@@ -231,7 +231,7 @@ async fn a_token_that_went_back_is_an_alarm_and_the_next_one_is_greater_all_the_
     pair.li().switch(JOB, true).await;
     let first = pair.witness.until_started(1);
     let counted = async |url: &str| {
-        let text = reqwest::get(format!("{url}/metrics")).await.expect("it answers");
+        let text = crate::support::http::get(format!("{url}/metrics")).await.expect("it answers");
         let text = text.text().await.expect("a text");
         let line = text.lines().find(|line| line.starts_with("soloist_token_regressions_total "));
         line.and_then(|line| line.split(' ').nth(1)?.parse::<u32>().ok()).expect("the metric")

@@ -36,7 +36,8 @@ async fn a_policy_that_is_set_while_a_node_runs_is_said_on_readyz() {
     witness::place(&ground);
     let node = ground.start("node-a");
     let ready = async || {
-        let answer = reqwest::get(format!("{}/readyz", node.url)).await.expect("it answers");
+        let answer =
+            crate::support::http::get(format!("{}/readyz", node.url)).await.expect("it answers");
         (answer.status().as_u16(), answer.text().await.expect("a text"))
     };
     until_async("it is ready", async || (ready().await.0 == 200).then_some(())).await;
@@ -134,7 +135,8 @@ async fn a_script_is_ended_in_time_when_the_disk_of_the_store_is_full_and_readyz
     let first = witness.until_started(1);
     let free = fill_disk(&server);
     until_async("/readyz says why", async || {
-        let answer = reqwest::get(format!("{}/readyz", node.url)).await.expect("it answers");
+        let answer =
+            crate::support::http::get(format!("{}/readyz", node.url)).await.expect("it answers");
         let (status, text) = (answer.status(), answer.text().await.expect("a text"));
         (status == 503 && text.contains("cannot save to disk")).then_some(())
     })

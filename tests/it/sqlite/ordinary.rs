@@ -33,7 +33,8 @@ fn shell(ground: &Ground, sql: &str) {
 }
 
 async fn is_well(node: &Node, after: &str) {
-    let answer = reqwest::get(format!("{}/readyz", node.url)).await.expect("an answer");
+    let answer =
+        crate::support::http::get(format!("{}/readyz", node.url)).await.expect("an answer");
     let well = answer.status().is_success();
     assert!(well, "{}, after {after}: {}", node.name, answer.text().await.expect("words"));
 }

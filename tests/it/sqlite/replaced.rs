@@ -135,7 +135,7 @@ fn piped(mut command: Command, text: &str) {
 }
 
 async fn ready(node: &Node) -> Option<(u16, String)> {
-    let answer = reqwest::get(format!("{}/readyz", node.url)).await.ok()?;
+    let answer = crate::support::http::get(format!("{}/readyz", node.url)).await.ok()?;
     Some((answer.status().as_u16(), answer.text().await.ok()?))
 }
 

@@ -22,7 +22,7 @@ impl Api {
     /// Calls `url` with `token`.
     #[must_use]
     pub(crate) fn new(url: &str, token: &str) -> Self {
-        let client = reqwest::Client::builder().timeout(PATIENCE).build().expect("a client");
+        let client = crate::support::http::client().timeout(PATIENCE).build().expect("a client");
         Self { url: url.to_owned(), token: token.to_owned(), client }
     }
 

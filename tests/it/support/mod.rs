@@ -5,6 +5,7 @@ pub(crate) mod browser;
 pub(crate) mod certificate;
 pub(crate) mod cluster;
 pub(crate) mod guarded;
+pub(crate) mod http;
 pub(crate) mod machine;
 pub(crate) mod mariadb;
 pub(crate) mod nobody;

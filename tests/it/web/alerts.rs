@@ -47,7 +47,7 @@ async fn why_a_channel_did_not_take_a_message_is_told_in_the_readers_language_an
     .await;
     let gone = answering("").await;
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let mailbox = || "soloist@example.org".parse::<lettre::message::Mailbox>().unwrap();
+    let mailbox = || "soloist@example.org".to_owned();
     let mail = |server: SocketAddr| Way::Mail {
         url: Secret::new(format!("smtp://{server}")),
         from: mailbox(),

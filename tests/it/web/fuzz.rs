@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde_json::{Map, Value, json};
 use soloist::store::accounts::Role;
 
@@ -221,7 +221,7 @@ async fn no_input_breaks_an_operation_or_gets_an_answer_that_is_not_documented()
     let known = known.as_object().unwrap().clone();
     let mut fuzz = Fuzz { random: StdRng::seed_from_u64(seed), document: document.clone(), known };
     let answers = Answers::new(&document);
-    let client = Client::builder().timeout(Duration::from_secs(30)).build().unwrap();
+    let client = crate::support::http::client().timeout(Duration::from_secs(30)).build().unwrap();
 
     let mut asked = 0;
     let mut seen = std::collections::BTreeMap::new();

@@ -74,7 +74,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, RequestBuilder, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use soloist::config::{Config, Current, JobConfig, LiveLimits, Repeat, Runner, Title};
 use soloist::domain::backoff::Backoff;
 use soloist::domain::lease::Timing;
@@ -314,7 +314,7 @@ impl Server {
 
     /// A request that follows no redirects.
     pub(crate) fn ask(&self, method: &str, path: &str) -> RequestBuilder {
-        let client = Client::builder().redirect(Policy::none()).build().unwrap();
+        let client = crate::support::http::client().redirect(Policy::none()).build().unwrap();
         client.request(Method::from_bytes(method.as_bytes()).unwrap(), self.url(path))
     }
 

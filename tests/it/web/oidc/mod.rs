@@ -6,7 +6,6 @@ mod provider;
 use std::sync::Arc;
 use std::time::Duration;
 
-use openidconnect::url::Url;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response};
 use serde_json::json;
@@ -18,6 +17,7 @@ use soloist::store::accounts::{Accounts, External, Role, User};
 use soloist::store::credentials::{ApiToken, Credentials as _};
 use soloist::store::journal::{AuditEntry, Journal, Kind};
 use tokio::io::AsyncReadExt as _;
+use url::Url;
 
 use self::provider::{CLIENT, Fault, Provider, SECRET};
 use super::{OwnRedis, PASSWORD, Server};
@@ -65,7 +65,7 @@ struct Browser(Client);
 
 impl Browser {
     fn new() -> Self {
-        let client = Client::builder().redirect(Policy::none()).cookie_store(true);
+        let client = crate::support::http::client().redirect(Policy::none()).cookie_store(true);
         Self(client.timeout(Duration::from_secs(60)).build().unwrap())
     }
 

@@ -208,9 +208,8 @@ async fn token(
         return no("access_denied", format!("<b>never</b>\u{202e}{}", "x".repeat(length)));
     }
     // RFC 6749, section 2.3.1: both parts are escaped as in a form.
-    let escaped = |text: &str| -> String {
-        openidconnect::url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
-    };
+    let escaped =
+        |text: &str| -> String { url::form_urlencoded::byte_serialize(text.as_bytes()).collect() };
     let wanted = format!("{}:{}", escaped(CLIENT), escaped(SECRET));
     let wanted = format!("Basic {}", base64(wanted.as_bytes(), b"+/", true));
     let header = request.headers().get("authorization").and_then(|value| value.to_str().ok());
